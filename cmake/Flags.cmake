@@ -1,0 +1,31 @@
+# Warnings are errors; products and sums round as written (no contraction, no reassociation) on every target.
+add_compile_options(
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror
+  -ffp-contract=off -fno-math-errno)
+
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
+else()
+  # g++ 12 reports these wrongly in std::variant, std::optional and coroutine frames.
+  add_compile_options(-Wno-maybe-uninitialized)
+endif()
+
+if(QUIRE_SANITIZE)
+  add_compile_options(-fsanitize=${QUIRE_SANITIZE} -g1 -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${QUIRE_SANITIZE})
+  if(QUIRE_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=all -fno-sanitize=vptr)
+  endif()
+  if(QUIRE_SANITIZE MATCHES thread)
+    add_compile_options(-Wno-tsan -DBOOST_ASIO_DISABLE_FENCED_BLOCK)
+  endif()
+endif()
+
+# Beast and Asio: what we use of them, and nothing deprecated.
+add_compile_definitions(BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_USE_STD_STRING_VIEW)
+
+macro(quire_isa_flags file)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ARGN}")
+  endif()
+endmacro()

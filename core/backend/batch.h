@@ -1,0 +1,44 @@
+// One step as a device sees it: rows, positions, slots, block tables, and the rows that speak. Borrowed views.
+// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it.
+// Owner   the caller; must stay alive and unchanged until collect() of this step returns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/ids.h"
+#include "core/sample/params.h"
+
+namespace quire::backend {
+
+struct SequenceRows {
+  std::uint32_t first_row = 0;
+  std::uint32_t num_rows = 0;
+  std::uint32_t first_position = 0;
+  std::uint32_t first_table = 0;  // block_tables[first_table + p / P] holds position p
+  std::uint32_t num_table = 0;
+};
+
+struct Speaker {
+  std::uint32_t row = 0;
+  std::uint32_t position = 0;  // of the token to be emitted: the row's position + 1. The noise counter.
+  sample::Params params;
+};
+
+struct Choice {
+  TokenId token = -1;
+  bool finite = true;  // false: the row's logits held a NaN or infinity
+};
+
+struct Batch {
+  std::span<const TokenId> tokens;           // [T]
+  std::span<const std::uint32_t> positions;  // [T]
+  std::span<const std::uint32_t> slots;      // [T] block id * P + offset
+  std::span<const SequenceRows> sequences;   // [S]
+  std::span<const BlockId> block_tables;
+  std::span<const Speaker> speakers;         // [R] rows ascending
+
+  std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
+};
+
+}  // namespace quire::backend

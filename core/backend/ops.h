@@ -1,0 +1,97 @@
+// What a device must do: a few plain ops over opaque row buffers, and fused ops whose default body is their composition.
+//
+// Every equation below fixes the order of its roundings, so that results do not depend on the number of rows, on
+// chunking, on threads or on the instruction set: f32 everywhere, fma(a,b,c) rounds once, nothing is reassociated.
+//   dot      acc = +0; for k ascending: acc = fma(x[k], w[k], acc). One accumulator per output.
+//   sum16    16 lane accumulators, element i into lane i mod 16, i ascending (plain add, or fma for squares);
+//            then lanes l and l+8 are added, l and l+4, l and l+2, l and l+1.
+//   exp, log ours (core/sample/math.h), the same on every instruction set.
+//
+// Shape   T rows of the batch given to begin(); R speakers. Buffers are checked with expect() at the start of every op.
+// Owner   the runner owns the Ops and all it made.
+// Thread  engine, after start. Ops may be queued by a device; collect() waits.
+// Fails   making things throws StartError (out of memory); ops do not fail: shape errors are our bug (CHECK).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/backend/batch.h"
+#include "core/backend/layer_spec.h"
+#include "core/backend/tensors.h"
+
+namespace quire::backend {
+
+struct BlockCopy {
+  BlockId from;
+  BlockId to;
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // "cpu/avx512 2 threads": for the ready line and the numeric mode's backend part is the first word up to '/'.
+  virtual std::string description() const = 0;
+
+  // ---- made while starting
+  // bias: empty, or one f32 span per matrix (an empty one: no bias for that matrix).
+  virtual std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
+                                       std::span<const std::span<const float>> biases) = 0;
+  virtual std::unique_ptr<Vector> upload(std::span<const float> values) = 0;
+  // cosines, sines: [positions, half] row major.
+  virtual std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,
+                                                 std::uint32_t half) = 0;
+  virtual std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) = 0;
+  virtual std::unique_ptr<KvCache> make_kv(const KvShape& shape) = 0;
+
+  // ---- one step: begin, ops, choose, collect
+  virtual void begin(const Batch& batch) = 0;
+  // out[t,:] = table[tokens[t],:] widened to f32.
+  virtual void embed(const Weight& table, Buffer& out) = 0;
+  // out[t,i] = (x[t,i] * r) * scale[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division. rows: T, or R for gathered rows.
+  virtual void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) = 0;
+  // out[t,n] = dot(x[t,:], w[n,:]) + bias[n] (no addition where there is no bias).
+  virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
+  // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
+  //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's type
+  //   (bf16: round to nearest even). qkv keeps the rotated q; its k and v columns are then undefined.
+  virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
+  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence, K and V
+  // as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)):
+  //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma over j ascending of e_j·v_j.
+  // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m
+  // (the first span is taken as it is). out = O * (1/L).
+  virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
+  // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
+  virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;
+  // x[t,:] = x[t,:] + y[t,:].
+  virtual void add(Buffer& x, const Buffer& y) = 0;
+  // out[r,:] = x[speakers[r].row,:].
+  virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
+  // One choice per speaker from its row of logits [R, V]: core/sample/sampler.h, V = `vocab` (a padded tail is never looked at).
+  virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
+  // Waits for the oldest step begun and not collected; writes its R choices.
+  virtual void collect(std::span<Choice> choices) = 0;
+
+  // ---- outside steps
+  // Whole blocks, all layers: copy-on-write.
+  virtual void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) = 0;
+  // Rows of a buffer to host memory, f32, row major: tests and log probabilities.
+  virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
+
+  // ---- fused: an override may be faster, never different (tests compare bit for bit)
+  // norm, linear, rope_store. `scratch` is [T, E].
+  virtual void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv, KvCache& cache);
+  // norm, linear, act_mul. `scratch` is [T, E], `gate_up` [T, 2F].
+  virtual void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out);
+  // linear, add: x += y·Wᵀ. `scratch` is [T, E].
+  virtual void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x);
+
+ protected:
+  std::uint32_t num_rows_ = 0;  // T of the step begun last; set by begin()
+};
+
+}  // namespace quire::backend

@@ -1,0 +1,77 @@
+// What a device holds, seen from outside: opaque things with a shape. Only the backend that made one looks inside.
+// Shape   letters as in ARCHITECTURE.md: T rows, E hidden, N outputs, K inputs, H query heads, G kv heads, D head size, P block.
+// Owner   whoever asked the backend to make it; none may outlive its backend.
+// Thread  made while starting; then the engine thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace quire::backend {
+
+enum class DType : std::uint8_t { kF32, kBF16, kF16 };
+
+constexpr std::size_t bytes_of(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+constexpr const char* name_of(DType dtype) {
+  return dtype == DType::kF32 ? "f32" : dtype == DType::kBF16 ? "bf16" : "f16";
+}
+
+// A borrowed row-major matrix [N, K] in host memory, in the checkpoint's own bits (little endian; may be unaligned).
+struct HostMatrix {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  std::uint32_t n = 0;
+  std::uint32_t k = 0;
+};
+
+// Matrices that share their input, packed together: y = x · [W0; W1; …]ᵀ + bias. Each keeps its checkpoint's bits.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  virtual std::uint32_t n() const = 0;  // outputs of all its matrices
+  virtual std::uint32_t k() const = 0;  // inputs
+  virtual DType dtype() const = 0;
+  virtual std::size_t bytes() const = 0;  // as packed
+};
+
+// A vector in f32: a norm's scale.
+class Vector {
+ public:
+  virtual ~Vector() = default;
+  virtual std::uint32_t size() const = 0;
+};
+
+// cos and sin of every position: [positions, D/2] each, attention scaling multiplied in.
+class RopeTable {
+ public:
+  virtual ~RopeTable() = default;
+  virtual std::uint32_t positions() const = 0;
+};
+
+// A row buffer [max_rows, width] of f32. Ops use its first T rows.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::uint32_t max_rows() const = 0;
+  virtual std::uint32_t width() const = 0;
+};
+
+struct KvShape {
+  std::uint32_t num_layers = 0;
+  std::uint32_t num_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t block_tokens = 16;  // P, a multiple of 16
+  std::uint32_t num_blocks = 0;
+  DType dtype = DType::kF32;  // f32 or bf16
+};
+
+// K and V of every block and layer. Contents are undefined until a row stores them; nothing undefined is ever read.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  virtual const KvShape& shape() const = 0;
+  virtual std::size_t bytes() const = 0;
+};
+
+}  // namespace quire::backend

@@ -1,0 +1,32 @@
+// Time as the engine sees it, so that tests own it: a monotonic clock that can be faked.
+// Thread  any; FakeClock is for one thread.
+#pragma once
+
+#include <chrono>
+
+namespace quire {
+
+using Duration = std::chrono::nanoseconds;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimePoint now() const = 0;
+};
+
+class SteadyClock final : public Clock {
+ public:
+  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+};
+
+class FakeClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  TimePoint now_{};
+};
+
+}  // namespace quire

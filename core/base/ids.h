@@ -1,0 +1,34 @@
+// Numbers that name things and do not mix: a BlockId is no SeqId is no int.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+
+namespace quire {
+
+template <typename Tag, typename Rep>
+struct Id {
+  Rep value = 0;
+
+  constexpr Id() = default;
+  constexpr explicit Id(Rep v) : value(v) {}
+  friend constexpr auto operator<=>(Id, Id) = default;
+  friend std::ostream& operator<<(std::ostream& out, Id id) { return out << +id.value; }
+};
+
+using BlockId = Id<struct BlockIdTag, std::uint32_t>;      // a physical KV block of the pool
+using SeqId = Id<struct SeqIdTag, std::uint64_t>;          // a sequence inside the engine; never reused
+using RequestId = Id<struct RequestIdTag, std::uint64_t>;  // a request as the server counts them; never reused
+
+// A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at admission.
+using TokenId = std::int32_t;
+
+}  // namespace quire
+
+template <typename Tag, typename Rep>
+struct std::hash<quire::Id<Tag, Rep>> {
+  std::size_t operator()(quire::Id<Tag, Rep> id) const noexcept { return std::hash<Rep>()(id.value); }
+};

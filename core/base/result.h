@@ -1,0 +1,84 @@
+// A value, or the normal "no" that a caller has to be told.
+// Fails   value() on an error is our bug: CHECK. Broken invariants are CHECKs, start-up problems are StartError.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/base/check.h"
+
+namespace quire {
+
+// Every way a request can be told no. api/openai/errors.cc maps each to one HTTP status; every Code is produced by a test.
+enum class Code {
+  kInvalidArgument,   // a field is wrong: Error::param names it
+  kUnauthorized,      // no or a wrong key
+  kNotFound,          // no such route, model or request
+  kMethodNotAllowed,  // the route exists, the verb does not
+  kTooLarge,          // the body passes its limit
+  kHeaderTooLarge,    // header bytes or fields pass their limit
+  kUnsupportedMedia,  // content type or encoding we do not read
+  kTimeout,           // the client took too long to send
+  kQueueFull,         // no admission credit left: try again later
+  kUnavailable,       // loading, draining or failed
+  kDeadline,          // the request's deadline passed while it waited
+  kOutOfBlocks,       // the pool is dry: the scheduler tries a later step
+  kCancelled,         // the caller went away
+  kInternal,          // a row's logits were not finite, or a similar fault of ours contained to one request
+};
+
+struct Error {
+  Code code = Code::kInternal;
+  std::string message;        // for the caller: what was asked, what the limit is, what to do
+  std::string param;          // the request's field, as a dotted path; empty where none is at fault
+  int retry_after_s = 0;      // with kQueueFull and kUnavailable: seconds until it is worth trying again
+};
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
+
+  explicit operator bool() const { return state_.index() == 0; }
+  bool ok() const { return state_.index() == 0; }
+
+  T& value() & {
+    require_ok();
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    require_ok();
+    return *std::get_if<0>(&state_);
+  }
+  T&& value() && {
+    require_ok();
+    return std::move(*std::get_if<0>(&state_));
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  const Error& error() const {
+    CHECK(!ok());
+    return *std::get_if<1>(&state_);
+  }
+
+ private:
+  void require_ok() const {
+    if (!ok()) check_failed(__FILE__, __LINE__, "Result::value() of an error", std::get_if<1>(&state_)->message);
+  }
+
+  std::variant<T, Error> state_;
+};
+
+struct Done {};  // the value of a Result that carries none
+
+inline Error invalid(std::string param, std::string message) {
+  return Error{Code::kInvalidArgument, std::move(message), std::move(param), 0};
+}
+
+}  // namespace quire

@@ -1,0 +1,15 @@
+// Cannot start: a bad configuration, model file or device. Thrown while starting, caught only in main(): exit code 2.
+// Source  DESIGN: four kinds of error, never mixed.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace quire {
+
+class StartError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace quire

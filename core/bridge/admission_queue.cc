@@ -1,0 +1,94 @@
+#include "core/bridge/admission_queue.h"
+
+#include <algorithm>
+#include <string>
+
+namespace quire::bridge {
+namespace {
+
+constexpr std::uint64_t packed(std::uint64_t sequences, std::uint64_t tokens) { return sequences << 32 | tokens; }
+
+}  // namespace
+
+Credit& Credit::operator=(Credit&& other) noexcept {
+  if (this != &other) {
+    give_back();
+    queue_ = std::exchange(other.queue_, nullptr);
+    tokens_ = std::exchange(other.tokens_, 0);
+  }
+  return *this;
+}
+
+void Credit::give_back() {
+  if (AdmissionQueue* queue = std::exchange(queue_, nullptr)) {
+    queue->held_.fetch_sub(packed(1, tokens_), std::memory_order_release);
+  }
+}
+
+AdmissionQueue::AdmissionQueue(Limits limits, Doorbell& doorbell)
+    : limits_(limits), doorbell_(doorbell), ring_(limits.max_sequences) {}
+
+bool AdmissionQueue::take(std::uint32_t sequences, std::uint64_t tokens) {
+  std::uint64_t held = held_.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::uint64_t new_sequences = (held >> 32) + sequences;
+    const std::uint64_t new_tokens = (held & 0xffffffffu) + tokens;
+    if (new_sequences > limits_.max_sequences || new_tokens > limits_.max_tokens) return false;
+    if (held_.compare_exchange_weak(held, packed(new_sequences, new_tokens), std::memory_order_acq_rel)) return true;
+  }
+}
+
+Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
+  if (closed_.load(std::memory_order_acquire)) {
+    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
+  }
+  std::uint64_t tokens = 0;
+  for (const Submission& submission : submissions) tokens += submission.request.prompt.size();
+  const auto sequences = static_cast<std::uint32_t>(submissions.size());
+  if (submissions.size() > limits_.max_sequences || tokens > limits_.max_tokens) {
+    return invalid("prompt", "the request holds " + std::to_string(sequences) + " sequences of " + std::to_string(tokens) +
+                                 " prompt tokens in all; the waiting line takes at most " +
+                                 std::to_string(limits_.max_sequences) + " sequences and " +
+                                 std::to_string(limits_.max_tokens) + " tokens");
+  }
+  if (!take(sequences, tokens)) {
+    return Error{Code::kQueueFull, "the waiting line is full: " + std::to_string(waiting_sequences()) + " of " +
+                                       std::to_string(limits_.max_sequences) + " sequences are waiting; try again later",
+                 "", retry_after_s()};
+  }
+  for (Submission& submission : submissions) {
+    submission.credit = Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()));
+    CHECK(ring_.try_push(submission));  // the ring is never smaller than the credits
+  }
+  doorbell_.ring();
+  return Done{};
+}
+
+std::optional<Submission> AdmissionQueue::pop() { return ring_.try_pop(); }
+
+void AdmissionQueue::note_started(TimePoint now) {
+  if (last_start_ != TimePoint{}) {
+    const auto interval = static_cast<std::uint64_t>(std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000));
+    const std::uint64_t mean = start_interval_ns_.load(std::memory_order_relaxed);
+    start_interval_ns_.store(mean - mean / 8 + interval / 8, std::memory_order_relaxed);
+  }
+  last_start_ = now;
+}
+
+void AdmissionQueue::close() { closed_.store(true, std::memory_order_release); }
+
+std::uint32_t AdmissionQueue::waiting_sequences() const {
+  return static_cast<std::uint32_t>(held_.load(std::memory_order_relaxed) >> 32);
+}
+std::uint32_t AdmissionQueue::waiting_tokens() const {
+  return static_cast<std::uint32_t>(held_.load(std::memory_order_relaxed));
+}
+
+// Until half of today's line has moved at the measured pace: whoever waits that long finds room.
+int AdmissionQueue::retry_after_s() const {
+  const double line = waiting_sequences() / 2.0 + 1.0;
+  const double seconds = line * static_cast<double>(start_interval_ns_.load(std::memory_order_relaxed)) * 1e-9;
+  return static_cast<int>(std::clamp(seconds, 1.0, 60.0) + 0.999);
+}
+
+}  // namespace quire::bridge

@@ -1,0 +1,86 @@
+// The way into the engine: credits for the whole request taken in one atomic, all or nothing, then a lock-free ring.
+// A credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or ends.
+// Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never smaller.
+// Owner   app; outlives every Credit.
+// Thread  admit(): any. pop(), note_started(): engine. close(), waiting_*(): any.
+// Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable once closed. Nothing changed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/result.h"
+#include "core/bridge/doorbell.h"
+#include "core/bridge/mpsc_ring.h"
+#include "core/bridge/token_stream.h"
+#include "core/flow/request.h"
+
+namespace quire::bridge {
+
+class AdmissionQueue;
+
+// One sequence's share of the waiting line. Moves; gives itself back when dropped.
+class Credit {
+ public:
+  Credit() = default;
+  Credit(Credit&& other) noexcept { *this = std::move(other); }
+  Credit& operator=(Credit&& other) noexcept;
+  ~Credit() { give_back(); }
+  void give_back();
+
+ private:
+  friend class AdmissionQueue;
+  Credit(AdmissionQueue* queue, std::uint32_t tokens) : queue_(queue), tokens_(tokens) {}
+  AdmissionQueue* queue_ = nullptr;
+  std::uint32_t tokens_ = 0;
+};
+
+struct Submission {
+  flow::Request request;
+  std::shared_ptr<TokenStream> stream;
+  Credit credit;
+};
+
+class AdmissionQueue {
+ public:
+  struct Limits {
+    std::uint32_t max_sequences = 1024;
+    std::uint32_t max_tokens = 1u << 22;
+  };
+  AdmissionQueue(Limits limits, Doorbell& doorbell);
+
+  // All sequences of one HTTP request, or none of them.
+  Result<Done> admit(std::vector<Submission>& submissions);
+  std::optional<Submission> pop();
+
+  // The engine says that a sequence left the waiting line at `now`: the pace that Retry-After is computed from.
+  void note_started(TimePoint now);
+
+  // Draining: admit() answers kUnavailable from now on; what is inside stays.
+  void close();
+
+  std::uint32_t waiting_sequences() const;
+  std::uint32_t waiting_tokens() const;
+  const Limits& limits() const { return limits_; }
+  int retry_after_s() const;
+
+ private:
+  friend class Credit;
+  bool take(std::uint32_t sequences, std::uint64_t tokens);
+
+  const Limits limits_;
+  Doorbell& doorbell_;
+  MpscRing<Submission> ring_;
+  // sequences << 32 | tokens. Producers add (acq_rel CAS), whoever drops a Credit subtracts (release).
+  std::atomic<std::uint64_t> held_{0};
+  std::atomic<bool> closed_{false};  // written by close() (release), read by admit() (acquire)
+  // Mean seconds between starts, as nanoseconds; written by the engine, read by admit(): relaxed, it is advice.
+  std::atomic<std::uint64_t> start_interval_ns_{50'000'000};
+  TimePoint last_start_{};  // engine only
+};
+
+}  // namespace quire::bridge

@@ -1,0 +1,61 @@
+#include "core/bridge/stream_hub.h"
+
+#include <bit>
+
+#include "core/base/check.h"
+#include "core/bridge/token_stream.h"
+
+namespace quire::bridge {
+
+StreamHub::StreamHub(std::uint32_t max_streams, std::function<void()> wake, Doorbell& doorbell)
+    : wake_(std::move(wake)), doorbell_(doorbell), ready_((max_streams + 63) / 64), streams_(max_streams) {
+  free_.reserve(max_streams);
+  for (std::uint32_t slot = max_streams; slot > 0; --slot) free_.push_back(slot - 1);
+}
+
+std::shared_ptr<TokenStream> StreamHub::open(std::function<void()> on_ready) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return nullptr;
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  open_.fetch_add(1, std::memory_order_relaxed);
+  auto stream = std::make_shared<TokenStream>(shared_from_this(), slot, std::move(on_ready));
+  streams_[slot] = stream;
+  return stream;
+}
+
+void StreamHub::give_back(std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  streams_[slot].reset();
+  free_.push_back(slot);
+  open_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void StreamHub::drain() {
+  for (std::uint32_t word = 0; word < ready_.size(); ++word) {
+    std::uint64_t bits = ready_[word].load(std::memory_order_relaxed);
+    if (bits != 0) bits = ready_[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const auto slot = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      std::shared_ptr<TokenStream> stream;  // outside the lock: the callback may open or drop streams
+      {
+        const std::lock_guard lock(mutex_);
+        stream = streams_[slot].lock();
+      }
+      if (stream) stream->on_ready_();
+    }
+  }
+}
+
+void StreamHub::mark(std::uint32_t slot) {
+  ready_[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64), std::memory_order_release);
+  marked_ = true;
+}
+
+void StreamHub::flush() {
+  if (!marked_) return;
+  marked_ = false;
+  wake_();
+}
+
+}  // namespace quire::bridge

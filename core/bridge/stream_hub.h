@@ -1,0 +1,53 @@
+// Where an io thread's streams meet the engine: a slot per open stream, one ready bitmap, one wake-up per step.
+// Shape   max_streams slots; the bitmap has a bit for each.
+// Owner   the io thread; TokenStreams hold the hub alive and give their slot back when the last holder lets go.
+// Thread  open(), drain(): its io thread. mark(), flush(): the engine thread. Giving a slot back: any.
+// Fails   open(): null when every slot is taken.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace quire::bridge {
+
+class Doorbell;
+class TokenStream;
+
+class StreamHub : public std::enable_shared_from_this<StreamHub> {
+ public:
+  // `wake` is called from the engine thread, once per flush() that has news: it must make the io thread call drain() soon
+  // and must not block (an eventfd write, an asio::post). `doorbell` outlives every stream.
+  StreamHub(std::uint32_t max_streams, std::function<void()> wake, Doorbell& doorbell);
+
+  // `on_ready` runs on the io thread, from drain(), when the stream has news. It must not throw.
+  std::shared_ptr<TokenStream> open(std::function<void()> on_ready);
+
+  // Calls on_ready of every stream marked since the last drain().
+  void drain();
+
+  void mark(std::uint32_t slot);
+  void flush();
+
+  std::uint32_t num_open() const { return open_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class TokenStream;
+  void give_back(std::uint32_t slot);
+
+  std::function<void()> wake_;
+  Doorbell& doorbell_;
+  bool marked_ = false;  // engine thread only: something was marked since the last flush()
+  // One bit per slot. Set by the engine (release) after it pushed, taken by the io thread (exchange, acquire) in drain().
+  std::vector<std::atomic<std::uint64_t>> ready_;
+  // Slots and their callbacks, guarded by mutex_: io opens and drains, whoever drops a stream last gives its slot back.
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<TokenStream>> streams_;
+  std::vector<std::uint32_t> free_;
+  std::atomic<std::uint32_t> open_{0};  // written under mutex_, read by metrics: relaxed
+};
+
+}  // namespace quire::bridge

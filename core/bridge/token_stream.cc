@@ -1,0 +1,50 @@
+#include "core/bridge/token_stream.h"
+
+#include "core/base/check.h"
+#include "core/bridge/doorbell.h"
+#include "core/bridge/stream_hub.h"
+
+namespace quire::bridge {
+
+TokenStream::TokenStream(std::shared_ptr<StreamHub> hub, std::uint32_t slot, std::function<void()> on_ready)
+    : hub_(std::move(hub)), slot_(slot), on_ready_(std::move(on_ready)) {}
+
+TokenStream::~TokenStream() { hub_->give_back(slot_); }
+
+bool TokenStream::can_take_token() const {
+  const auto free = [this] {
+    return kCapacity - (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_seq_cst));
+  };
+  if (free() >= 2) return true;
+  // Say that we park, then look again: either the consumer sees the flag and rings, or we see its pop.
+  auto& flag = const_cast<std::atomic<bool>&>(was_full_);
+  flag.store(true, std::memory_order_seq_cst);
+  return free() >= 2;
+}
+
+void TokenStream::push(flow::TokenEvent event) {
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  const std::uint32_t used = tail - head_.load(std::memory_order_acquire);
+  CHECK_LT(used, kCapacity);
+  ring_[tail % kCapacity] = event;
+  tail_.store(tail + 1, std::memory_order_release);
+  hub_->mark(slot_);
+}
+
+std::optional<flow::TokenEvent> TokenStream::pop() {
+  const std::uint32_t head = head_.load(std::memory_order_relaxed);
+  if (head == tail_.load(std::memory_order_acquire)) return std::nullopt;
+  const flow::TokenEvent event = ring_[head % kCapacity];
+  head_.store(head + 1, std::memory_order_seq_cst);
+  if (was_full_.load(std::memory_order_seq_cst) && was_full_.exchange(false, std::memory_order_seq_cst)) {
+    hub_->doorbell_.ring();
+  }
+  return event;
+}
+
+void TokenStream::cancel() {
+  cancelled_.store(true, std::memory_order_release);
+  hub_->doorbell_.ring();
+}
+
+}  // namespace quire::bridge

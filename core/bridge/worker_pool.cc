@@ -1,0 +1,47 @@
+#include "core/bridge/worker_pool.h"
+
+#include <utility>
+
+namespace quire::bridge {
+
+WorkerPool::WorkerPool(std::uint32_t num_threads, std::size_t max_bytes) : max_bytes_(max_bytes) {
+  threads_.reserve(num_threads);
+  for (std::uint32_t i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  condition_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool WorkerPool::post(std::size_t bytes, std::function<void()> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ != 0 && bytes_ + bytes > max_bytes_) return false;
+    bytes_ += bytes;
+    jobs_.push_back({bytes, std::move(job)});
+  }
+  condition_.notify_one();
+  return true;
+}
+
+void WorkerPool::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    condition_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;  // stopping, and all done
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job.run();
+    job.run = nullptr;  // what it holds goes before its bytes are given back
+    lock.lock();
+    bytes_ -= job.bytes;
+  }
+}
+
+}  // namespace quire::bridge

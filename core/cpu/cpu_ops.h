@@ -1,0 +1,26 @@
+// The CPU backend: packed weights in panels of 16 outputs, one kernel table per instruction set, a fixed team of threads.
+// Thread  made by any; then the engine thread, which is worker 0 of the team.
+// Fails   StartError: an instruction set that this machine lacks, or memory that is not there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend/ops.h"
+
+namespace quire::cpu {
+
+struct CpuOptions {
+  std::uint32_t num_threads = 0;  // 0: as many as the process may run on
+  std::string isa = "auto";       // "auto", "scalar", "avx2", "avx512"
+  std::uint32_t max_rows = 512;   // T never exceeds this: scratch is sized by it
+};
+
+std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options);
+
+// Names of the instruction sets this machine can run, slowest first; "scalar" always.
+std::vector<std::string> supported_isas();
+
+}  // namespace quire::cpu

@@ -1,0 +1,27 @@
+// What the engine tells a stream: a token, or the end. Plain data, 8 bytes, so that a ring slot is one store.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/ids.h"
+
+namespace quire::flow {
+
+enum class Finish : std::uint8_t {
+  kNone,       // a token, more may follow
+  kStop,       // the token is one of the request's stop tokens: end, the token's text is not part of the answer
+  kLength,     // the token is the last that max_tokens allows
+  kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
+  kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
+};
+
+struct TokenEvent {
+  TokenId token = -1;  // valid with kNone, kStop and kLength
+  Finish finish = Finish::kNone;
+};
+
+inline constexpr bool has_token(Finish finish) {
+  return finish == Finish::kNone || finish == Finish::kStop || finish == Finish::kLength;
+}
+
+}  // namespace quire::flow

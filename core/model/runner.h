@@ -1,0 +1,30 @@
+// Runs planned steps on a device: translates a StepPlan into a Batch, walks the decoder, gives back choices.
+// Submit and collect are apart, so that a device may be several steps behind: depth 1 on a CPU, 2 on a GPU.
+// Shape   at most limits().max_rows rows and max_sequences sequences a step.
+// Owner   the engine; the plan is copied where it must outlive submit().
+// Thread  engine.
+// Fails   a plan that passes the limits is our bug (CHECK).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/thread_role.h"
+#include "core/flow/step_choice.h"
+#include "core/flow/step_plan.h"
+
+namespace quire::model {
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Starts the step on the device. Not when full().
+  virtual void submit(const flow::StepPlan& plan) REQUIRES(engine_role) = 0;
+  // Waits for the oldest submitted step; one choice per speaking sequence, in plan order. Valid until the next collect().
+  virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
+
+  virtual bool idle() const = 0;  // nothing submitted and not collected
+  virtual bool full() const = 0;  // depth steps are in flight
+};
+
+}  // namespace quire::model
