@@ -1,0 +1,187 @@
+#include "core/observe/metrics.h"
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <time.h>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+namespace quire::observe {
+namespace {
+
+// Bucket bounds: vLLM's, so that quantiles of both servers can be compared.
+constexpr double kStepRows[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+constexpr double kFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                                  1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
+constexpr double kBetweenTokens[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
+                                     .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
+constexpr double kRequest[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
+                               30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
+                              1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
+constexpr double kStepTime[] = {.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5};
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+class Families {
+ public:
+  explicit Families(Labels common) : common_(std::move(common)) {}
+
+  void counter(const char* name, const char* help, double value, const Labels& labels = {}) {
+    ClientMetric metric = labelled(labels);
+    metric.counter.value = value;
+    add(name, help, MetricType::Counter, std::move(metric));
+  }
+  void gauge(const char* name, const char* help, double value, const Labels& labels = {}) {
+    ClientMetric metric = labelled(labels);
+    metric.gauge.value = value;
+    add(name, help, MetricType::Gauge, std::move(metric));
+  }
+  void histogram(const char* name, const char* help, const Histogram& source) {
+    ClientMetric metric = labelled({});
+    std::uint64_t cumulative = 0;
+    for (std::size_t i = 0; i <= source.bounds().size(); ++i) {
+      cumulative += source.count(i);
+      const bool last = i == source.bounds().size();
+      metric.histogram.bucket.push_back(
+          {cumulative, last ? std::numeric_limits<double>::infinity() : source.bounds()[i]});
+    }
+    metric.histogram.sample_count = cumulative;
+    metric.histogram.sample_sum = source.sum();
+    add(name, help, MetricType::Histogram, std::move(metric));
+  }
+
+  std::vector<MetricFamily> take() { return std::move(families_); }
+
+ private:
+  ClientMetric labelled(const Labels& labels) const {
+    ClientMetric metric;
+    metric.label = common_;
+    metric.label.insert(metric.label.end(), labels.begin(), labels.end());
+    return metric;
+  }
+  // Metrics of one name stand in one family; callers add them one after the other.
+  void add(const char* name, const char* help, MetricType type, ClientMetric metric) {
+    if (families_.empty() || families_.back().name != name) families_.push_back({name, help, type, {}});
+    families_.back().metric.push_back(std::move(metric));
+  }
+
+  Labels common_;
+  std::vector<MetricFamily> families_;
+};
+
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double size = 0;
+  double resident = 0;
+  statm >> size >> resident;
+  return resident * 4096.0;
+}
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+class Metrics::Collector final : public prometheus::Collectable {
+ public:
+  explicit Collector(const Metrics& metrics) : metrics_(metrics) {}
+  std::vector<MetricFamily> Collect() const override;
+
+ private:
+  const Metrics& metrics_;
+};
+
+std::vector<MetricFamily> Metrics::Collector::Collect() const {
+  const Metrics& m = metrics_;
+  const MetricsInfo& info = m.info_;
+  Families out({{"model_name", info.model_name}, {"engine", "0"}});
+
+  out.gauge("vllm:num_requests_running", "Sequences that hold KV blocks.", m.requests_running.value());
+  out.gauge("vllm:num_requests_waiting", "Sequences that wait for KV blocks.", m.requests_waiting.value());
+  out.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1.", m.kv_cache_usage.value());
+  out.gauge("vllm:cache_config_info", "The KV cache's shape, as labels.", 1,
+            {{"block_size", std::to_string(info.block_size)},
+             {"num_gpu_blocks", std::to_string(info.num_blocks)},
+             {"max_model_len", std::to_string(info.max_model_len)}});
+  out.counter("vllm:num_preemptions_total", "Sequences sent back to wait because the pool was dry.",
+              static_cast<double>(m.preemptions.value()));
+  out.counter("vllm:prompt_tokens_total", "Prompt tokens computed.", static_cast<double>(m.prompt_tokens.value()));
+  out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
+  const std::pair<const char*, const Counter*> finished[] = {{"stop", &m.success_stop},
+                                                             {"length", &m.success_length},
+                                                             {"abort", &m.success_abort},
+                                                             {"error", &m.success_error}};
+  for (const auto& [reason, counter] : finished) {
+    out.counter("vllm:request_success_total", "Sequences ended, by reason.", static_cast<double>(counter->value()),
+                {{"finished_reason", reason}});
+  }
+  out.counter("vllm:corrupted_requests_total", "Sequences ended because their logits were not finite.",
+              static_cast<double>(m.corrupted_requests.value()));
+  out.counter("vllm:admission_rejections_total", "Requests turned away at admission (429, 503).",
+              static_cast<double>(m.admission_rejections.value()));
+  out.histogram("vllm:iteration_tokens_total", "Rows (tokens) of an engine step.", m.iteration_tokens);
+  out.histogram("vllm:time_to_first_token_seconds", "Arrival to first token, seconds.", m.time_to_first_token_s);
+  out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a sequence, seconds.",
+                m.inter_token_latency_s);
+  out.histogram("vllm:e2e_request_latency_seconds", "Arrival to end, seconds.", m.e2e_request_latency_s);
+  out.histogram("vllm:request_queue_time_seconds", "Arrival to first run, seconds.", m.request_queue_time_s);
+  out.histogram("vllm:request_prefill_time_seconds", "First run to first token, seconds.", m.request_prefill_time_s);
+  out.histogram("vllm:request_decode_time_seconds", "First to last token, seconds.", m.request_decode_time_s);
+  out.histogram("vllm:request_prompt_tokens", "Prompt tokens of a sequence.", m.request_prompt_tokens);
+  out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
+
+  out.counter("quire:engine_steps_total", "Engine steps done.", static_cast<double>(m.engine_steps.value()));
+  out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
+  out.histogram("quire:disconnect_to_free_seconds", "A cancel being seen to its blocks being back, seconds.",
+                m.disconnect_to_free_s);
+  out.gauge("quire:build_info", "Version and numeric mode, as labels.", 1,
+            {{"version", info.version}, {"numeric_mode", info.numeric_mode}});
+  for (int hundreds = 2; hundreds < kNumStatusClasses; ++hundreds) {
+    out.counter("quire:http_responses_total", "HTTP answers by status class.",
+                static_cast<double>(m.http_responses[static_cast<std::size_t>(hundreds)].value()),
+                {{"status", std::to_string(hundreds) + "xx"}});
+  }
+  out.counter("quire:client_disconnects_total", "Clients that left before their answer was whole.",
+              static_cast<double>(m.client_disconnects.value()));
+  out.gauge("quire:open_connections", "Open client connections.", m.open_connections.value());
+  out.gauge("process_resident_memory_bytes", "Resident memory, bytes.", resident_bytes());
+  out.counter("process_cpu_seconds_total", "CPU time used, seconds.", cpu_seconds());
+  return out.take();
+}
+
+Metrics::Metrics(MetricsInfo info)
+    : iteration_tokens(kStepRows),
+      time_to_first_token_s(kFirstToken),
+      inter_token_latency_s(kBetweenTokens),
+      e2e_request_latency_s(kRequest),
+      request_queue_time_s(kRequest),
+      request_prefill_time_s(kRequest),
+      request_decode_time_s(kRequest),
+      request_prompt_tokens(kTokens),
+      request_generation_tokens(kTokens),
+      step_time_s(kStepTime),
+      disconnect_to_free_s(kStepTime),
+      info_(std::move(info)),
+      collector_(std::make_unique<Collector>(*this)) {}
+
+Metrics::~Metrics() = default;
+
+std::string Metrics::render() const {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, collector_->Collect());
+  return out.str();
+}
+
+}  // namespace quire::observe

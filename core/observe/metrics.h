@@ -1,0 +1,70 @@
+// Every series quire exports, in one struct: the engine and api/ write fields, render() makes the Prometheus text.
+// Names and types are vLLM's where it has the series (`vllm:`), so dashboards and routers work unchanged; our own:
+// `quire:`. Thread  any. Source  names, types and buckets: vLLM v1's metrics/loggers.py, as documented.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "core/observe/instruments.h"
+
+namespace quire::observe {
+
+// What does not change while the server runs: labels and the cache's shape.
+struct MetricsInfo {
+  std::string model_name;
+  std::string version;
+  std::string numeric_mode;
+  std::uint32_t block_size = 0;
+  std::uint32_t num_blocks = 0;
+  std::uint32_t max_model_len = 0;
+};
+
+class Metrics {
+ public:
+  explicit Metrics(MetricsInfo info);
+  ~Metrics();
+
+  // Prometheus text exposition format 0.0.4.
+  std::string render() const;
+
+  // ---- written by the engine
+  Gauge requests_running;  // sequences with blocks
+  Gauge requests_waiting;  // sequences admitted and without blocks
+  Gauge kv_cache_usage;    // blocks held / blocks, 0..1
+  Counter preemptions;
+  Counter prompt_tokens;
+  Counter generation_tokens;
+  Counter success_stop;
+  Counter success_length;
+  Counter success_abort;
+  Counter success_error;
+  Counter corrupted_requests;  // ended because their logits were not finite
+  Counter engine_steps;
+  Histogram iteration_tokens;  // rows of a step
+  Histogram time_to_first_token_s;
+  Histogram inter_token_latency_s;
+  Histogram e2e_request_latency_s;
+  Histogram request_queue_time_s;
+  Histogram request_prefill_time_s;
+  Histogram request_decode_time_s;
+  Histogram request_prompt_tokens;
+  Histogram request_generation_tokens;
+  Histogram step_time_s;
+  Histogram disconnect_to_free_s;  // from the engine seeing the cancel to the blocks being back
+
+  // ---- written by api/
+  static constexpr int kNumStatusClasses = 6;
+  std::array<Counter, kNumStatusClasses> http_responses;  // by hundreds: [2] is 2xx
+  Counter admission_rejections;                           // 429 and 503 at admission
+  Counter client_disconnects;
+  Gauge open_connections;
+
+ private:
+  class Collector;
+  MetricsInfo info_;
+  std::unique_ptr<Collector> collector_;
+};
+
+}  // namespace quire::observe
