@@ -1,0 +1,45 @@
+// The blocks one sequence holds, in reading order.
+// Shape   blocks()[i] covers tokens [i*P, (i+1)*P); only the last may be part full.
+// Owner   the Sequence. Destruction gives every block back to the pool it came from.
+// Thread  engine.
+// Fails   grow_to(): kOutOfBlocks, and nothing changed.
+// Source  PagedAttention (Kwon et al. 2023); the notebook's PageTable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/kv/block_pool.h"
+#include "core/kv/layout.h"
+
+namespace quire::kv {
+
+class BlockTable {
+ public:
+  explicit BlockTable(BlockPool& pool) : pool_(&pool) {}
+  BlockTable(BlockTable&& other) noexcept : pool_(other.pool_), blocks_(std::move(other.blocks_)) {
+    other.blocks_.clear();
+  }
+  BlockTable& operator=(BlockTable&&) = delete;
+  ~BlockTable() { give_back_all(); }
+
+  // Takes blocks until `num_tokens` tokens are covered; all of them or none.
+  Result<Done> grow_to(std::uint32_t num_tokens);
+  // Gives every block back; the table is empty and can grow again.
+  void give_back_all();
+
+  std::span<const BlockId> blocks() const { return blocks_; }
+  std::uint32_t capacity_tokens() const { return static_cast<std::uint32_t>(blocks_.size()) * pool_->block_tokens(); }
+  // Where the token at `position` is stored. The table must cover it.
+  std::uint32_t slot(std::uint32_t position) const {
+    return slot_of(blocks_[position / pool_->block_tokens()], position, pool_->block_tokens());
+  }
+
+ private:
+  BlockPool* pool_;
+  std::vector<BlockId> blocks_;
+};
+
+}  // namespace quire::kv
