@@ -36,7 +36,7 @@ struct Batch {
   std::span<const std::uint32_t> slots;      // [T] block id * P + offset
   std::span<const SequenceRows> sequences;   // [S]
   std::span<const BlockId> block_tables;
-  std::span<const Speaker> speakers;         // [R] rows ascending
+  std::span<const Speaker> speakers;  // [R] rows ascending
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
 };

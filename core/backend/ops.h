@@ -1,4 +1,5 @@
-// What a device must do: a few plain ops over opaque row buffers, and fused ops whose default body is their composition.
+// What a device must do: a few plain ops over opaque row buffers, and fused ops whose default body is their
+// composition.
 //
 // Every equation below fixes the order of its roundings, so that results do not depend on the number of rows, on
 // chunking, on threads or on the instruction set: f32 everywhere, fma(a,b,c) rounds once, nothing is reassociated.
@@ -51,19 +52,21 @@ class Ops {
   virtual void begin(const Batch& batch) = 0;
   // out[t,:] = table[tokens[t],:] widened to f32.
   virtual void embed(const Weight& table, Buffer& out) = 0;
-  // out[t,i] = (x[t,i] * r) * scale[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division. rows: T, or R for gathered rows.
+  // out[t,i] = (x[t,i] * r) * scale[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division. rows: T, or R for
+  // gathered rows.
   virtual void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) = 0;
   // out[t,n] = dot(x[t,:], w[n,:]) + bias[n] (no addition where there is no bias).
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
   // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
-  //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's type
-  //   (bf16: round to nearest even). qkv keeps the rotated q; its k and v columns are then undefined.
+  //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's
+  //   type (bf16: round to nearest even). qkv keeps the rotated q; its k and v columns are then undefined.
   virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
-  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence, K and V
-  // as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)):
-  //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma over j ascending of e_j·v_j.
-  // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m
-  // (the first span is taken as it is). out = O * (1/L).
+  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence, K and
+  // V as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)):
+  //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma
+  //   over j ascending of e_j·v_j.
+  // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a,
+  // o_s*b); M = m (the first span is taken as it is). out = O * (1/L).
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;
@@ -71,7 +74,8 @@ class Ops {
   virtual void add(Buffer& x, const Buffer& y) = 0;
   // out[r,:] = x[speakers[r].row,:].
   virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
-  // One choice per speaker from its row of logits [R, V]: core/sample/sampler.h, V = `vocab` (a padded tail is never looked at).
+  // One choice per speaker from its row of logits [R, V]: core/sample/sampler.h, V = `vocab` (a padded tail is never
+  // looked at).
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;
@@ -84,7 +88,8 @@ class Ops {
 
   // ---- fused: an override may be faster, never different (tests compare bit for bit)
   // norm, linear, rope_store. `scratch` is [T, E].
-  virtual void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv, KvCache& cache);
+  virtual void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
+                                   KvCache& cache);
   // norm, linear, act_mul. `scratch` is [T, E], `gate_up` [T, 2F].
   virtual void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out);
   // linear, add: x += y·Wᵀ. `scratch` is [T, E].

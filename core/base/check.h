@@ -18,16 +18,15 @@ template <typename A, typename B>
 
 }  // namespace quire
 
-#define CHECK(condition) \
-  ((condition) ? (void)0 : ::quire::check_failed(__FILE__, __LINE__, #condition, std::string()))
+#define CHECK(condition) ((condition) ? (void)0 : ::quire::check_failed(__FILE__, __LINE__, #condition, std::string()))
 
-#define QUIRE_CHECK_OP(op, a, b)                                                        \
-  do {                                                                                  \
-    const auto& check_a = (a);                                                          \
-    const auto& check_b = (b);                                                          \
-    if (!(check_a op check_b)) {                                                        \
+#define QUIRE_CHECK_OP(op, a, b)                                                         \
+  do {                                                                                   \
+    const auto& check_a = (a);                                                           \
+    const auto& check_b = (b);                                                           \
+    if (!(check_a op check_b)) {                                                         \
       ::quire::check_op_failed(__FILE__, __LINE__, #a " " #op " " #b, check_a, check_b); \
-    }                                                                                   \
+    }                                                                                    \
   } while (false)
 
 #define CHECK_EQ(a, b) QUIRE_CHECK_OP(==, a, b)

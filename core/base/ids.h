@@ -23,7 +23,8 @@ using BlockId = Id<struct BlockIdTag, std::uint32_t>;      // a physical KV bloc
 using SeqId = Id<struct SeqIdTag, std::uint64_t>;          // a sequence inside the engine; never reused
 using RequestId = Id<struct RequestIdTag, std::uint64_t>;  // a request as the server counts them; never reused
 
-// A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at admission.
+// A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at
+// admission.
 using TokenId = std::int32_t;
 
 }  // namespace quire

@@ -10,7 +10,8 @@
 
 namespace quire {
 
-// Every way a request can be told no. api/openai/errors.cc maps each to one HTTP status; every Code is produced by a test.
+// Every way a request can be told no. api/openai/errors.cc maps each to one HTTP status; every Code is produced by a
+// test.
 enum class Code {
   kInvalidArgument,   // a field is wrong: Error::param names it
   kUnauthorized,      // no or a wrong key
@@ -30,9 +31,9 @@ enum class Code {
 
 struct Error {
   Code code = Code::kInternal;
-  std::string message;        // for the caller: what was asked, what the limit is, what to do
-  std::string param;          // the request's field, as a dotted path; empty where none is at fault
-  int retry_after_s = 0;      // with kQueueFull and kUnavailable: seconds until it is worth trying again
+  std::string message;    // for the caller: what was asked, what the limit is, what to do
+  std::string param;      // the request's field, as a dotted path; empty where none is at fault
+  int retry_after_s = 0;  // with kQueueFull and kUnavailable: seconds until it is worth trying again
 };
 
 template <typename T>

@@ -34,27 +34,31 @@ bool AdmissionQueue::take(std::uint32_t sequences, std::uint64_t tokens) {
     const std::uint64_t new_sequences = (held >> 32) + sequences;
     const std::uint64_t new_tokens = (held & 0xffffffffu) + tokens;
     if (new_sequences > limits_.max_sequences || new_tokens > limits_.max_tokens) return false;
-    if (held_.compare_exchange_weak(held, packed(new_sequences, new_tokens), std::memory_order_acq_rel)) return true;
+    if (held_.compare_exchange_weak(held, packed(new_sequences, new_tokens), std::memory_order_seq_cst)) return true;
   }
 }
 
 Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
-  if (closed_.load(std::memory_order_acquire)) {
-    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
-  }
   std::uint64_t tokens = 0;
   for (const Submission& submission : submissions) tokens += submission.request.prompt.size();
   const auto sequences = static_cast<std::uint32_t>(submissions.size());
   if (submissions.size() > limits_.max_sequences || tokens > limits_.max_tokens) {
-    return invalid("prompt", "the request holds " + std::to_string(sequences) + " sequences of " + std::to_string(tokens) +
-                                 " prompt tokens in all; the waiting line takes at most " +
+    return invalid("prompt", "the request holds " + std::to_string(sequences) + " sequences of " +
+                                 std::to_string(tokens) + " prompt tokens in all; the waiting line takes at most " +
                                  std::to_string(limits_.max_sequences) + " sequences and " +
                                  std::to_string(limits_.max_tokens) + " tokens");
   }
   if (!take(sequences, tokens)) {
-    return Error{Code::kQueueFull, "the waiting line is full: " + std::to_string(waiting_sequences()) + " of " +
-                                       std::to_string(limits_.max_sequences) + " sequences are waiting; try again later",
+    return Error{Code::kQueueFull,
+                 "the waiting line is full: " + std::to_string(waiting_sequences()) + " of " +
+                     std::to_string(limits_.max_sequences) + " sequences are waiting; try again later",
                  "", retry_after_s()};
+  }
+  // Credits first, then the question: either we see that the queue was closed, or whoever closed it sees our credits
+  // and waits for what we push (drained()).
+  if (closed_.load(std::memory_order_seq_cst)) {
+    held_.fetch_sub(packed(sequences, tokens), std::memory_order_seq_cst);
+    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
   }
   for (Submission& submission : submissions) {
     submission.credit = Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()));
@@ -68,17 +72,18 @@ std::optional<Submission> AdmissionQueue::pop() { return ring_.try_pop(); }
 
 void AdmissionQueue::note_started(TimePoint now) {
   if (last_start_ != TimePoint{}) {
-    const auto interval = static_cast<std::uint64_t>(std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000));
+    const auto interval =
+        static_cast<std::uint64_t>(std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000));
     const std::uint64_t mean = start_interval_ns_.load(std::memory_order_relaxed);
     start_interval_ns_.store(mean - mean / 8 + interval / 8, std::memory_order_relaxed);
   }
   last_start_ = now;
 }
 
-void AdmissionQueue::close() { closed_.store(true, std::memory_order_release); }
+void AdmissionQueue::close() { closed_.store(true, std::memory_order_seq_cst); }
 
 std::uint32_t AdmissionQueue::waiting_sequences() const {
-  return static_cast<std::uint32_t>(held_.load(std::memory_order_relaxed) >> 32);
+  return static_cast<std::uint32_t>(held_.load(std::memory_order_seq_cst) >> 32);
 }
 std::uint32_t AdmissionQueue::waiting_tokens() const {
   return static_cast<std::uint32_t>(held_.load(std::memory_order_relaxed));

@@ -1,9 +1,9 @@
 // The way into the engine: credits for the whole request taken in one atomic, all or nothing, then a lock-free ring.
-// A credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or ends.
-// Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never smaller.
-// Owner   app; outlives every Credit.
-// Thread  admit(): any. pop(), note_started(): engine. close(), waiting_*(): any.
-// Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable once closed. Nothing changed.
+// A credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or
+// ends. Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never
+// smaller. Owner   app; outlives every Credit. Thread  admit(): any. pop(), note_started(): engine. close(),
+// waiting_*(): any. Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable
+// once closed. Nothing changed.
 #pragma once
 
 #include <atomic>
@@ -60,7 +60,8 @@ class AdmissionQueue {
   // The engine says that a sequence left the waiting line at `now`: the pace that Retry-After is computed from.
   void note_started(TimePoint now);
 
-  // Draining: admit() answers kUnavailable from now on; what is inside stays.
+  // Draining: admit() answers kUnavailable from now on; what is inside stays and can be popped. Once closed and
+  // waiting_sequences() is zero, nothing more will ever be popped.
   void close();
 
   std::uint32_t waiting_sequences() const;
@@ -75,9 +76,9 @@ class AdmissionQueue {
   const Limits limits_;
   Doorbell& doorbell_;
   MpscRing<Submission> ring_;
-  // sequences << 32 | tokens. Producers add (acq_rel CAS), whoever drops a Credit subtracts (release).
+  // sequences << 32 | tokens. Producers add (seq_cst CAS, ordered with closed_), whoever drops a Credit subtracts.
   std::atomic<std::uint64_t> held_{0};
-  std::atomic<bool> closed_{false};  // written by close() (release), read by admit() (acquire)
+  std::atomic<bool> closed_{false};  // written by close(), read by admit(): seq_cst, see admit()
   // Mean seconds between starts, as nanoseconds; written by the engine, read by admit(): relaxed, it is advice.
   std::atomic<std::uint64_t> start_interval_ns_{50'000'000};
   TimePoint last_start_{};  // engine only

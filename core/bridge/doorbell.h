@@ -21,7 +21,8 @@ class Doorbell {
  private:
   // Written true by ring() (release), taken false by wait_until() (acquire): what the ringer did before is seen after.
   std::atomic<bool> rung_{false};
-  // Written by the engine before it sleeps, read by ringers (both seq_cst with rung_): no ring is lost between check and sleep.
+  // Written by the engine before it sleeps, read by ringers (both seq_cst with rung_): no ring is lost between check
+  // and sleep.
   std::atomic<bool> sleeping_{false};
   std::mutex mutex_;
   std::condition_variable condition_;

@@ -40,7 +40,8 @@ class Gate {
 
  private:
   static constexpr std::uint32_t kClosed = 1u << 31;
-  std::atomic<std::uint32_t> state_{0};  // closed bit | how many are inside; every access is a full read-modify-write or acquire
+  std::atomic<std::uint32_t> state_{
+      0};  // closed bit | how many are inside; every access is a full read-modify-write or acquire
 };
 
 }  // namespace quire::bridge

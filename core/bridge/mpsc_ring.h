@@ -17,7 +17,8 @@ namespace quire::bridge {
 template <typename T>
 class MpscRing {
  public:
-  explicit MpscRing(std::size_t at_least) : mask_(std::bit_ceil(at_least < 2 ? 2 : at_least) - 1), slots_(new Slot[mask_ + 1]) {
+  explicit MpscRing(std::size_t at_least)
+      : mask_(std::bit_ceil(at_least < 2 ? 2 : at_least) - 1), slots_(new Slot[mask_ + 1]) {
     for (std::size_t i = 0; i <= mask_; ++i) slots_[i].sequence.store(i, std::memory_order_relaxed);
   }
 
@@ -54,7 +55,8 @@ class MpscRing {
 
  private:
   struct Slot {
-    // i: free for push number i. i+1: holds push number i. Written by whoever did the step (release), read by the next (acquire).
+    // i: free for push number i. i+1: holds push number i. Written by whoever did the step (release), read by the next
+    // (acquire).
     std::atomic<std::size_t> sequence{0};
     T value{};
   };

@@ -19,8 +19,8 @@ class TokenStream;
 
 class StreamHub : public std::enable_shared_from_this<StreamHub> {
  public:
-  // `wake` is called from the engine thread, once per flush() that has news: it must make the io thread call drain() soon
-  // and must not block (an eventfd write, an asio::post). `doorbell` outlives every stream.
+  // `wake` is called from the engine thread, once per flush() that has news: it must make the io thread call drain()
+  // soon and must not block (an eventfd write, an asio::post). `doorbell` outlives every stream.
   StreamHub(std::uint32_t max_streams, std::function<void()> wake, Doorbell& doorbell);
 
   // `on_ready` runs on the io thread, from drain(), when the stream has news. It must not throw.
@@ -41,7 +41,8 @@ class StreamHub : public std::enable_shared_from_this<StreamHub> {
   std::function<void()> wake_;
   Doorbell& doorbell_;
   bool marked_ = false;  // engine thread only: something was marked since the last flush()
-  // One bit per slot. Set by the engine (release) after it pushed, taken by the io thread (exchange, acquire) in drain().
+  // One bit per slot. Set by the engine (release) after it pushed, taken by the io thread (exchange, acquire) in
+  // drain().
   std::vector<std::atomic<std::uint64_t>> ready_;
   // Slots and their callbacks, guarded by mutex_: io opens and drains, whoever drops a stream last gives its slot back.
   std::mutex mutex_;

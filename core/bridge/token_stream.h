@@ -48,10 +48,11 @@ class TokenStream {
   std::function<void()> on_ready_;  // io thread only
 
   std::array<flow::TokenEvent, kCapacity> ring_;
-  std::atomic<std::uint32_t> head_{0};     // next to pop: written by io (release), read by the engine (acquire)
-  std::atomic<std::uint32_t> tail_{0};     // next to push: written by the engine (release), read by io (acquire)
-  std::atomic<bool> was_full_{false};      // set by the engine when it parks (seq_cst), taken by io on pop: ring the doorbell
-  std::atomic<bool> cancelled_{false};     // written by io (release), read by the engine (acquire)
+  std::atomic<std::uint32_t> head_{0};  // next to pop: written by io (release), read by the engine (acquire)
+  std::atomic<std::uint32_t> tail_{0};  // next to push: written by the engine (release), read by io (acquire)
+  std::atomic<bool> was_full_{
+      false};  // set by the engine when it parks (seq_cst), taken by io on pop: ring the doorbell
+  std::atomic<bool> cancelled_{false};  // written by io (release), read by the engine (acquire)
 };
 
 }  // namespace quire::bridge

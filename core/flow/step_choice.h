@@ -8,7 +8,8 @@ namespace quire::flow {
 struct StepChoice {
   SeqId seq;
   TokenId token = -1;
-  bool finite = true;  // false: the row's logits held a NaN or +inf; the token means nothing and the request must end with an error
+  bool finite = true;  // false: the row's logits held a NaN or +inf; the token means nothing and the request must end
+                       // with an error
 };
 
 }  // namespace quire::flow

@@ -13,13 +13,13 @@ namespace quire::flow {
 
 struct PlannedSequence {
   SeqId seq;
-  std::uint32_t first_row = 0;      // index of its first row in the step
-  std::uint32_t num_rows = 0;       // >= 1
-  std::uint32_t first_position = 0; // position of its first row; positions ascend by one
-  std::uint32_t first_table = 0;    // its block table is block_tables[first_table, first_table + num_table)
-  std::uint32_t num_table = 0;      // covers first_position + num_rows tokens
-  bool speaks = false;              // its last row's logits are sampled: a choice comes back
-  sample::Params sampling;          // read only when it speaks
+  std::uint32_t first_row = 0;       // index of its first row in the step
+  std::uint32_t num_rows = 0;        // >= 1
+  std::uint32_t first_position = 0;  // position of its first row; positions ascend by one
+  std::uint32_t first_table = 0;     // its block table is block_tables[first_table, first_table + num_table)
+  std::uint32_t num_table = 0;       // covers first_position + num_rows tokens
+  bool speaks = false;               // its last row's logits are sampled: a choice comes back
+  sample::Params sampling;           // read only when it speaks
 };
 
 struct StepPlan {

@@ -20,7 +20,8 @@ class Runner {
   virtual ~Runner() = default;
   // Starts the step on the device. Not when full().
   virtual void submit(const flow::StepPlan& plan) REQUIRES(engine_role) = 0;
-  // Waits for the oldest submitted step; one choice per speaking sequence, in plan order. Valid until the next collect().
+  // Waits for the oldest submitted step; one choice per speaking sequence, in plan order. Valid until the next
+  // collect().
   virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
 
   virtual bool idle() const = 0;  // nothing submitted and not collected

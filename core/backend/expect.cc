@@ -1,0 +1,121 @@
+#include "core/backend/expect.h"
+
+#include "core/base/check.h"
+
+namespace quire::backend {
+namespace {
+
+std::uint32_t num_speakers(const Batch& batch) { return static_cast<std::uint32_t>(batch.speakers.size()); }
+
+void expect_attention(const AttentionSpec& spec, const KvShape& shape) {
+  CHECK_GT(spec.num_kv_heads, 0u);
+  CHECK_GT(spec.num_heads, 0u);
+  CHECK_EQ(spec.num_heads % spec.num_kv_heads, 0u);
+  CHECK_EQ(spec.head_dim % 2, 0u);
+  CHECK_EQ(spec.head_dim, shape.head_dim);
+  CHECK_EQ(spec.num_kv_heads, shape.num_kv_heads);
+  CHECK_LT(spec.layer, shape.num_layers);
+}
+
+}  // namespace
+
+void expect(const Buffer& x, std::uint32_t rows, std::uint32_t width) {
+  CHECK_LE(rows, x.max_rows());
+  CHECK_EQ(x.width(), width);
+}
+
+void expect(const Vector& v, std::uint32_t size) { CHECK_EQ(v.size(), size); }
+
+void expect(const Weight& w, std::uint32_t n, std::uint32_t k) {
+  CHECK_EQ(w.n(), n);
+  CHECK_EQ(w.k(), k);
+}
+
+void expect_batch(const Batch& batch, std::uint32_t max_rows) {
+  const std::uint32_t num_rows = batch.num_rows();
+  CHECK_LE(num_rows, max_rows);
+  CHECK_EQ(batch.positions.size(), num_rows);
+  CHECK_EQ(batch.slots.size(), num_rows);
+  std::uint32_t next_row = 0;
+  for (const SequenceRows& sequence : batch.sequences) {
+    CHECK_EQ(sequence.first_row, next_row);
+    CHECK_GT(sequence.num_rows, 0u);
+    next_row += sequence.num_rows;
+    CHECK_LE(next_row, num_rows);
+    CHECK_EQ(batch.positions[sequence.first_row], sequence.first_position);
+    CHECK_EQ(batch.positions[next_row - 1], sequence.first_position + (sequence.num_rows - 1));
+    CHECK_LE(std::uint64_t{sequence.first_table} + sequence.num_table, batch.block_tables.size());
+  }
+  CHECK_EQ(next_row, num_rows);
+  for (std::size_t r = 0; r < batch.speakers.size(); ++r) {
+    CHECK_LT(batch.speakers[r].row, num_rows);
+    if (r != 0) CHECK_LT(batch.speakers[r - 1].row, batch.speakers[r].row);
+  }
+}
+
+void expect_embed(const Batch& batch, const Weight& table, const Buffer& out) {
+  expect(out, batch.num_rows(), table.k());
+  for (const TokenId token : batch.tokens) {
+    CHECK_GE(token, 0);
+    CHECK_LT(static_cast<std::uint32_t>(token), table.n());
+  }
+}
+
+void expect_norm(const Buffer& x, const Vector& scale, std::uint32_t rows, const Buffer& out) {
+  expect(x, rows, scale.size());
+  expect(out, rows, scale.size());
+}
+
+void expect_linear(const Buffer& x, const Weight& w, std::uint32_t rows, const Buffer& out) {
+  CHECK(&x != &out);
+  expect(x, rows, w.k());
+  expect(out, rows, w.n());
+}
+
+void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache) {
+  const KvShape& shape = cache.shape();
+  expect_attention(spec, shape);
+  expect(qkv, batch.num_rows(), spec.qkv_width());
+  if (spec.q_norm != nullptr) expect(*spec.q_norm, spec.head_dim);
+  if (spec.k_norm != nullptr) expect(*spec.k_norm, spec.head_dim);
+  CHECK(spec.rope != nullptr);
+  for (const std::uint32_t position : batch.positions) CHECK_LT(position, spec.rope->positions());
+  for (const std::uint32_t slot : batch.slots) CHECK_LT(slot / shape.block_tokens, shape.num_blocks);
+}
+
+void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache,
+                   const Buffer& out) {
+  const KvShape& shape = cache.shape();
+  expect_attention(spec, shape);
+  expect(qkv, batch.num_rows(), spec.qkv_width());
+  expect(out, batch.num_rows(), spec.q_width());
+  for (const SequenceRows& sequence : batch.sequences) {
+    const std::uint32_t last = sequence.first_position + (sequence.num_rows - 1);
+    CHECK_LT(last / shape.block_tokens, sequence.num_table);
+  }
+}
+
+void expect_act_mul(const Buffer& gate_up, std::uint32_t rows, const Buffer& out) {
+  CHECK(&gate_up != &out);
+  expect(gate_up, rows, 2 * out.width());
+  expect(out, rows, out.width());
+}
+
+void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows) {
+  expect(x, rows, y.width());
+  expect(y, rows, x.width());
+}
+
+void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out) {
+  CHECK(&x != &out);
+  expect(x, batch.num_rows(), out.width());
+  expect(out, num_speakers(batch), x.width());
+}
+
+void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab) {
+  CHECK_LE(num_speakers(batch), logits.max_rows());
+  CHECK_GT(vocab, 0u);
+  CHECK_LE(vocab, logits.width());
+}
+
+}  // namespace quire::backend

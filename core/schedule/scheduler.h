@@ -1,0 +1,72 @@
+// Decides what the next step runs: running sequences first, then waiting ones, inside one token budget.
+//   - Every sequence that decodes gets its row before any prompt gets a chunk: a long prompt never stalls a stream.
+//   - A waiting sequence is admitted when blocks for all its tokens are free; strictly in order of arrival.
+//   - A running sequence grows at a block boundary. When the pool is dry the newest running sequence is sent back to
+//   wait
+//     and recomputed later; being a function of its own tokens, it goes on as if nothing had been.
+// The oldest running sequence is never sent back for another, and the pool holds one sequence of maximum length:
+// somebody always finishes.
+// Shape   at most max_num_seqs running sequences and max_num_batched_tokens rows a step.
+// Owner   the engine. Borrows sequences from add() to remove().
+// Thread  engine.
+// Source  Orca (Yu et al. 2022) iteration-level scheduling; Sarathi-Serve (Agrawal et al. 2024) chunked prefill; vLLM's
+//         preemption by recompute.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "core/base/thread_role.h"
+#include "core/flow/step_plan.h"
+#include "core/kv/block_pool.h"
+#include "core/schedule/sequence.h"
+
+namespace quire::schedule {
+
+struct SchedulerOptions {
+  std::uint32_t max_num_seqs = 64;
+  std::uint32_t max_num_batched_tokens = 512;  // >= max_num_seqs, so that every decoding sequence fits in one step
+};
+
+class Scheduler {
+ public:
+  Scheduler(SchedulerOptions options, kv::BlockPool& pool);
+
+  void add(Sequence& sequence) REQUIRES(engine_role);
+  // Forgets it, whatever its state. Its blocks are its own to give back.
+  void remove(Sequence& sequence) REQUIRES(engine_role);
+
+  // The next step. Empty when nothing can run. Valid until the next plan(); planned()[i] is plan.sequences[i]'s
+  // sequence.
+  const flow::StepPlan& plan() REQUIRES(engine_role);
+  std::span<Sequence* const> planned() const { return planned_; }
+  // Sequences that plan() moved from waiting to running, first runs and returns alike.
+  std::span<Sequence* const> admitted() const { return admitted_; }
+
+  std::span<Sequence* const> running() const { return running_; }
+  std::uint32_t num_waiting() const { return static_cast<std::uint32_t>(waiting_.size()); }
+  std::uint64_t num_preemptions() const { return num_preemptions_; }
+
+ private:
+  void plan_running(bool decoding) REQUIRES(engine_role);
+  void admit_waiting() REQUIRES(engine_role);
+  void plan_rows(Sequence& sequence) REQUIRES(engine_role);
+  bool make_room(Sequence& asker, std::uint32_t num_tokens) REQUIRES(engine_role);
+  void preempt(Sequence& victim) REQUIRES(engine_role);
+  void emit(Sequence& sequence) REQUIRES(engine_role);
+
+  const SchedulerOptions options_;
+  kv::BlockPool& pool_;
+  std::deque<Sequence*> waiting_;   // arrival order; sequences sent back stand in front
+  std::vector<Sequence*> running_;  // in order of admission
+  std::vector<Sequence*> turn_;     // running_ as it was when a planning pass began
+  std::vector<Sequence*> planned_;
+  std::vector<Sequence*> admitted_;
+  flow::StepPlan plan_;
+  std::uint32_t budget_ = 0;  // rows left in the step being planned
+  std::uint64_t num_preemptions_ = 0;
+};
+
+}  // namespace quire::schedule

@@ -1,0 +1,268 @@
+#include "core/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/engine/engine_thread.h"
+#include "tests/support/engine_rig.h"
+#include "tests/support/toy_runner.h"
+
+namespace quire::engine {
+namespace {
+
+using quire::testing::Client;
+using quire::testing::EngineRig;
+using quire::testing::RigOptions;
+using quire::testing::toy_answer;
+using quire::testing::ToyRunner;
+
+std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> prompt(length);
+  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
+  return prompt;
+}
+
+class EngineTest : public ::testing::Test {
+ protected:
+  RoleScope role_{engine_role};
+};
+
+struct Spec {
+  std::uint32_t prompt, max_tokens, arrival;
+};
+
+// The notebook's four requests: different lengths, arriving at steps 0, 2, 4 and 6.
+constexpr Spec kNotebook[] = {{3, 10, 0}, {6, 25, 2}, {4, 8, 4}, {5, 18, 6}};
+
+TEST_F(EngineTest, TheNotebooksRequestsBatchedAnswerAsAlone) {
+  ToyRunner runner(64, 4);
+  EngineRig rig({.num_blocks = 64, .block_tokens = 4}, runner);
+  std::vector<Client> clients;
+  for (const Spec& spec : kNotebook) {
+    while (rig.turns < spec.arrival) rig.turn();
+    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+  }
+  rig.run(clients);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
+                                            kNotebook[i].max_tokens));
+    EXPECT_EQ(clients[i].finish, flow::Finish::kLength);
+  }
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  EXPECT_EQ(rig.metrics.preemptions.value(), 0u);
+}
+
+TEST_F(EngineTest, WithAPoolOfEightBlocksTheyAllStillFinishAndEveryBlockComesBack) {
+  ToyRunner runner(8, 4);
+  EngineRig rig({.num_blocks = 8, .block_tokens = 4}, runner);
+  std::vector<Client> clients;
+  for (const Spec& spec : kNotebook)
+    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+  rig.run(clients);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
+                                            kNotebook[i].max_tokens));
+  }
+  EXPECT_GT(rig.metrics.preemptions.value() + 0u, 0u) << "the pool was meant to run dry";
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  rig.pool.check_invariants();
+}
+
+TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkOrArrival) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::uint32_t block_tokens = 1u << (random() % 6);
+    const std::uint32_t max_model_len = 48 + random() % 100;
+    RigOptions options;
+    options.block_tokens = block_tokens;
+    options.max_num_seqs = 1 + random() % 8;
+    options.max_num_batched_tokens = options.max_num_seqs + random() % 40;
+    options.max_model_len = max_model_len;
+    options.num_blocks = kv::blocks_for(max_model_len, block_tokens) + random() % 8;
+    ToyRunner runner(options.num_blocks, block_tokens);
+    EngineRig rig(options, runner);
+    std::vector<Client> clients;
+    std::vector<std::vector<TokenId>> expected;
+    const std::uint32_t num_requests = 1 + random() % 12;
+    for (std::uint32_t i = 0; i < num_requests; ++i) {
+      for (std::uint32_t wait = random() % 5; wait > 0; --wait) {
+        rig.turn();
+        for (Client& client : clients) client.read_all();
+      }
+      const std::uint32_t length = 1 + random() % 40;
+      const std::uint32_t max_tokens = 1 + random() % (max_model_len - length);
+      const sample::Params params{.temperature = random() % 2 ? 0.0f : 1.0f, .seed = random() % 100};
+      clients.push_back(rig.submit(prompt_of(length, i), max_tokens, params));
+      expected.push_back(toy_answer(prompt_of(length, i), params, max_tokens));
+    }
+    rig.run(clients);
+    for (std::size_t i = 0; i < clients.size(); ++i) ASSERT_EQ(clients[i].tokens, expected[i]) << "request " << i;
+    ASSERT_EQ(rig.pool.num_held(), 0u);
+    ASSERT_EQ(rig.admission.waiting_sequences(), 0u);
+    for (const std::uint32_t rows : runner.rows_in_step) ASSERT_LE(rows, options.max_num_batched_tokens);
+  }
+}
+
+TEST_F(EngineTest, ALongPromptNeverStallsARunningStream) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_seqs = 4, .max_num_batched_tokens = 8}, runner);
+  std::vector<Client> clients;
+  clients.push_back(rig.submit(prompt_of(4, 1), 60));
+  rig.turn();
+  clients[0].read_all();
+  ASSERT_EQ(clients[0].tokens.size(), 1u);
+  clients.push_back(rig.submit(prompt_of(400, 2), 4));
+  for (std::size_t turn = 2; turn <= 50; ++turn) {  // 400 tokens at 7 a step: the stream gets its token in each of them
+    rig.turn();
+    clients[0].read_all();
+    ASSERT_EQ(clients[0].tokens.size(), turn);
+  }
+  rig.run(clients);
+  EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(400, 2), EngineRig::greedy(), 4));
+}
+
+TEST_F(EngineTest, ACancelGivesItsBlocksBackWithinOneStepInEveryState) {
+  ToyRunner runner(8, 16);
+  EngineRig rig({.num_blocks = 8, .max_num_seqs = 2, .max_num_batched_tokens = 16}, runner);
+  Client decoding = rig.submit(prompt_of(4, 1), 50);
+  rig.turn();
+  Client prefilling = rig.submit(prompt_of(60, 2), 4);
+  rig.turn();
+  Client queued = rig.submit(prompt_of(5, 3), 4);
+  rig.turn();
+  ASSERT_EQ(rig.pool.num_held(), 1u + 4u);
+  queued.stream->cancel();
+  rig.turn();
+  queued.read_all();
+  EXPECT_EQ(queued.finish, flow::Finish::kCancelled);
+  EXPECT_EQ(rig.admission.waiting_sequences(), 0u);
+  prefilling.stream->cancel();
+  rig.turn();
+  EXPECT_EQ(rig.pool.num_held(), 1u);
+  decoding.stream->cancel();
+  rig.turn();
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  EXPECT_TRUE(rig.engine.idle());
+  EXPECT_EQ(rig.metrics.success_abort.value(), 3u);
+}
+
+TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsToldWithItsReason) {
+  ToyRunner runner(8, 16);
+  EngineRig rig({.num_blocks = 8}, runner);
+  const auto answer = toy_answer(prompt_of(5, 9), EngineRig::greedy(), 20);
+  std::vector<Client> clients;
+  clients.push_back(rig.submit(prompt_of(5, 9), 20, EngineRig::greedy(), {answer[6]}));
+  rig.run(clients);
+  EXPECT_EQ(clients[0].finish, flow::Finish::kStop);
+  EXPECT_EQ(clients[0].tokens, std::vector<TokenId>(answer.begin(), answer.begin() + 7));
+}
+
+TEST_F(EngineTest, AReaderThatStallsIsParkedLosesNothingAndIsDroppedAfterTheTimeout) {
+  ToyRunner runner(32, 16);
+  EngineRig rig({.num_blocks = 32}, runner);
+  const auto answer = toy_answer(prompt_of(5, 9), EngineRig::greedy(), 200);
+  Client client = rig.submit(prompt_of(5, 9), 200);
+  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  EXPECT_EQ(runner.steps, bridge::TokenStream::kCapacity - 1);  // parked: the last place is kept for the end
+  client.read_all();
+  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  client.read_all();
+  EXPECT_EQ(client.tokens, std::vector<TokenId>(answer.begin(), answer.begin() + 2 * 63));
+  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  rig.clock.advance(std::chrono::seconds(29));
+  rig.turn();
+  EXPECT_EQ(rig.engine.num_live(), 1u);
+  rig.clock.advance(std::chrono::seconds(1));
+  rig.turn();
+  EXPECT_EQ(rig.engine.num_live(), 0u);
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  client.read_all();
+  EXPECT_EQ(client.finish, flow::Finish::kCancelled);
+}
+
+TEST_F(EngineTest, LogitsThatAreNotFiniteEndThatRequestAloneAndItsNeighboursNeverNotice) {
+  ToyRunner runner(32, 16);
+  runner.poisoned_seed = 666;
+  EngineRig rig({.num_blocks = 32}, runner);
+  std::vector<Client> clients;
+  const sample::Params params{.temperature = 1.0f, .seed = 5};
+  clients.push_back(rig.submit(prompt_of(5, 1), 20, params));
+  clients.push_back(rig.submit(prompt_of(6, 2), 20, {.temperature = 1.0f, .seed = 666}));
+  clients.push_back(rig.submit(prompt_of(7, 3), 20, params));
+  rig.run(clients);
+  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(5, 1), params, 20));
+  EXPECT_EQ(clients[1].finish, flow::Finish::kFailed);
+  EXPECT_TRUE(clients[1].tokens.empty());
+  EXPECT_EQ(clients[2].tokens, toy_answer(prompt_of(7, 3), params, 20));
+  EXPECT_EQ(rig.metrics.corrupted_requests.value(), 1u);
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+}
+
+TEST_F(EngineTest, ARequestThatSlippedPastValidationEndsAloneBeforeAnyKernelReadsIt) {
+  ToyRunner runner(32, 16);
+  EngineRig rig({.num_blocks = 32, .max_model_len = 100}, runner);
+  std::vector<Client> clients;
+  clients.push_back(rig.submit({1, 997}, 4));          // id == vocabulary
+  clients.push_back(rig.submit({1, -1}, 4));           // negative id
+  clients.push_back(rig.submit(prompt_of(97, 1), 4));  // 101 > 100
+  clients.push_back(rig.submit({}, 4));                // nothing to condition on
+  clients.push_back(rig.submit(prompt_of(96, 1), 4));  // 100: fits
+  clients.push_back(rig.submit({0, 996}, 4));          // the lowest and the highest id: fit
+  rig.run(clients);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(clients[static_cast<std::size_t>(i)].finish, flow::Finish::kFailed) << i;
+  EXPECT_EQ(clients[4].finish, flow::Finish::kLength);
+  EXPECT_EQ(clients[5].finish, flow::Finish::kLength);
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+}
+
+TEST_F(EngineTest, OneWakeUpAStepForAllStreams) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64}, runner);
+  std::vector<Client> clients;
+  for (std::uint32_t i = 0; i < 8; ++i) clients.push_back(rig.submit(prompt_of(4, i), 10));
+  rig.run(clients);
+  EXPECT_EQ(rig.wakes, runner.steps);
+}
+
+TEST_F(EngineTest, ADeviceThatFailsEndsEveryStreamAndTurnsTheServerUnready) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64}, runner);
+  std::vector<Client> clients;
+  for (std::uint32_t i = 0; i < 3; ++i) clients.push_back(rig.submit(prompt_of(4, i), 10));
+  runner.fail_next_collect = true;
+  bool told = false;
+  {
+    EngineThread thread(rig.engine, rig.doorbell, rig.status, [&told] { told = true; });
+    thread.start();
+    thread.stop();
+  }
+  for (Client& client : clients) {
+    client.read_all();
+    EXPECT_EQ(client.finish, flow::Finish::kFailed);
+  }
+  EXPECT_EQ(told, rig.status.failed());
+  std::vector<bridge::Submission> late(1);
+  late[0].request.prompt = {1};
+  late[0].stream = rig.hub->open([] {});
+  EXPECT_EQ(rig.admission.admit(late).error().code, Code::kUnavailable);
+}
+
+TEST_F(EngineTest, TheThreadSleepsWhenIdleWakesForWorkAndStops) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64}, runner);
+  EngineThread thread(rig.engine, rig.doorbell, rig.status, [] {});
+  thread.start();
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    Client client = rig.submit(prompt_of(4, i), 5);
+    while (!client.done()) client.read_all();
+    EXPECT_EQ(client.tokens, toy_answer(prompt_of(4, i), EngineRig::greedy(), 5));
+  }
+  thread.stop();
+  EXPECT_EQ(rig.engine.num_live(), 0u);
+}
+
+}  // namespace
+}  // namespace quire::engine
