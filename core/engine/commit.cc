@@ -6,7 +6,7 @@ namespace quire::engine {
 void Engine::commit(std::span<const flow::StepChoice> choices) {
   now_ = clock_.now();
   metrics_.engine_steps.add();
-  metrics_.step_time_s.observe(std::chrono::duration<double>(now_ - submitted_at_).count());
+  learn_row_time(now_ - submitted_at_);
   touched_.clear();
   std::size_t next_choice = 0;
   for (schedule::Sequence* sequence : scheduler_.planned()) {
@@ -22,6 +22,17 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
 #ifndef NDEBUG
   pool_.check_invariants();
 #endif
+}
+
+// The time of one row in a step of many, smoothed: what prompts are cut by while streams run.
+void Engine::learn_row_time(Duration step_time) {
+  const double seconds = std::chrono::duration<double>(step_time).count();
+  metrics_.step_time_s.observe(seconds);
+  std::uint32_t rows = 0;
+  for (const schedule::Sequence* sequence : scheduler_.planned()) rows += sequence->planned_rows;
+  if (rows < 16) return;
+  const double row = seconds / rows;
+  row_seconds_ = row_seconds_ == 0.0 ? row : 0.75 * row_seconds_ + 0.25 * row;
 }
 
 void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {

@@ -29,6 +29,9 @@ struct EngineOptions {
   std::uint32_t vocab = 0;                            // logits width: a prompt id at or above it is refused
   std::uint32_t max_model_len = 0;                    // prompt + max_tokens never exceed it
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
+  // While streams run, prompts are cut so that a step is expected to take no longer than this, from the measured time
+  // of a row. Zero: only the token budget cuts them.
+  Duration max_step_time = std::chrono::milliseconds(100);
 };
 
 struct EngineParts {
@@ -74,8 +77,10 @@ class Engine {
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);
+  std::uint32_t max_prompt_rows() const;
   // commit.cc
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
+  void learn_row_time(Duration step_time) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
   // deliver.cc
   void deliver() REQUIRES(engine_role);
@@ -103,6 +108,7 @@ class Engine {
   std::uint64_t preemptions_seen_ = 0;
   TimePoint now_{};  // read once a turn
   TimePoint submitted_at_{};
+  double row_seconds_ = 0.0;  // of steps with many rows, learned while serving; 0: not known yet
 };
 
 }  // namespace quire::engine

@@ -9,7 +9,7 @@ void Engine::step() {
   status_.beat(now_, /*asleep=*/false);
   admit_new();
   drop_cancelled();
-  const flow::StepPlan& plan = scheduler_.plan();
+  const flow::StepPlan& plan = scheduler_.plan(max_prompt_rows());
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
@@ -70,6 +70,13 @@ void Engine::submit(const flow::StepPlan& plan) {
   runner_.submit(plan);
   metrics_.iteration_tokens.observe(static_cast<double>(plan.tokens.size()));
   publish_gauges();
+}
+
+std::uint32_t Engine::max_prompt_rows() const {
+  const double target = std::chrono::duration<double>(options_.max_step_time).count();
+  if (target <= 0.0 || row_seconds_ <= 0.0) return ~0u;
+  constexpr double kFewRows = 16.0;  // below this a step costs a pass over the weights, whatever its rows
+  return static_cast<std::uint32_t>(std::clamp(target / row_seconds_, kFewRows, 1e6));
 }
 
 // Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall is due.

@@ -32,7 +32,7 @@ void Scheduler::remove(Sequence& sequence) {
   sequence.state = State::kDone;
 }
 
-const flow::StepPlan& Scheduler::plan() {
+const flow::StepPlan& Scheduler::plan(std::uint32_t max_prompt_rows) {
   plan_.clear();
   planned_.clear();
   admitted_.clear();
@@ -40,6 +40,7 @@ const flow::StepPlan& Scheduler::plan() {
   for (Sequence* sequence : running_) sequence->planned_rows = 0;
 
   plan_running(/*decoding=*/true);
+  if (budget_ < options_.max_num_batched_tokens) budget_ = std::min(budget_, std::max(max_prompt_rows, 1u));
   plan_running(/*decoding=*/false);
   admit_waiting();
 

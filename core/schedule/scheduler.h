@@ -39,8 +39,9 @@ class Scheduler {
   void remove(Sequence& sequence) REQUIRES(engine_role);
 
   // The next step. Empty when nothing can run. Valid until the next plan(); planned()[i] is plan.sequences[i]'s
-  // sequence.
-  const flow::StepPlan& plan() REQUIRES(engine_role);
+  // sequence. While somebody decodes, prompts get at most `max_prompt_rows` of the budget (at least one row): a device
+  // that needs seconds for a full budget of rows must not make streams wait for it. Tokens do not depend on it.
+  const flow::StepPlan& plan(std::uint32_t max_prompt_rows = ~0u) REQUIRES(engine_role);
   std::span<Sequence* const> planned() const { return planned_; }
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }

@@ -1,0 +1,235 @@
+#include "core/schedule/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <set>
+
+namespace quire::schedule {
+namespace {
+
+class SchedulerTest : public testing::Test {
+ protected:
+  Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100) {
+    flow::Request request;
+    request.prompt.resize(prompt);
+    std::iota(request.prompt.begin(), request.prompt.end(), 0);
+    request.max_tokens = max_tokens;
+    sequences_.push_back(std::make_unique<Sequence>(SeqId(sequences_.size() + 1), std::move(request), pool));
+    scheduler.add(*sequences_.back());
+    return *sequences_.back();
+  }
+  // What the engine does with a plan: rows are stored, whoever spoke gets a token.
+  void commit(Scheduler& scheduler) {
+    for (Sequence* sequence : scheduler.planned()) {
+      const bool speaks = sequence->planned_rows == sequence->remaining();
+      sequence->commit_rows(sequence->planned_rows);
+      if (speaks) sequence->append(7);
+    }
+  }
+  // Rows that `sequence` has in the plan.
+  static std::uint32_t rows_of(const flow::StepPlan& plan, const Sequence& sequence) {
+    for (const auto& entry : plan.sequences) {
+      if (entry.seq == sequence.id()) return entry.num_rows;
+    }
+    return 0;
+  }
+
+  kv::BlockPool& make_pool(std::uint32_t num_blocks, std::uint32_t block_tokens) {
+    pools_.push_back(std::make_unique<kv::BlockPool>(num_blocks, block_tokens));
+    return *pools_.back();
+  }
+
+  RoleScope role_{engine_role};
+  std::vector<std::unique_ptr<kv::BlockPool>> pools_;  // outlive the sequences
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+};
+
+TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
+  kv::BlockPool& pool = make_pool(16, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 16}, pool);
+  Sequence& sequence = add(scheduler, pool, 40);
+  for (const auto& [first, rows, speaks] : {std::tuple(0u, 16u, false), std::tuple(16u, 16u, false),
+                                            std::tuple(32u, 8u, true), std::tuple(40u, 1u, true)}) {
+    const flow::StepPlan& plan = scheduler.plan();
+    ASSERT_EQ(plan.sequences.size(), 1u);
+    EXPECT_EQ(plan.sequences[0].first_position, first);
+    EXPECT_EQ(plan.sequences[0].num_rows, rows);
+    EXPECT_EQ(plan.sequences[0].speaks, speaks);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      EXPECT_EQ(plan.positions[row], first + row);
+      EXPECT_EQ(plan.slots[row], sequence.table.slot(first + row));
+    }
+    commit(scheduler);
+  }
+}
+
+TEST_F(SchedulerTest, TheBudgetIsNeverPassedAndDecodesComeBeforeAnyChunk) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 4}, pool);
+  Sequence& long_prompt = add(scheduler, pool, 3);
+  scheduler.plan();
+  commit(scheduler);  // decodes from now on
+  Sequence& late = add(scheduler, pool, 50);
+  for (int step = 0; step < 10; ++step) {
+    const flow::StepPlan& plan = scheduler.plan();
+    EXPECT_LE(plan.tokens.size(), 4u);
+    EXPECT_EQ(rows_of(plan, long_prompt), 1u);
+    EXPECT_EQ(rows_of(plan, late), 3u);
+    commit(scheduler);
+  }
+}
+
+TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllows) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Sequence& first = add(scheduler, pool, 100);
+  EXPECT_EQ(rows_of(scheduler.plan(5), first), 64u) << "nobody decodes: nobody waits";
+  commit(scheduler);
+  scheduler.plan(5);
+  commit(scheduler);
+  Sequence& second = add(scheduler, pool, 100);
+  for (const std::uint32_t limit : {0u, 1u, 5u, 62u, 63u, 64u, ~0u}) {
+    const flow::StepPlan& plan = scheduler.plan(limit);
+    EXPECT_EQ(rows_of(plan, first), 1u);
+    EXPECT_EQ(rows_of(plan, second), std::clamp(limit, 1u, std::min(63u, second.remaining()))) << limit;
+    scheduler.remove(second);
+    second.forget_computed();
+    second.state = State::kWaiting;
+    scheduler.add(second);
+  }
+}
+
+TEST_F(SchedulerTest, AdmitsWhenTheBlocksForThePromptAreFreeAndStrictlyInOrder) {
+  kv::BlockPool& pool = make_pool(4, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 256}, pool);
+  Sequence& first = add(scheduler, pool, 40);   // 3 blocks
+  Sequence& second = add(scheduler, pool, 20);  // 2 blocks: must wait
+  Sequence& third = add(scheduler, pool, 5);    // would fit, does not overtake
+  scheduler.plan();
+  commit(scheduler);
+  EXPECT_EQ(first.state, State::kRunning);
+  EXPECT_EQ(second.state, State::kWaiting);
+  EXPECT_EQ(third.state, State::kWaiting);
+  scheduler.remove(first);
+  first.table.give_back_all();
+  scheduler.plan();
+  EXPECT_EQ(second.state, State::kRunning);
+  EXPECT_EQ(third.state, State::kRunning);
+}
+
+TEST_F(SchedulerTest, RunsNoMoreSequencesThanAllowed) {
+  for (const std::uint32_t limit : {1u, 2u, 3u}) {
+    kv::BlockPool& pool = make_pool(16, 16);
+    Scheduler scheduler({.max_num_seqs = limit, .max_num_batched_tokens = 64}, pool);
+    for (int i = 0; i < 4; ++i) add(scheduler, pool, 2);
+    scheduler.plan();
+    EXPECT_EQ(scheduler.running().size(), limit);
+    EXPECT_EQ(scheduler.num_waiting(), 4 - limit);
+    for (Sequence* sequence : scheduler.running()) sequence->table.give_back_all();
+    sequences_.clear();
+  }
+}
+
+TEST_F(SchedulerTest, ADryPoolSendsTheNewestBackAndTheOldestGoesOn) {
+  kv::BlockPool& pool = make_pool(4, 4);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Sequence& oldest = add(scheduler, pool, 4);
+  Sequence& middle = add(scheduler, pool, 4);
+  Sequence& newest = add(scheduler, pool, 8);
+  scheduler.plan();  // 1 + 1 + 2 blocks: full
+  commit(scheduler);
+  const flow::StepPlan& plan = scheduler.plan();  // each needs one more
+  EXPECT_EQ(newest.state, State::kWaiting);
+  EXPECT_EQ(newest.computed(), 0u);
+  EXPECT_EQ(newest.num_tokens(), 9u) << "what was said stays said";
+  EXPECT_TRUE(newest.table.blocks().empty());
+  EXPECT_EQ(rows_of(plan, oldest), 1u);
+  EXPECT_EQ(rows_of(plan, middle), 1u);
+  EXPECT_EQ(scheduler.num_preemptions(), 1u);
+  commit(scheduler);
+  EXPECT_EQ(pool.num_free(), 0u);
+}
+
+TEST_F(SchedulerTest, ASequenceSentBackStandsInFrontAndIsRecomputedWholeWhenItReturns) {
+  kv::BlockPool& pool = make_pool(4, 4);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Sequence& oldest = add(scheduler, pool, 8);
+  Sequence& newest = add(scheduler, pool, 7);
+  scheduler.plan();
+  commit(scheduler);
+  Sequence& waiting = add(scheduler, pool, 1);
+  scheduler.plan();  // oldest needs a third block, newest's eighth token fits; then waiting finds none
+  commit(scheduler);
+  ASSERT_EQ(newest.state, State::kWaiting);
+  ASSERT_EQ(waiting.state, State::kWaiting);
+  scheduler.remove(oldest);
+  oldest.table.give_back_all();
+  const flow::StepPlan& plan = scheduler.plan();
+  EXPECT_EQ(rows_of(plan, newest), 8u);
+  EXPECT_EQ(plan.sequences[0].seq, newest.id());
+  EXPECT_TRUE(plan.sequences[0].speaks);
+}
+
+TEST_F(SchedulerTest, AParkedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
+  kv::BlockPool& pool = make_pool(8, 4);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Sequence& running = add(scheduler, pool, 4);
+  scheduler.plan();
+  commit(scheduler);
+  running.parked = true;
+  Sequence& parked = add(scheduler, pool, 4);
+  parked.parked = true;
+  Sequence& ready = add(scheduler, pool, 4);
+  const flow::StepPlan& plan = scheduler.plan();
+  EXPECT_EQ(rows_of(plan, running), 0u);
+  EXPECT_EQ(parked.state, State::kWaiting);
+  EXPECT_EQ(rows_of(plan, ready), 4u);
+}
+
+TEST_F(SchedulerTest, NoSlotOccursTwiceAndEveryTableCoversItsRows) {
+  kv::BlockPool& pool = make_pool(12, 4);
+  Scheduler scheduler({.max_num_seqs = 5, .max_num_batched_tokens = 9}, pool);
+  for (std::uint32_t i = 0; i < 5; ++i) add(scheduler, pool, 1 + 3 * i, 40);
+  for (int step = 0; step < 200; ++step) {
+    const flow::StepPlan& plan = scheduler.plan();
+    ASSERT_FALSE(plan.empty());
+    ASSERT_EQ(plan.tokens.size(), plan.slots.size());
+    std::set<std::uint32_t> slots(plan.slots.begin(), plan.slots.end());
+    EXPECT_EQ(slots.size(), plan.slots.size());
+    for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+      const auto& entry = plan.sequences[i];
+      EXPECT_GE(entry.num_table * 4, entry.first_position + entry.num_rows);
+      EXPECT_EQ(plan.block_tables[entry.first_table], scheduler.planned()[i]->table.blocks()[0]);
+    }
+    commit(scheduler);
+    for (const auto& sequence : sequences_) {
+      if (sequence->state == State::kRunning && sequence->num_tokens() >= 45) {
+        scheduler.remove(*sequence);
+        sequence->table.give_back_all();
+      }
+    }
+    pool.check_invariants();
+    if (scheduler.running().empty() && scheduler.num_waiting() == 0) break;
+  }
+}
+
+TEST_F(SchedulerTest, PlanningDoesNotAllocateOnceItHasWarmedUp) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 8, .max_num_batched_tokens = 32}, pool);
+  for (int i = 0; i < 8; ++i) add(scheduler, pool, 4);
+  scheduler.plan();
+  commit(scheduler);
+  const flow::StepPlan& plan = scheduler.plan();
+  const void* before[] = {plan.tokens.data(), plan.slots.data(), plan.block_tables.data(), plan.sequences.data()};
+  for (int step = 0; step < 20; ++step) {
+    commit(scheduler);
+    scheduler.plan();
+  }
+  const void* after[] = {plan.tokens.data(), plan.slots.data(), plan.block_tables.data(), plan.sequences.data()};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(before[i], after[i]);
+}
+
+}  // namespace
+}  // namespace quire::schedule
