@@ -1,7 +1,8 @@
 // What a device holds, seen from outside: opaque things with a shape. Only the backend that made one looks inside.
 // Shape   letters as in ARCHITECTURE.md: T rows, E hidden, N outputs, K inputs, H query heads, G kv heads, D head size,
-// P block. Owner   whoever asked the backend to make it; none may outlive its backend. Thread  made while starting;
-// then the engine thread.
+//         P block.
+// Owner   whoever asked the backend to make it; none may outlive its backend.
+// Thread  made while starting; then the engine thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,7 @@
 // bf16 and f16 as bits, and their exact or round-to-nearest-even conversions to f32. Same results as the vector units
-// give. Shape   scalars. Source  bf16: top half of an f32; f16: IEEE 754-2019 binary16.
+// give.
+// Shape   scalars.
+// Source  bf16: top half of an f32; f16: IEEE 754-2019 binary16.
 #pragma once
 
 #include <bit>

@@ -6,6 +6,10 @@
 namespace quire::bridge {
 namespace {
 
+Error closed_error() {
+  return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
+}
+
 constexpr std::uint64_t packed(std::uint64_t sequences, std::uint64_t tokens) { return sequences << 32 | tokens; }
 
 }  // namespace
@@ -39,6 +43,7 @@ bool AdmissionQueue::take(std::uint32_t sequences, std::uint64_t tokens) {
 }
 
 Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
+  if (closed_.load(std::memory_order_seq_cst)) return closed_error();  // also when it is full
   std::uint64_t tokens = 0;
   for (const Submission& submission : submissions) tokens += submission.request.prompt.size();
   const auto sequences = static_cast<std::uint32_t>(submissions.size());
@@ -55,10 +60,10 @@ Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
                  "", retry_after_s()};
   }
   // Credits first, then the question: either we see that the queue was closed, or whoever closed it sees our credits
-  // and waits for what we push (drained()).
+  // and waits for what we push.
   if (closed_.load(std::memory_order_seq_cst)) {
     held_.fetch_sub(packed(sequences, tokens), std::memory_order_seq_cst);
-    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
+    return closed_error();
   }
   for (Submission& submission : submissions) {
     submission.credit = Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()));

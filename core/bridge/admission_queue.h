@@ -1,9 +1,11 @@
-// The way into the engine: credits for the whole request taken in one atomic, all or nothing, then a lock-free ring.
-// A credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or
-// ends. Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never
-// smaller. Owner   app; outlives every Credit. Thread  admit(): any. pop(), note_started(): engine. close(),
-// waiting_*(): any. Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable
-// once closed. Nothing changed.
+// The way into the engine: credits for the whole request taken in one atomic, all or nothing, then a lock-free ring. A
+// credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or
+// ends.
+// Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never smaller.
+// Owner   app; outlives every Credit.
+// Thread  admit(): any. pop(), note_started(): engine. close(), waiting_*(): any.
+// Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable once closed. Nothing
+//         changed.
 #pragma once
 
 #include <atomic>
@@ -75,13 +77,13 @@ class AdmissionQueue {
 
   const Limits limits_;
   Doorbell& doorbell_;
-  MpscRing<Submission> ring_;
   // sequences << 32 | tokens. Producers add (seq_cst CAS, ordered with closed_), whoever drops a Credit subtracts.
   std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> closed_{false};  // written by close(), read by admit(): seq_cst, see admit()
   // Mean seconds between starts, as nanoseconds; written by the engine, read by admit(): relaxed, it is advice.
   std::atomic<std::uint64_t> start_interval_ns_{50'000'000};
-  TimePoint last_start_{};  // engine only
+  TimePoint last_start_{};     // engine only
+  MpscRing<Submission> ring_;  // last: what is left inside gives its credits back to held_ when it goes
 };
 
 }  // namespace quire::bridge

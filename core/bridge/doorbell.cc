@@ -21,7 +21,7 @@ void Doorbell::wait_until(TimePoint deadline) {
     condition_.wait_until(lock, deadline, rung);
   }
   sleeping_.store(false, std::memory_order_seq_cst);
-  rung_.store(false, std::memory_order_seq_cst);
+  rung_.exchange(false, std::memory_order_seq_cst);  // reads what it takes: a ring at the deadline is seen whole
 }
 
 }  // namespace quire::bridge

@@ -25,12 +25,12 @@ class MpscRing {
   std::size_t capacity() const { return mask_ + 1; }
 
   bool try_push(T& value) {
-    std::size_t at = tail_.load(std::memory_order_relaxed);
+    std::size_t at = tail_.load(std::memory_order_acquire);
     for (;;) {
       Slot& slot = slots_[at & mask_];
       const std::size_t sequence = slot.sequence.load(std::memory_order_acquire);
       if (sequence == at) {
-        if (tail_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+        if (tail_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
           slot.value = std::move(value);
           slot.sequence.store(at + 1, std::memory_order_release);
           return true;
@@ -38,7 +38,7 @@ class MpscRing {
       } else if (static_cast<std::ptrdiff_t>(sequence - at) < 0) {
         return false;  // the consumer has not emptied this slot yet: full
       } else {
-        at = tail_.load(std::memory_order_relaxed);
+        at = tail_.load(std::memory_order_acquire);
       }
     }
   }
@@ -63,8 +63,10 @@ class MpscRing {
 
   const std::size_t mask_;
   std::unique_ptr<Slot[]> slots_;
-  alignas(64) std::atomic<std::size_t> tail_{0};  // producers claim slots here (relaxed: the slot's sequence publishes)
-  alignas(64) std::size_t head_ = 0;              // consumer only
+  // Producers claim slots here. acq_rel: who sees another's claim sees the pops that claim rested on, so that "full" is
+  // never an old picture. What a slot holds is published by its sequence.
+  alignas(64) std::atomic<std::size_t> tail_{0};
+  alignas(64) std::size_t head_ = 0;  // consumer only
 };
 
 }  // namespace quire::bridge

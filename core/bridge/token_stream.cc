@@ -25,7 +25,7 @@ bool TokenStream::can_take_token() const {
 void TokenStream::push(flow::TokenEvent event) {
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint32_t used = tail - head_.load(std::memory_order_acquire);
-  CHECK_LT(used, kCapacity);
+  CHECK_LT(used, flow::has_token(event.finish) ? kCapacity - 1 : kCapacity);
   ring_[tail % kCapacity] = event;
   tail_.store(tail + 1, std::memory_order_release);
   hub_->mark(slot_);

@@ -1,6 +1,8 @@
 // Every series quire exports, in one struct: the engine and api/ write fields, render() makes the Prometheus text.
 // Names and types are vLLM's where it has the series (`vllm:`), so dashboards and routers work unchanged; our own:
-// `quire:`. Thread  any. Source  names, types and buckets: vLLM v1's metrics/loggers.py, as documented.
+// `quire:`.
+// Thread  any.
+// Source  names, types and buckets: vLLM v1's metrics/loggers.py, as documented.
 #pragma once
 
 #include <array>
