@@ -1,6 +1,7 @@
 // How one sequence's next token is drawn. Plain data, the same bytes on host and device.
 // Shape   one per sequence and request; temperatures and masses are f32, counts are int32.
 // Owner   copied by value.
+// Fails   never here: api/ refuses what is outside the ranges below (and NaN) before a Params is made.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,11 @@
 namespace quire::sample {
 
 struct Params {
-  float temperature = 1.0f;  // below kGreedyTemperature: greedy
-  float top_p = 1.0f;        // (0, 1]; 1 keeps all
-  float min_p = 0.0f;        // [0, 1]; 0 keeps all
-  std::int32_t top_k = 0;    // 0 keeps all
-  std::uint64_t seed = 0;    // Philox key
+  float temperature = 1.0f;        // >= 0, finite; below kGreedyTemperature: greedy
+  float top_p = 1.0f;              // (0, 1]; 1 keeps all
+  float min_p = 0.0f;              // [0, 1]; 0 keeps all
+  std::int32_t top_k = 0;          // 0 keeps all
+  std::uint64_t seed = 0;          // Philox key
   std::uint32_t choice_index = 0;  // i of n
 };
 

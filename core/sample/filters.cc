@@ -1,0 +1,106 @@
+#include "core/sample/filters.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/sample/math.h"
+
+namespace quire::sample {
+namespace {
+
+std::size_t gather(float lowest, std::size_t vocab, Scratch& scratch);
+std::uint64_t weigh(std::size_t count, Scratch& scratch);
+float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scratch);
+
+}  // namespace
+
+float filter_threshold(const Params& params, std::size_t vocab, Scratch& scratch) {
+  const bool use_top_k = params.top_k > 0 && static_cast<std::size_t>(params.top_k) < vocab;
+  const bool use_top_p = params.top_p < 1.0f;
+  float threshold = params.min_p > 0.0f ? log_f32(params.min_p) : -std::numeric_limits<float>::infinity();
+  if (!use_top_k && !use_top_p) return threshold;
+
+  std::size_t count = gather(threshold, vocab, scratch);
+  if (use_top_k && count > static_cast<std::size_t>(params.top_k)) {
+    threshold = reach(static_cast<std::uint64_t>(params.top_k), count, false, scratch);
+    if (use_top_p) count = gather(threshold, vocab, scratch);
+  }
+  if (use_top_p) {
+    const double mass = static_cast<double>(weigh(count, scratch));
+    const auto target = static_cast<std::uint64_t>(static_cast<double>(params.top_p) * mass);
+    threshold = reach(target, count, true, scratch);  // of 0: the highest, which is 0
+  }
+  return threshold;
+}
+
+namespace {
+
+constexpr float kMassUnits = 0x1p40f;
+
+std::uint64_t mass_of(float weight) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(weight * kMassUnits));
+}
+
+// Copies the z that matter and reach `lowest` to kept; says how many.
+std::size_t gather(float lowest, std::size_t vocab, Scratch& scratch) {
+  const float from = std::max(lowest, kLowestThatMatters);
+  const float* z = scratch.z.data();
+  float* kept = scratch.kept.data();
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < vocab; ++i) {
+    kept[count] = z[i];
+    count += z[i] >= from ? 1 : 0;
+  }
+  return count;
+}
+
+// weights = exp(kept); returns the sum of their masses.
+std::uint64_t weigh(std::size_t count, Scratch& scratch) {
+  float* weights = scratch.weights.data();
+  std::copy_n(scratch.kept.data(), count, weights);
+  scratch.exp_each(weights, count);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += mass_of(weights[i]);
+  return sum;
+}
+
+// Non-negative floats order as their bits do: the smaller the key, the larger z.
+std::uint32_t key_of(float z) { return std::bit_cast<std::uint32_t>(z) & 0x7fffffffu; }
+
+// The largest value of kept[0, count) whose count or mass, with that of all values above it, reaches `target`. Radix
+// select: a pass bins what shares the digits found so far, walks to the bin where the target lies, keeps that bin only.
+float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scratch) {
+  float* kept = scratch.kept.data();
+  float* weights = scratch.weights.data();
+  std::uint64_t* bins = scratch.bins.data();
+  std::uint32_t found = 0;
+  for (const auto& [shift, width] : {std::pair{20u, 2048u}, std::pair{10u, 1024u}, std::pair{0u, 1024u}}) {
+    std::fill_n(bins, width, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      bins[(key_of(kept[i]) >> shift) & (width - 1)] += by_mass ? mass_of(weights[i]) : 1;
+    }
+    std::uint32_t digit = 0;
+    for (; bins[digit] < target; ++digit) {
+      target -= bins[digit];
+      CHECK_LT(digit, width - 1);  // all of them together reach it
+    }
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = kept[i];
+      const float weight = weights[i];
+      kept[left] = value;
+      weights[left] = weight;
+      left += ((key_of(value) >> shift) & (width - 1)) == digit ? 1 : 0;
+    }
+    count = left;
+    found |= digit << shift;
+  }
+  return -std::bit_cast<float>(found);
+}
+
+}  // namespace
+}  // namespace quire::sample

@@ -1,0 +1,63 @@
+#include "core/sample/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+
+namespace quire::sample {
+namespace {
+
+bool finite(std::span<const float> logits) {
+  const auto bad = [](float x) { return std::isnan(x) || (std::isinf(x) && x > 0); };
+  return std::none_of(logits.begin(), logits.end(), bad) &&
+         std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); });
+}
+
+// How many of the leading values, best first, a filter keeps when it wants `count` of them: ties with the last one too.
+std::size_t with_ties(const std::vector<double>& sorted, std::size_t count) {
+  while (count < sorted.size() && sorted[count] == sorted[count - 1]) ++count;
+  return count;
+}
+
+// z of the tokens that the filters keep, best first.
+std::vector<double> filtered(std::vector<double> z, const Params& params) {
+  std::sort(z.begin(), z.end(), std::greater<>());
+  const double min_p = params.min_p;
+  z.erase(std::find_if(z.begin(), z.end(), [&](double x) { return std::exp(x) < min_p; }), z.end());
+  if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < z.size()) {
+    z.resize(with_ties(z, static_cast<std::size_t>(params.top_k)));
+  }
+  if (params.top_p < 1.0f) {
+    const auto add = [](double sum, double x) { return sum + std::exp(x); };
+    const double wanted = static_cast<double>(params.top_p) * std::accumulate(z.begin(), z.end(), 0.0, add);
+    std::size_t count = 1;
+    for (double mass = 1.0; mass < wanted && count < z.size(); ++count) mass += std::exp(z[count]);
+    z.resize(with_ties(z, count));
+  }
+  return z;
+}
+
+}  // namespace
+
+std::vector<double> reference_law(std::span<const float> logits, const Params& params) {
+  if (!finite(logits)) return {};
+  std::vector<double> law(logits.size(), 0.0);
+  const auto highest = std::max_element(logits.begin(), logits.end());  // the first of equals
+  if (params.temperature < kGreedyTemperature) {
+    law[static_cast<std::size_t>(highest - logits.begin())] = 1.0;
+    return law;
+  }
+  std::vector<double> z(logits.size());
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    z[i] = (static_cast<double>(logits[i]) - static_cast<double>(*highest)) / static_cast<double>(params.temperature);
+  }
+  const double threshold = filtered(z, params).back();
+  double sum = 0.0;
+  for (std::size_t i = 0; i < z.size(); ++i) sum += law[i] = z[i] >= threshold ? std::exp(z[i]) : 0.0;
+  for (double& p : law) p /= sum;
+  return law;
+}
+
+}  // namespace quire::sample

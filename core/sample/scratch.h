@@ -1,0 +1,35 @@
+// The memory one draw needs, sized once so that draw() allocates nothing. What it holds between draws means nothing.
+// Shape   for logits of up to V values; z is padded to whole noise blocks.
+// Owner   the caller; one per thread that draws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/sample/math.h"
+
+namespace quire::sample {
+
+// values[0, count) each replaced by its exp_f32. A backend may bring its own, faster, never different by a bit.
+using ExpEach = void (*)(float* values, std::size_t count);
+
+inline void exp_each(float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) values[i] = exp_f32(values[i]);
+}
+
+inline constexpr std::size_t kMaxVocab = std::size_t{1} << 20;  // masses of 2^40 units each: their sum stays below 2^60
+inline constexpr std::size_t kSelectBins = 2048;
+
+struct Scratch {
+  std::vector<float> z;             // [V padded] (logit - highest logit) / temperature
+  std::vector<float> kept;          // [V] the z still in question
+  std::vector<float> weights;       // [V] exp of each of them
+  std::vector<std::uint64_t> bins;  // [kSelectBins]
+  ExpEach exp_each;
+
+  explicit Scratch(std::size_t vocab, ExpEach exp = sample::exp_each)
+      : z((vocab + 15) / 16 * 16), kept(vocab), weights(vocab), bins(kSelectBins), exp_each(exp) {}
+};
+
+}  // namespace quire::sample

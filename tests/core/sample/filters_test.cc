@@ -1,0 +1,156 @@
+#include "core/sample/filters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <ostream>
+#include <random>
+#include <vector>
+
+#include "core/sample/reference.h"
+#include "tests/core/sample/rows.h"
+
+namespace quire::sample {
+
+void PrintTo(const Params& p, std::ostream* out) {
+  *out << "temperature " << p.temperature << " top_p " << p.top_p << " min_p " << p.min_p << " top_k " << p.top_k;
+}
+
+namespace {
+
+// Below this z no token can be drawn (noise.h), so whether a filter "keeps" it there means nothing.
+constexpr float kDrawable = -26.01f;
+
+// The tokens that the filters keep, as draw() would see them.
+std::vector<std::size_t> kept_by_us(const std::vector<float>& logits, const Params& params) {
+  Scratch scratch(logits.size());
+  const float highest = *std::max_element(logits.begin(), logits.end());
+  for (std::size_t i = 0; i < logits.size(); ++i) scratch.z[i] = (logits[i] - highest) / params.temperature;
+  const float threshold = filter_threshold(params, logits.size(), scratch);
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (scratch.z[i] >= threshold && scratch.z[i] >= kDrawable) kept.push_back(i);
+  }
+  return kept;
+}
+
+std::vector<std::size_t> kept_by_reference(const std::vector<float>& logits, const Params& params) {
+  const std::vector<double> law = reference_law(logits, params);
+  const double drawable = *std::max_element(law.begin(), law.end()) * std::exp(static_cast<double>(kDrawable));
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < law.size(); ++i) {
+    if (law[i] > 0.0 && law[i] >= drawable) kept.push_back(i);
+  }
+  return kept;
+}
+
+Params make(float temperature, std::int32_t top_k, float top_p, float min_p) {
+  Params params;
+  params.temperature = temperature;
+  params.top_k = top_k;
+  params.top_p = top_p;
+  params.min_p = min_p;
+  return params;
+}
+
+std::vector<Params> many_params() {
+  std::vector<Params> all;
+  for (const float temperature : {1.0f, 0.3f, 2.5f}) {
+    for (const std::int32_t top_k : {0, 1, 7, 40}) {
+      for (const float top_p : {1.0f, 0.999f, 0.9f, 0.5f, 0.01f}) {
+        for (const float min_p : {0.0f, 0.001f, 0.2f}) all.push_back(make(temperature, top_k, top_p, min_p));
+      }
+    }
+  }
+  return all;
+}
+
+class Filters : public ::testing::TestWithParam<Params> {};
+INSTANTIATE_TEST_SUITE_P(Params, Filters, ::testing::ValuesIn(many_params()));
+
+TEST_P(Filters, KeepWhatTheReferenceKeeps) {
+  for (const std::size_t vocab : {1, 2, 3, 5, 16, 17, 63, 250, 1001, 4096}) {
+    for (const float scale : {0.1f, 2.0f, 9.0f, 60.0f}) {
+      const std::vector<float> row = bell_row(vocab, scale, static_cast<std::uint32_t>(vocab));
+      ASSERT_EQ(kept_by_us(row, GetParam()), kept_by_reference(row, GetParam())) << "V " << vocab << " scale " << scale;
+    }
+  }
+}
+
+TEST_P(Filters, KeepTiesTogetherAsTheReferenceDoes) {
+  Params params = GetParam();
+  params.temperature = 1.0f;  // z stays on the grid, so ties in f32 and f64 are the same ties
+  for (const std::size_t vocab : {2, 17, 250, 4096}) {
+    for (const float grid : {0.5f, 2.0f, 100.0f}) {
+      const std::vector<float> row = grid_row(vocab, 6.0f, grid, static_cast<std::uint32_t>(vocab));
+      ASSERT_EQ(kept_by_us(row, params), kept_by_reference(row, params)) << "V " << vocab << " grid " << grid;
+    }
+  }
+}
+
+TEST_P(Filters, TakeExtremeAndMaskedLogits) {
+  const float most = std::numeric_limits<float>::max();
+  const float least = 1e-42f;  // subnormal, and coarse enough that dividing by a temperature keeps values apart
+  const std::vector<std::vector<float>> rows = {
+      {most, -most, 0.0f, most},         {least, -least, 0.0f, 2 * least, -0.0f},
+      {-kInf, 3.0f, -kInf, 2.5f, -kInf}, {-kInf, -most, -kInf},
+      {1e30f, 1e30f, 9.9e29f, -1e30f},   {-1e-30f, -2e-30f, 1e-30f, 0.0f},
+      {16777216.0f, 16777215.0f, 1e-20f}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(kept_by_us(rows[i], GetParam()), kept_by_reference(rows[i], GetParam())) << "row " << i;
+  }
+}
+
+TEST(Filter, TopKAroundTheVocabularyKeepsAllButAsAsked) {
+  const std::vector<float> row = bell_row(50, 3.0f, 1);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 49, 1.0f, 0.0f)).size(), 49u);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 50, 1.0f, 0.0f)).size(), 50u);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 51, 1.0f, 0.0f)).size(), 50u);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, std::numeric_limits<std::int32_t>::max(), 1.0f, 0.0f)).size(), 50u);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 1, 1.0f, 0.0f)).size(), 1u);
+}
+
+TEST(Filter, TopPJustBelowOneDropsOnlyWhatAnF32CannotMiss) {
+  const std::vector<float> row = {0.0f, -10.0f, -16.0f, -20.0f, -25.0f};  // 2^-24 is exp(-16.6)
+  const float almost_one = std::nextafter(1.0f, 0.0f);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 0, almost_one, 0.0f)), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 0, 1.0f, 0.0f)).size(), 5u);
+}
+
+TEST(Filter, TopPOfAlmostNothingKeepsTheHighestAndItsTies) {
+  const std::vector<float> row = {1.0f, 4.0f, 4.0f, 3.0f};
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 0, tiny, 0.0f)), (std::vector<std::size_t>{1, 2}));
+}
+
+TEST(Filter, MinPZeroKeepsAllAndOneKeepsTheHighestAndItsTies) {
+  const std::vector<float> row = {1.0f, 4.0f, 4.0f, std::nextafter(4.0f, 0.0f)};
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 0, 1.0f, 0.0f)).size(), 4u);
+  EXPECT_EQ(kept_by_us(row, make(1.0f, 0, 1.0f, 1.0f)), (std::vector<std::size_t>{1, 2}));
+}
+
+TEST(Filter, TheThresholdDoesNotDependOnTheOrderOfTheTokens) {
+  std::vector<float> row = bell_row(3000, 4.0f, 5);
+  Scratch scratch(row.size());
+  std::mt19937 random(9);
+  for (const Params& params : many_params()) {
+    std::vector<float> thresholds;
+    for (int turn = 0; turn < 3; ++turn) {
+      std::shuffle(row.begin(), row.end(), random);
+      std::transform(row.begin(), row.end(), scratch.z.begin(), [](float x) { return x - 8.0f; });
+      thresholds.push_back(filter_threshold(params, row.size(), scratch));
+    }
+    ASSERT_EQ(thresholds[0], thresholds[1]);
+    ASSERT_EQ(thresholds[0], thresholds[2]);
+  }
+}
+
+TEST(Filter, TheLargestVocabularyOfEqualLogitsDoesNotOverflowTheMass) {
+  Scratch scratch(kMaxVocab);  // every z is 0: 2^20 tokens of 2^40 units each
+  EXPECT_EQ(filter_threshold(make(1.0f, 0, 0.999f, 0.0f), kMaxVocab, scratch), 0.0f);
+}
+
+}  // namespace
+}  // namespace quire::sample

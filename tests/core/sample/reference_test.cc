@@ -1,0 +1,88 @@
+#include "core/sample/reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/core/sample/rows.h"
+
+namespace quire::sample {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr double kClose = 1e-7;  // logits are f32: log(0.125f) is good to 2^-24 relative
+
+std::vector<float> logs_of(const std::vector<double>& probabilities) {
+  std::vector<float> logits;
+  for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
+  return logits;
+}
+
+// 1/2, 1/4, 1/8, 1/8: sums that can be done by hand.
+const std::vector<float> kHalves = logs_of({0.125, 0.5, 0.25, 0.125});
+
+auto near(double p) { return DoubleNear(p, kClose); }
+
+TEST(ReferenceLaw, IsSoftmaxWithoutFilters) {
+  EXPECT_THAT(reference_law(kHalves, {}), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+}
+
+TEST(ReferenceLaw, SharpensWithTemperature) {
+  Params params;
+  params.temperature = 0.5f;  // p squared, normalised: 1, 16, 4, 1 of 22
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(1 / 22.), near(16 / 22.), near(4 / 22.), near(1 / 22.)));
+}
+
+TEST(ReferenceLaw, GreedyIsTheFirstOfTheHighest) {
+  Params params;
+  params.temperature = 0.0f;
+  EXPECT_THAT(reference_law(std::vector<float>{1, 3, 3, 2}, params), ElementsAre(0, 1, 0, 0));
+}
+
+TEST(ReferenceLaw, TopKKeepsTies) {
+  Params params;
+  params.top_k = 2;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  params.top_k = 3;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+}
+
+TEST(ReferenceLaw, TopPIsTheSmallestSetThatReachesTheMass) {
+  Params params;
+  params.top_p = 0.49f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+  params.top_p = 0.51f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  params.top_p = 0.76f;  // one of the two eighths would do; ties stay together
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+}
+
+TEST(ReferenceLaw, MinPIsRelativeToTheLikeliest) {
+  Params params;
+  params.min_p = 0.3f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  params.min_p = 1.0f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+}
+
+TEST(ReferenceLaw, TopPCountsOnlyWhatTopKKept) {
+  Params params;
+  params.top_k = 2;     // 2/3 and 1/3 are left
+  params.top_p = 0.6f;  // of the whole row it would take the quarter too
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+}
+
+TEST(ReferenceLaw, IsEmptyForWhatIsNotFinite) {
+  EXPECT_THAT(reference_law(std::vector<float>{0, kNan}, {}), IsEmpty());
+  EXPECT_THAT(reference_law(std::vector<float>{0, kInf}, {}), IsEmpty());
+  EXPECT_THAT(reference_law(std::vector<float>{-kInf, -kInf}, {}), IsEmpty());
+  EXPECT_THAT(reference_law(std::vector<float>{-kInf, 2}, {}), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace quire::sample
