@@ -1,0 +1,34 @@
+// A set of characters, asked in constant time: what stands between [ and ] in a pattern.
+// Shape   one bit for each character of the basic plane (8 KiB), ascending ranges for the planes above.
+// Thread  any, once built.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/text/unicode.h"
+
+namespace quire::text {
+
+class CharClass {
+ public:
+  explicit CharClass(std::vector<CodeRange> ranges);
+
+  bool contains(char32_t code) const {
+    if (code < kPlaneSize) return (plane_[code / 64] >> (code % 64) & 1) != 0;
+    return contains_above(code);
+  }
+
+ private:
+  static constexpr char32_t kPlaneSize = 0x10000;
+  bool contains_above(char32_t code) const;
+
+  std::array<std::uint64_t, kPlaneSize / 64> plane_{};
+  std::vector<CodeRange> above_;
+};
+
+// The characters that no range holds.
+std::vector<CodeRange> complement(std::vector<CodeRange> ranges);
+
+}  // namespace quire::text

@@ -1,0 +1,63 @@
+#include "core/text/normalizer.h"
+
+#include "core/text/utf8.h"
+
+namespace quire::text {
+namespace {
+
+std::string without_marks(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    if (!is_combining_mark(next_code_point(text, at))) out += text.substr(begin, at - begin);
+  }
+  return out;
+}
+
+std::string stripped(std::string_view text, const Normalizer::Strip& sides) {
+  std::size_t begin = 0, end = text.size();
+  for (std::size_t at = 0; sides.left && at < text.size() && is_white_space(next_code_point(text, at));) begin = at;
+  while (sides.right && end > begin) {
+    const std::size_t last = previous_character(text, end);
+    std::size_t behind = last;
+    if (!is_white_space(next_code_point(text, behind))) break;
+    end = last;
+  }
+  return std::string(text.substr(begin, end - begin));
+}
+
+struct Apply {
+  std::string text;
+
+  std::string operator()(NormalForm form) { return normalized(text, form); }
+  std::string operator()(Normalizer::Lowercase) { return lowercased(text); }
+  std::string operator()(Normalizer::StripAccents) { return without_marks(text); }
+  std::string operator()(const Normalizer::Strip& sides) { return stripped(text, sides); }
+  std::string operator()(const Normalizer::Replace& step) { return replace_all(text, step.pattern, step.content); }
+  std::string operator()(const Normalizer::Prepend& step) { return text.empty() ? text : step.content + text; }
+};
+
+}  // namespace
+
+std::string Normalizer::apply(std::string text) const {
+  for (const Step& step : steps_) text = std::visit(Apply{std::move(text)}, step);
+  return text;
+}
+
+std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content) {
+  std::string out;
+  out.reserve(text.size());
+  std::size_t done = 0;
+  std::vector<Pattern::Match> matches;
+  pattern.find_all(text, matches);
+  for (const Pattern::Match& match : matches) {
+    out += text.substr(done, match.begin - done);
+    out += content;
+    done = match.end;
+  }
+  out += text.substr(done);
+  return out;
+}
+
+}  // namespace quire::text

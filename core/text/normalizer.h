@@ -1,0 +1,43 @@
+// The first change of text on its way to tokens: normal forms, case, blanks, replacements, in tokenizer.json's order.
+// Shape   valid UTF-8 in, valid UTF-8 out.
+// Thread  any, once built.
+// Source  the `tokenizers` package's normalizers of the same names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/text/pattern.h"
+#include "core/text/unicode.h"
+
+namespace quire::text {
+
+class Normalizer {
+ public:
+  struct Lowercase {};
+  struct StripAccents {};  // drops combining marks; nothing is decomposed first
+  struct Strip {
+    bool left, right;
+  };
+  struct Replace {
+    Pattern pattern;
+    std::string content;
+  };
+  struct Prepend {  // to text that is not empty
+    std::string content;
+  };
+  using Step = std::variant<NormalForm, Lowercase, StripAccents, Strip, Replace, Prepend>;
+
+  void add(Step step) { steps_.push_back(std::move(step)); }
+  bool empty() const { return steps_.empty(); }
+  std::string apply(std::string text) const;
+
+ private:
+  std::vector<Step> steps_;
+};
+
+std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content);
+
+}  // namespace quire::text

@@ -1,0 +1,190 @@
+#include "core/text/tokenizer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/start_error.h"
+#include "core/text/added_tokens.h"
+#include "core/text/bpe.h"
+#include "core/text/normalizer.h"
+#include "core/text/pre_tokenizer.h"
+#include "core/text/token_decoder.h"
+#include "core/text/tokenizer_file.h"
+#include "core/text/utf8.h"
+
+namespace quire::text {
+namespace {
+
+// Tokens found before and after normalization are looked for separately.
+std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, bool normalized) {
+  std::vector<AddedToken> chosen;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(chosen),
+               [&](const AddedToken& token) { return token.normalized == normalized; });
+  return chosen;
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw StartError("tokenizer.json: added_tokens: " + what); }
+
+// Checked against the vocabulary, spelled as the normalizer would spell them, ascending by id.
+std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe, const Normalizer& normalizer) {
+  std::erase_if(tokens, [](const AddedToken& token) { return token.content.empty(); });
+  std::stable_sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    AddedToken& token = tokens[i];
+    const auto in_vocabulary = bpe.id_of(token.content);
+    const bool id_taken = !bpe.piece(token.id).empty() && bpe.piece(token.id) != token.content;
+    if (id_taken || in_vocabulary.value_or(token.id) != token.id || (i > 0 && tokens[i - 1].id == token.id)) {
+      refuse("'" + token.content + "' has the id " + std::to_string(token.id) + ", which is not its own");
+    }
+    if (token.normalized) token.match = normalizer.apply(token.content);
+  }
+  return tokens;
+}
+
+std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToken>& tokens) {
+  std::unordered_map<std::string_view, TokenId> ids;
+  for (const AddedToken& token : tokens) {
+    if (!ids.emplace(token.content, token.id).second) refuse("'" + token.content + "' is there twice");
+  }
+  return ids;
+}
+
+}  // namespace
+
+struct Tokenizer::Parts {
+  explicit Parts(TokenizerFile file);
+
+  void encode_text(std::string_view text, bool at_input_start, Bpe::Workspace& workspace,
+                   std::vector<TokenId>& ids) const;
+  const AddedToken* added_token(TokenId id) const;  // none: nullptr
+  std::vector<TokenDecoder::Token> decoder_tokens() const;
+
+  Bpe bpe;
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  std::vector<TokenId> before, after;
+  std::vector<AddedToken> added;                            // the file's, ascending by id
+  std::unordered_map<std::string_view, TokenId> added_ids;  // views into added
+  AddedTokens found_in_raw_text, found_in_normalized_text;
+  std::size_t vocab_size;
+  TokenDecoder decoder;
+  std::optional<TokenId> bos, eos;
+};
+
+Tokenizer::Parts::Parts(TokenizerFile file)
+    : bpe(std::move(file.model)),
+      normalizer(std::move(file.normalizer)),
+      pre_tokenizer(std::move(file.pre_tokenizer)),
+      before(std::move(file.before)),
+      after(std::move(file.after)),
+      added(prepared(std::move(file.added_tokens), bpe, normalizer)),
+      added_ids(ids_of(added)),
+      found_in_raw_text(with_normalized(added, false)),
+      found_in_normalized_text(with_normalized(added, true)),
+      vocab_size(std::max(bpe.size(), added.empty() ? 0 : static_cast<std::size_t>(added.back().id) + 1)),
+      decoder(file.decoder, decoder_tokens()) {}
+
+const AddedToken* Tokenizer::Parts::added_token(TokenId id) const {
+  const auto at = std::lower_bound(added.begin(), added.end(), id,
+                                   [](const AddedToken& token, TokenId wanted) { return token.id < wanted; });
+  return at != added.end() && at->id == id ? &*at : nullptr;
+}
+
+// A token found in normalized text is decoded from its normalized spelling, and is then only special under that.
+std::vector<TokenDecoder::Token> Tokenizer::Parts::decoder_tokens() const {
+  std::vector<TokenDecoder::Token> tokens(vocab_size);
+  for (std::size_t id = 0; id < tokens.size(); ++id) tokens[id].spelling = bpe.piece(static_cast<TokenId>(id));
+  for (const AddedToken& token : added) tokens[static_cast<std::size_t>(token.id)] = {token.match, false};
+  std::unordered_set<std::string_view> special;
+  for (const AddedToken& token : added) {
+    if (token.special) special.insert(token.content);
+  }
+  for (TokenDecoder::Token& token : tokens) token.skip = special.contains(token.spelling);
+  return tokens;
+}
+
+void Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, Bpe::Workspace& workspace,
+                                   std::vector<TokenId>& ids) const {
+  const std::string normal = normalizer.apply(std::string(text));
+  for (const AddedTokens::Piece& piece : found_in_normalized_text.split(normal)) {
+    if (piece.token) {
+      ids.push_back(*piece.token);
+    } else {
+      const bool starts_input = at_input_start && piece.text.data() == normal.data();
+      const Words words = pre_tokenizer.apply(std::string(piece.text), starts_input);
+      for (const Words::Range& word : words.ranges) {
+        bpe.encode(std::string_view(words.text).substr(word.begin, word.end - word.begin), workspace, ids);
+      }
+    }
+  }
+}
+
+std::shared_ptr<const Tokenizer> Tokenizer::load(std::string_view tokenizer_json,
+                                                 std::string_view tokenizer_config_json) {
+  auto parts = std::make_unique<Parts>(read_tokenizer_file(tokenizer_json));
+  const TokenizerConfig config = read_tokenizer_config(tokenizer_config_json);
+  std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(parts)));
+  const auto id_of = [&](const char* key, const std::optional<std::string>& token) -> std::optional<TokenId> {
+    if (!token) return std::nullopt;
+    const auto id = tokenizer->id_of(*token);
+    if (!id)
+      throw StartError(std::string("tokenizer_config.json: ") + key + " '" + *token + "' is not in tokenizer.json");
+    return id;
+  };
+  tokenizer->parts_->bos = id_of("bos_token", config.bos_token);
+  tokenizer->parts_->eos = id_of("eos_token", config.eos_token);
+  return tokenizer;
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer::~Tokenizer() = default;
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  std::string repaired;
+  if (!is_utf8(text)) {
+    repaired = with_replacement_characters(text);
+    text = repaired;
+  }
+  Bpe::Workspace workspace;
+  std::vector<TokenId> ids;
+  if (add_special_tokens) ids = parts_->before;
+  for (const AddedTokens::Piece& piece : parts_->found_in_raw_text.split(text)) {
+    if (piece.token) {
+      ids.push_back(*piece.token);
+    } else {
+      parts_->encode_text(piece.text, piece.text.data() == text.data(), workspace, ids);
+    }
+  }
+  if (add_special_tokens) ids.insert(ids.end(), parts_->after.begin(), parts_->after.end());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+  return parts_->decoder.decode(ids, skip_special_tokens);
+}
+
+std::size_t Tokenizer::vocab_size() const { return parts_->vocab_size; }
+
+std::optional<TokenId> Tokenizer::id_of(std::string_view token) const {
+  const auto found = parts_->added_ids.find(token);
+  return found != parts_->added_ids.end() ? std::optional(found->second) : parts_->bpe.id_of(token);
+}
+
+std::string_view Tokenizer::piece(TokenId id) const {
+  const AddedToken* added = parts_->added_token(id);
+  return added != nullptr ? std::string_view(added->content) : parts_->bpe.piece(id);
+}
+
+bool Tokenizer::is_special(TokenId id) const {
+  const AddedToken* added = parts_->added_token(id);
+  return added != nullptr && added->special;
+}
+
+std::optional<TokenId> Tokenizer::bos() const { return parts_->bos; }
+std::optional<TokenId> Tokenizer::eos() const { return parts_->eos; }
+const TokenDecoder& Tokenizer::decoder() const { return parts_->decoder; }
+
+}  // namespace quire::text

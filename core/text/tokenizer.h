@@ -1,0 +1,57 @@
+// Text to token ids and back, as the Hugging Face tokenizer.json beside a model's weights defines it.
+// Shape   encode: added tokens -> normalizer -> pre-tokenizer (words) -> byte-pair merges -> BOS/EOS template.
+// Owner   shared_ptr<const Tokenizer>: loaded once, immutable, read by every request.
+// Thread  any; every method is const.
+// Fails   load(): StartError naming the part of the file that is wrong, or that quire does not know. Nothing else fails.
+// Source  the `tokenizers` package, whose ids and text this reproduces (tests/text_reference); Unicode 16.0.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+
+namespace quire::text {
+
+class TokenDecoder;
+
+class Tokenizer {
+ public:
+  // Both are whole files; an empty tokenizer_config.json means: no BOS, no EOS.
+  static std::shared_ptr<const Tokenizer> load(std::string_view tokenizer_json, std::string_view tokenizer_config_json);
+
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Any bytes: what is not UTF-8 is read as U+FFFD, one for each maximal subpart. Time and memory are linear in the
+  // text; how long it may be is the caller's to limit. Special tokens spelled in the text become their ids.
+  std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const;
+
+  // The text of a whole sequence; ids without a token are passed over.
+  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
+
+  std::size_t vocab_size() const;                              // highest id + 1, added tokens included
+  std::optional<TokenId> id_of(std::string_view token) const;  // spelled as in the vocabulary or the added tokens
+  std::string_view piece(TokenId id) const;  // the vocabulary's own spelling ("Ġthe", "<0x0A>"); empty: no such token
+  bool is_special(TokenId id) const;
+
+  // As tokenizer_config.json names them.
+  std::optional<TokenId> bos() const;
+  std::optional<TokenId> eos() const;
+
+  const TokenDecoder& decoder() const;  // for Detokenizer
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace quire::text
