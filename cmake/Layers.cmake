@@ -1,5 +1,5 @@
 # The law of layers.txt as CMake targets: quire_layer(core/kv) makes the library quire_core_kv from every .cc below core/kv
-# and links it to the layers it may include, and to nothing else. tests/layers_test.py reads the same file.
+# and links it to the layers it may include, and to nothing else. tests/law/test_layers.py reads the same file.
 file(STRINGS ${CMAKE_SOURCE_DIR}/layers.txt QUIRE_LAYER_LINES REGEX "^[a-z]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/layers.txt)
 

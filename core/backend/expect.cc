@@ -49,7 +49,7 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
   CHECK_EQ(next_row, num_rows);
   for (std::size_t r = 0; r < batch.speakers.size(); ++r) {
     CHECK_LT(batch.speakers[r].row, num_rows);
-    if (r != 0) CHECK_LT(batch.speakers[r - 1].row, batch.speakers[r].row);
+    if (r != 0) CHECK_LE(batch.speakers[r - 1].row, batch.speakers[r].row);
   }
 }
 

@@ -1,4 +1,4 @@
-// The CPU backend: packed weights in panels of 16 outputs, one kernel table per instruction set, a fixed team of threads.
+// The CPU backend: packed weights in panels of 16 outputs, a kernel table per instruction set, a fixed team of threads.
 // Thread  made by any; then the engine thread, which is worker 0 of the team.
 // Fails   StartError: an instruction set that this machine lacks, or memory that is not there.
 #pragma once

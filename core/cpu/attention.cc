@@ -1,0 +1,279 @@
+#include "core/cpu/attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/check.h"
+#include "core/cpu/share_out.h"
+
+namespace quire::cpu {
+
+using backend::AttentionSpec;
+using backend::Batch;
+using backend::SequenceRows;
+
+namespace {
+
+constexpr std::uint32_t kUnitRows = 48;  // of a unit: a span of K and V is read from the second cache for all of them
+constexpr std::uint32_t kMaxTileRows = 16;
+
+constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
+
+}  // namespace
+
+struct Attention::Call {
+  const Batch& batch;
+  const AttentionSpec& spec;
+  const HostBuffer& qkv;
+  const PagedCache& cache;
+  HostBuffer& out;
+  std::uint32_t group;  // query heads of one kv head
+};
+
+// Query rows [first, last) of a sequence and kv head; query row i is row i / group, head i % group of the group.
+struct Attention::Unit {
+  const SequenceRows& sequence;
+  std::uint32_t kv_head;
+  std::uint32_t first;
+  std::uint32_t last;
+
+  std::uint32_t position(const Call& call, std::uint32_t i) const { return sequence.first_position + i / call.group; }
+  std::uint32_t head(const Call& call, std::uint32_t i) const { return kv_head * call.group + i % call.group; }
+  // The positions of a span that query row i sees, relative to the span's start; empty where last <= first.
+  Range seen(const Call& call, std::uint32_t i, std::uint32_t span) const {
+    const std::uint32_t p = position(call, i);
+    const std::uint32_t lowest = call.spec.window == 0 || p < call.spec.window ? 0 : p - call.spec.window + 1;
+    const std::uint32_t start = span * kSpan;
+    return {lowest < start ? 0 : std::min(lowest - start, kSpan), p < start ? 0 : std::min(p - start + 1, kSpan)};
+  }
+  bool is_first_span(const Call& call, std::uint32_t i, std::uint32_t span) const {
+    const std::uint32_t p = position(call, i);
+    return call.spec.window == 0 || p < call.spec.window ? span == 0 : (p - call.spec.window + 1) / kSpan == span;
+  }
+};
+
+struct Attention::Scratch {
+  std::size_t width;  // D padded to 16: stride of o and span_o
+  std::size_t q_stride;
+  float* q;       // [kUnitRows, D]
+  float* o;       // [kUnitRows, width] merged over the spans so far
+  float* span_o;  // [kMaxTileRows, width] of the span at hand
+  float* z;       // [kMaxTileRows, kSpan] scores, then exponentials
+  float* max;     // [kUnitRows]
+  float* sum;     // [kUnitRows]
+
+  static std::size_t floats(std::uint32_t head_dim) {
+    const std::size_t width = padded(head_dim);
+    return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan);
+  }
+};
+
+Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
+    : kernels_(kernels), team_(team), first_unit_(max_rows + 1), scratch_(team.size()) {
+  CHECK_LE(kernels.tile_rows, kMaxTileRows);
+}
+
+void Attention::reserve(std::uint32_t head_dim) {
+  if (head_dim <= max_head_) return;
+  max_head_ = head_dim;
+  for (Memory& memory : scratch_) memory = Memory(Scratch::floats(head_dim) * sizeof(float), "attention scratch");
+}
+
+Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call) {
+  const std::uint32_t size = call.spec.head_dim;
+  Scratch s{};
+  s.width = padded(size);
+  s.q_stride = row_stride(size);
+  s.q = scratch_[worker].floats();
+  s.o = s.q + kUnitRows * s.q_stride;
+  s.span_o = s.o + kUnitRows * s.width;
+  s.z = s.span_o + kMaxTileRows * s.width;
+  s.max = s.z + kMaxTileRows * kSpan;
+  s.sum = s.max + kUnitRows;
+  return s;
+}
+
+void Attention::rope_store(const Batch& batch, const AttentionSpec& spec, HostBuffer& qkv, PagedCache& cache) {
+  const auto& rope = static_cast<const HostRope&>(*spec.rope);
+  const auto* q_norm = static_cast<const HostVector*>(spec.q_norm);
+  const auto* k_norm = static_cast<const HostVector*>(spec.k_norm);
+  const std::uint32_t size = spec.head_dim;
+  const std::uint32_t block_tokens = cache.shape().block_tokens;
+  CHECK_EQ(2 * rope.half(), size);
+
+  for_rows(team_, batch.num_rows(), 4 * spec.qkv_width() * sizeof(float), [&](std::uint32_t row) {
+    const std::uint32_t position = batch.positions[row];
+    const auto turn = [&](float* head, const HostVector* scale) {
+      if (scale != nullptr) kernels_.norm(head, scale->data(), spec.norm_eps, size, head);
+      kernels_.rotate(head, rope.cosines(position), rope.sines(position), rope.half());
+    };
+    float* q = qkv.row(row);
+    float* k = q + spec.q_width();
+    const float* v = k + spec.kv_width();
+    for (std::uint32_t h = 0; h < spec.num_heads; ++h) turn(q + h * size, q_norm);
+    const BlockId block{batch.slots[row] / block_tokens};
+    const std::uint32_t offset = batch.slots[row] % block_tokens;
+    for (std::uint32_t h = 0; h < spec.num_kv_heads; ++h) {
+      turn(k + h * size, k_norm);
+      cache.store(spec.layer, block, h, offset, k + h * size, v + h * size);
+    }
+  });
+}
+
+void Attention::attend(const Batch& batch, const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache,
+                       HostBuffer& out) {
+  CHECK_LE(spec.head_dim, max_head_);
+  const Call call{batch, spec, qkv, cache, out, spec.num_heads / spec.num_kv_heads};
+  std::uint32_t num_units = 0;
+  std::size_t cost = 0;
+  for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
+    const SequenceRows& sequence = batch.sequences[s];
+    const std::uint32_t query_rows = sequence.num_rows * call.group;
+    first_unit_[s] = num_units;
+    num_units += (query_rows + kUnitRows - 1) / kUnitRows;
+    cost += std::size_t{query_rows} * spec.kv_width() * (sequence.first_position + sequence.num_rows);
+  }
+  first_unit_[batch.sequences.size()] = num_units;
+
+  const std::uint32_t all = num_units * spec.num_kv_heads;
+  const std::uint32_t chunks = std::min(all, num_chunks(cost, team_.size()));
+  team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
+    const Scratch scratch = scratch_of(worker, call);
+    const Range range = part_of(all, chunks, chunk);
+    for (std::uint32_t i = range.first; i < range.last; ++i) attend_unit(call, unit_of(call, i), scratch);
+  });
+}
+
+// Units of one kv head after another: neighbours of a sequence share its K and V.
+Attention::Unit Attention::unit_of(const Call& call, std::uint32_t index) const {
+  const auto begin = first_unit_.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(call.batch.sequences.size());
+  const std::uint32_t kv_head = index / *end;
+  const std::uint32_t unit = index % *end;
+  const auto s = static_cast<std::size_t>(std::upper_bound(begin, end, unit) - begin) - 1;
+  const SequenceRows& sequence = call.batch.sequences[s];
+  const std::uint32_t first = (unit - first_unit_[s]) * kUnitRows;
+  return {sequence, kv_head, first, std::min(first + kUnitRows, sequence.num_rows * call.group)};
+}
+
+void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const {
+  const std::uint32_t size = call.spec.head_dim;
+  const auto row_of = [&](std::uint32_t i) { return unit.sequence.first_row + i / call.group; };
+  for (std::uint32_t i = unit.first; i < unit.last; ++i) {
+    const float* q = call.qkv.row(row_of(i)) + unit.head(call, i) * size;
+    std::copy_n(q, size, scratch.q + (i - unit.first) * scratch.q_stride);
+  }
+
+  const std::uint32_t window = call.spec.window;
+  const std::uint32_t first_position = unit.position(call, unit.first);
+  const std::uint32_t lowest = window == 0 || first_position < window ? 0 : first_position - window + 1;
+  const std::uint32_t last_span = unit.position(call, unit.last - 1) / kSpan;
+  for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) attend_span(call, unit, scratch, span);
+
+  for (std::uint32_t i = unit.first; i < unit.last; ++i) {
+    const std::uint32_t u = i - unit.first;
+    kernels_.divide(scratch.o + u * scratch.width, scratch.sum[u], size,
+                    call.out.row(row_of(i)) + unit.head(call, i) * size);
+  }
+}
+
+void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const {
+  const std::uint32_t block_tokens = call.cache.shape().block_tokens;
+  const std::uint32_t start = span * kSpan;
+  const std::uint32_t lowest = unit.seen(call, unit.first, span).first;
+  const std::uint32_t highest = unit.seen(call, unit.last - 1, span).last;
+  const void* k_groups[kSpanGroups];
+  const void* v_groups[kSpanGroups];
+  for (std::uint32_t j = lowest / kLanes * kLanes; j < highest; j += kLanes) {
+    const std::uint32_t p = start + j;
+    const BlockId block = call.batch.block_tables[unit.sequence.first_table + p / block_tokens];
+    k_groups[j / kLanes] = call.cache.k_group(call.spec.layer, block, unit.kv_head, p % block_tokens);
+    v_groups[j / kLanes] = call.cache.v_group(call.spec.layer, block, unit.kv_head, p % block_tokens);
+  }
+
+  for (std::uint32_t i = unit.first; i < unit.last;) {
+    const std::uint32_t tile_end = std::min(unit.last, i + kernels_.tile_rows);
+    std::uint32_t first = i;
+    std::uint32_t last = tile_end;
+    i = tile_end;
+    // Rows that end before the span come first, rows whose window begins after it come last.
+    while (first < last && unit.seen(call, first, span).last == 0) ++first;
+    while (first < last && unit.seen(call, last - 1, span).first == kSpan) --last;
+    if (first == last) continue;
+
+    const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
+    const std::uint32_t last_group = (unit.seen(call, last - 1, span).last + kLanes - 1) / kLanes;
+    GemmArgs scores;
+    scores.x = scratch.q + (first - unit.first) * scratch.q_stride;
+    scores.x_stride = scratch.q_stride;
+    scores.rows = last - first;
+    scores.k = call.spec.head_dim;
+    scores.panel_list = k_groups + first_group;
+    scores.n = (last_group - first_group) * kLanes;
+    scores.out = scratch.z + first_group * kLanes;
+    scores.out_stride = kSpan;
+    kernels_.gemm[static_cast<int>(call.cache.shape().dtype)](scores);
+    weigh(call, unit, scratch, span, first, last, v_groups);
+  }
+}
+
+// Softmax of the rows [first, last) over the span, their sums of V, and the merge into what earlier spans gave.
+void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
+                      std::uint32_t first, std::uint32_t last, const void* const* groups) const {
+  float max[kMaxTileRows];
+  float sum[kMaxTileRows];
+  for (std::uint32_t i = first; i < last; ++i) {
+    const Range seen = unit.seen(call, i, span);
+    const std::uint32_t r = i - first;
+    kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last, call.spec.scale, max + r, sum + r);
+  }
+
+  std::memset(scratch.span_o, 0, (last - first) * scratch.width * sizeof(float));
+  const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t from_j, std::uint32_t to_j) {
+    if (from_j >= to_j) return;
+    WeighArgs args;
+    args.e = scratch.z + (from - first) * kSpan;
+    args.e_stride = kSpan;
+    args.rows = to - from;
+    args.first = from_j;
+    args.last = to_j;
+    args.groups = groups;
+    args.row_bytes = call.cache.v_row_bytes();
+    args.width = static_cast<std::uint32_t>(scratch.width);
+    args.o = scratch.span_o + (from - first) * scratch.width;
+    args.o_stride = scratch.width;
+    kernels_.weigh[static_cast<int>(call.cache.shape().dtype)](args);
+  };
+  // What all rows see is weighed for all at once; what lies before and after it by the rows of one position at a time.
+  const Range common{unit.seen(call, last - 1, span).first, unit.seen(call, first, span).last};
+  const bool shared = common.first < common.last;
+  const auto for_positions = [&](auto&& body) {
+    for (std::uint32_t i = first, end = 0; i < last; i = end) {
+      end = std::min(last, (i / call.group + 1) * call.group);
+      body(i, end, unit.seen(call, i, span));
+    }
+  };
+  for_positions([&](std::uint32_t i, std::uint32_t end, Range seen) {
+    add(i, end, seen.first, shared ? common.first : seen.last);
+  });
+  if (shared) {
+    add(first, last, common.first, common.last);
+    for_positions([&](std::uint32_t i, std::uint32_t end, Range seen) { add(i, end, common.last, seen.last); });
+  }
+
+  for (std::uint32_t i = first; i < last; ++i) {
+    const std::uint32_t u = i - unit.first;
+    const std::uint32_t r = i - first;
+    float* o = scratch.o + u * scratch.width;
+    const float* span_o = scratch.span_o + r * scratch.width;
+    if (unit.is_first_span(call, i, span)) {
+      scratch.max[u] = max[r];
+      scratch.sum[u] = sum[r];
+      std::copy_n(span_o, scratch.width, o);
+    } else {
+      kernels_.merge(scratch.max + u, scratch.sum + u, o, max[r], sum[r], span_o, scratch.width);
+    }
+  }
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,53 @@
+// Rope, the cache's writes, and attention over the paged cache (equations: core/backend/ops.h).
+// Shape   the query heads of a group and consecutive rows of a sequence are one list of query rows, (row, head) with the
+//         head running fastest: they read the same K and V. Units of at most kUnitRows of them go to the team.
+// Order   spans of 256 positions in order, for every row alone: units, tiles and threads change nothing. A row weighs
+//         V up to its own position only, so nothing that it does not see can touch it, not even a NaN.
+// Owner   CpuOps.
+// Thread  engine; units run on the team.
+// Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/backend/batch.h"
+#include "core/backend/layer_spec.h"
+#include "core/cpu/isa/kernels.h"
+#include "core/cpu/memory.h"
+#include "core/cpu/parallel_for.h"
+#include "core/cpu/tensors.h"
+
+namespace quire::cpu {
+
+class Attention {
+ public:
+  Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows);
+
+  // Sizes the scratch for heads of this size: while starting, so that steps do not allocate.
+  void reserve(std::uint32_t head_dim);
+
+  void rope_store(const backend::Batch& batch, const backend::AttentionSpec& spec, HostBuffer& qkv, PagedCache& cache);
+  void attend(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
+              const PagedCache& cache, HostBuffer& out);
+
+ private:
+  struct Call;
+  struct Unit;
+  struct Scratch;
+
+  Scratch scratch_of(std::uint32_t worker, const Call& call);
+  Unit unit_of(const Call& call, std::uint32_t index) const;
+  void attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const;
+  void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
+  void weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
+             std::uint32_t last, const void* const* groups) const;
+
+  const Kernels& kernels_;
+  Team& team_;
+  std::uint32_t max_head_ = 0;
+  std::vector<std::uint32_t> first_unit_;  // [S + 1] units before each sequence, of one kv head
+  std::vector<Memory> scratch_;            // one per worker
+};
+
+}  // namespace quire::cpu

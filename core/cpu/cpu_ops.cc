@@ -1,0 +1,196 @@
+#include "core/cpu/cpu_ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/backend/expect.h"
+#include "core/base/check.h"
+#include "core/cpu/attention.h"
+#include "core/cpu/isa/select.h"
+#include "core/cpu/linear.h"
+#include "core/cpu/pack.h"
+#include "core/cpu/parallel_for.h"
+#include "core/cpu/share_out.h"
+#include "core/cpu/tensors.h"
+#include "core/sample/sampler.h"
+
+namespace quire::cpu {
+namespace {
+
+using namespace backend;
+
+// Every Buffer, Weight and so on that reaches these ops was made by them.
+template <typename Made, typename Opaque>
+Made& own(Opaque& thing) {
+#ifndef NDEBUG
+  CHECK(dynamic_cast<Made*>(&thing) != nullptr);
+#endif
+  return static_cast<Made&>(thing);
+}
+
+class CpuOps final : public Ops {
+ public:
+  explicit CpuOps(const CpuOptions& options)
+      : kernels_(select_kernels(options.isa)),
+        team_(options.num_threads),
+        attention_(kernels_, team_, options.max_rows),
+        max_rows_(options.max_rows) {
+    CHECK_GT(max_rows_, 0u);
+    choices_.reserve(max_rows_);
+  }
+
+  std::string description() const override {
+    const std::uint32_t threads = team_.size();
+    return std::string("cpu/") + kernels_.name + " " + std::to_string(threads) +
+           (threads == 1 ? " thread" : " threads");
+  }
+
+  std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
+                               std::span<const std::span<const float>> biases) override {
+    return pack_weight(matrices, biases, team_);
+  }
+  std::unique_ptr<Vector> upload(std::span<const float> values) override {
+    return std::make_unique<HostVector>(values);
+  }
+  std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,
+                                         std::uint32_t half) override {
+    return std::make_unique<HostRope>(cosines, sines, half);
+  }
+  std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
+    reserve_sampling(width);
+    return std::make_unique<HostBuffer>(max_rows, width);
+  }
+  std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
+    auto cache = std::make_unique<PagedCache>(shape);
+    attention_.reserve(shape.head_dim);
+    return cache;
+  }
+
+  void begin(const Batch& batch) override {
+    set_float_mode();
+    expect_batch(batch, max_rows_);
+    batch_ = batch;
+    num_rows_ = batch.num_rows();
+    choices_.clear();
+  }
+
+  void embed(const Weight& table, Buffer& out) override {
+    expect_embed(batch_, table, out);
+    const auto& w = own<const PackedWeight>(table);
+    auto& rows = own<HostBuffer>(out);
+    // A row of a packed table lies in as many cache lines as it has elements (pairs, in bf16).
+    for_rows(team_, num_rows_, std::size_t{w.k()} * 64,
+             [&](std::uint32_t row) { unpack_row(w, static_cast<std::uint32_t>(batch_.tokens[row]), rows.row(row)); });
+  }
+
+  void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
+    expect_norm(x, scale, rows, out);
+    const auto& in = own<const HostBuffer>(x);
+    const auto& factors = own<const HostVector>(scale);
+    auto& normed = own<HostBuffer>(out);
+    for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float), [&](std::uint32_t row) {
+      kernels_.norm(in.row(row), factors.data(), eps, factors.size(), normed.row(row));
+    });
+  }
+
+  void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
+    expect_linear(x, w, rows, out);
+    cpu::linear(kernels_, team_, own<const HostBuffer>(x), own<const PackedWeight>(w), rows, own<HostBuffer>(out));
+  }
+
+  void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
+    expect_rope_store(batch_, spec, qkv, cache);
+    attention_.rope_store(batch_, spec, own<HostBuffer>(qkv), own<PagedCache>(cache));
+  }
+
+  void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
+    expect_attend(batch_, spec, qkv, cache, out);
+    attention_.attend(batch_, spec, own<const HostBuffer>(qkv), own<const PagedCache>(cache), own<HostBuffer>(out));
+  }
+
+  void act_mul(const Buffer& gate_up, Buffer& out) override {
+    expect_act_mul(gate_up, num_rows_, out);
+    const auto& in = own<const HostBuffer>(gate_up);
+    auto& product = own<HostBuffer>(out);
+    const std::uint32_t width = out.width();
+    for_rows(team_, num_rows_, std::size_t{width} * 4 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.act_mul(in.row(row), in.row(row) + width, width, product.row(row)); });
+  }
+
+  void add(Buffer& x, const Buffer& y) override {
+    expect_add(x, y, num_rows_);
+    auto& sum = own<HostBuffer>(x);
+    const auto& term = own<const HostBuffer>(y);
+    for_rows(team_, num_rows_, std::size_t{x.width()} * 3 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.add(sum.row(row), term.row(row), x.width()); });
+  }
+
+  void gather_speakers(const Buffer& x, Buffer& out) override {
+    expect_gather(batch_, x, out);
+    const auto& from = own<const HostBuffer>(x);
+    auto& to = own<HostBuffer>(out);
+    for (std::size_t r = 0; r < batch_.speakers.size(); ++r) {
+      std::copy_n(from.row(batch_.speakers[r].row), x.width(), to.row(r));
+    }
+  }
+
+  void choose(const Buffer& logits, std::uint32_t vocab) override {
+    expect_choose(batch_, logits, vocab);
+    const auto& rows = own<const HostBuffer>(logits);
+    const auto num_speakers = static_cast<std::uint32_t>(batch_.speakers.size());
+    choices_.resize(num_speakers);
+    const std::uint32_t chunks =
+        std::min(num_speakers, num_chunks(std::size_t{num_speakers} * vocab * 16, team_.size()));
+    team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
+      const Range range = part_of(num_speakers, chunks, chunk);
+      for (std::uint32_t r = range.first; r < range.last; ++r) {
+        const Speaker& speaker = batch_.speakers[r];
+        const sample::Drawn drawn =
+            sample::draw({rows.row(r), vocab}, speaker.params, speaker.position, sampling_[worker]);
+        choices_[r] = {drawn.token, drawn.finite};
+      }
+    });
+  }
+
+  void collect(std::span<Choice> choices) override {
+    CHECK_EQ(choices.size(), choices_.size());
+    std::copy(choices_.begin(), choices_.end(), choices.begin());
+  }
+
+  void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
+    for (const BlockCopy& copy : copies) own<PagedCache>(cache).copy(copy.from, copy.to);
+  }
+
+  void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
+    CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
+    CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
+    const auto& rows = own<const HostBuffer>(buffer);
+    for (std::size_t r = 0; r < num_rows; ++r) {
+      std::copy_n(rows.row(first_row + r), buffer.width(), out.data() + r * buffer.width());
+    }
+  }
+
+ private:
+  // Logits live in the widest buffers: scratch for a row of any is made with it, so that choose() never allocates.
+  void reserve_sampling(std::uint32_t width) {
+    const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
+    if (vocab <= sampling_vocab_) return;
+    sampling_vocab_ = vocab;
+    sampling_.assign(team_.size(), sample::Scratch(vocab, kernels_.exp_each));
+  }
+
+  const Kernels& kernels_;
+  Team team_;
+  Attention attention_;
+  std::uint32_t max_rows_;
+  Batch batch_;
+  std::vector<Choice> choices_;
+  std::vector<sample::Scratch> sampling_;  // one per worker
+  std::size_t sampling_vocab_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options) { return std::make_unique<CpuOps>(options); }
+
+}  // namespace quire::cpu

@@ -1,0 +1,90 @@
+// One table of kernels per instruction set: raw pointers in, raw pointers out, the same bits from every table.
+// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, kernels_avx512.cc) compiled with its own -m flags. Those
+// files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>, <cstddef> and the
+// constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be the copy that
+// the linker keeps for the whole program.
+//
+// Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
+//         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
+//         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout too.
+// Order   every output is one lane and one accumulator, fma over k ascending. Rows and panels share loads, not sums.
+// Thread  any: no state.
+// Source  ours; outputs in lanes after BLIS's packed B (Van Zee & van de Geijn 2015).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quire::cpu {
+
+inline constexpr std::uint32_t kLanes = 16;
+inline constexpr std::uint32_t kSpan = 256;                   // positions that attention reduces as one unit
+inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
+
+// out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then + bias[n] where a bias is given.
+// Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
+struct GemmArgs {
+  const float* x = nullptr;
+  std::size_t x_stride = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t k = 0;
+  const void* panels = nullptr;  // panel i at panels + i * panel_bytes
+  std::size_t panel_bytes = 0;
+  const void* const* panel_list = nullptr;  // or, where given, at panel_list[i]
+  std::uint32_t n = 0;
+  const float* bias = nullptr;  // [ceil(n/16) * 16]
+  float* out = nullptr;
+  std::size_t out_stride = 0;
+};
+
+// o[r, :] = fma over j in [first, last) ascending of e[r, j] * v[j, :], on top of what o holds.
+// Shape   e [rows, kSpan], o [rows, width], strides in floats; token j of the span lies at row j % 16 of groups[j / 16].
+struct WeighArgs {
+  const float* e = nullptr;
+  std::size_t e_stride = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  const void* const* groups = nullptr;
+  std::size_t row_bytes = 0;
+  std::uint32_t width = 0;  // a multiple of 16
+  float* o = nullptr;
+  std::size_t o_stride = 0;
+};
+
+struct Kernels {
+  const char* name;
+  std::uint32_t tile_rows;    // rows that share one load of a weight
+  std::uint32_t tile_panels;  // panels worth handing out together
+
+  // By backend::DType: f32, bf16, f16.
+  void (*gemm[3])(const GemmArgs& args);
+  // V rows by backend::DType: f32, bf16. rows <= tile_rows.
+  void (*weigh[2])(const WeighArgs& args);
+
+  // z[j] *= scale, then max = max z[j], z[j] = exp(z[j] - max), sum = sum16 of z[j] by j mod 16; j in [first, last).
+  void (*softmax)(float* z, std::uint32_t first, std::uint32_t last, float scale, float* max, float* sum);
+  // Online softmax, one row: a = exp(max - m), b = exp(span_max - m), m = max(max, span_max);
+  // sum = fma(sum, a, span_sum * b); o = fma(o, a, span_o * b); max = m.
+  void (*merge)(float* max, float* sum, float* o, float span_max, float span_sum, const float* span_o,
+                std::size_t width);
+  // out[i] = o[i] * (1 / sum).
+  void (*divide)(const float* o, float sum, std::size_t n, float* out);
+
+  // out[i] = (x[i] * r) * scale[i], r = 1 / sqrt(sum16(x²) / n + eps). out may be x.
+  void (*norm)(const float* x, const float* scale, float eps, std::size_t n, float* out);
+  // Rotation by halves, in place: lo' = fma(-hi, sin, lo * cos), hi' = fma(lo, sin, hi * cos).
+  void (*rotate)(float* head, const float* cosines, const float* sines, std::size_t half);
+  // out[i] = (gate[i] / (1 + exp(-gate[i]))) * up[i].
+  void (*act_mul)(const float* gate, const float* up, std::size_t n, float* out);
+  // x[i] = x[i] + y[i].
+  void (*add)(float* x, const float* y, std::size_t n);
+  // x[i] = exp(x[i]).
+  void (*exp_each)(float* x, std::size_t n);
+};
+
+const Kernels* kernels_scalar();
+const Kernels* kernels_avx2();    // AVX2, FMA, F16C
+const Kernels* kernels_avx512();  // AVX-512 F, BW, DQ, VL
+
+}  // namespace quire::cpu

@@ -1,0 +1,116 @@
+// The scalar table: the reference, for any machine. Sixteen lanes are sixteen floats; fma is the C library's: exact.
+#include "core/base/float_bits.h"
+#include "core/cpu/isa/kernels.h"
+#include "core/sample/math.h"
+
+namespace quire::cpu {
+namespace {
+
+struct Vec {
+  static constexpr int kTileRows = 2;
+  static constexpr int tile_panels(int) { return 1; }
+
+  float v[kLanes];
+
+  template <typename Lane>
+  static Vec each(Lane lane) {
+    Vec out;
+    for (std::uint32_t i = 0; i < kLanes; ++i) out.v[i] = lane(i);
+    return out;
+  }
+  template <typename T>
+  static T word(const void* p, std::uint32_t i) {
+    T bits;
+    __builtin_memcpy(&bits, static_cast<const unsigned char*>(p) + i * sizeof(T), sizeof(T));
+    return bits;
+  }
+
+  static Vec zero() { return broadcast(0.0f); }
+  static Vec broadcast(float x) {
+    return each([=](std::uint32_t) { return x; });
+  }
+  static Vec load(const float* p) { return load(p, kLanes); }
+  static Vec load(const float* p, std::uint32_t n) {
+    return each([=](std::uint32_t i) { return i < n ? p[i] : 0.0f; });
+  }
+  void store(float* p) const { store(p, kLanes); }
+  void store(float* p, std::uint32_t n) const {
+    for (std::uint32_t i = 0; i < n; ++i) p[i] = v[i];
+  }
+
+  // 16 words: the bf16 in the low or high half of each.
+  static Vec bf16_low(const void* p) {
+    return each([=](std::uint32_t i) { return f32_of_bf16(word<std::uint16_t>(p, 2 * i)); });
+  }
+  static Vec bf16_high(const void* p) {
+    return each([=](std::uint32_t i) { return f32_of_bf16(word<std::uint16_t>(p, 2 * i + 1)); });
+  }
+  // 16 halves in order.
+  static Vec bf16(const void* p) {
+    return each([=](std::uint32_t i) { return f32_of_bf16(word<std::uint16_t>(p, i)); });
+  }
+  static Vec f16(const void* p) {
+    return each([=](std::uint32_t i) { return f32_of_f16(word<std::uint16_t>(p, i)); });
+  }
+
+  static Vec fma(const Vec& a, const Vec& b, const Vec& c) {
+    return each([&](std::uint32_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+  }
+  void add_product(const Vec& a, const Vec& b) { *this = fma(a, b, *this); }
+  static Vec max(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  Vec negated() const {
+    return each([&](std::uint32_t i) { return -v[i]; });
+  }
+  friend Vec operator+(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] + b.v[i]; });
+  }
+  friend Vec operator-(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] - b.v[i]; });
+  }
+  friend Vec operator*(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] * b.v[i]; });
+  }
+  friend Vec operator/(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] / b.v[i]; });
+  }
+  // Lanes [first, last) of a, the others of b.
+  static Vec keep(const Vec& a, std::uint32_t first, std::uint32_t last, const Vec& b) {
+    return each([&](std::uint32_t i) { return i >= first && i < last ? a.v[i] : b.v[i]; });
+  }
+
+  float first() const { return v[0]; }
+  // Lanes l and l+8, then l and l+4, l and l+2, l and l+1.
+  float sum() const {
+    Vec t = *this;
+    for (std::uint32_t half = kLanes / 2; half != 0; half /= 2) {
+      for (std::uint32_t i = 0; i < half; ++i) t.v[i] = t.v[i] + t.v[i + half];
+    }
+    return t.v[0];
+  }
+  float largest() const {
+    Vec t = *this;
+    for (std::uint32_t half = kLanes / 2; half != 0; half /= 2) {
+      for (std::uint32_t i = 0; i < half; ++i) t.v[i] = t.v[i] > t.v[i + half] ? t.v[i] : t.v[i + half];
+    }
+    return t.v[0];
+  }
+};
+
+Vec exp_lanes(const Vec& x) {
+  return Vec::each([&](std::uint32_t i) { return sample::exp_f32(x.v[i]); });
+}
+
+#include "core/cpu/isa/gemm.inc"
+#include "core/cpu/isa/rows.inc"
+#include "core/cpu/isa/span.inc"
+#include "core/cpu/isa/table.inc"
+
+constexpr Kernels kTable = make_table("scalar");
+
+}  // namespace
+
+const Kernels* kernels_scalar() { return &kTable; }
+
+}  // namespace quire::cpu

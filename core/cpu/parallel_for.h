@@ -1,0 +1,70 @@
+// A fixed team of threads that shares out the chunks of one job after another. The caller is worker 0 and works too.
+// Shape   a job is chunks [0, n). Whoever is free takes the next, so a worker that lost its core delays only its chunk.
+// Owner   CpuOps. Destruction joins the threads.
+// Thread  for_chunks: one caller at a time. The only place in core/cpu with threads and atomics.
+// Waits   spins with pause for 50 us after the last job, then sleeps in a futex; with more threads than cores, at once.
+// Fails   StartError: the system gives no more threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace quire::cpu {
+
+class Team {
+ public:
+  explicit Team(std::uint32_t num_threads);  // 0: as many as the process may run on
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(threads_.size()) + 1; }
+
+  // body(chunk, worker) once for every chunk in [0, num_chunks); returns when all are done. Never allocates. A body
+  // must not call the team. One chunk runs on the caller alone.
+  template <typename Body>
+  void for_chunks(std::uint32_t num_chunks, const Body& body) {
+    if (num_chunks <= 1 || threads_.empty()) {
+      for (std::uint32_t chunk = 0; chunk < num_chunks; ++chunk) body(chunk, 0);
+      return;
+    }
+    share(num_chunks, &body, [](const void* context, std::uint32_t chunk, std::uint32_t worker) {
+      (*static_cast<const Body*>(context))(chunk, worker);
+    });
+  }
+
+ private:
+  using Call = void (*)(const void* context, std::uint32_t chunk, std::uint32_t worker);
+
+  void share(std::uint32_t num_chunks, const void* context, Call call);
+  bool take_and_run(std::uint32_t worker);
+  void work(std::uint32_t worker);
+  void stop();
+  void wait_for_job(std::uint32_t seen_job);
+
+  // The job, plain: written by the caller before the release store of ticket_; read by a worker only while it holds a
+  // chunk (acquired through ticket_), and the caller does not return before every chunk is done.
+  const void* context_ = nullptr;
+  Call call_ = nullptr;
+  std::uint32_t num_chunks_ = 0;
+
+  // job number << 32 | chunks not yet taken. Written by the caller (release: publishes the job) and counted down by all
+  // (acquire). The job number keeps a late worker's exchange from touching the next job.
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  // Chunks not yet done. Set by the caller, counted down by all (release), read by the caller (acquire: sees results).
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
+  // Number of the newest job; what idle workers sleep on. Written by the caller (release), read by workers (acquire).
+  alignas(64) std::atomic<std::uint32_t> job_{0};
+  // Written by the caller before job_ moves (release), read by workers after (acquire).
+  std::atomic<bool> stop_{false};
+
+  bool may_spin_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// Round to nearest even, subnormals kept: the mode every result assumes. For the calling thread.
+void set_float_mode();
+
+}  // namespace quire::cpu

@@ -1,0 +1,155 @@
+// Every shape check: passes what fits, dies one off. No backend needed: shapes are all it sees.
+#include "core/backend/expect.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace quire::backend {
+namespace {
+
+struct Rows final : Buffer {
+  Rows(std::uint32_t rows, std::uint32_t width) : rows_(rows), width_(width) {}
+  std::uint32_t max_rows() const override { return rows_; }
+  std::uint32_t width() const override { return width_; }
+  std::uint32_t rows_, width_;
+};
+struct Scale final : Vector {
+  explicit Scale(std::uint32_t size) : size_(size) {}
+  std::uint32_t size() const override { return size_; }
+  std::uint32_t size_;
+};
+struct Matrix final : Weight {
+  Matrix(std::uint32_t n, std::uint32_t k) : n_(n), k_(k) {}
+  std::uint32_t n() const override { return n_; }
+  std::uint32_t k() const override { return k_; }
+  DType dtype() const override { return DType::kF32; }
+  std::size_t bytes() const override { return 0; }
+  std::uint32_t n_, k_;
+};
+struct Rope final : RopeTable {
+  explicit Rope(std::uint32_t positions) : positions_(positions) {}
+  std::uint32_t positions() const override { return positions_; }
+  std::uint32_t positions_;
+};
+struct Cache final : KvCache {
+  explicit Cache(const KvShape& shape) : shape_(shape) {}
+  const KvShape& shape() const override { return shape_; }
+  std::size_t bytes() const override { return 0; }
+  KvShape shape_;
+};
+
+class ExpectDeathTest : public ::testing::Test {
+ protected:
+  // Two sequences: three rows at positions 14.., one row at 0. Blocks of 16, two and one in their tables.
+  std::vector<TokenId> tokens_ = {1, 2, 3, 4};
+  std::vector<std::uint32_t> positions_ = {14, 15, 16, 0};
+  std::vector<std::uint32_t> slots_ = {30, 31, 0, 32};
+  std::vector<SequenceRows> sequences_ = {{0, 3, 14, 0, 2}, {3, 1, 0, 2, 1}};
+  std::vector<BlockId> tables_ = {BlockId{1}, BlockId{0}, BlockId{2}};
+  std::vector<Speaker> speakers_ = {{2, 17, {}}, {3, 1, {}}};
+  Rope rope_{17};
+  AttentionSpec spec_ = {1, 4, 2, 8, 1.0f, 0, 0.0f, nullptr, nullptr, &rope_};
+  Cache cache_{{2, 2, 8, 16, 3, DType::kBF16}};
+
+  Batch batch() const { return {tokens_, positions_, slots_, sequences_, tables_, speakers_}; }
+};
+
+TEST_F(ExpectDeathTest, Batch) {
+  expect_batch(batch(), 4);
+  EXPECT_DEATH(expect_batch(batch(), 3), "CHECK failed");
+  {
+    const auto keep = positions_;
+    positions_[2] = 17;
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+    positions_.pop_back();
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+    positions_ = keep;
+  }
+  {
+    const auto keep = sequences_;
+    sequences_[1].first_row = 2;
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+    sequences_ = keep;
+    sequences_[1].num_table = 2;
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+    sequences_ = keep;
+    sequences_.pop_back();
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+    sequences_ = keep;
+  }
+  speakers_[1].row = 4;
+  EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+  speakers_[1].row = 1;
+  EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
+}
+
+TEST_F(ExpectDeathTest, EmbedNormLinear) {
+  expect_embed(batch(), Matrix(5, 6), Rows(4, 6));
+  EXPECT_DEATH(expect_embed(batch(), Matrix(4, 6), Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(3, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 7)), "CHECK failed");
+  tokens_[0] = -1;
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 6)), "CHECK failed");
+
+  expect_norm(Rows(4, 6), Scale(6), 4, Rows(5, 6));
+  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(6), 5, Rows(5, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(5), 4, Rows(5, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(6), 4, Rows(4, 5)), "CHECK failed");
+
+  expect_linear(Rows(4, 6), Matrix(9, 6), 4, Rows(4, 9));
+  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 6), 5, Rows(5, 9)), "CHECK failed");
+  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 7), 4, Rows(4, 9)), "CHECK failed");
+  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 6), 4, Rows(4, 8)), "CHECK failed");
+  const Rows same(4, 6);
+  EXPECT_DEATH(expect_linear(same, Matrix(6, 6), 4, same), "CHECK failed");
+}
+
+TEST_F(ExpectDeathTest, Attention) {
+  expect_rope_store(batch(), spec_, Rows(4, 64), cache_);
+  expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 32));
+  EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(4, 63), cache_), "CHECK failed");
+  EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(3, 64), cache_), "CHECK failed");
+  EXPECT_DEATH(expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 64)), "CHECK failed");
+
+  for (const auto wrong : {KvShape{1, 2, 8, 16, 3, DType::kF32}, KvShape{2, 1, 8, 16, 3, DType::kF32},
+                           KvShape{2, 2, 16, 16, 3, DType::kF32}, KvShape{2, 2, 8, 16, 2, DType::kF32}}) {
+    EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(4, 64), Cache(wrong)), "CHECK failed");
+  }
+  const Scale norm(7);
+  AttentionSpec normed = spec_;
+  normed.q_norm = &norm;
+  EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
+  normed.q_norm = nullptr;
+  normed.k_norm = &norm;
+  EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
+  const Rope shorter(16);
+  AttentionSpec early = spec_;
+  early.rope = &shorter;
+  EXPECT_DEATH(expect_rope_store(batch(), early, Rows(4, 64), cache_), "CHECK failed");
+
+  AttentionSpec uneven = spec_;
+  uneven.num_heads = 3;
+  EXPECT_DEATH(expect_attend(batch(), uneven, Rows(4, 56), cache_, Rows(4, 24)), "CHECK failed");
+  sequences_[0].num_table = 1;
+  EXPECT_DEATH(expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 32)), "CHECK failed");
+}
+
+TEST_F(ExpectDeathTest, RowOps) {
+  expect_act_mul(Rows(4, 12), 4, Rows(4, 6));
+  EXPECT_DEATH(expect_act_mul(Rows(4, 11), 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_act_mul(Rows(3, 12), 4, Rows(4, 6)), "CHECK failed");
+  expect_add(Rows(4, 6), Rows(4, 6), 4);
+  EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 5), 4), "CHECK failed");
+  EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 6), 5), "CHECK failed");
+  expect_gather(batch(), Rows(4, 6), Rows(2, 6));
+  EXPECT_DEATH(expect_gather(batch(), Rows(4, 6), Rows(1, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_gather(batch(), Rows(4, 6), Rows(2, 7)), "CHECK failed");
+  expect_choose(batch(), Rows(2, 6), 6);
+  EXPECT_DEATH(expect_choose(batch(), Rows(2, 6), 7), "CHECK failed");
+  EXPECT_DEATH(expect_choose(batch(), Rows(1, 6), 6), "CHECK failed");
+  EXPECT_DEATH(expect_choose(batch(), Rows(2, 6), 0), "CHECK failed");
+}
+
+}  // namespace
+}  // namespace quire::backend

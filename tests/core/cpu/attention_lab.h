@@ -1,0 +1,269 @@
+// The paged attention lab: sequences with random q, k and v, a cache with shuffled blocks, steps that feed their rows.
+// Two references that share nothing with core/cpu: dense attention in f64, and the contract of core/backend/ops.h taken
+// literally in f32, one row and one head at a time.
+// Shape   rope is the identity here (cos 1, sin 0), so the cache holds k and v themselves, rounded to its type.
+// Source  lab "Paged Attention in Pure Numpy": poison what must not be read; a layout must not be visible.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/sample/math.h"
+#include "tests/core/cpu/rig.h"
+
+namespace quire::cpu::test {
+
+struct LabShape {
+  std::uint32_t num_heads = 4;
+  std::uint32_t num_kv_heads = 2;
+  std::uint32_t head_dim = 64;
+  std::uint32_t block_tokens = 16;
+  DType dtype = DType::kBF16;
+  std::uint32_t window = 0;
+
+  std::string text() const {
+    return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
+           " P " + std::to_string(block_tokens) + " " + backend::name_of(dtype) + " window " + std::to_string(window);
+  }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
+  std::uint32_t q_width() const { return num_heads * head_dim; }
+  std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
+  std::uint32_t width() const { return q_width() + 2 * kv_width(); }
+  float stored(float value) const { return dtype == DType::kBF16 ? f32_of_bf16(bf16_of_f32(value)) : value; }
+};
+
+// One sequence's rows q | k | v, [length, width].
+struct LabSequence {
+  std::uint32_t length = 0;
+  std::vector<float> rows;
+
+  const float* q(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
+    return rows.data() + std::size_t{p} * s.width() + head * s.head_dim;
+  }
+  const float* k(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
+    return q(s, p, s.num_heads + head / (s.num_heads / s.num_kv_heads));
+  }
+  const float* v(const LabShape& s, std::uint32_t p, std::uint32_t head) const { return k(s, p, head) + s.kv_width(); }
+};
+
+inline std::vector<LabSequence> lab_sequences(const LabShape& shape, std::span<const std::uint32_t> lengths,
+                                              std::uint32_t seed) {
+  Random random(seed);
+  std::vector<LabSequence> out;
+  for (const std::uint32_t length : lengths)
+    out.push_back({length, random.floats(std::size_t{length} * shape.width(), 2.0f)});
+  return out;
+}
+
+inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
+  return shape.window == 0 || p + 1 < shape.window ? 0 : p + 1 - shape.window;
+}
+
+// out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
+// sum |q k|, then exp to 2 ulp, the sums to one rounding a position, all of them on values not above max |v|.
+inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p,
+                                     double* tolerance) {
+  std::vector<double> out(s.q_width());
+  double score_error = 0;
+  double largest_v = 0;
+  for (std::uint32_t h = 0; h < s.num_heads; ++h) {
+    const std::uint32_t first = lowest_seen(s, p);
+    std::vector<double> z(p + 1 - first);
+    for (std::uint32_t j = first; j <= p; ++j) {
+      double size = 0;
+      for (std::uint32_t d = 0; d < s.head_dim; ++d) {
+        const double product = double{sequence.q(s, p, h)[d]} * double{s.stored(sequence.k(s, j, h)[d])};
+        z[j - first] += product * double{s.scale()};
+        size += std::abs(product) * double{s.scale()};
+        largest_v = std::max(largest_v, std::abs(double{s.stored(sequence.v(s, j, h)[d])}));
+      }
+      score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24);
+    }
+    const double highest = *std::max_element(z.begin(), z.end());
+    double sum = 0;
+    for (double& value : z) sum += value = std::exp(value - highest);
+    for (std::uint32_t j = first; j <= p; ++j) {
+      for (std::uint32_t d = 0; d < s.head_dim; ++d) {
+        out[h * s.head_dim + d] += z[j - first] / sum * double{s.stored(sequence.v(s, j, h)[d])};
+      }
+    }
+  }
+  *tolerance = largest_v * (2 * score_error + (p + 16) * 0x1p-23);
+  return out;
+}
+
+// The contract, literally.
+inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& sequence, std::uint32_t p) {
+  std::vector<float> out(s.q_width());
+  for (std::uint32_t h = 0; h < s.num_heads; ++h) {
+    const std::uint32_t lowest = lowest_seen(s, p);
+    float max = 0;
+    float sum = 0;
+    std::vector<float> o(s.head_dim);
+    for (std::uint32_t span = lowest / 256; span <= p / 256; ++span) {
+      const std::uint32_t first = std::max(lowest, span * 256);
+      const std::uint32_t last = std::min(p + 1, (span + 1) * 256);
+      std::vector<float> e(last - first);
+      float span_max = -std::numeric_limits<float>::infinity();
+      for (std::uint32_t j = first; j < last; ++j) {
+        float dot = 0;
+        for (std::uint32_t d = 0; d < s.head_dim; ++d) {
+          dot = std::fma(sequence.q(s, p, h)[d], s.stored(sequence.k(s, j, h)[d]), dot);
+        }
+        e[j - first] = dot * s.scale();
+        span_max = std::max(span_max, e[j - first]);
+      }
+      float lanes[16] = {};
+      std::vector<float> span_o(s.head_dim);
+      for (std::uint32_t j = first; j < last; ++j) {
+        float& weight = e[j - first];
+        weight = sample::exp_f32(weight - span_max);
+        lanes[j % 16] += weight;
+        for (std::uint32_t d = 0; d < s.head_dim; ++d) {
+          span_o[d] = std::fma(weight, s.stored(sequence.v(s, j, h)[d]), span_o[d]);
+        }
+      }
+      for (std::uint32_t half = 8; half != 0; half /= 2) {
+        for (std::uint32_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+      }
+      if (span == lowest / 256) {
+        max = span_max;
+        sum = lanes[0];
+        o = span_o;
+        continue;
+      }
+      const float both = std::max(max, span_max);
+      const float a = sample::exp_f32(max - both);
+      const float b = sample::exp_f32(span_max - both);
+      sum = std::fma(sum, a, lanes[0] * b);
+      for (std::uint32_t d = 0; d < s.head_dim; ++d) o[d] = std::fma(o[d], a, span_o[d] * b);
+      max = both;
+    }
+    for (std::uint32_t d = 0; d < s.head_dim; ++d) out[h * s.head_dim + d] = o[d] * (1.0f / sum);
+  }
+  return out;
+}
+
+// Rows of one step: sequence, first position, number of rows.
+struct LabRows {
+  std::uint32_t sequence;
+  std::uint32_t first;
+  std::uint32_t count;
+};
+
+class Lab {
+ public:
+  // Blocks are dealt out in an order that `layout` shuffles.
+  Lab(backend::Ops& ops, const LabShape& shape, std::vector<LabSequence> sequences, std::uint32_t layout)
+      : ops_(ops), shape_(shape), sequences_(std::move(sequences)) {
+    std::vector<BlockId> blocks;
+    std::uint32_t num_blocks = 3;  // some belong to nobody
+    for (const LabSequence& s : sequences_) num_blocks += (s.length + shape.block_tokens - 1) / shape.block_tokens;
+    for (std::uint32_t i = 0; i < num_blocks; ++i) blocks.emplace_back(i);
+    Random random(layout);
+    std::shuffle(blocks.begin(), blocks.end(), random.engine());
+    for (const LabSequence& s : sequences_) {
+      const std::uint32_t count = (s.length + shape.block_tokens - 1) / shape.block_tokens;
+      tables_.emplace_back(blocks.end() - count, blocks.end());
+      blocks.resize(blocks.size() - count);
+      out_.emplace_back(std::size_t{s.length} * shape.q_width());
+    }
+    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.dtype});
+    const std::uint32_t half = shape.head_dim / 2;
+    const std::uint32_t positions = num_blocks * shape.block_tokens;
+    rope_ = ops.upload_rope(std::vector<float>(std::size_t{positions} * half, 1.0f),
+                            std::vector<float>(std::size_t{positions} * half, 0.0f), half);
+  }
+
+  // Every slot of the cache := value, as K and as V.
+  void poison(float value) {
+    const std::uint32_t num_blocks = cache_->shape().num_blocks;
+    for (std::uint32_t block = 0; block < num_blocks; ++block) {
+      OwnedBatch batch;
+      const std::vector<BlockId> table = {BlockId{block}};
+      batch.add(0, shape_.block_tokens, table, shape_.block_tokens);
+      step(batch, std::vector<float>(std::size_t{shape_.block_tokens} * shape_.width(), value), nullptr);
+    }
+  }
+
+  void step(std::span<const LabRows> rows) {
+    OwnedBatch batch;
+    std::vector<float> qkv;
+    for (const LabRows& r : rows) {
+      batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens);
+      const auto begin =
+          sequences_[r.sequence].rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.width());
+      qkv.insert(qkv.end(), begin, begin + static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.width()));
+    }
+    std::vector<float> out;
+    step(batch, qkv, &out);
+    auto from = out.begin();
+    for (const LabRows& r : rows) {
+      const auto count = static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.q_width());
+      std::copy(from, from + count,
+                out_[r.sequence].begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.q_width()));
+      from += count;
+    }
+  }
+
+  // Every sequence in chunks of `chunk` rows, all sequences in each step or one after the other.
+  void prefill(std::uint32_t chunk, bool together) {
+    std::uint32_t longest = 0;
+    for (const LabSequence& s : sequences_) longest = std::max(longest, s.length);
+    const auto count = static_cast<std::uint32_t>(sequences_.size());
+    for (std::uint32_t turn = 0; turn < (together ? 1 : count); ++turn) {
+      for (std::uint32_t first = 0; first < longest; first += chunk) {
+        std::vector<LabRows> rows;
+        for (std::uint32_t s = 0; s < count; ++s) {
+          if (first < sequences_[s].length && (together || s == turn)) {
+            rows.push_back({s, first, std::min(chunk, sequences_[s].length - first)});
+          }
+        }
+        if (!rows.empty()) step(rows);
+      }
+    }
+  }
+
+  const std::vector<std::vector<float>>& out() const { return out_; }
+  const std::vector<LabSequence>& sequences() const { return sequences_; }
+  const std::vector<BlockId>& table(std::size_t sequence) const { return tables_[sequence]; }
+  backend::KvCache& cache() { return *cache_; }
+  void set_table(std::size_t sequence, std::vector<BlockId> table) { tables_[sequence] = std::move(table); }
+  void set_rows(std::size_t sequence, std::vector<float> rows) { sequences_[sequence].rows = std::move(rows); }
+
+ private:
+  void step(const OwnedBatch& batch, const std::vector<float>& values, std::vector<float>* out) {
+    const auto rows = static_cast<std::uint32_t>(batch.positions.size());
+    auto qkv = ops_.make_buffer(rows, shape_.width());
+    auto result = ops_.make_buffer(rows, shape_.q_width());
+    backend::AttentionSpec spec;
+    spec.layer = 1;
+    spec.num_heads = shape_.num_heads;
+    spec.num_kv_heads = shape_.num_kv_heads;
+    spec.head_dim = shape_.head_dim;
+    spec.scale = shape_.scale();
+    spec.window = shape_.window;
+    spec.rope = rope_.get();
+    ops_.begin(batch.view());
+    fill(ops_, *qkv, values);
+    ops_.rope_store(spec, *qkv, *cache_);
+    if (out == nullptr) return;
+    ops_.attend(spec, *qkv, *cache_, *result);
+    *out = read(ops_, *result, rows);
+  }
+
+  backend::Ops& ops_;
+  LabShape shape_;
+  std::vector<LabSequence> sequences_;
+  std::vector<std::vector<BlockId>> tables_;
+  std::vector<std::vector<float>> out_;
+  std::unique_ptr<backend::KvCache> cache_;
+  std::unique_ptr<backend::RopeTable> rope_;
+};
+
+}  // namespace quire::cpu::test

@@ -1,0 +1,207 @@
+// attend() over the paged cache: what it must equal, and what must not be visible in it.
+#include "tests/core/cpu/attention_lab.h"
+
+namespace quire::cpu::test {
+namespace {
+
+const std::vector<LabShape>& shapes() {
+  static const std::vector<LabShape> all = {
+      {4, 4, 8, 16, DType::kF32, 0},    {4, 2, 64, 16, DType::kBF16, 0},    {3, 1, 80, 32, DType::kF32, 0},
+      {8, 2, 128, 16, DType::kBF16, 0}, {14, 2, 64, 32, DType::kBF16, 0},   {4, 2, 64, 16, DType::kF32, 5},
+      {4, 1, 8, 32, DType::kBF16, 100}, {2, 2, 128, 16, DType::kBF16, 300}, {50, 1, 18, 16, DType::kF32, 0},
+  };
+  return all;
+}
+
+std::vector<std::vector<float>> prefilled(const std::string& isa, std::uint32_t threads, const LabShape& shape,
+                                          std::span<const std::uint32_t> lengths, std::uint32_t chunk,
+                                          bool together = true, std::uint32_t layout = 1) {
+  const auto ops = make_ops(isa, threads, 1200);
+  Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), layout);
+  lab.poison(NAN);
+  lab.prefill(chunk, together);
+  return lab.out();
+}
+
+void expect_same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t s = 0; s < a.size(); ++s) EXPECT_TRUE(same_bits(a[s], b[s])) << "sequence " << s;
+}
+
+TEST(Attend, EqualsDenseAttentionInF64) {
+  const std::uint32_t lengths[] = {1, 17, 35, 300, 530};
+  for (const LabShape& shape : shapes()) {
+    SCOPED_TRACE(shape.text());
+    const auto out = prefilled("auto", 2, shape, lengths, 512);
+    const auto sequences = lab_sequences(shape, lengths, 77);
+    for (std::size_t s = 0; s < out.size(); ++s) {
+      for (std::uint32_t p = 0; p < lengths[s]; p += p < 40 ? 1 : 37) {
+        double tolerance = 0;
+        const std::vector<double> dense = dense_f64(shape, sequences[s], p, &tolerance);
+        for (std::size_t i = 0; i < dense.size(); ++i) {
+          ASSERT_NEAR(out[s][p * dense.size() + i], dense[i], tolerance) << "sequence " << s << " position " << p;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attend, EqualsTheContractBitForBitOnEveryInstructionSet) {
+  const std::uint32_t lengths[] = {3, 35, 261};
+  for (const std::string& isa : supported_isas()) {
+    for (const LabShape& shape : shapes()) {
+      SCOPED_TRACE(isa + " " + shape.text());
+      const auto out = prefilled(isa, 2, shape, lengths, 512);
+      const auto sequences = lab_sequences(shape, lengths, 77);
+      for (std::size_t s = 0; s < out.size(); ++s) {
+        for (std::uint32_t p = 0; p < lengths[s]; p += p < 20 || p > 250 ? 1 : 23) {
+          const std::vector<float> row = contract_f32(shape, sequences[s], p);
+          ASSERT_TRUE(same_bits(std::span(out[s]).subspan(p * row.size(), row.size()), row)) << "position " << p;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attend, MergesManySpansAsTheContractSays) {
+  const std::uint32_t lengths[] = {1100};
+  for (const std::string& isa : vector_isas()) {
+    for (const std::uint32_t window : {0u, 256u, 257u, 600u}) {
+      LabShape shape{4, 2, 16, 16, DType::kBF16, window};
+      SCOPED_TRACE(isa + " " + shape.text());
+      const auto out = prefilled(isa, 1, shape, lengths, 600);
+      const auto sequences = lab_sequences(shape, lengths, 77);
+      for (const std::uint32_t p : {255u, 256u, 257u, 511u, 512u, 513u, 767u, 768u, 900u, 1023u, 1024u, 1099u}) {
+        const std::vector<float> row = contract_f32(shape, sequences[0], p);
+        ASSERT_TRUE(same_bits(std::span(out[0]).subspan(p * row.size(), row.size()), row)) << "position " << p;
+      }
+    }
+  }
+}
+
+TEST(Attend, IsTheSameHoweverThePromptIsChunked) {
+  const std::uint32_t lengths[] = {281, 60};
+  for (const LabShape& shape : shapes()) {
+    SCOPED_TRACE(shape.text());
+    const auto whole = prefilled("auto", 1, shape, lengths, 512);
+    for (const std::uint32_t chunk : {1u, 7u, 16u, 100u})
+      expect_same(prefilled("auto", 1, shape, lengths, chunk), whole);
+  }
+}
+
+TEST(Attend, IsTheSameAloneAndInABatchForAnyNumberOfThreads) {
+  const std::uint32_t lengths[] = {5, 270, 33, 1, 90};
+  for (const LabShape& shape : shapes()) {
+    SCOPED_TRACE(shape.text());
+    const auto together = prefilled("auto", 1, shape, lengths, 40, true);
+    for (const std::uint32_t threads : {1u, 2u, 3u}) {
+      expect_same(prefilled("auto", threads, shape, lengths, 40, true), together);
+      expect_same(prefilled("auto", threads, shape, lengths, 40, false), together);
+    }
+  }
+}
+
+TEST(Attend, DoesNotShowWhereBlocksLie) {
+  const std::uint32_t lengths[] = {35, 130};
+  for (const LabShape& shape : shapes()) {
+    SCOPED_TRACE(shape.text());
+    expect_same(prefilled("auto", 1, shape, lengths, 64, true, 1), prefilled("auto", 1, shape, lengths, 64, true, 2));
+  }
+}
+
+TEST(Attend, ReadsNothingThatNoRowOfTheSequenceStored) {
+  const std::uint32_t lengths[] = {35, 7};
+  for (const std::string& isa : supported_isas()) {
+    for (const LabShape& shape : shapes()) {
+      SCOPED_TRACE(isa + " " + shape.text());
+      std::vector<std::vector<std::vector<float>>> results;
+      for (const float poison : {0.0f, NAN, 1e30f, -std::numeric_limits<float>::infinity()}) {
+        const auto ops = make_ops(isa, 1);
+        Lab lab(*ops, shape, lab_sequences(shape, lengths, 5), 1);
+        lab.poison(poison);
+        lab.prefill(9, true);
+        results.push_back(lab.out());
+      }
+      for (std::size_t i = 1; i < results.size(); ++i) expect_same(results[i], results[0]);
+    }
+  }
+}
+
+TEST(Attend, ALaterRowsNanTouchesNoEarlierRow) {
+  const std::uint32_t lengths[] = {40};
+  for (const std::string& isa : supported_isas()) {
+    for (const LabShape& shape : shapes()) {
+      SCOPED_TRACE(isa + " " + shape.text());
+      auto sequences = lab_sequences(shape, lengths, 6);
+      const auto ops = make_ops(isa, 1);
+      Lab clean(*ops, shape, sequences, 1);
+      clean.prefill(64, true);
+      for (std::size_t i = 21 * shape.width(); i < 22 * shape.width(); ++i) sequences[0].rows[i] = NAN;
+      Lab poisoned(*ops, shape, sequences, 1);
+      poisoned.prefill(64, true);
+      const std::size_t before = 21 * shape.q_width();
+      EXPECT_TRUE(same_bits(std::span(poisoned.out()[0]).first(before), std::span(clean.out()[0]).first(before)));
+      for (std::size_t i = before; i < before + shape.q_width(); ++i) EXPECT_TRUE(std::isnan(poisoned.out()[0][i]));
+      if (shape.window == 5) {  // out of the window again
+        EXPECT_TRUE(same_bits(std::span(poisoned.out()[0]).subspan(26 * shape.q_width()),
+                              std::span(clean.out()[0]).subspan(26 * shape.q_width())));
+      }
+    }
+  }
+}
+
+TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {
+  // v of kv head g is g everywhere: whatever the weights, head h must answer h / (H / G).
+  for (const LabShape shape : {LabShape{6, 3, 8, 16, DType::kF32, 0}, LabShape{14, 2, 64, 16, DType::kBF16, 0}}) {
+    const std::uint32_t lengths[] = {20};
+    auto sequences = lab_sequences(shape, lengths, 7);
+    for (std::size_t p = 0; p < 20; ++p) {
+      float* v = sequences[0].rows.data() + p * shape.width() + shape.q_width() + shape.kv_width();
+      for (std::size_t i = 0; i < shape.kv_width(); ++i) v[i] = static_cast<float>(i / shape.head_dim);
+    }
+    const auto ops = make_ops("auto", 1);
+    Lab lab(*ops, shape, sequences, 1);
+    lab.prefill(6, true);
+    for (std::size_t i = 0; i < lab.out()[0].size(); ++i) {
+      const std::size_t head = i % shape.q_width() / shape.head_dim;
+      ASSERT_NEAR(lab.out()[0][i], static_cast<float>(head / (shape.num_heads / shape.num_kv_heads)), 20 * 0x1p-23);
+    }
+  }
+}
+
+TEST(Attend, RaggedDecodeMixedWithPrefillEqualsEachAlone) {
+  const LabShape shape{4, 2, 64, 16, DType::kBF16, 0};
+  const std::uint32_t lengths[] = {33, 259, 16, 48};
+  const auto alone = prefilled("auto", 1, shape, lengths, 512, false);
+  const auto ops = make_ops("auto", 2);
+  Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), 3);
+  const LabRows first[] = {{0, 0, 30}, {1, 0, 256}};
+  const LabRows second[] = {{0, 30, 1}, {1, 256, 1}, {2, 0, 15}, {3, 0, 20}};
+  const LabRows third[] = {{3, 20, 28}, {2, 15, 1}, {1, 257, 2}, {0, 31, 2}};
+  lab.step(first);
+  lab.step(second);
+  lab.step(third);
+  expect_same(lab.out(), alone);
+}
+
+TEST(Attend, CopiedBlocksServeAsTheOriginals) {
+  const LabShape shape{4, 2, 64, 16, DType::kBF16, 0};
+  const std::uint32_t lengths[] = {40, 48};
+  const auto ops = make_ops("auto", 1);
+  const auto sequences = lab_sequences(shape, lengths, 8);
+  Lab lab(*ops, shape, sequences, 1);
+  lab.prefill(64, true);
+  const std::vector<float> before = lab.out()[0];
+
+  // Sequence 0 moves into the blocks of sequence 1, and its last row is fed again.
+  std::vector<backend::BlockCopy> copies;
+  for (std::size_t i = 0; i < 3; ++i) copies.push_back({lab.table(0)[i], lab.table(1)[i]});
+  ops->copy_blocks(lab.cache(), copies);
+  lab.set_table(0, lab.table(1));
+  const LabRows last[] = {{0, 39, 1}};
+  lab.step(last);
+  EXPECT_TRUE(same_bits(lab.out()[0], before));
+}
+
+}  // namespace
+}  // namespace quire::cpu::test

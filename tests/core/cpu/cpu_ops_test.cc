@@ -1,0 +1,186 @@
+// What surrounds the arithmetic: the choice of an instruction set, memory, choices, shape checks.
+#include "core/cpu/cpu_ops.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+
+#include "core/base/start_error.h"
+#include "core/cpu/memory.h"
+#include "core/sample/sampler.h"
+#include "tests/core/cpu/rig.h"
+
+namespace quire::cpu::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string start_error(const CpuOptions& options) {
+  try {
+    make_cpu_ops(options);
+  } catch (const StartError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CpuOps, NamesWhatItRunsOn) {
+  EXPECT_EQ(supported_isas().front(), "scalar");
+  for (const std::string& isa : supported_isas()) {
+    EXPECT_EQ(make_ops(isa, 1)->description(), "cpu/" + isa + " 1 thread");
+    EXPECT_EQ(make_ops(isa, 3)->description(), "cpu/" + isa + " 3 threads");
+  }
+  EXPECT_THAT(make_ops("auto", 2)->description(), HasSubstr("cpu/" + supported_isas().back() + " "));
+}
+
+TEST(CpuOps, RefusesAnUnknownInstructionSetAndListsTheKnown) {
+  CpuOptions options;
+  options.isa = "neon";
+  const std::string error = start_error(options);
+  EXPECT_THAT(error, HasSubstr("'neon'"));
+  for (const std::string& isa : supported_isas()) EXPECT_THAT(error, HasSubstr(isa));
+}
+
+TEST(CpuOps, SaysHowMuchMemoryWasMissing) {
+  const auto ops = make_ops("auto", 1);
+  try {
+    ops->make_kv({1u << 20, 1u << 10, 1u << 10, 1u << 10, 1u << 20, DType::kF32});
+    FAIL() << "more than an address space was given";
+  } catch (const StartError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("out of memory"));
+    EXPECT_THAT(error.what(), HasSubstr("the KV cache"));
+  }
+  EXPECT_THROW(Memory(SIZE_MAX, "everything"), StartError);
+}
+
+TEST(Memory, IsZeroAndOnCacheLines) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, std::size_t{3} << 20}) {
+    Memory memory(bytes, "a test");
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 0u);
+    EXPECT_EQ(memory.bytes(), bytes);
+    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
+  }
+}
+
+TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
+  const std::uint32_t rows = 9;
+  const std::uint32_t width = 500;
+  const std::uint32_t vocab = 491;
+  Random random(3);
+  std::vector<float> logits = random.floats(rows * width, 8.0f);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t i = vocab; i < width; ++i) logits[r * width + i] = NAN;  // the tail is never looked at
+  }
+  OwnedBatch batch = plain_rows(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    sample::Params params;
+    params.temperature = r == 0 ? 0.0f : 0.3f * static_cast<float>(r);
+    params.top_p = r % 3 == 1 ? 0.8f : 1.0f;
+    params.top_k = r % 3 == 2 ? 20 : 0;
+    params.min_p = r % 4 == 3 ? 0.05f : 0.0f;
+    params.seed = 100 + r;
+    batch.speakers.push_back({r, 1000 + r, params});
+  }
+  for (const std::string& isa : supported_isas()) {
+    for (const std::uint32_t threads : {1u, 3u}) {
+      const auto ops = make_ops(isa, threads);
+      auto buffer = ops->make_buffer(rows, width);
+      ops->begin(batch.view());
+      fill(*ops, *buffer, logits);
+      ops->choose(*buffer, vocab);
+      std::vector<backend::Choice> choices(rows);
+      ops->collect(choices);
+      for (std::size_t r = 0; r < rows; ++r) {
+        sample::Scratch scratch(vocab);
+        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), batch.speakers[r].params,
+                                                 batch.speakers[r].position, scratch);
+        EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
+        EXPECT_TRUE(choices[r].finite);
+      }
+    }
+  }
+}
+
+TEST(Choose, TellsTheRowWhoseLogitsAreNotFinite) {
+  const auto ops = make_ops("auto", 1);
+  Random random(4);
+  std::vector<float> logits = random.floats(3 * 40);
+  logits[40 + 7] = NAN;
+  OwnedBatch batch = plain_rows(3);
+  for (std::uint32_t r = 0; r < 3; ++r) batch.speakers.push_back({r, r + 1, {}});
+  auto buffer = ops->make_buffer(3, 40);
+  ops->begin(batch.view());
+  fill(*ops, *buffer, logits);
+  ops->choose(*buffer, 40);
+  std::vector<backend::Choice> choices(3);
+  ops->collect(choices);
+  EXPECT_TRUE(choices[0].finite);
+  EXPECT_FALSE(choices[1].finite);
+  EXPECT_TRUE(choices[2].finite);
+}
+
+// One wrong shape per op; expect_test.cc has the rest.
+class CpuOpsDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    batch_ = plain_rows(3);
+    batch_.speakers.push_back({2, 3, {}});
+    ops_->begin(batch_.view());
+  }
+
+  std::unique_ptr<backend::Buffer> buffer(std::uint32_t width, std::uint32_t rows = 3) {
+    return ops_->make_buffer(rows, width);
+  }
+  std::unique_ptr<backend::Weight> weight(std::uint32_t n, std::uint32_t k) {
+    return pack(*ops_, make_matrix(n, k, DType::kF32, std::vector<float>(std::size_t{n} * k)));
+  }
+
+  std::unique_ptr<backend::Ops> ops_ = make_ops("auto", 1, 8);
+  OwnedBatch batch_;
+};
+
+TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
+  const auto ten = buffer(10);
+  const auto eleven = buffer(11);
+  const auto two_rows = buffer(10, 2);
+  const auto scale = ops_->upload(std::vector<float>(10));
+  const auto rope = ops_->upload_rope(std::vector<float>(40), std::vector<float>(40), 4);
+  const auto cache = ops_->make_kv({1, 1, 8, 16, 1, DType::kF32});
+  const auto qkv = buffer(24);
+  const auto attended = buffer(8);
+  backend::AttentionSpec spec;
+  spec.num_heads = spec.num_kv_heads = 1;
+  spec.head_dim = 8;
+  spec.rope = rope.get();
+  std::vector<backend::Choice> choices(2);
+  std::vector<float> host(20);
+
+  EXPECT_DEATH(ops_->embed(*weight(3, 11), *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->embed(*weight(2, 10), *ten), "CHECK failed");  // token 2 is no row of it
+  EXPECT_DEATH(ops_->norm(*ten, *scale, 1e-5f, 3, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->norm(*ten, *scale, 1e-5f, 3, *two_rows), "CHECK failed");
+  EXPECT_DEATH(ops_->linear(*ten, *weight(11, 11), 3, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->linear(*ten, *weight(11, 10), 4, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->rope_store(spec, *ten, *cache), "CHECK failed");
+  EXPECT_DEATH(ops_->attend(spec, *qkv, *cache, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->act_mul(*eleven, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->add(*ten, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->gather_speakers(*ten, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->choose(*ten, 11), "CHECK failed");
+  EXPECT_DEATH(ops_->collect(choices), "CHECK failed");
+  EXPECT_DEATH(ops_->read(*ten, 2, 2, host), "CHECK failed");
+  EXPECT_DEATH(ops_->read(*ten, 0, 1, host), "CHECK failed");
+  const backend::BlockCopy copy{BlockId{0}, BlockId{1}};
+  EXPECT_DEATH(ops_->copy_blocks(*cache, {&copy, 1}), "CHECK failed");
+  EXPECT_DEATH(ops_->begin(plain_rows(9).view()), "CHECK failed");
+
+  spec.head_dim = 4;  // the rope table has four
+  const auto narrow = ops_->make_kv({1, 1, 4, 16, 1, DType::kF32});
+  EXPECT_DEATH(ops_->rope_store(spec, *buffer(12), *narrow), "CHECK failed.*half");
+  EXPECT_DEATH(ops_->make_kv({1, 1, 8, 24, 1, DType::kF32}), "CHECK failed.*block_tokens");
+  EXPECT_DEATH(ops_->make_kv({1, 1, 7, 16, 1, DType::kF32}), "CHECK failed.*head_dim");
+}
+
+}  // namespace
+}  // namespace quire::cpu::test

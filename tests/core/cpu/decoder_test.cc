@@ -1,0 +1,111 @@
+// A tiny decoder over Ops: its logits and choices are the same bits whatever runs it and however its rows are dealt into
+// steps, and fused ops are their compositions.
+#include <numeric>
+
+#include "tests/core/cpu/tiny_decoder.h"
+
+namespace quire::cpu::test {
+namespace {
+
+// Every row's logits and choice, sequence by sequence.
+struct Outcome {
+  std::vector<std::vector<float>> logits;
+  std::vector<std::vector<TokenId>> tokens;
+};
+
+Outcome run(const DecoderConfig& config, std::span<const std::uint32_t> lengths, std::uint32_t chunk, bool together) {
+  Decoder decoder(config);
+  const Prompts prompts(lengths, config.block_tokens);
+  Outcome outcome{std::vector<std::vector<float>>(lengths.size()), std::vector<std::vector<TokenId>>(lengths.size())};
+  std::vector<std::uint32_t> all(lengths.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const std::uint32_t longest = *std::max_element(lengths.begin(), lengths.end());
+  for (std::size_t turn = 0; turn < (together ? 1 : all.size()); ++turn) {
+    const auto who =
+        together ? std::span<const std::uint32_t>(all) : std::span<const std::uint32_t>(all).subspan(turn, 1);
+    for (std::uint32_t first = 0; first < longest; first += chunk) {
+      const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, who);
+      if (batch.positions.empty()) continue;
+      std::vector<backend::Choice> choices(batch.speakers.size());
+      decoder.step(batch.view(), choices);
+      const std::vector<float> logits = decoder.logits(static_cast<std::uint32_t>(choices.size()));
+      std::size_t row = 0;
+      std::size_t next = 0;
+      for (const std::uint32_t s : who) {
+        if (first >= prompts.tokens[s].size()) continue;
+        for (std::uint32_t i = 0; i < batch.sequences[next].num_rows; ++i, ++row) {
+          EXPECT_TRUE(choices[row].finite);
+          outcome.tokens[s].push_back(choices[row].token);
+          outcome.logits[s].insert(outcome.logits[s].end(), logits.begin() + static_cast<std::ptrdiff_t>(row * kVocab),
+                                   logits.begin() + static_cast<std::ptrdiff_t>((row + 1) * kVocab));
+        }
+        ++next;
+      }
+    }
+  }
+  return outcome;
+}
+
+void expect_same(const Outcome& a, const Outcome& b) {
+  for (std::size_t s = 0; s < a.logits.size(); ++s) {
+    EXPECT_TRUE(same_bits(a.logits[s], b.logits[s])) << "sequence " << s;
+    EXPECT_EQ(a.tokens[s], b.tokens[s]) << "sequence " << s;
+  }
+}
+
+TEST(Decoder, IsTheSameOnEveryInstructionSet) {
+  const std::uint32_t lengths[] = {3, 40, 270};
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const DType kv : {DType::kF32, DType::kBF16}) {
+      DecoderConfig config;
+      config.dtype = dtype;
+      config.kv = kv;
+      config.isa = "scalar";
+      const Outcome scalar = run(config, lengths, 100, true);
+      for (const std::string& isa : vector_isas()) {
+        SCOPED_TRACE(isa + " " + backend::name_of(dtype) + " kv " + backend::name_of(kv));
+        config.isa = isa;
+        expect_same(run(config, lengths, 100, true), scalar);
+      }
+    }
+  }
+}
+
+TEST(Decoder, IsTheSameForAnyNumberOfThreads) {
+  const std::uint32_t lengths[] = {3, 40, 330};
+  const Outcome one = run({}, lengths, 110, true);
+  for (const std::uint32_t threads : {2u, 3u}) {
+    DecoderConfig config;
+    config.threads = threads;
+    expect_same(run(config, lengths, 110, true), one);
+  }
+}
+
+TEST(Decoder, IsTheSameHoweverRowsAreDealtIntoSteps) {
+  const std::uint32_t lengths[] = {20, 5, 280};
+  const Outcome whole = run({}, lengths, 300, false);
+  for (const std::uint32_t chunk : {1u, 7u, 16u, 100u}) {
+    SCOPED_TRACE(chunk);
+    expect_same(run({}, lengths, chunk, true), whole);
+    expect_same(run({}, lengths, chunk, false), whole);
+  }
+}
+
+TEST(Decoder, IsTheSameForAnyBlockSize) {
+  const std::uint32_t lengths[] = {20, 290};
+  DecoderConfig wide;
+  wide.block_tokens = 32;
+  expect_same(run(wide, lengths, 64, true), run({}, lengths, 64, true));
+}
+
+TEST(Decoder, FusedOpsAreTheirCompositions) {
+  const std::uint32_t lengths[] = {20, 37};
+  for (const std::uint32_t chunk : {1u, 13u, 64u}) {
+    DecoderConfig plain;
+    plain.fused = false;
+    expect_same(run(plain, lengths, chunk, true), run({}, lengths, chunk, true));
+  }
+}
+
+}  // namespace
+}  // namespace quire::cpu::test

@@ -1,0 +1,101 @@
+// The team: every chunk once, results seen by the caller, jobs one after another without mixing.
+#include "core/cpu/parallel_for.h"
+
+#include <gtest/gtest.h>
+#include <xmmintrin.h>
+
+#include <chrono>
+#include <vector>
+
+#include "core/cpu/share_out.h"
+
+namespace quire::cpu {
+namespace {
+
+TEST(Team, RunsEveryChunkOnceAndItsResultsAreSeen) {
+  for (const std::uint32_t threads : {1u, 2u, 3u, 8u}) {
+    Team team(threads);
+    ASSERT_EQ(team.size(), threads);
+    std::vector<std::uint32_t> hits(1000);  // plain: the team's own synchronisation must do
+    for (std::uint32_t job = 1; job <= 300; ++job) {
+      const std::uint32_t chunks = job % 41;
+      team.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
+        EXPECT_LT(worker, threads);
+        hits[chunk] += job;
+      });
+      for (std::uint32_t i = 0; i < hits.size(); ++i) {
+        ASSERT_EQ(hits[i], i < chunks ? job : 0) << "chunk " << i << " of job " << job;
+        hits[i] = 0;
+      }
+    }
+  }
+}
+
+TEST(Team, SharesAJobOut) {
+  Team team(2);
+  // The first chunk waits until another worker has taken one: that the test ends proves that one did.
+  std::atomic<int> started{0};
+  team.for_chunks(2, [&](std::uint32_t, std::uint32_t) {
+    started.fetch_add(1);
+    while (started.load() < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(started.load(), 2);
+}
+
+TEST(Team, WakesSleepersForTheNextJob) {
+  Team team(3);
+  for (int round = 0; round < 5; ++round) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(3);  // past the spinning
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    std::atomic<int> started{0};
+    team.for_chunks(3, [&](std::uint32_t, std::uint32_t) {
+      started.fetch_add(1);
+      while (started.load() < 3) std::this_thread::yield();
+    });
+    EXPECT_EQ(started.load(), 3);
+  }
+}
+
+TEST(Team, RunsASingleChunkOnTheCaller) {
+  Team team(4);
+  for (int i = 0; i < 100; ++i) {
+    team.for_chunks(1, [&](std::uint32_t, std::uint32_t worker) { EXPECT_EQ(worker, 0u); });
+  }
+}
+
+TEST(Team, ComputesInTheDefaultFloatingPointModeOnEveryThread) {
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zero
+  set_float_mode();
+  Team team(2);
+  team.for_chunks(64, [&](std::uint32_t, std::uint32_t) { EXPECT_EQ(_mm_getcsr() & ~0x3fu, 0x1f80u); });
+  _mm_setcsr(before);
+}
+
+TEST(Team, EndsWithoutEverHavingWorked) {
+  for (int i = 0; i < 50; ++i) Team team(4);
+}
+
+TEST(ShareOut, CoversEverythingOnceInOrder) {
+  for (std::uint32_t count = 0; count < 40; ++count) {
+    for (std::uint32_t parts = 1; parts < 12; ++parts) {
+      std::uint32_t next = 0;
+      for (std::uint32_t i = 0; i < parts; ++i) {
+        const Range range = part_of(count, parts, i);
+        EXPECT_EQ(range.first, next);
+        next = range.last;
+      }
+      EXPECT_EQ(next, count);
+    }
+  }
+}
+
+TEST(ShareOut, LeavesSmallWorkToTheCaller) {
+  EXPECT_EQ(num_chunks((128 << 10) - 1, 4), 1u);
+  EXPECT_EQ(num_chunks(128 << 10, 4), 2u);
+  EXPECT_EQ(num_chunks(std::size_t{1} << 40, 4), 32u);
+  EXPECT_EQ(num_chunks(std::size_t{1} << 40, 1), 1u);
+}
+
+}  // namespace
+}  // namespace quire::cpu

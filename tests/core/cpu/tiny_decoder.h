@@ -1,0 +1,186 @@
+// A tiny decoder over Ops: embedding, two layers (head norms, one with a sliding window) and a tied head; odd sizes.
+// Shape   E 76, H 6, G 2, D 18, F 106, V 203.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/core/cpu/rig.h"
+
+namespace quire::cpu::test {
+
+struct DecoderConfig {
+  std::string isa = "auto";
+  std::uint32_t threads = 1;
+  DType dtype = DType::kBF16;
+  DType kv = DType::kBF16;
+  std::uint32_t block_tokens = 16;
+  bool fused = true;
+};
+
+inline constexpr std::uint32_t kHidden = 76;
+inline constexpr std::uint32_t kHeads = 6;
+inline constexpr std::uint32_t kKvHeads = 2;
+inline constexpr std::uint32_t kHead = 18;
+inline constexpr std::uint32_t kFeed = 106;
+inline constexpr std::uint32_t kVocab = 203;
+inline constexpr std::uint32_t kPositions = 400;
+inline constexpr std::uint32_t kMaxRows = 400;
+
+class Decoder {
+ public:
+  explicit Decoder(const DecoderConfig& config)
+      : config_(config), ops_(make_ops(config.isa, config.threads, kMaxRows)) {
+    Random random(4);
+    table_ = random_weight(random, kVocab, kHidden);
+    for (Layer& layer : layers_) {
+      layer.vectors.push_back(ops_->upload(random.floats(kHidden)));
+      layer.vectors.push_back(ops_->upload(random.floats(kHidden)));
+      layer.vectors.push_back(ops_->upload(random.floats(kHead, 2.0f)));
+      layer.vectors.push_back(ops_->upload(random.floats(kHead, 2.0f)));
+      layer.weights.push_back(random_weight(random, (kHeads + 2 * kKvHeads) * kHead, kHidden));
+      layer.weights.push_back(random_weight(random, kHidden, kHeads * kHead));
+      layer.weights.push_back(random_weight(random, 2 * kFeed, kHidden));
+      layer.weights.push_back(random_weight(random, kHidden, kFeed));
+    }
+    norm_ = ops_->upload(random.floats(kHidden));
+    rope_ = ops_->upload_rope(random.floats(kPositions * kHead / 2), random.floats(kPositions * kHead / 2), kHead / 2);
+    const std::uint32_t num_blocks = 4 * kPositions / config.block_tokens;
+    cache_ = ops_->make_kv({2, kKvHeads, kHead, config.block_tokens, num_blocks, config.kv});
+    for (auto [buffer, width] : {std::pair{&x_, kHidden},
+                                 {&y_, kHidden},
+                                 {&qkv_, (kHeads + 2 * kKvHeads) * kHead},
+                                 {&attended_, kHeads * kHead},
+                                 {&gate_up_, 2 * kFeed},
+                                 {&product_, kFeed},
+                                 {&logits_, kVocab}}) {
+      *buffer = ops_->make_buffer(kMaxRows, width);
+    }
+    for (std::uint32_t i = 0; i < 2; ++i) specs_[i] = spec_of(i);
+  }
+
+  void step(const backend::Batch& batch, std::span<backend::Choice> choices) {
+    ops_->begin(batch);
+    ops_->embed(*table_, *x_);
+    for (const backend::LayerSpec& layer : specs_) {
+      if (config_.fused) {
+        ops_->norm_qkv_rope_store(layer, *x_, *y_, *qkv_, *cache_);
+      } else {
+        ops_->norm(*x_, *layer.input_norm, layer.norm_eps, batch.num_rows(), *y_);
+        ops_->linear(*y_, *layer.qkv, batch.num_rows(), *qkv_);
+        ops_->rope_store(layer.attention, *qkv_, *cache_);
+      }
+      ops_->attend(layer.attention, *qkv_, *cache_, *attended_);
+      if (config_.fused) {
+        ops_->project_add(*attended_, *layer.out, *y_, *x_);
+        ops_->norm_gate_up(layer, *x_, *y_, *gate_up_, *product_);
+        ops_->project_add(*product_, *layer.down, *y_, *x_);
+      } else {
+        ops_->linear(*attended_, *layer.out, batch.num_rows(), *y_);
+        ops_->add(*x_, *y_);
+        ops_->norm(*x_, *layer.post_norm, layer.norm_eps, batch.num_rows(), *y_);
+        ops_->linear(*y_, *layer.gate_up, batch.num_rows(), *gate_up_);
+        ops_->act_mul(*gate_up_, *product_);
+        ops_->linear(*product_, *layer.down, batch.num_rows(), *y_);
+        ops_->add(*x_, *y_);
+      }
+    }
+    const auto speakers = static_cast<std::uint32_t>(batch.speakers.size());
+    ops_->gather_speakers(*x_, *y_);
+    ops_->norm(*y_, *norm_, 1e-5f, speakers, *x_);
+    ops_->linear(*x_, *table_, speakers, *logits_);
+    ops_->choose(*logits_, kVocab);
+    ops_->collect(choices);
+  }
+
+  backend::Ops& ops() { return *ops_; }
+  std::vector<float> logits(std::uint32_t rows) { return read(*ops_, *logits_, rows); }
+
+ private:
+  struct Layer {
+    std::vector<std::unique_ptr<backend::Vector>> vectors;
+    std::vector<std::unique_ptr<backend::Weight>> weights;
+  };
+
+  std::unique_ptr<backend::Weight> random_weight(Random& random, std::uint32_t n, std::uint32_t k) {
+    return pack(*ops_, random_matrix(random, n, k, config_.dtype, 0.3f));
+  }
+
+  backend::LayerSpec spec_of(std::uint32_t index) const {
+    const Layer& layer = layers_[index];
+    backend::LayerSpec spec;
+    spec.attention = {index,
+                      kHeads,
+                      kKvHeads,
+                      kHead,
+                      0.25f,
+                      index == 0 ? 0 : 150u,
+                      1e-6f,
+                      layer.vectors[2].get(),
+                      layer.vectors[3].get(),
+                      rope_.get()};
+    spec.norm_eps = 1e-5f;
+    spec.input_norm = layer.vectors[0].get();
+    spec.post_norm = layer.vectors[1].get();
+    spec.qkv = layer.weights[0].get();
+    spec.out = layer.weights[1].get();
+    spec.gate_up = layer.weights[2].get();
+    spec.down = layer.weights[3].get();
+    return spec;
+  }
+
+  DecoderConfig config_;
+  std::unique_ptr<backend::Ops> ops_;
+  std::unique_ptr<backend::Weight> table_;
+  Layer layers_[2];
+  backend::LayerSpec specs_[2];
+  std::unique_ptr<backend::Vector> norm_;
+  std::unique_ptr<backend::RopeTable> rope_;
+  std::unique_ptr<backend::KvCache> cache_;
+  std::unique_ptr<backend::Buffer> x_, y_, qkv_, attended_, gate_up_, product_, logits_;
+};
+
+// Random prompts, each with its blocks.
+struct Prompts {
+  std::vector<std::vector<TokenId>> tokens;
+  std::vector<std::vector<BlockId>> tables;
+
+  Prompts(std::span<const std::uint32_t> lengths, std::uint32_t block_tokens) {
+    Random random(9);
+    std::uint32_t next_block = 0;
+    for (const std::uint32_t length : lengths) {
+      tokens.emplace_back();
+      for (std::uint32_t i = 0; i < length; ++i) tokens.back().push_back(static_cast<TokenId>(random.below(kVocab)));
+      tables.emplace_back();
+      for (std::uint32_t i = 0; i < length; i += block_tokens) tables.back().emplace_back(next_block++);
+    }
+  }
+};
+
+// The next `chunk` tokens, from `first` on, of the prompts named in `who`; every row speaks.
+inline OwnedBatch make_step(const Prompts& prompts, std::uint32_t first, std::uint32_t chunk,
+                            std::uint32_t block_tokens, std::span<const std::uint32_t> who) {
+  OwnedBatch batch;
+  for (const std::uint32_t s : who) {
+    const auto& tokens = prompts.tokens[s];
+    if (first >= tokens.size()) continue;
+    const std::uint32_t count = std::min(chunk, static_cast<std::uint32_t>(tokens.size()) - first);
+    batch.add(first, count, prompts.tables[s], block_tokens);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto row = static_cast<std::uint32_t>(batch.positions.size()) - count + i;
+      batch.tokens[row] = tokens[first + i];
+      sample::Params params;
+      params.temperature = s % 2 == 0 ? 0.0f : 0.8f;
+      params.top_p = 0.9f;
+      params.seed = s + 1;
+      batch.speakers.push_back({row, first + i + 1, params});
+    }
+  }
+  return batch;
+}
+
+}  // namespace quire::cpu::test
