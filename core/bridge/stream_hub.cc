@@ -32,6 +32,7 @@ void StreamHub::give_back(std::uint32_t slot) {
 }
 
 void StreamHub::drain() {
+  waking_.exchange(false, std::memory_order_acq_rel);
   for (std::uint32_t word = 0; word < ready_.size(); ++word) {
     std::uint64_t bits = ready_[word].load(std::memory_order_relaxed);
     if (bits != 0) bits = ready_[word].exchange(0, std::memory_order_acquire);
@@ -55,7 +56,7 @@ void StreamHub::mark(std::uint32_t slot) {
 void StreamHub::flush() {
   if (!marked_) return;
   marked_ = false;
-  wake_();
+  if (!waking_.exchange(true, std::memory_order_acq_rel)) wake_();
 }
 
 }  // namespace quire::bridge

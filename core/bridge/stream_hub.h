@@ -19,11 +19,12 @@ class TokenStream;
 
 class StreamHub : public std::enable_shared_from_this<StreamHub> {
  public:
-  // `wake` is called from the engine thread, once per flush() that has news: it must make the io thread call drain()
+  // `wake` is called from the engine thread when there is news and no earlier wake-up is still on its way: it must make the io thread call drain()
   // soon and must not block (an eventfd write, an asio::post). `doorbell` outlives every stream.
   StreamHub(std::uint32_t max_streams, std::function<void()> wake, Doorbell& doorbell);
 
-  // `on_ready` runs on the io thread, from drain(), when the stream has news. It must not throw.
+  // `on_ready` runs on the io thread, from drain(), when the stream has news. It must not throw. It may be called with
+  // nothing to pop, also after the end was popped; it is destroyed by whoever drops the stream last.
   std::shared_ptr<TokenStream> open(std::function<void()> on_ready);
 
   // Calls on_ready of every stream marked since the last drain().
@@ -41,6 +42,8 @@ class StreamHub : public std::enable_shared_from_this<StreamHub> {
   std::function<void()> wake_;
   Doorbell& doorbell_;
   bool marked_ = false;  // engine thread only: something was marked since the last flush()
+  // A wake-up is on its way: set by the engine after marking (acq_rel), taken by drain() before it looks (acq_rel).
+  std::atomic<bool> waking_{false};
   // One bit per slot. Set by the engine (release) after it pushed, taken by the io thread (exchange, acquire) in
   // drain().
   std::vector<std::atomic<std::uint64_t>> ready_;

@@ -69,6 +69,7 @@ class EngineRig {
   void turn() REQUIRES(engine_role) {
     doorbell.ring();
     engine.step();
+    hub->drain();
     ++turns;
   }
   // Turns until every client has its end, reading as it goes; dies after `limit` turns.
