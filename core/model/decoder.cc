@@ -1,0 +1,93 @@
+#include "core/model/decoder.h"
+
+#include <cmath>
+#include <string>
+
+#include "core/base/start_error.h"
+#include "core/model/rope.h"
+
+namespace quire::model {
+
+Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len)
+    : ops_(ops), config_(config), max_model_len_(max_model_len) {
+  if (max_model_len == 0 || max_model_len > config.max_model_len()) {
+    throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
+                     std::to_string(config.max_model_len()) + "], the range of this model's positions");
+  }
+  weights_ = load_weights(ops, config, files);
+  const RopeAngles angles = rope_angles(config.rope, config.head_dim, max_model_len);
+  rope_ = ops.upload_rope(angles.cosines, angles.sines, config.head_dim / 2);
+  make_layers();
+}
+
+Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const {
+  const std::uint32_t q_width = config_.num_heads * config_.head_dim;
+  const std::uint32_t kv_width = config_.num_kv_heads * config_.head_dim;
+  Workspace workspace;
+  workspace.x = ops_.make_buffer(max_rows, config_.hidden);
+  workspace.scratch = ops_.make_buffer(max_rows, config_.hidden);
+  workspace.qkv = ops_.make_buffer(max_rows, q_width + 2 * kv_width);
+  workspace.attention = ops_.make_buffer(max_rows, q_width);
+  workspace.gate_up = ops_.make_buffer(max_rows, 2 * config_.ffn);
+  workspace.activated = ops_.make_buffer(max_rows, config_.ffn);
+  workspace.speakers = ops_.make_buffer(max_speakers, config_.hidden);
+  workspace.normed = ops_.make_buffer(max_speakers, config_.hidden);
+  workspace.logits = ops_.make_buffer(max_speakers, config_.vocab);
+  return workspace;
+}
+
+std::unique_ptr<backend::KvCache> Decoder::make_kv(std::uint32_t block_tokens, std::uint32_t num_blocks,
+                                                   backend::DType dtype) const {
+  backend::KvShape shape;
+  shape.num_layers = config_.num_layers;
+  shape.num_kv_heads = config_.num_kv_heads;
+  shape.head_dim = config_.head_dim;
+  shape.block_tokens = block_tokens;
+  shape.num_blocks = num_blocks;
+  shape.dtype = dtype;
+  return ops_.make_kv(shape);
+}
+
+void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const {
+  ops_.begin(batch);
+  ops_.embed(*weights_.embed, *workspace.x);
+  for (const backend::LayerSpec& layer : layers_) {
+    ops_.norm_qkv_rope_store(layer, *workspace.x, *workspace.scratch, *workspace.qkv, cache);
+    ops_.attend(layer.attention, *workspace.qkv, cache, *workspace.attention);
+    ops_.project_add(*workspace.attention, *layer.out, *workspace.scratch, *workspace.x);
+    ops_.norm_gate_up(layer, *workspace.x, *workspace.scratch, *workspace.gate_up, *workspace.activated);
+    ops_.project_add(*workspace.activated, *layer.down, *workspace.scratch, *workspace.x);
+  }
+  const auto num_speakers = static_cast<std::uint32_t>(batch.speakers.size());
+  if (num_speakers == 0) return;
+  ops_.gather_speakers(*workspace.x, *workspace.speakers);
+  ops_.norm(*workspace.speakers, *weights_.norm, config_.norm_eps, num_speakers, *workspace.normed);
+  ops_.linear(*workspace.normed, weights_.output(), num_speakers, *workspace.logits);
+}
+
+void Decoder::make_layers() {
+  for (std::uint32_t index = 0; index < config_.num_layers; ++index) {
+    const LayerWeights& weights = weights_.layers[index];
+    backend::LayerSpec layer;
+    layer.attention.layer = index;
+    layer.attention.num_heads = config_.num_heads;
+    layer.attention.num_kv_heads = config_.num_kv_heads;
+    layer.attention.head_dim = config_.head_dim;
+    layer.attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
+    layer.attention.window = config_.windows[index];
+    layer.attention.norm_eps = config_.norm_eps;
+    layer.attention.q_norm = weights.q_norm.get();
+    layer.attention.k_norm = weights.k_norm.get();
+    layer.attention.rope = rope_.get();
+    layer.norm_eps = config_.norm_eps;
+    layer.input_norm = weights.input_norm.get();
+    layer.qkv = weights.qkv.get();
+    layer.out = weights.out.get();
+    layer.post_norm = weights.post_norm.get();
+    layer.gate_up = weights.gate_up.get();
+    layer.down = weights.down.get();
+    layers_.push_back(layer);
+  }
+}
+
+}  // namespace quire::model

@@ -1,0 +1,67 @@
+// The decoder, written once for every architecture and every backend: layers as data, ops in a fixed order.
+//   x = embed;  per layer: qkv = store(rope(norm(x)·Wqkv)); x += attend(qkv)·Wo; x += act(norm(x)·Wgate|up)·Wdown
+//   logits = norm(x of the rows that speak) · Whead
+// Shape   x [T,E], qkv [T,(H+2G)·D], gate_up [T,2F], logits [R,V].
+// Owner   the decoder owns weights and rope table; the Ops must outlive it. ModelFiles: for the constructor only.
+// Thread  made while starting; forward() on the engine thread.
+// Fails   StartError from the constructor: every problem of the checkpoint at once, before anything is packed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/backend/batch.h"
+#include "core/backend/layer_spec.h"
+#include "core/backend/ops.h"
+#include "core/model/config.h"
+#include "core/model/model_files.h"
+#include "core/model/weights.h"
+
+namespace quire::model {
+
+// The row buffers of one step in flight.
+struct Workspace {
+  std::unique_ptr<backend::Buffer> x;          // [T, E] the residual stream
+  std::unique_ptr<backend::Buffer> scratch;    // [T, E]
+  std::unique_ptr<backend::Buffer> qkv;        // [T, (H+2G)·D]
+  std::unique_ptr<backend::Buffer> attention;  // [T, H·D]
+  std::unique_ptr<backend::Buffer> gate_up;    // [T, 2F]
+  std::unique_ptr<backend::Buffer> activated;  // [T, F]
+  std::unique_ptr<backend::Buffer> speakers;   // [R, E]
+  std::unique_ptr<backend::Buffer> normed;     // [R, E]
+  std::unique_ptr<backend::Buffer> logits;     // [R, V]
+};
+
+class Decoder {
+ public:
+  // max_model_len: positions the rope table covers, 1 .. config.max_model_len().
+  Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len);
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const;
+  std::unique_ptr<backend::KvCache> make_kv(std::uint32_t block_tokens, std::uint32_t num_blocks,
+                                            backend::DType dtype) const;
+
+  // Begins the step and queues all of it but the choice: the speakers' logits end up in workspace.logits.
+  void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const;
+
+  const Config& config() const { return config_; }
+  std::uint32_t max_model_len() const { return max_model_len_; }
+  std::size_t packed_bytes() const { return weights_.packed_bytes(); }
+  backend::DType weight_dtype() const { return weights_.embed->dtype(); }
+  std::uint64_t checkpoint_digest() const { return weights_.digest; }
+
+ private:
+  void make_layers();
+
+  backend::Ops& ops_;
+  Config config_;
+  std::uint32_t max_model_len_;
+  std::unique_ptr<backend::RopeTable> rope_;
+  Weights weights_;
+  std::vector<backend::LayerSpec> layers_;  // [L] borrows from weights_ and rope_
+};
+
+}  // namespace quire::model

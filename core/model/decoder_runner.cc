@@ -1,0 +1,114 @@
+#include "core/model/decoder_runner.h"
+
+#include "core/base/check.h"
+#include "core/base/start_error.h"
+
+namespace quire::model {
+
+DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const RunnerLimits& limits)
+    : ops_(ops), decoder_(decoder), limits_(limits) {
+  CHECK_GT(limits.max_rows, 0u);
+  CHECK_GT(limits.max_sequences, 0u);
+  CHECK(limits.block_tokens > 0 && limits.block_tokens % 16 == 0);
+  cache_ = decoder.make_kv(limits.block_tokens, limits.num_blocks, limits.kv_dtype);
+  workspace_ = decoder.make_workspace(limits.max_rows, limits.max_sequences);
+  const std::size_t table = (std::size_t{decoder.max_model_len()} + limits.block_tokens - 1) / limits.block_tokens;
+  tokens_.reserve(limits.max_rows);
+  positions_.reserve(limits.max_rows);
+  slots_.reserve(limits.max_rows);
+  sequences_.reserve(limits.max_sequences);
+  block_tables_.reserve(limits.max_sequences * table);
+  speakers_.reserve(limits.max_sequences);
+  answers_.reserve(limits.max_sequences);
+  choices_.reserve(limits.max_sequences);
+}
+
+void DecoderRunner::submit(const flow::StepPlan& plan) {
+  CHECK(!full());
+  check(plan);
+  translate(plan);
+  backend::Batch batch;
+  batch.tokens = tokens_;
+  batch.positions = positions_;
+  batch.slots = slots_;
+  batch.sequences = sequences_;
+  batch.block_tables = block_tables_;
+  batch.speakers = speakers_;
+  decoder_.forward(batch, *cache_, workspace_);
+  ops_.choose(*workspace_.logits, decoder_.config().vocab);
+  in_flight_ = true;
+}
+
+std::span<const flow::StepChoice> DecoderRunner::collect() {
+  CHECK(!idle());
+  ops_.collect(choices_);
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    answers_[i].token = choices_[i].token;
+    answers_[i].finite = choices_[i].finite;
+  }
+  in_flight_ = false;
+  return answers_;
+}
+
+void DecoderRunner::read_logits(std::span<float> out) {
+  CHECK(idle());
+  CHECK_EQ(out.size(), speakers_.size() * decoder_.config().vocab);
+  ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(speakers_.size()), out);
+}
+
+void DecoderRunner::copy_blocks(std::span<const backend::BlockCopy> copies) {
+  CHECK(idle());
+  ops_.copy_blocks(*cache_, copies);
+}
+
+// The plan comes from the scheduler: anything wrong in it is our bug, found here before a kernel reads past an end.
+void DecoderRunner::check(const flow::StepPlan& plan) const {
+  CHECK(!plan.empty());
+  CHECK_LE(plan.sequences.size(), limits_.max_sequences);
+  CHECK_LE(plan.tokens.size(), limits_.max_rows);
+  CHECK_EQ(plan.positions.size(), plan.tokens.size());
+  CHECK_EQ(plan.slots.size(), plan.tokens.size());
+  CHECK_LE(plan.block_tables.size(), block_tables_.capacity());
+  const std::uint64_t num_slots = std::uint64_t{limits_.num_blocks} * limits_.block_tokens;
+  std::uint32_t next_row = 0;
+  for (const flow::PlannedSequence& sequence : plan.sequences) {
+    CHECK_EQ(sequence.first_row, next_row);
+    CHECK_GT(sequence.num_rows, 0u);
+    CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
+    next_row += sequence.num_rows;
+    CHECK_LE(sequence.first_table, plan.block_tables.size());
+    CHECK_LE(sequence.num_table, plan.block_tables.size() - sequence.first_table);
+    const std::uint64_t end = std::uint64_t{sequence.first_position} + sequence.num_rows;
+    CHECK_LE(end, decoder_.max_model_len());
+    CHECK_LE(end, std::uint64_t{sequence.num_table} * limits_.block_tokens);
+    for (std::uint32_t row = sequence.first_row; row < next_row; ++row) {
+      CHECK_EQ(plan.positions[row], sequence.first_position + (row - sequence.first_row));
+    }
+  }
+  CHECK_EQ(next_row, plan.tokens.size());
+  for (const TokenId token : plan.tokens)
+    CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
+  for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
+  for (const BlockId block : plan.block_tables) CHECK_LT(block.value, limits_.num_blocks);
+}
+
+void DecoderRunner::translate(const flow::StepPlan& plan) {
+  tokens_.assign(plan.tokens.begin(), plan.tokens.end());
+  positions_.assign(plan.positions.begin(), plan.positions.end());
+  slots_.assign(plan.slots.begin(), plan.slots.end());
+  block_tables_.assign(plan.block_tables.begin(), plan.block_tables.end());
+  sequences_.clear();
+  speakers_.clear();
+  answers_.clear();
+  for (const flow::PlannedSequence& planned : plan.sequences) {
+    sequences_.push_back(
+        {planned.first_row, planned.num_rows, planned.first_position, planned.first_table, planned.num_table});
+    if (!planned.speaks) continue;
+    const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
+    speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling});
+    answers_.push_back({planned.seq, -1, true});
+  }
+  choices_.assign(speakers_.size(), {});
+}
+
+}  // namespace quire::model

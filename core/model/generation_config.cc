@@ -1,0 +1,43 @@
+// generation_config.json: EOS list and sampling defaults.
+#include "core/model/config.h"
+#include "core/model/json_fields.h"
+
+namespace quire::model {
+
+GenerationDefaults load_generation_defaults(const ModelFiles& files, const Config& config) {
+  const std::optional<FileBytes> bytes = files.find("generation_config.json");
+  if (!bytes) {
+    GenerationDefaults defaults;
+    defaults.eos = config.eos;
+    return defaults;
+  }
+  return parse_generation_defaults({reinterpret_cast<const char*>(bytes->data()), bytes->size()},
+                                   files.describe("generation_config.json"), config);
+}
+
+GenerationDefaults parse_generation_defaults(std::string_view text, const std::string& name, const Config& config) {
+  const boost::json::object object = parse_object(text, name);
+  const JsonFields fields(object, name);
+  const auto number = [&](const char* key, double low, double high) -> std::optional<float> {
+    const std::optional<double> value = fields.optional_number(key, low, high);
+    return value ? std::optional(static_cast<float>(*value)) : std::nullopt;
+  };
+
+  GenerationDefaults defaults;
+  for (const std::uint64_t id : fields.uint_or_list("eos_token_id", config.vocab - 1)) {
+    defaults.eos.push_back(static_cast<TokenId>(id));
+  }
+  if (defaults.eos.empty()) defaults.eos = config.eos;
+  defaults.temperature = number("temperature", 0.0, 100.0);
+  defaults.top_p = number("top_p", 0.0, 1.0);
+  if (defaults.top_p && *defaults.top_p == 0.0f) fields.mismatch("top_p", "expected a number in (0, 1]");
+  defaults.min_p = number("min_p", 0.0, 1.0);
+  if (const auto top_k = fields.optional_uint("top_k", 0, (1u << 31) - 1)) {
+    defaults.top_k = static_cast<std::int32_t>(*top_k);
+  }
+  const std::optional<bool> do_sample = fields.optional_bool("do_sample");
+  if (do_sample && !*do_sample) defaults.temperature = 0.0f;
+  return defaults;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,53 @@
+// One JSON object read key by key, every mistake told by file and key:
+//   DIR/config.json: key 'vocab_size' is "x" (string); expected an integer in [1, 1048576]
+// Shape   a key that is absent or null has no value: optional_*() gives nothing, require_*() refuses.
+// Owner   borrows the object; the document outlives it.
+// Fails   StartError.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quire::model {
+
+// The document's top object. Depth and text errors name the file.
+boost::json::object parse_object(std::string_view text, const std::string& file);
+
+class JsonFields {
+ public:
+  // `prefix`: the dotted path of this object inside the file, "" for the top.
+  JsonFields(const boost::json::object& object, std::string file, std::string prefix = "");
+
+  bool has(std::string_view key) const { return value(key) != nullptr; }
+  std::optional<std::uint64_t> optional_uint(std::string_view key, std::uint64_t low, std::uint64_t high) const;
+  std::uint64_t require_uint(std::string_view key, std::uint64_t low, std::uint64_t high) const;
+  std::optional<double> optional_number(std::string_view key, double low, double high) const;
+  double require_number(std::string_view key, double low, double high) const;
+  std::optional<bool> optional_bool(std::string_view key) const;
+  std::optional<std::string> optional_string(std::string_view key) const;
+  std::string require_string(std::string_view key) const;
+  std::optional<std::vector<std::string>> optional_strings(std::string_view key) const;
+  // One integer or a list of them.
+  std::vector<std::uint64_t> uint_or_list(std::string_view key, std::uint64_t high) const;
+  std::optional<JsonFields> optional_object(std::string_view key) const;
+  // Every key with a value.
+  std::vector<std::string> keys() const;
+
+  // "DIR/config.json: key 'rope_scaling.factor' " + what
+  [[noreturn]] void refuse(std::string_view key, const std::string& what) const;
+  // The same with the value found: "… is 3, expected " + expected
+  [[noreturn]] void mismatch(std::string_view key, const std::string& expected) const;
+
+ private:
+  const boost::json::value* value(std::string_view key) const;  // null where absent or JSON null
+
+  const boost::json::object* object_;
+  std::string file_;
+  std::string prefix_;
+};
+
+}  // namespace quire::model

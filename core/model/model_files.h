@@ -1,0 +1,37 @@
+// Where a model's files come from: a directory, mapped read-only, or memory (the model linked into the binary).
+// Owner   the caller; every span given out lives exactly as long as this object.
+// Thread  one, while starting: find() maps on first use. Spans already given out may be read by any thread.
+// Fails   StartError: no such directory, or a file that is there but cannot be read. No such file is a nullopt.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace quire::model {
+
+using FileBytes = std::span<const std::byte>;
+
+class ModelFiles {
+ public:
+  static std::unique_ptr<ModelFiles> directory(const std::string& path);
+  // The names and bytes must outlive the object: they are the program's own read-only data.
+  static std::unique_ptr<ModelFiles> memory(std::span<const std::pair<std::string_view, FileBytes>> files);
+
+  virtual ~ModelFiles() = default;
+
+  // A file's bytes, or nothing where there is no such file. `name` is a plain file name, never a path.
+  virtual std::optional<FileBytes> find(std::string_view name) const = 0;
+  // As find(), but a missing file is a StartError.
+  FileBytes require(std::string_view name) const;
+  // How to call a file in an error text: "/models/x/config.json" or "embedded:config.json".
+  virtual std::string describe(std::string_view name) const = 0;
+  // Gives back the memory of the pages that lie wholly inside `bytes`; reading them again maps them again.
+  virtual void release(FileBytes bytes) const = 0;
+};
+
+}  // namespace quire::model

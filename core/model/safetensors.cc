@@ -1,0 +1,215 @@
+#include "core/model/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+#include "core/model/safetensors_header.h"
+
+namespace quire::model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors are read in place: little endian only");
+
+constexpr std::size_t kLengthBytes = 8;
+
+// Bytes per element of the format's whole-byte dtypes; 0: unknown to us, its length is not checked.
+std::uint64_t element_bytes(std::string_view dtype) {
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 16> kBytes = {{{"BOOL", 1},
+                                                                                  {"U8", 1},
+                                                                                  {"I8", 1},
+                                                                                  {"F8_E5M2", 1},
+                                                                                  {"F8_E4M3", 1},
+                                                                                  {"F8_E8M0", 1},
+                                                                                  {"I16", 2},
+                                                                                  {"U16", 2},
+                                                                                  {"F16", 2},
+                                                                                  {"BF16", 2},
+                                                                                  {"I32", 4},
+                                                                                  {"U32", 4},
+                                                                                  {"F32", 4},
+                                                                                  {"F64", 8},
+                                                                                  {"I64", 8},
+                                                                                  {"U64", 8}}};
+  const auto found =
+      std::find_if(kBytes.begin(), kBytes.end(), [&](const auto& entry) { return entry.first == dtype; });
+  return found == kBytes.end() ? 0 : found->second;
+}
+
+bool multiply(std::uint64_t& product, std::uint64_t factor) {
+  return !__builtin_mul_overflow(product, factor, &product);
+}
+
+[[noreturn]] void refuse(const std::string& file, const HeaderEntry& entry, const std::string& what) {
+  throw StartError(file + ": tensor '" + log_safe(entry.name) + "': " + what);
+}
+
+void check_length(const std::string& file, const HeaderEntry& entry) {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t extent : entry.shape) {
+    if (!multiply(elements, extent))
+      refuse(file, entry, "shape " + shape_text(entry.shape) + " has more than 2^64 elements");
+  }
+  const std::uint64_t size = element_bytes(entry.dtype);
+  if (size == 0) return;
+  std::uint64_t expected = elements;
+  if (!multiply(expected, size)) refuse(file, entry, "shape " + shape_text(entry.shape) + " has more than 2^64 bytes");
+  if (entry.end - entry.begin != expected) {
+    refuse(file, entry,
+           "holds " + std::to_string(entry.end - entry.begin) + " bytes; " + log_safe(entry.dtype) + " " +
+               shape_text(entry.shape) + " needs " + std::to_string(expected));
+  }
+}
+
+// The data section is covered by the tensors exactly: no overlap, no hole, nothing outside.
+void check_offsets(const std::string& file, std::vector<HeaderEntry>& entries, std::uint64_t data_bytes) {
+  for (const HeaderEntry& entry : entries) {
+    const std::string range = "data_offsets [" + std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]";
+    if (entry.begin > entry.end) refuse(file, entry, range + " end before they begin");
+    if (entry.end > data_bytes) {
+      refuse(file, entry,
+             range + " pass the file's data section of " + std::to_string(data_bytes) +
+                 " bytes; the file is truncated or damaged: fetch it again");
+    }
+    check_length(file, entry);
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t covered = 0;
+  for (const HeaderEntry& entry : entries) {
+    if (entry.begin < covered)
+      refuse(file, entry, "begins at byte " + std::to_string(entry.begin) + ", inside the tensor before it");
+    if (entry.begin > covered) {
+      refuse(file, entry,
+             "begins at byte " + std::to_string(entry.begin) + "; bytes from " + std::to_string(covered) +
+                 " on belong to no tensor");
+    }
+    covered = entry.end;
+  }
+  if (covered != data_bytes) {
+    throw StartError(file + ": the last " + std::to_string(data_bytes - covered) + " bytes belong to no tensor");
+  }
+}
+
+}  // namespace
+
+std::string shape_text(std::span<const std::uint64_t> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::uint64_t Tensor::num_elements() const {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t extent : shape) elements *= extent;
+  return elements;
+}
+
+std::optional<backend::DType> Tensor::number() const {
+  if (dtype == "F32") return backend::DType::kF32;
+  if (dtype == "BF16") return backend::DType::kBF16;
+  if (dtype == "F16") return backend::DType::kF16;
+  return std::nullopt;
+}
+
+std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {
+  std::uint64_t header_bytes = 0;
+  if (file.size() < kLengthBytes) {
+    throw StartError(name + " holds " + std::to_string(file.size()) +
+                     " bytes; a safetensors file begins with an 8-byte header length");
+  }
+  std::memcpy(&header_bytes, file.data(), kLengthBytes);
+  if (header_bytes > kMaxHeaderBytes) {
+    throw StartError(name + ": header length " + std::to_string(header_bytes) + " passes the format's limit of " +
+                     std::to_string(kMaxHeaderBytes) + "; is this a safetensors file?");
+  }
+  if (header_bytes > file.size() - kLengthBytes) {
+    throw StartError(name + ": header length " + std::to_string(header_bytes) + " overruns the file of " +
+                     std::to_string(file.size()) + " bytes; the file is truncated or damaged: fetch it again");
+  }
+  const FileBytes header = file.subspan(kLengthBytes, header_bytes);
+  const FileBytes data = file.subspan(kLengthBytes + header_bytes);
+  std::vector<HeaderEntry> entries =
+      parse_safetensors_header({reinterpret_cast<const char*>(header.data()), header.size()}, name);
+  check_offsets(name, entries, data.size());
+
+  std::vector<Tensor> tensors;
+  tensors.reserve(entries.size());
+  for (HeaderEntry& entry : entries) {
+    const FileBytes bytes = data.subspan(entry.begin, entry.end - entry.begin);
+    tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), bytes, name});
+  }
+  return tensors;
+}
+
+Checkpoint Checkpoint::open(const ModelFiles& files) {
+  constexpr std::string_view kSingle = "model.safetensors";
+  constexpr std::string_view kIndex = "model.safetensors.index.json";
+  Checkpoint checkpoint;
+  if (const std::optional<FileBytes> bytes = files.find(kSingle)) {
+    checkpoint.file_ = files.describe(kSingle);
+    checkpoint.add_file(*bytes, checkpoint.file_);
+  } else if (const std::optional<FileBytes> index = files.find(kIndex)) {
+    checkpoint.file_ = files.describe(kIndex);
+    checkpoint.add_shards(files, {reinterpret_cast<const char*>(index->data()), index->size()});
+  } else {
+    throw StartError(files.describe(kSingle) + " is missing, and so is " + std::string(kIndex) +
+                     "; weights are read from safetensors only");
+  }
+  return checkpoint;
+}
+
+void Checkpoint::add_file(FileBytes bytes, const std::string& name) {
+  for (Tensor& tensor : parse_safetensors(bytes, name)) {
+    const auto [place, fresh] = tensors_.try_emplace(tensor.name, tensor);
+    if (!fresh)
+      throw StartError(name + ": tensor '" + log_safe(tensor.name) + "' is in " + place->second.file + " too");
+  }
+}
+
+void Checkpoint::add_shards(const ModelFiles& files, std::string_view index_text) {
+  const std::map<std::string, std::string> shard_of = parse_shard_index(index_text, file_);
+  std::vector<std::string> shards;
+  for (const auto& [tensor, shard] : shard_of) shards.push_back(shard);
+  std::sort(shards.begin(), shards.end());
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  for (const std::string& shard : shards) {
+    if (shard.find('/') != std::string::npos) {
+      throw StartError(file_ + ": weight_map names '" + log_safe(shard) + "'; expected a file of the same directory");
+    }
+    const std::optional<FileBytes> bytes = files.find(shard);
+    if (!bytes) throw StartError(files.describe(log_safe(shard)) + " is missing; " + file_ + " names it");
+    add_file(*bytes, files.describe(shard));
+  }
+  for (const auto& [name, shard] : shard_of) {
+    const Tensor* tensor = find(name);
+    if (tensor == nullptr || tensor->file != files.describe(shard)) {
+      throw StartError(files.describe(shard) + ": tensor '" + log_safe(name) + "' is missing; " + file_ +
+                       " says it is in this file");
+    }
+  }
+}
+
+const Tensor* Checkpoint::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+std::uint64_t Checkpoint::num_parameters() const {
+  std::uint64_t count = 0;
+  for (const auto& [name, tensor] : tensors_) count += tensor.num_elements();
+  return count;
+}
+
+std::uint64_t Checkpoint::bytes() const {
+  std::uint64_t count = 0;
+  for (const auto& [name, tensor] : tensors_) count += tensor.data.size();
+  return count;
+}
+
+}  // namespace quire::model

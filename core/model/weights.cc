@@ -1,0 +1,274 @@
+#include "core/model/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+
+#include "core/base/float_bits.h"
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+#include "core/model/numeric_mode.h"
+
+namespace quire::model {
+namespace {
+
+constexpr std::size_t kMaxProblemsTold = 20;
+constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+constexpr std::string_view kHead = "lm_head.weight";
+
+std::string layer_prefix(std::uint32_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
+// Matrices that are packed as one weight: names without ".weight", biases by the same names.
+struct PackList {
+  std::vector<std::string> names;
+  bool bias = false;
+};
+
+PackList qkv_list(const Config& config, std::uint32_t layer) {
+  const std::string at = layer_prefix(layer) + "self_attn.";
+  return {{at + "q_proj", at + "k_proj", at + "v_proj"}, config.qkv_bias};
+}
+PackList out_list(const Config& config, std::uint32_t layer) {
+  return {{layer_prefix(layer) + "self_attn.o_proj"}, config.out_bias};
+}
+PackList gate_up_list(const Config& config, std::uint32_t layer) {
+  return {{layer_prefix(layer) + "mlp.gate_proj", layer_prefix(layer) + "mlp.up_proj"}, config.mlp_bias};
+}
+PackList down_list(const Config& config, std::uint32_t layer) {
+  return {{layer_prefix(layer) + "mlp.down_proj"}, config.mlp_bias};
+}
+
+class Problems {
+ public:
+  void add(std::string text) {
+    if (++count_ <= kMaxProblemsTold) told_.push_back(std::move(text));
+  }
+  void throw_if_any(const Checkpoint& checkpoint) const {
+    if (count_ == 0) return;
+    std::string text = checkpoint.file() + " does not fit config.json: " + std::to_string(count_) +
+                       (count_ == 1 ? " problem" : " problems");
+    for (const std::string& problem : told_) text += "\n  " + problem;
+    if (count_ > told_.size()) text += "\n  and " + std::to_string(count_ - told_.size()) + " more";
+    throw StartError(text);
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::vector<std::string> told_;
+};
+
+void check_tensor(const ExpectedTensor& expected, const Checkpoint& checkpoint, Problems& problems) {
+  const Tensor* tensor = checkpoint.find(expected.name);
+  if (tensor == nullptr) {
+    std::string text =
+        checkpoint.file() + ": tensor '" + expected.name + "' is missing; expected shape " + shape_text(expected.shape);
+    if (expected.name == kHead)
+      text += " (config.json's tie_word_embeddings is false: set it to true if the embedding is the output matrix)";
+    problems.add(std::move(text));
+    return;
+  }
+  if (tensor->shape != expected.shape) {
+    problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
+                 "; config.json expects " + shape_text(expected.shape));
+  }
+  if (!tensor->number()) {
+    problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
+                 "; expected F32, BF16 or F16");
+  }
+}
+
+// One packed weight has one storage form.
+void check_same_dtype(const PackList& list, const Checkpoint& checkpoint, Problems& problems) {
+  const Tensor* first = checkpoint.find(list.names.front() + ".weight");
+  for (const std::string& name : list.names) {
+    const Tensor* tensor = checkpoint.find(name + ".weight");
+    if (first != nullptr && tensor != nullptr && tensor->dtype != first->dtype) {
+      problems.add(tensor->file + ": tensor '" + tensor->name + "' is " + log_safe(tensor->dtype) + " but '" +
+                   first->name + "' is " + log_safe(first->dtype) +
+                   "; tensors that are packed together must have one dtype");
+    }
+  }
+}
+
+bool is_rope_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+
+void check_tied_head(const Checkpoint& checkpoint, Problems& problems) {
+  const Tensor* head = checkpoint.find(kHead);
+  const Tensor* embedding = checkpoint.find(kEmbedding);
+  if (head == nullptr || embedding == nullptr) return;
+  const bool same =
+      head->shape == embedding->shape && head->dtype == embedding->dtype &&
+      head->data.size() == embedding->data.size() &&
+      (head->data.empty() || std::memcmp(head->data.data(), embedding->data.data(), head->data.size()) == 0);
+  if (!same) {
+    problems.add(head->file + ": tensor '" + head->name + "' differs from '" + embedding->name +
+                 "', but config.json's tie_word_embeddings is true; set it to false if the checkpoint has its own "
+                 "output matrix");
+  }
+}
+
+std::vector<float> widened(const Tensor& tensor) {
+  std::vector<float> out(tensor.num_elements());
+  const std::byte* bytes = tensor.data.data();
+  if (tensor.number() == backend::DType::kF32) {
+    if (!out.empty()) std::memcpy(out.data(), bytes, tensor.data.size());
+    return out;
+  }
+  const bool bf16 = tensor.number() == backend::DType::kBF16;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes + 2 * i, sizeof(bits));
+    out[i] = bf16 ? f32_of_bf16(bits) : f32_of_f16(bits);
+  }
+  return out;
+}
+
+// Turns tensors of a checked checkpoint into what the backend made of them. Each is digested, packed and its pages given
+// back before the next: a file is read once, and little of it is in memory at a time.
+class Packer {
+ public:
+  Packer(backend::Ops& ops, const Checkpoint& checkpoint, const ModelFiles& files)
+      : ops_(ops), checkpoint_(checkpoint), files_(files) {}
+
+  std::unique_ptr<backend::Vector> vector(const std::string& name) {
+    const std::vector<float> values = floats(name);
+    return ops_.upload(values);
+  }
+
+  std::unique_ptr<backend::Weight> weight(const PackList& list) {
+    std::vector<backend::HostMatrix> matrices;
+    std::vector<std::vector<float>> bias_values;
+    for (const std::string& name : list.names) {
+      const Tensor& source = take(name + ".weight");
+      matrices.push_back({source.data.data(), *source.number(), static_cast<std::uint32_t>(source.shape[0]),
+                          static_cast<std::uint32_t>(source.shape[1])});
+      if (list.bias) bias_values.push_back(floats(name + ".bias"));
+    }
+    const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
+    std::unique_ptr<backend::Weight> packed = ops_.pack(matrices, biases);
+    for (const std::string& name : list.names) files_.release(checkpoint_.find(name + ".weight")->data);
+    return packed;
+  }
+
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  const Tensor& take(const std::string& name) {
+    const Tensor& tensor = *checkpoint_.find(name);
+    digest_ += tensor_digest(tensor);
+    return tensor;
+  }
+
+  std::vector<float> floats(const std::string& name) {
+    const Tensor& tensor = take(name);
+    std::vector<float> values = widened(tensor);
+    files_.release(tensor.data);
+    return values;
+  }
+
+  backend::Ops& ops_;
+  const Checkpoint& checkpoint_;
+  const ModelFiles& files_;
+  std::uint64_t digest_ = 0;
+};
+
+LayerWeights pack_layer(Packer& packer, const Config& config, std::uint32_t layer) {
+  const std::string at = layer_prefix(layer);
+  LayerWeights weights;
+  weights.input_norm = packer.vector(at + "input_layernorm.weight");
+  weights.qkv = packer.weight(qkv_list(config, layer));
+  if (config.qk_norm) {
+    weights.q_norm = packer.vector(at + "self_attn.q_norm.weight");
+    weights.k_norm = packer.vector(at + "self_attn.k_norm.weight");
+  }
+  weights.out = packer.weight(out_list(config, layer));
+  weights.post_norm = packer.vector(at + "post_attention_layernorm.weight");
+  weights.gate_up = packer.weight(gate_up_list(config, layer));
+  weights.down = packer.weight(down_list(config, layer));
+  return weights;
+}
+
+}  // namespace
+
+std::vector<ExpectedTensor> expected_tensors(const Config& config) {
+  const std::uint64_t hidden = config.hidden;
+  const std::uint64_t q = std::uint64_t{config.num_heads} * config.head_dim;
+  const std::uint64_t kv = std::uint64_t{config.num_kv_heads} * config.head_dim;
+  std::vector<ExpectedTensor> tensors;
+  const auto matrix = [&](const std::string& name, std::uint64_t n, std::uint64_t k, bool bias) {
+    tensors.push_back({name + ".weight", {n, k}});
+    if (bias) tensors.push_back({name + ".bias", {n}});
+  };
+
+  tensors.push_back({std::string(kEmbedding), {config.vocab, hidden}});
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    const std::string at = layer_prefix(layer);
+    tensors.push_back({at + "input_layernorm.weight", {hidden}});
+    matrix(at + "self_attn.q_proj", q, hidden, config.qkv_bias);
+    matrix(at + "self_attn.k_proj", kv, hidden, config.qkv_bias);
+    matrix(at + "self_attn.v_proj", kv, hidden, config.qkv_bias);
+    if (config.qk_norm) {
+      tensors.push_back({at + "self_attn.q_norm.weight", {config.head_dim}});
+      tensors.push_back({at + "self_attn.k_norm.weight", {config.head_dim}});
+    }
+    matrix(at + "self_attn.o_proj", hidden, q, config.out_bias);
+    tensors.push_back({at + "post_attention_layernorm.weight", {hidden}});
+    matrix(at + "mlp.gate_proj", config.ffn, hidden, config.mlp_bias);
+    matrix(at + "mlp.up_proj", config.ffn, hidden, config.mlp_bias);
+    matrix(at + "mlp.down_proj", hidden, config.ffn, config.mlp_bias);
+  }
+  tensors.push_back({"model.norm.weight", {hidden}});
+  if (!config.tied_head) tensors.push_back({std::string(kHead), {config.vocab, hidden}});
+  return tensors;
+}
+
+void check_weights(const Config& config, const Checkpoint& checkpoint) {
+  Problems problems;
+  std::set<std::string, std::less<>> known;
+  for (const ExpectedTensor& expected : expected_tensors(config)) {
+    check_tensor(expected, checkpoint, problems);
+    known.insert(expected.name);
+  }
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    check_same_dtype(qkv_list(config, layer), checkpoint, problems);
+    check_same_dtype(gate_up_list(config, layer), checkpoint, problems);
+  }
+  if (config.tied_head) check_tied_head(checkpoint, problems);
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (known.contains(name) || is_rope_buffer(name) || (config.tied_head && name == kHead)) continue;
+    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + config.architecture +
+                 " with this config.json");
+  }
+  problems.throw_if_any(checkpoint);
+}
+
+std::size_t Weights::packed_bytes() const {
+  std::size_t bytes = embed->bytes() + (head ? head->bytes() : 0) + norm->size() * sizeof(float);
+  for (const LayerWeights& layer : layers) {
+    for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) bytes += (*weight)->bytes();
+    for (const auto* vector : {&layer.input_norm, &layer.q_norm, &layer.k_norm, &layer.post_norm}) {
+      if (*vector) bytes += (*vector)->size() * sizeof(float);
+    }
+  }
+  return bytes;
+}
+
+Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files) {
+  const Checkpoint checkpoint = Checkpoint::open(files);
+  check_weights(config, checkpoint);
+
+  Packer packer(ops, checkpoint, files);
+  Weights weights;
+  weights.embed = packer.weight({{"model.embed_tokens"}, false});
+  weights.layers.reserve(config.num_layers);
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    weights.layers.push_back(pack_layer(packer, config, layer));
+  }
+  weights.norm = packer.vector("model.norm.weight");
+  if (!config.tied_head) weights.head = packer.weight({{"lm_head"}, false});
+  weights.digest = packer.digest();
+  return weights;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,58 @@
+// A checkpoint's tensors, checked against a Config and packed for a backend.
+// Shape   per layer q|k|v as one [(H+2G)·D, E] weight, gate|up as one [2F, E]; norms and biases widened to f32.
+// Owner   Weights owns what it packed; nothing points into the files afterwards.
+// Thread  one, while starting.
+// Fails   StartError: every missing, unexpected, wrongly shaped or unreadable tensor at once (the first 20 in full),
+//         found before anything is packed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend/ops.h"
+#include "core/model/config.h"
+#include "core/model/model_files.h"
+#include "core/model/safetensors.h"
+
+namespace quire::model {
+
+struct ExpectedTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+};
+
+// Every tensor that a checkpoint of this Config must hold, in the order the decoder uses them. No lm_head where it is
+// tied.
+std::vector<ExpectedTensor> expected_tensors(const Config& config);
+
+// Throws where checkpoint and config do not fit each other. Reads headers only, and lm_head where the config ties it.
+void check_weights(const Config& config, const Checkpoint& checkpoint);
+
+struct LayerWeights {
+  std::unique_ptr<backend::Vector> input_norm;  // [E]
+  std::unique_ptr<backend::Weight> qkv;         // [(H+2G)·D, E]
+  std::unique_ptr<backend::Vector> q_norm;      // [D] or none
+  std::unique_ptr<backend::Vector> k_norm;      // [D] or none
+  std::unique_ptr<backend::Weight> out;         // [E, H·D]
+  std::unique_ptr<backend::Vector> post_norm;   // [E]
+  std::unique_ptr<backend::Weight> gate_up;     // [2F, E]
+  std::unique_ptr<backend::Weight> down;        // [E, F]
+};
+
+struct Weights {
+  std::unique_ptr<backend::Weight> embed;  // [V, E]
+  std::vector<LayerWeights> layers;        // [L]
+  std::unique_ptr<backend::Vector> norm;   // [E]
+  std::unique_ptr<backend::Weight> head;   // [V, E]; none where tied: the embedding serves
+  std::uint64_t digest = 0;                // checkpoint_digest() of the tensors used
+
+  const backend::Weight& output() const { return head ? *head : *embed; }
+  std::size_t packed_bytes() const;
+};
+
+// Checks, then packs tensor by tensor, giving each one's mapped pages back as it goes.
+Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files);
+
+}  // namespace quire::model

@@ -1,0 +1,161 @@
+// The promise at the model's level, on the CPU backend: a row's logits are a function of its sequence alone, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/base/thread_role.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/model/decoder_runner.h"
+#include "tests/core/model/tiny_checkpoint.h"
+
+namespace quire::model {
+namespace {
+
+using testing::fitting_tensors;
+using testing::safetensors_file;
+using testing::TempDir;
+
+constexpr std::uint32_t kBlockTokens = 16;
+constexpr std::uint32_t kBlocksEach = 20;  // 320 positions: two attention spans
+constexpr std::uint32_t kVocab = 50;
+
+const std::string kQwen3 =
+    R"({"model_type": "qwen3", "hidden_size": 40, "intermediate_size": 56, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "vocab_size": 50, "max_position_embeddings": 320,
+  "use_sliding_window": true, "sliding_window": 19, "max_window_layers": 1})";
+
+// A sequence: its tokens, and which blocks hold it. How many of them are computed already.
+struct Sequence {
+  std::vector<TokenId> tokens;
+  std::vector<BlockId> blocks;
+  std::uint32_t done = 0;
+};
+
+Sequence sequence(std::uint32_t length, std::uint32_t seed, std::uint32_t first_block, std::uint32_t stride = 1) {
+  Sequence made;
+  for (std::uint32_t i = 0; i < length; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    made.tokens.push_back(static_cast<TokenId>((seed >> 16) % kVocab));
+  }
+  for (std::uint32_t i = 0; i < kBlocksEach; ++i) made.blocks.emplace_back(first_block + i * stride);
+  return made;
+}
+
+struct Part {
+  Sequence* sequence;
+  std::uint32_t num_rows;
+};
+
+class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
+ protected:
+  DecoderExactness() {
+    const Config config = parse_config(kQwen3, "config.json");
+    dir_.write("config.json", kQwen3);
+    dir_.write("model.safetensors", safetensors_file(fitting_tensors(config, "BF16")));
+    const auto files = ModelFiles::directory(dir_.path());
+    decoder_ = std::make_unique<Decoder>(*ops_, config, *files, 320);
+    RunnerLimits limits;
+    limits.max_rows = 512;
+    limits.max_sequences = 4;
+    limits.num_blocks = 4 * kBlocksEach;
+    limits.kv_dtype = GetParam();
+    runner_ = std::make_unique<DecoderRunner>(*ops_, *decoder_, limits);
+  }
+
+  // One step of some rows of some sequences, all of which speak. Their logits, in order.
+  std::vector<std::vector<float>> step(const std::vector<Part>& parts) {
+    const RoleScope engine(engine_role);
+    flow::StepPlan plan;
+    for (const auto& [sequence, num_rows] : parts) {
+      flow::PlannedSequence planned;
+      planned.first_row = static_cast<std::uint32_t>(plan.tokens.size());
+      planned.num_rows = num_rows;
+      planned.first_position = sequence->done;
+      planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
+      planned.num_table = kBlocksEach;
+      planned.speaks = true;
+      plan.sequences.push_back(planned);
+      plan.block_tables.insert(plan.block_tables.end(), sequence->blocks.begin(), sequence->blocks.end());
+      for (std::uint32_t row = 0; row < num_rows; ++row, ++sequence->done) {
+        const std::uint32_t position = sequence->done;
+        plan.tokens.push_back(sequence->tokens[position]);
+        plan.positions.push_back(position);
+        plan.slots.push_back(sequence->blocks[position / kBlockTokens].value * kBlockTokens + position % kBlockTokens);
+      }
+    }
+    runner_->submit(plan);
+    runner_->collect();
+    std::vector<float> logits(parts.size() * kVocab);
+    runner_->read_logits(logits);
+    std::vector<std::vector<float>> rows;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      rows.emplace_back(logits.begin() + i * kVocab, logits.begin() + (i + 1) * kVocab);
+    return rows;
+  }
+
+  // The last row's logits, the whole sequence in one step and alone.
+  std::vector<float> alone(Sequence sequence) {
+    sequence.done = 0;
+    return step({{&sequence, static_cast<std::uint32_t>(sequence.tokens.size())}}).back();
+  }
+
+  TempDir dir_;
+  std::unique_ptr<backend::Ops> ops_ = cpu::make_cpu_ops({2, "auto", 512});
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<DecoderRunner> runner_;
+};
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+TEST_P(DecoderExactness, LogitsDoNotDependOnHowThePromptIsChunked) {
+  Sequence prompt = sequence(300, 1, 0);
+  const std::vector<float> whole = alone(prompt);
+  for (const std::uint32_t chunk : {1u, 15u, 16u, 17u, 255u, 256u, 257u}) {
+    prompt.done = 0;
+    std::vector<float> last;
+    while (prompt.done < 300) last = step({{&prompt, std::min(chunk, 300 - prompt.done)}}).back();
+    expect_same_bits(last, whole);
+  }
+}
+
+TEST_P(DecoderExactness, LogitsDoNotDependOnBatchMates) {
+  Sequence first = sequence(300, 1, 0);
+  Sequence second = sequence(40, 2, kBlocksEach);
+  Sequence third = sequence(7, 3, 2 * kBlocksEach);
+  const std::vector<std::vector<float>> expected = {alone(first), alone(second), alone(third)};
+  step({{&second, 13}});
+  step({{&first, 200}, {&second, 1}});
+  step({{&third, 6}, {&first, 1}, {&second, 25}});
+  const auto found = step({{&first, 99}, {&second, 1}, {&third, 1}});
+  for (std::size_t i = 0; i < 3; ++i) expect_same_bits(found[i], expected[i]);
+}
+
+TEST_P(DecoderExactness, LogitsDoNotDependOnWhichBlocksHoldTheSequence) {
+  const std::vector<float> expected = alone(sequence(300, 1, 0));
+  expect_same_bits(alone(sequence(300, 1, 3 * kBlocksEach)), expected);
+  expect_same_bits(alone(sequence(300, 1, 1, 3)), expected);
+}
+
+TEST_P(DecoderExactness, CopiedBlocksHoldWhatTheOriginalsHeld) {
+  Sequence original = sequence(64, 1, 0);
+  const std::vector<float> expected = alone(original);
+  step({{&original, 48}});
+  Sequence copy = sequence(64, 1, kBlocksEach);
+  copy.done = 48;
+  runner_->copy_blocks(
+      std::vector<backend::BlockCopy>{{BlockId(0), BlockId(20)}, {BlockId(1), BlockId(21)}, {BlockId(2), BlockId(22)}});
+  expect_same_bits(step({{&copy, 16}}).back(), expected);
+}
+
+TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {
+  EXPECT_NE(alone(sequence(40, 1, 0)), alone(sequence(40, 2, 0)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness, ::testing::Values(backend::DType::kF32, backend::DType::kBF16),
+                         [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
+
+}  // namespace
+}  // namespace quire::model

@@ -1,0 +1,190 @@
+#include "core/model/decoder_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/thread_role.h"
+#include "tests/core/model/fake_ops.h"
+#include "tests/core/model/tiny_checkpoint.h"
+
+namespace quire::model {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeOps;
+using testing::fitting_tensors;
+using ::testing::HasSubstr;
+using testing::kTinyLlama;
+using testing::refusal;
+using testing::safetensors_file;
+using testing::TempDir;
+
+std::unique_ptr<ModelFiles> tiny_model(const TempDir& dir) {
+  dir.write("config.json", kTinyLlama);
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(parse_config(kTinyLlama, "config.json"))));
+  return ModelFiles::directory(dir.path());
+}
+
+RunnerLimits small_limits() {
+  RunnerLimits limits;
+  limits.max_rows = 8;
+  limits.max_sequences = 3;
+  limits.num_blocks = 4;
+  return limits;
+}
+
+class DecoderRunnerTest : public ::testing::Test {
+ protected:
+  TempDir dir_;
+  std::unique_ptr<ModelFiles> files_ = tiny_model(dir_);
+  FakeOps ops_;
+  Decoder decoder_{ops_, load_config(*files_), *files_, 64};
+  DecoderRunner runner_{ops_, decoder_, small_limits()};
+
+  // Appends a sequence whose table is one block.
+  static void append(flow::StepPlan& plan, std::uint64_t id, std::uint32_t position, std::uint32_t num_rows,
+                     bool speaks) {
+    flow::PlannedSequence sequence;
+    sequence.seq = SeqId(id);
+    sequence.first_row = static_cast<std::uint32_t>(plan.tokens.size());
+    sequence.num_rows = num_rows;
+    sequence.first_position = position;
+    sequence.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
+    sequence.num_table = 1;
+    sequence.speaks = speaks;
+    sequence.sampling.seed = id;
+    const auto block = static_cast<std::uint32_t>(plan.sequences.size());
+    plan.block_tables.emplace_back(block);
+    for (std::uint32_t row = 0; row < num_rows; ++row) {
+      plan.tokens.push_back(static_cast<TokenId>(row));
+      plan.positions.push_back(position + row);
+      plan.slots.push_back(block * 16 + position + row);
+    }
+    plan.sequences.push_back(sequence);
+  }
+};
+
+TEST_F(DecoderRunnerTest, SpeakersAreTheLastRowsOfSpeakingSequencesAtThePositionAfterTheirs) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 3, true);
+  append(plan, 8, 4, 2, false);
+  append(plan, 9, 5, 1, true);
+  runner_.submit(plan);
+  ASSERT_EQ(ops_.batch.speakers.size(), 2u);
+  EXPECT_EQ(ops_.batch.speakers[0].row, 2u);
+  EXPECT_EQ(ops_.batch.speakers[0].position, 3u);
+  EXPECT_EQ(ops_.batch.speakers[0].params.seed, 7u);
+  EXPECT_EQ(ops_.batch.speakers[1].row, 5u);
+  EXPECT_EQ(ops_.batch.speakers[1].position, 6u);
+  EXPECT_EQ(ops_.batch.sequences.size(), 3u);
+  EXPECT_EQ(ops_.chosen_vocab, 20u);
+}
+
+TEST_F(DecoderRunnerTest, ChoicesComeBackInPlanOrderUnderTheirSequences) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 1, true);
+  append(plan, 8, 0, 1, false);
+  append(plan, 9, 0, 1, true);
+  EXPECT_TRUE(runner_.idle());
+  runner_.submit(plan);
+  EXPECT_TRUE(runner_.full());
+  const std::span<const flow::StepChoice> choices = runner_.collect();
+  EXPECT_TRUE(runner_.idle());
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0].seq, SeqId(7));
+  EXPECT_EQ(choices[0].token, 100);
+  EXPECT_EQ(choices[1].seq, SeqId(9));
+  EXPECT_EQ(choices[1].token, 101);
+  EXPECT_TRUE(choices[0].finite);
+}
+
+TEST_F(DecoderRunnerTest, ThePlanIsCopied) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 2, true);
+  runner_.submit(plan);
+  plan.tokens.assign(2, 19);
+  plan.clear();
+  EXPECT_THAT(ops_.batch.tokens, ElementsAre(0, 1));
+  EXPECT_THAT(ops_.batch.slots, ElementsAre(0u, 1u));
+}
+
+TEST_F(DecoderRunnerTest, AStepWithoutSpeakersAsksForNoLogits) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 2, false);
+  runner_.submit(plan);
+  EXPECT_EQ(std::count(ops_.calls.begin(), ops_.calls.end(), "gather"), 0);
+  EXPECT_TRUE(runner_.collect().empty());
+}
+
+TEST_F(DecoderRunnerTest, EveryLayerIsTheSameChainOfOps) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 1, true);
+  runner_.submit(plan);
+  std::vector<std::string> expected = {"begin", "embed"};
+  for (int layer = 0; layer < 2; ++layer) {
+    for (const char* op :
+         {"norm", "linear", "rope_store", "attend", "linear", "add", "norm", "linear", "act_mul", "linear", "add"}) {
+      expected.push_back(op);
+    }
+  }
+  for (const char* op : {"gather", "norm", "linear", "choose"}) expected.push_back(op);
+  EXPECT_EQ(ops_.calls, expected);
+}
+
+TEST_F(DecoderRunnerTest, TakesPlansUpToItsLimits) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 6, true);
+  append(plan, 8, 0, 1, true);
+  append(plan, 9, 0, 1, true);
+  runner_.submit(plan);
+  EXPECT_EQ(runner_.collect().size(), 3u);
+}
+
+using DecoderRunnerDeathTest = DecoderRunnerTest;
+
+TEST_F(DecoderRunnerDeathTest, APlanBeyondTheLimitsIsOurBug) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan rows;
+  append(rows, 7, 0, 9, true);
+  EXPECT_DEATH(runner_.submit(rows), "9 vs 8");
+  flow::StepPlan sequences;
+  for (std::uint64_t id = 0; id < 4; ++id) append(sequences, id, 0, 1, true);
+  EXPECT_DEATH(runner_.submit(sequences), "4 vs 3");
+  flow::StepPlan table;
+  append(table, 7, 15, 2, true);
+  EXPECT_DEATH(runner_.submit(table), "17 vs 16");
+  flow::StepPlan token;
+  append(token, 7, 0, 1, true);
+  token.tokens[0] = 20;
+  EXPECT_DEATH(runner_.submit(token), "token");
+  flow::StepPlan slot;
+  append(slot, 7, 0, 1, true);
+  slot.slots[0] = 64;
+  EXPECT_DEATH(runner_.submit(slot), "64 vs 64");
+  EXPECT_DEATH(runner_.submit(flow::StepPlan()), "empty");
+}
+
+TEST_F(DecoderRunnerDeathTest, OneStepAtATime) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 1, true);
+  EXPECT_DEATH(runner_.collect(), "idle");
+  runner_.submit(plan);
+  EXPECT_DEATH(runner_.submit(plan), "full");
+}
+
+TEST_F(DecoderRunnerTest, TheDecoderRefusesALengthItsPositionsDoNotReach) {
+  const Config config = load_config(*files_);
+  EXPECT_THAT(refusal([&] { Decoder(ops_, config, *files_, 65); }), HasSubstr("max-model-len 65 is outside [1, 64]"));
+  EXPECT_THAT(refusal([&] { Decoder(ops_, config, *files_, 0); }), HasSubstr("outside [1, 64]"));
+  EXPECT_EQ(refusal([&] { Decoder(ops_, config, *files_, 1); }), "");
+}
+
+}  // namespace
+}  // namespace quire::model

@@ -1,0 +1,134 @@
+// Test support: a backend that computes nothing and writes down what it was asked.
+// Owner   the test. Thread  one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/backend/ops.h"
+
+namespace quire::model::testing {
+
+class FakeWeight final : public backend::Weight {
+ public:
+  FakeWeight(std::uint32_t n, std::uint32_t k, backend::DType dtype) : n_(n), k_(k), dtype_(dtype) {}
+  std::uint32_t n() const override { return n_; }
+  std::uint32_t k() const override { return k_; }
+  backend::DType dtype() const override { return dtype_; }
+  std::size_t bytes() const override { return std::size_t{n_} * k_ * backend::bytes_of(dtype_); }
+
+ private:
+  std::uint32_t n_, k_;
+  backend::DType dtype_;
+};
+
+class FakeVector final : public backend::Vector {
+ public:
+  explicit FakeVector(std::span<const float> given) : values(given.begin(), given.end()) {}
+  std::uint32_t size() const override { return static_cast<std::uint32_t>(values.size()); }
+  std::vector<float> values;
+};
+
+class FakeRope final : public backend::RopeTable {
+ public:
+  explicit FakeRope(std::uint32_t positions) : positions_(positions) {}
+  std::uint32_t positions() const override { return positions_; }
+
+ private:
+  std::uint32_t positions_;
+};
+
+class FakeBuffer final : public backend::Buffer {
+ public:
+  FakeBuffer(std::uint32_t max_rows, std::uint32_t width) : max_rows_(max_rows), width_(width) {}
+  std::uint32_t max_rows() const override { return max_rows_; }
+  std::uint32_t width() const override { return width_; }
+
+ private:
+  std::uint32_t max_rows_, width_;
+};
+
+class FakeKv final : public backend::KvCache {
+ public:
+  explicit FakeKv(const backend::KvShape& shape) : shape_(shape) {}
+  const backend::KvShape& shape() const override { return shape_; }
+  std::size_t bytes() const override { return 0; }
+
+ private:
+  backend::KvShape shape_;
+};
+
+struct PackCall {
+  std::vector<backend::HostMatrix> matrices;
+  std::vector<std::vector<float>> biases;
+};
+
+class FakeOps final : public backend::Ops {
+ public:
+  std::vector<std::string> calls;  // of the ops, in order
+  std::vector<PackCall> packs;
+  backend::Batch batch;      // of the last begin()
+  TokenId next_token = 100;  // choices count up from here
+  std::uint32_t chosen_vocab = 0;
+
+  std::string description() const override { return "fake/none 1 thread"; }
+  std::unique_ptr<backend::Weight> pack(std::span<const backend::HostMatrix> matrices,
+                                        std::span<const std::span<const float>> biases) override {
+    PackCall& call = packs.emplace_back();
+    call.matrices.assign(matrices.begin(), matrices.end());
+    for (const auto& bias : biases) call.biases.emplace_back(bias.begin(), bias.end());
+    std::uint32_t n = 0;
+    for (const backend::HostMatrix& matrix : matrices) n += matrix.n;
+    return std::make_unique<FakeWeight>(n, matrices[0].k, matrices[0].dtype);
+  }
+  std::unique_ptr<backend::Vector> upload(std::span<const float> values) override {
+    return std::make_unique<FakeVector>(values);
+  }
+  std::unique_ptr<backend::RopeTable> upload_rope(std::span<const float> cosines, std::span<const float>,
+                                                  std::uint32_t half) override {
+    return std::make_unique<FakeRope>(static_cast<std::uint32_t>(cosines.size() / half));
+  }
+  std::unique_ptr<backend::Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
+    return std::make_unique<FakeBuffer>(max_rows, width);
+  }
+  std::unique_ptr<backend::KvCache> make_kv(const backend::KvShape& shape) override {
+    return std::make_unique<FakeKv>(shape);
+  }
+
+  void begin(const backend::Batch& given) override {
+    batch = given;
+    num_rows_ = given.num_rows();
+    calls = {"begin"};
+  }
+  void embed(const backend::Weight&, backend::Buffer&) override { calls.push_back("embed"); }
+  void norm(const backend::Buffer&, const backend::Vector&, float, std::uint32_t, backend::Buffer&) override {
+    calls.push_back("norm");
+  }
+  void linear(const backend::Buffer&, const backend::Weight&, std::uint32_t, backend::Buffer&) override {
+    calls.push_back("linear");
+  }
+  void rope_store(const backend::AttentionSpec&, backend::Buffer&, backend::KvCache&) override {
+    calls.push_back("rope_store");
+  }
+  void attend(const backend::AttentionSpec&, const backend::Buffer&, const backend::KvCache&,
+              backend::Buffer&) override {
+    calls.push_back("attend");
+  }
+  void act_mul(const backend::Buffer&, backend::Buffer&) override { calls.push_back("act_mul"); }
+  void add(backend::Buffer&, const backend::Buffer&) override { calls.push_back("add"); }
+  void gather_speakers(const backend::Buffer&, backend::Buffer&) override { calls.push_back("gather"); }
+  void choose(const backend::Buffer&, std::uint32_t vocab) override {
+    calls.push_back("choose");
+    chosen_vocab = vocab;
+  }
+  void collect(std::span<backend::Choice> choices) override {
+    calls.push_back("collect");
+    for (backend::Choice& choice : choices) choice = {next_token++, choice.finite};
+  }
+  void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy>) override { calls.push_back("copy_blocks"); }
+  void read(const backend::Buffer&, std::uint32_t, std::uint32_t, std::span<float>) override {
+    calls.push_back("read");
+  }
+};
+
+}  // namespace quire::model::testing

@@ -1,0 +1,248 @@
+#include "core/model/weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/float_bits.h"
+#include "tests/core/model/fake_ops.h"
+#include "tests/core/model/tiny_checkpoint.h"
+
+namespace quire::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace testing;  // the tiny checkpoints
+
+Config config_with(const std::string& extra = "") {
+  return parse_config(extra.empty() ? kTinyLlama : "{" + extra + ", " + kTinyLlama.substr(1), "config.json");
+}
+
+TestTensor& named(std::vector<TestTensor>& tensors, const std::string& name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TestTensor& t) { return t.name == name; });
+  if (found == tensors.end()) throw std::logic_error("no tensor " + name);
+  return *found;
+}
+void drop(std::vector<TestTensor>& tensors, const std::string& name) {
+  named(tensors, name);
+  std::erase_if(tensors, [&](const TestTensor& t) { return t.name == name; });
+}
+
+// What loading says of this checkpoint; "" where it is accepted. Refused checkpoints must not have been packed in part.
+std::string load_refusal(const Config& config, const std::vector<TestTensor>& tensors) {
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_file(tensors));
+  FakeOps ops;
+  const std::string message = refusal([&] { load_weights(ops, config, *ModelFiles::directory(dir.path())); });
+  EXPECT_TRUE(message.empty() || ops.packs.empty()) << "packed before everything was checked";
+  return message;
+}
+
+TEST(Weights, EveryKindOfCheckpointThatFitsIsAccepted) {
+  for (const std::string extra :
+       {"\"tie_word_embeddings\": true", "\"attention_bias\": true", "\"mlp_bias\": true", "\"head_dim\": 6"}) {
+    for (const std::string dtype : {"F32", "BF16", "F16"}) {
+      const Config config = config_with(extra);
+      EXPECT_EQ(load_refusal(config, fitting_tensors(config, dtype)), "") << extra << " " << dtype;
+    }
+  }
+}
+
+TEST(Weights, PacksQkvAndGateUpAsOneListEachWithTheirBiases) {
+  const Config config = config_with("\"attention_bias\": true");
+  const TempDir dir;
+  std::vector<TestTensor> tensors = fitting_tensors(config, "BF16");
+  dir.write("model.safetensors", safetensors_file(tensors));
+  FakeOps ops;
+  const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
+  ASSERT_EQ(ops.packs.size(), 1u + 2 * 4 + 1);
+  const PackCall& qkv = ops.packs[1];
+  ASSERT_EQ(qkv.matrices.size(), 3u);
+  EXPECT_EQ(qkv.matrices[0].n, 8u);
+  EXPECT_EQ(qkv.matrices[1].n, 4u);
+  EXPECT_EQ(qkv.matrices[2].n, 4u);
+  EXPECT_EQ(qkv.matrices[0].k, 8u);
+  EXPECT_EQ(qkv.matrices[0].dtype, backend::DType::kBF16);
+  ASSERT_EQ(qkv.biases.size(), 3u);
+  const std::string& bias = named(tensors, "model.layers.0.self_attn.k_proj.bias").data;
+  ASSERT_EQ(qkv.biases[1].size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bias.data() + 2 * i, 2);
+    EXPECT_EQ(qkv.biases[1][i], f32_of_bf16(bits));
+  }
+  EXPECT_EQ(ops.packs[2].biases.size(), 1u) << "o_proj";
+  EXPECT_EQ(ops.packs[3].matrices.size(), 2u) << "gate and up";
+  EXPECT_TRUE(ops.packs[3].biases.empty());
+  EXPECT_EQ(weights.layers[1].qkv->n(), 16u);
+  EXPECT_GT(weights.packed_bytes(), 0u);
+}
+
+TEST(Weights, ATiedHeadIsTheEmbeddingItself) {
+  const Config config = config_with("\"tie_word_embeddings\": true");
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+  FakeOps ops;
+  const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
+  EXPECT_EQ(weights.head, nullptr);
+  EXPECT_EQ(&weights.output(), weights.embed.get());
+}
+
+TEST(Weights, RefusesAMissingTensorOfEveryNameByFileAndName) {
+  const Config config = config_with("\"attention_bias\": true");
+  const std::vector<TestTensor> whole = fitting_tensors(config);
+  for (const TestTensor& tensor : whole) {
+    std::vector<TestTensor> tensors = whole;
+    drop(tensors, tensor.name);
+    EXPECT_THAT(
+        load_refusal(config, tensors),
+        AllOf(HasSubstr("/model.safetensors: tensor '" + tensor.name + "' is missing"), HasSubstr("1 problem")));
+  }
+}
+
+TEST(Weights, RefusesAWrongShapeOfEveryTensor) {
+  const Config config = config_with();
+  const std::vector<TestTensor> whole = fitting_tensors(config);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::vector<TestTensor> tensors = whole;
+    tensors[i].shape.insert(tensors[i].shape.begin(), 1);
+    EXPECT_THAT(load_refusal(config, tensors),
+                AllOf(HasSubstr("'" + whole[i].name + "' has shape " + shape_text(tensors[i].shape)),
+                      HasSubstr("expects " + shape_text(whole[i].shape))));
+  }
+}
+
+TEST(Weights, RefusesATransposedMatrix) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  named(tensors, "model.layers.1.mlp.down_proj.weight").shape = {12, 8};
+  EXPECT_THAT(load_refusal(config, tensors),
+              HasSubstr("'model.layers.1.mlp.down_proj.weight' has shape [12, 8]; config.json expects [8, 12]"));
+}
+
+TEST(Weights, RefusesATensorThatDoesNotBelongButToleratesRopeBuffers) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  tensors.push_back(filled("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {2}));
+  EXPECT_EQ(load_refusal(config, tensors), "");
+  tensors.push_back(filled("model.layers.2.input_layernorm.weight", "BF16", {8}));
+  EXPECT_THAT(load_refusal(config, tensors),
+              HasSubstr("'model.layers.2.input_layernorm.weight' is not part of a LlamaForCausalLM"));
+}
+
+TEST(Weights, RefusesABiasThatTheConfigDoesNotAnnounce) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config_with("\"mlp_bias\": true"));
+  EXPECT_THAT(load_refusal(config, tensors),
+              AllOf(HasSubstr("'model.layers.0.mlp.up_proj.bias' is not part"), HasSubstr("6 problems")));
+}
+
+TEST(Weights, RefusesOtherDtypesByName) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  TestTensor& norm = named(tensors, "model.norm.weight");
+  norm.dtype = "F64";
+  norm.data = std::string(8 * 8, '\0');
+  EXPECT_THAT(load_refusal(config, tensors), HasSubstr("'model.norm.weight' has dtype F64; expected F32, BF16 or F16"));
+}
+
+TEST(Weights, RefusesMixedDtypesInOnePackedListAndAcceptsThemBetweenLists) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  named(tensors, "model.layers.0.mlp.down_proj.weight") = filled("model.layers.0.mlp.down_proj.weight", "F32", {8, 12});
+  EXPECT_EQ(load_refusal(config, tensors), "");
+  named(tensors, "model.layers.0.self_attn.k_proj.weight") =
+      filled("model.layers.0.self_attn.k_proj.weight", "F32", {4, 8});
+  EXPECT_THAT(
+      load_refusal(config, tensors),
+      HasSubstr(
+          "'model.layers.0.self_attn.k_proj.weight' is F32 but 'model.layers.0.self_attn.q_proj.weight' is BF16"));
+}
+
+TEST(Weights, ATiedConfigTakesAHeadOnlyIfItIsTheEmbedding) {
+  const Config config = config_with("\"tie_word_embeddings\": true");
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  TestTensor head = named(tensors, "model.embed_tokens.weight");
+  head.name = "lm_head.weight";
+  tensors.push_back(head);
+  EXPECT_EQ(load_refusal(config, tensors), "");
+  tensors.back().data[7] ^= 1;
+  EXPECT_THAT(load_refusal(config, tensors),
+              AllOf(HasSubstr("'lm_head.weight' differs"), HasSubstr("tie_word_embeddings")));
+}
+
+TEST(Weights, AnUntiedConfigWithoutAHeadSaysWhichKeyToLookAt) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  drop(tensors, "lm_head.weight");
+  EXPECT_THAT(load_refusal(config, tensors),
+              AllOf(HasSubstr("'lm_head.weight' is missing"), HasSubstr("tie_word_embeddings")));
+}
+
+TEST(Weights, TellsEveryProblemAtOnceButNoMoreThanTwenty) {
+  const Config config = config_with();
+  std::vector<TestTensor> tensors = fitting_tensors(config);
+  drop(tensors, "model.norm.weight");
+  named(tensors, "lm_head.weight").shape = {8, 20};
+  tensors.push_back(filled("surplus", "F32", {1}));
+  EXPECT_THAT(load_refusal(config, tensors), AllOf(HasSubstr("3 problems"), HasSubstr("'model.norm.weight'"),
+                                                   HasSubstr("'lm_head.weight'"), HasSubstr("'surplus'")));
+
+  for (const int extra : {20, 21}) {
+    std::vector<TestTensor> many = fitting_tensors(config);
+    for (int i = 0; i < extra; ++i) many.push_back(filled("surplus" + std::to_string(i), "F32", {1}));
+    const std::string message = load_refusal(config, many);
+    EXPECT_THAT(message, HasSubstr(std::to_string(extra) + " problems"));
+    EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), extra == 20 ? 20 : 21);
+    if (extra == 21) {
+      EXPECT_THAT(message, HasSubstr("and 1 more"));
+    } else {
+      EXPECT_THAT(message, Not(HasSubstr("more")));
+    }
+  }
+}
+
+TEST(Weights, RefusesATruncatedFileNamingTheTensorThatIsCutOff) {
+  const Config config = config_with();
+  const std::string whole = safetensors_file(fitting_tensors(config));
+  const TempDir dir;
+  FakeOps ops;
+  for (const std::size_t bytes : {whole.size() - 1, whole.size() / 2, std::size_t{20}, std::size_t{0}}) {
+    dir.write("model.safetensors", whole.substr(0, bytes));
+    const std::string message = refusal([&] { load_weights(ops, config, *ModelFiles::directory(dir.path())); });
+    EXPECT_THAT(message, HasSubstr("/model.safetensors")) << bytes;
+  }
+  EXPECT_TRUE(ops.packs.empty());
+}
+
+TEST(Weights, WidensEveryDtypeOfANormExactly) {
+  const Config config = config_with();
+  for (const std::string dtype : {"F32", "BF16", "F16"}) {
+    const std::vector<TestTensor> tensors = fitting_tensors(config, dtype);
+    const TempDir dir;
+    dir.write("model.safetensors", safetensors_file(tensors));
+    FakeOps ops;
+    const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
+    const auto& norm = dynamic_cast<const FakeVector&>(*weights.norm);
+    std::vector<TestTensor> copy = tensors;
+    const std::string& data = named(copy, "model.norm.weight").data;
+    ASSERT_EQ(norm.values.size(), 8u);
+    for (std::size_t i = 0; i < 8; ++i) {
+      float expected = 0;
+      std::uint16_t bits = 0;
+      if (dtype == "F32") {
+        std::memcpy(&expected, data.data() + 4 * i, 4);
+      } else {
+        std::memcpy(&bits, data.data() + 2 * i, 2);
+        expected = dtype == "BF16" ? f32_of_bf16(bits) : f32_of_f16(bits);
+      }
+      EXPECT_EQ(norm.values[i], expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::model

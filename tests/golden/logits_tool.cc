@@ -1,0 +1,193 @@
+// Runs a model directory on the CPU backend and writes what the golden tests compare: the logits of every position of a
+// prompt, and its greedy continuation through the runner.
+//   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16] [--chunk N] [--greedy N]
+// tokens: int32; logits: f32 [T, V]; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor": …,
+// "greedy": […]}.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "core/base/start_error.h"
+#include "core/base/thread_role.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/model/decoder.h"
+#include "core/model/decoder_runner.h"
+#include "core/model/numeric_mode.h"
+#include "core/model/rope.h"
+
+namespace {
+
+using namespace quire;
+
+constexpr std::uint32_t kBlockTokens = 16;
+
+struct Options {
+  std::string model, tokens_file, logits_file, isa = "auto", kv = "f32";
+  std::uint32_t threads = 2, chunk = 64, greedy = 0;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  CLI::App app("logits of a prompt");
+  app.add_option("model", options.model)->required();
+  app.add_option("--tokens", options.tokens_file)->required();
+  app.add_option("--logits", options.logits_file)->required();
+  app.add_option("--isa", options.isa);
+  app.add_option("--threads", options.threads);
+  app.add_option("--kv", options.kv)->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
+  app.add_option("--greedy", options.greedy);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
+  }
+  return options;
+}
+
+std::vector<TokenId> read_tokens(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<TokenId> tokens(bytes.size() / sizeof(TokenId));
+  std::copy_n(bytes.data(), tokens.size() * sizeof(TokenId), reinterpret_cast<char*>(tokens.data()));
+  if (tokens.empty()) throw StartError(path + " holds no tokens");
+  return tokens;
+}
+
+// Blocks in descending order, so that a mistake between positions and slots shows.
+std::vector<BlockId> block_table(std::uint32_t num_blocks) {
+  std::vector<BlockId> table;
+  for (std::uint32_t i = 0; i < num_blocks; ++i) table.emplace_back(num_blocks - 1 - i);
+  return table;
+}
+
+struct Rows {
+  std::vector<std::uint32_t> positions, slots;
+};
+
+Rows rows_of(std::uint32_t first, std::uint32_t count, const std::vector<BlockId>& table) {
+  Rows rows;
+  for (std::uint32_t position = first; position < first + count; ++position) {
+    rows.positions.push_back(position);
+    rows.slots.push_back(table[position / kBlockTokens].value * kBlockTokens + position % kBlockTokens);
+  }
+  return rows;
+}
+
+// Every row speaks: past the runner, whose sequences speak with their last row only.
+void write_logits(backend::Ops& ops, const model::Decoder& decoder, const std::vector<TokenId>& tokens,
+                  const Options& options, backend::DType kv_dtype) {
+  const std::uint32_t vocab = decoder.config().vocab;
+  const auto num_blocks = static_cast<std::uint32_t>(tokens.size() / kBlockTokens + 1);
+  const std::vector<BlockId> table = block_table(num_blocks);
+  auto cache = decoder.make_kv(kBlockTokens, num_blocks, kv_dtype);
+  model::Workspace workspace = decoder.make_workspace(options.chunk, options.chunk);
+  std::ofstream out(options.logits_file, std::ios::binary);
+  for (std::size_t done = 0; done < tokens.size();) {
+    const auto first = static_cast<std::uint32_t>(done);
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(options.chunk, tokens.size() - done));
+    const Rows rows = rows_of(first, count, table);
+    const backend::SequenceRows sequence{0, count, first, 0, num_blocks};
+    std::vector<backend::Speaker> speakers(count);
+    for (std::uint32_t row = 0; row < count; ++row) speakers[row] = {row, first + row + 1, {.temperature = 0.0f}};
+    backend::Batch batch{
+        std::span(tokens).subspan(done, count), rows.positions, rows.slots, {&sequence, 1}, table, speakers};
+    decoder.forward(batch, *cache, workspace);
+    ops.choose(*workspace.logits, vocab);
+    std::vector<backend::Choice> choices(count);
+    ops.collect(choices);
+    std::vector<float> logits(std::size_t{count} * vocab);
+    ops.read(*workspace.logits, 0, count, logits);
+    out.write(reinterpret_cast<const char*>(logits.data()),
+              static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    done += count;
+  }
+  if (!out.flush()) throw StartError("cannot write " + options.logits_file);
+}
+
+TokenId run_step(model::DecoderRunner& runner, const std::vector<TokenId>& tokens, std::uint32_t first,
+                 std::uint32_t count, const std::vector<BlockId>& table) REQUIRES(engine_role) {
+  flow::StepPlan plan;
+  const Rows rows = rows_of(first, count, table);
+  plan.tokens.assign(tokens.begin() + first, tokens.begin() + first + count);
+  plan.positions = rows.positions;
+  plan.slots = rows.slots;
+  plan.block_tables = table;
+  flow::PlannedSequence sequence;
+  sequence.seq = SeqId(1);
+  sequence.num_rows = count;
+  sequence.first_position = first;
+  sequence.num_table = static_cast<std::uint32_t>(table.size());
+  sequence.speaks = first + count == tokens.size();
+  sequence.sampling.temperature = 0.0f;
+  plan.sequences = {sequence};
+  runner.submit(plan);
+  const std::span<const flow::StepChoice> choices = runner.collect();
+  return choices.empty() ? -1 : choices[0].token;
+}
+
+std::vector<TokenId> continue_greedily(backend::Ops& ops, const model::Decoder& decoder, std::vector<TokenId> tokens,
+                                       const Options& options, backend::DType kv_dtype) REQUIRES(engine_role) {
+  const std::size_t prompt = tokens.size();
+  model::RunnerLimits limits;
+  limits.max_rows = options.chunk;
+  limits.max_sequences = 1;
+  limits.block_tokens = kBlockTokens;
+  limits.num_blocks = static_cast<std::uint32_t>((prompt + options.greedy) / kBlockTokens + 1);
+  limits.kv_dtype = kv_dtype;
+  model::DecoderRunner runner(ops, decoder, limits);
+  const std::vector<BlockId> table = block_table(limits.num_blocks);
+  for (std::uint32_t done = 0; tokens.size() < prompt + options.greedy;) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(options.chunk, tokens.size() - done));
+    const TokenId token = run_step(runner, tokens, done, count, table);
+    done += count;
+    if (token >= 0) tokens.push_back(token);
+  }
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
+}
+
+template <typename Number>
+void print_list(const std::vector<Number>& numbers) {
+  std::cout << "[";
+  for (std::size_t i = 0; i < numbers.size(); ++i) std::cout << (i == 0 ? "" : ", ") << numbers[i];
+  std::cout << "]";
+}
+
+void run(const Options& options) {
+  const RoleScope engine(engine_role);
+  const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
+  const auto ops = cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)});
+  const auto files = model::ModelFiles::directory(options.model);
+  const model::Config config = model::load_config(*files);
+  const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
+  const model::Decoder decoder(*ops, config, *files, length);
+  const backend::DType kv_dtype = options.kv == "f32" ? backend::DType::kF32 : backend::DType::kBF16;
+
+  write_logits(*ops, decoder, tokens, options, kv_dtype);
+  const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);
+  const model::RopeFrequencies rope = model::rope_frequencies(config.rope, config.head_dim);
+  std::cout << std::setprecision(9) << "{\"mode\": \""
+            << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_dtype(),
+                                   kv_dtype)
+            << "\", \"frequencies\": ";
+  print_list(rope.inverse);
+  std::cout << ", \"attention_factor\": " << rope.attention_factor << ", \"greedy\": ";
+  print_list(greedy);
+  std::cout << "}\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::cerr << "logits_tool: " << error.what() << "\n";
+    return 2;
+  }
+  return 0;
+}
