@@ -1,0 +1,27 @@
+// /live, /ready, /health: what Kubernetes and people ask. None of them waits for the engine, or for anything.
+// Thread  any; pure functions of what they are given.
+#pragma once
+
+#include "api/http/exchange.h"
+#include "api/services.h"
+#include "core/base/clock.h"
+
+namespace quire::api::admin {
+
+// What the io threads know of the server as a whole.
+struct Serving {
+  bool ready = false;
+  bool draining = false;
+};
+
+inline constexpr Duration kStuckAfter =
+    std::chrono::seconds(10);  // an engine turn longer than this counts as a stuck one
+
+http::Response live(const Services& services, TimePoint now);
+http::Response ready(const Services& services, Serving serving);
+http::Response health(const Services& services, Serving serving, TimePoint now);
+
+// Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.
+std::optional<Error> why_unavailable(const Services& services, Serving serving);
+
+}  // namespace quire::api::admin

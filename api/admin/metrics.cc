@@ -1,0 +1,20 @@
+#include "api/admin/metrics.h"
+
+#include "api/openai/response_writer.h"
+
+namespace quire::api::admin {
+
+http::Response metrics(const Services& services) {
+  http::Response response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = services.metrics.render();
+  return response;
+}
+
+http::Response version(const Services& services) {
+  http::Response response;
+  openai::JsonWriter(response.body).begin_object().key("version").text(services.version).end_object();
+  return response;
+}
+
+}  // namespace quire::api::admin

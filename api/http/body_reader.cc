@@ -1,0 +1,63 @@
+#include "api/http/body_reader.h"
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <utility>
+
+namespace quire::api::http {
+namespace {
+
+namespace beast_http = boost::beast::http;
+
+struct RefuseExtensions {
+  void operator()(std::uint64_t, std::string_view extensions, boost::system::error_code& error) const {
+    if (!extensions.empty()) error = beast_http::error::bad_chunk_extension;
+  }
+};
+
+}  // namespace
+
+struct BodyReader::Parser {
+  RefuseExtensions refuse_extensions;
+  beast_http::request_parser<beast_http::string_body> beast;
+};
+
+BodyReader::BodyReader(const FramingLimits& limits)
+    : parser_(std::make_unique<Parser>()), body_bytes_(limits.body_bytes) {
+  auto& beast = parser_->beast;
+  beast.eager(true);
+  beast.header_limit(static_cast<std::uint32_t>(limits.head_bytes));
+  beast.body_limit(limits.body_bytes);
+  beast.on_chunk_header(parser_->refuse_extensions);
+}
+BodyReader::~BodyReader() = default;
+
+BodyReader::Taken BodyReader::put(std::string_view bytes) {
+  Taken taken;
+  auto& beast = parser_->beast;
+  while (!beast.is_done() && taken.bytes < bytes.size()) {
+    boost::system::error_code error;
+    const std::string_view rest = bytes.substr(taken.bytes);
+    const std::size_t n = beast.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
+    taken.bytes += n;
+    if (error == beast_http::error::body_limit) {
+      taken.refusal = {Fault::kBodyTooLarge, "the body may have at most " + std::to_string(body_bytes_) + " bytes"};
+      return taken;
+    }
+    if (error && error != beast_http::error::need_more) {
+      taken.refusal = {Fault::kMalformed,
+                       beast.is_header_done() ? "the chunks cannot be read" : "the header cannot be read"};
+      return taken;
+    }
+    if (error || n == 0) return taken;  // it needs more
+  }
+  return taken;
+}
+
+bool BodyReader::done() const { return parser_->beast.is_done(); }
+std::string BodyReader::field(std::string_view name) const {
+  return std::string(std::string_view(parser_->beast.get()[name]));
+}
+std::string BodyReader::take_body() { return std::move(parser_->beast.get().body()); }
+
+}  // namespace quire::api::http

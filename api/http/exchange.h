@@ -1,0 +1,73 @@
+// One HTTP exchange as the layers above sockets see it: a request, and a response at once or an answer made over time.
+// Owner   values; the session owns the Answer. Nothing here knows of sockets, so all of api/openai is tested without them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/result.h"
+#include "core/bridge/stream_hub.h"
+
+namespace quire::api::http {
+
+inline constexpr int kStatusOk = 200;  // every other status is in api/openai/errors.cc
+
+struct Request {
+  std::string method;
+  std::string path;  // without query; absolute-form targets are reduced to it
+  std::string content_type;
+  std::string content_encoding;
+  std::string body;
+  std::string id;     // X-Request-Id, the client's or ours
+  TimePoint arrival;  // when its last byte was there
+};
+
+struct Field {
+  std::string name;
+  std::string value;
+};
+
+struct Response {
+  int status = kStatusOk;
+  std::string content_type = "application/json";
+  std::vector<Field> fields;
+  std::string body;
+};
+
+struct Tally {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t completion_tokens = 0;
+};
+
+// Called in this order: work, admit, then take_events whenever there is news, until finished; destruction at any time
+// cancels what still runs.
+// Thread  work(): a worker. All else: the io thread of its connection.
+class Answer {
+ public:
+  virtual ~Answer() = default;
+
+  virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
+  virtual void work() = 0;                     // parsing and tokenising
+
+  // Empty: admitted, and `on_news` is called whenever take_events() has something to do. Else: the refusal.
+  virtual std::optional<Response> admit(const std::shared_ptr<bridge::StreamHub>& hub,
+                                        std::function<void()> on_news) = 0;
+
+  virtual bool streams() const = 0;       // server-sent events, or one response at the end
+  virtual std::string take_events() = 0;  // takes what the engine said; the events to send, empty unless streams()
+  virtual bool finished() const = 0;      // nothing more will come
+  virtual bool failed() const = 0;        // finished with an error: whole() says which
+  virtual Response whole() = 0;           // once finished, when no event has been sent
+  virtual void fail(Error error) = 0;     // cut short by us; the next take_events() says so
+  virtual Tally tally() const = 0;
+};
+
+using Reply = std::variant<Response, std::unique_ptr<Answer>>;
+
+}  // namespace quire::api::http

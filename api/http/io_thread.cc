@@ -1,0 +1,78 @@
+#include "api/http/io_thread.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "api/http/session.h"
+
+namespace quire::api::http {
+namespace {
+
+namespace asio = boost::asio;
+
+// The engine wakes the hub by posting to the context. It may hold streams, and with them the hub, longer than the server
+// lives: the wake-up keeps the context alive, and what is posted does not keep the hub.
+std::shared_ptr<bridge::StreamHub> make_hub(std::shared_ptr<asio::io_context> context, std::uint32_t max_streams,
+                                            bridge::Doorbell& doorbell) {
+  auto itself = std::make_shared<std::weak_ptr<bridge::StreamHub>>();
+  auto hub = std::make_shared<bridge::StreamHub>(
+      max_streams,
+      [context = std::move(context), itself] {
+        asio::post(*context, [hub = *itself] {
+          if (const auto alive = hub.lock()) alive->drain();
+        });
+      },
+      doorbell);
+  *itself = hub;
+  return hub;
+}
+
+}  // namespace
+
+IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, bridge::Gate& connections_in,
+                   std::function<void()> on_idle)
+    : services(services_in),
+      config(config_in),
+      connections(connections_in),
+      context(std::make_shared<asio::io_context>(1)),
+      hub(make_hub(context, config_in.max_streams, services_in.doorbell)),
+      guard_(context->get_executor()),
+      drain_timer_(*context),
+      on_idle_(std::move(on_idle)) {}
+
+void IoThread::run() { context->run(); }
+
+void IoThread::leave(Session& session) {
+  sessions_.erase(&session);
+  services.metrics.open_connections.set(connections.inside() - 1.0);
+}
+
+void IoThread::begin_drain() {
+  if (serving.draining) return;
+  serving = {.ready = false, .draining = true};
+  drain_timer_.expires_after(config.drain_timeout);
+  drain_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) cut_answers();
+  });
+  report_idle();
+}
+
+void IoThread::begin_stop() {
+  if (std::exchange(stopping_, true)) return;
+  serving = {.ready = false, .draining = true};
+  cut_answers();
+  for (Session* session : sessions_) session->stop();
+  drain_timer_.cancel();
+  guard_.reset();
+}
+
+void IoThread::report_idle() {
+  if (serving.draining && num_answers_ == 0 && on_idle_) std::exchange(on_idle_, nullptr)();
+}
+
+void IoThread::cut_answers() {
+  cut_ = cut_ || num_answers_ != 0;
+  for (Session* session : sessions_) session->cut();
+}
+
+}  // namespace quire::api::http

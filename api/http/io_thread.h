@@ -1,0 +1,73 @@
+// What the sessions of one io thread share: its context, its token streams, and what they know of the server.
+// Owner   Server::State. The context is shared with whoever may still wake it: the engine's hub, a worker.
+// Thread  everything is for the context's thread, but posting to `context`.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "api/admin/health.h"
+#include "api/http/server.h"
+#include "api/services.h"
+#include "core/bridge/gate.h"
+#include "core/bridge/stream_hub.h"
+
+namespace quire::api::http {
+
+class Session;
+
+class IoThread {
+ public:
+  IoThread(const Services& services, const ServerConfig& config, bridge::Gate& connections,
+           std::function<void()> on_idle);
+
+  void run();                        // until stopped and empty; the thread's whole life
+  void begin_drain();                // `on_idle` is called once, when no answer is under way any more
+  void begin_stop();                 // answers under way end with an error, idle connections are closed
+  bool cut() const { return cut_; }  // some answer was cut short; read after run() has returned
+
+  void enter(Session& session) { sessions_.insert(&session); }
+  void leave(Session& session);
+  bool stopping() const { return stopping_; }
+
+  // Counts one answer under way.
+  class AnswerScope {
+   public:
+    explicit AnswerScope(IoThread& io) : io_(io) { ++io_.num_answers_; }
+    ~AnswerScope() {
+      --io_.num_answers_;
+      io_.report_idle();
+    }
+    AnswerScope(const AnswerScope&) = delete;
+    AnswerScope& operator=(const AnswerScope&) = delete;
+
+   private:
+    IoThread& io_;
+  };
+
+  const Services& services;
+  const ServerConfig& config;
+  bridge::Gate& connections;
+  const std::shared_ptr<boost::asio::io_context> context;
+  const std::shared_ptr<bridge::StreamHub> hub;
+  admin::Serving serving;
+
+ private:
+  void report_idle();
+  void cut_answers();
+
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  boost::asio::steady_timer drain_timer_;
+  std::function<void()> on_idle_;  // empty once called
+  std::unordered_set<Session*> sessions_;
+  std::size_t num_answers_ = 0;
+  bool stopping_ = false;
+  bool cut_ = false;
+};
+
+}  // namespace quire::api::http

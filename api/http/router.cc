@@ -1,0 +1,114 @@
+#include "api/http/router.h"
+
+#include <chrono>
+#include <string_view>
+
+#include "api/admin/metrics.h"
+#include "api/http/text.h"
+#include "api/openai/completions.h"
+#include "api/openai/errors.h"
+#include "api/openai/models.h"
+
+namespace quire::api::http {
+namespace {
+
+constexpr std::string_view kModelPrefix = "/v1/models/";
+
+struct Context {
+  const Services& services;
+  admin::Serving serving;
+  TimePoint now;
+};
+
+struct GetRoute {
+  std::string_view path;
+  Response (*handle)(const Context&);
+  bool probe;
+};
+
+constexpr GetRoute kGets[] = {
+    {"/live", [](const Context& c) { return admin::live(c.services, c.now); }, true},
+    {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving); }, true},
+    {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
+    {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
+    {"/version", [](const Context& c) { return admin::version(c.services); }, false},
+    {"/v1/models", [](const Context& c) { return openai::list_models(c.services); }, false},
+};
+
+struct PostRoute {
+  std::string_view path;
+  std::unique_ptr<Answer> (*start)(const Services&, Request);
+};
+
+constexpr PostRoute kPosts[] = {
+    {"/v1/completions",
+     [](const Services& services, Request request) -> std::unique_ptr<Answer> {
+       return std::make_unique<openai::Completion>(services, std::move(request));
+     }},
+};
+
+Response wrong_method(const char* allow) {
+  Response response =
+      openai::error_response(Error{Code::kMethodNotAllowed, std::string("this path takes ") + allow + " only", "", 0});
+  response.fields.push_back({"Allow", allow});
+  return response;
+}
+
+Result<Done> check_media(const Request& request) {
+  const std::string_view type = trim(std::string_view(request.content_type).substr(0, request.content_type.find(';')));
+  if (!type.empty() && !iequals(type, "application/json")) {
+    return Error{Code::kUnsupportedMedia, "the body must be application/json", "", 0};
+  }
+  if (!request.content_encoding.empty() && !iequals(request.content_encoding, "identity")) {
+    return Error{Code::kUnsupportedMedia, "the body must be sent without Content-Encoding", "", 0};
+  }
+  return Done{};
+}
+
+Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
+  if (const auto why = admin::why_unavailable(services, serving)) {
+    services.metrics.admission_rejections.add();
+    return openai::error_response(*why);
+  }
+  // Turned away before anything is parsed: shedding must be far cheaper than serving.
+  const bridge::AdmissionQueue& queue = services.queue;
+  if (queue.waiting_sequences() >= queue.limits().max_sequences) {
+    services.metrics.admission_rejections.add();
+    return openai::error_response(
+        Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()});
+  }
+  if (const Result<Done> media = check_media(request); !media) return openai::error_response(media.error());
+  return route.start(services, std::move(request));
+}
+
+}  // namespace
+
+Reply route(Request request, const Services& services, admin::Serving serving) {
+  const std::string_view path = request.path;
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const Context context{services, serving, std::chrono::steady_clock::now()};
+  for (const GetRoute& get : kGets) {
+    if (path == get.path) return is_get ? get.handle(context) : wrong_method("GET, HEAD");
+  }
+  if (path.starts_with(kModelPrefix)) {
+    return is_get ? openai::show_model(services, path.substr(kModelPrefix.size())) : wrong_method("GET, HEAD");
+  }
+  for (const PostRoute& one : kPosts) {
+    if (path != one.path) continue;
+    if (request.method != "POST") return wrong_method("POST");
+    return post(one, std::move(request), services, serving);
+  }
+  return openai::error_response(Error{Code::kNotFound,
+                                      "no such path; this server has /v1/completions, /v1/models, /version, "
+                                      "/live, /ready, /health and /metrics",
+                                      "", 0});
+}
+
+bool is_probe(std::string_view path) {
+  for (const GetRoute& get : kGets) {
+    if (path == get.path) return get.probe;
+  }
+  return false;
+}
+
+}  // namespace quire::api::http

@@ -1,0 +1,325 @@
+#include "api/http/session.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "api/http/response_head.h"
+#include "api/http/router.h"
+#include "api/http/sse_writer.h"
+#include "api/openai/errors.h"
+#include "core/base/log.h"
+
+namespace quire::api::http {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reader that stopped can make us hold
+constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+// Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever owns
+// memory is made by a function, or named, before it is awaited on.
+Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
+Response too_much_text() {
+  return openai::error_response(Error{Code::kQueueFull, "too much text waits to be read; try again later", "", 1});
+}
+
+}  // namespace
+
+// The client is watched for as long as it waits for an answer, and not while a request is read.
+class Session::WatchScope {
+ public:
+  explicit WatchScope(Session& session) : session_(session) {
+    ++session_.watch_id_;
+    session_.probe_due_ = session_.read_closed_;
+    session_.watch();
+  }
+  ~WatchScope() { ++session_.watch_id_; }
+  WatchScope(const WatchScope&) = delete;
+  WatchScope& operator=(const WatchScope&) = delete;
+
+ private:
+  Session& session_;
+};
+
+Session::Session(IoThread& io, Socket socket, bridge::Gate::Holder place)
+    : io_(io),
+      socket_(std::move(socket)),
+      place_(std::move(place)),
+      buffer_(io.config.limits.head_bytes),
+      news_timer_(*io.context),
+      deadline_timer_(*io.context) {}
+
+void Session::start() {
+  if (io_.stopping()) return;
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(Socket::send_buffer_size(kSendBufferBytes), ignored);
+  socket_.non_blocking(true, ignored);
+  io_.enter(*this);
+  asio::co_spawn(*io_.context, run(), [self = shared_from_this()](const std::exception_ptr& failure) {
+    if (failure) log_error("connection_failed", "id={}", log_safe(self->exchange_.id));
+    self->closed_ = true;
+    self->deadline_timer_.cancel();
+    error_code unheard;
+    self->socket_.close(unheard);
+    self->io_.leave(*self);
+  });
+}
+
+void Session::cut() {
+  cut_ = true;
+  wake();
+}
+
+void Session::stop() {
+  set_deadline(std::min(deadline_, now() + io_.config.limits.linger_timeout));
+  if (!reading_) return;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+Session::Task<void> Session::run() {
+  bool spoken = false;
+  while (!spoken) {
+    const bool asked = co_await read_request();
+    if (!asked) break;
+    const bool again = co_await respond();
+    spoken = !again;
+  }
+  if (refusal_) {
+    exchange_.keep_alive = false;
+    Response refused = openai::error_response(*refusal_);
+    co_await send(std::move(refused), nullptr);
+    spoken = true;
+  }
+  // Closing while the client still sends would reset the connection, and take our last words away.
+  const bool still_sending = refusal_.has_value() || buffer_.size() != 0;
+  if (spoken && still_sending && !gone_ && !read_closed_) co_await linger();
+}
+
+// ---- answering
+
+Session::Task<bool> Session::respond() {
+  Reply reply = route(std::move(request_), io_.services, io_.serving);
+  if (auto* response = std::get_if<Response>(&reply)) co_return co_await send(std::move(*response), nullptr);
+  std::unique_ptr<Answer> pending = std::move(std::get<std::unique_ptr<Answer>>(reply));
+  co_return co_await answer(std::move(pending));
+}
+
+Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
+  Answer& answer = *owned;
+  const IoThread::AnswerScope counted(io_);
+  const WatchScope watched(*this);
+  set_deadline(TimePoint::max());  // the engine decides how long it takes; writes have deadlines of their own
+  const bool worked = co_await work(answer);
+  if (!worked) {
+    io_.services.metrics.admission_rejections.add();
+    Response refused = too_much_text();
+    co_return co_await send(std::move(refused), &answer);
+  }
+  bool again = false;
+  if (!gone_) {
+    std::optional<Response> refused = answer.admit(io_.hub, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->wake();
+    });
+    if (refused) co_return co_await send(std::move(*refused), &answer);
+    if (answer.streams()) {
+      again = co_await stream(answer);
+    } else {
+      again = co_await collect(answer);
+    }
+  }
+  if (gone_) {
+    io_.services.metrics.client_disconnects.add();
+    log(openai::status_of(Code::kCancelled), &answer);
+  }
+  co_return again;
+}
+
+// False: the workers' line is full. True also when the client went away meanwhile: gone_ says so.
+Session::Task<bool> Session::work(Answer& answer) {
+  work_done_ = false;
+  // This frame stays until the job has reported: what the job refers to is alive. The context is held, because the
+  // worker may still be inside post() when the server ends.
+  const bool taken = io_.services.workers.post(answer.work_bytes(), [this, &answer, context = io_.context] {
+    answer.work();
+    asio::post(*context, [this] {
+      work_done_ = true;
+      wake();
+    });
+  });
+  while (taken && !work_done_) co_await wait_until(TimePoint::max());
+  co_return taken;
+}
+
+Session::Task<bool> Session::collect(Answer& answer) {
+  for (;;) {
+    if (cut_) answer.fail(shutting_down());
+    answer.take_events();
+    if (answer.finished()) break;
+    if (probe_due_ && !probe_sent_) {
+      probe_sent_ = true;
+      const bool written = co_await write(kProbe, std::string_view());
+      if (!written) gone_ = true;
+    }
+    if (gone_) co_return false;
+    co_await wait_until(TimePoint::max());
+  }
+  Response response = answer.whole();
+  co_return co_await send(std::move(response), &answer);
+}
+
+Session::Task<bool> Session::stream(Answer& answer) {
+  const ConnectionLimits& limits = io_.config.limits;
+  const bool again = keeps_alive();
+  std::string head = stream_head(again);  // empty once sent
+  TimePoint ping_at = now() + limits.first_byte_delay;
+  std::string body;
+  for (;;) {
+    if (cut_) answer.fail(shutting_down());
+    std::string events = answer.take_events();
+    if (answer.failed() && !head.empty()) {
+      Response failed = answer.whole();
+      co_return co_await send(std::move(failed), &answer);
+    }
+    if (events.empty() && (probe_due_ || now() >= ping_at)) events = kSseComment;
+    probe_due_ = false;
+    if (!events.empty()) {
+      body.clear();
+      if (exchange_.http_1_1) {
+        append_chunk(body, events);
+        if (answer.finished()) body += kLastChunk;
+      } else {
+        body = std::move(events);
+      }
+      if (!head.empty()) io_.services.metrics.http_responses[kStatusOk / 100].add();
+      const bool written = co_await write(head, body);
+      head.clear();
+      ping_at = now() + limits.ping_interval;
+      if (!written) gone_ = true;
+    }
+    if (gone_) co_return false;
+    if (answer.finished()) break;
+    co_await wait_until(ping_at);
+    if (gone_) co_return false;
+  }
+  log(kStatusOk, &answer);
+  const bool next = again && exchange_.http_1_1 && keeps_alive();
+  co_return next;
+}
+
+std::string Session::stream_head(bool keep_alive) const {
+  Response response;
+  response.content_type = "text/event-stream; charset=utf-8";
+  response.fields = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  return response_head(response, {exchange_.id, exchange_.http_1_1, keep_alive && exchange_.http_1_1, std::nullopt});
+}
+
+bool Session::keeps_alive() const {
+  const bool more_may_come = !read_closed_ || buffer_.size() != 0;
+  return exchange_.keep_alive && more_may_come && !io_.serving.draining && !io_.stopping();
+}
+
+Session::Task<bool> Session::send(Response response, const Answer* answer) {
+  const bool again = keeps_alive();
+  const std::string head = response_head(response, {exchange_.id, exchange_.http_1_1, again, response.body.size()});
+  std::string_view head_view = head;
+  if (probe_sent_) head_view.remove_prefix(kProbe.size());
+  const std::string_view body = exchange_.method == "HEAD" ? std::string_view() : std::string_view(response.body);
+  io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
+  const bool written = co_await write(head_view, body);
+  probe_sent_ = false;
+  if (!written) {
+    gone_ = true;
+    co_return false;
+  }
+  if (!is_probe(exchange_.path)) log(response.status, answer);
+  co_return again;
+}
+
+// Both in one write.
+Session::Task<bool> Session::write(std::string_view first, std::string_view second) {
+  const TimePoint begun = now();
+  if (exchange_.first_write == TimePoint{}) exchange_.first_write = begun;
+  set_deadline(begun + (io_.stopping() ? io_.config.limits.linger_timeout : io_.config.limits.write_timeout));
+  const std::array<asio::const_buffer, 2> buffers{asio::const_buffer(first.data(), first.size()),
+                                                  asio::const_buffer(second.data(), second.size())};
+  const auto done = co_await asio::async_write(socket_, buffers, kToken);
+  set_deadline(TimePoint::max());
+  co_return !std::get<0>(done);
+}
+
+void Session::log(int status, const Answer* answer) const {
+  const Tally tally = answer != nullptr ? answer->tally() : Tally{};
+  const auto since_arrival = [this](TimePoint then) {  // milliseconds; 0 for what never was
+    const bool known = exchange_.arrival != TimePoint{} && then != TimePoint{};
+    return known ? std::chrono::duration<double, std::milli>(then - exchange_.arrival).count() : 0.0;
+  };
+  log_info("request",
+           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f}",
+           exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
+           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()));
+}
+
+// ---- waiting, and the client meanwhile
+
+void Session::wake() {
+  awake_ = true;
+  news_timer_.cancel();
+}
+
+Session::Task<void> Session::wait_until(TimePoint until) {
+  if (!awake_) {
+    news_timer_.expires_at(until);
+    co_await news_timer_.async_wait(kToken);
+  }
+  awake_ = false;
+}
+
+// Waits for the end of what the client sends, a reset, or its next request.
+void Session::watch() {
+  const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
+  socket_.async_wait(room ? Socket::wait_read : Socket::wait_error,
+                     [weak = weak_from_this(), id = watch_id_, room](error_code error) {
+                       const auto self = weak.lock();
+                       if (!self || self->closed_ || id != self->watch_id_ || error == asio::error::operation_aborted)
+                         return;
+                       if (error || !room) {
+                         self->gone_ = true;
+                         return self->wake();
+                       }
+                       self->on_readable();
+                     });
+}
+
+void Session::on_readable() {
+  error_code error;
+  const std::size_t bytes = socket_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
+  buffer_.commit(bytes);
+  if (error == asio::error::eof) {
+    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset from
+    // a client that went away, and are the beginning of its answer to one that did not.
+    read_closed_ = true;
+    probe_due_ = true;
+    wake();
+  } else if (error && error != asio::error::would_block) {
+    gone_ = true;
+    return wake();
+  }
+  watch();
+}
+
+}  // namespace quire::api::http

@@ -1,0 +1,105 @@
+// One connection: reads requests, has them answered, writes the answers, one after the other.
+// Owner   its own coroutine, which holds it until the connection is closed; callbacks of others hold it weakly.
+// Thread  its io thread.
+// Fails   never outwards: every fault is a reply, or a close where nobody is left to reply to.
+// Source  RFC 9112. Ours: a client that half-closes while it waits gets its answer; one that went away is found out by
+//         writing bytes that are right in either case (see probe()).
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/http/body_reader.h"
+#include "api/http/exchange.h"
+#include "api/http/framing_guard.h"
+#include "api/http/io_thread.h"
+#include "core/bridge/gate.h"
+
+namespace quire::api::http {
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  template <typename T>
+  using Task = boost::asio::awaitable<T>;
+
+  Session(IoThread& io, Socket socket, bridge::Gate::Holder place);
+
+  void start();  // once; on its io thread
+  void cut();    // an answer under way ends with an error
+  void stop();   // and the connection is closed, within the linger time
+
+ private:
+  // What is remembered of the request while it is answered.
+  struct Exchange {
+    std::string method;
+    std::string path;
+    std::string id;
+    bool http_1_1 = true;
+    bool keep_alive = false;
+    TimePoint arrival;
+    TimePoint first_write;
+  };
+  class WatchScope;
+
+  Task<void> run();
+  Task<bool> read_request();      // false: no request; refusal_ says whether a reply is due
+  Task<std::size_t> read_head();  // bytes of the head, 0: as above
+  Task<bool> read_body(BodyReader& reader);
+  Task<bool> read_more();
+  Task<bool> respond();  // false: the connection ends
+  Task<bool> answer(std::unique_ptr<Answer> answer);
+  Task<bool> work(Answer& answer);
+  Task<bool> stream(Answer& answer);
+  Task<bool> collect(Answer& answer);
+  Task<bool> send(Response response, const Answer* answer);
+  Task<bool> write(std::string_view first, std::string_view second);
+  Task<void> linger();
+  Task<void> wait_until(TimePoint until);  // or until wake()
+
+  bool refuse(const Refusal& refusal);  // false, for co_return
+  bool refuse(Fault fault, const char* message);
+  FramingLimits framing_limits() const;
+  bool keeps_alive() const;
+  std::string stream_head(bool keep_alive) const;
+  void wake();
+  void watch();
+  void on_readable();
+  void set_deadline(TimePoint deadline);
+  void arm_deadline();
+  void log(int status, const Answer* answer) const;
+
+  IoThread& io_;
+  Socket socket_;
+  bridge::Gate::Holder place_;
+  boost::beast::flat_buffer buffer_;  // read and not yet parsed; also what comes while an answer is under way
+  Request request_;                   // while it is read
+  Exchange exchange_;
+  std::optional<Refusal> refusal_;
+
+  boost::asio::steady_timer news_timer_;
+  bool awake_ = false;  // there is news for wait_until()
+  bool work_done_ = false;
+
+  boost::asio::steady_timer deadline_timer_;
+  TimePoint deadline_ = TimePoint::max();
+  TimePoint deadline_armed_ = TimePoint::max();
+  bool expired_ = false;  // the deadline passed: reads and writes were cancelled
+
+  std::uint64_t watch_id_ = 0;  // of the watch that counts; older ones are ignored
+  bool read_closed_ = false;    // the client will send no more
+  bool gone_ = false;           // the client cannot be reached
+  bool probe_due_ = false;      // it closed its side: is it still there?
+  bool probe_sent_ = false;     // the first bytes of the status line are out
+  bool reading_ = false;        // waiting for a request
+  bool cut_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace quire::api::http

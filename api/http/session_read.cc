@@ -1,0 +1,176 @@
+// The half of a session that reads: requests, within their limits and times.
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <utility>
+
+#include "api/http/response_head.h"
+#include "api/http/session.h"
+
+namespace quire::api::http {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kLingerBytes = 32u << 20;  // a client that sends a body past the limit still reads the 413
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+std::string_view view_of(const boost::beast::flat_buffer& buffer) {
+  return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
+
+}  // namespace
+
+FramingLimits Session::framing_limits() const {
+  const ConnectionLimits& limits = io_.config.limits;
+  return {limits.head_bytes, limits.head_fields, limits.body_bytes};
+}
+
+bool Session::refuse(const Refusal& refusal) {
+  refusal_ = refusal;
+  return false;
+}
+
+bool Session::refuse(Fault fault, const char* message) { return refuse(Refusal{fault, message}); }
+
+Session::Task<bool> Session::read_request() {
+  reading_ = true;
+  exchange_ = {};
+  request_ = {};
+  const std::size_t head_bytes = co_await read_head();
+  if (head_bytes == 0) co_return false;
+
+  const std::string_view head = view_of(buffer_).substr(0, head_bytes);
+  const auto verdict = inspect_head(head, framing_limits());
+  if (const auto* refusal = std::get_if<Refusal>(&verdict)) co_return refuse(*refusal);
+  const Framing& framing = std::get<Framing>(verdict);  // its views are good until the buffer moves
+  exchange_.method = framing.method;
+  exchange_.path = path_of(framing.target);
+  exchange_.http_1_1 = framing.http_1_1;
+  exchange_.keep_alive = framing.keep_alive;
+  const bool expects_continue = framing.expects_continue && (framing.chunked || framing.content_length != 0);
+
+  BodyReader reader(framing_limits());
+  const BodyReader::Taken taken = reader.put(head);
+  if (taken.refusal) co_return refuse(*taken.refusal);
+  buffer_.consume(taken.bytes);
+  exchange_.id = request_id_of(reader.field("X-Request-Id"));
+  request_.content_type = reader.field("Content-Type");
+  request_.content_encoding = reader.field("Content-Encoding");
+  if (expects_continue && buffer_.size() == 0) {
+    const bool written = co_await write(kContinue, std::string_view());
+    if (!written) co_return false;
+  }
+  const bool whole = co_await read_body(reader);
+  if (!whole) co_return false;
+
+  request_.method = exchange_.method;
+  request_.path = exchange_.path;
+  request_.id = exchange_.id;
+  request_.body = reader.take_body();
+  request_.arrival = exchange_.arrival = now();
+  exchange_.first_write = {};
+  reading_ = false;
+  co_return true;
+}
+
+Session::Task<std::size_t> Session::read_head() {
+  const ConnectionLimits& limits = io_.config.limits;
+  bool empty_line_skipped = false;
+  bool begun = false;
+  std::size_t seen = 0;
+  set_deadline(now() + limits.idle_timeout);
+  for (;;) {
+    if (!empty_line_skipped && view_of(buffer_).starts_with("\r\n")) {  // RFC 9112, 2.2: one is forgiven
+      buffer_.consume(2);
+      seen = 0;
+      empty_line_skipped = true;
+    }
+    if (!begun && buffer_.size() != 0) {
+      begun = true;
+      set_deadline(now() + limits.head_timeout);
+    }
+    const auto found = find_head_end(view_of(buffer_), seen, framing_limits());
+    if (const auto* refusal = std::get_if<Refusal>(&found)) {
+      refuse(*refusal);
+      co_return 0;
+    }
+    if (const std::size_t bytes = std::get<std::size_t>(found); bytes != 0) co_return bytes;
+    seen = buffer_.size();
+    const bool more = co_await read_more();
+    if (more) continue;
+    if (expired_ && begun && !io_.stopping()) refuse(Fault::kTooSlow, "the header was not complete in time");
+    co_return 0;
+  }
+}
+
+Session::Task<bool> Session::read_body(BodyReader& reader) {
+  const ConnectionLimits& limits = io_.config.limits;
+  const TimePoint end = now() + limits.body_timeout;
+  for (;;) {
+    const BodyReader::Taken taken = reader.put(view_of(buffer_));
+    if (taken.refusal) co_return refuse(*taken.refusal);
+    buffer_.consume(taken.bytes);
+    if (reader.done()) co_return true;
+    if (buffer_.size() == buffer_.max_size()) co_return refuse(Fault::kMalformed, "a chunk header is too long");
+    set_deadline(std::min(end, now() + limits.body_read_timeout));
+    const bool more = co_await read_more();
+    if (more) continue;
+    if (expired_ && !io_.stopping()) refuse(Fault::kTooSlow, "the body was not complete in time");
+    co_return false;
+  }
+}
+
+// False: the client closed, reset, or ran out of time, or we are stopping.
+Session::Task<bool> Session::read_more() {
+  if (expired_ || io_.stopping()) co_return false;
+  const auto space = buffer_.prepare(std::min(buffer_.max_size() - buffer_.size(), kReadBytes));
+  const auto done = co_await socket_.async_read_some(space, kToken);
+  buffer_.commit(std::get<1>(done));
+  const error_code error = std::get<0>(done);
+  if (error && error != asio::error::operation_aborted) gone_ = true;
+  co_return !error;
+}
+
+// After our last word: reads on for a moment, so that the client has it before a reset could take it away.
+Session::Task<void> Session::linger() {
+  error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  buffer_.clear();
+  set_deadline(now() + io_.config.limits.linger_timeout);
+  for (std::size_t read = 0; read < kLingerBytes && !expired_;) {
+    const auto done = co_await socket_.async_read_some(buffer_.prepare(buffer_.max_size()), kToken);
+    if (std::get<0>(done)) break;
+    read += std::get<1>(done);
+  }
+}
+
+// One timer for reads and writes. Moving the deadline back costs nothing: the timer looks again when it fires.
+void Session::set_deadline(TimePoint deadline) {
+  deadline_ = deadline;
+  expired_ = false;
+  if (deadline_ < deadline_armed_) arm_deadline();
+}
+
+void Session::arm_deadline() {
+  deadline_armed_ = deadline_;
+  if (deadline_ == TimePoint::max()) return;
+  deadline_timer_.expires_at(deadline_);
+  deadline_timer_.async_wait([weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    if (error || !self || self->closed_) return;
+    self->deadline_armed_ = TimePoint::max();
+    if (now() < self->deadline_) return self->arm_deadline();
+    self->expired_ = true;
+    error_code ignored;
+    self->socket_.cancel(ignored);
+  });
+}
+
+}  // namespace quire::api::http

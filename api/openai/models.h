@@ -1,0 +1,15 @@
+// GET /v1/models and /v1/models/{name}: what is served.
+// Thread  any; pure functions of the Services.
+#pragma once
+
+#include <string_view>
+
+#include "api/http/exchange.h"
+#include "api/services.h"
+
+namespace quire::api::openai {
+
+http::Response list_models(const Services& services);
+http::Response show_model(const Services& services, std::string_view encoded_name);  // 404 when it is not served
+
+}  // namespace quire::api::openai

@@ -1,0 +1,52 @@
+// What app/ hands to api/ once, at start: the doors into the engine, and the facts every answer is made from. Plain data.
+// Owner   app; whatever is referred to outlives the Server.
+// Thread  read by every io thread and worker; never written after start.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/bridge/admission_queue.h"
+#include "core/bridge/doorbell.h"
+#include "core/bridge/engine_status.h"
+#include "core/bridge/worker_pool.h"
+#include "core/observe/metrics.h"
+#include "core/sample/params.h"
+#include "core/text/tokenizer.h"
+
+namespace quire::api {
+
+// What one request may ask for. Every one of them is answered 400 naming the field at limit + 1.
+struct RequestLimits {
+  std::uint32_t max_prompts = 128;      // prompts in a list
+  std::uint32_t max_stop_strings = 16;  // strings in `stop`
+  std::uint32_t max_stop_bytes = 512;   // bytes of all of them together
+  std::uint32_t max_user_bytes = 256;   // bytes of `user`
+};
+
+struct Services {
+  bridge::AdmissionQueue& queue;
+  bridge::WorkerPool& workers;  // parsing and tokenising
+  bridge::Doorbell& doorbell;   // the engine's, for the streams
+  const bridge::EngineStatus& engine;
+  observe::Metrics& metrics;
+
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::vector<std::string>
+      model_names;           // the served names, at least one; the first stands in answers to requests without one
+  std::int64_t created = 0;  // unix seconds: when the server started
+  std::uint32_t max_model_len = 0;  // tokens of prompt and answer together
+  std::uint32_t logits_width = 0;   // token ids are in [0, logits_width)
+  std::vector<TokenId> eos;         // these end an answer, unless ignore_eos
+  std::optional<TokenId> bos;       // what an empty prompt becomes; without one "" is answered 400
+  sample::Params defaults;          // from generation_config.json; seed and choice_index are not read
+  std::string fingerprint;          // system_fingerprint
+  std::string version;
+  RequestLimits limits;
+};
+
+}  // namespace quire::api

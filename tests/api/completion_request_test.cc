@@ -1,0 +1,320 @@
+#include "api/openai/completion_request.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/api/fake_engine.h"
+
+namespace quire::api::openai {
+namespace {
+
+class CompletionRequestTest : public testing::Test {
+ protected:
+  Result<CompletionRequest> parse(const std::string& body) const { return parse_completion_request(body, services_); }
+  Result<CompletionRequest> with(const std::string& field) const { return parse(R"({"prompt":"p",)" + field + "}"); }
+
+  CompletionRequest accepted(const std::string& field) const {
+    Result<CompletionRequest> parsed = with(field);
+    EXPECT_TRUE(parsed.ok()) << field << ": " << parsed.error().message;
+    return parsed.ok() ? std::move(*parsed) : CompletionRequest{};
+  }
+  void refused(const std::string& body, const std::string& param) const {
+    const Result<CompletionRequest> parsed = parse(body);
+    ASSERT_FALSE(parsed.ok()) << body;
+    EXPECT_EQ(parsed.error().code, Code::kInvalidArgument) << body;
+    EXPECT_EQ(parsed.error().param, param) << body;
+    EXPECT_FALSE(parsed.error().message.empty());
+    EXPECT_LT(parsed.error().message.size(), 400u);
+    EXPECT_NE(parsed.error().message.find(param), std::string::npos) << parsed.error().message;
+  }
+  void refused_field(const std::string& field, const std::string& param) const {
+    refused(R"({"prompt":"p",)" + field + "}", param);
+  }
+
+  test::World world_;
+  Services services_ = world_.services();
+};
+
+std::string ids(std::size_t n, const char* id = "7") {
+  std::string list = "[";
+  for (std::size_t i = 0; i < n; ++i) list.append(i == 0 ? "" : ",").append(id);
+  return list + "]";
+}
+
+TEST_F(CompletionRequestTest, FillsDefaultsFromTheModel) {
+  const CompletionRequest request = *parse(R"({"prompt":"hello"})");
+  EXPECT_EQ(request.model, "stories");
+  ASSERT_EQ(request.prompts.size(), 1u);
+  EXPECT_EQ(std::get<std::string>(request.prompts[0]), "hello");
+  EXPECT_FALSE(request.max_tokens);
+  EXPECT_FALSE(request.seed);
+  EXPECT_EQ(request.sampling.temperature, 0.8f);
+  EXPECT_EQ(request.sampling.top_p, 0.9f);
+  EXPECT_FALSE(request.stream || request.include_usage || request.ignore_eos);
+  EXPECT_TRUE(request.stop.empty());
+}
+
+TEST_F(CompletionRequestTest, TreatsNullAsNotGiven) {
+  const CompletionRequest request = accepted(
+      R"("model":null,"max_tokens":null,"temperature":null,"top_p":null,"top_k":null,"min_p":null,"seed":null,"stop":null,)"
+      R"("stream":null,"stream_options":null,"ignore_eos":null,"user":null)");
+  EXPECT_EQ(request.model, "stories");
+  EXPECT_EQ(request.sampling.temperature, 0.8f);
+}
+
+TEST_F(CompletionRequestTest, ReadsEveryField) {
+  const CompletionRequest request = accepted(
+      R"("model":"org/stories","max_tokens":5,"temperature":0.5,"top_p":0.25,"top_k":40,"min_p":0.125,"seed":-3,)"
+      R"("stop":["a","b"],"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true,"user":"u")");
+  EXPECT_EQ(request.model, "org/stories");
+  EXPECT_EQ(request.max_tokens, 5u);
+  EXPECT_EQ(request.sampling.temperature, 0.5f);
+  EXPECT_EQ(request.sampling.top_p, 0.25f);
+  EXPECT_EQ(request.sampling.top_k, 40);
+  EXPECT_EQ(request.sampling.min_p, 0.125f);
+  EXPECT_EQ(request.seed, -3);
+  EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(request.stream && request.include_usage && request.ignore_eos);
+}
+
+TEST_F(CompletionRequestTest, ReadsEveryShapeOfPrompt) {
+  EXPECT_EQ(std::get<std::string>(parse(R"({"prompt":""})")->prompts[0]), "");
+  EXPECT_EQ(parse(R"({"prompt":["a","b","c"]})")->prompts.size(), 3u);
+  EXPECT_EQ(std::get<std::vector<TokenId>>(parse(R"({"prompt":[1,2,3]})")->prompts[0]),
+            (std::vector<TokenId>{1, 2, 3}));
+  const CompletionRequest lists = *parse(R"({"prompt":[[1],[2,3]]})");
+  EXPECT_EQ(std::get<std::vector<TokenId>>(lists.prompts[1]), (std::vector<TokenId>{2, 3}));
+}
+
+TEST_F(CompletionRequestTest, RefusesEveryOtherShapeOfPrompt) {
+  for (const char* prompt : {"1",
+                             "1.5",
+                             "true",
+                             "{}",
+                             "[]",
+                             "[[]]",
+                             "[[1],[]]",
+                             R"(["a",1])",
+                             R"([1,"a"])",
+                             R"([[1],"a"])",
+                             "[1,[2]]",
+                             "[1.5]",
+                             "[1,2.0]",
+                             "[null]",
+                             "[true]",
+                             "[[[1]]]",
+                             R"([["a"]])",
+                             "[-1]",
+                             "[4096]",
+                             "[[4096]]",
+                             "[9223372036854775808]",
+                             "[18446744073709551615]",
+                             "[1e3]"}) {
+    refused(std::string(R"({"prompt":)") + prompt + "}", "prompt");
+  }
+  refused("{}", "prompt");
+  refused(R"({"prompt":null})", "prompt");
+}
+
+TEST_F(CompletionRequestTest, TakesTokenIdsUpToTheLogitsWidth) {
+  EXPECT_TRUE(parse(R"({"prompt":[0,4094,4095]})").ok());
+  refused(R"({"prompt":[0,4096]})", "prompt");
+}
+
+TEST_F(CompletionRequestTest, TakesAsManyTokenIdsAsLeaveRoomForOne) {
+  EXPECT_TRUE(parse(R"({"prompt":)" + ids(510) + "}").ok());
+  EXPECT_TRUE(parse(R"({"prompt":)" + ids(511) + "}").ok());
+  refused(R"({"prompt":)" + ids(512) + "}", "prompt");
+  refused(R"({"prompt":)" + ids(100000) + "}", "prompt");
+}
+
+TEST_F(CompletionRequestTest, TakesAsManyPromptsAsTheLimit) {
+  for (const char* one : {R"("a")", "[1]"}) {
+    EXPECT_TRUE(parse(R"({"prompt":)" + ids(127, one) + "}").ok());
+    EXPECT_EQ(parse(R"({"prompt":)" + ids(128, one) + "}")->prompts.size(), 128u);
+    refused(R"({"prompt":)" + ids(129, one) + "}", "prompt");
+    refused(R"({"prompt":)" + ids(100000, one) + "}", "prompt");
+  }
+}
+
+TEST_F(CompletionRequestTest, HoldsEveryNumberToItsRange) {
+  const struct {
+    const char* field;
+    std::vector<const char*> good;
+    std::vector<const char*> bad;
+  } kRanges[] = {
+      {"max_tokens",
+       {"1", "2", "2147483646", "2147483647"},
+       {"0", "-1", "2147483648", "1e9", "1.0", "9223372036854775808"}},
+      {"temperature", {"0", "0.0", "1e-9", "1", "1.999999", "2", "2.0"}, {"-0.000001", "-1", "2.000001", "3", "1e300"}},
+      {"top_p", {"1e-9", "0.5", "1", "1.0"}, {"0", "0.0", "-0.1", "1.000001", "2", "1e-60"}},
+      {"min_p", {"0", "0.5", "1"}, {"-0.000001", "1.000001"}},
+      {"top_k", {"-1", "0", "1", "2147483647"}, {"-2", "2147483648", "1.5"}},
+      {"seed",
+       {"0", "-1", "9223372036854775807", "-9223372036854775808"},
+       {"9223372036854775808", "1.5", "18446744073709551615"}},
+  };
+  for (const auto& range : kRanges) {
+    for (const char* value : range.good) accepted('"' + std::string(range.field) + "\":" + value);
+    for (const char* value : range.bad) refused_field('"' + std::string(range.field) + "\":" + value, range.field);
+    for (const char* value : {"\"1\"", "true", "[1]", "{}"})
+      refused_field('"' + std::string(range.field) + "\":" + value, range.field);
+  }
+}
+
+TEST_F(CompletionRequestTest, TopKOfMinusOneKeepsAll) { EXPECT_EQ(accepted(R"("top_k":-1)").sampling.top_k, 0); }
+
+TEST_F(CompletionRequestTest, RefusesNumbersThatAreNone) {
+  for (const char* value :
+       {"NaN", "Infinity", "-Infinity", "nan", "1e400", "-1e400", "01", ".5", "1.", "+1", "0x10", "1e"}) {
+    refused_field(std::string(R"("temperature":)") + value, "");
+  }
+}
+
+TEST_F(CompletionRequestTest, RefusesEveryWrongType) {
+  for (const char* field : {"stream", "ignore_eos"}) {
+    for (const char* value : {"0", "1", "\"true\"", "[]", "{}"})
+      refused_field('"' + std::string(field) + "\":" + value, field);
+  }
+  for (const char* value : {"1", "true", "{}", "[1]", "[null]", "[[\"a\"]]"})
+    refused_field(std::string(R"("stop":)") + value, "stop");
+  for (const char* value : {"1", "true", "{}", "[]"}) {
+    refused_field(std::string(R"("user":)") + value, "user");
+    refused_field(std::string(R"("model":)") + value, "model");
+  }
+  for (const char* value : {"1", "true", "\"x\"", "[]"})
+    refused_field(std::string(R"("stream":true,"stream_options":)") + value, "stream_options");
+}
+
+TEST_F(CompletionRequestTest, SaysWhichModelsAreServed) {
+  const Result<CompletionRequest> parsed = with(R"("model":"gpt-4")");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().code, Code::kNotFound);
+  EXPECT_EQ(parsed.error().param, "model");
+  EXPECT_NE(parsed.error().message.find("model_not_found"), std::string::npos);
+  EXPECT_NE(parsed.error().message.find("stories, org/stories"), std::string::npos);
+}
+
+TEST_F(CompletionRequestTest, HoldsStopToItsLimits) {
+  const auto list = [](std::size_t n, std::size_t bytes) {
+    return "\"stop\":" + ids(n, ('"' + std::string(bytes, 'x') + '"').c_str());
+  };
+  EXPECT_EQ(accepted(R"("stop":"end")").stop, std::vector<std::string>{"end"});
+  EXPECT_TRUE(accepted(R"("stop":[])").stop.empty());
+  accepted(list(15, 1));
+  accepted(list(16, 1));
+  refused_field(list(17, 1), "stop");
+  accepted(list(1, 511));
+  accepted(list(1, 512));
+  refused_field(list(1, 513), "stop");
+  accepted(list(2, 256));
+  refused_field(list(2, 257), "stop");
+  refused_field(R"("stop":"")", "stop");
+  refused_field(R"("stop":["a",""])", "stop");
+  refused_field("\"stop\":\"" + std::string(513, 'x') + "\"", "stop");
+}
+
+TEST_F(CompletionRequestTest, HoldsUserToItsLimit) {
+  accepted("\"user\":\"" + std::string(256, 'x') + "\"");
+  refused_field("\"user\":\"" + std::string(257, 'x') + "\"", "user");
+}
+
+TEST_F(CompletionRequestTest, StreamOptionsNeedAStream) {
+  EXPECT_TRUE(accepted(R"("stream":true,"stream_options":{"include_usage":true})").include_usage);
+  EXPECT_FALSE(accepted(R"("stream":true,"stream_options":{})").include_usage);
+  EXPECT_TRUE(accepted(R"("stream_options":{"include_usage":true},"stream":true)").include_usage);
+  accepted(R"("stream":true,"stream_options":{"include_usage":null,"continuous_usage_stats":false})");
+  refused_field(R"("stream_options":{"include_usage":true})", "stream_options");
+  refused_field(R"("stream":false,"stream_options":{})", "stream_options");
+  refused_field(R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage");
+  refused_field(R"("stream":true,"stream_options":{"continuous_usage_stats":true})",
+                "stream_options.continuous_usage_stats");
+  refused_field(R"("stream":true,"stream_options":{"surprise":true})", "stream_options.surprise");
+}
+
+TEST_F(CompletionRequestTest, AcceptsWhatIsNotSupportedOnlyWhereItChangesNothing) {
+  const struct {
+    const char* field;
+    std::vector<const char*> neutral;
+    std::vector<const char*> other;
+  } kFields[] = {
+      {"n", {"null", "1"}, {"2", "0", "-1", "1000000000", "\"1\"", "1.5"}},
+      {"best_of", {"null", "1"}, {"2", "20", "1000000"}},
+      {"echo", {"null", "false"}, {"true", "0"}},
+      {"logprobs", {"null"}, {"0", "1", "5", "-1", "true"}},
+      {"suffix", {"null"}, {"\"x\"", "\"\""}},
+      {"logit_bias", {"null", "{}"}, {R"({"5":1})", R"({"99999999":100})", "1"}},
+      {"presence_penalty", {"null", "0", "0.0"}, {"0.1", "-2", "\"0\""}},
+      {"frequency_penalty", {"null", "0", "-0.0"}, {"2"}},
+      {"repetition_penalty", {"null", "1", "1.0"}, {"1.1", "0"}},
+      {"min_tokens", {"null", "0"}, {"1", "-1"}},
+      {"stop_token_ids", {"null", "[]"}, {"[1]", "1"}},
+      {"bad_words", {"null", "[]"}, {"[\"x\"]"}},
+      {"allowed_token_ids", {"null"}, {"[]", "[1]"}},
+      {"prompt_logprobs", {"null"}, {"-1", "0"}},
+      {"prompt_embeds", {"null"}, {"\"AAAA\"", "[1.0]"}},
+      {"response_format",
+       {"null", R"({"type":"text"})"},
+       {R"({"type":"json_object"})", "{}", "\"text\"", R"({"type":"text","x":1})"}},
+      {"structured_outputs", {"null"}, {R"({"regex":"(a+)+"})"}},
+      {"guided_regex", {"null"}, {"\"a\""}},
+      {"truncate_prompt_tokens", {"null"}, {"5"}},
+      {"use_beam_search", {"null", "false"}, {"true"}},
+      {"skip_special_tokens", {"null", "true"}, {"false"}},
+      {"include_stop_str_in_output", {"null", "false"}, {"true"}},
+      {"add_special_tokens", {"null", "true"}, {"false"}},
+      {"priority", {"null", "0"}, {"1", "-1"}},
+      {"cache_salt", {"null"}, {"\"x\""}},
+      {"return_token_ids", {"null", "false"}, {"true"}},
+      {"logits_processors", {"null", "[]"}, {"[\"os.system\"]"}},
+  };
+  for (const auto& one : kFields) {
+    for (const char* value : one.neutral) accepted('"' + std::string(one.field) + "\":" + value);
+    for (const char* value : one.other) refused_field('"' + std::string(one.field) + "\":" + value, one.field);
+  }
+}
+
+TEST_F(CompletionRequestTest, NamesAFieldItDoesNotKnow) {
+  refused_field(R"("max_token":5)", "max_token");
+  refused_field(R"("":5)", "");
+  const Result<CompletionRequest> parsed = with('"' + std::string(5000, 'x') + "\":1");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().param, std::string(64, 'x'));
+}
+
+TEST_F(CompletionRequestTest, RefusesAFieldGivenTwice) {
+  refused(R"({"prompt":"a","prompt":"b"})", "prompt");
+  refused(R"({"prompt":"a","max_tokens":1,"max_tokens":2})", "max_tokens");
+}
+
+TEST_F(CompletionRequestTest, RefusesWhatIsNotAJsonObject) {
+  for (const char* body :
+       {"", " ", "null", "[]", "\"x\"", "1", "{", "{}}", "{\"prompt\":\"p\"", "{'prompt':'p'}", "{\"prompt\":\"p\",}",
+        "{\"prompt\":\"p\"}x", "\xFF\xFE", "{\"prompt\":\"\xC0\xAF\"}", "{\"prompt\":\"\xED\xA0\x80\"}",
+        "{\"prompt\":\"a\nb\"}", "{\"prompt\":\"\\ud800\"}", "{\"prompt\":\"\\x\"}"}) {
+    const Result<CompletionRequest> parsed = parse(body);
+    EXPECT_FALSE(parsed.ok()) << body;
+  }
+  refused(std::string(100000, '['), "");
+  refused(R"({"prompt":)" + std::string(50000, '[') + std::string(50000, ']') + "}", "");
+  std::string deep = "1";
+  for (int i = 0; i < 2000; ++i) deep = "{\"a\":" + deep + "}";
+  refused(R"({"prompt":"p","x":)" + deep + "}", "");
+}
+
+TEST_F(CompletionRequestTest, KeepsWhatAStringSays) {
+  EXPECT_EQ(std::get<std::string>(parse("{\"prompt\":\"\\u0000 \\ud83d\\ude00 é\"}")->prompts[0]),
+            std::string("\0 😀 é", 9));
+}
+
+TEST_F(CompletionRequestTest, SurvivesEveryPrefixOfABody) {
+  const std::string body =
+      R"({"model":"stories","prompt":[[1,2],[3]],"stop":["a","\u00e9"],"seed":12,"stream_options":{"include_usage":true}})";
+  for (std::size_t length = 0; length < body.size(); ++length)
+    EXPECT_FALSE(parse(body.substr(0, length)).ok()) << length;
+}
+
+}  // namespace
+}  // namespace quire::api::openai

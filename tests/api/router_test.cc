@@ -1,0 +1,138 @@
+#include "api/http/router.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+
+#include "tests/api/fake_engine.h"
+
+namespace quire::api::http {
+namespace {
+
+class RouterTest : public testing::Test {
+ protected:
+  Response reply(const std::string& method, const std::string& path, Request request = {}) {
+    request.method = method;
+    request.path = path;
+    Reply answered = route(std::move(request), services_, serving_);
+    if (auto* response = std::get_if<Response>(&answered)) return *response;
+    Response started;
+    started.status = 0;
+    return started;
+  }
+  static std::string field(const Response& response, const std::string& name) {
+    for (const Field& one : response.fields) {
+      if (one.name == name) return one.value;
+    }
+    return {};
+  }
+
+  test::World world_;
+  Services services_ = world_.services();
+  admin::Serving serving_{.ready = true, .draining = false};
+};
+
+TEST_F(RouterTest, AnswersEveryGet) {
+  for (const char* path : {"/live", "/ready", "/health", "/metrics", "/version", "/v1/models", "/v1/models/stories"}) {
+    for (const char* method : {"GET", "HEAD"}) EXPECT_EQ(reply(method, path).status, 200) << path;
+  }
+  EXPECT_EQ(reply("GET", "/version").body, R"({"version":"1.2.3"})");
+  EXPECT_TRUE(reply("GET", "/metrics").content_type.starts_with("text/plain; version=0.0.4"));
+  EXPECT_NE(reply("GET", "/metrics").body.find("vllm:num_requests_running"), std::string::npos);
+}
+
+TEST_F(RouterTest, ListsTheModels) {
+  const boost::json::value list = boost::json::parse(reply("GET", "/v1/models").body);
+  EXPECT_EQ(list.at("object"), "list");
+  ASSERT_EQ(list.at("data").as_array().size(), 2u);
+  EXPECT_EQ(list.at("data").at(0).at("id"), "stories");
+  EXPECT_EQ(list.at("data").at(0).at("object"), "model");
+  EXPECT_EQ(list.at("data").at(0).at("created"), 1700000000);
+  EXPECT_EQ(list.at("data").at(0).at("max_model_len"), 512);
+  EXPECT_EQ(boost::json::parse(reply("GET", "/v1/models/org%2Fstories").body).at("id"), "org/stories");
+  EXPECT_EQ(boost::json::parse(reply("GET", "/v1/models/org/stories").body).at("id"), "org/stories");
+  EXPECT_EQ(reply("GET", "/v1/models/%zz%2").status, 404);
+}
+
+TEST_F(RouterTest, SaysNotFound) {
+  for (const char* path :
+       {"", "/", "/v1", "/v1/completions/", "/V1/models", "/v1/models/", "/v1/models/none", "/../live", "//live"}) {
+    EXPECT_EQ(reply("GET", path).status, 404) << path;
+    EXPECT_EQ(boost::json::parse(reply("GET", path).body).at("error").at("type"), "not_found_error");
+  }
+}
+
+TEST_F(RouterTest, SaysWhichMethodsAreAllowed) {
+  for (const char* method : {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"}) {
+    const Response response = reply(method, "/v1/completions");
+    EXPECT_EQ(response.status, 405) << method;
+    EXPECT_EQ(field(response, "Allow"), "POST");
+  }
+  for (const char* path : {"/live", "/metrics", "/v1/models", "/v1/models/stories"}) {
+    const Response response = reply("POST", path);
+    EXPECT_EQ(response.status, 405) << path;
+    EXPECT_EQ(field(response, "Allow"), "GET, HEAD");
+  }
+}
+
+TEST_F(RouterTest, ReadsJsonAlone) {
+  Request request;
+  for (const char* type : {"", "application/json", "Application/JSON; charset=utf-8", " application/json ;x=y"}) {
+    request.content_type = type;
+    EXPECT_EQ(reply("POST", "/v1/completions", request).status, 0) << type;
+  }
+  for (const char* type :
+       {"text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/form-data; boundary=x"}) {
+    request.content_type = type;
+    EXPECT_EQ(reply("POST", "/v1/completions", request).status, 415) << type;
+  }
+  request.content_type = "application/json";
+  request.content_encoding = "identity";
+  EXPECT_EQ(reply("POST", "/v1/completions", request).status, 0);
+  for (const char* encoding : {"gzip", "deflate", "br", "identity, gzip"}) {
+    request.content_encoding = encoding;
+    EXPECT_EQ(reply("POST", "/v1/completions", request).status, 415) << encoding;
+  }
+}
+
+TEST_F(RouterTest, ProbesSayWhatIsTrue) {
+  const auto statuses = [this] {
+    return std::vector<int>{reply("GET", "/live").status, reply("GET", "/ready").status, reply("GET", "/health").status,
+                            reply("POST", "/v1/completions").status};
+  };
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 0}));
+  serving_ = {.ready = false, .draining = false};
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 503, 503, 503})) << "loading";
+  serving_ = {.ready = false, .draining = true};
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 503, 503, 503})) << "draining";
+  EXPECT_EQ(field(reply("POST", "/v1/completions"), "Retry-After"), "5");
+  serving_ = {.ready = true, .draining = false};
+  world_.status.beat(std::chrono::steady_clock::now() - std::chrono::seconds(9), false);
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 0})) << "a long step";
+  world_.status.beat(std::chrono::steady_clock::now() - std::chrono::seconds(11), false);
+  EXPECT_EQ(statuses(), (std::vector<int>{503, 200, 503, 0})) << "stuck";
+  world_.status.beat(std::chrono::steady_clock::now() - std::chrono::seconds(1000), true);
+  EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 0})) << "asleep for want of work";
+  world_.status.fail();
+  EXPECT_EQ(statuses(), (std::vector<int>{503, 503, 503, 503})) << "failed";
+}
+
+TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
+  test::World small({.max_sequences = 1, .max_tokens = 100});
+  const Services services = small.services();
+  std::vector<bridge::Submission> one(1);
+  one[0].request.prompt = {1};
+  ASSERT_TRUE(small.queue.admit(one).ok());
+  Request request;
+  request.method = "POST";
+  request.path = "/v1/completions";
+  request.body = "not even JSON";
+  const Reply answered = route(request, services, serving_);
+  ASSERT_TRUE(std::holds_alternative<Response>(answered));
+  EXPECT_EQ(std::get<Response>(answered).status, 429);
+  EXPECT_FALSE(field(std::get<Response>(answered), "Retry-After").empty());
+}
+
+}  // namespace
+}  // namespace quire::api::http

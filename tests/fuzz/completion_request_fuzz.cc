@@ -1,0 +1,56 @@
+// Any bytes as the body of POST /v1/completions.
+// Holds   what is accepted is within every range the engine relies on; a refusal is short JSON.
+#include <boost/json.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "api/openai/completion_request.h"
+#include "api/openai/errors.h"
+#include "core/base/check.h"
+#include "tests/api/fake_engine.h"
+
+namespace {
+
+using namespace quire::api;
+
+void check_accepted(const openai::CompletionRequest& request, const Services& services) {
+  CHECK(!request.prompts.empty());
+  CHECK_LE(request.prompts.size(), services.limits.max_prompts);
+  for (const openai::Prompt& prompt : request.prompts) {
+    if (const auto* ids = std::get_if<std::vector<quire::TokenId>>(&prompt)) {
+      CHECK(!ids->empty() && ids->size() < services.max_model_len);
+      for (const quire::TokenId id : *ids) CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
+    }
+  }
+  CHECK(!request.max_tokens || *request.max_tokens >= 1);
+  CHECK(request.sampling.temperature >= 0.0f && request.sampling.temperature <= 2.0f);
+  CHECK(request.sampling.top_p > 0.0f && request.sampling.top_p <= 1.0f);
+  CHECK(request.sampling.min_p >= 0.0f && request.sampling.min_p <= 1.0f);
+  CHECK_GE(request.sampling.top_k, 0);
+  CHECK_LE(request.stop.size(), services.limits.max_stop_strings);
+  std::size_t bytes = 0;
+  for (const std::string& stop : request.stop) {
+    CHECK(!stop.empty());
+    bytes += stop.size();
+  }
+  CHECK_LE(bytes, services.limits.max_stop_bytes);
+  CHECK(request.stream || !request.include_usage);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static test::World world;
+  static const Services services = world.services();
+  const std::string body(reinterpret_cast<const char*>(data), size);
+  const quire::Result<openai::CompletionRequest> parsed = openai::parse_completion_request(body, services);
+  if (parsed) {
+    check_accepted(*parsed, services);
+    return 0;
+  }
+  const std::string error = openai::error_json(parsed.error());
+  CHECK_LE(error.size(), 2000u);
+  boost::json::parse(error);
+  return 0;
+}
