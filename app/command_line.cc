@@ -1,0 +1,196 @@
+// The only unit that includes CLI11.
+#include "app/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "app/config_fields.h"
+#include "app/units.h"
+#include "app/version.h"
+#include "app/vllm_flags.h"
+#include "core/base/log.h"
+
+namespace quire::app {
+namespace {
+
+// Settings as CLI11 collects them: what was typed, by field.
+using Typed = std::map<std::string_view, std::vector<std::string>>;
+
+void add_fields(CLI::App& command, CommandSet bit, Typed& typed) {
+  for (const Field& field : fields()) {
+    if ((field.commands & bit) == 0) continue;
+    std::string names = flag_of(field);
+    if (field.name == "model") names += ",MODEL";
+    std::string help(field.help);
+    help += fmt::format(" [{}{}{}]", field.fallback.empty() ? "" : fmt::format("{}; ", field.fallback),
+                        field.range.empty() ? "" : fmt::format("{}; ", range_text(field)), environment_of(field));
+    CLI::Option* option = command.add_option(names, typed[field.name], help)->type_name(kind_of(field))->expected(1);
+    // Of MODEL all are taken, too, so that a second one can be refused.
+    const bool take_all = field.is_list() || field.name == "model";
+    option->multi_option_policy(take_all ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+// One option of a command itself, converted after parsing, so that all problems are told at once.
+template <typename T>
+void convert(const std::string& flag, const std::string& text, double low, double high, std::optional<T>& out,
+             Problems& problems) {
+  if (text.empty()) return;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  // The comparison is false for a NaN, too.
+  if (whole && static_cast<double>(value) >= low && static_cast<double>(value) <= high) {
+    out = value;
+  } else {
+    problems.push_back(fmt::format("{} '{}': expected a number in {}..{}", flag, log_safe(text), low, high));
+  }
+}
+
+class Parser {
+ public:
+  Parser() {
+    app_.require_subcommand(0, 1);
+    app_.set_help_flag("-h,--help", "what there is");
+    app_.set_version_flag("--version", fmt::format("quire {}", kVersion), "print the version");
+    app_.allow_extras();
+    app_.footer("Settings can also be given as QUIRE_… variables or in a TOML file: see docs/flags.md.");
+    for (CLI::App* command : {serve_, generate_, bench_, inspect_}) command->allow_extras();
+    add_fields(*serve_, kServe, typed_);
+    add_fields(*generate_, kGenerate, typed_);
+    add_fields(*bench_, kBench, typed_);
+    add_fields(*inspect_, kInspect, typed_);
+    serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
+    serve_->add_flag("--print-vllm-flags-markdown", print_vllm_flags_, "")->group("");
+    generate_->add_option("--prompt", out_.generate.prompt, "what to go on from")->type_name("text")->required();
+    generate_->add_option("--max-tokens", max_tokens_, "longest answer [256, or what fits]")->type_name("count");
+    generate_->add_option("--temperature", temperature_, "0 is greedy [the model's, or 1; 0..2]")->type_name("number");
+    generate_->add_option("--top-p", top_p_, "keep the likeliest tokens of this mass [0..1]")->type_name("number");
+    generate_->add_option("--min-p", min_p_, "keep tokens this likely, as a part of the likeliest [0..1]")
+        ->type_name("number");
+    generate_->add_option("--top-k", top_k_, "keep the k likeliest tokens; 0 or -1 keeps all")->type_name("count");
+    generate_->add_option("--seed", seed_, "the same seed gives the same text [drawn and printed]")
+        ->type_name("number");
+    generate_->add_option("--stop", out_.generate.stop, "end before this text; repeatable")
+        ->type_name("text")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    bench_->add_option("--runs", runs_, "runs that each median is of [5; 5..1000]")->type_name("count");
+    bench_->add_option("--random-shape", out_.bench.random_shape, "random weights in the shape of SmolLM2-135M: 135m")
+        ->type_name("choice");
+    for (CLI::App* command : {inspect_, bench_}) command->add_flag("--json", json_, "print JSON");
+  }
+
+  CommandLine parse(std::vector<std::string> args, Problems& problems) {
+    if (!args.empty() && args.front() == "serve") {
+      Translated translated = translate_vllm(std::span(args).subspan(1), problems);
+      args = std::move(translated.args);
+      args.insert(args.begin(), "serve");
+      out_.notes = std::move(translated.notes);
+    }
+    try {
+      std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+      app_.parse(args);
+    } catch (const CLI::CallForVersion& version) {
+      return print(std::string(version.what()) + "\n");
+    } catch (const CLI::CallForHelp&) {
+      const auto chosen = app_.get_subcommands();
+      return print(chosen.empty() ? app_.help() : chosen.front()->help("quire"));
+    } catch (const CLI::ParseError& error) {
+      problems.push_back(error.what());
+      return std::move(out_);
+    }
+    if (print_flags_) return print(flags_markdown());
+    if (print_vllm_flags_) return print(vllm_flags_markdown());
+    take_command(problems);
+    return std::move(out_);
+  }
+
+ private:
+  CommandLine print(std::string text) {
+    out_.command = Command::kPrint;
+    out_.text = std::move(text);
+    return std::move(out_);
+  }
+
+  void take_command(Problems& problems) {
+    const auto chosen = app_.get_subcommands();
+    const std::vector<std::string> unknown = chosen.empty() ? app_.remaining() : chosen.front()->remaining();
+    if (chosen.empty()) {
+      problems.push_back(unknown.empty() ? "a command is needed: serve, generate, bench or inspect (quire --help)"
+                                         : unknown_command(unknown.front()));
+      return;
+    }
+    bool flag_unknown = false;
+    for (const std::string& word : unknown) {
+      if (!word.starts_with('-')) continue;
+      flag_unknown = true;
+      problems.push_back(unknown_text("flag", word, "--"));
+    }
+    const std::vector<std::string>& models = typed_["model"];
+    if (models.size() > 1 && !flag_unknown) {  // else it may be the value of the flag that is not known
+      problems.push_back(fmt::format("unexpected word {}: there is one MODEL", log_safe(models[1])));
+    }
+    for (auto& [name, values] : typed_) {
+      if (!values.empty()) out_.flags[std::string(name)] = Setting{fmt::format("--{}", name), std::move(values)};
+    }
+    out_.command = chosen.front() == serve_      ? Command::kServe
+                   : chosen.front() == generate_ ? Command::kGenerate
+                   : chosen.front() == bench_    ? Command::kBench
+                                                 : Command::kInspect;
+    take_options(problems);
+  }
+
+  void take_options(Problems& problems) {
+    GenerateOptions& generate = out_.generate;
+    convert("--max-tokens", max_tokens_, 1, 16777216, generate.max_tokens, problems);
+    convert("--temperature", temperature_, 0, 2, generate.temperature, problems);
+    convert("--top-p", top_p_, 1e-6, 1, generate.top_p, problems);
+    convert("--min-p", min_p_, 0, 1, generate.min_p, problems);
+    convert("--top-k", top_k_, -1, 16777216, generate.top_k, problems);
+    convert("--seed", seed_, 0, 18446744073709551615.0, generate.seed, problems);
+    std::optional<std::uint32_t> runs;
+    convert("--runs", runs_, 5, 1000, runs, problems);
+    out_.bench.runs = runs.value_or(out_.bench.runs);
+    out_.bench.json = json_;
+    out_.inspect.json = json_;
+    if (!out_.bench.random_shape.empty() && out_.bench.random_shape != "135m") {
+      problems.push_back(fmt::format("--random-shape '{}': expected 135m", log_safe(out_.bench.random_shape)));
+    }
+  }
+
+  static std::string unknown_command(const std::string& word) {
+    if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
+    constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect"};
+    const std::string suggestion = nearest(word, kCommands);
+    return fmt::format("unknown command {}: {}", log_safe(word),
+                       suggestion.empty() ? "there are serve, generate, bench and inspect"
+                                          : fmt::format("did you mean {}?", suggestion));
+  }
+
+  CLI::App app_{"An LLM server: OpenAI's completions API from a paged key/value cache.", "quire"};
+  CLI::App* serve_ = app_.add_subcommand("serve", "answer the OpenAI completions API over HTTP");
+  CLI::App* generate_ = app_.add_subcommand("generate", "go on from a prompt, on the terminal");
+  CLI::App* bench_ = app_.add_subcommand("bench", "measure prefill, decode and this machine's memory bandwidth");
+  CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, and the memory it and its KV cache take");
+
+  CommandLine out_;
+  Typed typed_;
+  std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_, runs_;
+  bool json_ = false;
+  bool print_flags_ = false;
+  bool print_vllm_flags_ = false;
+};
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems) {
+  return Parser().parse(args, problems);
+}
+
+}  // namespace quire::app

@@ -1,0 +1,31 @@
+// The command line, taken apart: which command, its own options, and a layer of settings.
+// Thread  main.
+// Fails   every problem is collected; unknown flags name the nearest known one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/config.h"
+
+namespace quire::app {
+
+enum class Command : std::uint8_t { kPrint, kServe, kGenerate, kBench, kInspect };
+
+struct CommandLine {
+  Command command = Command::kPrint;
+  std::string text;  // of kPrint: help, version or a generated page, for standard output
+  Layer flags;
+  std::vector<std::string> notes;
+  GenerateOptions generate;
+  InspectOptions inspect;
+  BenchOptions bench;
+};
+
+// `args`: without the program's name.
+CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems);
+
+}  // namespace quire::app

@@ -1,0 +1,122 @@
+#include "app/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "app/config_fields.h"
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+
+namespace quire::app {
+namespace {
+
+std::vector<std::string_view> field_names() {
+  std::vector<std::string_view> names;
+  for (const Field& field : fields()) names.push_back(field.name);
+  return names;
+}
+
+// What must hold between fields.
+void check_together(const Config& config, Problems& problems) {
+  if (config.block_size % 16 != 0) {
+    problems.push_back(fmt::format("--block-size {}: expected a multiple of 16", config.block_size));
+  }
+  if (config.max_num_batched_tokens < config.max_num_seqs) {
+    problems.push_back(
+        fmt::format("--max-num-batched-tokens {}: every running sequence takes a row of a step; expected at least "
+                    "--max-num-seqs, {}",
+                    config.max_num_batched_tokens, config.max_num_seqs));
+  }
+  if (config.device == "cuda") {
+    problems.push_back("--device cuda: this build has no GPU backend; take --device cpu");
+  }
+}
+
+}  // namespace
+
+Layer read_environment(const char* const* environment, Problems& problems, std::vector<std::string>& notes) {
+  constexpr std::string_view kPrefix = "QUIRE_";
+  Layer layer;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::size_t equals = entry.find('=');
+    if (!entry.starts_with(kPrefix) || equals == entry.npos) continue;
+    const std::string variable(entry.substr(0, equals));
+    std::string name = variable.substr(kPrefix.size());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c == '_' ? '-' : static_cast<char>(c + (c >= 'A' && c <= 'Z' ? 32 : 0)); });
+    const std::string value(entry.substr(equals + 1));
+    if (const Field* field = find_field(name)) {
+      layer[std::string(field->name)] = Setting{variable, {value}};
+      if (field->name == "port" && value.starts_with("tcp://")) {
+        problems.push_back(
+            "QUIRE_PORT holds an address that Kubernetes put there for a Service named quire; set enableServiceLinks: "
+            "false in the pod, or name the Service otherwise");
+        layer.erase("port");
+      }
+    } else if (!nearest(name, field_names()).empty()) {
+      const std::string suggestion = environment_of(*find_field(nearest(name, field_names())));
+      problems.push_back(fmt::format("unknown variable {}: did you mean {}?", log_safe(variable), suggestion));
+    } else {
+      notes.push_back(fmt::format("{} is not a setting of quire and is ignored", log_safe(variable)));
+    }
+  }
+  return layer;
+}
+
+Config resolve(std::span<const Layer> layers, Problems& problems) {
+  Config config;
+  for (const Field& field : fields()) {
+    const std::string fallback(field.fallback);
+    CHECK(store(field, std::span(&fallback, 1), config).ok());
+    for (const Layer& layer : layers) {
+      const auto found = layer.find(field.name);
+      if (found == layer.end()) continue;
+      const Setting& setting = found->second;
+      const Result<Done> stored = store(field, setting.values, config);
+      if (!stored) {
+        problems.push_back(fmt::format("{} '{}': {}", setting.where,
+                                       log_safe(fmt::format("{}", fmt::join(setting.values, ","))),
+                                       stored.error().message));
+      }
+      break;
+    }
+  }
+  check_together(config, problems);
+  return config;
+}
+
+Config read_settings(Layer flags, const char* const* environment, Problems problems, std::vector<std::string>& notes) {
+  std::vector<Layer> layers;  // strongest first
+  layers.push_back(std::move(flags));
+  layers.push_back(read_environment(environment, problems, notes));
+  for (const Layer& layer : {layers[0], layers[1]}) {
+    const auto named = layer.find("config");
+    if (named == layer.end() || named->second.values.back().empty()) continue;
+    layers.push_back(read_file(named->second.values.back(), problems));
+    break;
+  }
+  Config config = resolve(layers, problems);
+  throw_if_any(problems);
+  return config;
+}
+
+void throw_if_any(const Problems& problems) {
+  if (problems.empty()) return;
+  if (problems.size() == 1) throw StartError(problems.front());
+  throw StartError(fmt::format("{} problems:\n  {}", problems.size(), fmt::join(problems, "\n  ")));
+}
+
+std::string unknown_text(std::string_view what, std::string_view given, std::string_view prefix) {
+  std::string_view name = given;
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  std::string plain(name.substr(0, name.find('=')));
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  const std::string suggestion = nearest(plain, field_names());
+  return fmt::format("unknown {} {}{}", what, log_safe(given),
+                     suggestion.empty() ? "" : fmt::format(": did you mean {}{}?", prefix, suggestion));
+}
+
+}  // namespace quire::app

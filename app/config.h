@@ -1,0 +1,82 @@
+// What the operator decided, read once and checked as a whole: flags before environment before file before default.
+// Shape   one member a field of config_fields.cc, which has its name, unit, default, range and help.
+// Owner   a value; passed on as const.
+// Thread  one, while starting.
+// Fails   every problem is collected, none hides another: throw_if_any() makes one StartError of them all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/clock.h"
+
+namespace quire::app {
+
+struct Bytes {
+  std::uint64_t value = 0;
+};
+
+struct Config {
+  std::string model;
+  std::string config;
+  // the server
+  std::string host;
+  std::uint32_t port = 0;
+  std::vector<std::string> served_model_name;
+  std::string generation_config;
+  std::uint32_t max_queue = 0;
+  std::uint32_t max_queue_tokens = 0;
+  Duration stall_timeout{};
+  Duration drain_timeout{};
+  std::uint32_t io_threads = 0;
+  std::uint32_t max_connections = 0;
+  Bytes body_limit;
+  Duration header_timeout{};
+  Duration body_timeout{};
+  Duration idle_timeout{};
+  // the engine
+  std::string dtype;
+  std::optional<std::uint32_t> max_model_len;
+  std::uint32_t max_num_seqs = 0;
+  std::uint32_t max_num_batched_tokens = 0;
+  std::uint32_t block_size = 0;
+  std::string kv_cache_dtype;
+  std::optional<Bytes> kv_cache_memory;
+  std::string device;
+  std::optional<std::uint32_t> threads;
+  std::string isa;
+  std::string log_level;
+};
+
+using Problems = std::vector<std::string>;
+
+// What one source says of one field, as it was typed.
+struct Setting {
+  std::string where;  // "--port", "QUIRE_PORT", "quire.toml: port"
+  std::vector<std::string> values;
+};
+using Layer = std::map<std::string, Setting, std::less<>>;  // by field name
+
+// QUIRE_PORT=8000 and the like, from `environment` ("NAME=value" until null). A name that is nearly a field's is a problem;
+// any other QUIRE_ name is somebody else's (the environment is shared) and becomes a note.
+Layer read_environment(const char* const* environment, Problems& problems, std::vector<std::string>& notes);
+// TOML: one key a field, dashes or underscores. Anything else in the file is a problem.
+Layer read_file(const std::string& path, Problems& problems);
+
+// Every field from the strongest layer that names it (the first), then the default; then what must hold between fields.
+Config resolve(std::span<const Layer> layers, Problems& problems);
+
+// All of it: flags, environment, and the file that either of them names. Throws every problem, those given included.
+Config read_settings(Layer flags, const char* const* environment, Problems problems, std::vector<std::string>& notes);
+
+void throw_if_any(const Problems& problems);
+
+// "unknown flag --prot: did you mean --port?"; `prefix` is put before a suggested name.
+std::string unknown_text(std::string_view what, std::string_view given, std::string_view prefix);
+
+}  // namespace quire::app

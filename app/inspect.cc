@@ -1,0 +1,132 @@
+// quire inspect: what is in a checkpoint, and the memory that its KV cache takes.
+//   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/loaded_model.h"
+#include "app/units.h"
+#include "core/kv/layout.h"
+
+namespace quire::app {
+namespace {
+
+// One storage type of K and V.
+struct KvRow {
+  backend::DType dtype;
+  std::uint64_t bytes_per_token;
+  std::vector<std::uint64_t> bytes_of_context;  // [contexts]
+  std::uint64_t num_blocks;                     // that fit into the memory
+};
+
+struct Inspection {
+  model::Config config;
+  model::Checkpoint checkpoint;
+  std::string name;
+  std::vector<std::uint32_t> contexts;  // tokens, ascending; the last is the longest the model does
+  std::uint32_t block_tokens;
+  std::uint64_t memory;
+  bool memory_was_given;
+  std::vector<KvRow> kv;
+};
+
+std::vector<std::uint32_t> contexts_up_to(std::uint32_t longest) {
+  std::vector<std::uint32_t> out;
+  for (std::uint64_t context = 512; context < longest; context *= 4) out.push_back(static_cast<std::uint32_t>(context));
+  out.push_back(longest);
+  return out;
+}
+
+Inspection look(const Config& config, const ModelSource& source) {
+  Inspection out{model::load_config(*source.files),
+                 model::Checkpoint::open(*source.files),
+                 source.names.front(),
+                 {},
+                 config.block_size,
+                 0,
+                 config.kv_cache_memory.has_value(),
+                 {}};
+  model::check_weights(out.config, out.checkpoint);
+  out.contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
+  const MemoryRequest request = memory_request(config, out.config, backend::DType::kF32);
+  out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
+  for (const backend::DType dtype : {backend::DType::kF32, backend::DType::kBF16}) {
+    KvRow row{dtype, out.config.kv_bytes_per_token(dtype), {}, 0};
+    for (const std::uint32_t context : out.contexts) {
+      row.bytes_of_context.push_back(kv::blocks_for(context, out.block_tokens) * std::uint64_t{out.block_tokens} *
+                                     row.bytes_per_token);
+    }
+    row.num_blocks = out.memory / (row.bytes_per_token * out.block_tokens);
+    out.kv.push_back(std::move(row));
+  }
+  return out;
+}
+
+void print_text(const Inspection& seen) {
+  fmt::print("{}: {}, {} parameters, {} in {} tensors\n", seen.name, seen.config.architecture,
+             seen.checkpoint.num_parameters(), bytes_text(seen.checkpoint.bytes()), seen.checkpoint.tensors().size());
+  fmt::print("{}\n\n", seen.config.describe());
+  std::size_t width = 0;
+  for (const auto& [name, tensor] : seen.checkpoint.tensors()) width = std::max(width, name.size());
+  fmt::print("{:<{}}  {:<5} {:>16} {:>12}\n", "tensor", width, "dtype", "shape", "bytes");
+  for (const auto& [name, tensor] : seen.checkpoint.tensors()) {
+    fmt::print("{:<{}}  {:<5} {:>16} {:>12}\n", name, width, tensor.dtype, model::shape_text(tensor.shape),
+               tensor.data.size());
+  }
+  fmt::print("\nKV cache: 2 x {} layers x {} kv heads x {} x bytes, in blocks of {} tokens\n{:<5} {:>12}",
+             seen.config.num_layers, seen.config.num_kv_heads, seen.config.head_dim, seen.block_tokens, "dtype",
+             "bytes/token");
+  for (const std::uint32_t context : seen.contexts) fmt::print(" {:>12}", fmt::format("{} tokens", context));
+  fmt::print(" {:>26}\n",
+             fmt::format("fit into {}{}", bytes_text(seen.memory), seen.memory_was_given ? "" : " (auto)"));
+  for (const KvRow& row : seen.kv) {
+    fmt::print("{:<5} {:>12}", backend::name_of(row.dtype), row.bytes_per_token);
+    for (const std::uint64_t bytes : row.bytes_of_context) fmt::print(" {:>12}", bytes_text(bytes));
+    fmt::print(" {:>26}\n", fmt::format("{} blocks", row.num_blocks));
+  }
+}
+
+void print_json(const Inspection& seen) {
+  boost::json::array tensors;
+  for (const auto& [name, tensor] : seen.checkpoint.tensors()) {
+    boost::json::array shape(tensor.shape.begin(), tensor.shape.end());
+    tensors.push_back({{"name", name}, {"dtype", tensor.dtype}, {"shape", shape}, {"bytes", tensor.data.size()}});
+  }
+  boost::json::array kv;
+  for (const KvRow& row : seen.kv) {
+    boost::json::array contexts;
+    for (std::size_t i = 0; i < seen.contexts.size(); ++i) {
+      contexts.push_back({{"tokens", seen.contexts[i]}, {"bytes", row.bytes_of_context[i]}});
+    }
+    kv.push_back({{"dtype", backend::name_of(row.dtype)},
+                  {"bytes_per_token", row.bytes_per_token},
+                  {"contexts", contexts},
+                  {"blocks", row.num_blocks}});
+  }
+  const boost::json::object out = {{"model", seen.name},
+                                   {"architecture", seen.config.architecture},
+                                   {"description", seen.config.describe()},
+                                   {"parameters", seen.checkpoint.num_parameters()},
+                                   {"bytes", seen.checkpoint.bytes()},
+                                   {"max_model_len", seen.config.max_model_len()},
+                                   {"tensors", tensors},
+                                   {"block_tokens", seen.block_tokens},
+                                   {"kv_memory_bytes", seen.memory},
+                                   {"kv", kv}};
+  fmt::print("{}\n", boost::json::serialize(out));
+}
+
+}  // namespace
+
+int inspect(const Config& config, const InspectOptions& options) {
+  const ModelSource source = open_model(config.model);
+  const Inspection seen = look(config, source);
+  options.json ? print_json(seen) : print_text(seen);
+  return 0;
+}
+
+}  // namespace quire::app

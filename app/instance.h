@@ -1,0 +1,77 @@
+// A running model: KV cache sized, runner made, engine thread turning. What serve and generate share.
+//   files → config → ops → decoder → KV plan → runner → engine thread
+// Owner   the command. Streams and servers are gone before it is.
+// Thread  the constructor and start(), stop(): main. What queue(), doorbell(), status() and metrics() give: as its card says.
+// Fails   StartError from the constructor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "app/loaded_model.h"
+#include "app/memory_plan.h"
+#include "core/base/clock.h"
+#include "core/bridge/admission_queue.h"
+#include "core/bridge/doorbell.h"
+#include "core/bridge/engine_status.h"
+#include "core/engine/engine.h"
+#include "core/engine/engine_thread.h"
+#include "core/kv/block_pool.h"
+#include "core/model/decoder_runner.h"
+#include "core/observe/metrics.h"
+#include "core/text/tokenizer.h"
+
+namespace quire::app {
+
+class Instance {
+ public:
+  explicit Instance(const Config& config);
+
+  // `on_failure` runs on the engine thread, once, when the device fails.
+  void start(std::function<void()> on_failure);
+  // Ends what still runs and joins.
+  void stop() { thread_.reset(); }
+
+  bridge::AdmissionQueue& queue() { return queue_; }
+  bridge::Doorbell& doorbell() { return doorbell_; }
+  bridge::EngineStatus& status() { return status_; }
+  observe::Metrics& metrics() { return metrics_; }
+
+  const model::Config& model() const { return loaded_.config; }
+  std::uint32_t max_model_len() const { return plan_.max_model_len; }
+  // What the API calls the model; the first name is its own.
+  const std::vector<std::string>& names() const { return names_; }
+  std::shared_ptr<const text::Tokenizer> tokenizer() const { return tokenizer_; }
+  const std::vector<TokenId>& eos() const { return eos_; }
+  // From generation_config.json, or plain sampling.
+  const sample::Params& defaults() const { return defaults_; }
+  const std::string& numeric_mode() const { return numeric_mode_; }
+  // Model, numeric mode and KV cache, a line each; then what was lowered.
+  std::vector<std::string> description() const;
+
+ private:
+  void read_generation_defaults(const Config& config);
+
+  LoadedModel loaded_;
+  std::vector<std::string> names_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::vector<TokenId> eos_;
+  sample::Params defaults_;
+  std::string numeric_mode_;
+  MemoryRequest request_;
+  MemoryPlan plan_;
+  SteadyClock clock_;
+  bridge::Doorbell doorbell_;
+  bridge::EngineStatus status_;
+  bridge::AdmissionQueue queue_;
+  observe::Metrics metrics_;
+  model::DecoderRunner runner_;
+  kv::BlockPool pool_;
+  engine::Engine engine_;
+  std::unique_ptr<engine::EngineThread> thread_;
+};
+
+}  // namespace quire::app

@@ -1,0 +1,104 @@
+#include "app/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "app/embedded_model.h"
+#include "app/machine.h"
+#include "app/units.h"
+#include "core/base/start_error.h"
+#include "core/cpu/cpu_ops.h"
+
+namespace quire::app {
+namespace {
+
+// Before any weight is read.
+void check_dtype(const Config& config, backend::DType stored) {
+  if (config.dtype == "auto" || config.dtype == backend::name_of(stored)) return;
+  throw StartError(
+      fmt::format("--dtype {}: the checkpoint stores {}, and weights are used as they are stored; leave --dtype out, "
+                  "or convert the checkpoint",
+                  config.dtype, backend::name_of(stored)));
+}
+
+}  // namespace
+
+ModelSource open_model(const std::string& model) {
+  if (model.empty() || model == kEmbeddedModel) return {embedded_model(), {kEmbeddedModel}};
+  std::error_code error;
+  const std::filesystem::path path(model);
+  if (!std::filesystem::is_directory(path, error)) {
+    throw StartError(fmt::format(
+        "MODEL {}: {}; give a directory with config.json, *.safetensors and tokenizer.json (for example from `hf "
+        "download "
+        "NAME --local-dir DIR`), or leave MODEL out for the model inside the binary",
+        model, std::filesystem::exists(path, error) ? "this is not a directory" : "there is no such directory"));
+  }
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  ModelSource source{model::ModelFiles::directory(model), {whole.filename().string()}};
+  if (source.names.front().empty()) source.names.front() = "model";
+  if (source.names.front() != model) source.names.push_back(model);
+  return source;
+}
+
+backend::DType main_dtype(const model::Checkpoint& checkpoint) {
+  using enum backend::DType;
+  std::array<std::uint64_t, 3> bytes{};
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (const auto dtype = tensor.number()) bytes[static_cast<std::size_t>(*dtype)] += tensor.data.size();
+  }
+  return static_cast<backend::DType>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+backend::DType kv_dtype_of(const Config& config, backend::DType weights) {
+  using enum backend::DType;
+  if (config.kv_cache_dtype == "auto") return weights == kBF16 ? kBF16 : kF32;
+  return config.kv_cache_dtype == "bf16" ? kBF16 : kF32;
+}
+
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows) {
+  LoadedModel loaded;
+  loaded.source = std::move(source);
+  const model::ModelFiles& files = *loaded.source.files;
+  loaded.config = model::load_config(files);
+  {
+    const model::Checkpoint checkpoint = model::Checkpoint::open(files);
+    check_dtype(config, main_dtype(checkpoint));
+    loaded.kv_dtype = kv_dtype_of(config, main_dtype(checkpoint));
+    loaded.num_parameters = checkpoint.num_parameters();
+  }
+  cpu::CpuOptions options;
+  options.num_threads = config.threads.value_or(0);
+  options.isa = config.isa;
+  options.max_rows = max_rows;
+  loaded.ops = cpu::make_cpu_ops(options);
+  const std::uint32_t longest = loaded.config.max_model_len();
+  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, files,
+                                                    std::min(config.max_model_len.value_or(longest), longest));
+  return loaded;
+}
+
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype) {
+  MemoryRequest request;
+  request.bytes_per_token = model.kv_bytes_per_token(kv_dtype);
+  request.block_tokens = config.block_size;
+  request.max_num_seqs = config.max_num_seqs;
+  request.model_len = model.max_model_len();
+  request.max_model_len = config.max_model_len;
+  if (config.kv_cache_memory) request.kv_cache_bytes = config.kv_cache_memory->value;
+  request.free_bytes = free_memory_bytes();
+  return request;
+}
+
+std::string model_line(const LoadedModel& model) {
+  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed, on {}", model.source.names.front(),
+                     model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6,
+                     backend::name_of(model.decoder->weight_dtype()), bytes_text(model.decoder->packed_bytes()),
+                     model.ops->description());
+}
+
+}  // namespace quire::app

@@ -1,0 +1,51 @@
+// A model ready to run on a device: files found, config read, weights packed. What serve, generate and bench begin with.
+// Owner   the caller. The decoder borrows the ops and is destroyed before them.
+// Thread  one, while starting.
+// Fails   StartError: no such model, a device or type this build lacks, whatever the parts below refuse.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "app/memory_plan.h"
+#include "core/backend/ops.h"
+#include "core/model/config.h"
+#include "core/model/decoder.h"
+#include "core/model/decoder_runner.h"
+#include "core/model/model_files.h"
+#include "core/model/safetensors.h"
+
+namespace quire::app {
+
+struct ModelSource {
+  std::unique_ptr<model::ModelFiles> files;
+  std::vector<std::string> names;  // "stories"; or the directory's name, and the path as given
+};
+
+ModelSource open_model(const std::string& model);
+
+// The type that most of the checkpoint's bytes have; f32 where none of its types is a number's.
+backend::DType main_dtype(const model::Checkpoint& checkpoint);
+// --kv-cache-dtype: auto is bf16 for a bf16 checkpoint, else f32.
+backend::DType kv_dtype_of(const Config& config, backend::DType weights);
+
+struct LoadedModel {
+  ModelSource source;
+  model::Config config;
+  std::uint64_t num_parameters = 0;
+  std::unique_ptr<backend::Ops> ops;
+  std::unique_ptr<model::Decoder> decoder;
+  backend::DType kv_dtype = backend::DType::kF32;
+};
+
+// `max_rows`: of one step.
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows);
+
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype);
+
+// "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"
+std::string model_line(const LoadedModel& model);
+
+}  // namespace quire::app

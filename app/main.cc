@@ -1,0 +1,59 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/command_line.h"
+#include "app/commands.h"
+#include "app/config.h"
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+
+namespace {
+
+quire::LogLevel level_of(const std::string& name) {
+  using enum quire::LogLevel;
+  if (name == "debug") return kDebug;
+  if (name == "info") return kInfo;
+  if (name == "warning") return kWarn;
+  return name == "error" ? kError : kOff;
+}
+
+int run(const std::vector<std::string>& args) {
+  using namespace quire::app;
+  Problems problems;
+  const CommandLine line = parse_command_line(args, problems);
+  if (line.command == Command::kPrint && problems.empty()) {
+    std::fputs(line.text.c_str(), stdout);
+    return 0;
+  }
+  std::vector<std::string> notes = line.notes;
+  const Config config = read_settings(line.flags, environ, std::move(problems), notes);
+  set_log_level(level_of(config.log_level));
+  switch (line.command) {
+    case Command::kServe:
+      return serve(config, notes);
+    case Command::kGenerate:
+      return generate(config, line.generate);
+    case Command::kBench:
+      return bench(config, line.bench);
+    case Command::kInspect:
+      return inspect(config, line.inspect);
+    case Command::kPrint:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const quire::StartError& error) {
+    std::fprintf(stderr, "quire: %s\n", error.what());
+    return 2;
+  }
+}

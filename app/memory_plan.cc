@@ -1,0 +1,80 @@
+#include "app/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/units.h"
+#include "core/base/check.h"
+#include "core/base/start_error.h"
+#include "core/kv/layout.h"
+
+namespace quire::app {
+namespace {
+
+constexpr std::uint64_t kMaxSlots = std::uint64_t{1} << 32;
+constexpr std::uint64_t kFreeShare = 2;  // auto takes one part in so many of what is free
+
+// The length asked for, or the model's own.
+std::uint32_t wanted_length(const MemoryRequest& request) {
+  if (!request.max_model_len) return request.model_len;
+  if (*request.max_model_len > request.model_len) {
+    throw StartError(fmt::format("--max-model-len {}: this model goes up to {} tokens; ask for less, or leave it out",
+                                 *request.max_model_len, request.model_len));
+  }
+  return *request.max_model_len;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const MemoryRequest& request) {
+  CHECK_GT(request.bytes_per_token, 0u);
+  MemoryPlan plan;
+  plan.max_model_len = wanted_length(request);
+  const std::uint32_t per_sequence = kv::blocks_for(plan.max_model_len, request.block_tokens);
+  const std::uint64_t block_bytes = request.bytes_per_token * request.block_tokens;
+  const std::uint64_t useful =
+      std::min(std::uint64_t{per_sequence} * request.max_num_seqs, (kMaxSlots - 1) / request.block_tokens);
+
+  std::uint64_t blocks = useful;
+  if (request.kv_cache_bytes) {
+    blocks = std::min(useful, *request.kv_cache_bytes / block_bytes);
+    if (blocks == useful && *request.kv_cache_bytes > useful * block_bytes) {
+      plan.notes.push_back(fmt::format("--kv-cache-memory {}: {} sequences of {} tokens can use {} of it",
+                                       bytes_text(*request.kv_cache_bytes), request.max_num_seqs, plan.max_model_len,
+                                       bytes_text(useful * block_bytes)));
+    }
+  } else if (request.free_bytes) {
+    blocks = std::min(useful, *request.free_bytes / kFreeShare / block_bytes);
+  }
+
+  if (blocks < per_sequence) {
+    const std::string given =
+        request.kv_cache_bytes
+            ? fmt::format("--kv-cache-memory {}", bytes_text(*request.kv_cache_bytes))
+            : fmt::format("half of the {} that are free", bytes_text(request.free_bytes.value_or(0)));
+    const std::string needed =
+        fmt::format("one sequence of {} tokens takes {} of KV cache; {} holds {} tokens", plan.max_model_len,
+                    bytes_text(per_sequence * block_bytes), given, blocks * request.block_tokens);
+    if (request.max_model_len || blocks == 0) {
+      throw StartError(needed +
+                       ": give more with --kv-cache-memory, take --kv-cache-dtype bf16, or lower --max-model-len");
+    }
+    plan.max_model_len = static_cast<std::uint32_t>(blocks * request.block_tokens);
+    plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
+  }
+  plan.num_blocks = static_cast<std::uint32_t>(blocks);
+  plan.bytes = blocks * block_bytes;
+  return plan;
+}
+
+std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype) {
+  const std::uint64_t tokens = std::uint64_t{plan.num_blocks} * request.block_tokens;
+  const double sequences =
+      static_cast<double>(plan.num_blocks) / kv::blocks_for(plan.max_model_len, request.block_tokens);
+  return fmt::format("KV cache: {} blocks of {} tokens, {} tokens, {:.1f} sequences of {}; {} as {}, {} bytes a token",
+                     plan.num_blocks, request.block_tokens, tokens, sequences, plan.max_model_len,
+                     bytes_text(plan.bytes), backend::name_of(dtype), request.bytes_per_token);
+}
+
+}  // namespace quire::app

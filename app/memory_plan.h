@@ -1,0 +1,40 @@
+// How many KV blocks there are, and how long a sequence may be: from memory, the model's length and how many run at once.
+//   a token takes 2 · L · G · D · bytes; a sequence of n tokens takes ceil(n / P) blocks.
+// The pool always holds one sequence of maximum length, so that somebody always finishes.
+// Shape   blocks · P fits 32 bits: a slot is a 32-bit number.
+// Thread  any; pure.
+// Fails   StartError where nothing fits, or less than was asked for: what it would take, and what to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend/tensors.h"
+
+namespace quire::app {
+
+struct MemoryRequest {
+  std::uint64_t bytes_per_token = 0;
+  std::uint32_t block_tokens = 16;
+  std::uint32_t max_num_seqs = 64;
+  std::uint32_t model_len = 0;                  // the longest the model can do
+  std::optional<std::uint32_t> max_model_len;   // as asked for
+  std::optional<std::uint64_t> kv_cache_bytes;  // as asked for
+  std::optional<std::uint64_t> free_bytes;      // after the weights; empty: unknown
+};
+
+struct MemoryPlan {
+  std::uint32_t num_blocks = 0;
+  std::uint32_t max_model_len = 0;
+  std::uint64_t bytes = 0;
+  std::vector<std::string> notes;  // where less is given than was asked for or could be
+};
+
+MemoryPlan plan_memory(const MemoryRequest& request);
+
+// "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
+std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype);
+
+}  // namespace quire::app

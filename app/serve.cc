@@ -1,0 +1,134 @@
+// quire serve: everything made, the HTTP server run, and an end in good order.
+//   first SIGTERM or SIGINT: not ready, new requests 503, streams finish within --drain-timeout, exit 0
+//   second: at once, exit 128 + signal        engine failure: not ready, 503, exit 1
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "api/http/server.h"
+#include "api/services.h"
+#include "app/commands.h"
+#include "app/instance.h"
+#include "app/signals.h"
+#include "app/units.h"
+#include "app/version.h"
+#include "core/base/log.h"
+#include "core/bridge/worker_pool.h"
+#include "core/model/numeric_mode.h"
+
+namespace quire::app {
+namespace {
+
+// As many open files as the system allows. A note where that is fewer than --max-connections.
+void raise_file_limit(const Config& config) {
+  constexpr rlim_t kOwnFiles = 64;  // listener, wake-ups, logs, mapped shards
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < config.max_connections + kOwnFiles) {
+    log_warn("few_files", "open files are limited to {}: raise `ulimit -n` for --max-connections {}", limit.rlim_cur,
+             config.max_connections);
+  }
+}
+
+api::http::ServerConfig server_config(const Config& config) {
+  api::http::ServerConfig server;
+  server.host = config.host;
+  server.port = static_cast<std::uint16_t>(config.port);
+  server.io_threads = config.io_threads;
+  server.max_connections = config.max_connections;
+  server.drain_timeout = config.drain_timeout;
+  server.limits.body_bytes = config.body_limit.value;
+  server.limits.head_timeout = config.header_timeout;
+  server.limits.body_timeout = config.body_timeout;
+  server.limits.idle_timeout = config.idle_timeout;
+  server.limits.write_timeout = config.stall_timeout;
+  return server;
+}
+
+api::Services services(Instance& instance, bridge::WorkerPool& workers) {
+  return {
+      .queue = instance.queue(),
+      .workers = workers,
+      .doorbell = instance.doorbell(),
+      .engine = instance.status(),
+      .metrics = instance.metrics(),
+      .tokenizer = instance.tokenizer(),
+      .model_names = instance.names(),
+      .created =
+          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
+      .max_model_len = instance.max_model_len(),
+      .logits_width = instance.model().vocab,
+      .eos = instance.eos(),
+      .bos = instance.model().bos,
+      .defaults = instance.defaults(),
+      .fingerprint = model::fingerprint(instance.numeric_mode()),
+      .version = std::string(kVersion),
+      .limits = {},
+  };
+}
+
+// An address that works from this machine.
+std::string url_of(const std::string& host, std::uint16_t port) {
+  if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("http://127.0.0.1:{}", port);
+  if (host.find(':') != host.npos) return fmt::format("http://[{}]:{}", host, port);
+  return fmt::format("http://{}:{}", host, port);
+}
+
+void say_ready(const Instance& instance, const std::string& url, Duration took) {
+  fmt::print("ready in {}: {}\n", seconds_text(took), url);
+  fmt::print(
+      "  curl {}/v1/completions -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon a "
+      "time\", \"max_tokens\": 64}}'\n",
+      url, instance.names().front());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int serve(const Config& config, const std::vector<std::string>& notes) {
+  const auto started = std::chrono::steady_clock::now();
+  std::signal(SIGPIPE, SIG_IGN);
+  Signals signals;  // before any other thread
+  raise_file_limit(config);
+  for (const std::string& note : notes) log_info("note", "{}", note);
+
+  Instance instance(config);
+  fmt::print("quire {}\n", kVersion);
+  for (const std::string& line : instance.description()) fmt::print("{}\n", line);
+
+  constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
+  bridge::WorkerPool workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
+  api::http::Server server(server_config(config), services(instance, workers));
+  server.start();
+  std::atomic<bool> failed{
+      false};  // written by the engine thread (release), read once the server has stopped (acquire)
+  instance.start([&] {
+    failed.store(true, std::memory_order_release);
+    server.drain();
+  });
+  signals.on_first([&](int signal) {
+    log_info("drain", "signal={} timeout={}", signal, seconds_text(config.drain_timeout));
+    server.drain();
+  });
+  server.set_ready(true);
+  say_ready(instance, url_of(config.host, server.port()), std::chrono::steady_clock::now() - started);
+
+  const bool all_finished = server.wait();
+  signals.on_first(nullptr);
+  instance.stop();
+  if (failed.load(std::memory_order_acquire)) {
+    log_error("stopped", "the engine failed");
+    return 1;
+  }
+  log_info("stopped", "{}", all_finished ? "every answer was finished" : "some answers were cut short");
+  return 0;
+}
+
+}  // namespace quire::app

@@ -1,0 +1,201 @@
+#include "app/vllm_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "app/config_fields.h"
+#include "core/base/log.h"
+
+namespace quire::app {
+namespace {
+
+std::string with_dashes(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+const VllmFlag* find_row(std::string_view name) {
+  const auto rows = vllm_flags();
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const VllmFlag& row) { return row.name == name; });
+  return at == rows.end() ? nullptr : &*at;
+}
+
+bool is_accepted(std::string_view accepted, std::string_view value) {
+  std::string lower(value);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  for (std::string_view rest = accepted; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find('|'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    if (one == lower) return true;
+  }
+  return false;
+}
+
+// One word of the command line, taken apart: "--tensor_parallel_size=2", "-tp", "-O3", "--no-enable-lora".
+struct Word {
+  std::string given;  // as typed, without its value
+  std::string name;   // with dashes, without "--", "no-" and what follows a point
+  bool negated = false;
+  bool dotted = false;  // "--compilation-config.mode": one key of a JSON value
+  std::optional<std::string> value;
+};
+
+std::optional<Word> short_word(std::string_view arg) {
+  for (const VllmFlag& row : vllm_flags()) {
+    if (row.short_name.empty() || !arg.starts_with(row.short_name)) continue;
+    std::string_view rest = arg.substr(row.short_name.size());
+    const bool takes_rest = row.short_name == "-O" || rest.empty() || rest.front() == '=';
+    if (!takes_rest) continue;
+    Word word{std::string(row.short_name), std::string(row.name), false, false, std::nullopt};
+    if (!rest.empty()) word.value = std::string(rest.front() == '=' ? rest.substr(1) : rest);
+    return word;
+  }
+  return std::nullopt;
+}
+
+std::optional<Word> word_of(std::string_view arg) {
+  if (!arg.starts_with("--")) return short_word(arg);
+  const std::size_t equals = arg.find('=');
+  Word word;
+  word.given = std::string(arg.substr(0, equals));
+  if (equals != arg.npos) word.value = std::string(arg.substr(equals + 1));
+  const std::string name = with_dashes(std::string_view(word.given).substr(2));
+  word.name = name.substr(0, name.find('.'));
+  word.dotted = word.name.size() != name.size();
+  if (find_field(word.name) == nullptr && find_row(word.name) == nullptr && word.name.starts_with("no-")) {
+    word.name.erase(0, 3);
+    word.negated = true;
+  }
+  return word;
+}
+
+class Translator {
+ public:
+  Translator(std::span<const std::string> args, Problems& problems) : args_(args), problems_(problems) {}
+
+  Translated run() {
+    while (at_ < args_.size()) {
+      const std::string& arg = args_[at_++];
+      if (arg == "--") {
+        out_.args.insert(out_.args.end(), args_.begin() + static_cast<std::ptrdiff_t>(at_) - 1, args_.end());
+        break;
+      }
+      const std::optional<Word> word = arg.starts_with('-') ? word_of(arg) : std::nullopt;
+      const Field* field = word && !word->negated && !word->dotted ? find_field(word->name) : nullptr;
+      const VllmFlag* row = word ? find_row(word->name) : nullptr;
+      if (field != nullptr) {
+        own(*word, *field);
+      } else if (row != nullptr && !(word->negated && row->arity != Arity::kNone)) {
+        theirs(*word, *row);
+      } else {
+        model_seen_ = model_seen_ || !word;
+        out_.args.push_back(arg);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void own(const Word& word, const Field& field) {
+    const auto values = values_of(word, field.is_list() ? Arity::kMany : Arity::kOne);
+    if (!values) return;
+    for (const std::string& value : *values) out_.args.push_back(flag_of(field) + "=" + value);
+    model_seen_ = model_seen_ || field.name == "model";
+  }
+
+  void theirs(const Word& word, const VllmFlag& row) {
+    const auto values = values_of(word, word.dotted ? Arity::kOne : row.arity);
+    if (!values) return;
+    if (row.treatment == Treatment::kMapped) return mapped(row, values->front());
+    const bool switched_off = word.negated;
+    const bool fits = row.to.empty() || (values->size() == 1 && is_accepted(row.to, values->front()));
+    if ((row.treatment == Treatment::kNoted && fits) || (row.treatment == Treatment::kRefused && switched_off)) {
+      out_.notes.push_back(fmt::format("{}: accepted, has no effect: {}", log_safe(word.given), row.text));
+    } else if (row.treatment == Treatment::kRefused) {
+      problems_.push_back(fmt::format("{}: refused: {}", log_safe(word.given), row.text));
+    } else {
+      problems_.push_back(fmt::format("{} {}: refused, only {} is accepted: {}", log_safe(word.given),
+                                      log_safe(values->empty() ? "" : values->front()), row.to, row.text));
+    }
+  }
+
+  void mapped(const VllmFlag& row, const std::string& value) {
+    const std::size_t colon = row.to.find(':');
+    const std::string_view unit = colon == row.to.npos ? "" : row.to.substr(colon + 1);
+    out_.args.push_back(fmt::format("--{}={}{}", row.to.substr(0, colon), value, unit));
+  }
+
+  // The values that belong to `word`, moving on behind them. Nothing where one is missing: a problem.
+  std::optional<std::vector<std::string>> values_of(const Word& word, Arity arity) {
+    std::vector<std::string> values;
+    if (word.value) values.push_back(*word.value);
+    if (arity == Arity::kNone || word.value) return values;
+    const auto next_is_value = [&] { return at_ < args_.size() && !args_[at_].starts_with("--"); };
+    if (arity == Arity::kMaybe) {
+      if (model_seen_ && next_is_value()) values.push_back(args_[at_++]);
+      return values;
+    }
+    if (!next_is_value()) {
+      problems_.push_back(fmt::format("{}: expected a value", log_safe(word.given)));
+      return std::nullopt;
+    }
+    values.push_back(args_[at_++]);
+    while (arity == Arity::kMany && model_seen_ && at_ < args_.size() && !args_[at_].starts_with('-')) {
+      values.push_back(args_[at_++]);
+    }
+    return values;
+  }
+
+  std::span<const std::string> args_;
+  Problems& problems_;
+  Translated out_;
+  std::size_t at_ = 0;
+  bool model_seen_ = false;
+};
+
+}  // namespace
+
+Translated translate_vllm(std::span<const std::string> args, Problems& problems) {
+  return Translator(args, problems).run();
+}
+
+std::string vllm_flags_markdown() {
+  std::string out =
+      "# vLLM's flags\n\n"
+      "`quire serve` reads the command line of `vllm serve`: flags with dashes or underscores, `--flag value` and "
+      "`--flag=value`, the `--no-` forms and the short forms.\n"
+      "*same*: the same flag. *mapped*: another name here. *noted*: accepted, has no effect, and is said once at "
+      "start; "
+      "where values are listed, others are refused. *refused*: the server does not start and says why.\n"
+      "A flag that is in neither this table nor [flags.md](flags.md) is an error.\n"
+      "This page is the output of `quire serve --print-vllm-flags-markdown`.\n\n"
+      "| vLLM | here | notes |\n| --- | --- | --- |\n";
+  for (const VllmFlag& row : vllm_flags()) {
+    std::string here;
+    std::string accepted(row.to);
+    for (std::size_t at = 0; (at = accepted.find('|', at)) != accepted.npos; at += 2) accepted.replace(at, 1, ", ");
+    switch (row.treatment) {
+      case Treatment::kSame:
+        here = "same";
+        break;
+      case Treatment::kMapped:
+        here = fmt::format("mapped to `--{}`", row.to.substr(0, row.to.find(':')));
+        break;
+      case Treatment::kNoted:
+        here = row.to.empty() ? "noted" : "noted for " + accepted;
+        break;
+      case Treatment::kRefused:
+        here = "refused";
+        break;
+    }
+    const std::string short_name = row.short_name.empty() ? "" : fmt::format(", `{}`", row.short_name);
+    out += fmt::format("| `--{}`{} | {} | {} |\n", row.name, short_name, here, row.text);
+  }
+  return out;
+}
+
+}  // namespace quire::app

@@ -1,0 +1,88 @@
+#include "app/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/version.h"
+#include "tests/app/source_tree.h"
+
+namespace quire::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+CommandLine parse(const std::vector<std::string>& args) {
+  Problems problems;
+  CommandLine line = parse_command_line(args, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  return line;
+}
+
+Problems problems_of(const std::vector<std::string>& args) {
+  Problems problems;
+  parse_command_line(args, problems);
+  return problems;
+}
+
+TEST(CommandLine, TakesTheModelAsAWordOrAFlag) {
+  EXPECT_THAT(parse({"serve", "dir", "--port", "1"}).flags.at("model").values, ElementsAre("dir"));
+  EXPECT_THAT(parse({"inspect", "--model", "dir"}).flags.at("model").values, ElementsAre("dir"));
+  EXPECT_EQ(parse({"serve"}).flags.count("model"), 0u);
+}
+
+TEST(CommandLine, ReadsWhatGenerateTakes) {
+  const CommandLine line =
+      parse({"generate", "dir", "--prompt", "a b", "--max-tokens", "5", "--temperature", "0.5",
+             "--top-p",  "1",   "--top-k",  "-1",  "--min-p",      "0", "--seed",        "18446744073709551615",
+             "--stop",   "x",   "--stop",   "y z"});
+  EXPECT_EQ(line.command, Command::kGenerate);
+  EXPECT_EQ(line.generate.prompt, "a b");
+  EXPECT_EQ(line.generate.max_tokens, 5u);
+  EXPECT_EQ(line.generate.temperature, 0.5f);
+  EXPECT_EQ(line.generate.top_k, -1);
+  EXPECT_EQ(line.generate.seed, 18446744073709551615u);
+  EXPECT_THAT(line.generate.stop, ElementsAre("x", "y z"));
+}
+
+TEST(CommandLine, RefusesNumbersThatAreNone) {
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--temperature", "nan", "--top-p", "0", "--min-p", "1.01",
+                           "--max-tokens", "0", "--seed", "-1", "--top-k", "1x"}),
+              ::testing::SizeIs(6));
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--temperature", "inf"}), ::testing::SizeIs(1));
+  EXPECT_THAT(problems_of({"bench", "--runs", "4"}), ElementsAre(HasSubstr("--runs '4'")));
+  EXPECT_THAT(problems_of({"bench", "--random-shape", "1b"}), ElementsAre(HasSubstr("expected 135m")));
+}
+
+TEST(CommandLine, NeedsAPromptToGenerate) {
+  EXPECT_THAT(problems_of({"generate"}), ElementsAre(HasSubstr("--prompt")));
+}
+
+TEST(CommandLine, NamesTheNearestFlagOrCommand) {
+  EXPECT_THAT(problems_of({"serve", "--prot", "80"}), ElementsAre("unknown flag --prot: did you mean --port?"));
+  EXPECT_THAT(problems_of({"serve", "--max_num_seq=80"}),
+              ElementsAre("unknown flag --max_num_seq=80: did you mean --max-num-seqs?"));
+  EXPECT_THAT(problems_of({"bench", "--port", "80"}), ElementsAre(HasSubstr("unknown flag --port")));
+  EXPECT_THAT(problems_of({"serv"}), ElementsAre("unknown command serv: did you mean serve?"));
+  EXPECT_THAT(problems_of({}), ElementsAre(HasSubstr("a command is needed")));
+  EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
+}
+
+TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {
+  EXPECT_THAT(parse({"serve", "--max_model_len", "-1"}).flags.at("max-model-len").values, ElementsAre("-1"));
+}
+
+TEST(CommandLine, PrintsHelpAndVersion) {
+  EXPECT_EQ(parse({"--version"}).text, "quire " + std::string(kVersion) + "\n");
+  const std::string help = parse({"--help"}).text;
+  for (const char* command : {"serve", "generate", "bench", "inspect"}) EXPECT_THAT(help, HasSubstr(command));
+  EXPECT_THAT(parse({"generate", "--help"}).text, HasSubstr("--temperature"));
+}
+
+TEST(CommandLine, TheVersionIsTheProjects) {
+  EXPECT_THAT(source_text("CMakeLists.txt"), HasSubstr("project(quire VERSION " + std::string(kVersion) + " "));
+}
+
+}  // namespace
+}  // namespace quire::app

@@ -1,0 +1,116 @@
+#include "app/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/start_error.h"
+
+namespace quire::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kTokenBytes = 1000;
+constexpr std::uint64_t kBlockBytes = 16 * kTokenBytes;
+
+// Four sequences of 512 tokens: 32 blocks each.
+MemoryRequest request() {
+  MemoryRequest request;
+  request.bytes_per_token = kTokenBytes;
+  request.block_tokens = 16;
+  request.max_num_seqs = 4;
+  request.model_len = 512;
+  return request;
+}
+
+std::string refusal(const MemoryRequest& asked) {
+  try {
+    plan_memory(asked);
+  } catch (const StartError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MemoryPlan, AutoTakesNoMoreThanTheSequencesCanUse) {
+  MemoryRequest asked = request();
+  asked.free_bytes = 1ull << 40;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.num_blocks, 4 * 32u);
+  EXPECT_EQ(plan.max_model_len, 512u);
+  EXPECT_EQ(plan.bytes, 4 * 32 * kBlockBytes);
+  EXPECT_THAT(plan.notes, IsEmpty());
+}
+
+TEST(MemoryPlan, AutoTakesHalfOfWhatIsFree) {
+  MemoryRequest asked = request();
+  asked.free_bytes = 2 * 50 * kBlockBytes + 2 * kBlockBytes - 1;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 50u);
+}
+
+TEST(MemoryPlan, OneSequenceOfFullLengthIsTheLeast) {
+  MemoryRequest asked = request();
+  asked.max_model_len = 512;
+  asked.kv_cache_bytes = 33 * kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 33u);
+  asked.kv_cache_bytes = 32 * kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 32u);
+  asked.kv_cache_bytes = 32 * kBlockBytes - 1;
+  EXPECT_THAT(refusal(asked), HasSubstr("one sequence of 512 tokens takes 500.0 KiB of KV cache"));
+  EXPECT_THAT(refusal(asked), HasSubstr("holds 496 tokens"));
+  EXPECT_THAT(refusal(asked), HasSubstr("--kv-cache-memory"));
+}
+
+TEST(MemoryPlan, ALengthNobodyAskedForIsLowered) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = 10 * kBlockBytes;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.max_model_len, 160u);
+  EXPECT_EQ(plan.num_blocks, 10u);
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("--max-model-len is lowered to 160")));
+}
+
+TEST(MemoryPlan, LessThanABlockIsRefused) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = kBlockBytes - 1;
+  EXPECT_THAT(refusal(asked), HasSubstr("--kv-cache-memory"));
+}
+
+TEST(MemoryPlan, MemoryThatCannotBeUsedIsNotTakenAndSaid) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = 4 * 32 * kBlockBytes;
+  EXPECT_THAT(plan_memory(asked).notes, IsEmpty());
+  asked.kv_cache_bytes = *asked.kv_cache_bytes + 1;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.num_blocks, 4 * 32u);
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("can use")));
+}
+
+TEST(MemoryPlan, ALengthBeyondTheModelsIsRefused) {
+  MemoryRequest asked = request();
+  asked.max_model_len = 512;
+  EXPECT_EQ(plan_memory(asked).max_model_len, 512u);
+  asked.max_model_len = 511;
+  EXPECT_EQ(plan_memory(asked).max_model_len, 511u);
+  asked.max_model_len = 513;
+  EXPECT_THAT(refusal(asked), HasSubstr("goes up to 512"));
+}
+
+TEST(MemoryPlan, SlotsFitThirtyTwoBits) {
+  MemoryRequest asked = request();
+  asked.max_num_seqs = 4096;
+  asked.model_len = 16u << 20;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_LT(std::uint64_t{plan.num_blocks} * asked.block_tokens, 1ull << 32);
+  EXPECT_EQ(plan.max_model_len, 16u << 20);
+}
+
+TEST(MemoryPlan, IsSaidInOneLine) {
+  EXPECT_EQ(kv_line(plan_memory(request()), request(), backend::DType::kF32),
+            "KV cache: 128 blocks of 16 tokens, 2048 tokens, 4.0 sequences of 512; 2.0 MiB as f32, 1000 bytes a token");
+}
+
+}  // namespace
+}  // namespace quire::app

@@ -1,0 +1,111 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/bench_plan.h"
+#include "app/embedded_model.h"
+#include "app/loaded_model.h"
+#include "app/machine.h"
+#include "app/random_model.h"
+#include "core/base/start_error.h"
+#include "core/model/weights.h"
+
+namespace quire::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& model) {
+  try {
+    open_model(model);
+  } catch (const StartError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(EmbeddedModel, IsAWholeModel) {
+  const auto files = embedded_model();
+  const model::Config config = model::load_config(*files);
+  EXPECT_NO_THROW(model::check_weights(config, model::Checkpoint::open(*files)));
+  EXPECT_TRUE(files->find("tokenizer.json"));
+  EXPECT_TRUE(files->find("tokenizer_config.json"));
+  EXPECT_TRUE(files->find("generation_config.json"));
+}
+
+TEST(ModelSource, WithoutAModelTheEmbeddedOneServes) {
+  EXPECT_THAT(open_model("stories").names, ElementsAre("stories"));
+  EXPECT_THAT(open_model("").names, ElementsAre("stories"));
+}
+
+TEST(ModelSource, ADirectoryIsKnownByItsNameAndAsGiven) {
+  const auto dir = std::filesystem::temp_directory_path() / "quire_model_source_test";
+  std::filesystem::create_directory(dir);
+  EXPECT_THAT(open_model(dir.string() + "/").names, ElementsAre("quire_model_source_test", dir.string() + "/"));
+  std::filesystem::remove(dir);
+}
+
+TEST(ModelSource, WhatIsNoDirectoryIsRefusedWithWhatToDo) {
+  EXPECT_THAT(refusal("someone/some-model"), HasSubstr("there is no such directory"));
+  EXPECT_THAT(refusal("someone/some-model"), HasSubstr("leave MODEL out"));
+  EXPECT_THAT(refusal("/proc/self/exe"), HasSubstr("not a directory"));
+}
+
+TEST(ModelSource, AutoKvFollowsTheWeights) {
+  using enum backend::DType;
+  Config config;
+  config.kv_cache_dtype = "auto";
+  EXPECT_EQ(kv_dtype_of(config, kBF16), kBF16);
+  EXPECT_EQ(kv_dtype_of(config, kF16), kF32);
+  EXPECT_EQ(kv_dtype_of(config, kF32), kF32);
+  config.kv_cache_dtype = "f32";
+  EXPECT_EQ(kv_dtype_of(config, kBF16), kF32);
+}
+
+TEST(ModelSource, AnotherTypeThanTheCheckpointsIsRefused) {
+  Config config;
+  config.dtype = "f32";
+  config.isa = "auto";
+  config.kv_cache_dtype = "auto";
+  try {
+    load_model(config, open_model("stories"), 16);
+    FAIL() << "no error";
+  } catch (const StartError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--dtype f32: the checkpoint stores bf16"));
+  }
+}
+
+TEST(RandomModel, HasTheShapeItIsNamedAfter) {
+  const RandomModel random("135m");
+  const auto files = random.files();
+  const model::Config config = model::load_config(*files);
+  const model::Checkpoint checkpoint = model::Checkpoint::open(*files);
+  EXPECT_NO_THROW(model::check_weights(config, checkpoint));
+  EXPECT_EQ(checkpoint.num_parameters(), 134'515'008u);  // SmolLM2-135M's own count
+  EXPECT_EQ(main_dtype(checkpoint), backend::DType::kBF16);
+}
+
+TEST(BenchPlan, GivesEverySequenceSlotsOfItsOwn) {
+  const flow::StepPlan plan = bench_plan(3, 20, 20, 4, 16, 1000);
+  ASSERT_EQ(plan.sequences.size(), 3u);
+  EXPECT_EQ(plan.tokens.size(), 60u);
+  std::vector<std::uint32_t> slots = plan.slots;
+  std::sort(slots.begin(), slots.end());
+  EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
+  for (const flow::PlannedSequence& sequence : plan.sequences) EXPECT_EQ(sequence.num_table, 3u);
+}
+
+TEST(Machine, KnowsItselfAndReadsMemory) {
+  EXPECT_FALSE(cpu_name().empty());
+  EXPECT_GE(usable_cpus(), 1u);
+  ASSERT_TRUE(free_memory_bytes());
+  EXPECT_GT(*free_memory_bytes(), 0u);
+  const std::vector<double> figures = measure_read_bandwidth(2, 8 << 20, 3);
+  ASSERT_EQ(figures.size(), 3u);
+  for (const double figure : figures) EXPECT_GT(figure, 1e6);
+}
+
+}  // namespace
+}  // namespace quire::app

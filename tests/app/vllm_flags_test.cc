@@ -1,0 +1,200 @@
+#include "app/vllm_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "app/config_fields.h"
+#include "tests/app/source_tree.h"
+
+namespace quire::app {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Outcome {
+  std::vector<std::string> args;
+  std::vector<std::string> notes;
+  Problems problems;
+};
+
+Outcome translate(const std::vector<std::string>& args) {
+  Outcome out;
+  Translated translated = translate_vllm(args, out.problems);
+  out.args = std::move(translated.args);
+  out.notes = std::move(translated.notes);
+  return out;
+}
+
+// A value that the row takes: the first of those it lists, or a number.
+std::string value_for(const VllmFlag& row) {
+  if (row.treatment == Treatment::kNoted && !row.to.empty()) return std::string(row.to.substr(0, row.to.find('|')));
+  if (row.name == "uvicorn-log-level") return "info";
+  return "7";
+}
+
+// Every way to spell the flag with that value.
+std::vector<std::vector<std::string>> spellings(const VllmFlag& row, const std::string& value) {
+  std::string with_underscores(row.name);
+  std::replace(with_underscores.begin(), with_underscores.end(), '-', '_');
+  const std::string flag = "--" + std::string(row.name);
+  std::vector<std::vector<std::string>> out;
+  if (row.arity == Arity::kNone) {
+    out = {{flag}, {"--" + with_underscores}};
+    if (!row.short_name.empty()) out.push_back({std::string(row.short_name)});
+    return out;
+  }
+  out = {
+      {flag, value}, {flag + "=" + value}, {"--" + with_underscores, value}, {"--" + with_underscores + "=" + value}};
+  if (!row.short_name.empty()) {
+    out.push_back({std::string(row.short_name), value});
+    out.push_back({std::string(row.short_name) + "=" + value});
+  }
+  return out;
+}
+
+void expect_behaves(const VllmFlag& row, const std::vector<std::string>& spelling, const std::string& value) {
+  std::vector<std::string> args = {"dir"};
+  args.insert(args.end(), spelling.begin(), spelling.end());
+  args.push_back("--port=5");
+  const Outcome outcome = translate(args);
+  const std::string shown = ::testing::PrintToString(spelling);
+  std::vector<std::string> expected = {"dir"};
+  switch (row.treatment) {
+    case Treatment::kSame:
+      expected.push_back("--" + std::string(row.name) + "=" + value);
+      EXPECT_THAT(outcome.problems, IsEmpty()) << shown;
+      EXPECT_THAT(outcome.notes, IsEmpty()) << shown;
+      break;
+    case Treatment::kMapped: {
+      const std::size_t colon = row.to.find(':');
+      const std::string unit(colon == row.to.npos ? "" : row.to.substr(colon + 1));
+      expected.push_back("--" + std::string(row.to.substr(0, colon)) + "=" + value + unit);
+      EXPECT_THAT(outcome.problems, IsEmpty()) << shown;
+      break;
+    }
+    case Treatment::kNoted:
+      EXPECT_THAT(outcome.problems, IsEmpty()) << shown;
+      EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr(std::string(row.text)))) << shown;
+      break;
+    case Treatment::kRefused:
+      EXPECT_THAT(outcome.notes, IsEmpty()) << shown;
+      EXPECT_THAT(outcome.problems, ElementsAre(HasSubstr(std::string(row.text)))) << shown;
+      break;
+  }
+  expected.push_back("--port=5");
+  EXPECT_EQ(outcome.args, expected) << shown;
+}
+
+TEST(VllmFlags, EveryRowBehavesAsItSaysInEverySpelling) {
+  for (const VllmFlag& row : vllm_flags()) {
+    const std::string value = value_for(row);
+    for (const auto& spelling : spellings(row, value)) expect_behaves(row, spelling, value);
+  }
+}
+
+TEST(VllmFlags, RowsAreSortedAndNamedOnceAndSayWhy) {
+  std::set<std::string_view> short_names;
+  std::string_view last;
+  for (const VllmFlag& row : vllm_flags()) {
+    EXPECT_LT(last, row.name);
+    last = row.name;
+    if (!row.short_name.empty()) {
+      EXPECT_TRUE(short_names.insert(row.short_name).second) << row.short_name;
+    }
+    if (row.treatment == Treatment::kNoted || row.treatment == Treatment::kRefused) {
+      EXPECT_FALSE(row.text.empty()) << row.name;
+    }
+    EXPECT_EQ(row.treatment == Treatment::kSame, find_field(row.name) != nullptr) << row.name;
+  }
+  EXPECT_GT(vllm_flags().size(), 300u);
+}
+
+TEST(VllmFlags, MappedRowsGiveValuesThatOurFlagTakes) {
+  for (const VllmFlag& row : vllm_flags()) {
+    if (row.treatment != Treatment::kMapped) continue;
+    const std::string_view name = row.to.substr(0, row.to.find(':'));
+    const Field* field = find_field(name);
+    ASSERT_NE(field, nullptr) << row.name;
+    EXPECT_NE(field->commands & kServe, 0u);
+    const bool is_size = kind_of(*field) == "size";
+    const Outcome outcome = translate({"--" + std::string(row.name), is_size ? "4096" : value_for(row)});
+    const std::string value = outcome.args.at(0).substr(outcome.args.at(0).find('=') + 1);
+    Config config;
+    EXPECT_TRUE(store(*field, std::span(&value, 1), config)) << row.name;
+  }
+}
+
+TEST(VllmFlags, ValuesThatARowDoesNotListAreRefused) {
+  for (const VllmFlag& row : vllm_flags()) {
+    if (row.treatment != Treatment::kNoted || row.to.empty()) continue;
+    const Outcome outcome = translate({"--" + std::string(row.name), "another"});
+    EXPECT_THAT(outcome.problems, ElementsAre(HasSubstr("refused, only " + std::string(row.to)))) << row.name;
+  }
+  EXPECT_THAT(translate({"-tp", "2"}).problems, ElementsAre(HasSubstr("refused, only 1")));
+}
+
+TEST(VllmFlags, SwitchingOffWhatIsRefusedIsNoted) {
+  for (const VllmFlag& row : vllm_flags()) {
+    if (row.arity != Arity::kNone) continue;
+    const Outcome outcome = translate({"--no-" + std::string(row.name)});
+    EXPECT_THAT(outcome.problems, IsEmpty()) << row.name;
+    EXPECT_THAT(outcome.notes, SizeIs(1)) << row.name;
+  }
+}
+
+TEST(VllmFlags, AFlagThatTakesAValueHasNoNegation) {
+  EXPECT_THAT(translate({"--no-tensor-parallel-size", "1"}).args, ElementsAre("--no-tensor-parallel-size", "1"));
+}
+
+TEST(VllmFlags, KeysOfAJsonValueAreTheFlagItself) {
+  EXPECT_THAT(translate({"--speculative-config.method", "ngram"}).problems,
+              ElementsAre(HasSubstr("there is no speculation")));
+  EXPECT_THAT(translate({"--compilation_config.mode=3", "dir"}).args, ElementsAre("dir"));
+}
+
+TEST(VllmFlags, ShortFormsTakeTheirValuesBesideThem) {
+  EXPECT_THAT(translate({"-O3", "dir"}).args, ElementsAre("dir"));
+  EXPECT_THAT(translate({"-tp=1", "dir"}).args, ElementsAre("dir"));
+  EXPECT_THAT(translate({"-q", "awq"}).problems, SizeIs(1));
+}
+
+TEST(VllmFlags, AListEndsAtTheModelOrTheNextFlag) {
+  EXPECT_THAT(translate({"dir", "--served-model-name", "a", "b", "--port", "1"}).args,
+              ElementsAre("dir", "--served-model-name=a", "--served-model-name=b", "--port=1"));
+  EXPECT_THAT(translate({"--served-model-name", "a", "dir"}).args, ElementsAre("--served-model-name=a", "dir"));
+  EXPECT_THAT(translate({"dir", "--hf-token", "--port", "1"}).args, ElementsAre("dir", "--port=1"));
+  EXPECT_THAT(translate({"dir", "--hf-token", "x", "--port", "1"}).args, ElementsAre("dir", "--port=1"));
+}
+
+TEST(VllmFlags, UnknownFlagsAndWhatFollowsTwoDashesAreLeftAlone) {
+  EXPECT_THAT(translate({"--odd", "1", "--", "--enable-lora"}).args, ElementsAre("--odd", "1", "--", "--enable-lora"));
+}
+
+TEST(VllmFlags, AMissingValueIsAProblem) {
+  EXPECT_THAT(translate({"dir", "--tensor-parallel-size"}).problems,
+              ElementsAre("--tensor-parallel-size: expected a value"));
+  EXPECT_THAT(translate({"dir", "--port", "--host", "x"}).problems, ElementsAre("--port: expected a value"));
+}
+
+TEST(VllmFlags, SecondsBecomeATime) {
+  EXPECT_THAT(translate({"--shutdown-timeout", "30"}).args, ElementsAre("--drain-timeout=30s"));
+}
+
+TEST(Docs, FlagsPageIsTheGeneratedOne) {
+  EXPECT_EQ(source_text("docs/flags.md"), flags_markdown())
+      << "run: quire serve --print-flags-markdown > docs/flags.md";
+}
+
+TEST(Docs, VllmPageIsTheGeneratedOne) {
+  EXPECT_EQ(source_text("docs/vllm-flags.md"), vllm_flags_markdown())
+      << "run: quire serve --print-vllm-flags-markdown > docs/vllm-flags.md";
+}
+
+}  // namespace
+}  // namespace quire::app
