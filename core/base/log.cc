@@ -1,6 +1,7 @@
 #include "core/base/log.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace quire {
 namespace {
@@ -13,13 +14,22 @@ const bool kLoggerReady = [] {
   return true;
 }();
 
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                   spdlog::level::err, spdlog::level::off};
+  return kLevels[static_cast<int>(level)];
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) {
-  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
-                                                   spdlog::level::err, spdlog::level::off};
-  spdlog::set_level(kLevels[static_cast<int>(level)]);
+  spdlog::set_level(spdlog_level(level));
   (void)kLoggerReady;
+}
+
+void write_log(LogLevel level, std::string_view event, fmt::string_view format, fmt::format_args args) {
+  if (!spdlog::should_log(spdlog_level(level))) return;
+  spdlog::log(spdlog_level(level), "{} {}", event, fmt::vformat(format, args));
 }
 
 std::string log_safe(std::string_view text) {

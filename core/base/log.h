@@ -2,8 +2,9 @@
 // Thread  any.
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 
 namespace quire {
@@ -15,17 +16,20 @@ void set_log_level(LogLevel level);
 // What came from outside, fit for one log line: control characters escaped, cut at 200 bytes.
 std::string log_safe(std::string_view text);
 
+// Behind the templates, so that one unit alone compiles the logging library.
+void write_log(LogLevel level, std::string_view event, fmt::string_view format, fmt::format_args args);
+
 template <typename... Args>
-void log_info(std::string_view event, spdlog::format_string_t<Args...> format, Args&&... args) {
-  spdlog::info("{} {}", event, fmt::format(format, std::forward<Args>(args)...));
+void log_info(std::string_view event, fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kInfo, event, format, fmt::make_format_args(args...));
 }
 template <typename... Args>
-void log_warn(std::string_view event, spdlog::format_string_t<Args...> format, Args&&... args) {
-  spdlog::warn("{} {}", event, fmt::format(format, std::forward<Args>(args)...));
+void log_warn(std::string_view event, fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kWarn, event, format, fmt::make_format_args(args...));
 }
 template <typename... Args>
-void log_error(std::string_view event, spdlog::format_string_t<Args...> format, Args&&... args) {
-  spdlog::error("{} {}", event, fmt::format(format, std::forward<Args>(args)...));
+void log_error(std::string_view event, fmt::format_string<Args...> format, Args&&... args) {
+  write_log(LogLevel::kError, event, format, fmt::make_format_args(args...));
 }
 
 }  // namespace quire

@@ -1,0 +1,254 @@
+#include "core/observe/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace quire::observe {
+namespace {
+
+using Labels = std::map<std::string, std::string>;
+
+struct Sample {
+  std::string name;
+  Labels labels;
+  double value = 0;
+};
+
+struct Family {
+  std::string type;
+  std::string help;
+  std::vector<Sample> samples;
+};
+
+// Reads the Prometheus text format 0.0.4 as strictly as a scraper may: anything unexpected fails the test.
+class Exposition {
+ public:
+  explicit Exposition(const std::string& text) {
+    EXPECT_TRUE(text.ends_with('\n'));
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("# HELP ")) {
+        begin_family(line.substr(7));
+      } else if (line.starts_with("# TYPE ")) {
+        const std::size_t space = line.find(' ', 7);
+        EXPECT_EQ(line.substr(7, space - 7), last_) << "TYPE follows its HELP";
+        families_[last_].type = line.substr(space + 1);
+      } else {
+        read_sample(line);
+      }
+    }
+  }
+
+  const std::map<std::string, Family>& families() const { return families_; }
+
+  // The one sample with this name and, besides the common labels, these.
+  double value(const std::string& name, const Labels& labels = {}) const {
+    std::vector<double> found;
+    for (const auto& [family_name, family] : families_) {
+      for (const Sample& sample : family.samples) {
+        if (sample.name == name &&
+            std::includes(sample.labels.begin(), sample.labels.end(), labels.begin(), labels.end()))
+          found.push_back(sample.value);
+      }
+    }
+    EXPECT_EQ(found.size(), 1u) << name;
+    return found.empty() ? std::numeric_limits<double>::quiet_NaN() : found[0];
+  }
+
+ private:
+  void begin_family(const std::string& rest) {
+    const std::size_t space = rest.find(' ');
+    last_ = rest.substr(0, space);
+    EXPECT_FALSE(families_.contains(last_)) << last_ << " stands twice";
+    families_[last_].help = space == std::string::npos ? "" : rest.substr(space + 1);
+  }
+
+  void read_sample(const std::string& line) {
+    Sample sample;
+    std::size_t at = line.find_first_of("{ ");
+    ASSERT_NE(at, std::string::npos) << line;
+    sample.name = line.substr(0, at);
+    EXPECT_TRUE(sample.name.starts_with(last_)) << line << " stands outside its family";
+    if (line[at] == '{') {
+      ++at;
+      while (line.at(at) != '}') {
+        const std::size_t equals = line.find('=', at);
+        const std::string key = line.substr(at, equals - at);
+        ASSERT_EQ(line.at(equals + 1), '"') << line;
+        std::string text;
+        for (at = equals + 2; line.at(at) != '"'; ++at) {
+          if (line[at] == '\\') {
+            ++at;
+            text += line.at(at) == 'n' ? '\n' : line[at];
+          } else {
+            text += line[at];
+          }
+        }
+        EXPECT_TRUE(sample.labels.emplace(key, text).second) << line;
+        if (line.at(++at) == ',') ++at;
+      }
+      ++at;
+    }
+    const std::string number = line.substr(at + 1);
+    sample.value = number == "+Inf" ? std::numeric_limits<double>::infinity() : std::stod(number);
+    families_[last_].samples.push_back(sample);
+  }
+
+  std::string last_;
+  std::map<std::string, Family> families_;
+};
+
+MetricsInfo info(std::string model = "tiny") {
+  return {.model_name = std::move(model),
+          .version = "0.1.0",
+          .numeric_mode = "cpu-f32",
+          .block_size = 16,
+          .num_blocks = 128,
+          .max_model_len = 2048};
+}
+
+TEST(Metrics, ExportsTheSeriesThatDashboardsOfVllmRead) {
+  const std::map<std::string, std::string> wanted = {
+      {"vllm:num_requests_running", "gauge"},
+      {"vllm:num_requests_waiting", "gauge"},
+      {"vllm:kv_cache_usage_perc", "gauge"},
+      {"vllm:cache_config_info", "gauge"},
+      {"vllm:num_preemptions_total", "counter"},
+      {"vllm:prompt_tokens_total", "counter"},
+      {"vllm:generation_tokens_total", "counter"},
+      {"vllm:request_success_total", "counter"},
+      {"vllm:corrupted_requests_total", "counter"},
+      {"vllm:iteration_tokens_total", "histogram"},
+      {"vllm:time_to_first_token_seconds", "histogram"},
+      {"vllm:inter_token_latency_seconds", "histogram"},
+      {"vllm:e2e_request_latency_seconds", "histogram"},
+      {"vllm:request_queue_time_seconds", "histogram"},
+      {"vllm:request_prefill_time_seconds", "histogram"},
+      {"vllm:request_decode_time_seconds", "histogram"},
+      {"vllm:request_prompt_tokens", "histogram"},
+      {"vllm:request_generation_tokens", "histogram"},
+  };
+  const Exposition text(Metrics(info()).render());
+  for (const auto& [name, type] : wanted) {
+    ASSERT_TRUE(text.families().contains(name)) << name;
+    EXPECT_EQ(text.families().at(name).type, type) << name;
+  }
+}
+
+TEST(Metrics, EverySeriesHasHelpAKnownTypeAndTheModelsName) {
+  const Exposition text(Metrics(info()).render());
+  const std::set<std::string> types = {"counter", "gauge", "histogram"};
+  for (const auto& [name, family] : text.families()) {
+    EXPECT_FALSE(family.help.empty()) << name;
+    EXPECT_TRUE(types.contains(family.type)) << name << " is a " << family.type;
+    EXPECT_FALSE(family.samples.empty()) << name;
+    for (const Sample& sample : family.samples) {
+      EXPECT_TRUE(sample.labels.contains("model_name")) << sample.name;
+      EXPECT_TRUE(sample.labels.contains("engine")) << sample.name;
+    }
+  }
+}
+
+TEST(Metrics, NoTwoSamplesShareNameAndLabels) {
+  const Exposition text(Metrics(info()).render());
+  for (const auto& [name, family] : text.families()) {
+    std::set<std::pair<std::string, Labels>> seen;
+    for (const Sample& sample : family.samples) {
+      EXPECT_TRUE(seen.emplace(sample.name, sample.labels).second) << sample.name;
+    }
+  }
+}
+
+TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
+  Metrics metrics(info());
+  for (Histogram* histogram :
+       {&metrics.iteration_tokens, &metrics.time_to_first_token_s, &metrics.inter_token_latency_s,
+        &metrics.e2e_request_latency_s, &metrics.request_queue_time_s, &metrics.request_prefill_time_s,
+        &metrics.request_decode_time_s, &metrics.request_prompt_tokens, &metrics.request_generation_tokens,
+        &metrics.step_time_s, &metrics.disconnect_to_free_s}) {
+    for (const double value : {0.00005, 0.003, 0.4, 3.0, 70.0, 900.0, 1e7}) histogram->observe(value);
+  }
+  const Exposition text(metrics.render());
+  int histograms = 0;
+  for (const auto& [name, family] : text.families()) {
+    if (family.type != "histogram") continue;
+    ++histograms;
+    double last_bound = -1;
+    double last_count = 0;
+    for (const Sample& sample : family.samples) {
+      if (sample.name != name + "_bucket") continue;
+      const std::string& le = sample.labels.at("le");
+      const double bound = le == "+Inf" ? std::numeric_limits<double>::infinity() : std::stod(le);
+      EXPECT_GT(bound, last_bound) << name;
+      EXPECT_GE(sample.value, last_count) << name << " le " << le;
+      last_bound = bound;
+      last_count = sample.value;
+    }
+    EXPECT_EQ(last_bound, std::numeric_limits<double>::infinity()) << name;
+    EXPECT_EQ(last_count, 7) << name;
+    EXPECT_EQ(text.value(name + "_count"), 7) << name;
+    EXPECT_NEAR(text.value(name + "_sum"), 10000973.40305, 0.01) << name;
+  }
+  EXPECT_EQ(histograms, 11);
+}
+
+TEST(Metrics, RendersWhatTheEngineAndTheApiWrote) {
+  Metrics metrics(info());
+  metrics.requests_running.set(3);
+  metrics.requests_waiting.set(4);
+  metrics.kv_cache_usage.set(0.25);
+  metrics.preemptions.add(2);
+  metrics.prompt_tokens.add(1000);
+  metrics.generation_tokens.add(9007199254740993u);
+  metrics.success_stop.add(5);
+  metrics.success_abort.add(1);
+  metrics.http_responses[4].add(6);
+  metrics.admission_rejections.add(7);
+  metrics.open_connections.set(8);
+
+  const Exposition text(metrics.render());
+  EXPECT_EQ(text.value("vllm:num_requests_running"), 3);
+  EXPECT_EQ(text.value("vllm:num_requests_waiting"), 4);
+  EXPECT_EQ(text.value("vllm:kv_cache_usage_perc"), 0.25);
+  EXPECT_EQ(text.value("vllm:num_preemptions_total"), 2);
+  EXPECT_EQ(text.value("vllm:prompt_tokens_total"), 1000);
+  EXPECT_NEAR(text.value("vllm:generation_tokens_total"), 9007199254740993.0, 2);
+  EXPECT_EQ(text.value("vllm:request_success_total", {{"finished_reason", "stop"}}), 5);
+  EXPECT_EQ(text.value("vllm:request_success_total", {{"finished_reason", "length"}}), 0);
+  EXPECT_EQ(text.value("vllm:request_success_total", {{"finished_reason", "abort"}}), 1);
+  EXPECT_EQ(text.value("vllm:request_success_total", {{"finished_reason", "error"}}), 0);
+  EXPECT_EQ(text.value("quire:http_responses_total", {{"status", "4xx"}}), 6);
+  EXPECT_EQ(text.value("vllm:admission_rejections_total"), 7);
+  EXPECT_EQ(text.value("quire:open_connections"), 8);
+}
+
+TEST(Metrics, NamesTheCachesShapeAndTheBuild) {
+  const Exposition text(Metrics(info()).render());
+  EXPECT_EQ(text.value("vllm:cache_config_info",
+                       {{"block_size", "16"}, {"num_gpu_blocks", "128"}, {"max_model_len", "2048"}}),
+            1);
+  EXPECT_EQ(text.value("quire:build_info", {{"version", "0.1.0"}, {"numeric_mode", "cpu-f32"}}), 1);
+}
+
+TEST(Metrics, EscapesALabelThatWouldBreakItsLine) {
+  const std::string odd = "a\"b\\c\nd{e}=,";
+  const Exposition text(Metrics(info(odd)).render());
+  EXPECT_EQ(text.value("vllm:num_requests_running", {{"model_name", odd}}), 0);
+}
+
+TEST(Metrics, TellsWhatTheProcessUses) {
+  const Exposition text(Metrics(info()).render());
+  EXPECT_GT(text.value("process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(text.value("process_cpu_seconds_total"), 0);
+}
+
+}  // namespace
+}  // namespace quire::observe
