@@ -28,7 +28,7 @@ if(QUIRE_FUZZ)
 endif()
 
 # Beast and Asio: what we use of them, and nothing deprecated.
-add_compile_definitions(BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_USE_STD_STRING_VIEW)
+add_compile_definitions(BOOST_ASIO_NO_DEPRECATED)
 
 macro(quire_isa_flags file)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
