@@ -9,6 +9,10 @@ namespace {
 
 namespace beast_http = boost::beast::http;
 
+// "0\r\n\r\n". Until a chunked body is whole, as many bytes of it are still to be taken; Beast 1.81 dies of an assertion
+// when it is shown fewer behind a last chunk's size (found by http_request_fuzz).
+constexpr std::size_t kLastChunkBytes = 5;
+
 struct RefuseExtensions {
   void operator()(std::uint64_t, std::string_view extensions, boost::system::error_code& error) const {
     if (!extensions.empty()) error = beast_http::error::bad_chunk_extension;
@@ -38,6 +42,7 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
   while (!beast.is_done() && taken.bytes < bytes.size()) {
     boost::system::error_code error;
     const std::string_view rest = bytes.substr(taken.bytes);
+    if (beast.is_header_done() && beast.chunked() && rest.size() < kLastChunkBytes) return taken;
     const std::size_t n = beast.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
     taken.bytes += n;
     if (error == beast_http::error::body_limit) {

@@ -58,6 +58,8 @@ const std::string kStream = R"({"prompt":"Once upon a time","max_tokens":4,"stre
 const std::string kEndless = R"({"prompt":"Once upon a time","max_tokens":500,"ignore_eos":true})";
 const std::string kEndlessStream = R"({"prompt":"Once upon a time","max_tokens":500,"ignore_eos":true,"stream":true})";
 
+const std::string kPostHead = "POST /v1/completions HTTP/1.1\r\nHost: a\r\n";
+
 TEST_F(SessionTest, CompletesOverASocket) {
   const RawResponse response = ask(post_completion(kBody, "X-Request-Id: my-id.1\r\n"));
   EXPECT_EQ(response.status, 200);
@@ -103,6 +105,12 @@ TEST_F(SessionTest, AnswersPipelinedRequestsInOrder) {
 TEST_F(SessionTest, ReadsARequestThatComesByteByByte) {
   RawClient client = connect();
   for (const char c : "\r\n" + post_completion(kBody)) client.send(std::string(1, c));
+  EXPECT_EQ(client.read_response().status, 200);
+  char size[16];
+  std::snprintf(size, sizeof size, "%zx\r\n", kBody.size());
+  for (const char c : kPostHead + "Transfer-Encoding: chunked\r\n\r\n" + size + kBody + "\r\n0\r\nX: y\r\n\r\n") {
+    client.send(std::string(1, c));
+  }
   EXPECT_EQ(client.read_response().status, 200);
 }
 
@@ -210,7 +218,6 @@ TEST_P(SessionHeads, GetOneReplyAndAClose) {
 }
 
 const std::string kInner = "GET /version HTTP/1.1\r\nHost: a\r\n\r\n";
-const std::string kPostHead = "POST /v1/completions HTTP/1.1\r\nHost: a\r\n";
 INSTANTIATE_TEST_SUITE_P(
     Table, SessionHeads,
     testing::Values(
