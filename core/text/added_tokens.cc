@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/text/unicode.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/unicode.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -1,6 +1,6 @@
 #include "core/text/byte_level.h"
 
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

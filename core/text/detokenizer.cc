@@ -1,7 +1,7 @@
 #include "core/text/detokenizer.h"
 
 #include "core/text/token_decoder.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 

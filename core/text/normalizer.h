@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/text/pattern.h"
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 namespace quire::text {
 

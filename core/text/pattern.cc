@@ -1,7 +1,7 @@
 #include "core/text/pattern.h"
 
 #include "core/base/check.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/char_class.h"
+#include "core/text/unicode/char_class.h"
 
 namespace quire::text {
 

@@ -5,7 +5,7 @@
 
 #include "core/base/start_error.h"
 #include "core/text/pattern.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/base/start_error.h"
 #include "core/text/byte_level.h"
 #include "core/text/normalizer.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

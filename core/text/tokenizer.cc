@@ -13,7 +13,7 @@
 #include "core/text/pre_tokenizer.h"
 #include "core/text/token_decoder.h"
 #include "core/text/tokenizer_file.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/start_error.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/text/detokenizer.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 #include "tests/core/text/small_tokenizer.h"
 
 namespace {

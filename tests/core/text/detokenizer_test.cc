@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 #include "tests/core/text/small_tokenizer.h"
 
 namespace quire::text {

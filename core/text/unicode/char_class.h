@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 namespace quire::text {
 

@@ -1,4 +1,4 @@
-#include "core/text/utf8.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

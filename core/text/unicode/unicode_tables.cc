@@ -1,6 +1,6 @@
 // Unicode 16.0.0, written by make_unicode_tables.py. Do not edit.
 // clang-format off
-#include "core/text/unicode_tables.h"
+#include "core/text/unicode/unicode_tables.h"
 
 namespace quire::text::unicode_tables {
 

@@ -1,4 +1,4 @@
-#include "core/text/char_class.h"
+#include "core/text/unicode/char_class.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
-#include "core/text/unicode_tables.h"
-#include "core/text/utf8.h"
+#include "core/text/unicode/unicode_tables.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes unicode_tables.cc, the Unicode 16.0 data of core/text.
 
-Usage: pip install unicodedata2==16.0.0 && python core/text/make_unicode_tables.py
+Usage: pip install unicodedata2==16.0.0 && python core/text/unicode/make_unicode_tables.py
 Python's own unicodedata follows the interpreter; the published tokenizers were built against 16.0, so that is pinned.
 """
 
@@ -128,7 +128,7 @@ def main():
     out = [
         f"// Unicode {WANTED_VERSION}, written by make_unicode_tables.py. Do not edit.",
         "// clang-format off",
-        '#include "core/text/unicode_tables.h"',
+        '#include "core/text/unicode/unicode_tables.h"',
         "",
         "namespace quire::text::unicode_tables {",
         "",

@@ -1,8 +1,8 @@
-#include "core/text/unicode.h"
+#include "core/text/unicode/unicode.h"
 
 #include <gtest/gtest.h>
 
-#include "core/text/char_class.h"
+#include "core/text/unicode/char_class.h"
 
 namespace quire::text {
 namespace {
