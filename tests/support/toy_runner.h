@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/clock.h"
 #include "core/model/runner.h"
 
 namespace quire::testing {
@@ -76,6 +77,7 @@ class ToyRunner final : public model::Runner {
   std::span<const flow::StepChoice> collect() override {
     CHECK(in_flight_);
     in_flight_ = false;
+    if (clock != nullptr) clock->advance(row_time * rows_in_step.back());
     if (fail_next_collect) throw std::runtime_error("the device is gone");
     return choices_;
   }
@@ -86,6 +88,8 @@ class ToyRunner final : public model::Runner {
   std::vector<std::uint32_t> rows_in_step;
   std::uint64_t poisoned_seed = ~0ull;  // a request with this seed gets logits that are not finite
   bool fail_next_collect = false;
+  FakeClock* clock = nullptr;  // moved on by row_time for every row of a step
+  Duration row_time{};
 
  private:
   struct Slot {

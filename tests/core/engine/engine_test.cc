@@ -124,6 +124,25 @@ TEST_F(EngineTest, ALongPromptNeverStallsARunningStream) {
   EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(400, 2), EngineRig::greedy(), 4));
 }
 
+TEST_F(EngineTest, OnASlowDevicePromptsAreCutByTheMeasuredTimeOfARowWhileSomebodyStreams) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_seqs = 4, .max_num_batched_tokens = 400}, runner);
+  runner.clock = &rig.clock;
+  runner.row_time = std::chrono::milliseconds(2);
+  std::vector<Client> clients;
+  clients.push_back(rig.submit(prompt_of(300, 1), 30));
+  rig.turn();
+  EXPECT_EQ(runner.rows_in_step.back(), 300u) << "nobody waits: the whole prompt at once";
+  clients.push_back(rig.submit(prompt_of(300, 2), 4));
+  rig.run(clients);
+  for (std::size_t step = 1; step < runner.rows_in_step.size(); ++step) {
+    EXPECT_LE(runner.rows_in_step[step], 1u + 50u) << "100 ms hold 50 rows of 2 ms";
+  }
+  EXPECT_EQ(runner.rows_in_step[1], 1u + 50u);
+  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(300, 1), EngineRig::greedy(), 30));
+  EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(300, 2), EngineRig::greedy(), 4));
+}
+
 TEST_F(EngineTest, ACancelGivesItsBlocksBackWithinOneStepInEveryState) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8, .max_num_seqs = 2, .max_num_batched_tokens = 16}, runner);
