@@ -46,6 +46,7 @@ struct Config {
   std::uint32_t max_num_batched_tokens = 0;
   std::uint32_t block_size = 0;
   std::string kv_cache_dtype;
+  std::string prefix_caching;  // "on" or "off"
   std::optional<Bytes> kv_cache_memory;
   std::string device;
   std::optional<std::uint32_t> threads;

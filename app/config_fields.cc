@@ -36,6 +36,7 @@ constexpr Field kFields[] = {
     {"block-size", &Config::block_size, "16", "16..256", kAll, "tokens in a KV block, a multiple of 16; the tokens of an answer never depend on it"},
     {"kv-cache-dtype", &Config::kv_cache_dtype, "auto", "auto|f32=float32|bf16=bfloat16", kRunning, "how K and V are stored; auto: bf16 for a bf16 checkpoint, else f32"},
     {"kv-cache-memory", &Config::kv_cache_memory, "auto", "1KiB..1024TiB", kServe | kGenerate | kInspect, "memory of the KV cache; auto: half of what is free after the weights, and no more than max-num-seqs can use"},
+    {"prefix-caching", &Config::prefix_caching, "on", "on|off", kServe, "keep the KV blocks of what was computed for prompts that begin alike; the tokens of an answer never depend on it"},
     {"device", &Config::device, "auto", "auto|cpu|cuda", kRunning, "what runs the model; this build has the CPU"},
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512", kRunning, "instruction set of the CPU kernels; the results are the same with each"},

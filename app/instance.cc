@@ -1,5 +1,6 @@
 #include "app/instance.h"
 
+#include <random>
 #include <utility>
 
 #include "app/version.h"
@@ -45,6 +46,9 @@ engine::EngineOptions engine_options(const Config& config, const MemoryPlan& pla
   options.vocab = vocab;
   options.max_model_len = plan.max_model_len;
   options.stall_timeout = config.stall_timeout;
+  options.prefix_caching = config.prefix_caching == "on";
+  std::random_device device;  // nobody outside knows which prompts share a bucket
+  options.prefix_index.hash_key = std::uint64_t{device()} << 32 | device();
   return options;
 }
 

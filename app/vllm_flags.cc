@@ -110,8 +110,10 @@ class Translator {
   void theirs(const Word& word, const VllmFlag& row) {
     const auto values = values_of(word, word.dotted ? Arity::kOne : row.arity);
     if (!values) return;
-    if (row.treatment == Treatment::kMapped) return mapped(row, values->front());
     const bool switched_off = word.negated;
+    if (row.treatment == Treatment::kMapped) {
+      return mapped(row, row.arity != Arity::kNone ? values->front() : switched_off ? "off" : "on");
+    }
     const bool fits = row.to.empty() || (values->size() == 1 && is_accepted(row.to, values->front()));
     if ((row.treatment == Treatment::kNoted && fits) || (row.treatment == Treatment::kRefused && switched_off)) {
       out_.notes.push_back(fmt::format("{}: accepted, has no effect: {}", log_safe(word.given), row.text));

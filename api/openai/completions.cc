@@ -182,6 +182,7 @@ void Completion::take(Choice& choice) {
 
 void Completion::end(Choice& choice, const char* reason) {
   choice.finish_reason = reason;
+  cached_tokens_ += choice.stream->cached_tokens();
   choice.stream.reset();
   --num_open_;
 }
@@ -281,7 +282,7 @@ void Completion::append_usage(std::string& json) const {
   writer.begin_object();
   writer.key("prompt_tokens").number(tally_.prompt_tokens).key("completion_tokens").number(tally_.completion_tokens);
   writer.key("total_tokens").number(tally_.prompt_tokens + tally_.completion_tokens);
-  writer.key("prompt_tokens_details").begin_object().key("cached_tokens").number(std::uint64_t{0}).end_object();
+  writer.key("prompt_tokens_details").begin_object().key("cached_tokens").number(cached_tokens_).end_object();
   writer.end_object();
 }
 

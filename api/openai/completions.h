@@ -75,6 +75,7 @@ class Completion final : public http::Answer {
   bool finished_ = false;
   bool ended_ = false;  // the stream's last events are out
   http::Tally tally_;
+  std::uint64_t cached_tokens_ = 0;  // prompt tokens that came from the prefix cache, of the choices that have ended
 };
 
 }  // namespace quire::api::openai

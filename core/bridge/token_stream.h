@@ -30,6 +30,8 @@ class TokenStream {
   // ---- engine
   // Room for a token and, behind it, for the end. A sequence without room is parked: not planned.
   bool can_take_token() const;
+  // How much of the prompt came from the prefix cache; said before the first push, which publishes it.
+  void set_cached_tokens(std::uint32_t tokens) { cached_tokens_.store(tokens, std::memory_order_relaxed); }
   // After an event with a finish nothing more is pushed. Marks the stream ready; the hub's flush() wakes the io thread.
   void push(flow::TokenEvent event);
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
@@ -38,6 +40,9 @@ class TokenStream {
 
   // ---- io
   std::optional<flow::TokenEvent> pop();
+  std::uint32_t cached_tokens() const {
+    return cached_tokens_.load(std::memory_order_relaxed);
+  }  // after the first pop()
   // The client went away, a stop string was met, or the answer failed: the engine drops the sequence within one step.
   void cancel();
 
@@ -52,6 +57,8 @@ class TokenStream {
   std::atomic<std::uint32_t> tail_{0};  // next to push: written by the engine (release), read by io (acquire)
   std::atomic<bool> was_full_{
       false};  // set by the engine when it parks (seq_cst), taken by io on pop: ring the doorbell
+  std::atomic<std::uint32_t> cached_tokens_{
+      0};                               // written by the engine before its first push (release there), read by io
   std::atomic<bool> cancelled_{false};  // written by io (release), read by the engine (acquire)
 };
 

@@ -16,7 +16,11 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     sequence->commit_rows(sequence->planned_rows);
     live.has_event = false;
     touched_.push_back(&live);
-    if (speaks) commit_choice(live, choices[next_choice++]);
+    if (!speaks) continue;
+    commit_choice(live, choices[next_choice]);
+    // A row that is not finite has spoilt every later one: where the last is finite, what is stored is sound.
+    if (options_.prefix_caching && choices[next_choice].finite) sequence->publish_prefix(index_);
+    ++next_choice;
   }
   CHECK_EQ(next_choice, choices.size());
 #ifndef NDEBUG

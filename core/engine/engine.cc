@@ -18,7 +18,8 @@ Engine::Engine(const EngineOptions& options, const EngineParts& parts)
       status_(parts.status),
       metrics_(parts.metrics),
       clock_(parts.clock),
-      scheduler_(options.scheduler, parts.pool) {
+      index_(parts.pool, options.prefix_index),
+      scheduler_(options.scheduler, parts.pool, options.prefix_caching ? &index_ : nullptr) {
   CHECK_GE(std::uint64_t{parts.pool.num_blocks()} * parts.pool.block_tokens(), options.max_model_len);
   touched_.reserve(options.scheduler.max_num_seqs);
   hubs_.reserve(options.scheduler.max_num_seqs);

@@ -18,6 +18,7 @@
 #include "core/bridge/engine_status.h"
 #include "core/flow/step_choice.h"
 #include "core/kv/block_pool.h"
+#include "core/kv/prefix_index.h"
 #include "core/model/runner.h"
 #include "core/observe/metrics.h"
 #include "core/schedule/scheduler.h"
@@ -26,8 +27,10 @@ namespace quire::engine {
 
 struct EngineOptions {
   schedule::SchedulerOptions scheduler;
-  std::uint32_t vocab = 0;                            // logits width: a prompt id at or above it is refused
-  std::uint32_t max_model_len = 0;                    // prompt + max_tokens never exceed it
+  std::uint32_t vocab = 0;          // logits width: a prompt id at or above it is refused
+  std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
+  bool prefix_caching = true;
+  kv::PrefixIndexOptions prefix_index{};
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
   // While streams run, prompts are cut so that a step is expected to take no longer than this, from the measured time
   // of a row. Zero: only the token budget cuts them.
@@ -98,6 +101,7 @@ class Engine {
   bridge::EngineStatus& status_;
   observe::Metrics& metrics_;
   const Clock& clock_;
+  kv::PrefixIndex index_;
   schedule::Scheduler scheduler_;
 
   std::unordered_map<SeqId, std::unique_ptr<Live>> live_;

@@ -64,6 +64,9 @@ void Engine::submit(const flow::StepPlan& plan) {
     live.first_run = now_;
     live.credit.give_back();
     admission_.note_started(now_);
+    metrics_.prefix_cache_queries.add(sequence->num_tokens());
+    metrics_.prefix_cache_hits.add(sequence->computed());
+    live.stream->set_cached_tokens(sequence->computed());
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
   submitted_at_ = now_;

@@ -5,43 +5,77 @@
 namespace quire::kv {
 
 BlockPool::BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens)
-    : block_tokens_(block_tokens), holders_(num_blocks, 0) {
+    : block_tokens_(block_tokens), blocks_(num_blocks) {
   CHECK_GT(block_tokens, 0u);
-  free_.reserve(num_blocks);
-  for (std::uint32_t i = num_blocks; i > 0; --i) free_.push_back(BlockId(i - 1));
+  empty_.reserve(num_blocks);
+  for (std::uint32_t i = num_blocks; i > 0; --i) {
+    empty_.push_back(BlockId(i - 1));
+    parked_.push_front(BlockId(i - 1));
+    blocks_[i - 1].place = parked_.begin();
+  }
 }
 
 Result<BlockId> BlockPool::take() {
   engine_role.check();
-  if (free_.empty()) return Error{Code::kOutOfBlocks, "no free KV block", "", 0};
-  const BlockId block = free_.back();
-  free_.pop_back();
-  CHECK_EQ(holders_[block.value], 0u);
-  holders_[block.value] = 1;
-  return block;
+  BlockId id;
+  if (!empty_.empty()) {
+    id = empty_.back();
+    empty_.pop_back();
+  } else if (!lru_.empty()) {
+    id = lru_.front();
+    parked_.splice(parked_.begin(), lru_, lru_.begin());
+    blocks_[id.value].keep = false;
+    if (on_emptied_) on_emptied_(id);
+  } else {
+    return Error{Code::kOutOfBlocks, "no free KV block", "", 0};
+  }
+  CHECK_EQ(blocks_[id.value].holders, 0u);
+  blocks_[id.value].holders = 1;
+  return id;
 }
 
-void BlockPool::share(BlockId block) {
+void BlockPool::share(BlockId id) {
   engine_role.check();
-  CHECK_GT(holders_.at(block.value), 0u);
-  ++holders_[block.value];
+  Block& block = blocks_.at(id.value);
+  if (block.holders == 0) {
+    CHECK(block.keep);  // an empty block has no content to share
+    parked_.splice(parked_.begin(), lru_, block.place);
+  }
+  ++block.holders;
 }
 
-void BlockPool::give_back(BlockId block) {
+void BlockPool::give_back(BlockId id) {
   engine_role.check();
-  CHECK_GT(holders_.at(block.value), 0u);
-  if (--holders_[block.value] == 0) free_.push_back(block);
+  Block& block = blocks_.at(id.value);
+  CHECK_GT(block.holders, 0u);
+  if (--block.holders != 0) return;
+  if (block.keep) {
+    lru_.splice(lru_.end(), parked_, block.place);
+  } else {
+    empty_.push_back(id);
+  }
+}
+
+void BlockPool::keep(BlockId id) {
+  engine_role.check();
+  CHECK_GT(blocks_.at(id.value).holders, 0u);
+  blocks_[id.value].keep = true;
 }
 
 void BlockPool::check_invariants() const {
-  std::vector<bool> is_free(holders_.size(), false);
-  for (const BlockId block : free_) {
-    CHECK_LT(block.value, num_blocks());
-    CHECK(!is_free[block.value]);
-    CHECK_EQ(holders_[block.value], 0u);
-    is_free[block.value] = true;
+  std::vector<bool> is_free(blocks_.size(), false);
+  for (const BlockId id : empty_) {
+    CHECK_LT(id.value, num_blocks());
+    CHECK(!is_free[id.value]);
+    CHECK(!blocks_[id.value].keep);
+    is_free[id.value] = true;
   }
-  for (std::uint32_t i = 0; i < num_blocks(); ++i) CHECK_EQ(is_free[i], holders_[i] == 0);
+  for (const BlockId id : lru_) {
+    CHECK(!is_free[id.value]);
+    CHECK(blocks_[id.value].keep);
+    is_free[id.value] = true;
+  }
+  for (std::uint32_t i = 0; i < num_blocks(); ++i) CHECK_EQ(is_free[i], blocks_[i].holders == 0);
 }
 
 }  // namespace quire::kv

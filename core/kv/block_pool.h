@@ -1,12 +1,16 @@
-// The physical KV blocks: which are free, and how many holders each of the others has.
-// Shape   num_blocks blocks of P tokens. A block is free (no holder) or held (one or more).
-// Owner   the engine's instance; outlives every BlockTable.
+// The physical KV blocks. A block is held (one holder or more), kept (nobody holds it, but its content may be wanted again)
+// or empty. Held and kept blocks change state by their holders alone; who takes a block gets an empty one first, else the kept
+// one that was wanted least recently.
+// Shape   num_blocks blocks of P tokens; empty + kept + held = num_blocks.
+// Owner   the engine's instance; outlives every BlockTable and the PrefixIndex.
 // Thread  engine.
-// Fails   take(): kOutOfBlocks, and nothing changed. Giving back or sharing a free block is our bug (CHECK).
-// Source  PagedAttention (Kwon et al. 2023); the notebook's BlockPool.
+// Fails   take(): kOutOfBlocks, and nothing changed. Giving back or sharing a block in the wrong state is our bug (CHECK).
+// Source  PagedAttention (Kwon et al. 2023); the notebook's BlockPool; the kept blocks are vLLM's free-block queue as an idea.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -21,27 +25,43 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A free block, now held once.
+  // An empty block, now held once. Where none is empty, a kept one is emptied first: `on_emptied` hears of it.
   Result<BlockId> take();
-  // One more holder.
+  // One more holder, of a held block or a kept one.
   void share(BlockId block);
-  // One holder less; with the last one the block is free again. Any order of givers ends the same.
+  // One holder less; with the last one the block is kept, if keep() was called for it, or empty.
   void give_back(BlockId block);
 
-  std::uint32_t num_blocks() const { return static_cast<std::uint32_t>(holders_.size()); }
-  std::uint32_t block_tokens() const { return block_tokens_; }
-  std::uint32_t num_free() const { return static_cast<std::uint32_t>(free_.size()); }
-  std::uint32_t num_held() const { return num_blocks() - num_free(); }
-  std::uint32_t holders(BlockId block) const { return holders_.at(block.value); }
+  // From now until it is emptied the block's content is worth keeping.
+  void keep(BlockId block);
+  // Called with each kept block that take() empties. One listener, set once.
+  void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 
-  // Every block is free once and held by nobody, or held and not free. CHECKs; the engine calls it when idle,
+  std::uint32_t num_blocks() const { return static_cast<std::uint32_t>(blocks_.size()); }
+  std::uint32_t block_tokens() const { return block_tokens_; }
+  // Blocks that take() can give: empty and kept ones.
+  std::uint32_t num_free() const { return static_cast<std::uint32_t>(empty_.size() + lru_.size()); }
+  std::uint32_t num_kept() const { return static_cast<std::uint32_t>(lru_.size()); }
+  std::uint32_t num_held() const { return num_blocks() - num_free(); }
+  std::uint32_t holders(BlockId block) const { return blocks_.at(block.value).holders; }
+
+  // Every block is empty, kept or held, and in the one place that goes with it. CHECKs; the engine calls it when idle,
   // debug builds at every step.
   void check_invariants() const;
 
  private:
+  struct Block {
+    std::uint32_t holders = 0;
+    bool keep = false;
+    std::list<BlockId>::iterator place;  // in lru_ while kept, else in parked_
+  };
+
   const std::uint32_t block_tokens_;
-  std::vector<std::uint32_t> holders_;  // [num_blocks]
-  std::vector<BlockId> free_;           // used as a stack: the block given back last is still warm in cache
+  std::vector<Block> blocks_;   // [num_blocks]
+  std::vector<BlockId> empty_;  // used as a stack: the block given back last is still warm in cache
+  std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
+  std::list<BlockId> parked_;   // list nodes of all other blocks: moving one never allocates
+  std::function<void(BlockId)> on_emptied_;
 };
 
 }  // namespace quire::kv

@@ -11,8 +11,18 @@ Result<Done> BlockTable::grow_to(std::uint32_t num_tokens) {
   return Done{};
 }
 
+void BlockTable::adopt(BlockId block) {
+  pool_->share(block);
+  blocks_.push_back(block);
+}
+
+void BlockTable::replace(std::uint32_t i, BlockId block) {
+  pool_->share(block);
+  pool_->give_back(std::exchange(blocks_.at(i), block));
+}
+
 void BlockTable::give_back_all() {
-  // Last block first: the next sequence takes them in this one's order.
+  // Last block first: of the blocks that are kept, leaves grow old before what they stand on.
   for (; !blocks_.empty(); blocks_.pop_back()) pool_->give_back(blocks_.back());
 }
 

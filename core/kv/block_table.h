@@ -27,10 +27,15 @@ class BlockTable {
 
   // Takes blocks until `num_tokens` tokens are covered; all of them or none.
   Result<Done> grow_to(std::uint32_t num_tokens);
+  // An empty table begins with blocks that hold its first tokens already: one more holder for each.
+  void adopt(BlockId block);
+  // Block i of the table is this one from now on, which has the same content.
+  void replace(std::uint32_t i, BlockId block);
   // Gives every block back; the table is empty and can grow again.
   void give_back_all();
 
   std::span<const BlockId> blocks() const { return blocks_; }
+  std::uint32_t block_tokens() const { return pool_->block_tokens(); }
   std::uint32_t capacity_tokens() const { return static_cast<std::uint32_t>(blocks_.size()) * pool_->block_tokens(); }
   // Where the token at `position` is stored. The table must cover it.
   std::uint32_t slot(std::uint32_t position) const {

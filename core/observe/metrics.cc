@@ -117,6 +117,10 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
              {"max_model_len", std::to_string(info.max_model_len)}});
   out.counter("vllm:num_preemptions_total", "Sequences sent back to wait because the pool was dry.",
               static_cast<double>(m.preemptions.value()));
+  out.counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
+              static_cast<double>(m.prefix_cache_queries.value()));
+  out.counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+              static_cast<double>(m.prefix_cache_hits.value()));
   out.counter("vllm:prompt_tokens_total", "Prompt tokens computed.", static_cast<double>(m.prompt_tokens.value()));
   out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
   const std::pair<const char*, const Counter*> finished[] = {{"stop", &m.success_stop},

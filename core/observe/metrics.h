@@ -36,6 +36,8 @@ class Metrics {
   Gauge requests_waiting;  // sequences admitted and without blocks
   Gauge kv_cache_usage;    // blocks held / blocks, 0..1
   Counter preemptions;
+  Counter prefix_cache_queries;  // prompt tokens that were looked up, each request once
+  Counter prefix_cache_hits;     // those of them that were there
   Counter prompt_tokens;
   Counter generation_tokens;
   Counter success_stop;

@@ -6,7 +6,8 @@
 
 namespace quire::schedule {
 
-Scheduler::Scheduler(SchedulerOptions options, kv::BlockPool& pool) : options_(options), pool_(pool) {
+Scheduler::Scheduler(SchedulerOptions options, kv::BlockPool& pool, kv::PrefixIndex* index)
+    : options_(options), pool_(pool), index_(index) {
   CHECK_GE(options.max_num_seqs, 1u);
   CHECK_GE(options.max_num_batched_tokens, options.max_num_seqs);
   const std::size_t rows = options.max_num_batched_tokens;
@@ -65,7 +66,9 @@ void Scheduler::admit_waiting() {
     next = std::find_if(next, waiting_.end(), [](const Sequence* sequence) { return !sequence->parked; });
     if (next == waiting_.end()) return;
     Sequence& sequence = **next;
+    if (index_ != nullptr) sequence.adopt_prefix(*index_);
     if (!sequence.table.grow_to(sequence.num_tokens())) {
+      sequence.forget_computed();
       CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
       return;                    // whoever came later does not overtake
     }

@@ -32,7 +32,8 @@ struct SchedulerOptions {
 
 class Scheduler {
  public:
-  Scheduler(SchedulerOptions options, kv::BlockPool& pool);
+  // Without an index every prompt is computed whole.
+  Scheduler(SchedulerOptions options, kv::BlockPool& pool, kv::PrefixIndex* index = nullptr);
 
   void add(Sequence& sequence) REQUIRES(engine_role);
   // Forgets it, whatever its state. Its blocks are its own to give back.
@@ -60,6 +61,7 @@ class Scheduler {
 
   const SchedulerOptions options_;
   kv::BlockPool& pool_;
+  kv::PrefixIndex* const index_;
   std::deque<Sequence*> waiting_;   // arrival order; sequences sent back stand in front
   std::vector<Sequence*> running_;  // in order of admission
   std::vector<Sequence*> turn_;     // running_ as it was when a planning pass began

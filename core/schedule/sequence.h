@@ -14,6 +14,7 @@
 #include "core/flow/request.h"
 #include "core/flow/token_event.h"
 #include "core/kv/block_table.h"
+#include "core/kv/prefix_index.h"
 
 namespace quire::schedule {
 
@@ -39,10 +40,17 @@ class Sequence {
   void commit_rows(std::uint32_t rows) { computed_ += rows; }
   // The token chosen after the last one; says whether it ends the sequence.
   flow::Finish append(TokenId token);
+  // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run. Only while
+  // its table is empty.
+  void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
+  // Its full blocks whose K and V are stored enter the index. A block that the index holds already is given back for that one.
+  void publish_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // Its blocks go back to the pool; what was generated stays and will be recomputed.
   void forget_computed() {
     table.give_back_all();
     computed_ = 0;
+    num_published_ = 0;
+    last_entry_ = kv::PrefixIndex::kRoot;
   }
 
   kv::BlockTable table;
@@ -55,6 +63,8 @@ class Sequence {
   const flow::Request request_;
   std::vector<TokenId> tokens_;
   std::uint32_t computed_ = 0;
+  std::uint32_t num_published_ = 0;                  // blocks of the table, from its beginning, that are in the index
+  kv::EntryId last_entry_ = kv::PrefixIndex::kRoot;  // of the last of them
 };
 
 }  // namespace quire::schedule

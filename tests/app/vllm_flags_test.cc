@@ -35,6 +35,7 @@ Outcome translate(const std::vector<std::string>& args) {
 std::string value_for(const VllmFlag& row) {
   if (row.treatment == Treatment::kNoted && !row.to.empty()) return std::string(row.to.substr(0, row.to.find('|')));
   if (row.name == "uvicorn-log-level") return "info";
+  if (row.treatment == Treatment::kMapped && row.arity == Arity::kNone) return "on";  // what a switch means
   return "7";
 }
 
@@ -141,11 +142,17 @@ TEST(VllmFlags, ValuesThatARowDoesNotListAreRefused) {
 
 TEST(VllmFlags, SwitchingOffWhatIsRefusedIsNoted) {
   for (const VllmFlag& row : vllm_flags()) {
-    if (row.arity != Arity::kNone) continue;
+    if (row.arity != Arity::kNone || row.treatment == Treatment::kMapped) continue;
     const Outcome outcome = translate({"--no-" + std::string(row.name)});
     EXPECT_THAT(outcome.problems, IsEmpty()) << row.name;
     EXPECT_THAT(outcome.notes, SizeIs(1)) << row.name;
   }
+}
+
+TEST(VllmFlags, AMappedSwitchIsOnAndItsNoFormIsOff) {
+  EXPECT_THAT(translate({"--enable-prefix-caching"}).args, ElementsAre("--prefix-caching=on"));
+  EXPECT_THAT(translate({"--no-enable-prefix-caching"}).args, ElementsAre("--prefix-caching=off"));
+  EXPECT_THAT(translate({"--no_enable_prefix_caching"}).args, ElementsAre("--prefix-caching=off"));
 }
 
 TEST(VllmFlags, AFlagThatTakesAValueHasNoNegation) {

@@ -20,6 +20,8 @@ struct RigOptions {
   std::uint32_t max_model_len = 0;  // 0: what the pool holds
   std::uint32_t vocab = 997;
   bridge::AdmissionQueue::Limits queue{};
+  bool prefix_caching = true;
+  std::uint32_t hash_bits = 64;  // of the prefix index: fewer make buckets collide
 };
 
 // One request as its client sees it.
@@ -46,13 +48,14 @@ class EngineRig {
         admission(options.queue, doorbell),
         hub(std::make_shared<bridge::StreamHub>(
             4096, [this] { ++wakes; }, doorbell)),
-        engine(
-            engine::EngineOptions{.scheduler = {.max_num_seqs = options.max_num_seqs,
-                                                .max_num_batched_tokens = options.max_num_batched_tokens},
-                                  .vocab = options.vocab,
-                                  .max_model_len = options.max_model_len ? options.max_model_len
-                                                                         : options.num_blocks * options.block_tokens},
-            engine::EngineParts{runner, pool, admission, doorbell, status, metrics, clock}) {}
+        engine(engine::EngineOptions{.scheduler = {.max_num_seqs = options.max_num_seqs,
+                                                   .max_num_batched_tokens = options.max_num_batched_tokens},
+                                     .vocab = options.vocab,
+                                     .max_model_len = options.max_model_len ? options.max_model_len
+                                                                            : options.num_blocks * options.block_tokens,
+                                     .prefix_caching = options.prefix_caching,
+                                     .prefix_index = {.hash_key = 1, .hash_bits = options.hash_bits}},
+               engine::EngineParts{runner, pool, admission, doorbell, status, metrics, clock}) {}
 
   Client submit(std::vector<TokenId> prompt, std::uint32_t max_tokens, sample::Params params = greedy(),
                 std::vector<TokenId> stop_tokens = {}) {

@@ -28,6 +28,25 @@ def test_an_openai_client_completes(client):
     assert usage.prompt_tokens_details.cached_tokens == 0
 
 
+def test_a_prompt_that_was_answered_before_is_found_and_said_so(start_server):
+    server = start_server()
+    prompt = list(range(100, 150))
+    first = server.complete(prompt, max_tokens=8, seed=1)
+    again = server.complete(prompt, max_tokens=8, seed=1)
+    assert first["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] == 48
+    assert again["choices"] == first["choices"]
+    metrics = server.metrics()
+    assert metrics["vllm:prefix_cache_queries_total"] == 100 and metrics["vllm:prefix_cache_hits_total"] == 48
+
+
+def test_without_prefix_caching_the_answer_is_the_same(start_server):
+    cached, plain = start_server(), start_server("--no-enable-prefix-caching")
+    for _ in range(2):
+        assert cached.text(PROMPT * 20, max_tokens=20, seed=3) == plain.text(PROMPT * 20, max_tokens=20, seed=3)
+    assert plain.complete(PROMPT * 20, max_tokens=1)["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
 def test_an_openai_client_streams_what_it_completes(client):
     fields = dict(model=model_of(client), prompt=PROMPT, max_tokens=40, seed=7)
     whole = client.completions.create(**fields)

@@ -70,8 +70,8 @@ TEST_F(EngineTest, WithAPoolOfEightBlocksTheyAllStillFinishAndEveryBlockComesBac
   rig.pool.check_invariants();
 }
 
-TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkOrArrival) {
-  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkArrivalOrPrefixCache) {
+  for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const std::uint32_t block_tokens = 1u << (random() % 6);
@@ -82,6 +82,8 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkOrArrival) {
     options.max_num_batched_tokens = options.max_num_seqs + random() % 40;
     options.max_model_len = max_model_len;
     options.num_blocks = kv::blocks_for(max_model_len, block_tokens) + random() % 8;
+    options.prefix_caching = random() % 4 != 0;
+    options.hash_bits = random() % 2 ? 64 : 3;  // with 3 bits most buckets collide
     ToyRunner runner(options.num_blocks, block_tokens);
     EngineRig rig(options, runner);
     std::vector<Client> clients;
@@ -93,10 +95,11 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkOrArrival) {
         for (Client& client : clients) client.read_all();
       }
       const std::uint32_t length = 1 + random() % 40;
+      const std::uint32_t stem = random() % 3;  // prompts of one stem begin alike
       const std::uint32_t max_tokens = 1 + random() % (max_model_len - length);
       const sample::Params params{.temperature = random() % 2 ? 0.0f : 1.0f, .seed = random() % 100};
-      clients.push_back(rig.submit(prompt_of(length, i), max_tokens, params));
-      expected.push_back(toy_answer(prompt_of(length, i), params, max_tokens));
+      clients.push_back(rig.submit(prompt_of(length, stem), max_tokens, params));
+      expected.push_back(toy_answer(prompt_of(length, stem), params, max_tokens));
     }
     rig.run(clients);
     for (std::size_t i = 0; i < clients.size(); ++i) ASSERT_EQ(clients[i].tokens, expected[i]) << "request " << i;
@@ -104,6 +107,83 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkOrArrival) {
     ASSERT_EQ(rig.admission.waiting_sequences(), 0u);
     for (const std::uint32_t rows : runner.rows_in_step) ASSERT_LE(rows, options.max_num_batched_tokens);
   }
+}
+
+TEST_F(EngineTest, ASecondRequestComputesOnlyWhatTheFirstDidNot) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
+  std::vector<Client> first{rig.submit(prompt_of(100, 1), 4)};
+  rig.run(first);
+  EXPECT_EQ(first[0].stream->cached_tokens(), 0u);
+  EXPECT_EQ(rig.pool.num_held(), 0u) << "kept blocks are held by nobody";
+  std::vector<Client> second{rig.submit(prompt_of(100, 1), 4)};
+  rig.turn();
+  EXPECT_EQ(runner.rows_in_step.back(), 100u - 96u) << "six full blocks were there";
+  rig.run(second);
+  EXPECT_EQ(second[0].stream->cached_tokens(), 96u);
+  EXPECT_EQ(second[0].tokens, first[0].tokens);
+  EXPECT_EQ(rig.metrics.prefix_cache_hits.value(), 96u);
+  EXPECT_EQ(rig.metrics.prefix_cache_queries.value(), 200u);
+}
+
+TEST_F(EngineTest, APromptThatIsCachedWholeStillRunsItsLastToken) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
+  for (const std::uint32_t length : {31u, 32u, 33u}) {
+    std::vector<Client> first{rig.submit(prompt_of(length, length), 4)};
+    rig.run(first);
+    std::vector<Client> second{rig.submit(prompt_of(length, length), 4)};
+    rig.run(second);
+    EXPECT_EQ(second[0].stream->cached_tokens(), (length - 1) / 16 * 16) << length;
+    EXPECT_EQ(second[0].tokens, first[0].tokens);
+  }
+}
+
+TEST_F(EngineTest, EqualPromptsThatRanTogetherAreFoldedIntoOneCopy) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
+  std::vector<Client> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(rig.submit(prompt_of(64, 1), 8));
+  rig.turn();
+  rig.turn();
+  EXPECT_EQ(rig.pool.num_held(), 4u + 4u) << "four shared blocks of prompt, one of its own for each";
+  rig.run(clients);
+  for (const Client& client : clients) EXPECT_EQ(client.tokens, clients[0].tokens);
+}
+
+TEST_F(EngineTest, ASequenceSentBackFindsItsOwnBlocksAgain) {
+  ToyRunner runner(8, 4);
+  EngineRig rig({.num_blocks = 8, .block_tokens = 4}, runner);
+  std::vector<Client> clients;
+  for (const Spec& spec : kNotebook)
+    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+  rig.run(clients);
+  std::uint64_t rows = 0;
+  for (const std::uint32_t n : runner.rows_in_step) rows += n;
+
+  ToyRunner plain_runner(8, 4);
+  EngineRig plain({.num_blocks = 8, .block_tokens = 4, .prefix_caching = false}, plain_runner);
+  std::vector<Client> again;
+  for (const Spec& spec : kNotebook)
+    again.push_back(plain.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+  plain.run(again);
+  std::uint64_t plain_rows = 0;
+  for (const std::uint32_t n : plain_runner.rows_in_step) plain_rows += n;
+  EXPECT_LT(rows, plain_rows);
+  for (std::size_t i = 0; i < clients.size(); ++i) EXPECT_EQ(clients[i].tokens, again[i].tokens);
+}
+
+TEST_F(EngineTest, BlocksOfARequestWhoseLogitsAreNotFiniteNeverEnterTheCache) {
+  ToyRunner runner(64, 16);
+  runner.poisoned_seed = 666;
+  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
+  std::vector<Client> first{rig.submit(prompt_of(100, 1), 4, {.temperature = 1.0f, .seed = 666})};
+  rig.run(first);
+  EXPECT_EQ(first[0].finish, flow::Finish::kFailed);
+  EXPECT_EQ(rig.pool.num_kept(), 0u);
+  std::vector<Client> second{rig.submit(prompt_of(100, 1), 4)};
+  rig.run(second);
+  EXPECT_EQ(second[0].stream->cached_tokens(), 0u);
 }
 
 TEST_F(EngineTest, ALongPromptNeverStallsARunningStream) {

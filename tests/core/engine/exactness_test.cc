@@ -43,6 +43,7 @@ struct Setting {
   std::uint32_t max_num_seqs = 8;
   std::uint32_t max_num_batched_tokens = 64;
   bool together = true;
+  bool warm = false;  // each request runs twice in its engine; the second answer counts
 };
 
 struct Heard {
@@ -99,17 +100,31 @@ class ExactnessTest : public ::testing::TestWithParam<backend::DType> {
     std::vector<Client> clients;
     for (const Request& request : requests) {
       while (requests.size() > 1 && rig.turns < request.arrival) rig.turn();
-      std::mt19937 random(request.prompt);
-      std::vector<TokenId> prompt(request.prompt);
-      for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kVocab);
-      clients.push_back(rig.submit(prompt, request.max_tokens, request.params));
+      clients.push_back(rig.submit(prompt_of(request), request.max_tokens, request.params));
     }
     rig.run(clients);
+    if (setting.warm) {
+      const std::vector<Client> first = std::move(clients);
+      clients.clear();
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        clients.push_back(rig.submit(prompt_of(requests[i]), requests[i].max_tokens, requests[i].params));
+      }
+      rig.run(clients);
+    }
+    cached_tokens_ = rig.metrics.prefix_cache_hits.value();
     EXPECT_EQ(rig.pool.num_held(), 0u) << setting.name;
     preemptions_ = rig.metrics.preemptions.value();
     std::vector<Heard> heard;
-    for (std::size_t i = 0; i < clients.size(); ++i) heard.push_back({clients[i].tokens, runner.logits[SeqId(i + 1)]});
+    for (std::size_t i = 0; i < clients.size(); ++i)
+      heard.push_back({clients[i].tokens, runner.logits[SeqId(i + 1 + (setting.warm ? clients.size() : 0))]});
     return heard;
+  }
+
+  static std::vector<TokenId> prompt_of(const Request& request) {
+    std::mt19937 random(request.prompt);
+    std::vector<TokenId> prompt(request.prompt);
+    for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kVocab);
+    return prompt;
   }
 
   static void expect_same_bits(const std::vector<Heard>& got, const std::vector<Heard>& alone, const char* what) {
@@ -127,6 +142,7 @@ class ExactnessTest : public ::testing::TestWithParam<backend::DType> {
 
   static inline std::vector<std::vector<std::pair<std::string, std::string>>> files_;
   static inline std::uint64_t preemptions_ = 0;
+  static inline std::uint64_t cached_tokens_ = 0;
 };
 
 TEST_P(ExactnessTest, BatchedChunkedAndOnAnyThreadsTheLogitsAreThoseOfRunningAloneBitForBit) {
@@ -145,6 +161,13 @@ TEST_P(ExactnessTest, WithAPoolOfEightBlocksTheyAllStillFinishWithTheSameBits) {
   const auto squeezed = answers({.name = "eight blocks", .num_blocks = 8}, GetParam());
   EXPECT_GT(preemptions_, 0u) << "the pool was meant to run dry";
   expect_same_bits(squeezed, alone, "eight blocks");
+}
+
+TEST_P(ExactnessTest, BehindACachedPrefixTheLogitsAreTheSameBits) {
+  const auto alone = answers({.name = "alone", .together = false}, GetParam());
+  const auto twice = answers({.name = "twice in one engine", .together = false, .warm = true}, GetParam());
+  EXPECT_GT(cached_tokens_, 0u) << "the prompts were meant to be found";
+  expect_same_bits(twice, alone, "behind a cached prefix");
 }
 
 TEST_P(ExactnessTest, EveryInstructionSetOfThisMachineGivesTheSameBits) {
