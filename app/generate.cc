@@ -47,7 +47,6 @@ sample::Params sampling_of(const GenerateOptions& options, sample::Params params
 flow::Request request_of(const GenerateOptions& options, const Instance& instance) {
   constexpr std::uint32_t kDefaultMaxTokens = 256;
   flow::Request request;
-  request.id = RequestId(1);
   request.arrival = SteadyClock().now();
   request.prompt = prompt_tokens(instance, options.prompt);
   const auto room = instance.max_model_len() - static_cast<std::uint32_t>(request.prompt.size());

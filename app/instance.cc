@@ -1,5 +1,6 @@
 #include "app/instance.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -15,6 +16,29 @@ std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& f
   const auto config = files.find("tokenizer_config.json");
   return text::Tokenizer::load(text_of(files.require("tokenizer.json")),
                                config ? text_of(*config) : std::string_view());
+}
+
+model::GenerationDefaults generation_of(const ReadModel& read) {
+  model::GenerationDefaults given = model::load_generation_defaults(*read.source.files, read.config);
+  if (given.eos.empty()) given.eos = read.config.eos;
+  return given;
+}
+
+sample::Params default_params(const Config& config, const model::GenerationDefaults& given) {
+  sample::Params params;
+  if (config.generation_config == "none") return params;
+  params.temperature = given.temperature.value_or(params.temperature);
+  params.top_p = given.top_p.value_or(params.top_p);
+  params.min_p = given.min_p.value_or(params.min_p);
+  params.top_k = given.top_k.value_or(params.top_k);
+  return params;
+}
+
+// What the weights will take is no longer free; packed they are about as large as stored.
+MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
+  MemoryRequest request = memory_request(config, read.config, read.kv_dtype);
+  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.weight_bytes);
+  return request;
 }
 
 observe::MetricsInfo metrics_info(const std::string& name, const std::string& mode, const MemoryPlan& plan,
@@ -54,32 +78,24 @@ engine::EngineOptions engine_options(const Config& config, const MemoryPlan& pla
 
 }  // namespace
 
-Instance::Instance(const Config& config)
-    : loaded_(load_model(config, open_model(config.model), config.max_num_batched_tokens)),
-      names_(config.served_model_name.empty() ? loaded_.source.names : config.served_model_name),
-      tokenizer_(load_tokenizer(*loaded_.source.files)),
+Instance::Instance(const Config& config) : Instance(config, read_model(config, open_model(config.model))) {}
+
+Instance::Instance(const Config& config, ReadModel read)
+    : names_(config.served_model_name.empty() ? read.source.names : config.served_model_name),
+      tokenizer_(load_tokenizer(*read.source.files)),
+      generation_(generation_of(read)),
+      defaults_(default_params(config, generation_)),
+      request_(request_before_packing(config, read)),
+      plan_(plan_memory(request_)),
+      loaded_(pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len)),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
                                         loaded_.ops->description(), loaded_.decoder->weight_dtype(), loaded_.kv_dtype)),
-      request_(memory_request(config, loaded_.config, loaded_.kv_dtype)),
-      plan_(plan_memory(request_)),
       queue_({config.max_queue, config.max_queue_tokens}, doorbell_),
       metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size)),
       runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype)),
       pool_(plan_.num_blocks, config.block_size),
       engine_(engine_options(config, plan_, loaded_.config.vocab),
-              {runner_, pool_, queue_, doorbell_, status_, metrics_, clock_}) {
-  read_generation_defaults(config);
-}
-
-void Instance::read_generation_defaults(const Config& config) {
-  const model::GenerationDefaults given = model::load_generation_defaults(*loaded_.source.files, loaded_.config);
-  eos_ = given.eos.empty() ? loaded_.config.eos : given.eos;
-  if (config.generation_config == "none") return;
-  defaults_.temperature = given.temperature.value_or(defaults_.temperature);
-  defaults_.top_p = given.top_p.value_or(defaults_.top_p);
-  defaults_.min_p = given.min_p.value_or(defaults_.min_p);
-  defaults_.top_k = given.top_k.value_or(defaults_.top_k);
-}
+              {runner_, pool_, queue_, doorbell_, status_, metrics_, clock_}) {}
 
 void Instance::start(std::function<void()> on_failure) {
   thread_ = std::make_unique<engine::EngineThread>(engine_, doorbell_, status_, std::move(on_failure));

@@ -1,5 +1,5 @@
 // A running model: KV cache sized, runner made, engine thread turning. What serve and generate share.
-//   files → config → ops → decoder → KV plan → runner → engine thread
+//   files → config → tokenizer, defaults → KV plan → ops → decoder → runner → engine thread: what is cheap to refuse first
 // Owner   the command. Streams and servers are gone before it is.
 // Thread  the constructor and start(), stop(): main. What queue(), doorbell(), status() and metrics() give: as its card says.
 // Fails   StartError from the constructor.
@@ -45,7 +45,7 @@ class Instance {
   // What the API calls the model; the first name is its own.
   const std::vector<std::string>& names() const { return names_; }
   std::shared_ptr<const text::Tokenizer> tokenizer() const { return tokenizer_; }
-  const std::vector<TokenId>& eos() const { return eos_; }
+  const std::vector<TokenId>& eos() const { return generation_.eos; }
   // From generation_config.json, or plain sampling.
   const sample::Params& defaults() const { return defaults_; }
   const std::string& numeric_mode() const { return numeric_mode_; }
@@ -53,16 +53,16 @@ class Instance {
   std::vector<std::string> description() const;
 
  private:
-  void read_generation_defaults(const Config& config);
+  Instance(const Config& config, ReadModel read);
 
-  LoadedModel loaded_;
   std::vector<std::string> names_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
-  std::vector<TokenId> eos_;
+  model::GenerationDefaults generation_;
   sample::Params defaults_;
-  std::string numeric_mode_;
   MemoryRequest request_;
   MemoryPlan plan_;
+  LoadedModel loaded_;
+  std::string numeric_mode_;
   SteadyClock clock_;
   bridge::Doorbell doorbell_;
   bridge::EngineStatus status_;

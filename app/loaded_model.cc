@@ -60,26 +60,33 @@ backend::DType kv_dtype_of(const Config& config, backend::DType weights) {
   return config.kv_cache_dtype == "bf16" ? kBF16 : kF32;
 }
 
-LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows) {
-  LoadedModel loaded;
-  loaded.source = std::move(source);
-  const model::ModelFiles& files = *loaded.source.files;
-  loaded.config = model::load_config(files);
-  {
-    const model::Checkpoint checkpoint = model::Checkpoint::open(files);
-    check_dtype(config, main_dtype(checkpoint));
-    loaded.kv_dtype = kv_dtype_of(config, main_dtype(checkpoint));
-    loaded.num_parameters = checkpoint.num_parameters();
-  }
+ReadModel read_model(const Config& config, ModelSource source) {
+  ReadModel read;
+  read.source = std::move(source);
+  read.config = model::load_config(*read.source.files);
+  const model::Checkpoint checkpoint = model::Checkpoint::open(*read.source.files);
+  check_dtype(config, main_dtype(checkpoint));
+  read.num_parameters = checkpoint.num_parameters();
+  read.weight_bytes = checkpoint.bytes();
+  read.kv_dtype = kv_dtype_of(config, main_dtype(checkpoint));
+  return read;
+}
+
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len) {
+  LoadedModel loaded{std::move(read), nullptr, nullptr};
   cpu::CpuOptions options;
   options.num_threads = config.threads.value_or(0);
   options.isa = config.isa;
   options.max_rows = max_rows;
   loaded.ops = cpu::make_cpu_ops(options);
-  const std::uint32_t longest = loaded.config.max_model_len();
-  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, files,
-                                                    std::min(config.max_model_len.value_or(longest), longest));
+  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len);
   return loaded;
+}
+
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows) {
+  ReadModel read = read_model(config, std::move(source));
+  const std::uint32_t longest = read.config.max_model_len();
+  return pack_model(config, std::move(read), max_rows, longest);
 }
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype) {

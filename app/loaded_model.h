@@ -1,4 +1,5 @@
 // A model ready to run on a device: files found, config read, weights packed. What serve, generate and bench begin with.
+//   open_model → read_model → whatever can still be refused cheaply → pack_model
 // Owner   the caller. The decoder borrows the ops and is destroyed before them.
 // Thread  one, while starting.
 // Fails   StartError: no such model, a device or type this build lacks, whatever the parts below refuse.
@@ -31,16 +32,24 @@ backend::DType main_dtype(const model::Checkpoint& checkpoint);
 // --kv-cache-dtype: auto is bf16 for a bf16 checkpoint, else f32.
 backend::DType kv_dtype_of(const Config& config, backend::DType weights);
 
-struct LoadedModel {
+// What the files say before any weight is packed.
+struct ReadModel {
   ModelSource source;
   model::Config config;
   std::uint64_t num_parameters = 0;
-  std::unique_ptr<backend::Ops> ops;
-  std::unique_ptr<model::Decoder> decoder;
+  std::uint64_t weight_bytes = 0;  // as stored
   backend::DType kv_dtype = backend::DType::kF32;
 };
 
-// `max_rows`: of one step.
+struct LoadedModel : ReadModel {
+  std::unique_ptr<backend::Ops> ops;
+  std::unique_ptr<model::Decoder> decoder;
+};
+
+ReadModel read_model(const Config& config, ModelSource source);
+// `max_rows`: of one step. `max_model_len`: positions the rope table covers.
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len);
+// Both, for the model's own length.
 LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows);
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype);

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +56,11 @@ int main(int argc, char** argv) {
     return run({argv + 1, argv + argc});
   } catch (const quire::StartError& error) {
     std::fprintf(stderr, "quire: %s\n", error.what());
-    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fputs("quire: out of memory; free some, or lower --max-model-len, --max-num-seqs or --kv-cache-memory\n",
+               stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "quire: cannot go on: %s\n", error.what());
   }
+  return 2;
 }

@@ -12,7 +12,7 @@
 namespace quire::text {
 namespace {
 
-constexpr TokenId kMaxTokenId = (1 << 24) - 1;  // larger ones are a broken file, and would size our tables
+constexpr TokenId kMaxTokenId = (1 << 20) - 1;  // as model::Config's vocab; larger ones would size our tables
 constexpr std::size_t kWorthCutting = 48;       // bytes; shorter words are merged as they are
 
 [[noreturn]] void refuse(const std::string& what) { throw StartError("tokenizer.json: model: " + what); }
@@ -48,7 +48,7 @@ Bpe::Bpe(BpeSpec spec)
   }
 }
 
-void Bpe::load_vocabulary(std::vector<std::pair<std::string, TokenId>> vocabulary) {
+void Bpe::load_vocabulary(std::vector<std::pair<std::string, TokenId>>&& vocabulary) {
   TokenId highest = -1;
   for (const auto& [piece, id] : vocabulary) {
     if (id < 0 || id > kMaxTokenId) refuse("token '" + piece + "' has an id outside 0.." + std::to_string(kMaxTokenId));

@@ -48,7 +48,7 @@ class Bpe {
  private:
   static constexpr TokenId kMerged = -1;
 
-  void load_vocabulary(std::vector<std::pair<std::string, TokenId>> vocabulary);
+  void load_vocabulary(std::vector<std::pair<std::string, TokenId>>&& vocabulary);
   void load_merges(const BpeSpec& spec);
   void find_cuts(const BpeSpec& spec);
   std::optional<TokenId> known_character(char32_t code) const;

@@ -23,7 +23,6 @@ class PatternParser {
     do parse_alternative();
     while (take("|"));
     if (!done()) refuse("an unmatched )");
-    if (program_.alternatives.size() > Pattern::kMaxAlternatives) refuse("more than 32 alternatives");
     return std::move(program_);
   }
 
@@ -68,7 +67,7 @@ class PatternParser {
         }
         closed = true;
       } else {
-        alternative.items.push_back(parse_item(false));
+        push_item(alternative.items, false);
       }
     }
     add(std::move(alternative));
@@ -78,7 +77,7 @@ class PatternParser {
     const bool may_be_empty =
         std::all_of(alternative.items.begin(), alternative.items.end(), [](const auto& item) { return item.min == 0; });
     if (may_be_empty) refuse("an alternative that may be empty");
-    if (alternative.items.size() > Pattern::kMaxItems) refuse("more than 16 items in a row");
+    if (program_.alternatives.size() == Pattern::kMaxAlternatives) refuse("more than 32 alternatives");
     program_.alternatives.push_back(std::move(alternative));
   }
 
@@ -97,14 +96,21 @@ class PatternParser {
     std::vector<Items> choices(1);
     while (!take(")")) {
       if (take("|")) {
+        if (choices.size() == Pattern::kMaxAlternatives) refuse("more than 32 choices in a group");
         choices.emplace_back();
       } else if (next_is("(") || next_is("$")) {
         refuse("a group or look-ahead inside of a group");
       } else {
-        choices.back().push_back(parse_item(any_case));
+        push_item(choices.back(), any_case);
       }
     }
     return choices;
+  }
+
+  // Limits hold before the next class is compiled: each takes 8 KiB.
+  void push_item(Items& items, bool any_case) {
+    if (items.size() == Pattern::kMaxItems) refuse("more than 16 items in a row");
+    items.push_back(parse_item(any_case));
   }
 
   std::vector<std::uint32_t> ending_of(const Items& items) const {

@@ -63,7 +63,7 @@ void DecoderSteps::add(Step step) {
   }
 }
 
-TokenDecoder::TokenDecoder(const DecoderSteps& steps, std::vector<Token> tokens)
+TokenDecoder::TokenDecoder(const DecoderSteps& steps, const std::vector<Token>& tokens)
     : separator_(steps.empty() ? 1 : 0, ' ') {
   if (steps.strip_answer_) {
     append_utf8(strip_content_, steps.strip_answer_->content);

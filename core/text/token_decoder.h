@@ -55,7 +55,7 @@ class TokenDecoder {
     std::string spelling;  // empty: no such token
     bool skip = false;     // a special token, passed over on request
   };
-  TokenDecoder(const DecoderSteps& steps, std::vector<Token> tokens);
+  TokenDecoder(const DecoderSteps& steps, const std::vector<Token>& tokens);
 
   // The text of a whole answer. (Detokenizer gives it in parts.)
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;

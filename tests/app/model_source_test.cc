@@ -77,6 +77,17 @@ TEST(ModelSource, AnotherTypeThanTheCheckpointsIsRefused) {
   }
 }
 
+TEST(ModelSource, ReadsWithoutPackingAndPacksForTheLengthPlanned) {
+  Config config;
+  config.dtype = "auto";
+  config.isa = "auto";
+  config.kv_cache_dtype = "auto";
+  ReadModel read = read_model(config, open_model("stories"));
+  EXPECT_EQ(read.kv_dtype, backend::DType::kBF16);
+  EXPECT_EQ(read.weight_bytes, 2 * read.num_parameters);
+  EXPECT_EQ(pack_model(config, std::move(read), 16, 100).decoder->max_model_len(), 100u);
+}
+
 TEST(RandomModel, HasTheShapeItIsNamedAfter) {
   const RandomModel random("135m");
   const auto files = random.files();

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -109,6 +110,41 @@ def test_a_model_that_is_not_there_exits_2_at_once_and_says_what_to_do():
 def test_a_directory_without_a_model_is_refused_by_file_name(tmp_path):
     result = quire("serve", str(tmp_path))
     assert result.returncode == 2 and "config.json" in result.stderr
+
+
+def test_what_the_small_files_say_is_refused_before_the_weights_are_looked_at(tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(ROOT / "models" / "stories", model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"num_hidden_layers": config["num_hidden_layers"] + 1}))
+    command = ["generate", str(model), "--prompt", "x"]
+    assert "missing" in quire(*command).stderr  # of the weights
+    assert "this model goes up to" in quire(*command, "--max-model-len", "16M").stderr
+    too_small = quire(*command, "--kv-cache-memory", "1MiB", "--max-model-len", "512")
+    assert "--kv-cache-memory 1.0 MiB holds" in too_small.stderr
+    (model / "generation_config.json").write_text("[]")
+    assert "generation_config.json" in quire(*command).stderr
+    (model / "tokenizer.json").write_text("[]")
+    assert "tokenizer.json" in quire(*command).stderr
+
+
+@pytest.mark.skipif(
+    resource.getrlimit(resource.RLIMIT_STACK)[1] != resource.RLIM_INFINITY, reason="the stack's limit cannot be raised"
+)
+def test_whatever_stops_it_has_a_message_and_exits_2():
+    def no_room_for_a_thread():
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, resource.RLIM_INFINITY))  # what each thread asks for
+
+    result = subprocess.run(
+        [str(QUIRE), "generate", "--prompt", "x", "--threads", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=ENVIRONMENT,
+        preexec_fn=no_room_for_a_thread,
+    )
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith("quire: cannot go on: ") and result.stderr.count("\n") == 1
 
 
 def test_what_this_build_cannot_do_is_refused():

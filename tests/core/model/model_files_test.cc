@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstring>
@@ -63,6 +64,13 @@ TEST(ModelFiles, RefusesWhatIsThereButCannotBeRead) {
   const auto files = ModelFiles::directory(dir.path());
   EXPECT_THAT(refusal([&] { files->find("config.json"); }), HasSubstr("is not a regular file"));
   EXPECT_THAT(refusal([&] { files->require("tokenizer.json"); }), AllOf(HasSubstr("/tokenizer.json is missing")));
+}
+
+TEST(ModelFiles, RefusesAPipeInsteadOfWaitingForItsWriter) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir.path() + "/config.json").c_str(), 0600), 0);
+  const auto files = ModelFiles::directory(dir.path());
+  EXPECT_THAT(refusal([&] { files->find("config.json"); }), HasSubstr("is not a regular file"));
 }
 
 TEST(ModelFiles, MemoryGivesTheBytesItWasGiven) {

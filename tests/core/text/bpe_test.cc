@@ -89,12 +89,20 @@ TEST(Bpe, RefusesAVocabularyThatContradictsItself) {
   BpeSpec shared = spec_of({"a", "b"}, {});
   shared.vocabulary[1].second = 0;
   expect_refused(shared, "share the id 0");
-  BpeSpec huge = spec_of({"a", "b"}, {});
-  huge.vocabulary[1].second = 1 << 24;
-  expect_refused(huge, "outside");
   BpeSpec unknown = spec_of({"a"}, {});
   unknown.unknown_token = "<unk>";
   expect_refused(unknown, "unk_token");
+}
+
+TEST(Bpe, TakesIdsBelowTwoToThe20) {
+  constexpr TokenId kHighest = (1 << 20) - 1;
+  BpeSpec spec = spec_of({"a", "b"}, {});
+  for (const TokenId id : {kHighest - 1, kHighest}) {
+    spec.vocabulary[1].second = id;
+    EXPECT_EQ(Bpe(spec).piece(id), "b");
+  }
+  spec.vocabulary[1].second = kHighest + 1;
+  expect_refused(spec, "outside 0..1048575");
 }
 
 // The definition, without heap, whole-word shortcut or cuts: of all pairs the lowest rank, the leftmost of these.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/start_error.h"
+#include "core/text/unicode/utf8.h"
 
 namespace quire::text {
 namespace {
@@ -89,6 +90,40 @@ TEST(Pattern, RefusesMoreAlternativesOrItemsThanItHasRoomFor) {
   EXPECT_NO_THROW(Pattern::regex(items));
   EXPECT_THROW(Pattern::regex(alternatives + "|a"), StartError);
   EXPECT_THROW(Pattern::regex(items + "a"), StartError);
+}
+
+TEST(Pattern, RefusesMoreEndingsThanItHasRoomFor) {
+  std::string endings = "a";
+  for (std::size_t i = 2; i < Pattern::kMaxAlternatives; ++i) endings += "|a";
+  EXPECT_NO_THROW(Pattern::regex("x(" + endings + ")?"));
+  EXPECT_NO_THROW(Pattern::regex("x(" + endings + "|a)?"));
+  EXPECT_THROW(Pattern::regex("x(" + endings + "|a|a)?"), StartError);
+  const std::string items(Pattern::kMaxItems - 1, 'a');
+  EXPECT_NO_THROW(Pattern::regex("x(" + items + ")?"));
+  EXPECT_NO_THROW(Pattern::regex("x(" + items + "a)?"));
+  EXPECT_THROW(Pattern::regex("x(" + items + "aa)?"), StartError);
+}
+
+// Each different character would be compiled to 8 KiB; the byte named is where reading ended.
+TEST(Pattern, RefusesALongPatternBeforeAllOfItIsCompiled) {
+  std::string row, choices;
+  for (char32_t code = 0x4E00; code < 0x4E00 + 20'000; ++code) {
+    append_utf8(row, code);
+    choices += "|";
+    append_utf8(choices, code);
+  }
+  const auto refused_at = [](const std::string& source) -> std::size_t {
+    try {
+      Pattern::regex(source);
+    } catch (const StartError& error) {
+      const std::string_view text = error.what();
+      return std::stoul(std::string(text.substr(text.rfind("at byte ") + 8)));
+    }
+    return std::string::npos;
+  };
+  for (const std::string& source : {row, "x" + choices, "(" + row + ")", "x(x" + choices + ")?"}) {
+    EXPECT_LT(refused_at(source), 200u) << source.substr(0, 8);
+  }
 }
 
 // A search that scanned the run again from each of its blanks would take minutes here.
