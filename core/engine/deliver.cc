@@ -32,7 +32,7 @@ void Engine::finish(Live& live, flow::Finish finish) {
       metrics_.success_length.add();
       break;
     case flow::Finish::kCancelled:
-      metrics_.success_abort.add();
+      (live.stream->satisfied() ? metrics_.success_stop : metrics_.success_abort).add();
       break;
     case flow::Finish::kNone:
     case flow::Finish::kFailed:

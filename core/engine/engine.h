@@ -32,9 +32,10 @@ struct EngineOptions {
   bool prefix_caching = true;
   kv::PrefixIndexOptions prefix_index{};
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
-  // While streams run, prompts are cut so that a step is expected to take no longer than this, from the measured time
-  // of a row. Zero: only the token budget cuts them.
+  // Prompts are cut so that a step is expected to take no longer than this, from the measured time of a row: while streams
+  // run, and else (a step is also how long a cancel may wait, and what liveness is judged by). Zero: only the budget cuts.
   Duration max_step_time = std::chrono::milliseconds(100);
+  Duration max_prompt_step_time = std::chrono::seconds(1);
 };
 
 struct EngineParts {
@@ -80,7 +81,7 @@ class Engine {
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);
-  std::uint32_t max_prompt_rows() const;
+  schedule::PromptRows prompt_rows() const;
   // commit.cc
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
   void learn_row_time(Duration step_time) REQUIRES(engine_role);

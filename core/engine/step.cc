@@ -9,7 +9,7 @@ void Engine::step() {
   status_.beat(now_, /*asleep=*/false);
   admit_new();
   drop_cancelled();
-  const flow::StepPlan& plan = scheduler_.plan(max_prompt_rows());
+  const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
@@ -58,28 +58,35 @@ void Engine::drop_cancelled() {
 }
 
 void Engine::submit(const flow::StepPlan& plan) {
+  std::uint32_t num_started = 0;
   for (schedule::Sequence* sequence : scheduler_.admitted()) {
     Live& live = live_of(sequence->id());
     if (live.first_run != TimePoint{}) continue;  // back from a preemption
     live.first_run = now_;
     live.credit.give_back();
-    admission_.note_started(now_);
+    ++num_started;
     metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
     live.stream->set_cached_tokens(sequence->computed());
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
+  if (num_started > 0) admission_.note_started(now_, num_started);
   submitted_at_ = now_;
   runner_.submit(plan);
   metrics_.iteration_tokens.observe(static_cast<double>(plan.tokens.size()));
   publish_gauges();
 }
 
-std::uint32_t Engine::max_prompt_rows() const {
-  const double target = std::chrono::duration<double>(options_.max_step_time).count();
-  if (target <= 0.0 || row_seconds_ <= 0.0) return ~0u;
-  constexpr double kFewRows = 16.0;  // below this a step costs a pass over the weights, whatever its rows
-  return static_cast<std::uint32_t>(std::clamp(target / row_seconds_, kFewRows, 1e6));
+schedule::PromptRows Engine::prompt_rows() const {
+  static constexpr double kFewRows = 16.0;  // below this a step costs a pass over the weights, whatever its rows
+  static constexpr std::uint32_t kFirstRows = 128;  // until a row's time is known
+  const auto rows_in = [this](Duration time) {
+    if (time <= Duration::zero()) return ~0u;
+    if (row_seconds_ <= 0.0) return kFirstRows;
+    return static_cast<std::uint32_t>(
+        std::clamp(std::chrono::duration<double>(time).count() / row_seconds_, kFewRows, 1e6));
+  };
+  return {rows_in(options_.max_step_time), rows_in(options_.max_prompt_step_time)};
 }
 
 // Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall is due.

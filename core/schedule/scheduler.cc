@@ -33,7 +33,7 @@ void Scheduler::remove(Sequence& sequence) {
   sequence.state = State::kDone;
 }
 
-const flow::StepPlan& Scheduler::plan(std::uint32_t max_prompt_rows) {
+const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   plan_.clear();
   planned_.clear();
   admitted_.clear();
@@ -41,7 +41,8 @@ const flow::StepPlan& Scheduler::plan(std::uint32_t max_prompt_rows) {
   for (Sequence* sequence : running_) sequence->planned_rows = 0;
 
   plan_running(/*decoding=*/true);
-  if (budget_ < options_.max_num_batched_tokens) budget_ = std::min(budget_, std::max(max_prompt_rows, 1u));
+  const bool streaming = budget_ < options_.max_num_batched_tokens;
+  budget_ = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
   plan_running(/*decoding=*/false);
   admit_waiting();
 
@@ -62,17 +63,22 @@ void Scheduler::plan_running(bool decoding) {
 }
 
 void Scheduler::admit_waiting() {
-  for (auto next = waiting_.begin(); budget_ > 0 && running_.size() < options_.max_num_seqs;) {
-    next = std::find_if(next, waiting_.end(), [](const Sequence* sequence) { return !sequence->parked; });
+  while (budget_ > 0) {
+    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Sequence* one) { return !one->parked; });
     if (next == waiting_.end()) return;
+    if (running_.size() >= options_.max_num_seqs) {
+      if (!send_back_parked()) return;
+      continue;  // waiting_ has moved
+    }
     Sequence& sequence = **next;
     if (index_ != nullptr) sequence.adopt_prefix(*index_);
     if (!sequence.table.grow_to(sequence.num_tokens())) {
       sequence.forget_computed();
+      if (send_back_parked()) continue;
       CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
       return;                    // whoever came later does not overtake
     }
-    next = waiting_.erase(next);
+    waiting_.erase(next);
     sequence.state = State::kRunning;
     running_.push_back(&sequence);
     admitted_.push_back(&sequence);
@@ -85,20 +91,36 @@ void Scheduler::plan_rows(Sequence& sequence) {
   budget_ -= sequence.planned_rows;
 }
 
-// Blocks for `num_tokens` tokens of `asker`, sending back newer sequences while the pool is dry. False: `asker` itself
-// was the newest and had to go.
+// Blocks for `num_tokens` tokens of `asker`, sending back parked and then newer sequences while the pool is dry. False:
+// `asker` itself was the newest and had to go.
 bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
   while (!asker.table.grow_to(num_tokens)) {
-    Sequence* newest = *std::max_element(running_.begin(), running_.end(),
-                                         [](const Sequence* a, const Sequence* b) { return a->id() < b->id(); });
-    preempt(*newest);
-    if (newest == &asker) return false;
+    if (send_back_parked()) continue;
+    CHECK(running_.size() > 1);  // alone, a sequence always has room: the pool holds one of maximum length
+    Sequence* const victim = newest(/*parked=*/false);
+    preempt(*victim);
+    if (victim == &asker) return false;
   }
   return true;
 }
 
+// The newest running sequence whose client does not read gives up its place. False: there is none.
+bool Scheduler::send_back_parked() {
+  Sequence* const victim = newest(/*parked=*/true);
+  if (victim == nullptr) return false;
+  preempt(*victim);
+  return true;
+}
+
+Sequence* Scheduler::newest(bool parked) const {
+  Sequence* found = nullptr;
+  for (Sequence* one : running_) {
+    if (one->parked == parked && (found == nullptr || found->id() < one->id())) found = one;
+  }
+  return found;
+}
+
 void Scheduler::preempt(Sequence& victim) {
-  CHECK(running_.size() > 1);  // alone, a sequence always has room: the pool holds one of maximum length
   budget_ += victim.planned_rows;
   victim.planned_rows = 0;
   victim.forget_computed();

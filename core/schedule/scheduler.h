@@ -30,6 +30,11 @@ struct SchedulerOptions {
   std::uint32_t max_num_batched_tokens = 512;  // >= max_num_seqs, so that every decoding sequence fits in one step
 };
 
+struct PromptRows {
+  std::uint32_t while_streaming = ~0u;  // while somebody decodes
+  std::uint32_t alone = ~0u;
+};
+
 class Scheduler {
  public:
   // Without an index every prompt is computed whole.
@@ -40,9 +45,9 @@ class Scheduler {
   void remove(Sequence& sequence) REQUIRES(engine_role);
 
   // The next step. Empty when nothing can run. Valid until the next plan(); planned()[i] is plan.sequences[i]'s
-  // sequence. While somebody decodes, prompts get at most `max_prompt_rows` of the budget (at least one row): a device
-  // that needs seconds for a full budget of rows must not make streams wait for it. Tokens do not depend on it.
-  const flow::StepPlan& plan(std::uint32_t max_prompt_rows = ~0u) REQUIRES(engine_role);
+  // sequence. Prompts get at most so many rows of the budget (at least one): a device that needs seconds for a full
+  // budget must not make streams wait for it, nor look stuck. Tokens do not depend on it.
+  const flow::StepPlan& plan(const PromptRows& limit = {}) REQUIRES(engine_role);
   std::span<Sequence* const> planned() const { return planned_; }
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }
@@ -56,6 +61,8 @@ class Scheduler {
   void admit_waiting() REQUIRES(engine_role);
   void plan_rows(Sequence& sequence) REQUIRES(engine_role);
   bool make_room(Sequence& asker, std::uint32_t num_tokens) REQUIRES(engine_role);
+  bool send_back_parked() REQUIRES(engine_role);
+  Sequence* newest(bool parked) const;
   void preempt(Sequence& victim) REQUIRES(engine_role);
   void emit(Sequence& sequence) REQUIRES(engine_role);
 

@@ -85,13 +85,13 @@ TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllow
   kv::BlockPool& pool = make_pool(64, 16);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
   Sequence& first = add(scheduler, pool, 100);
-  EXPECT_EQ(rows_of(scheduler.plan(5), first), 64u) << "nobody decodes: nobody waits";
+  EXPECT_EQ(rows_of(scheduler.plan({.while_streaming = 5}), first), 64u) << "nobody decodes: nobody waits";
   commit(scheduler);
-  scheduler.plan(5);
+  scheduler.plan({.while_streaming = 5});
   commit(scheduler);
   Sequence& second = add(scheduler, pool, 100);
   for (const std::uint32_t limit : {0u, 1u, 5u, 62u, 63u, 64u, ~0u}) {
-    const flow::StepPlan& plan = scheduler.plan(limit);
+    const flow::StepPlan& plan = scheduler.plan({.while_streaming = limit});
     EXPECT_EQ(rows_of(plan, first), 1u);
     EXPECT_EQ(rows_of(plan, second), std::clamp(limit, 1u, std::min(63u, second.remaining()))) << limit;
     scheduler.remove(second);
@@ -186,6 +186,37 @@ TEST_F(SchedulerTest, AParkedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
   EXPECT_EQ(rows_of(plan, running), 0u);
   EXPECT_EQ(parked.state, State::kWaiting);
   EXPECT_EQ(rows_of(plan, ready), 4u);
+}
+
+TEST_F(SchedulerTest, AParkedSequenceGivesUpItsPlaceToWhoeverWaits) {
+  kv::BlockPool& pool = make_pool(8, 4);
+  Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = 64}, pool);
+  Sequence& parked = add(scheduler, pool, 4);
+  scheduler.plan();
+  commit(scheduler);
+  parked.parked = true;
+  Sequence& ready = add(scheduler, pool, 4);
+  EXPECT_EQ(rows_of(scheduler.plan(), ready), 4u);
+  EXPECT_EQ(parked.state, State::kWaiting);
+  EXPECT_TRUE(parked.table.blocks().empty());
+  commit(scheduler);
+  scheduler.remove(ready);
+  ready.table.give_back_all();
+  EXPECT_TRUE(scheduler.plan().empty()) << "it stays out until its client reads";
+  parked.parked = false;
+  EXPECT_EQ(rows_of(scheduler.plan(), parked), 5u);
+}
+
+TEST_F(SchedulerTest, ADryPoolTakesFromTheParkedBeforeItTakesFromTheNewest) {
+  kv::BlockPool& pool = make_pool(4, 4);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Sequence& parked = add(scheduler, pool, 8);
+  Sequence& newest = add(scheduler, pool, 8);
+  scheduler.plan();  // 2 + 2 blocks: full
+  commit(scheduler);
+  parked.parked = true;
+  EXPECT_EQ(rows_of(scheduler.plan(), newest), 1u) << "the oldest holds its blocks for nobody";
+  EXPECT_EQ(parked.state, State::kWaiting);
 }
 
 TEST_F(SchedulerTest, NoSlotOccursTwiceAndEveryTableCoversItsRows) {
