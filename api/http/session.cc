@@ -81,6 +81,7 @@ void Session::start() {
 
 void Session::cut() {
   cut_ = true;
+  set_deadline(std::min(deadline_, now() + io_.config.limits.linger_timeout));  // also of a write that nobody reads
   wake();
 }
 
@@ -254,7 +255,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
 Session::Task<bool> Session::write(std::string_view first, std::string_view second) {
   const TimePoint begun = now();
   if (exchange_.first_write == TimePoint{}) exchange_.first_write = begun;
-  set_deadline(begun + (io_.stopping() ? io_.config.limits.linger_timeout : io_.config.limits.write_timeout));
+  set_deadline(begun + (cut_ || io_.stopping() ? io_.config.limits.linger_timeout : io_.config.limits.write_timeout));
   const std::array<asio::const_buffer, 2> buffers{asio::const_buffer(first.data(), first.size()),
                                                   asio::const_buffer(second.data(), second.size())};
   const auto done = co_await asio::async_write(socket_, buffers, kToken);

@@ -51,7 +51,6 @@ Result<Done> Completion::prepare() {
   if (!request_.seed) request_.seed = static_cast<std::int64_t>(random_bits() >> 11);
 
   flow::Request sequence;
-  sequence.id = RequestId(random_bits());
   sequence.arrival = http_.arrival;
   sequence.sampling = request_.sampling;
   sequence.sampling.seed = static_cast<std::uint64_t>(*request_.seed);
@@ -171,7 +170,7 @@ void Completion::take(Choice& choice) {
     choice.text += step.text;
     if (step.stopped) {
       choice.stop_reason = std::move(step.stop);
-      if (!last) choice.stream->cancel();
+      if (!last) choice.stream->satisfy();
       end(choice, "stop");
     } else if (last) {
       choice.text += choice.matcher.finish();

@@ -19,9 +19,8 @@ struct Id {
   friend std::ostream& operator<<(std::ostream& out, Id id) { return out << +id.value; }
 };
 
-using BlockId = Id<struct BlockIdTag, std::uint32_t>;      // a physical KV block of the pool
-using SeqId = Id<struct SeqIdTag, std::uint64_t>;          // a sequence inside the engine; never reused
-using RequestId = Id<struct RequestIdTag, std::uint64_t>;  // a request as the server counts them; never reused
+using BlockId = Id<struct BlockIdTag, std::uint32_t>;  // a physical KV block of the pool
+using SeqId = Id<struct SeqIdTag, std::uint64_t>;      // a sequence inside the engine; never reused
 
 // A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at
 // admission.

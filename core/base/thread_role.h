@@ -1,5 +1,5 @@
 // Which thread a method is for, said in its signature: void plan() REQUIRES(engine_role).
-// Roles are io (many strands), worker (a pool) and engine (one). clang's -Wthread-safety proves them at compile time;
+// Of the threads (io, worker, engine) the engine has state that is its alone, and so a role. clang's -Wthread-safety proves them at compile time;
 // debug builds check them at run time: a thread declares its role once by holding a RoleScope for as long as it runs.
 // Source  clang's Thread Safety Analysis, with a role as the capability.
 #pragma once

@@ -75,14 +75,14 @@ Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
 
 std::optional<Submission> AdmissionQueue::pop() { return ring_.try_pop(); }
 
-void AdmissionQueue::note_started(TimePoint now) {
+void AdmissionQueue::note_started(TimePoint now, std::uint32_t count) {
   if (last_start_ != TimePoint{}) {
-    const auto interval =
-        static_cast<std::uint64_t>(std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000));
+    const std::int64_t waited = std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000);
+    const auto interval = static_cast<std::uint64_t>(waited) / std::max(count, 1u);
     const std::uint64_t mean = start_interval_ns_.load(std::memory_order_relaxed);
     start_interval_ns_.store(mean - mean / 8 + interval / 8, std::memory_order_relaxed);
   }
-  last_start_ = now;
+  last_start_ = waiting_sequences() > 0 ? now : TimePoint{};
 }
 
 void AdmissionQueue::close() { closed_.store(true, std::memory_order_seq_cst); }

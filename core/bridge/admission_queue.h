@@ -59,8 +59,9 @@ class AdmissionQueue {
   Result<Done> admit(std::vector<Submission>& submissions);
   std::optional<Submission> pop();
 
-  // The engine says that a sequence left the waiting line at `now`: the pace that Retry-After is computed from.
-  void note_started(TimePoint now);
+  // The engine says that `count` sequences left the waiting line at `now`: the pace that Retry-After is computed from. Time in
+  // which nobody waited does not count.
+  void note_started(TimePoint now, std::uint32_t count);
 
   // Draining: admit() answers kUnavailable from now on; what is inside stays and can be popped. Once closed and
   // waiting_sequences() is zero, nothing more will ever be popped.
@@ -82,7 +83,7 @@ class AdmissionQueue {
   std::atomic<bool> closed_{false};  // written by close(), read by admit(): seq_cst, see admit()
   // Mean seconds between starts, as nanoseconds; written by the engine, read by admit(): relaxed, it is advice.
   std::atomic<std::uint64_t> start_interval_ns_{50'000'000};
-  TimePoint last_start_{};     // engine only
+  TimePoint last_start_{};     // engine only; zero: nobody was left waiting then
   MpscRing<Submission> ring_;  // last: what is left inside gives its credits back to held_ when it goes
 };
 

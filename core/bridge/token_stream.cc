@@ -42,6 +42,11 @@ std::optional<flow::TokenEvent> TokenStream::pop() {
   return event;
 }
 
+void TokenStream::satisfy() {
+  satisfied_.store(true, std::memory_order_relaxed);
+  cancel();
+}
+
 void TokenStream::cancel() {
   cancelled_.store(true, std::memory_order_release);
   hub_->doorbell_.ring();

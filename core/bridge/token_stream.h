@@ -35,6 +35,7 @@ class TokenStream {
   // After an event with a finish nothing more is pushed. Marks the stream ready; the hub's flush() wakes the io thread.
   void push(flow::TokenEvent event);
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  bool satisfied() const { return satisfied_.load(std::memory_order_relaxed); }  // after cancelled()
   // After a step: one wake-up for all streams of the hub. The engine calls it once per distinct hub.
   StreamHub& hub() const { return *hub_; }
 
@@ -43,8 +44,10 @@ class TokenStream {
   std::uint32_t cached_tokens() const {
     return cached_tokens_.load(std::memory_order_relaxed);
   }  // after the first pop()
-  // The client went away, a stop string was met, or the answer failed: the engine drops the sequence within one step.
+  // The client went away, or the answer failed: the engine drops the sequence within one step.
   void cancel();
+  // As cancel(), because the answer is complete: a stop string was met.
+  void satisfy();
 
  private:
   friend class StreamHub;
@@ -60,6 +63,7 @@ class TokenStream {
   std::atomic<std::uint32_t> cached_tokens_{
       0};                               // written by the engine before its first push (release there), read by io
   std::atomic<bool> cancelled_{false};  // written by io (release), read by the engine (acquire)
+  std::atomic<bool> satisfied_{false};  // written by io before cancelled_, which publishes it
 };
 
 }  // namespace quire::bridge

@@ -12,7 +12,6 @@
 namespace quire::flow {
 
 struct Request {
-  RequestId id;                   // several sequences of one HTTP request share it
   TimePoint arrival;              // when its bytes were there: latencies count from here
   std::vector<TokenId> prompt;    // [1 .. max_model_len-1] ids, each in [0, logits width)
   std::uint32_t max_tokens = 16;  // >= 1; prompt + max_tokens <= max_model_len

@@ -61,8 +61,7 @@ class EngineRig {
                 std::vector<TokenId> stop_tokens = {}) {
     Client client{hub->open([] {}), {}, flow::Finish::kNone, 0};
     std::vector<bridge::Submission> submissions(1);
-    submissions[0].request = {RequestId(++requests), clock.now(), std::move(prompt), max_tokens, params,
-                              std::move(stop_tokens)};
+    submissions[0].request = {clock.now(), std::move(prompt), max_tokens, params, std::move(stop_tokens)};
     submissions[0].stream = client.stream;
     CHECK(admission.admit(submissions).ok());
     return client;
@@ -102,7 +101,6 @@ class EngineRig {
   std::uint64_t wakes = 0;
   std::shared_ptr<bridge::StreamHub> hub;
   engine::Engine engine;
-  std::uint64_t requests = 0;
   std::uint64_t turns = 0;
 };
 

@@ -137,6 +137,13 @@ class Server:
             assert time.monotonic() < end, f"{what} did not come about: {busy(metrics)}"
             time.sleep(0.01)
 
+    def wait_for_log(self, text, seconds=20):
+        """The log comes through a pipe: a line may be read a little after the answer it is about."""
+        end = time.monotonic() + seconds
+        while text not in self.log:
+            assert time.monotonic() < end, f"{text!r} is not in the log: {self.log[-2000:]}"
+            time.sleep(0.01)
+
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 

@@ -133,7 +133,7 @@ def test_greedy_needs_no_seed(server):
 def test_the_request_id_comes_back(server):
     answer = server.post({"prompt": PROMPT, "max_tokens": 1}, {"X-Request-Id": "abc-1"})
     assert answer.headers["x-request-id"] == "abc-1" and answer.json["id"] == "cmpl-abc-1"
-    assert "id=abc-1" in server.log
+    server.wait_for_log("id=abc-1")
 
 
 def test_neutral_values_of_what_is_not_supported_are_accepted(client):

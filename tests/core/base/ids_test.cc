@@ -12,8 +12,8 @@ namespace {
 // Ids of different things neither convert nor compare, and no number slips in unsaid.
 static_assert(!std::is_convertible_v<std::uint32_t, BlockId>);
 static_assert(!std::is_convertible_v<BlockId, std::uint32_t>);
-static_assert(!std::is_constructible_v<SeqId, RequestId>);
-static_assert(!std::is_assignable_v<SeqId&, RequestId>);
+static_assert(!std::is_constructible_v<SeqId, BlockId>);
+static_assert(!std::is_assignable_v<SeqId&, BlockId>);
 
 TEST(Id, ComparesByItsNumber) {
   EXPECT_EQ(BlockId(3), BlockId(3));

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 std::vector<Submission> request(std::uint64_t id, std::size_t sequences, std::size_t tokens_each) {
   std::vector<Submission> submissions(sequences);
   for (Submission& submission : submissions) {
-    submission.request.id = RequestId(id);
+    submission.request.arrival = TimePoint(Duration(static_cast<std::int64_t>(id)));  // a mark to know it by
     submission.request.prompt.assign(tokens_each, 1);
   }
   return submissions;
@@ -89,10 +89,10 @@ TEST_F(AdmissionQueueTest, ARequestThatCanNeverFitIsTheCallersFault) {
 TEST_F(AdmissionQueueTest, GivesSequencesOutInTheOrderAdmitted) {
   ASSERT_TRUE(admit(2, 1));
   ASSERT_TRUE(admit(1, 2));
-  EXPECT_EQ(queue_.pop()->request.id, RequestId(0));
-  EXPECT_EQ(queue_.pop()->request.id, RequestId(0));
+  EXPECT_EQ(queue_.pop()->request.arrival.time_since_epoch().count(), 0);
+  EXPECT_EQ(queue_.pop()->request.arrival.time_since_epoch().count(), 0);
   const auto last = queue_.pop();
-  EXPECT_EQ(last->request.id, RequestId(1));
+  EXPECT_EQ(last->request.arrival.time_since_epoch().count(), 1);
   EXPECT_EQ(last->request.prompt.size(), 2u);
   EXPECT_FALSE(queue_.pop());
 }
@@ -179,7 +179,7 @@ TEST_F(AdmissionQueueTest, RetryAfterFollowsThePaceBetweenOneSecondAndAMinute) {
   clock.advance(1s);
   const auto start_every = [&](Duration pace) {
     for (int i = 0; i < 200; ++i) {
-      queue_.note_started(clock.now());
+      queue_.note_started(clock.now(), 1);
       clock.advance(pace);
     }
   };
@@ -190,6 +190,24 @@ TEST_F(AdmissionQueueTest, RetryAfterFollowsThePaceBetweenOneSecondAndAMinute) {
   EXPECT_EQ(admit(1, 1).error().retry_after_s, 60);
   start_every(1ms);
   EXPECT_EQ(queue_.retry_after_s(), 1);
+}
+
+TEST_F(AdmissionQueueTest, ThePaceCountsAllStartsOfAStepAndNoTimeInWhichNobodyWaited) {
+  using namespace std::chrono_literals;
+  FakeClock clock;
+  clock.advance(1s);
+  ASSERT_TRUE(admit(5, 1));
+  for (int i = 0; i < 200; ++i) {
+    queue_.note_started(clock.now(), 4);
+    clock.advance(8s);
+  }
+  EXPECT_NEAR(queue_.retry_after_s(), 7, 1) << "one start every two seconds";
+  for (int i = 0; i < 5; ++i) (void)queue_.pop();  // dropped: nobody waits any more
+  queue_.note_started(clock.now(), 4);
+  clock.advance(10h);
+  ASSERT_TRUE(admit(5, 1));
+  queue_.note_started(clock.now(), 1);
+  EXPECT_NEAR(queue_.retry_after_s(), 7, 1) << "the night does not count";
 }
 
 // Credits under contention: never past a limit, nothing lost, and all back at the end.
@@ -232,7 +250,7 @@ TEST(AdmissionQueueStress, HoldsItsLimitsAndLosesNothingWithManyProducers) {
     const bool all_admitted = done.load() == kProducers;
     while (auto submission = queue.pop()) {
       ++popped;
-      const std::uint64_t id = submission->request.id.value;
+      const std::uint64_t id = static_cast<std::uint64_t>(submission->request.arrival.time_since_epoch().count());
       ASSERT_GE(id & 0xffffffffu, last_id[id >> 32]) << "a producer's requests keep their order";
       last_id[id >> 32] = id & 0xffffffffu;
       held_tokens += submission->request.prompt.size();
