@@ -63,7 +63,7 @@ stage_python() { # conformance, wire and golden tests against the release build
 
 stage_roles() { # clang proves which thread calls what
   local flags=(-std=c++20 -fsyntax-only -I. -Wthread-safety -Werror -Wno-deprecated-declarations)
-  check_files roles "clang++-16 ${flags[*]}" $(find core/engine core/schedule core/kv -name '*.cc' | sort) \
+  check_files roles "clang++-16 ${flags[*]}" $(find core/engine core/schedule core/kv core/model/decoder_runner.cc -name '*.cc' | sort) \
     tests/thread_roles/right_thread.cc
   # The proof that the check bites: this file breaks the rule and nothing else.
   local out
@@ -243,7 +243,7 @@ run_pytest() { # run_pytest LABEL SECONDS ARGUMENT…
     unset QUIRE_SHARED
   fi
   QUIRE_BUILD_DIR="$PWD/build/release" PYTHONDONTWRITEBYTECODE=1 timeout "$limit_s" .venv/bin/python -m pytest -q \
-    --no-header --tb=short -rs -p no:cacheprovider -o "markers=full: slow, only with --full" "--junitxml=$report" "$@" \
+    --no-header --tb=short -rs -p no:cacheprovider -o "markers=full: slow, only with --full" -o junit_logging=system-out "--junitxml=$report" "$@" \
     </dev/null
   status=$?
   if ((status == 5)) && [[ " ${slow_stages[*]} " == *" $label "* ]]; then

@@ -26,14 +26,14 @@ class BlockPool {
   BlockPool& operator=(const BlockPool&) = delete;
 
   // An empty block, now held once. Where none is empty, a kept one is emptied first: `on_emptied` hears of it.
-  Result<BlockId> take();
+  Result<BlockId> take() REQUIRES(engine_role);
   // One more holder, of a held block or a kept one.
-  void share(BlockId block);
+  void share(BlockId block) REQUIRES(engine_role);
   // One holder less; with the last one the block is kept, if keep() was called for it, or empty.
-  void give_back(BlockId block);
+  void give_back(BlockId block) REQUIRES(engine_role);
 
   // From now until it is emptied the block's content is worth keeping.
-  void keep(BlockId block);
+  void keep(BlockId block) REQUIRES(engine_role);
   // Called with each kept block that take() empties. One listener, set once.
   void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 

@@ -23,16 +23,20 @@ class BlockTable {
     other.blocks_.clear();
   }
   BlockTable& operator=(BlockTable&&) = delete;
-  ~BlockTable() { give_back_all(); }
+  ~BlockTable() {
+    if (blocks_.empty()) return;
+    engine_role.check();
+    give_back_all();
+  }
 
   // Takes blocks until `num_tokens` tokens are covered; all of them or none.
-  Result<Done> grow_to(std::uint32_t num_tokens);
+  Result<Done> grow_to(std::uint32_t num_tokens) REQUIRES(engine_role);
   // An empty table begins with blocks that hold its first tokens already: one more holder for each.
-  void adopt(BlockId block);
+  void adopt(BlockId block) REQUIRES(engine_role);
   // Block i of the table is this one from now on, which has the same content.
-  void replace(std::uint32_t i, BlockId block);
+  void replace(std::uint32_t i, BlockId block) REQUIRES(engine_role);
   // Gives every block back; the table is empty and can grow again.
-  void give_back_all();
+  void give_back_all() REQUIRES(engine_role);
 
   std::span<const BlockId> blocks() const { return blocks_; }
   std::uint32_t block_tokens() const { return pool_->block_tokens(); }

@@ -37,16 +37,16 @@ class Sequence {
   bool decoding() const { return remaining() == 1 && num_generated() > 0; }
 
   // K and V of `rows` more tokens are stored.
-  void commit_rows(std::uint32_t rows) { computed_ += rows; }
+  void commit_rows(std::uint32_t rows) REQUIRES(engine_role) { computed_ += rows; }
   // The token chosen after the last one; says whether it ends the sequence.
-  flow::Finish append(TokenId token);
+  flow::Finish append(TokenId token) REQUIRES(engine_role);
   // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run. Only while
   // its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // Its full blocks whose K and V are stored enter the index. A block that the index holds already is given back for that one.
   void publish_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // Its blocks go back to the pool; what was generated stays and will be recomputed.
-  void forget_computed() {
+  void forget_computed() REQUIRES(engine_role) {
     table.give_back_all();
     computed_ = 0;
     num_published_ = 0;

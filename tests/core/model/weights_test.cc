@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/float_bits.h"
 #include "tests/core/model/fake_ops.h"
@@ -39,6 +40,37 @@ std::string load_refusal(const Config& config, const std::vector<TestTensor>& te
   const std::string message = refusal([&] { load_weights(ops, config, *ModelFiles::directory(dir.path())); });
   EXPECT_TRUE(message.empty() || ops.packs.empty()) << "packed before everything was checked";
   return message;
+}
+
+// Files that remember what was given back.
+class CountingFiles final : public ModelFiles {
+ public:
+  explicit CountingFiles(std::unique_ptr<ModelFiles> inner) : inner_(std::move(inner)) {}
+  std::optional<FileBytes> find(std::string_view name) const override { return inner_->find(name); }
+  std::string describe(std::string_view name) const override { return inner_->describe(name); }
+  void release(FileBytes bytes) const override {
+    ++times[bytes.data()];
+    inner_->release(bytes);
+  }
+  mutable std::map<const std::byte*, int> times;  // by where the bytes begin
+
+ private:
+  std::unique_ptr<ModelFiles> inner_;
+};
+
+TEST(Weights, EveryTensorsPagesAreGivenBackOnceItIsPacked) {
+  const TempDir dir;
+  const Config config = parse_config(kTinyLlama, "config.json");
+  dir.write("config.json", kTinyLlama);
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+  const CountingFiles files(ModelFiles::directory(dir.path()));
+  FakeOps ops;
+  (void)load_weights(ops, config, files);
+  const Checkpoint checkpoint = Checkpoint::open(files);
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    EXPECT_EQ(files.times[tensor.data.data()], 1) << name;
+  }
+  EXPECT_EQ(files.times.size(), checkpoint.tensors().size());
 }
 
 TEST(Weights, EveryKindOfCheckpointThatFitsIsAccepted) {
