@@ -27,7 +27,9 @@ struct Speaker {
 
 struct Choice {
   TokenId token = -1;
-  bool finite = true;  // false: the row's logits held a NaN or infinity
+  bool finite = true;                        // false: the row's logits held a NaN or infinity
+  float logprob = 0.0f;                      // of the token, where asked for
+  std::span<const sample::Candidate> top{};  // [num_top] where asked for; the device's, until its next begin()
 };
 
 struct Batch {

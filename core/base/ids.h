@@ -22,6 +22,15 @@ struct Id {
 using BlockId = Id<struct BlockIdTag, std::uint32_t>;  // a physical KV block of the pool
 using SeqId = Id<struct SeqIdTag, std::uint64_t>;      // a sequence inside the engine; never reused
 
+// Who may share cached blocks with whom: prompts meet in the prefix cache only under equal roots. A digest of
+// everything
+// besides the tokens that K and V, or the right to see them, depend on (numeric mode, adapter, tenant, salt).
+struct CacheRoot {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  friend constexpr auto operator<=>(CacheRoot, CacheRoot) = default;
+};
+
 // A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at
 // admission.
 using TokenId = std::int32_t;

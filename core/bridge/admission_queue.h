@@ -45,6 +45,8 @@ struct Submission {
   flow::Request request;
   std::shared_ptr<TokenStream> stream;
   Credit credit;
+  std::vector<std::shared_ptr<TokenStream>>
+      more_streams{};  // of a beam search: of the second best hypothesis, the third, …
 };
 
 class AdmissionQueue {
@@ -59,7 +61,8 @@ class AdmissionQueue {
   Result<Done> admit(std::vector<Submission>& submissions);
   std::optional<Submission> pop();
 
-  // The engine says that `count` sequences left the waiting line at `now`: the pace that Retry-After is computed from. Time in
+  // The engine says that `count` sequences left the waiting line at `now`: the pace that Retry-After is computed from.
+  // Time in
   // which nobody waited does not count.
   void note_started(TimePoint now, std::uint32_t count);
 

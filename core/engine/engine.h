@@ -30,6 +30,9 @@ struct EngineOptions {
   std::uint32_t vocab = 0;          // logits width: a prompt id at or above it is refused
   std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
   bool prefix_caching = true;
+  bool check_blocks = false;   // the pool's invariants, every step (debug builds always)
+  bool poison_blocks = false;  // blocks nobody holds or keeps are filled with NaN
+  bool log_blocks = false;     // a line for every sequence that ends: its tokens and blocks
   kv::PrefixIndexOptions prefix_index{};
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
   // Prompts are cut so that a step is expected to take no longer than this, from the measured time of a row: while streams

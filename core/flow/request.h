@@ -1,8 +1,9 @@
-// What api/ hands to the engine for one sequence: validated, tokenised, final. Plain data.
+// What api/ hands to the engine for one sequence, or for one beam search: validated, tokenised, final. Plain data.
 // Owner   moved through the admission queue; then the Sequence holds it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -11,12 +12,42 @@
 
 namespace quire::flow {
 
+// Which K and V a sequence keeps when it grows long. Anything but kFull is lossy, asked for by the request, and never
+// shared.
+// Positions stay absolute; what is dropped is dropped in groups of 16 when a row opens a new span of 256 positions.
+struct KvPolicy {
+  enum class Kind : std::uint8_t {
+    kFull,
+    kSinkWindow,    // StreamingLLM (Xiao et al. 2023): the first `sinks` and the last `window` positions
+    kHeavyHitters,  // H2O (Zhang et al. 2023): those, and of the others the `budget` that rows looked at most
+  };
+  Kind kind = Kind::kFull;
+  std::uint32_t sinks = 0;   // a multiple of 16, >= 16
+  std::uint32_t window = 0;  // a multiple of 256, >= 256: a row sees that many positions before its own span, at least
+  std::uint32_t budget = 0;  // kHeavyHitters: a multiple of 16
+};
+
+// One search instead of one sequence: `width` hypotheses run, the `num_best` best are told, best first, one a stream.
+struct BeamSearch {
+  std::uint32_t width = 1;      // >= 1, <= max_num_seqs
+  std::uint32_t num_best = 1;   // <= width
+  double length_penalty = 1.0;  // score = sum of log probabilities / tokens ^ length_penalty
+};
+
 struct Request {
   TimePoint arrival;              // when its bytes were there: latencies count from here
   std::vector<TokenId> prompt;    // [1 .. max_model_len-1] ids, each in [0, logits width)
   std::uint32_t max_tokens = 16;  // >= 1; prompt + max_tokens <= max_model_len
   sample::Params sampling;
   std::vector<TokenId> stop_tokens;  // a choice in here ends the sequence (EOS list; empty with ignore_eos)
+  // Blocks are shared with requests of the same root, at the same time and, where prefixes are cached, later. None:
+  // never.
+  std::optional<CacheRoot> cache_root{};
+  std::uint32_t tenant = 0;             // whose share of the machine it takes
+  std::int32_t priority = 0;            // lower goes first, as in vLLM
+  std::optional<TimePoint> deadline{};  // for the deadline policy: earlier goes first
+  KvPolicy kv_policy{};
+  std::optional<BeamSearch> beam{};
 };
 
 }  // namespace quire::flow

@@ -1,5 +1,8 @@
-// One engine step as the scheduler planned it: rows, where each row's K and V go, and who speaks. Plain data.
+// One engine step as the scheduler planned it: what happens to whole blocks first, then rows, where each row's K and V
+// go,
+// and who speaks. Plain data.
 // Shape   rows of one sequence are contiguous and in position order. T rows in all, S sequences, P tokens per block.
+//         first_row is the cumulative query length, first_position + num_rows the length of the sequence.
 // Owner   built by the scheduler, reused from step to step so that planning does not allocate.
 #pragma once
 
@@ -11,6 +14,24 @@
 
 namespace quire::flow {
 
+// Something done to a whole block, all layers, before any row of the step is stored. In order: a block may be the
+// target of
+// one and the source of the next.
+struct BlockOp {
+  enum class Kind : std::uint8_t {
+    kCopy,     // block `from` to block `to`
+    kPoison,   // block `to` is filled with NaN: whoever reads what nobody stored is found out (debugging)
+    kSwapOut,  // block `from` to host block `to`
+    kSwapIn,   // host block `from` to block `to`
+  };
+  Kind kind = Kind::kCopy;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+
+// In a block table: given back, because no row will look at it again (a window passed by, or a KvPolicy).
+inline constexpr BlockId kDroppedBlock{~0u};
+
 struct PlannedSequence {
   SeqId seq;
   std::uint32_t first_row = 0;       // index of its first row in the step
@@ -19,23 +40,33 @@ struct PlannedSequence {
   std::uint32_t first_table = 0;     // its block table is block_tables[first_table, first_table + num_table)
   std::uint32_t num_table = 0;       // covers first_position + num_rows tokens
   bool speaks = false;               // its last row's logits are sampled: a choice comes back
-  sample::Params sampling;           // read only when it speaks
+  // Lossy KvPolicy: bit g of kept_groups[first_kept + s] says that the 16 positions from 256 s + 16 g are still there;
+  // one word
+  // for each span before that of its rows, which all lie in one span. num_kept 0: everything is there.
+  std::uint32_t first_kept = 0;
+  std::uint32_t num_kept = 0;
+  bool wants_votes = false;  // how much its rows looked at each group of 16 positions comes back: Runner::votes()
+  sample::Params sampling;   // read only when it speaks
 };
 
 struct StepPlan {
+  std::vector<BlockOp> block_ops;
   std::vector<PlannedSequence> sequences;  // [S]
   std::vector<TokenId> tokens;             // [T]
   std::vector<std::uint32_t> positions;    // [T]
   std::vector<std::uint32_t> slots;        // [T] block id * P + offset in the block
   std::vector<BlockId> block_tables;       // all tables, one after the other
+  std::vector<std::uint16_t> kept_groups;
 
-  bool empty() const { return sequences.empty(); }
+  bool empty() const { return sequences.empty() && block_ops.empty(); }
   void clear() {
+    block_ops.clear();
     sequences.clear();
     tokens.clear();
     positions.clear();
     slots.clear();
     block_tables.clear();
+    kept_groups.clear();
   }
 };
 

@@ -1,4 +1,4 @@
-// What the engine tells a stream: a token, or the end. Plain data, 8 bytes, so that a ring slot is one store.
+// What the engine tells a stream: a token, or the end. Plain data, 12 bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ enum class Finish : std::uint8_t {
 struct TokenEvent {
   TokenId token = -1;  // valid with kNone, kStop and kLength
   Finish finish = Finish::kNone;
+  float logprob = 0.0f;  // of the token, where the request asked for it
 };
 
 inline constexpr bool has_token(Finish finish) {

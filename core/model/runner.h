@@ -6,6 +6,7 @@
 // Fails   a plan that passes the limits is our bug (CHECK).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -24,8 +25,19 @@ class Runner {
   // collect().
   virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
 
+  // Of the step collected last, for plan.sequences[planned] with wants_votes: how much attention its rows paid to each
+  // group of
+  // 16 positions, all layers and heads together, as integers, so that the sum over rows has no order. [ceil(length /
+  // 16)].
+  virtual std::span<const std::uint64_t> votes(std::size_t /*planned*/) const { return {}; }
+
   virtual bool idle() const = 0;  // nothing submitted and not collected
   virtual bool full() const = 0;  // depth steps are in flight
+
+  // A block's content as bytes, all layers and its tail: what saving and swapping move. Only while idle().
+  virtual std::size_t block_bytes() const { return 0; }
+  virtual void read_block(BlockId /*block*/, std::span<std::byte> /*out*/) REQUIRES(engine_role) {}
+  virtual void write_block(BlockId /*block*/, std::span<const std::byte> /*bytes*/) REQUIRES(engine_role) {}
 };
 
 }  // namespace quire::model

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "core/base/ids.h"
+
 namespace quire::sample {
 
 struct Params {
@@ -15,7 +17,17 @@ struct Params {
   std::int32_t top_k = 0;          // 0 keeps all
   std::uint64_t seed = 0;          // Philox key
   std::uint32_t choice_index = 0;  // i of n
+  bool logprob = false;            // say the chosen token's log probability
+  std::uint32_t num_top = 0;       // so many likeliest tokens with their log probabilities come back; <= kMaxTop
 };
+
+// A token and its log probability: of the logits as the model gave them, before temperature and filters.
+struct Candidate {
+  TokenId token = -1;
+  float logprob = 0.0f;
+};
+
+inline constexpr std::uint32_t kMaxTop = 256;
 
 inline constexpr float kGreedyTemperature = 1e-5f;
 
