@@ -60,4 +60,14 @@ std::vector<double> reference_law(std::span<const float> logits, const Params& p
   return law;
 }
 
+std::vector<double> reference_logprobs(std::span<const float> logits) {
+  if (!finite(logits)) return {};
+  std::vector<double> logprobs(logits.begin(), logits.end());
+  const double highest = *std::max_element(logprobs.begin(), logprobs.end());
+  double sum = 0.0;
+  for (double& x : logprobs) sum += std::exp(x -= highest);
+  for (double& x : logprobs) x -= std::log(sum);
+  return logprobs;
+}
+
 }  // namespace quire::sample

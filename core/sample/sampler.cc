@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/sample/filters.h"
+#include "core/sample/logprob.h"
 #include "core/sample/noise.h"
 
 namespace quire::sample {
@@ -13,25 +14,32 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float highest_of(std::span<const float> logits);
+TokenId choose(std::span<const float> logits, float highest, const Params& params, std::uint32_t position,
+               Scratch& scratch);
 void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch);
 TokenId noisiest(std::size_t vocab, TokenId likeliest, float threshold, const Params& params, std::uint32_t position,
                  const Scratch& scratch);
 
 }  // namespace
 
-Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch) {
+Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
+           std::span<Candidate> room) {
   CHECK_GT(logits.size(), 0u);
   CHECK_LE(logits.size(), kMaxVocab);
   CHECK_LE(logits.size(), scratch.kept.size());
+  CHECK_LE(params.num_top, kMaxTop);
+  CHECK_LE(params.num_top, room.size());
 
   const float highest = highest_of(logits);
   if (!(highest < kInfinity) || highest == -kInfinity) return {-1, false};
-  const auto likeliest = static_cast<TokenId>(std::find(logits.begin(), logits.end(), highest) - logits.begin());
-  if (params.temperature < kGreedyTemperature) return {likeliest, true};
+  Drawn drawn;
+  drawn.token = choose(logits, highest, params, position, scratch);
+  if (!params.logprob && params.num_top == 0) return drawn;
 
-  shift_and_scale(logits, highest, params.temperature, scratch);
-  const float threshold = filter_threshold(params, logits.size(), scratch);
-  return {noisiest(logits.size(), likeliest, threshold, params, position, scratch), true};
+  const double log_sum = log_sum_of(logits, highest, scratch);
+  if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest, log_sum);
+  drawn.top = list_likeliest(logits, highest, log_sum, room.first(params.num_top));
+  return drawn;
 }
 
 namespace {
@@ -54,6 +62,15 @@ float highest_of(std::span<const float> logits) {
     if (lane != 0) return kInfinity;
   }
   return *std::max_element(highest, highest + kLanes);
+}
+
+TokenId choose(std::span<const float> logits, float highest, const Params& params, std::uint32_t position,
+               Scratch& scratch) {
+  const auto likeliest = static_cast<TokenId>(std::find(logits.begin(), logits.end(), highest) - logits.begin());
+  if (params.temperature < kGreedyTemperature) return likeliest;
+  shift_and_scale(logits, highest, params.temperature, scratch);
+  const float threshold = filter_threshold(params, logits.size(), scratch);
+  return noisiest(logits.size(), likeliest, threshold, params, position, scratch);
 }
 
 // z, and -inf behind it to the end of the last noise block.

@@ -3,11 +3,13 @@
 //           z = (logit - highest logit) / temperature, in f32 (at 1 the division changes no bit and is left out);
 //           the filters drop tokens below one threshold on z (filters.h: min-p, top-k, top-p; ties stay together);
 //           the choice is argmax of z + Gumbel noise (noise.h; domain target), ties to the lowest id.
+//         Then, only where asked for: the chosen token's log probability and the num_top likeliest tokens with theirs
+//         (logprob.h), the same for greedy and drawn tokens. The chosen one need not be among the likeliest.
 // Order   none of this depends on the order in which tokens are visited: a device may split the row as it likes.
-// Shape   logits [V], 1 <= V <= 2^20; only [0, V) is read.
+// Shape   logits [V], 1 <= V <= 2^20; only [0, V) is read. `room` is for at least num_top <= kMaxTop.
 // Thread  any; `scratch` is the caller's and was made for at least V. draw() does not allocate.
-// Fails   a NaN or +inf among the logits, or nothing above -inf: finite = false, token = -1. -inf alone is legal: it
-//         means "masked" and is never drawn.
+// Fails   a NaN or +inf among the logits, or nothing above -inf: finite = false, token = -1, no list. -inf alone
+//         is legal: it means "masked" and is never drawn.
 // Source  Gumbel-max trick (Gumbel 1954; Maddison et al. 2014); Philox4x32-10 (Salmon et al. 2011). z relative to the
 //         highest is ours: it cannot overflow, and keeps the most bits where tokens win.
 #pragma once
@@ -24,8 +26,11 @@ namespace quire::sample {
 struct Drawn {
   TokenId token = -1;
   bool finite = true;
+  float logprob = 0.0f;              // of the token, where params.logprob
+  std::span<const Candidate> top{};  // [min(num_top, V)] likeliest first, ties by lowest id: the front of `room`
 };
 
-Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch);
+Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
+           std::span<Candidate> room = {});
 
 }  // namespace quire::sample

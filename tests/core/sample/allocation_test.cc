@@ -30,8 +30,11 @@ TEST(Draw, AllocatesNothing) {
   params.top_k = 40;
   params.top_p = 0.9f;
   params.min_p = 0.01f;
+  params.logprob = true;
+  params.num_top = kMaxTop;
+  std::vector<Candidate> room(kMaxTop);
   const std::size_t before = num_allocations;
-  for (std::uint32_t position = 0; position < 10; ++position) draw(row, params, position, scratch);
+  for (std::uint32_t position = 0; position < 10; ++position) draw(row, params, position, scratch, room);
   EXPECT_EQ(num_allocations, before);
   EXPECT_GT(before, 0u);  // the counter works
 }

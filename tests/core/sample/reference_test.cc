@@ -84,5 +84,17 @@ TEST(ReferenceLaw, IsEmptyForWhatIsNotFinite) {
   EXPECT_THAT(reference_law(std::vector<float>{-kInf, 2}, {}), ElementsAre(0, 1));
 }
 
+TEST(ReferenceLogprobs, AreTheLogsOfTheProbabilities) {
+  EXPECT_THAT(reference_logprobs(kHalves),
+              ElementsAre(near(std::log(0.125)), near(std::log(0.5)), near(std::log(0.25)), near(std::log(0.125))));
+  EXPECT_THAT(reference_logprobs(std::vector<float>{-kInf, 2}), ElementsAre(-kInf, 0));
+}
+
+TEST(ReferenceLogprobs, AreEmptyForWhatIsNotFinite) {
+  EXPECT_THAT(reference_logprobs(std::vector<float>{0, kNan}), IsEmpty());
+  EXPECT_THAT(reference_logprobs(std::vector<float>{0, kInf}), IsEmpty());
+  EXPECT_THAT(reference_logprobs(std::vector<float>{-kInf, -kInf}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace quire::sample
