@@ -37,6 +37,7 @@ class CpuOps final : public Ops {
         max_rows_(options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     choices_.reserve(max_rows_);
+    lists_.reserve(std::size_t{max_rows_} * sample::kMaxTop);  // address space; memory once lists are asked for
   }
 
   std::string description() const override {
@@ -139,15 +140,19 @@ class CpuOps final : public Ops {
     const auto& rows = own<const HostBuffer>(logits);
     const auto num_speakers = static_cast<std::uint32_t>(batch_.speakers.size());
     choices_.resize(num_speakers);
+    std::size_t longest = 0;
+    for (const Speaker& speaker : batch_.speakers) longest = std::max<std::size_t>(longest, speaker.params.num_top);
+    lists_.resize(num_speakers * longest);
     const std::uint32_t chunks =
         std::min(num_speakers, num_chunks(std::size_t{num_speakers} * vocab * 16, team_.size()));
     team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
       const Range range = part_of(num_speakers, chunks, chunk);
       for (std::uint32_t r = range.first; r < range.last; ++r) {
         const Speaker& speaker = batch_.speakers[r];
+        const std::span<sample::Candidate> room = std::span(lists_).subspan(r * longest, longest);
         const sample::Drawn drawn =
-            sample::draw({rows.row(r), vocab}, speaker.params, speaker.position, sampling_[worker]);
-        choices_[r] = {drawn.token, drawn.finite};
+            sample::draw({rows.row(r), vocab}, speaker.params, speaker.position, sampling_[worker], room);
+        choices_[r] = {drawn.token, drawn.finite, drawn.logprob, drawn.top};
       }
     });
   }
@@ -185,6 +190,7 @@ class CpuOps final : public Ops {
   std::uint32_t max_rows_;
   Batch batch_;
   std::vector<Choice> choices_;
+  std::vector<sample::Candidate> lists_;   // [R, longest num_top of the step], what choices_[r].top shows
   std::vector<sample::Scratch> sampling_;  // one per worker
   std::size_t sampling_vocab_ = 0;
 };

@@ -45,6 +45,8 @@ std::span<const flow::StepChoice> DecoderRunner::collect() {
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     answers_[i].token = choices_[i].token;
     answers_[i].finite = choices_[i].finite;
+    answers_[i].logprob = choices_[i].logprob;
+    answers_[i].top = choices_[i].top;
   }
   in_flight_ = false;
   return answers_;

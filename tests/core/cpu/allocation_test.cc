@@ -51,7 +51,11 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
     const Prompts prompts(lengths, config.block_tokens);
     for (const std::uint32_t chunk : {1u, 30u, 130u}) {
       for (std::uint32_t first = 0; first < 300; first += chunk) {
-        const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
+        OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
+        for (backend::Speaker& speaker : batch.speakers) {
+          speaker.params.logprob = true;
+          speaker.params.num_top = sample::kMaxTop;
+        }
         std::vector<backend::Choice> choices(batch.speakers.size());
         const long before = num_allocations.load();
         decoder.step(batch.view(), choices);

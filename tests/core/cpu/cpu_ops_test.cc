@@ -101,6 +101,45 @@ TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
   }
 }
 
+TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstructions) {
+  const std::uint32_t rows = 9;
+  const std::uint32_t vocab = 491;
+  const std::uint32_t lengths[rows] = {0, 1, 5, 0, 20, sample::kMaxTop - 1, sample::kMaxTop, 0, 2};
+  Random random(3);
+  const std::vector<float> logits = random.floats(rows * vocab, 8.0f);
+  OwnedBatch batch = plain_rows(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    sample::Params params;
+    params.temperature = r % 2 == 0 ? 0.0f : 1.0f;
+    params.logprob = r % 3 != 0;
+    params.num_top = lengths[r];
+    batch.speakers.push_back({r, 1000 + r, params});
+  }
+  for (const std::string& isa : supported_isas()) {
+    for (const std::uint32_t threads : {1u, 2u, 3u}) {
+      const auto ops = make_ops(isa, threads);
+      auto buffer = ops->make_buffer(rows, vocab);
+      ops->begin(batch.view());
+      fill(*ops, *buffer, logits);
+      ops->choose(*buffer, vocab);
+      std::vector<backend::Choice> choices(rows);
+      ops->collect(choices);
+      for (std::size_t r = 0; r < rows; ++r) {
+        sample::Scratch scratch(vocab);
+        std::vector<sample::Candidate> room(sample::kMaxTop);
+        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * vocab, vocab), batch.speakers[r].params,
+                                                 batch.speakers[r].position, scratch, room);
+        EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
+        ASSERT_EQ(choices[r].top.size(), lengths[r]) << isa << " row " << r;
+        for (std::size_t i = 0; i < lengths[r]; ++i) {
+          EXPECT_EQ(choices[r].top[i].token, drawn.top[i].token) << isa << " row " << r;
+          EXPECT_EQ(choices[r].top[i].logprob, drawn.top[i].logprob) << isa << " row " << r;
+        }
+      }
+    }
+  }
+}
+
 TEST(Choose, TellsTheRowWhoseLogitsAreNotFinite) {
   const auto ops = make_ops("auto", 1);
   Random random(4);

@@ -100,6 +100,27 @@ TEST_F(DecoderRunnerTest, ChoicesComeBackInPlanOrderUnderTheirSequences) {
   EXPECT_TRUE(choices[0].finite);
 }
 
+TEST_F(DecoderRunnerTest, LogProbabilitiesAndListsComeBackToThoseWhoAsked) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 1, true);
+  append(plan, 8, 0, 1, true);
+  append(plan, 9, 0, 1, true);
+  plan.sequences[1].sampling.logprob = true;
+  plan.sequences[2].sampling.num_top = 2;
+  runner_.submit(plan);
+  const std::span<const flow::StepChoice> choices = runner_.collect();
+  EXPECT_EQ(choices[0].logprob, 0.0f);
+  EXPECT_EQ(choices[1].logprob, -0.25f);
+  EXPECT_TRUE(choices[1].top.empty());
+  ASSERT_EQ(choices[2].top.size(), 2u);
+  EXPECT_EQ(choices[2].top[1].token, 1);
+  EXPECT_EQ(choices[2].top[1].logprob, -1.0f);
+  plan.sequences[2].sampling.num_top = 0;
+  runner_.submit(plan);
+  EXPECT_TRUE(runner_.collect()[2].top.empty());
+}
+
 TEST_F(DecoderRunnerTest, ThePlanIsCopied) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;

@@ -67,8 +67,9 @@ class FakeOps final : public backend::Ops {
  public:
   std::vector<std::string> calls;  // of the ops, in order
   std::vector<PackCall> packs;
-  backend::Batch batch;      // of the last begin()
-  TokenId next_token = 100;  // choices count up from here
+  backend::Batch batch;                                                    // of the last begin()
+  TokenId next_token = 100;                                                // choices count up from here
+  const sample::Candidate list[3] = {{3, -0.5f}, {1, -1.0f}, {2, -2.0f}};  // what every choice's top is cut from
   std::uint32_t chosen_vocab = 0;
 
   std::string description() const override { return "fake/none 1 thread"; }
@@ -123,7 +124,11 @@ class FakeOps final : public backend::Ops {
   }
   void collect(std::span<backend::Choice> choices) override {
     calls.push_back("collect");
-    for (backend::Choice& choice : choices) choice = {next_token++, choice.finite};
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const sample::Params& params = batch.speakers[i].params;
+      choices[i] = {next_token++, choices[i].finite, params.logprob ? -0.25f : 0.0f,
+                    std::span(list).first(params.num_top)};
+    }
   }
   void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy>) override { calls.push_back("copy_blocks"); }
   void read(const backend::Buffer&, std::uint32_t, std::uint32_t, std::span<float>) override {
