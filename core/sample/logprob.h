@@ -10,7 +10,7 @@
 //         ln V. In units of 2^-24, m comes from rounding z, 1.8 from exp_f32, 1 from the logarithm, 0.2 from what is
 //         of second order; V * 2^-44 from rounding masses. Below 1.1e-6 + half an ulp for every row.
 // Thread  any, with its own scratch; nothing allocates.
-// Source  log-sum-exp relative to the highest; integer masses are ours, as in filters.h (finer: here every token counts).
+// Source  log-sum-exp relative to the highest; integer masses are ours, as in filters.h, but finer: every token counts.
 #pragma once
 
 #include <bit>
