@@ -115,7 +115,7 @@ class Bench {
   }
 
   double bytes_of_step(std::uint32_t sequences, std::uint32_t context) const {
-    const std::uint64_t kv = std::uint64_t{sequences} * context * model_.config.kv_bytes_per_token(model_.kv_dtype);
+    const std::uint64_t kv = std::uint64_t{sequences} * context * runner_.block_bytes() / block_tokens_;
     return static_cast<double>(weight_bytes_of_step(model_) + kv);
   }
 

@@ -1,5 +1,5 @@
 // quire inspect: what is in a checkpoint, and the memory that its KV cache takes.
-//   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size)
+//   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size), and what the backend pads
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "app/commands.h"
 #include "app/loaded_model.h"
 #include "app/units.h"
+#include "core/cpu/cpu_ops.h"
 #include "core/kv/layout.h"
 
 namespace quire::app {
@@ -55,12 +56,11 @@ Inspection look(const Config& config, const ModelSource& source) {
   const MemoryRequest request = memory_request(config, out.config, backend::DType::kF32);
   out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
   for (const backend::DType dtype : {backend::DType::kF32, backend::DType::kBF16}) {
-    KvRow row{dtype, out.config.kv_bytes_per_token(dtype), {}, 0};
+    const std::uint64_t block_bytes = cpu::kv_block_bytes(out.config.kv_shape(out.block_tokens, 1, dtype));
+    KvRow row{dtype, bytes_per_token(block_bytes, out.block_tokens), {}, out.memory / block_bytes};
     for (const std::uint32_t context : out.contexts) {
-      row.bytes_of_context.push_back(kv::blocks_for(context, out.block_tokens) * std::uint64_t{out.block_tokens} *
-                                     row.bytes_per_token);
+      row.bytes_of_context.push_back(kv::blocks_for(context, out.block_tokens) * block_bytes);
     }
-    row.num_blocks = out.memory / (row.bytes_per_token * out.block_tokens);
     out.kv.push_back(std::move(row));
   }
   return out;

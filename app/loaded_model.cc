@@ -91,7 +91,7 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype) {
   MemoryRequest request;
-  request.bytes_per_token = model.kv_bytes_per_token(kv_dtype);
+  request.block_bytes = cpu::kv_block_bytes(model.kv_shape(config.block_size, 1, kv_dtype));
   request.block_tokens = config.block_size;
   request.max_num_seqs = config.max_num_seqs;
   request.model_len = model.max_model_len();

@@ -28,11 +28,11 @@ std::uint32_t wanted_length(const MemoryRequest& request) {
 }  // namespace
 
 MemoryPlan plan_memory(const MemoryRequest& request) {
-  CHECK_GT(request.bytes_per_token, 0u);
+  CHECK_GT(request.block_bytes, 0u);
   MemoryPlan plan;
   plan.max_model_len = wanted_length(request);
   const std::uint32_t per_sequence = kv::blocks_for(plan.max_model_len, request.block_tokens);
-  const std::uint64_t block_bytes = request.bytes_per_token * request.block_tokens;
+  const std::uint64_t block_bytes = request.block_bytes;
   const std::uint64_t useful =
       std::min(std::uint64_t{per_sequence} * request.max_num_seqs, (kMaxSlots - 1) / request.block_tokens);
 
@@ -68,13 +68,18 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   return plan;
 }
 
+std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tokens) {
+  return (block_bytes + block_tokens - 1) / block_tokens;
+}
+
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype) {
   const std::uint64_t tokens = std::uint64_t{plan.num_blocks} * request.block_tokens;
   const double sequences =
       static_cast<double>(plan.num_blocks) / kv::blocks_for(plan.max_model_len, request.block_tokens);
   return fmt::format("KV cache: {} blocks of {} tokens, {} tokens, {:.1f} sequences of {}; {} as {}, {} bytes a token",
                      plan.num_blocks, request.block_tokens, tokens, sequences, plan.max_model_len,
-                     bytes_text(plan.bytes), backend::name_of(dtype), request.bytes_per_token);
+                     bytes_text(plan.bytes), backend::name_of(dtype),
+                     bytes_per_token(request.block_bytes, request.block_tokens));
 }
 
 }  // namespace quire::app

@@ -1,5 +1,5 @@
 // How many KV blocks there are, and how long a sequence may be: from memory, the model's length and how many run at once.
-//   a token takes 2 · L · G · D · bytes; a sequence of n tokens takes ceil(n / P) blocks.
+//   a block takes what the backend says; a sequence of n tokens takes ceil(n / P) blocks.
 // The pool always holds one sequence of maximum length, so that somebody always finishes.
 // Shape   blocks · P fits 32 bits: a slot is a 32-bit number.
 // Thread  any; pure.
@@ -16,7 +16,7 @@
 namespace quire::app {
 
 struct MemoryRequest {
-  std::uint64_t bytes_per_token = 0;
+  std::uint64_t block_bytes = 0;
   std::uint32_t block_tokens = 16;
   std::uint32_t max_num_seqs = 64;
   std::uint32_t model_len = 0;                  // the longest the model can do
@@ -33,6 +33,9 @@ struct MemoryPlan {
 };
 
 MemoryPlan plan_memory(const MemoryRequest& request);
+
+// Rounded up.
+std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tokens);
 
 // "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype);

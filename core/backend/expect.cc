@@ -14,7 +14,7 @@ void expect_attention(const AttentionSpec& spec, const KvShape& shape) {
   CHECK_EQ(spec.head_dim % 2, 0u);
   CHECK_EQ(spec.head_dim, shape.head_dim);
   CHECK_EQ(spec.num_kv_heads, shape.num_kv_heads);
-  CHECK_LT(spec.layer, shape.num_layers);
+  CHECK_LT(spec.layer, shape.all_layers());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 // Fails   making things throws StartError (out of memory); ops do not fail: shape errors are our bug (CHECK).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -80,10 +81,20 @@ class Ops {
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;
 
-  // ---- outside steps
-  // Whole blocks, all layers: copy-on-write.
+  // ---- between steps: whole blocks, all layers and the byte tail, in the order asked
   virtual void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) = 0;
-  // Rows of a buffer to host memory, f32, row major: tests and log probabilities.
+  // Whatever is read from the block's K and V is NaN until it is stored again.
+  virtual void poison_block(KvCache& cache, BlockId block) = 0;
+  // The block's content as bytes [block_bytes]: good for write_block() into a cache of the same shape, of any number of
+  // blocks.
+  virtual void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) = 0;
+  virtual void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) = 0;
+  // A block's byte tail alone [tail_bytes].
+  virtual void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) = 0;
+  virtual void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) = 0;
+
+  // ---- for tests
+  // Rows of a buffer to host memory, f32, row major.
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
 
   // ---- fused: an override may be faster, never different (tests compare bit for bit)

@@ -64,7 +64,11 @@ struct KvShape {
   std::uint32_t head_dim = 0;
   std::uint32_t block_tokens = 16;  // P, a multiple of 16
   std::uint32_t num_blocks = 0;
-  DType dtype = DType::kF32;  // f32 or bf16
+  DType dtype = DType::kF32;           // f32 or bf16
+  std::uint32_t num_extra_layers = 0;  // of a draft model, in the same blocks: layers num_layers ..
+  std::uint32_t tail_bytes = 0;        // that every block carries along, for whoever owns it
+
+  std::uint32_t all_layers() const { return num_layers + num_extra_layers; }
 };
 
 // K and V of every block and layer. Contents are undefined until a row stores them; nothing undefined is ever read.
@@ -73,6 +77,7 @@ class KvCache {
   virtual ~KvCache() = default;
   virtual const KvShape& shape() const = 0;
   virtual std::size_t bytes() const = 0;
+  virtual std::size_t block_bytes() const = 0;  // of one block: all layers and its byte tail
 };
 
 }  // namespace quire::backend

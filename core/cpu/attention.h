@@ -15,6 +15,7 @@
 #include "core/backend/layer_spec.h"
 #include "core/cpu/isa/kernels.h"
 #include "core/cpu/memory.h"
+#include "core/cpu/paged_cache.h"
 #include "core/cpu/parallel_for.h"
 #include "core/cpu/tensors.h"
 

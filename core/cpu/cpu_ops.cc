@@ -9,6 +9,7 @@
 #include "core/cpu/isa/select.h"
 #include "core/cpu/linear.h"
 #include "core/cpu/pack.h"
+#include "core/cpu/paged_cache.h"
 #include "core/cpu/parallel_for.h"
 #include "core/cpu/share_out.h"
 #include "core/cpu/tensors.h"
@@ -164,6 +165,23 @@ class CpuOps final : public Ops {
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     for (const BlockCopy& copy : copies) own<PagedCache>(cache).copy(copy.from, copy.to);
+  }
+  void poison_block(KvCache& cache, BlockId block) override { own<PagedCache>(cache).poison(block); }
+  void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
+    own<const PagedCache>(cache).read(block, out);
+  }
+  void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
+    own<PagedCache>(cache).write(block, bytes);
+  }
+  void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
+    const std::span<const std::byte> tail = own<const PagedCache>(cache).tail(block);
+    CHECK_EQ(out.size(), tail.size());
+    std::copy(tail.begin(), tail.end(), out.begin());
+  }
+  void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
+    const std::span<std::byte> tail = own<PagedCache>(cache).tail(block);
+    CHECK_EQ(bytes.size(), tail.size());
+    std::copy(bytes.begin(), bytes.end(), tail.begin());
   }
 
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {

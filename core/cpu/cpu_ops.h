@@ -20,6 +20,9 @@ struct CpuOptions {
 
 std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options);
 
+// What a block of such a cache takes on this backend: all layers, padding and the byte tail.
+std::uint64_t kv_block_bytes(const backend::KvShape& shape);
+
 // Names of the instruction sets this machine can run, slowest first; "scalar" always.
 std::vector<std::string> supported_isas();
 

@@ -1,4 +1,4 @@
-// What the CPU backend holds: packed weights, row buffers, rope tables, the paged cache. Panels: isa/kernels.h.
+// What the CPU backend holds: packed weights, row buffers, rope tables. Panels: isa/kernels.h.
 // Owner   whoever asked Ops to make them.
 // Thread  made while starting; then the engine thread and its team.
 // Fails   StartError: out of memory.
@@ -9,7 +9,6 @@
 #include <span>
 
 #include "core/backend/tensors.h"
-#include "core/base/ids.h"
 #include "core/cpu/memory.h"
 
 namespace quire::cpu {
@@ -82,43 +81,6 @@ class HostBuffer final : public backend::Buffer {
   std::uint32_t max_rows_;
   std::uint32_t width_;
   std::size_t stride_;
-  Memory memory_;
-};
-
-// [layer][block][kv head]: K as P/16 panels of 16 tokens (a weight's panel with tokens as outputs and D as k), then V
-// as [P][D padded to 16], its padding zero where a row was stored.
-class PagedCache final : public backend::KvCache {
- public:
-  explicit PagedCache(const backend::KvShape& shape);
-
-  const backend::KvShape& shape() const override { return shape_; }
-  std::size_t bytes() const override { return memory_.bytes(); }
-
-  std::uint32_t padded_head() const { return (shape_.head_dim + 15) / 16 * 16; }
-  std::size_t v_row_bytes() const { return padded_head() * backend::bytes_of(shape_.dtype); }
-  // The 16 tokens that hold `offset` of a block: K's panel, V's first row.
-  const std::byte* k_group(std::uint32_t layer, BlockId block, std::uint32_t head, std::uint32_t offset) const {
-    return head_start(layer, block, head) + offset / 16 * group_bytes_;
-  }
-  const std::byte* v_group(std::uint32_t layer, BlockId block, std::uint32_t head, std::uint32_t offset) const {
-    return head_start(layer, block, head) + k_bytes_ + offset / 16 * 16 * v_row_bytes();
-  }
-
-  // One token's key and value, in the cache's type (bf16: round to nearest even).
-  void store(std::uint32_t layer, BlockId block, std::uint32_t head, std::uint32_t offset, const float* k,
-             const float* v);
-  void copy(BlockId from, BlockId to);
-
- private:
-  const std::byte* head_start(std::uint32_t layer, BlockId block, std::uint32_t head) const {
-    const std::size_t index = (std::size_t{layer} * shape_.num_blocks + block.value) * shape_.num_kv_heads + head;
-    return memory_.data() + index * head_bytes_;
-  }
-
-  backend::KvShape shape_;
-  std::size_t group_bytes_;  // K of 16 tokens
-  std::size_t k_bytes_;      // K of a block and head
-  std::size_t head_bytes_;   // K and V of a block and head
   Memory memory_;
 };
 

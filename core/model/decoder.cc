@@ -36,18 +36,6 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_spea
   return workspace;
 }
 
-std::unique_ptr<backend::KvCache> Decoder::make_kv(std::uint32_t block_tokens, std::uint32_t num_blocks,
-                                                   backend::DType dtype) const {
-  backend::KvShape shape;
-  shape.num_layers = config_.num_layers;
-  shape.num_kv_heads = config_.num_kv_heads;
-  shape.head_dim = config_.head_dim;
-  shape.block_tokens = block_tokens;
-  shape.num_blocks = num_blocks;
-  shape.dtype = dtype;
-  return ops_.make_kv(shape);
-}
-
 void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const {
   ops_.begin(batch);
   ops_.embed(*weights_.embed, *workspace.x);

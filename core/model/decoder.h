@@ -41,8 +41,6 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
 
   Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const;
-  std::unique_ptr<backend::KvCache> make_kv(std::uint32_t block_tokens, std::uint32_t num_blocks,
-                                            backend::DType dtype) const;
 
   // Begins the step and queues all of it but the choice: the speakers' logits end up in workspace.logits.
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const;

@@ -10,7 +10,11 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   CHECK_GT(limits.max_rows, 0u);
   CHECK_GT(limits.max_sequences, 0u);
   CHECK(limits.block_tokens > 0 && limits.block_tokens % 16 == 0);
-  cache_ = decoder.make_kv(limits.block_tokens, limits.num_blocks, limits.kv_dtype);
+  backend::KvShape shape = decoder.config().kv_shape(limits.block_tokens, limits.num_blocks, limits.kv_dtype);
+  shape.num_extra_layers = limits.num_extra_layers;
+  shape.tail_bytes = limits.tail_bytes;
+  cache_ = ops.make_kv(shape);
+  swap_ = std::make_unique_for_overwrite<std::byte[]>(limits.num_swap_blocks * cache_->block_bytes());
   workspace_ = decoder.make_workspace(limits.max_rows, limits.max_sequences);
   const std::size_t table = (std::size_t{decoder.max_model_len()} + limits.block_tokens - 1) / limits.block_tokens;
   tokens_.reserve(limits.max_rows);
@@ -26,7 +30,10 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
 void DecoderRunner::submit(const flow::StepPlan& plan) {
   CHECK(!full());
   check(plan);
+  for (const flow::BlockOp& op : plan.block_ops) run(op);
   translate(plan);
+  in_flight_ = true;
+  if (plan.sequences.empty()) return;
   backend::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
@@ -36,12 +43,11 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.speakers = speakers_;
   decoder_.forward(batch, *cache_, workspace_);
   ops_.choose(*workspace_.logits, decoder_.config().vocab);
-  in_flight_ = true;
 }
 
 std::span<const flow::StepChoice> DecoderRunner::collect() {
   CHECK(!idle());
-  ops_.collect(choices_);
+  if (!sequences_.empty()) ops_.collect(choices_);
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     answers_[i].token = choices_[i].token;
     answers_[i].finite = choices_[i].finite;
@@ -58,14 +64,39 @@ void DecoderRunner::read_logits(std::span<float> out) {
   ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(speakers_.size()), out);
 }
 
-void DecoderRunner::copy_blocks(std::span<const backend::BlockCopy> copies) {
+void DecoderRunner::read_block(BlockId block, std::span<std::byte> out) {
   CHECK(idle());
-  ops_.copy_blocks(*cache_, copies);
+  ops_.read_block(*cache_, block, out);
+}
+
+void DecoderRunner::write_block(BlockId block, std::span<const std::byte> bytes) {
+  CHECK(idle());
+  ops_.write_block(*cache_, block, bytes);
+}
+
+void DecoderRunner::run(const flow::BlockOp& op) {
+  using enum flow::BlockOp::Kind;
+  const backend::BlockCopy copy{BlockId(op.from), BlockId(op.to)};
+  switch (op.kind) {
+    case kCopy:
+      return ops_.copy_blocks(*cache_, {&copy, 1});
+    case kPoison:
+      return ops_.poison_block(*cache_, copy.to);
+    case kSwapOut:
+      return ops_.read_block(*cache_, copy.from, swap_block(op.to));
+    case kSwapIn:
+      return ops_.write_block(*cache_, copy.to, swap_block(op.from));
+  }
+}
+
+std::span<std::byte> DecoderRunner::swap_block(std::uint32_t index) {
+  return {swap_.get() + index * cache_->block_bytes(), cache_->block_bytes()};
 }
 
 // The plan comes from the scheduler: anything wrong in it is our bug, found here before a kernel reads past an end.
 void DecoderRunner::check(const flow::StepPlan& plan) const {
   CHECK(!plan.empty());
+  for (const flow::BlockOp& op : plan.block_ops) check(op);
   CHECK_LE(plan.sequences.size(), limits_.max_sequences);
   CHECK_LE(plan.tokens.size(), limits_.max_rows);
   CHECK_EQ(plan.positions.size(), plan.tokens.size());
@@ -92,6 +123,12 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
     CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
   for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
   for (const BlockId block : plan.block_tables) CHECK_LT(block.value, limits_.num_blocks);
+}
+
+void DecoderRunner::check(const flow::BlockOp& op) const {
+  using enum flow::BlockOp::Kind;
+  if (op.kind != kPoison) CHECK_LT(op.from, op.kind == kSwapIn ? limits_.num_swap_blocks : limits_.num_blocks);
+  CHECK_LT(op.to, op.kind == kSwapOut ? limits_.num_swap_blocks : limits_.num_blocks);
 }
 
 void DecoderRunner::translate(const flow::StepPlan& plan) {

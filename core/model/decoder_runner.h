@@ -1,10 +1,12 @@
-// Runs step plans on a decoder, one step at a time: plan → batch, forward, choose; then the choices by sequence.
+// Runs step plans on a decoder, one step at a time: block ops, plan → batch, forward, choose; then the choices by sequence.
 // Shape   at most max_rows rows and max_sequences sequences a step, each up to the decoder's max_model_len.
-// Owner   the engine. Ops and Decoder must outlive it; cache and buffers are its own, all made by the constructor.
+// Owner   the engine. Ops and Decoder must outlive it; cache, host blocks and buffers are its own, all made by the
+//         constructor.
 // Thread  engine, after start; submit() and collect() do not allocate.
 // Fails   StartError from the constructor (no memory); a plan beyond the limits is our bug: CHECK.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +25,9 @@ struct RunnerLimits {
   std::uint32_t block_tokens = 16;  // P, a multiple of 16
   std::uint32_t num_blocks = 0;
   backend::DType kv_dtype = backend::DType::kF32;  // f32 or bf16
+  std::uint32_t num_swap_blocks = 0;               // host blocks for BlockOp::kSwapOut and kSwapIn
+  std::uint32_t num_extra_layers = 0;              // of a draft model, in the same blocks
+  std::uint32_t tail_bytes = 0;                    // of a block
 };
 
 class DecoderRunner final : public Runner {
@@ -34,22 +39,28 @@ class DecoderRunner final : public Runner {
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
+  std::size_t block_bytes() const override { return cache_->block_bytes(); }
+  void read_block(BlockId block, std::span<std::byte> out) override REQUIRES(engine_role);
+  void write_block(BlockId block, std::span<const std::byte> bytes) override REQUIRES(engine_role);
+
   // Logits [R,V] of the step collected last, speakers in plan order: for tests and tools.
   void read_logits(std::span<float> out);
-  // Blocks copied whole, all layers. Only while idle().
-  void copy_blocks(std::span<const backend::BlockCopy> copies);
 
   const RunnerLimits& limits() const { return limits_; }
   std::size_t kv_bytes() const { return cache_->bytes(); }
 
  private:
   void check(const flow::StepPlan& plan) const;
+  void check(const flow::BlockOp& op) const;
+  void run(const flow::BlockOp& op);
+  std::span<std::byte> swap_block(std::uint32_t index);
   void translate(const flow::StepPlan& plan);
 
   backend::Ops& ops_;
   const Decoder& decoder_;
   const RunnerLimits limits_;
   std::unique_ptr<backend::KvCache> cache_;
+  std::unique_ptr<std::byte[]> swap_;  // [num_swap_blocks, block_bytes]
   Workspace workspace_;
   bool in_flight_ = false;
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kBlockBytes = 16 * kTokenBytes;
 // Four sequences of 512 tokens: 32 blocks each.
 MemoryRequest request() {
   MemoryRequest request;
-  request.bytes_per_token = kTokenBytes;
+  request.block_bytes = kBlockBytes;
   request.block_tokens = 16;
   request.max_num_seqs = 4;
   request.model_len = 512;

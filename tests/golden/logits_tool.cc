@@ -84,7 +84,7 @@ void write_logits(backend::Ops& ops, const model::Decoder& decoder, const std::v
   const std::uint32_t vocab = decoder.config().vocab;
   const auto num_blocks = static_cast<std::uint32_t>(tokens.size() / kBlockTokens + 1);
   const std::vector<BlockId> table = block_table(num_blocks);
-  auto cache = decoder.make_kv(kBlockTokens, num_blocks, kv_dtype);
+  auto cache = ops.make_kv(decoder.config().kv_shape(kBlockTokens, num_blocks, kv_dtype));
   model::Workspace workspace = decoder.make_workspace(options.chunk, options.chunk);
   std::ofstream out(options.logits_file, std::ios::binary);
   for (std::size_t done = 0; done < tokens.size();) {

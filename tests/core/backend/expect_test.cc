@@ -36,6 +36,7 @@ struct Cache final : KvCache {
   explicit Cache(const KvShape& shape) : shape_(shape) {}
   const KvShape& shape() const override { return shape_; }
   std::size_t bytes() const override { return 0; }
+  std::size_t block_bytes() const override { return 0; }
   KvShape shape_;
 };
 

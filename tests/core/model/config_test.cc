@@ -117,9 +117,14 @@ TEST(Config, ReadsEosAsNumberListOrNull) {
   EXPECT_TRUE(parse(with("\"eos_token_id\": null")).eos.empty());
 }
 
-TEST(Config, KvBytesPerTokenAreTwoTimesLayersHeadsDimAndBytes) {
-  EXPECT_EQ(parse(kTinyLlama).kv_bytes_per_token(backend::DType::kF32), 2u * 2 * 1 * 4 * 4);
-  EXPECT_EQ(parse(kTinyLlama).kv_bytes_per_token(backend::DType::kBF16), 2u * 2 * 1 * 4 * 2);
+TEST(Config, KvShapeIsThatOfItsLayersAndHeads) {
+  const backend::KvShape shape = parse(kTinyLlama).kv_shape(32, 7, backend::DType::kBF16);
+  EXPECT_EQ(shape.num_layers, 2u);
+  EXPECT_EQ(shape.num_kv_heads, 1u);
+  EXPECT_EQ(shape.head_dim, 4u);
+  EXPECT_EQ(shape.block_tokens, 32u);
+  EXPECT_EQ(shape.num_blocks, 7u);
+  EXPECT_EQ(shape.dtype, backend::DType::kBF16);
 }
 
 TEST(Config, DescribesEveryPartOfTheArithmetic) {

@@ -1,6 +1,7 @@
 // The promise at the model's level, on the CPU backend: a row's logits are a function of its sequence alone, bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "core/base/thread_role.h"
@@ -11,6 +12,7 @@
 namespace quire::model {
 namespace {
 
+using enum flow::BlockOp::Kind;
 using testing::fitting_tensors;
 using testing::safetensors_file;
 using testing::TempDir;
@@ -59,6 +61,7 @@ class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
     limits.max_sequences = 4;
     limits.num_blocks = 4 * kBlocksEach;
     limits.kv_dtype = GetParam();
+    limits.num_swap_blocks = 3;
     runner_ = std::make_unique<DecoderRunner>(*ops_, *decoder_, limits);
   }
 
@@ -91,6 +94,15 @@ class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
     for (std::size_t i = 0; i < parts.size(); ++i)
       rows.emplace_back(logits.begin() + i * kVocab, logits.begin() + (i + 1) * kVocab);
     return rows;
+  }
+
+  // A step that does nothing but this.
+  void step(const std::vector<flow::BlockOp>& ops) {
+    const RoleScope engine(engine_role);
+    flow::StepPlan plan;
+    plan.block_ops = ops;
+    runner_->submit(plan);
+    EXPECT_TRUE(runner_->collect().empty());
   }
 
   // The last row's logits, the whole sequence in one step and alone.
@@ -145,9 +157,41 @@ TEST_P(DecoderExactness, CopiedBlocksHoldWhatTheOriginalsHeld) {
   step({{&original, 48}});
   Sequence copy = sequence(64, 1, kBlocksEach);
   copy.done = 48;
-  runner_->copy_blocks(
-      std::vector<backend::BlockCopy>{{BlockId(0), BlockId(20)}, {BlockId(1), BlockId(21)}, {BlockId(2), BlockId(22)}});
+  step({{kCopy, 0, 20}, {kCopy, 1, 21}, {kCopy, 2, 22}});
   expect_same_bits(step({{&copy, 16}}).back(), expected);
+}
+
+TEST_P(DecoderExactness, SwappedBlocksComeBackAsTheyWent) {
+  Sequence original = sequence(64, 1, 0);
+  const std::vector<float> expected = alone(original);
+  step({{&original, 48}});
+  step({{kSwapOut, 0, 2}, {kSwapOut, 1, 0}, {kSwapOut, 2, 1}, {kPoison, 0, 0}, {kPoison, 0, 1}, {kPoison, 0, 2}});
+  Sequence back = sequence(64, 1, 2 * kBlocksEach);
+  back.done = 48;
+  step({{kSwapIn, 2, 40}, {kSwapIn, 0, 41}, {kSwapIn, 1, 42}});
+  expect_same_bits(step({{&back, 16}}).back(), expected);
+}
+
+TEST_P(DecoderExactness, PoisonIsSeenByWhoeverReadsIt) {
+  Sequence original = sequence(64, 1, 0);
+  step({{&original, 48}});
+  step({{kPoison, 0, 1}});
+  const std::vector<float> logits = step({{&original, 16}}).back();
+  for (const float logit : logits) EXPECT_TRUE(std::isnan(logit));
+}
+
+TEST_P(DecoderExactness, SavedBlocksServeInAnotherRunner) {
+  const RoleScope engine(engine_role);
+  Sequence original = sequence(64, 1, 0);
+  const std::vector<float> expected = alone(original);
+  step({{&original, 48}});
+  std::vector<std::vector<std::byte>> saved(3, std::vector<std::byte>(runner_->block_bytes()));
+  for (std::uint32_t i = 0; i < 3; ++i) runner_->read_block(BlockId(i), saved[i]);
+  runner_ = std::make_unique<DecoderRunner>(*ops_, *decoder_, runner_->limits());
+  for (std::uint32_t i = 0; i < 3; ++i) runner_->write_block(BlockId(40 + i), saved[i]);
+  Sequence loaded = sequence(64, 1, 2 * kBlocksEach);
+  loaded.done = 48;
+  expect_same_bits(step({{&loaded, 16}}).back(), expected);
 }
 
 TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::FakeOps;
+using enum flow::BlockOp::Kind;
 using testing::fitting_tensors;
 using ::testing::HasSubstr;
 using testing::kTinyLlama;
@@ -30,6 +31,7 @@ RunnerLimits small_limits() {
   limits.max_rows = 8;
   limits.max_sequences = 3;
   limits.num_blocks = 4;
+  limits.num_swap_blocks = 2;
   return limits;
 }
 
@@ -167,6 +169,34 @@ TEST_F(DecoderRunnerTest, TakesPlansUpToItsLimits) {
   EXPECT_EQ(runner_.collect().size(), 3u);
 }
 
+TEST_F(DecoderRunnerTest, BlockOpsRunInOrderBeforeTheRows) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 1, true);
+  plan.block_ops = {{kCopy, 0, 3}, {kSwapOut, 3, 1}, {kPoison, 0, 3}, {kSwapIn, 1, 2}, {kCopy, 2, 0}};
+  runner_.submit(plan);
+  EXPECT_THAT(ops_.block_calls, ElementsAre("copy 0 3", "read 3", "poison 3", "write 2", "copy 2 0"));
+  EXPECT_EQ(ops_.block_calls_before_begin, 5u);
+  EXPECT_EQ(runner_.collect().size(), 1u);
+}
+
+TEST_F(DecoderRunnerTest, APlanOfBlockOpsAloneRunsNoForwardAndSaysNothing) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan rows;
+  append(rows, 7, 0, 1, true);
+  runner_.submit(rows);
+  runner_.collect();
+  ops_.calls.clear();
+  flow::StepPlan plan;
+  plan.block_ops = {{kCopy, 0, 3}};
+  runner_.submit(plan);
+  EXPECT_TRUE(runner_.full());
+  EXPECT_TRUE(runner_.collect().empty());
+  EXPECT_TRUE(runner_.idle());
+  EXPECT_THAT(ops_.calls, ElementsAre());
+  EXPECT_THAT(ops_.block_calls, ElementsAre("copy 0 3"));
+}
+
 using DecoderRunnerDeathTest = DecoderRunnerTest;
 
 TEST_F(DecoderRunnerDeathTest, APlanBeyondTheLimitsIsOurBug) {
@@ -189,6 +219,26 @@ TEST_F(DecoderRunnerDeathTest, APlanBeyondTheLimitsIsOurBug) {
   slot.slots[0] = 64;
   EXPECT_DEATH(runner_.submit(slot), "64 vs 64");
   EXPECT_DEATH(runner_.submit(flow::StepPlan()), "empty");
+}
+
+TEST_F(DecoderRunnerDeathTest, BlockOpsBeyondTheLimitsAreOurBug) {
+  const RoleScope engine(engine_role);
+  const auto submit = [&](flow::BlockOp op) {
+    flow::StepPlan plan;
+    plan.block_ops = {op};
+    runner_.submit(plan);
+    runner_.collect();
+  };
+  for (const flow::BlockOp op : std::initializer_list<flow::BlockOp>{
+           {kCopy, 3, 0}, {kCopy, 0, 3}, {kPoison, 9, 3}, {kSwapOut, 3, 1}, {kSwapIn, 1, 3}}) {
+    submit(op);
+  }
+  for (const flow::BlockOp op : std::initializer_list<flow::BlockOp>{
+           {kCopy, 4, 0}, {kCopy, 0, 4}, {kPoison, 0, 4}, {kSwapOut, 4, 0}, {kSwapIn, 0, 4}}) {
+    EXPECT_DEATH(submit(op), "4 vs 4");
+  }
+  EXPECT_DEATH(submit({kSwapOut, 0, 2}), "2 vs 2");
+  EXPECT_DEATH(submit({kSwapIn, 2, 0}), "2 vs 2");
 }
 
 TEST_F(DecoderRunnerDeathTest, OneStepAtATime) {

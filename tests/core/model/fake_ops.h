@@ -53,6 +53,7 @@ class FakeKv final : public backend::KvCache {
   explicit FakeKv(const backend::KvShape& shape) : shape_(shape) {}
   const backend::KvShape& shape() const override { return shape_; }
   std::size_t bytes() const override { return 0; }
+  std::size_t block_bytes() const override { return 8; }
 
  private:
   backend::KvShape shape_;
@@ -65,7 +66,9 @@ struct PackCall {
 
 class FakeOps final : public backend::Ops {
  public:
-  std::vector<std::string> calls;  // of the ops, in order
+  std::vector<std::string> calls;        // of the ops, in order
+  std::vector<std::string> block_calls;  // what was done to whole blocks, in order
+  std::size_t block_calls_before_begin = 0;
   std::vector<PackCall> packs;
   backend::Batch batch;                                                    // of the last begin()
   TokenId next_token = 100;                                                // choices count up from here
@@ -100,6 +103,7 @@ class FakeOps final : public backend::Ops {
     batch = given;
     num_rows_ = given.num_rows();
     calls = {"begin"};
+    block_calls_before_begin = block_calls.size();
   }
   void embed(const backend::Weight&, backend::Buffer&) override { calls.push_back("embed"); }
   void norm(const backend::Buffer&, const backend::Vector&, float, std::uint32_t, backend::Buffer&) override {
@@ -130,7 +134,22 @@ class FakeOps final : public backend::Ops {
                     std::span(list).first(params.num_top)};
     }
   }
-  void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy>) override { calls.push_back("copy_blocks"); }
+  void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy> copies) override {
+    for (const backend::BlockCopy& copy : copies) {
+      block_calls.push_back("copy " + std::to_string(copy.from.value) + " " + std::to_string(copy.to.value));
+    }
+  }
+  void poison_block(backend::KvCache&, BlockId block) override {
+    block_calls.push_back("poison " + std::to_string(block.value));
+  }
+  void read_block(const backend::KvCache&, BlockId block, std::span<std::byte>) override {
+    block_calls.push_back("read " + std::to_string(block.value));
+  }
+  void write_block(backend::KvCache&, BlockId block, std::span<const std::byte>) override {
+    block_calls.push_back("write " + std::to_string(block.value));
+  }
+  void read_tail(const backend::KvCache&, BlockId, std::span<std::byte>) override {}
+  void write_tail(backend::KvCache&, BlockId, std::span<const std::byte>) override {}
   void read(const backend::Buffer&, std::uint32_t, std::uint32_t, std::span<float>) override {
     calls.push_back("read");
   }

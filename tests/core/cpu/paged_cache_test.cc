@@ -1,0 +1,172 @@
+// Whole blocks: what copying, poisoning, reading and writing move, and what a block takes.
+#include "tests/core/cpu/rig.h"
+
+namespace quire::cpu::test {
+namespace {
+
+constexpr std::uint32_t kLayers = 2;
+constexpr std::uint32_t kExtra = 1;
+constexpr std::uint32_t kTail = 12;
+constexpr std::uint32_t kHead = 18;  // padded to 32
+constexpr std::uint32_t kHeads = 2;
+constexpr std::uint32_t kBlock = 32;
+constexpr std::uint32_t kBlocks = 5;
+
+class PagedCacheTest : public ::testing::TestWithParam<DType> {
+ protected:
+  PagedCacheTest() {
+    backend::KvShape shape{kLayers, kHeads, kHead, kBlock, kBlocks, GetParam(), kExtra, kTail};
+    cache_ = ops_->make_kv(shape);
+    rope_ = ops_->upload_rope(std::vector<float>(kBlock * kHead / 2, 1.0f),
+                              std::vector<float>(kBlock * kHead / 2, 0.0f), kHead / 2);
+    for (std::uint32_t block = 0; block < kBlocks; ++block) {
+      for (std::uint32_t layer = 0; layer < kLayers + kExtra; ++layer) {
+        for (const std::uint32_t offset : {0u, kBlock - 1})
+          store(layer, BlockId(block), offset, value_of(layer, block));
+      }
+      ops_->write_tail(*cache_, BlockId(block), tail_of(block));
+    }
+  }
+
+  static float value_of(std::uint32_t layer, std::uint32_t block) { return static_cast<float>(10 * layer + block + 1); }
+  static std::vector<std::byte> tail_of(std::uint32_t block) {
+    return std::vector<std::byte>(kTail, static_cast<std::byte>(100 + block));
+  }
+
+  // K and V of one token := value.
+  void store(std::uint32_t layer, BlockId block, std::uint32_t offset, float value) {
+    const auto qkv = ops_->make_buffer(1, 3 * kHeads * kHead);
+    const std::vector<float> values(3 * kHeads * kHead, value);
+    OwnedBatch batch = one_row(block, offset);
+    ops_->begin(batch.view());
+    fill(*ops_, *qkv, values);
+    ops_->rope_store(spec(layer), *qkv, *cache_);
+  }
+
+  // V of one token, as a row that sees nothing else finds it.
+  float stored(std::uint32_t layer, BlockId block, std::uint32_t offset) {
+    const auto qkv = ops_->make_buffer(1, 3 * kHeads * kHead);
+    const auto out = ops_->make_buffer(1, kHeads * kHead);
+    OwnedBatch batch = one_row(block, offset);
+    ops_->begin(batch.view());
+    ops_->attend(spec(layer), *qkv, *cache_, *out);
+    const std::vector<float> values = read(*ops_, *out, 1);
+    for (const float value : values) EXPECT_TRUE(same_bits({&value, 1}, {values.data(), 1}) || std::isnan(value));
+    return values[0];
+  }
+
+  std::vector<std::byte> tail(BlockId block) {
+    std::vector<std::byte> out(kTail);
+    ops_->read_tail(*cache_, block, out);
+    return out;
+  }
+
+  void expect_holds(BlockId block, std::uint32_t content) {
+    for (std::uint32_t layer = 0; layer < kLayers + kExtra; ++layer) {
+      for (const std::uint32_t offset : {0u, kBlock - 1}) {
+        EXPECT_EQ(stored(layer, block, offset), value_of(layer, content)) << "layer " << layer << " block " << block;
+      }
+    }
+    EXPECT_EQ(tail(block), tail_of(content));
+  }
+
+  std::unique_ptr<backend::Ops> ops_ = make_ops("auto", 1);
+  std::unique_ptr<backend::KvCache> cache_;
+  std::unique_ptr<backend::RopeTable> rope_;
+
+ private:
+  static OwnedBatch one_row(BlockId block, std::uint32_t offset) {
+    OwnedBatch batch;
+    batch.add(offset, 1, {&block, 1}, kBlock);
+    return batch;
+  }
+  backend::AttentionSpec spec(std::uint32_t layer) {
+    backend::AttentionSpec spec;
+    spec.layer = layer;
+    spec.num_heads = spec.num_kv_heads = kHeads;
+    spec.head_dim = kHead;
+    spec.window = 1;
+    spec.rope = rope_.get();
+    return spec;
+  }
+};
+
+TEST_P(PagedCacheTest, ACopyTakesAllLayersExtraOnesAndTheTailAndLeavesTheOthersAlone) {
+  const backend::BlockCopy copies[] = {{BlockId(1), BlockId(3)}, {BlockId(3), BlockId(4)}};  // in order
+  ops_->copy_blocks(*cache_, copies);
+  expect_holds(BlockId(0), 0);
+  expect_holds(BlockId(1), 1);
+  expect_holds(BlockId(2), 2);
+  expect_holds(BlockId(3), 1);
+  expect_holds(BlockId(4), 1);
+}
+
+TEST_P(PagedCacheTest, WhatIsReadFromOneBlockCanBeWrittenToAnotherOfAnotherCache) {
+  std::vector<std::byte> bytes(cache_->block_bytes());
+  ops_->read_block(*cache_, BlockId(2), bytes);
+  ops_->poison_block(*cache_, BlockId(2));
+  ops_->write_block(*cache_, BlockId(2), bytes);
+  expect_holds(BlockId(2), 2);
+  backend::KvShape smaller = cache_->shape();
+  smaller.num_blocks = 1;
+  cache_ = ops_->make_kv(smaller);
+  ops_->write_block(*cache_, BlockId(0), bytes);
+  expect_holds(BlockId(0), 2);
+}
+
+TEST_P(PagedCacheTest, APoisonedBlockIsNanInEveryLayerAndOthersAreNot) {
+  ops_->poison_block(*cache_, BlockId(1));
+  for (std::uint32_t layer = 0; layer < kLayers + kExtra; ++layer) {
+    for (std::uint32_t offset = 0; offset < kBlock; ++offset) {
+      EXPECT_TRUE(std::isnan(stored(layer, BlockId(1), offset))) << "layer " << layer << " offset " << offset;
+    }
+  }
+  expect_holds(BlockId(0), 0);
+  expect_holds(BlockId(2), 2);
+  store(0, BlockId(1), 5, 3.0f);
+  EXPECT_EQ(stored(0, BlockId(1), 5), 3.0f);
+}
+
+TEST_P(PagedCacheTest, TailsAreTheirBlocksOwn) {
+  ops_->write_tail(*cache_, BlockId(4), tail_of(77));
+  EXPECT_EQ(tail(BlockId(4)), tail_of(77));
+  EXPECT_EQ(tail(BlockId(3)), tail_of(3));
+  std::vector<std::byte> bytes(cache_->block_bytes());
+  ops_->read_block(*cache_, BlockId(4), bytes);
+  EXPECT_EQ(std::vector<std::byte>(bytes.end() - kTail, bytes.end()), tail_of(77));
+}
+
+TEST_P(PagedCacheTest, TakesTheBytesThatTheBackendForetold) {
+  EXPECT_EQ(cache_->block_bytes(), kv_block_bytes(cache_->shape()));
+  EXPECT_EQ(cache_->bytes(), kBlocks * cache_->block_bytes());
+}
+
+using PagedCacheDeathTest = PagedCacheTest;
+
+TEST_P(PagedCacheDeathTest, BlocksBytesAndLayersThatAreNotThereAreOurBug) {
+  std::vector<std::byte> bytes(cache_->block_bytes());
+  std::vector<std::byte> fewer(cache_->block_bytes() - 1);
+  EXPECT_DEATH(ops_->read_block(*cache_, BlockId(kBlocks), bytes), "CHECK failed");
+  EXPECT_DEATH(ops_->write_block(*cache_, BlockId(kBlocks), bytes), "CHECK failed");
+  EXPECT_DEATH(ops_->poison_block(*cache_, BlockId(kBlocks)), "CHECK failed");
+  EXPECT_DEATH(ops_->read_block(*cache_, BlockId(0), fewer), "CHECK failed");
+  EXPECT_DEATH(ops_->write_block(*cache_, BlockId(0), fewer), "CHECK failed");
+  EXPECT_DEATH(ops_->read_tail(*cache_, BlockId(kBlocks), {bytes.data(), kTail}), "CHECK failed");
+  EXPECT_DEATH(ops_->write_tail(*cache_, BlockId(0), {bytes.data(), kTail + 1}), "CHECK failed");
+  EXPECT_DEATH(store(kLayers + kExtra, BlockId(0), 0, 1.0f), "CHECK failed");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheTest, ::testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
+INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheDeathTest, ::testing::Values(DType::kBF16),
+                         [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
+
+TEST(KvBlockBytes, CountTheHeadAsItIsPadded) {
+  // K as it is, V padded to 16.
+  EXPECT_EQ(kv_block_bytes({3, 2, 64, 16, 1, DType::kF32}), 3u * 2 * 16 * (64 + 64) * 4);
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, DType::kBF16}), 3u * 2 * 16 * (18 + 32) * 2);
+  EXPECT_EQ(kv_block_bytes({3, 2, 64, 32, 9, DType::kF32, 1, 5}), 4u * 2 * 32 * (64 + 64) * 4 + 5);
+}
+
+}  // namespace
+}  // namespace quire::cpu::test
