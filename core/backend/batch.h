@@ -11,12 +11,20 @@
 
 namespace quire::backend {
 
+inline constexpr std::uint32_t kGroupTokens = 16;  // positions that are kept or dropped together
+inline constexpr std::uint32_t kSpanTokens = 256;  // positions that attention reduces as one unit
+
 struct SequenceRows {
   std::uint32_t first_row = 0;
   std::uint32_t num_rows = 0;
   std::uint32_t first_position = 0;
   std::uint32_t first_table = 0;  // block_tables[first_table + p / P] holds position p
   std::uint32_t num_table = 0;
+  // Where earlier positions were dropped: bit g of kept_groups[first_kept + s] says that the 16 positions from
+  // 256 s + 16 g are still there, one word for each span before that of the rows, which all lie in one. The first group is
+  // always there. num_kept 0: everything is.
+  std::uint32_t first_kept = 0;
+  std::uint32_t num_kept = 0;
 };
 
 struct Speaker {
@@ -37,8 +45,9 @@ struct Batch {
   std::span<const std::uint32_t> positions;  // [T]
   std::span<const std::uint32_t> slots;      // [T] block id * P + offset
   std::span<const SequenceRows> sequences;   // [S]
-  std::span<const BlockId> block_tables;
-  std::span<const Speaker> speakers;  // [R] rows ascending
+  std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
+  std::span<const Speaker> speakers{};       // [R] rows ascending
+  std::span<const std::uint16_t> kept_groups{};
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
 };

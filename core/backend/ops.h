@@ -62,12 +62,13 @@ class Ops {
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's
   //   type (bf16: round to nearest even). qkv keeps the rotated q; its k and v columns are then undefined.
   virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
-  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence, K and
-  // V as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)):
+  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence that are
+  // kept, K and V as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)) in which the
+  // row sees any:
   //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma
   //   over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a,
-  // o_s*b); M = m (the first span is taken as it is). out = O * (1/L).
+  // o_s*b); M = m (the first span is taken as it is). out = O * (1/L). Nothing that a row does not see is read for it.
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;

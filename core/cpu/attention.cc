@@ -1,6 +1,7 @@
 #include "core/cpu/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/base/check.h"
@@ -16,6 +17,16 @@ namespace {
 
 constexpr std::uint32_t kUnitRows = 48;  // of a unit: a span of K and V is read from the second cache for all of them
 constexpr std::uint32_t kMaxTileRows = 16;
+
+constexpr std::uint32_t kAllGroups = (1u << kSpanGroups) - 1;
+static_assert(kSpan == backend::kSpanTokens && kLanes == backend::kGroupTokens);
+
+// Where offset j of a span lies among its kept groups put side by side.
+constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
+  const std::uint32_t group = j / kLanes;
+  const auto before = static_cast<std::uint32_t>(std::popcount(kept & ((1u << group) - 1)));
+  return before * kLanes + (kept >> group & 1u) * (j % kLanes);
+}
 
 constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
 
@@ -39,17 +50,25 @@ struct Attention::Unit {
 
   std::uint32_t position(const Call& call, std::uint32_t i) const { return sequence.first_position + i / call.group; }
   std::uint32_t head(const Call& call, std::uint32_t i) const { return kv_head * call.group + i % call.group; }
-  // The positions of a span that query row i sees, relative to the span's start; empty where last <= first.
+  // Bit g: group g of the span is there.
+  std::uint32_t kept(const Call& call, std::uint32_t span) const {
+    return span < sequence.num_kept ? call.batch.kept_groups[sequence.first_kept + span] : kAllGroups;
+  }
+  // What query row i sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped
+  // groups are whole, so that j mod 16 is the position's.
   Range seen(const Call& call, std::uint32_t i, std::uint32_t span) const {
     const std::uint32_t p = position(call, i);
     const std::uint32_t lowest = call.spec.window == 0 || p < call.spec.window ? 0 : p - call.spec.window + 1;
     const std::uint32_t start = span * kSpan;
-    return {lowest < start ? 0 : std::min(lowest - start, kSpan), p < start ? 0 : std::min(p - start + 1, kSpan)};
+    const std::uint32_t there = kept(call, span);
+    return {packed(there, lowest < start ? 0 : std::min(lowest - start, kSpan)),
+            packed(there, p < start ? 0 : std::min(p - start + 1, kSpan))};
   }
-  bool is_first_span(const Call& call, std::uint32_t i, std::uint32_t span) const {
-    const std::uint32_t p = position(call, i);
-    return call.spec.window == 0 || p < call.spec.window ? span == 0 : (p - call.spec.window + 1) / kSpan == span;
-  }
+};
+
+struct Attention::Place {
+  BlockId block;
+  std::uint32_t offset;
 };
 
 struct Attention::Scratch {
@@ -60,7 +79,7 @@ struct Attention::Scratch {
   float* span_o;  // [kMaxTileRows, width] of the span at hand
   float* z;       // [kMaxTileRows, kSpan] scores, then exponentials
   float* max;     // [kUnitRows]
-  float* sum;     // [kUnitRows]
+  float* sum;     // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
 
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
@@ -156,12 +175,20 @@ Attention::Unit Attention::unit_of(const Call& call, std::uint32_t index) const 
   return {sequence, kv_head, first, std::min(first + kUnitRows, sequence.num_rows * call.group)};
 }
 
+Attention::Place Attention::place_of(const Call& call, const Unit& unit, std::uint32_t position) {
+  const backend::KvShape& shape = call.cache.shape();
+  const BlockId block = call.batch.block_tables[unit.sequence.first_table + position / shape.block_tokens];
+  CHECK_LT(block.value, shape.num_blocks);  // what a row sees is there
+  return {block, position % shape.block_tokens};
+}
+
 void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const {
   const std::uint32_t size = call.spec.head_dim;
   const auto row_of = [&](std::uint32_t i) { return unit.sequence.first_row + i / call.group; };
   for (std::uint32_t i = unit.first; i < unit.last; ++i) {
     const float* q = call.qkv.row(row_of(i)) + unit.head(call, i) * size;
     std::copy_n(q, size, scratch.q + (i - unit.first) * scratch.q_stride);
+    scratch.sum[i - unit.first] = 0.0f;
   }
 
   const std::uint32_t window = call.spec.window;
@@ -178,17 +205,17 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
 }
 
 void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const {
-  const std::uint32_t block_tokens = call.cache.shape().block_tokens;
-  const std::uint32_t start = span * kSpan;
-  const std::uint32_t lowest = unit.seen(call, unit.first, span).first;
-  const std::uint32_t highest = unit.seen(call, unit.last - 1, span).last;
+  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
   const void* k_groups[kSpanGroups];
   const void* v_groups[kSpanGroups];
-  for (std::uint32_t j = lowest / kLanes * kLanes; j < highest; j += kLanes) {
-    const std::uint32_t p = start + j;
-    const BlockId block = call.batch.block_tables[unit.sequence.first_table + p / block_tokens];
-    k_groups[j / kLanes] = call.cache.k_group(call.spec.layer, block, unit.kv_head, p % block_tokens);
-    v_groups[j / kLanes] = call.cache.v_group(call.spec.layer, block, unit.kv_head, p % block_tokens);
+  std::uint32_t next = 0;
+  for (std::uint32_t group = 0; group < kSpanGroups; ++group) {
+    if ((unit.kept(call, span) >> group & 1u) == 0) continue;
+    const std::uint32_t index = next++;
+    if ((index + 1) * kLanes <= all.first || index * kLanes >= all.last) continue;
+    const Place place = place_of(call, unit, span * kSpan + group * kLanes);
+    k_groups[index] = call.cache.k_group(call.spec.layer, place.block, unit.kv_head, place.offset);
+    v_groups[index] = call.cache.v_group(call.spec.layer, place.block, unit.kv_head, place.offset);
   }
 
   for (std::uint32_t i = unit.first; i < unit.last;) {
@@ -196,9 +223,13 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     std::uint32_t first = i;
     std::uint32_t last = tile_end;
     i = tile_end;
-    // Rows that end before the span come first, rows whose window begins after it come last.
-    while (first < last && unit.seen(call, first, span).last == 0) ++first;
-    while (first < last && unit.seen(call, last - 1, span).first == kSpan) --last;
+    // Rows that end before the span come first, rows whose window begins after all that is there come last.
+    const auto sees_nothing = [&](std::uint32_t row) {
+      const Range seen = unit.seen(call, row, span);
+      return seen.last <= seen.first;
+    };
+    while (first < last && sees_nothing(first)) ++first;
+    while (first < last && sees_nothing(last - 1)) --last;
     if (first == last) continue;
 
     const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
@@ -266,7 +297,7 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
     const std::uint32_t r = i - first;
     float* o = scratch.o + u * scratch.width;
     const float* span_o = scratch.span_o + r * scratch.width;
-    if (unit.is_first_span(call, i, span)) {
+    if (scratch.sum[u] == 0.0f) {
       scratch.max[u] = max[r];
       scratch.sum[u] = sum[r];
       std::copy_n(span_o, scratch.width, o);

@@ -35,10 +35,12 @@ class Attention {
  private:
   struct Call;
   struct Unit;
+  struct Place;
   struct Scratch;
 
   Scratch scratch_of(std::uint32_t worker, const Call& call);
   Unit unit_of(const Call& call, std::uint32_t index) const;
+  static Place place_of(const Call& call, const Unit& unit, std::uint32_t position);
   void attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const;
   void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
   void weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,

@@ -1,5 +1,7 @@
 #include "core/model/decoder_runner.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 
@@ -16,12 +18,16 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   cache_ = ops.make_kv(shape);
   swap_ = std::make_unique_for_overwrite<std::byte[]>(limits.num_swap_blocks * cache_->block_bytes());
   workspace_ = decoder.make_workspace(limits.max_rows, limits.max_sequences);
+  const std::vector<std::uint32_t>& windows = decoder.config().windows;
+  const bool some_see_all = std::find(windows.begin(), windows.end(), 0u) != windows.end();
+  if (!some_see_all) widest_window_ = *std::max_element(windows.begin(), windows.end());
   const std::size_t table = (std::size_t{decoder.max_model_len()} + limits.block_tokens - 1) / limits.block_tokens;
   tokens_.reserve(limits.max_rows);
   positions_.reserve(limits.max_rows);
   slots_.reserve(limits.max_rows);
   sequences_.reserve(limits.max_sequences);
   block_tables_.reserve(limits.max_sequences * table);
+  kept_groups_.reserve(std::size_t{limits.max_sequences} * (decoder.max_model_len() / backend::kSpanTokens));
   speakers_.reserve(limits.max_sequences);
   answers_.reserve(limits.max_sequences);
   choices_.reserve(limits.max_sequences);
@@ -41,6 +47,7 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.sequences = sequences_;
   batch.block_tables = block_tables_;
   batch.speakers = speakers_;
+  batch.kept_groups = kept_groups_;
   decoder_.forward(batch, *cache_, workspace_);
   ops_.choose(*workspace_.logits, decoder_.config().vocab);
 }
@@ -102,6 +109,7 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   CHECK_EQ(plan.positions.size(), plan.tokens.size());
   CHECK_EQ(plan.slots.size(), plan.tokens.size());
   CHECK_LE(plan.block_tables.size(), block_tables_.capacity());
+  CHECK_LE(plan.kept_groups.size(), kept_groups_.capacity());
   const std::uint64_t num_slots = std::uint64_t{limits_.num_blocks} * limits_.block_tokens;
   std::uint32_t next_row = 0;
   for (const flow::PlannedSequence& sequence : plan.sequences) {
@@ -109,11 +117,7 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
     CHECK_GT(sequence.num_rows, 0u);
     CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
     next_row += sequence.num_rows;
-    CHECK_LE(sequence.first_table, plan.block_tables.size());
-    CHECK_LE(sequence.num_table, plan.block_tables.size() - sequence.first_table);
-    const std::uint64_t end = std::uint64_t{sequence.first_position} + sequence.num_rows;
-    CHECK_LE(end, decoder_.max_model_len());
-    CHECK_LE(end, std::uint64_t{sequence.num_table} * limits_.block_tokens);
+    check(plan, sequence);
     for (std::uint32_t row = sequence.first_row; row < next_row; ++row) {
       CHECK_EQ(plan.positions[row], sequence.first_position + (row - sequence.first_row));
     }
@@ -122,7 +126,47 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   for (const TokenId token : plan.tokens)
     CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
   for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
-  for (const BlockId block : plan.block_tables) CHECK_LT(block.value, limits_.num_blocks);
+}
+
+// Its block table, and what was dropped from it.
+void DecoderRunner::check(const flow::StepPlan& plan, const flow::PlannedSequence& sequence) const {
+  CHECK_LE(sequence.first_table, plan.block_tables.size());
+  CHECK_LE(sequence.num_table, plan.block_tables.size() - sequence.first_table);
+  const std::uint64_t end = std::uint64_t{sequence.first_position} + sequence.num_rows;
+  CHECK_LE(end, decoder_.max_model_len());
+  CHECK_LE(end, std::uint64_t{sequence.num_table} * limits_.block_tokens);
+  CHECK_LE(sequence.first_kept, plan.kept_groups.size());
+  CHECK_LE(sequence.num_kept, plan.kept_groups.size() - sequence.first_kept);
+  if (sequence.num_kept != 0) {
+    CHECK_EQ(sequence.first_position / backend::kSpanTokens, sequence.num_kept);
+    CHECK_EQ((end - 1) / backend::kSpanTokens, sequence.num_kept);
+  }
+  for (std::uint32_t i = 0; i < sequence.num_table; ++i) {
+    const BlockId block = plan.block_tables[sequence.first_table + i];
+    if (block == flow::kDroppedBlock) {
+      CHECK(!may_look_at(plan, sequence, i));
+    } else {
+      CHECK_LT(block.value, limits_.num_blocks);
+    }
+  }
+}
+
+// Whether a row of the sequence sees any position of a block in its table, in any layer.
+bool DecoderRunner::may_look_at(const flow::StepPlan& plan, const flow::PlannedSequence& sequence,
+                                std::uint32_t table_index) const {
+  const std::uint64_t end = std::uint64_t{sequence.first_position} + sequence.num_rows;
+  const std::uint64_t lowest_seen =
+      widest_window_ == 0 ? 0 : sequence.first_position + 1 - std::min(sequence.first_position + 1, widest_window_);
+  const std::uint64_t block_start = std::uint64_t{table_index} * limits_.block_tokens;
+  const std::uint64_t block_end = std::min(end, block_start + limits_.block_tokens);
+  for (std::uint64_t group = block_start; group < block_end; group += backend::kGroupTokens) {
+    if (group + backend::kGroupTokens <= lowest_seen) continue;
+    const std::uint64_t span = group / backend::kSpanTokens;
+    if (span >= sequence.num_kept) return true;
+    const auto bit = static_cast<std::uint32_t>(group % backend::kSpanTokens / backend::kGroupTokens);
+    if ((plan.kept_groups[sequence.first_kept + span] >> bit & 1) != 0) return true;
+  }
+  return false;
 }
 
 void DecoderRunner::check(const flow::BlockOp& op) const {
@@ -136,12 +180,13 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   positions_.assign(plan.positions.begin(), plan.positions.end());
   slots_.assign(plan.slots.begin(), plan.slots.end());
   block_tables_.assign(plan.block_tables.begin(), plan.block_tables.end());
+  kept_groups_.assign(plan.kept_groups.begin(), plan.kept_groups.end());
   sequences_.clear();
   speakers_.clear();
   answers_.clear();
   for (const flow::PlannedSequence& planned : plan.sequences) {
-    sequences_.push_back(
-        {planned.first_row, planned.num_rows, planned.first_position, planned.first_table, planned.num_table});
+    sequences_.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
+                          planned.num_table, planned.first_kept, planned.num_kept});
     if (!planned.speaks) continue;
     const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
     speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling});

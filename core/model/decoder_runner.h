@@ -51,7 +51,9 @@ class DecoderRunner final : public Runner {
 
  private:
   void check(const flow::StepPlan& plan) const;
+  void check(const flow::StepPlan& plan, const flow::PlannedSequence& sequence) const;
   void check(const flow::BlockOp& op) const;
+  bool may_look_at(const flow::StepPlan& plan, const flow::PlannedSequence& sequence, std::uint32_t table_index) const;
   void run(const flow::BlockOp& op);
   std::span<std::byte> swap_block(std::uint32_t index);
   void translate(const flow::StepPlan& plan);
@@ -62,6 +64,7 @@ class DecoderRunner final : public Runner {
   std::unique_ptr<backend::KvCache> cache_;
   std::unique_ptr<std::byte[]> swap_;  // [num_swap_blocks, block_bytes]
   Workspace workspace_;
+  std::uint32_t widest_window_ = 0;  // positions that some layer sees; 0: all
   bool in_flight_ = false;
 
   // The step in flight, copied out of its plan: reserved once, never grown.
@@ -70,6 +73,7 @@ class DecoderRunner final : public Runner {
   std::vector<std::uint32_t> slots_;              // [T]
   std::vector<backend::SequenceRows> sequences_;  // [S]
   std::vector<BlockId> block_tables_;
+  std::vector<std::uint16_t> kept_groups_;
   std::vector<backend::Speaker> speakers_;  // [R]
   std::vector<flow::StepChoice> answers_;   // [R] seq filled in by submit(), the rest by collect()
   std::vector<backend::Choice> choices_;    // [R]

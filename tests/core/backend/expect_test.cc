@@ -132,6 +132,27 @@ TEST_F(ExpectDeathTest, Attention) {
   AttentionSpec uneven = spec_;
   uneven.num_heads = 3;
   EXPECT_DEATH(expect_attend(batch(), uneven, Rows(4, 56), cache_, Rows(4, 24)), "CHECK failed");
+  // Rows at 300.., with one span before theirs.
+  const std::vector<std::uint32_t> positions = {300, 301};
+  const std::vector<TokenId> tokens = {1, 2};
+  const std::vector<BlockId> table(40, BlockId{0});
+  const std::vector<std::uint16_t> kept = {0x8001, 0xffff};
+  const std::vector<std::uint32_t> slots = {12, 13};
+  SequenceRows holed{0, 2, 300, 0, 40, 0, 1};
+  const auto attend = [&](std::span<const std::uint16_t> words) {
+    const Batch some{tokens, positions, slots, {&holed, 1}, table, {}, words};
+    expect_attend(some, spec_, Rows(2, 64), cache_, Rows(2, 32));
+  };
+  attend(kept);
+  EXPECT_DEATH(attend({}), "CHECK failed");
+  const std::vector<std::uint16_t> no_sink = {0xfffe};
+  EXPECT_DEATH(attend(no_sink), "CHECK failed");
+  holed.num_kept = 2;
+  EXPECT_DEATH(attend(kept), "CHECK failed");
+  holed.num_kept = 1;
+  holed.first_position = 511;  // and 512, in the next span
+  EXPECT_DEATH(attend(kept), "CHECK failed");
+
   sequences_[0].num_table = 1;
   EXPECT_DEATH(expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 32)), "CHECK failed");
 }

@@ -41,7 +41,14 @@ struct LabShape {
 struct LabSequence {
   std::uint32_t length = 0;
   std::vector<float> rows;
+  // What rows of span s still have: kept[s] is a word for each span before s (backend::SequenceRows). Empty: everything.
+  std::vector<std::vector<std::uint16_t>> kept{};
 
+  // Whether the row at p sees position j <= p, windows aside.
+  bool has(std::uint32_t p, std::uint32_t j) const {
+    if (kept.empty() || j / 256 == p / 256) return true;
+    return (kept[p / 256][j / 256] >> (j % 256 / 16) & 1) != 0;
+  }
   const float* q(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
     return rows.data() + std::size_t{p} * s.width() + head * s.head_dim;
   }
@@ -75,6 +82,10 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     const std::uint32_t first = lowest_seen(s, p);
     std::vector<double> z(p + 1 - first);
     for (std::uint32_t j = first; j <= p; ++j) {
+      if (!sequence.has(p, j)) {
+        z[j - first] = -std::numeric_limits<double>::infinity();
+        continue;
+      }
       double size = 0;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
         const double product = double{sequence.q(s, p, h)[d]} * double{s.stored(sequence.k(s, j, h)[d])};
@@ -88,6 +99,7 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     double sum = 0;
     for (double& value : z) sum += value = std::exp(value - highest);
     for (std::uint32_t j = first; j <= p; ++j) {
+      if (!sequence.has(p, j)) continue;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
         out[h * s.head_dim + d] += z[j - first] / sum * double{s.stored(sequence.v(s, j, h)[d])};
       }
@@ -105,12 +117,16 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
     float max = 0;
     float sum = 0;
     std::vector<float> o(s.head_dim);
+    bool begun = false;
     for (std::uint32_t span = lowest / 256; span <= p / 256; ++span) {
       const std::uint32_t first = std::max(lowest, span * 256);
       const std::uint32_t last = std::min(p + 1, (span + 1) * 256);
       std::vector<float> e(last - first);
       float span_max = -std::numeric_limits<float>::infinity();
+      bool any = false;
       for (std::uint32_t j = first; j < last; ++j) {
+        if (!sequence.has(p, j)) continue;
+        any = true;
         float dot = 0;
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
           dot = std::fma(sequence.q(s, p, h)[d], s.stored(sequence.k(s, j, h)[d]), dot);
@@ -118,9 +134,11 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         e[j - first] = dot * s.scale();
         span_max = std::max(span_max, e[j - first]);
       }
+      if (!any) continue;
       float lanes[16] = {};
       std::vector<float> span_o(s.head_dim);
       for (std::uint32_t j = first; j < last; ++j) {
+        if (!sequence.has(p, j)) continue;
         float& weight = e[j - first];
         weight = sample::exp_f32(weight - span_max);
         lanes[j % 16] += weight;
@@ -131,7 +149,8 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
       for (std::uint32_t half = 8; half != 0; half /= 2) {
         for (std::uint32_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
       }
-      if (span == lowest / 256) {
+      if (!begun) {
+        begun = true;
         max = span_max;
         sum = lanes[0];
         o = span_o;
@@ -195,7 +214,13 @@ class Lab {
     OwnedBatch batch;
     std::vector<float> qkv;
     for (const LabRows& r : rows) {
-      batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens);
+      const LabSequence& sequence = sequences_[r.sequence];
+      if (sequence.kept.empty()) {
+        batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens);
+      } else {
+        drop_blocks(r.sequence, r.first);
+        batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens, sequence.kept[r.first / 256]);
+      }
       const auto begin =
           sequences_[r.sequence].rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.width());
       qkv.insert(qkv.end(), begin, begin + static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.width()));
@@ -211,7 +236,7 @@ class Lab {
     }
   }
 
-  // Every sequence in chunks of `chunk` rows, all sequences in each step or one after the other.
+  // Every sequence in chunks of `chunk` rows (dividing 256 where something is dropped: rows lie in one span), all sequences in each step or one after the other.
   void prefill(std::uint32_t chunk, bool together) {
     std::uint32_t longest = 0;
     for (const LabSequence& s : sequences_) longest = std::max(longest, s.length);
@@ -235,6 +260,24 @@ class Lab {
   backend::KvCache& cache() { return *cache_; }
   void set_table(std::size_t sequence, std::vector<BlockId> table) { tables_[sequence] = std::move(table); }
   void set_rows(std::size_t sequence, std::vector<float> rows) { sequences_[sequence].rows = std::move(rows); }
+
+  // Blocks that rows from `position` on do not look at any more are given back, and whoever gets them leaves NaN in them.
+  void drop_blocks(std::size_t index, std::uint32_t position) {
+    const LabSequence& sequence = sequences_[index];
+    std::vector<BlockId>& table = tables_[index];
+    for (std::uint32_t b = 0; b < position / 256 * 256 / shape_.block_tokens; ++b) {
+      bool needed = false;
+      for (std::uint32_t i = 0; i < shape_.block_tokens; ++i) {
+        const std::uint32_t j = b * shape_.block_tokens + i;
+        needed = needed || (j >= lowest_seen(shape_, position) && sequence.has(position, j));
+      }
+      if (needed || table[b].value == ~0u) continue;
+      ops_.poison_block(*cache_, table[b]);
+      table[b] = BlockId(~0u);
+      ++num_dropped;
+    }
+  }
+  std::uint32_t num_dropped = 0;
 
  private:
   void step(const OwnedBatch& batch, const std::vector<float>& values, std::vector<float>* out) {

@@ -13,6 +13,36 @@ const std::vector<LabShape>& shapes() {
   return all;
 }
 
+// Random holes: rows of a span have lost about half of the groups of the spans before, some spans all of them; what is
+// lost stays lost, and the first group never is.
+void punch_holes(LabSequence& sequence, std::uint32_t seed) {
+  Random random(seed);
+  sequence.kept.assign((sequence.length + 255) / 256, {});
+  for (std::size_t span = 1; span < sequence.kept.size(); ++span) {
+    sequence.kept[span] = sequence.kept[span - 1];
+    sequence.kept[span].push_back(0xffff);
+    for (std::size_t s = 0; s < span; ++s) {
+      const std::uint32_t mask = random.below(4) == 0 ? 0 : random.below(1u << 16) | random.below(1u << 16);
+      sequence.kept[span][s] = static_cast<std::uint16_t>(sequence.kept[span][s] & mask);
+    }
+    sequence.kept[span][0] |= 1;
+  }
+}
+
+std::vector<LabSequence> with_holes(const LabShape& shape, std::span<const std::uint32_t> lengths) {
+  std::vector<LabSequence> sequences = lab_sequences(shape, lengths, 77);
+  for (std::size_t s = 0; s < sequences.size(); ++s) punch_holes(sequences[s], static_cast<std::uint32_t>(s + 1));
+  return sequences;
+}
+
+const std::vector<LabShape>& holed_shapes() {
+  static const std::vector<LabShape> all = {{4, 2, 16, 16, DType::kF32, 0},
+                                            {3, 1, 18, 16, DType::kBF16, 0},
+                                            {4, 1, 8, 32, DType::kBF16, 0},
+                                            {2, 2, 8, 16, DType::kF32, 300}};
+  return all;
+}
+
 std::vector<std::vector<float>> prefilled(const std::string& isa, std::uint32_t threads, const LabShape& shape,
                                           std::span<const std::uint32_t> lengths, std::uint32_t chunk,
                                           bool together = true, std::uint32_t layout = 1) {
@@ -148,6 +178,109 @@ TEST(Attend, ALaterRowsNanTouchesNoEarlierRow) {
       }
     }
   }
+}
+
+TEST(AttendWithHoles, EqualsTheContractOverWhatIsKeptBitForBitOnEveryInstructionSet) {
+  const std::uint32_t lengths[] = {40, 1100};
+  for (const std::string& isa : supported_isas()) {
+    for (const LabShape& shape : holed_shapes()) {
+      SCOPED_TRACE(isa + " " + shape.text());
+      const auto ops = make_ops(isa, 2);
+      Lab lab(*ops, shape, with_holes(shape, lengths), 1);
+      lab.poison(NAN);
+      lab.prefill(128, true);
+      EXPECT_GT(lab.num_dropped, 10u) << "blocks were meant to go";
+      for (std::size_t s = 0; s < 2; ++s) {
+        for (std::uint32_t p = 0; p < lengths[s]; p += p % 256 < 2 ? 1 : 31) {
+          const std::vector<float> row = contract_f32(shape, lab.sequences()[s], p);
+          ASSERT_TRUE(same_bits(std::span(lab.out()[s]).subspan(p * row.size(), row.size()), row)) << "position " << p;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttendWithHoles, EqualsDenseAttentionOverWhatIsKeptInF64) {
+  const std::uint32_t lengths[] = {1100};
+  for (const LabShape& shape : holed_shapes()) {
+    SCOPED_TRACE(shape.text());
+    const auto ops = make_ops("auto", 1);
+    Lab lab(*ops, shape, with_holes(shape, lengths), 1);
+    lab.prefill(256, true);
+    for (std::uint32_t p = 0; p < lengths[0]; p += 37) {
+      double tolerance = 0;
+      const std::vector<double> dense = dense_f64(shape, lab.sequences()[0], p, &tolerance);
+      for (std::size_t i = 0; i < dense.size(); ++i) {
+        ASSERT_NEAR(lab.out()[0][p * dense.size() + i], dense[i], tolerance) << "position " << p;
+      }
+    }
+  }
+}
+
+TEST(AttendWithHoles, IsTheSameForAnyChunksThreadsAndCompany) {
+  const std::uint32_t lengths[] = {700, 40, 600};
+  for (const LabShape& shape : holed_shapes()) {
+    SCOPED_TRACE(shape.text());
+    const auto run = [&](std::uint32_t threads, std::uint32_t chunk, bool together) {
+      const auto ops = make_ops("auto", threads, 800);
+      Lab lab(*ops, shape, with_holes(shape, lengths), 1);
+      lab.poison(NAN);
+      lab.prefill(chunk, together);
+      return lab.out();
+    };
+    const auto expected = run(1, 256, false);
+    expect_same(run(1, 1, true), expected);
+    expect_same(run(2, 16, true), expected);
+    expect_same(run(3, 128, true), expected);
+  }
+}
+
+TEST(AttendWithHoles, WithoutAnyHoleIsAttention) {
+  const std::uint32_t lengths[] = {600};
+  for (const LabShape& shape : holed_shapes()) {
+    SCOPED_TRACE(shape.text());
+    auto sequences = lab_sequences(shape, lengths, 77);
+    sequences[0].kept = {{}, {0xffff}, {0xffff, 0xffff}};
+    const auto ops = make_ops("auto", 1);
+    Lab lab(*ops, shape, sequences, 1);
+    lab.prefill(64, true);
+    expect_same(lab.out(), prefilled("auto", 1, shape, lengths, 512));
+  }
+}
+
+TEST(Attend, BlocksBelowEveryWindowNeedNotBeThere) {
+  const LabShape shape{4, 2, 16, 16, DType::kF32, 100};
+  const std::uint32_t lengths[] = {400};
+  const auto expected = prefilled("auto", 1, shape, lengths, 512);
+  const auto ops = make_ops("auto", 1);
+  Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), 1);
+  for (std::uint32_t p = 0; p < 400; p += 10) {
+    std::vector<BlockId> table = lab.table(0);
+    for (std::uint32_t b = 0; (b + 1) * 16 + 99 <= p; ++b) {
+      if (table[b].value != ~0u) ops->poison_block(lab.cache(), table[b]);
+      table[b] = BlockId(~0u);
+    }
+    lab.set_table(0, table);
+    const LabRows rows[] = {{0, p, 10}};
+    lab.step(rows);
+  }
+  EXPECT_EQ(std::count(lab.table(0).begin(), lab.table(0).end(), BlockId(~0u)), 18);
+  expect_same(lab.out(), expected);
+}
+
+TEST(AttendDeathTest, ABlockThatARowSeesMustBeThere) {
+  const LabShape shape{4, 2, 16, 16, DType::kF32, 100};
+  const std::uint32_t lengths[] = {400};
+  const auto ops = make_ops("auto", 1);
+  Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), 1);
+  lab.prefill(200, true);
+  std::vector<BlockId> table = lab.table(0);
+  table[1] = BlockId(~0u);
+  lab.set_table(0, table);
+  const LabRows passed[] = {{0, 131, 1}};  // sees 32..
+  lab.step(passed);
+  const LabRows seen[] = {{0, 130, 1}};  // sees 31..
+  EXPECT_DEATH(lab.step(seen), "CHECK failed");
 }
 
 TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {

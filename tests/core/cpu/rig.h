@@ -110,10 +110,11 @@ struct OwnedBatch {
   std::vector<backend::SequenceRows> sequences;
   std::vector<BlockId> tables;
   std::vector<backend::Speaker> speakers;
+  std::vector<std::uint16_t> kept_groups;
 
   // num_rows more rows of a sequence whose first rows lie in the cache already. `table` is its whole block table.
   void add(std::uint32_t first_position, std::uint32_t num_rows, std::span<const BlockId> table,
-           std::uint32_t block_tokens) {
+           std::uint32_t block_tokens, std::span<const std::uint16_t> kept = {}) {
     backend::SequenceRows rows;
     rows.first_row = static_cast<std::uint32_t>(positions.size());
     rows.num_rows = num_rows;
@@ -121,6 +122,9 @@ struct OwnedBatch {
     rows.first_table = static_cast<std::uint32_t>(tables.size());
     rows.num_table = static_cast<std::uint32_t>(table.size());
     tables.insert(tables.end(), table.begin(), table.end());
+    rows.first_kept = static_cast<std::uint32_t>(kept_groups.size());
+    rows.num_kept = static_cast<std::uint32_t>(kept.size());
+    kept_groups.insert(kept_groups.end(), kept.begin(), kept.end());
     for (std::uint32_t p = first_position; p < first_position + num_rows; ++p) {
       tokens.push_back(static_cast<TokenId>(positions.size()));
       positions.push_back(p);
@@ -129,7 +133,7 @@ struct OwnedBatch {
     sequences.push_back(rows);
   }
 
-  backend::Batch view() const { return {tokens, positions, slots, sequences, tables, speakers}; }
+  backend::Batch view() const { return {tokens, positions, slots, sequences, tables, speakers, kept_groups}; }
 };
 
 // T rows of one sequence at positions 0.., for ops that look at rows alone. Slots stay within one block.

@@ -31,6 +31,7 @@ struct Sequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
   std::uint32_t done = 0;
+  std::vector<std::uint16_t> kept{};  // of the spans before its next rows, where something was dropped
 };
 
 Sequence sequence(std::uint32_t length, std::uint32_t seed, std::uint32_t first_block, std::uint32_t stride = 1) {
@@ -77,6 +78,9 @@ class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
       planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
       planned.num_table = kBlocksEach;
       planned.speaks = true;
+      planned.first_kept = static_cast<std::uint32_t>(plan.kept_groups.size());
+      planned.num_kept = static_cast<std::uint32_t>(sequence->kept.size());
+      plan.kept_groups.insert(plan.kept_groups.end(), sequence->kept.begin(), sequence->kept.end());
       plan.sequences.push_back(planned);
       plan.block_tables.insert(plan.block_tables.end(), sequence->blocks.begin(), sequence->blocks.end());
       for (std::uint32_t row = 0; row < num_rows; ++row, ++sequence->done) {
@@ -103,6 +107,16 @@ class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
     plan.block_ops = ops;
     runner_->submit(plan);
     EXPECT_TRUE(runner_->collect().empty());
+  }
+
+  static void move_blocks(DecoderRunner& from, std::uint32_t first, DecoderRunner& to, std::uint32_t to_first,
+                          std::uint32_t count) {
+    const RoleScope engine(engine_role);
+    std::vector<std::byte> bytes(from.block_bytes());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      from.read_block(BlockId(first + i), bytes);
+      to.write_block(BlockId(to_first + i), bytes);
+    }
   }
 
   // The last row's logits, the whole sequence in one step and alone.
@@ -181,23 +195,59 @@ TEST_P(DecoderExactness, PoisonIsSeenByWhoeverReadsIt) {
 }
 
 TEST_P(DecoderExactness, SavedBlocksServeInAnotherRunner) {
-  const RoleScope engine(engine_role);
   Sequence original = sequence(64, 1, 0);
   const std::vector<float> expected = alone(original);
   step({{&original, 48}});
-  std::vector<std::vector<std::byte>> saved(3, std::vector<std::byte>(runner_->block_bytes()));
-  for (std::uint32_t i = 0; i < 3; ++i) runner_->read_block(BlockId(i), saved[i]);
-  runner_ = std::make_unique<DecoderRunner>(*ops_, *decoder_, runner_->limits());
-  for (std::uint32_t i = 0; i < 3; ++i) runner_->write_block(BlockId(40 + i), saved[i]);
+  auto other = std::make_unique<DecoderRunner>(*ops_, *decoder_, runner_->limits());
+  move_blocks(*runner_, 0, *other, 40, 3);
+  runner_ = std::move(other);
   Sequence loaded = sequence(64, 1, 2 * kBlocksEach);
   loaded.done = 48;
   expect_same_bits(step({{&loaded, 16}}).back(), expected);
+}
+
+TEST_P(DecoderExactness, DroppedGroupsAreNotLookedAtAndKeptOnesAre) {
+  Sequence prompt = sequence(270, 1, 0);
+  const std::vector<float> full = alone(prompt);
+  prompt.done = 0;
+  step({{&prompt, 256}});
+  prompt.kept = {0xffff};
+  expect_same_bits(step({{&prompt, 14}}).back(), full);
+
+  prompt.done = 256;
+  prompt.kept = {0xfff7};  // layer 1's window of 19 does not reach group 3 anyway
+  const std::vector<float> holed = step({{&prompt, 14}}).back();
+  EXPECT_NE(holed, full);
+  step({{kPoison, 0, 3}});
+  prompt.blocks[3] = flow::kDroppedBlock;
+  for (const std::uint32_t chunk : {1u, 7u, 14u}) {
+    prompt.done = 256;
+    std::vector<float> last;
+    while (prompt.done < 270) last = step({{&prompt, std::min(chunk, 270 - prompt.done)}}).back();
+    expect_same_bits(last, holed);
+  }
+}
+
+using DecoderExactnessDeathTest = DecoderExactness;
+
+TEST_P(DecoderExactnessDeathTest, ABlockThatSomeRowSeesMustBeInTheTable) {
+  Sequence prompt = sequence(270, 1, 0);
+  step({{&prompt, 256}});
+  prompt.blocks[3] = flow::kDroppedBlock;
+  EXPECT_DEATH(step({{&prompt, 1}}), "may_look_at");
+  prompt.kept = {0xffff};
+  EXPECT_DEATH(step({{&prompt, 1}}), "may_look_at");
+  prompt.kept = {0xfff7};
+  step({{&prompt, 1}});
+  prompt.done = 255;
+  EXPECT_DEATH(step({{&prompt, 2}}), "0 vs 1");  // two spans in one step
 }
 
 TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {
   EXPECT_NE(alone(sequence(40, 1, 0)), alone(sequence(40, 2, 0)));
 }
 
+INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactnessDeathTest, ::testing::Values(backend::DType::kF32));
 INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness, ::testing::Values(backend::DType::kF32, backend::DType::kBF16),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 
