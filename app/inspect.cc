@@ -18,7 +18,7 @@ namespace {
 
 // One storage type of K and V.
 struct KvRow {
-  backend::DType dtype;
+  backend::KvType type;
   std::uint64_t bytes_per_token;
   std::vector<std::uint64_t> bytes_of_context;  // [contexts]
   std::uint64_t num_blocks;                     // that fit into the memory
@@ -53,11 +53,11 @@ Inspection look(const Config& config, const ModelSource& source) {
                  {}};
   model::check_weights(out.config, out.checkpoint);
   out.contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
-  const MemoryRequest request = memory_request(config, out.config, backend::DType::kF32);
+  const MemoryRequest request = memory_request(config, out.config, backend::KvType::kF32);
   out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
-  for (const backend::DType dtype : {backend::DType::kF32, backend::DType::kBF16}) {
-    const std::uint64_t block_bytes = cpu::kv_block_bytes(out.config.kv_shape(out.block_tokens, 1, dtype));
-    KvRow row{dtype, bytes_per_token(block_bytes, out.block_tokens), {}, out.memory / block_bytes};
+  for (const backend::KvType type : backend::kAllKvTypes) {
+    const std::uint64_t block_bytes = cpu::kv_block_bytes(out.config.kv_shape(out.block_tokens, 1, type));
+    KvRow row{type, bytes_per_token(block_bytes, out.block_tokens), {}, out.memory / block_bytes};
     for (const std::uint32_t context : out.contexts) {
       row.bytes_of_context.push_back(kv::blocks_for(context, out.block_tokens) * block_bytes);
     }
@@ -84,7 +84,7 @@ void print_text(const Inspection& seen) {
   fmt::print(" {:>26}\n",
              fmt::format("fit into {}{}", bytes_text(seen.memory), seen.memory_was_given ? "" : " (auto)"));
   for (const KvRow& row : seen.kv) {
-    fmt::print("{:<5} {:>12}", backend::name_of(row.dtype), row.bytes_per_token);
+    fmt::print("{:<5} {:>12}", backend::name_of(row.type), row.bytes_per_token);
     for (const std::uint64_t bytes : row.bytes_of_context) fmt::print(" {:>12}", bytes_text(bytes));
     fmt::print(" {:>26}\n", fmt::format("{} blocks", row.num_blocks));
   }
@@ -102,7 +102,7 @@ void print_json(const Inspection& seen) {
     for (std::size_t i = 0; i < seen.contexts.size(); ++i) {
       contexts.push_back({{"tokens", seen.contexts[i]}, {"bytes", row.bytes_of_context[i]}});
     }
-    kv.push_back({{"dtype", backend::name_of(row.dtype)},
+    kv.push_back({{"dtype", backend::name_of(row.type)},
                   {"bytes_per_token", row.bytes_per_token},
                   {"contexts", contexts},
                   {"blocks", row.num_blocks}});

@@ -53,7 +53,7 @@ observe::MetricsInfo metrics_info(const std::string& name, const std::string& mo
   return info;
 }
 
-model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, backend::DType kv_dtype) {
+model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, backend::KvType kv_dtype) {
   model::RunnerLimits limits;
   limits.max_rows = config.max_num_batched_tokens;
   limits.max_sequences = config.max_num_seqs;

@@ -10,6 +10,7 @@
 #include "app/embedded_model.h"
 #include "app/machine.h"
 #include "app/units.h"
+#include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
 
@@ -54,10 +55,13 @@ backend::DType main_dtype(const model::Checkpoint& checkpoint) {
   return static_cast<backend::DType>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-backend::DType kv_dtype_of(const Config& config, backend::DType weights) {
-  using enum backend::DType;
-  if (config.kv_cache_dtype == "auto") return weights == kBF16 ? kBF16 : kF32;
-  return config.kv_cache_dtype == "bf16" ? kBF16 : kF32;
+backend::KvType kv_dtype_of(const Config& config, backend::DType weights) {
+  using enum backend::KvType;
+  if (config.kv_cache_dtype == "auto") return weights == backend::DType::kBF16 ? kBF16 : kF32;
+  const auto named = [&](backend::KvType type) { return config.kv_cache_dtype == backend::name_of(type); };
+  const auto* found = std::find_if(std::begin(backend::kAllKvTypes), std::end(backend::kAllKvTypes), named);
+  CHECK(found != std::end(backend::kAllKvTypes));  // config_fields.cc lists them
+  return *found;
 }
 
 ReadModel read_model(const Config& config, ModelSource source) {
@@ -89,7 +93,7 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
   return pack_model(config, std::move(read), max_rows, longest);
 }
 
-MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype) {
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype) {
   MemoryRequest request;
   request.block_bytes = cpu::kv_block_bytes(model.kv_shape(config.block_size, 1, kv_dtype));
   request.block_tokens = config.block_size;

@@ -30,7 +30,7 @@ ModelSource open_model(const std::string& model);
 // The type that most of the checkpoint's bytes have; f32 where none of its types is a number's.
 backend::DType main_dtype(const model::Checkpoint& checkpoint);
 // --kv-cache-dtype: auto is bf16 for a bf16 checkpoint, else f32.
-backend::DType kv_dtype_of(const Config& config, backend::DType weights);
+backend::KvType kv_dtype_of(const Config& config, backend::DType weights);
 
 // What the files say before any weight is packed.
 struct ReadModel {
@@ -38,7 +38,7 @@ struct ReadModel {
   model::Config config;
   std::uint64_t num_parameters = 0;
   std::uint64_t weight_bytes = 0;  // as stored
-  backend::DType kv_dtype = backend::DType::kF32;
+  backend::KvType kv_dtype = backend::KvType::kF32;
 };
 
 struct LoadedModel : ReadModel {
@@ -52,7 +52,7 @@ LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_r
 // Both, for the model's own length.
 LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows);
 
-MemoryRequest memory_request(const Config& config, const model::Config& model, backend::DType kv_dtype);
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype);
 
 // "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"
 std::string model_line(const LoadedModel& model);

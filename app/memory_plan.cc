@@ -58,7 +58,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
                     bytes_text(per_sequence * block_bytes), given, blocks * request.block_tokens);
     if (request.max_model_len || blocks == 0) {
       throw StartError(needed +
-                       ": give more with --kv-cache-memory, take --kv-cache-dtype bf16, or lower --max-model-len");
+                       ": give more with --kv-cache-memory, take a smaller --kv-cache-dtype, or lower --max-model-len");
     }
     plan.max_model_len = static_cast<std::uint32_t>(blocks * request.block_tokens);
     plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
@@ -72,13 +72,13 @@ std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tok
   return (block_bytes + block_tokens - 1) / block_tokens;
 }
 
-std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype) {
+std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type) {
   const std::uint64_t tokens = std::uint64_t{plan.num_blocks} * request.block_tokens;
   const double sequences =
       static_cast<double>(plan.num_blocks) / kv::blocks_for(plan.max_model_len, request.block_tokens);
   return fmt::format("KV cache: {} blocks of {} tokens, {} tokens, {:.1f} sequences of {}; {} as {}, {} bytes a token",
                      plan.num_blocks, request.block_tokens, tokens, sequences, plan.max_model_len,
-                     bytes_text(plan.bytes), backend::name_of(dtype),
+                     bytes_text(plan.bytes), backend::name_of(type),
                      bytes_per_token(request.block_bytes, request.block_tokens));
 }
 

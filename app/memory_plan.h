@@ -38,6 +38,6 @@ MemoryPlan plan_memory(const MemoryRequest& request);
 std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tokens);
 
 // "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
-std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::DType dtype);
+std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type);
 
 }  // namespace quire::app

@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <span>
 
+#include "core/backend/tensors.h"
 #include "core/base/ids.h"
 #include "core/sample/params.h"
 
 namespace quire::backend {
-
-inline constexpr std::uint32_t kGroupTokens = 16;  // positions that are kept or dropped together
-inline constexpr std::uint32_t kSpanTokens = 256;  // positions that attention reduces as one unit
 
 struct SequenceRows {
   std::uint32_t first_row = 0;

@@ -18,6 +18,24 @@ constexpr const char* name_of(DType dtype) {
   return dtype == DType::kF32 ? "f32" : dtype == DType::kBF16 ? "bf16" : "f16";
 }
 
+inline constexpr std::uint32_t kGroupTokens = 16;  // positions that are quantised, kept or dropped together
+inline constexpr std::uint32_t kSpanTokens = 256;  // positions that attention reduces as one unit
+
+// How K and V are stored. All are read as f32.
+enum class KvType : std::uint8_t {
+  kF32,
+  kBF16,  // round to nearest even
+  kFp8,   // e4m3fn, to nearest even and no further than 448, no scale
+  kInt8,  // -127..127 times an f32, one for a token's K and one for its V in each head
+  kInt4,  // in groups of 16 positions: K per channel, V per token; see Ops::rope_store
+};
+inline constexpr KvType kAllKvTypes[] = {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8, KvType::kInt4};
+
+constexpr const char* name_of(KvType type) {
+  constexpr const char* kNames[] = {"f32", "bf16", "fp8", "int8", "int4"};
+  return kNames[static_cast<int>(type)];
+}
+
 // A borrowed row-major matrix [N, K] in host memory, in the checkpoint's own bits (little endian; may be unaligned).
 struct HostMatrix {
   const void* data = nullptr;
@@ -64,7 +82,7 @@ struct KvShape {
   std::uint32_t head_dim = 0;
   std::uint32_t block_tokens = 16;  // P, a multiple of 16
   std::uint32_t num_blocks = 0;
-  DType dtype = DType::kF32;           // f32 or bf16
+  KvType type = KvType::kF32;
   std::uint32_t num_extra_layers = 0;  // of a draft model, in the same blocks: layers num_layers ..
   std::uint32_t tail_bytes = 0;        // that every block carries along, for whoever owns it
 

@@ -11,6 +11,7 @@ namespace quire::cpu {
 
 using backend::AttentionSpec;
 using backend::Batch;
+using backend::KvType;
 using backend::SequenceRows;
 
 namespace {
@@ -38,7 +39,8 @@ struct Attention::Call {
   const HostBuffer& qkv;
   const PagedCache& cache;
   HostBuffer& out;
-  std::uint32_t group;  // query heads of one kv head
+  std::uint32_t group;     // query heads of one kv head
+  backend::DType read_as;  // what the kernels find in K and V
 };
 
 // Query rows [first, last) of a sequence and kv head; query row i is row i / group, head i % group of the group.
@@ -66,11 +68,6 @@ struct Attention::Unit {
   }
 };
 
-struct Attention::Place {
-  BlockId block;
-  std::uint32_t offset;
-};
-
 struct Attention::Scratch {
   std::size_t width;  // D padded to 16: stride of o and span_o
   std::size_t q_stride;
@@ -80,7 +77,9 @@ struct Attention::Scratch {
   float* z;       // [kMaxTileRows, kSpan] scores, then exponentials
   float* max;     // [kUnitRows]
   float* sum;     // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
+  float* wide;    // [kSpanGroups] groups of K [D, 16] and V [16, width], where the kernels do not read them as stored
 
+  static std::size_t wide_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
     return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan);
@@ -88,14 +87,21 @@ struct Attention::Scratch {
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels), team_(team), first_unit_(max_rows + 1), scratch_(team.size()) {
+    : kernels_(kernels), team_(team), first_unit_(max_rows + 1), scratch_(team.size()), wide_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
 }
 
-void Attention::reserve(std::uint32_t head_dim) {
-  if (head_dim <= max_head_) return;
-  max_head_ = head_dim;
-  for (Memory& memory : scratch_) memory = Memory(Scratch::floats(head_dim) * sizeof(float), "attention scratch");
+void Attention::reserve(const backend::KvShape& shape) {
+  const std::uint32_t size = shape.head_dim;
+  if (size > max_head_) {
+    max_head_ = size;
+    for (Memory& memory : scratch_) memory = Memory(Scratch::floats(size) * sizeof(float), "attention scratch");
+  }
+  if (!GroupCodec(shape.type, size).is_plain() && size > max_wide_head_) {
+    max_wide_head_ = size;
+    const std::size_t floats = kSpanGroups * Scratch::wide_group(size);
+    for (Memory& memory : wide_) memory = Memory(floats * sizeof(float), "attention scratch");
+  }
 }
 
 Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call) {
@@ -109,40 +115,20 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.z = s.span_o + kMaxTileRows * s.width;
   s.max = s.z + kMaxTileRows * kSpan;
   s.sum = s.max + kUnitRows;
+  s.wide = wide_[worker].floats();
   return s;
-}
-
-void Attention::rope_store(const Batch& batch, const AttentionSpec& spec, HostBuffer& qkv, PagedCache& cache) {
-  const auto& rope = static_cast<const HostRope&>(*spec.rope);
-  const auto* q_norm = static_cast<const HostVector*>(spec.q_norm);
-  const auto* k_norm = static_cast<const HostVector*>(spec.k_norm);
-  const std::uint32_t size = spec.head_dim;
-  const std::uint32_t block_tokens = cache.shape().block_tokens;
-  CHECK_EQ(2 * rope.half(), size);
-
-  for_rows(team_, batch.num_rows(), 4 * spec.qkv_width() * sizeof(float), [&](std::uint32_t row) {
-    const std::uint32_t position = batch.positions[row];
-    const auto turn = [&](float* head, const HostVector* scale) {
-      if (scale != nullptr) kernels_.norm(head, scale->data(), spec.norm_eps, size, head);
-      kernels_.rotate(head, rope.cosines(position), rope.sines(position), rope.half());
-    };
-    float* q = qkv.row(row);
-    float* k = q + spec.q_width();
-    const float* v = k + spec.kv_width();
-    for (std::uint32_t h = 0; h < spec.num_heads; ++h) turn(q + h * size, q_norm);
-    const BlockId block{batch.slots[row] / block_tokens};
-    const std::uint32_t offset = batch.slots[row] % block_tokens;
-    for (std::uint32_t h = 0; h < spec.num_kv_heads; ++h) {
-      turn(k + h * size, k_norm);
-      cache.store(spec.layer, block, h, offset, k + h * size, v + h * size);
-    }
-  });
 }
 
 void Attention::attend(const Batch& batch, const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache,
                        HostBuffer& out) {
-  CHECK_LE(spec.head_dim, max_head_);
-  const Call call{batch, spec, qkv, cache, out, spec.num_heads / spec.num_kv_heads};
+  CHECK_LE(spec.head_dim, cache.codec().is_plain() ? max_head_ : max_wide_head_);
+  const Call call{batch,
+                  spec,
+                  qkv,
+                  cache,
+                  out,
+                  spec.num_heads / spec.num_kv_heads,
+                  cache.shape().type == KvType::kBF16 ? backend::DType::kBF16 : backend::DType::kF32};
   std::uint32_t num_units = 0;
   std::size_t cost = 0;
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -175,11 +161,12 @@ Attention::Unit Attention::unit_of(const Call& call, std::uint32_t index) const 
   return {sequence, kv_head, first, std::min(first + kUnitRows, sequence.num_rows * call.group)};
 }
 
-Attention::Place Attention::place_of(const Call& call, const Unit& unit, std::uint32_t position) {
+// The group of the unit's sequence and kv head that begins at `position`.
+const std::byte* Attention::group_at(const Call& call, const Unit& unit, std::uint32_t position) {
   const backend::KvShape& shape = call.cache.shape();
   const BlockId block = call.batch.block_tables[unit.sequence.first_table + position / shape.block_tokens];
   CHECK_LT(block.value, shape.num_blocks);  // what a row sees is there
-  return {block, position % shape.block_tokens};
+  return call.cache.group(call.spec.layer, block, unit.kv_head, position % shape.block_tokens);
 }
 
 void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const {
@@ -205,6 +192,7 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
 }
 
 void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const {
+  const GroupCodec& codec = call.cache.codec();
   const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
   const void* k_groups[kSpanGroups];
   const void* v_groups[kSpanGroups];
@@ -213,9 +201,17 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     if ((unit.kept(call, span) >> group & 1u) == 0) continue;
     const std::uint32_t index = next++;
     if ((index + 1) * kLanes <= all.first || index * kLanes >= all.last) continue;
-    const Place place = place_of(call, unit, span * kSpan + group * kLanes);
-    k_groups[index] = call.cache.k_group(call.spec.layer, place.block, unit.kv_head, place.offset);
-    v_groups[index] = call.cache.v_group(call.spec.layer, place.block, unit.kv_head, place.offset);
+    const std::byte* stored = group_at(call, unit, span * kSpan + group * kLanes);
+    if (codec.is_plain()) {
+      k_groups[index] = stored;
+      v_groups[index] = stored + codec.v_offset();
+    } else {
+      float* k = scratch.wide + index * Scratch::wide_group(call.spec.head_dim);
+      float* v = k + kLanes * call.spec.head_dim;
+      codec.widen(stored, k, v);
+      k_groups[index] = k;
+      v_groups[index] = v;
+    }
   }
 
   for (std::uint32_t i = unit.first; i < unit.last;) {
@@ -243,7 +239,7 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     scores.n = (last_group - first_group) * kLanes;
     scores.out = scratch.z + first_group * kLanes;
     scores.out_stride = kSpan;
-    kernels_.gemm[static_cast<int>(call.cache.shape().dtype)](scores);
+    kernels_.gemm[static_cast<int>(call.read_as)](scores);
     weigh(call, unit, scratch, span, first, last, v_groups);
   }
 }
@@ -269,11 +265,11 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
     args.first = from_j;
     args.last = to_j;
     args.groups = groups;
-    args.row_bytes = call.cache.v_row_bytes();
+    args.row_bytes = scratch.width * backend::bytes_of(call.read_as);
     args.width = static_cast<std::uint32_t>(scratch.width);
     args.o = scratch.span_o + (from - first) * scratch.width;
     args.o_stride = scratch.width;
-    kernels_.weigh[static_cast<int>(call.cache.shape().dtype)](args);
+    kernels_.weigh[static_cast<int>(call.read_as)](args);
   };
   // What all rows see is weighed for all at once; what lies before and after it by the rows of one position at a time.
   const Range common{unit.seen(call, last - 1, span).first, unit.seen(call, first, span).last};

@@ -1,8 +1,9 @@
-// Rope, the cache's writes, and attention over the paged cache (equations: core/backend/ops.h).
+// Attention over the paged cache (equations: core/backend/ops.h).
 // Shape   the query heads of a group and consecutive rows of a sequence are one list of query rows, (row, head) with the
 //         head running fastest: they read the same K and V. Units of at most kUnitRows of them go to the team.
 // Order   spans of 256 positions in order, for every row alone: units, tiles and threads change nothing. A row weighs
 //         V up to its own position only, so nothing that it does not see can touch it, not even a NaN.
+//         Groups in types that the kernels do not read are widened to f32 first, once for a unit.
 // Owner   CpuOps.
 // Thread  engine; units run on the team.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
@@ -25,22 +26,20 @@ class Attention {
  public:
   Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows);
 
-  // Sizes the scratch for heads of this size: while starting, so that steps do not allocate.
-  void reserve(std::uint32_t head_dim);
+  // Sizes the scratch for caches of this shape: while starting, so that steps do not allocate.
+  void reserve(const backend::KvShape& shape);
 
-  void rope_store(const backend::Batch& batch, const backend::AttentionSpec& spec, HostBuffer& qkv, PagedCache& cache);
   void attend(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
               const PagedCache& cache, HostBuffer& out);
 
  private:
   struct Call;
   struct Unit;
-  struct Place;
   struct Scratch;
 
   Scratch scratch_of(std::uint32_t worker, const Call& call);
   Unit unit_of(const Call& call, std::uint32_t index) const;
-  static Place place_of(const Call& call, const Unit& unit, std::uint32_t position);
+  static const std::byte* group_at(const Call& call, const Unit& unit, std::uint32_t position);
   void attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const;
   void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
   void weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
@@ -49,8 +48,10 @@ class Attention {
   const Kernels& kernels_;
   Team& team_;
   std::uint32_t max_head_ = 0;
+  std::uint32_t max_wide_head_ = 0;        // of caches whose groups are widened
   std::vector<std::uint32_t> first_unit_;  // [S + 1] units before each sequence, of one kv head
   std::vector<Memory> scratch_;            // one per worker
+  std::vector<Memory> wide_;               // one per worker: a span's groups in f32
 };
 
 }  // namespace quire::cpu

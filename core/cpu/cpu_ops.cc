@@ -11,6 +11,7 @@
 #include "core/cpu/pack.h"
 #include "core/cpu/paged_cache.h"
 #include "core/cpu/parallel_for.h"
+#include "core/cpu/rope_store.h"
 #include "core/cpu/share_out.h"
 #include "core/cpu/tensors.h"
 #include "core/sample/sampler.h"
@@ -64,7 +65,7 @@ class CpuOps final : public Ops {
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
     auto cache = std::make_unique<PagedCache>(shape);
-    attention_.reserve(shape.head_dim);
+    attention_.reserve(shape);
     return cache;
   }
 
@@ -102,7 +103,7 @@ class CpuOps final : public Ops {
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    attention_.rope_store(batch_, spec, own<HostBuffer>(qkv), own<PagedCache>(cache));
+    cpu::rope_store(kernels_, team_, batch_, spec, own<HostBuffer>(qkv), own<PagedCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {

@@ -213,14 +213,14 @@ std::uint32_t Config::max_model_len() const {
   return static_cast<std::uint32_t>(std::min<double>(std::floor(positions), kMaxRopePositions));
 }
 
-backend::KvShape Config::kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::DType dtype) const {
+backend::KvShape Config::kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::KvType type) const {
   backend::KvShape shape;
   shape.num_layers = num_layers;
   shape.num_kv_heads = num_kv_heads;
   shape.head_dim = head_dim;
   shape.block_tokens = block_tokens;
   shape.num_blocks = num_blocks;
-  shape.dtype = dtype;
+  shape.type = type;
   return shape;
 }
 

@@ -63,7 +63,7 @@ struct Config {
 
   // The longest sequence the rope settings are good for; --max-model-len may ask for less, never for more.
   std::uint32_t max_model_len() const;
-  backend::KvShape kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::DType dtype) const;
+  backend::KvShape kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::KvType type) const;
   // One line with everything that fixes the arithmetic, windows as width*layers, rope resolved: part of the numeric mode.
   std::string describe() const;
 };

@@ -24,10 +24,10 @@ struct RunnerLimits {
   std::uint32_t max_sequences = 64;
   std::uint32_t block_tokens = 16;  // P, a multiple of 16
   std::uint32_t num_blocks = 0;
-  backend::DType kv_dtype = backend::DType::kF32;  // f32 or bf16
-  std::uint32_t num_swap_blocks = 0;               // host blocks for BlockOp::kSwapOut and kSwapIn
-  std::uint32_t num_extra_layers = 0;              // of a draft model, in the same blocks
-  std::uint32_t tail_bytes = 0;                    // of a block
+  backend::KvType kv_dtype = backend::KvType::kF32;
+  std::uint32_t num_swap_blocks = 0;   // host blocks for BlockOp::kSwapOut and kSwapIn
+  std::uint32_t num_extra_layers = 0;  // of a draft model, in the same blocks
+  std::uint32_t tail_bytes = 0;        // of a block
 };
 
 class DecoderRunner final : public Runner {

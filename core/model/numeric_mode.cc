@@ -68,7 +68,7 @@ std::uint64_t checkpoint_digest(const Checkpoint& checkpoint) {
 }
 
 std::string numeric_mode(const Config& config, std::uint64_t digest, std::string_view backend,
-                         backend::DType weight_dtype, backend::DType kv_dtype) {
+                         backend::DType weight_dtype, backend::KvType kv_dtype) {
   return "checkpoint=" + hex(digest) + " backend=" + std::string(backend.substr(0, backend.find('/'))) +
          " dtype=" + backend::name_of(weight_dtype) + " kv=" + backend::name_of(kv_dtype) +
          " model=" + config.describe();

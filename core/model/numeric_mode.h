@@ -28,7 +28,7 @@ std::uint64_t checkpoint_digest(const Checkpoint& checkpoint);
 
 // `backend`: Ops::description(), of which the part up to '/' counts: instruction sets and threads do not change tokens.
 std::string numeric_mode(const Config& config, std::uint64_t digest, std::string_view backend,
-                         backend::DType weight_dtype, backend::DType kv_dtype);
+                         backend::DType weight_dtype, backend::KvType kv_dtype);
 
 // "fp_" and 16 hexadecimal digits.
 std::string fingerprint(std::string_view mode);

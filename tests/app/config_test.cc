@@ -169,12 +169,14 @@ TEST(Fields, ChoicesTakeTheOtherWordsAndEitherCase) {
   Problems problems;
   EXPECT_EQ(with("kv-cache-dtype", "BFloat16", problems).kv_cache_dtype, "bf16");
   EXPECT_EQ(with("kv-cache-dtype", "float32", problems).kv_cache_dtype, "f32");
+  EXPECT_EQ(with("kv-cache-dtype", "fp8_e4m3", problems).kv_cache_dtype, "fp8");
+  EXPECT_EQ(with("kv-cache-dtype", "int8", problems).kv_cache_dtype, "int8");
   EXPECT_EQ(with("dtype", "half", problems).dtype, "f16");
   EXPECT_EQ(with("generation-config", "vllm", problems).generation_config, "none");
   EXPECT_EQ(with("log-level", "WARNING", problems).log_level, "warning");
   EXPECT_THAT(problems, IsEmpty());
-  with("kv-cache-dtype", "fp8", problems);
-  EXPECT_THAT(problems, ElementsAre("--kv-cache-dtype 'fp8': expected one of auto|f32|bf16"));
+  with("kv-cache-dtype", "fp4", problems);
+  EXPECT_THAT(problems, ElementsAre("--kv-cache-dtype 'fp4': expected one of auto|f32|bf16|fp8|int8"));
 }
 
 TEST(Fields, AutoAndMinusOneLeaveTheChoiceToQuire) {

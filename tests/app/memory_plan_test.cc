@@ -108,7 +108,7 @@ TEST(MemoryPlan, SlotsFitThirtyTwoBits) {
 }
 
 TEST(MemoryPlan, IsSaidInOneLine) {
-  EXPECT_EQ(kv_line(plan_memory(request()), request(), backend::DType::kF32),
+  EXPECT_EQ(kv_line(plan_memory(request()), request(), backend::KvType::kF32),
             "KV cache: 128 blocks of 16 tokens, 2048 tokens, 4.0 sequences of 512; 2.0 MiB as f32, 1000 bytes a token");
 }
 

@@ -54,14 +54,19 @@ TEST(ModelSource, WhatIsNoDirectoryIsRefusedWithWhatToDo) {
 }
 
 TEST(ModelSource, AutoKvFollowsTheWeights) {
-  using enum backend::DType;
+  using backend::DType;
+  using backend::KvType;
   Config config;
   config.kv_cache_dtype = "auto";
-  EXPECT_EQ(kv_dtype_of(config, kBF16), kBF16);
-  EXPECT_EQ(kv_dtype_of(config, kF16), kF32);
-  EXPECT_EQ(kv_dtype_of(config, kF32), kF32);
+  EXPECT_EQ(kv_dtype_of(config, DType::kBF16), KvType::kBF16);
+  EXPECT_EQ(kv_dtype_of(config, DType::kF16), KvType::kF32);
+  EXPECT_EQ(kv_dtype_of(config, DType::kF32), KvType::kF32);
   config.kv_cache_dtype = "f32";
-  EXPECT_EQ(kv_dtype_of(config, kBF16), kF32);
+  EXPECT_EQ(kv_dtype_of(config, DType::kBF16), KvType::kF32);
+  for (const KvType type : backend::kAllKvTypes) {
+    config.kv_cache_dtype = backend::name_of(type);
+    EXPECT_EQ(kv_dtype_of(config, DType::kBF16), type);
+  }
 }
 
 TEST(ModelSource, AnotherTypeThanTheCheckpointsIsRefused) {
@@ -83,7 +88,7 @@ TEST(ModelSource, ReadsWithoutPackingAndPacksForTheLengthPlanned) {
   config.isa = "auto";
   config.kv_cache_dtype = "auto";
   ReadModel read = read_model(config, open_model("stories"));
-  EXPECT_EQ(read.kv_dtype, backend::DType::kBF16);
+  EXPECT_EQ(read.kv_dtype, backend::KvType::kBF16);
   EXPECT_EQ(read.weight_bytes, 2 * read.num_parameters);
   EXPECT_EQ(pack_model(config, std::move(read), 16, 100).decoder->max_model_len(), 100u);
 }

@@ -1,6 +1,6 @@
 // Runs a model directory on the CPU backend and writes what the golden tests compare: the logits of every position of a
 // prompt, and its greedy continuation through the runner.
-//   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16] [--chunk N] [--greedy N]
+//   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16|fp8|int8] [--chunk N] [--greedy N]
 // tokens: int32; logits: f32 [T, V]; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor": …,
 // "greedy": […]}.
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--logits", options.logits_file)->required();
   app.add_option("--isa", options.isa);
   app.add_option("--threads", options.threads);
-  app.add_option("--kv", options.kv)->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--kv", options.kv);
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
   app.add_option("--greedy", options.greedy);
   try {
@@ -47,6 +47,13 @@ Options parse(int argc, char** argv) {
     std::exit(app.exit(error));
   }
   return options;
+}
+
+backend::KvType kv_type_of(const std::string& name) {
+  for (const backend::KvType type : backend::kAllKvTypes) {
+    if (name == backend::name_of(type)) return type;
+  }
+  throw StartError("--kv " + name + ": no such type");
 }
 
 std::vector<TokenId> read_tokens(const std::string& path) {
@@ -80,7 +87,7 @@ Rows rows_of(std::uint32_t first, std::uint32_t count, const std::vector<BlockId
 
 // Every row speaks: past the runner, whose sequences speak with their last row only.
 void write_logits(backend::Ops& ops, const model::Decoder& decoder, const std::vector<TokenId>& tokens,
-                  const Options& options, backend::DType kv_dtype) {
+                  const Options& options, backend::KvType kv_dtype) {
   const std::uint32_t vocab = decoder.config().vocab;
   const auto num_blocks = static_cast<std::uint32_t>(tokens.size() / kBlockTokens + 1);
   const std::vector<BlockId> table = block_table(num_blocks);
@@ -131,7 +138,7 @@ TokenId run_step(model::DecoderRunner& runner, const std::vector<TokenId>& token
 }
 
 std::vector<TokenId> continue_greedily(backend::Ops& ops, const model::Decoder& decoder, std::vector<TokenId> tokens,
-                                       const Options& options, backend::DType kv_dtype) REQUIRES(engine_role) {
+                                       const Options& options, backend::KvType kv_dtype) REQUIRES(engine_role) {
   const std::size_t prompt = tokens.size();
   model::RunnerLimits limits;
   limits.max_rows = options.chunk;
@@ -165,7 +172,7 @@ void run(const Options& options) {
   const model::Config config = model::load_config(*files);
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
   const model::Decoder decoder(*ops, config, *files, length);
-  const backend::DType kv_dtype = options.kv == "f32" ? backend::DType::kF32 : backend::DType::kBF16;
+  const backend::KvType kv_dtype = kv_type_of(options.kv);
 
   write_logits(*ops, decoder, tokens, options, kv_dtype);
   const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);

@@ -51,7 +51,7 @@ class ExpectDeathTest : public ::testing::Test {
   std::vector<Speaker> speakers_ = {{2, 17, {}}, {3, 1, {}}};
   Rope rope_{17};
   AttentionSpec spec_ = {1, 4, 2, 8, 1.0f, 0, 0.0f, nullptr, nullptr, &rope_};
-  Cache cache_{{2, 2, 8, 16, 3, DType::kBF16}};
+  Cache cache_{{2, 2, 8, 16, 3, KvType::kBF16}};
 
   Batch batch() const { return {tokens_, positions_, slots_, sequences_, tables_, speakers_}; }
 };
@@ -113,8 +113,8 @@ TEST_F(ExpectDeathTest, Attention) {
   EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(3, 64), cache_), "CHECK failed");
   EXPECT_DEATH(expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 64)), "CHECK failed");
 
-  for (const auto wrong : {KvShape{1, 2, 8, 16, 3, DType::kF32}, KvShape{2, 1, 8, 16, 3, DType::kF32},
-                           KvShape{2, 2, 16, 16, 3, DType::kF32}, KvShape{2, 2, 8, 16, 2, DType::kF32}}) {
+  for (const auto wrong : {KvShape{1, 2, 8, 16, 3, KvType::kF32}, KvShape{2, 1, 8, 16, 3, KvType::kF32},
+                           KvShape{2, 2, 16, 16, 3, KvType::kF32}, KvShape{2, 2, 8, 16, 2, KvType::kF32}}) {
     EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(4, 64), Cache(wrong)), "CHECK failed");
   }
   const Scale norm(7);

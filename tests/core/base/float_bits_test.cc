@@ -85,5 +85,49 @@ TEST(FloatBits, AnyNanStaysANanOfItsSign) {
   }
 }
 
+TEST(FloatBits, EveryFp8MeansItsSignExponentAndFractionAndComesBackAsItself) {
+  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+    const int exponent = static_cast<int>(bits >> 3 & 15);
+    const double fraction = (bits & 7) / 8.0;
+    const double size = exponent == 0 ? std::ldexp(fraction, -6) : std::ldexp(1 + fraction, exponent - 7);
+    const float value = f32_of_fp8(static_cast<std::uint8_t>(bits));
+    EXPECT_EQ(fp8_of_f32(value), bits);
+    if ((bits & 127) == 127) {
+      EXPECT_TRUE(std::isnan(value)) << bits;
+    } else {
+      EXPECT_EQ(value, static_cast<float>(bits >> 7 != 0 ? -size : size)) << bits;
+      EXPECT_EQ(std::signbit(value), bits >> 7 != 0);
+    }
+  }
+}
+
+TEST(FloatBits, EveryFp8GapRoundsToNearestAndItsMiddleToEven) {
+  for (std::uint32_t low = 0; low < 126; ++low) {  // and 127 is no number
+    const float below = f32_of_fp8(static_cast<std::uint8_t>(low));
+    const float above = f32_of_fp8(static_cast<std::uint8_t>(low + 1));
+    const float middle = (below + above) / 2;
+    for (const float sign : {1.0f, -1.0f}) {
+      const std::uint32_t bit = sign < 0 ? 128 : 0;
+      EXPECT_EQ(fp8_of_f32(sign * std::nextafter(below, 1000.0f)), bit | low);
+      EXPECT_EQ(fp8_of_f32(sign * std::nextafter(middle, 0.0f)), bit | low);
+      EXPECT_EQ(fp8_of_f32(sign * middle), bit | (low + (low & 1)));
+      EXPECT_EQ(fp8_of_f32(sign * std::nextafter(middle, 1000.0f)), bit | (low + 1));
+      EXPECT_EQ(fp8_of_f32(sign * std::nextafter(above, 0.0f)), bit | (low + 1));
+    }
+  }
+}
+
+TEST(FloatBits, Fp8GoesNoFurtherThan448AndTakesNoInfinity) {
+  for (const float large : {448.0f, 449.0f, 464.0f, 480.0f, 1e38f}) {
+    EXPECT_EQ(fp8_of_f32(large), 0x7e) << large;
+    EXPECT_EQ(fp8_of_f32(-large), 0xfe) << large;
+  }
+  const float infinity = std::bit_cast<float>(0x7f800000u);
+  for (const float fault : {infinity, std::bit_cast<float>(0x7fc00000u), std::bit_cast<float>(0x7f800001u)}) {
+    EXPECT_EQ(fp8_of_f32(fault), 0x7f);
+    EXPECT_EQ(fp8_of_f32(-fault), 0xff);
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -1,7 +1,7 @@
 // The paged attention lab: sequences with random q, k and v, a cache with shuffled blocks, steps that feed their rows.
 // Two references that share nothing with core/cpu: dense attention in f64, and the contract of core/backend/ops.h taken
 // literally in f32, one row and one head at a time.
-// Shape   rope is the identity here (cos 1, sin 0), so the cache holds k and v themselves, rounded to its type.
+// Shape   rope is the identity here (cos 1, sin 0), so the cache holds k and v themselves, in its type (stored_kv.h).
 // Source  lab "Paged Attention in Pure Numpy": poison what must not be read; a layout must not be visible.
 #pragma once
 
@@ -15,6 +15,7 @@
 
 #include "core/sample/math.h"
 #include "tests/core/cpu/rig.h"
+#include "tests/core/cpu/stored_kv.h"
 
 namespace quire::cpu::test {
 
@@ -23,24 +24,24 @@ struct LabShape {
   std::uint32_t num_kv_heads = 2;
   std::uint32_t head_dim = 64;
   std::uint32_t block_tokens = 16;
-  DType dtype = DType::kBF16;
+  KvType type = KvType::kBF16;
   std::uint32_t window = 0;
 
   std::string text() const {
     return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
-           " P " + std::to_string(block_tokens) + " " + backend::name_of(dtype) + " window " + std::to_string(window);
+           " P " + std::to_string(block_tokens) + " " + backend::name_of(type) + " window " + std::to_string(window);
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
   std::uint32_t width() const { return q_width() + 2 * kv_width(); }
-  float stored(float value) const { return dtype == DType::kBF16 ? f32_of_bf16(bf16_of_f32(value)) : value; }
 };
 
 // One sequence's rows q | k | v, [length, width].
 struct LabSequence {
   std::uint32_t length = 0;
   std::vector<float> rows;
+  std::vector<float> stored{};  // the same, keys and values as the cache gives them back
   // What rows of span s still have: kept[s] is a word for each span before s (backend::SequenceRows). Empty: everything.
   std::vector<std::vector<std::uint16_t>> kept{};
 
@@ -52,18 +53,31 @@ struct LabSequence {
   const float* q(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
     return rows.data() + std::size_t{p} * s.width() + head * s.head_dim;
   }
-  const float* k(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
-    return q(s, p, s.num_heads + head / (s.num_heads / s.num_kv_heads));
+  // Key and value at position j as a row reads them.
+  const float* k(const LabShape& s, std::uint32_t j, std::uint32_t head) const {
+    return stored.data() + std::size_t{j} * s.width() + s.q_width() +
+           head / (s.num_heads / s.num_kv_heads) * s.head_dim;
   }
-  const float* v(const LabShape& s, std::uint32_t p, std::uint32_t head) const { return k(s, p, head) + s.kv_width(); }
+  const float* v(const LabShape& s, std::uint32_t j, std::uint32_t head) const { return k(s, j, head) + s.kv_width(); }
 };
 
 inline std::vector<LabSequence> lab_sequences(const LabShape& shape, std::span<const std::uint32_t> lengths,
                                               std::uint32_t seed) {
   Random random(seed);
   std::vector<LabSequence> out;
-  for (const std::uint32_t length : lengths)
-    out.push_back({length, random.floats(std::size_t{length} * shape.width(), 2.0f)});
+  for (const std::uint32_t length : lengths) {
+    LabSequence& sequence = out.emplace_back();
+    sequence.length = length;
+    sequence.rows = random.floats(std::size_t{length} * shape.width(), 2.0f);
+    sequence.stored = sequence.rows;
+    for (std::uint32_t j = 0; j < length; ++j) {
+      for (std::uint32_t i = 0; i < 2 * shape.num_kv_heads; ++i) {
+        const std::size_t at = std::size_t{j} * shape.width() + shape.q_width() + i * shape.head_dim;
+        const auto stored = as_stored(shape.type, std::span(sequence.rows).subspan(at, shape.head_dim));
+        std::copy(stored.begin(), stored.end(), sequence.stored.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+  }
   return out;
 }
 
@@ -88,10 +102,10 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
       }
       double size = 0;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-        const double product = double{sequence.q(s, p, h)[d]} * double{s.stored(sequence.k(s, j, h)[d])};
+        const double product = double{sequence.q(s, p, h)[d]} * double{sequence.k(s, j, h)[d]};
         z[j - first] += product * double{s.scale()};
         size += std::abs(product) * double{s.scale()};
-        largest_v = std::max(largest_v, std::abs(double{s.stored(sequence.v(s, j, h)[d])}));
+        largest_v = std::max(largest_v, std::abs(double{sequence.v(s, j, h)[d]}));
       }
       score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24);
     }
@@ -101,7 +115,7 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-        out[h * s.head_dim + d] += z[j - first] / sum * double{s.stored(sequence.v(s, j, h)[d])};
+        out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, j, h)[d]};
       }
     }
   }
@@ -129,7 +143,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         any = true;
         float dot = 0;
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-          dot = std::fma(sequence.q(s, p, h)[d], s.stored(sequence.k(s, j, h)[d]), dot);
+          dot = std::fma(sequence.q(s, p, h)[d], sequence.k(s, j, h)[d], dot);
         }
         e[j - first] = dot * s.scale();
         span_max = std::max(span_max, e[j - first]);
@@ -143,7 +157,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         weight = sample::exp_f32(weight - span_max);
         lanes[j % 16] += weight;
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-          span_o[d] = std::fma(weight, s.stored(sequence.v(s, j, h)[d]), span_o[d]);
+          span_o[d] = std::fma(weight, sequence.v(s, j, h)[d], span_o[d]);
         }
       }
       for (std::uint32_t half = 8; half != 0; half /= 2) {
@@ -192,7 +206,7 @@ class Lab {
       blocks.resize(blocks.size() - count);
       out_.emplace_back(std::size_t{s.length} * shape.q_width());
     }
-    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.dtype});
+    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type});
     const std::uint32_t half = shape.head_dim / 2;
     const std::uint32_t positions = num_blocks * shape.block_tokens;
     rope_ = ops.upload_rope(std::vector<float>(std::size_t{positions} * half, 1.0f),

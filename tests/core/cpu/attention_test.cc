@@ -6,9 +6,11 @@ namespace {
 
 const std::vector<LabShape>& shapes() {
   static const std::vector<LabShape> all = {
-      {4, 4, 8, 16, DType::kF32, 0},    {4, 2, 64, 16, DType::kBF16, 0},    {3, 1, 80, 32, DType::kF32, 0},
-      {8, 2, 128, 16, DType::kBF16, 0}, {14, 2, 64, 32, DType::kBF16, 0},   {4, 2, 64, 16, DType::kF32, 5},
-      {4, 1, 8, 32, DType::kBF16, 100}, {2, 2, 128, 16, DType::kBF16, 300}, {50, 1, 18, 16, DType::kF32, 0},
+      {4, 4, 8, 16, KvType::kF32, 0},     {4, 2, 64, 16, KvType::kBF16, 0},    {3, 1, 80, 32, KvType::kF32, 0},
+      {8, 2, 128, 16, KvType::kBF16, 0},  {14, 2, 64, 32, KvType::kBF16, 0},   {4, 2, 64, 16, KvType::kF32, 5},
+      {4, 1, 8, 32, KvType::kBF16, 100},  {2, 2, 128, 16, KvType::kBF16, 300}, {50, 1, 18, 16, KvType::kF32, 0},
+      {4, 2, 64, 16, KvType::kFp8, 0},    {3, 1, 18, 32, KvType::kFp8, 100},   {4, 2, 64, 16, KvType::kInt8, 0},
+      {3, 1, 18, 32, KvType::kInt8, 100},
   };
   return all;
 }
@@ -36,10 +38,9 @@ std::vector<LabSequence> with_holes(const LabShape& shape, std::span<const std::
 }
 
 const std::vector<LabShape>& holed_shapes() {
-  static const std::vector<LabShape> all = {{4, 2, 16, 16, DType::kF32, 0},
-                                            {3, 1, 18, 16, DType::kBF16, 0},
-                                            {4, 1, 8, 32, DType::kBF16, 0},
-                                            {2, 2, 8, 16, DType::kF32, 300}};
+  static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},  {3, 1, 18, 16, KvType::kBF16, 0},
+                                            {4, 1, 8, 32, KvType::kBF16, 0},  {2, 2, 8, 16, KvType::kF32, 300},
+                                            {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0}};
   return all;
 }
 
@@ -97,7 +98,7 @@ TEST(Attend, MergesManySpansAsTheContractSays) {
   const std::uint32_t lengths[] = {1100};
   for (const std::string& isa : vector_isas()) {
     for (const std::uint32_t window : {0u, 256u, 257u, 600u}) {
-      LabShape shape{4, 2, 16, 16, DType::kBF16, window};
+      LabShape shape{4, 2, 16, 16, KvType::kBF16, window};
       SCOPED_TRACE(isa + " " + shape.text());
       const auto out = prefilled(isa, 1, shape, lengths, 600);
       const auto sequences = lab_sequences(shape, lengths, 77);
@@ -249,7 +250,7 @@ TEST(AttendWithHoles, WithoutAnyHoleIsAttention) {
 }
 
 TEST(Attend, BlocksBelowEveryWindowNeedNotBeThere) {
-  const LabShape shape{4, 2, 16, 16, DType::kF32, 100};
+  const LabShape shape{4, 2, 16, 16, KvType::kF32, 100};
   const std::uint32_t lengths[] = {400};
   const auto expected = prefilled("auto", 1, shape, lengths, 512);
   const auto ops = make_ops("auto", 1);
@@ -269,7 +270,7 @@ TEST(Attend, BlocksBelowEveryWindowNeedNotBeThere) {
 }
 
 TEST(AttendDeathTest, ABlockThatARowSeesMustBeThere) {
-  const LabShape shape{4, 2, 16, 16, DType::kF32, 100};
+  const LabShape shape{4, 2, 16, 16, KvType::kF32, 100};
   const std::uint32_t lengths[] = {400};
   const auto ops = make_ops("auto", 1);
   Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), 1);
@@ -285,7 +286,7 @@ TEST(AttendDeathTest, ABlockThatARowSeesMustBeThere) {
 
 TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {
   // v of kv head g is g everywhere: whatever the weights, head h must answer h / (H / G).
-  for (const LabShape shape : {LabShape{6, 3, 8, 16, DType::kF32, 0}, LabShape{14, 2, 64, 16, DType::kBF16, 0}}) {
+  for (const LabShape shape : {LabShape{6, 3, 8, 16, KvType::kF32, 0}, LabShape{14, 2, 64, 16, KvType::kBF16, 0}}) {
     const std::uint32_t lengths[] = {20};
     auto sequences = lab_sequences(shape, lengths, 7);
     for (std::size_t p = 0; p < 20; ++p) {
@@ -303,7 +304,7 @@ TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {
 }
 
 TEST(Attend, RaggedDecodeMixedWithPrefillEqualsEachAlone) {
-  const LabShape shape{4, 2, 64, 16, DType::kBF16, 0};
+  const LabShape shape{4, 2, 64, 16, KvType::kBF16, 0};
   const std::uint32_t lengths[] = {33, 259, 16, 48};
   const auto alone = prefilled("auto", 1, shape, lengths, 512, false);
   const auto ops = make_ops("auto", 2);
@@ -318,7 +319,7 @@ TEST(Attend, RaggedDecodeMixedWithPrefillEqualsEachAlone) {
 }
 
 TEST(Attend, CopiedBlocksServeAsTheOriginals) {
-  const LabShape shape{4, 2, 64, 16, DType::kBF16, 0};
+  const LabShape shape{4, 2, 64, 16, KvType::kBF16, 0};
   const std::uint32_t lengths[] = {40, 48};
   const auto ops = make_ops("auto", 1);
   const auto sequences = lab_sequences(shape, lengths, 8);

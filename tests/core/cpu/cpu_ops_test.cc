@@ -44,7 +44,7 @@ TEST(CpuOps, RefusesAnUnknownInstructionSetAndListsTheKnown) {
 TEST(CpuOps, SaysHowMuchMemoryWasMissing) {
   const auto ops = make_ops("auto", 1);
   try {
-    ops->make_kv({1u << 20, 1u << 10, 1u << 10, 1u << 10, 1u << 20, DType::kF32});
+    ops->make_kv({1u << 20, 1u << 10, 1u << 10, 1u << 10, 1u << 20, KvType::kF32});
     FAIL() << "more than an address space was given";
   } catch (const StartError& error) {
     EXPECT_THAT(error.what(), HasSubstr("out of memory"));
@@ -185,7 +185,7 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   const auto two_rows = buffer(10, 2);
   const auto scale = ops_->upload(std::vector<float>(10));
   const auto rope = ops_->upload_rope(std::vector<float>(40), std::vector<float>(40), 4);
-  const auto cache = ops_->make_kv({1, 1, 8, 16, 1, DType::kF32});
+  const auto cache = ops_->make_kv({1, 1, 8, 16, 1, KvType::kF32});
   const auto qkv = buffer(24);
   const auto attended = buffer(8);
   backend::AttentionSpec spec;
@@ -215,10 +215,10 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   EXPECT_DEATH(ops_->begin(plain_rows(9).view()), "CHECK failed");
 
   spec.head_dim = 4;  // the rope table has four
-  const auto narrow = ops_->make_kv({1, 1, 4, 16, 1, DType::kF32});
+  const auto narrow = ops_->make_kv({1, 1, 4, 16, 1, KvType::kF32});
   EXPECT_DEATH(ops_->rope_store(spec, *buffer(12), *narrow), "CHECK failed.*half");
-  EXPECT_DEATH(ops_->make_kv({1, 1, 8, 24, 1, DType::kF32}), "CHECK failed.*block_tokens");
-  EXPECT_DEATH(ops_->make_kv({1, 1, 7, 16, 1, DType::kF32}), "CHECK failed.*head_dim");
+  EXPECT_DEATH(ops_->make_kv({1, 1, 8, 24, 1, KvType::kF32}), "CHECK failed.*block_tokens");
+  EXPECT_DEATH(ops_->make_kv({1, 1, 7, 16, 1, KvType::kF32}), "CHECK failed.*head_dim");
 }
 
 }  // namespace

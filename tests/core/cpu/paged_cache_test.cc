@@ -12,7 +12,7 @@ constexpr std::uint32_t kHeads = 2;
 constexpr std::uint32_t kBlock = 32;
 constexpr std::uint32_t kBlocks = 5;
 
-class PagedCacheTest : public ::testing::TestWithParam<DType> {
+class PagedCacheTest : public ::testing::TestWithParam<KvType> {
  protected:
   PagedCacheTest() {
     backend::KvShape shape{kLayers, kHeads, kHead, kBlock, kBlocks, GetParam(), kExtra, kTail};
@@ -28,7 +28,10 @@ class PagedCacheTest : public ::testing::TestWithParam<DType> {
     }
   }
 
-  static float value_of(std::uint32_t layer, std::uint32_t block) { return static_cast<float>(10 * layer + block + 1); }
+  // Exact in every type, but for the last bits of int8's scale.
+  static float value_of(std::uint32_t layer, std::uint32_t block) {
+    return std::ldexp(1.0f, static_cast<int>(kBlocks * layer + block) - 6);
+  }
   static std::vector<std::byte> tail_of(std::uint32_t block) {
     return std::vector<std::byte>(kTail, static_cast<std::byte>(100 + block));
   }
@@ -64,7 +67,8 @@ class PagedCacheTest : public ::testing::TestWithParam<DType> {
   void expect_holds(BlockId block, std::uint32_t content) {
     for (std::uint32_t layer = 0; layer < kLayers + kExtra; ++layer) {
       for (const std::uint32_t offset : {0u, kBlock - 1}) {
-        EXPECT_EQ(stored(layer, block, offset), value_of(layer, content)) << "layer " << layer << " block " << block;
+        EXPECT_FLOAT_EQ(stored(layer, block, offset), value_of(layer, content))
+            << "layer " << layer << " block " << block;
       }
     }
     EXPECT_EQ(tail(block), tail_of(content));
@@ -124,7 +128,7 @@ TEST_P(PagedCacheTest, APoisonedBlockIsNanInEveryLayerAndOthersAreNot) {
   expect_holds(BlockId(0), 0);
   expect_holds(BlockId(2), 2);
   store(0, BlockId(1), 5, 3.0f);
-  EXPECT_EQ(stored(0, BlockId(1), 5), 3.0f);
+  EXPECT_FLOAT_EQ(stored(0, BlockId(1), 5), 3.0f);
 }
 
 TEST_P(PagedCacheTest, TailsAreTheirBlocksOwn) {
@@ -156,16 +160,20 @@ TEST_P(PagedCacheDeathTest, BlocksBytesAndLayersThatAreNotThereAreOurBug) {
   EXPECT_DEATH(store(kLayers + kExtra, BlockId(0), 0, 1.0f), "CHECK failed");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheTest, ::testing::Values(DType::kF32, DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheTest,
+                         ::testing::Values(KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
-INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheDeathTest, ::testing::Values(DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheDeathTest, ::testing::Values(KvType::kBF16),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 
 TEST(KvBlockBytes, CountTheHeadAsItIsPadded) {
   // K as it is, V padded to 16.
-  EXPECT_EQ(kv_block_bytes({3, 2, 64, 16, 1, DType::kF32}), 3u * 2 * 16 * (64 + 64) * 4);
-  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, DType::kBF16}), 3u * 2 * 16 * (18 + 32) * 2);
-  EXPECT_EQ(kv_block_bytes({3, 2, 64, 32, 9, DType::kF32, 1, 5}), 4u * 2 * 32 * (64 + 64) * 4 + 5);
+  EXPECT_EQ(kv_block_bytes({3, 2, 64, 16, 1, KvType::kF32}), 3u * 2 * 16 * (64 + 64) * 4);
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kBF16}), 3u * 2 * 16 * (18 + 32) * 2);
+  // Fewer bits are widened before they are used: no padding; int8 has two f32 a token.
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kFp8}), 3u * 2 * 16 * (18 + 18));
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 3u * 2 * 16 * (18 + 18 + 8));
+  EXPECT_EQ(kv_block_bytes({3, 2, 64, 32, 9, KvType::kF32, 1, 5}), 4u * 2 * 32 * (64 + 64) * 4 + 5);
 }
 
 }  // namespace

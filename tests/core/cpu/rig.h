@@ -21,6 +21,7 @@
 namespace quire::cpu::test {
 
 using backend::DType;
+using backend::KvType;
 
 inline std::unique_ptr<backend::Ops> make_ops(const std::string& isa, std::uint32_t threads,
                                               std::uint32_t max_rows = 600) {

@@ -160,7 +160,7 @@ TEST(RopeStore, NormsAndRotatesEveryHeadAsItsEquationSays) {
         spec.norm_eps = 1e-6f;
         if (with_norm) spec.q_norm = spec.k_norm = norm.get();
         auto qkv = ops->make_buffer(kRows, width);
-        auto cache = ops->make_kv({1, 1, size, 16, 1, DType::kF32});
+        auto cache = ops->make_kv({1, 1, size, 16, 1, KvType::kF32});
         const OwnedBatch batch = plain_rows(kRows);
         ops->begin(batch.view());
         fill(*ops, *qkv, x);
@@ -204,7 +204,7 @@ TEST(RopeStore, KeepsAValueInTheCachesTypeRoundedToEven) {
     spec.rope = rope.get();
     auto qkv = ops->make_buffer(1, 24);
     auto out = ops->make_buffer(1, 8);
-    auto cache = ops->make_kv({1, 1, 8, 16, 1, DType::kBF16});
+    auto cache = ops->make_kv({1, 1, 8, 16, 1, KvType::kBF16});
     const OwnedBatch batch = plain_rows(1);
     ops->begin(batch.view());
     fill(*ops, *qkv, x);

@@ -17,7 +17,7 @@ struct DecoderConfig {
   std::string isa = "auto";
   std::uint32_t threads = 1;
   DType dtype = DType::kBF16;
-  DType kv = DType::kBF16;
+  KvType kv = KvType::kBF16;
   std::uint32_t block_tokens = 16;
   bool fused = true;
 };

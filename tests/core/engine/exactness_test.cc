@@ -51,7 +51,7 @@ struct Heard {
   std::vector<std::vector<float>> logits;
 };
 
-class ExactnessTest : public ::testing::TestWithParam<backend::DType> {
+class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
  protected:
   static void SetUpTestSuite() {
     const model::Config config = model::parse_config(kNotebookConfig, "config.json");
@@ -63,9 +63,9 @@ class ExactnessTest : public ::testing::TestWithParam<backend::DType> {
   }
 
   // The answers to kRequests, all in one engine or each in one of its own.
-  static std::vector<Heard> answers(const Setting& setting, backend::DType dtype) {
+  static std::vector<Heard> answers(const Setting& setting, backend::KvType dtype) {
     std::vector<std::pair<std::string_view, model::FileBytes>> named;
-    for (const auto& [name, bytes] : files_[dtype == backend::DType::kF32 ? 0 : 1]) {
+    for (const auto& [name, bytes] : files_[dtype == backend::KvType::kF32 ? 0 : 1]) {
       named.emplace_back(name, std::as_bytes(std::span(bytes.data(), bytes.size())));
     }
     const auto files = model::ModelFiles::memory(named);
@@ -81,7 +81,7 @@ class ExactnessTest : public ::testing::TestWithParam<backend::DType> {
     return heard;
   }
 
-  static std::vector<Heard> run_together(const Setting& setting, backend::DType dtype, backend::Ops& ops,
+  static std::vector<Heard> run_together(const Setting& setting, backend::KvType dtype, backend::Ops& ops,
                                          const model::Decoder& decoder, std::span<const Request> requests) {
     const RoleScope role(engine_role);
     model::DecoderRunner decoder_runner(ops, decoder,
@@ -178,7 +178,9 @@ TEST_P(ExactnessTest, EveryInstructionSetOfThisMachineGivesTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(WeightsAndCache, ExactnessTest, ::testing::Values(backend::DType::kF32, backend::DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(WeightsAndCache, ExactnessTest,
+                         ::testing::Values(backend::KvType::kF32, backend::KvType::kBF16, backend::KvType::kFp8,
+                                           backend::KvType::kInt8),
                          [](const auto& parameter) { return std::string(backend::name_of(parameter.param)); });
 
 }  // namespace

@@ -118,13 +118,13 @@ TEST(Config, ReadsEosAsNumberListOrNull) {
 }
 
 TEST(Config, KvShapeIsThatOfItsLayersAndHeads) {
-  const backend::KvShape shape = parse(kTinyLlama).kv_shape(32, 7, backend::DType::kBF16);
+  const backend::KvShape shape = parse(kTinyLlama).kv_shape(32, 7, backend::KvType::kBF16);
   EXPECT_EQ(shape.num_layers, 2u);
   EXPECT_EQ(shape.num_kv_heads, 1u);
   EXPECT_EQ(shape.head_dim, 4u);
   EXPECT_EQ(shape.block_tokens, 32u);
   EXPECT_EQ(shape.num_blocks, 7u);
-  EXPECT_EQ(shape.dtype, backend::DType::kBF16);
+  EXPECT_EQ(shape.type, backend::KvType::kBF16);
 }
 
 TEST(Config, DescribesEveryPartOfTheArithmetic) {

@@ -49,7 +49,7 @@ struct Part {
   std::uint32_t num_rows;
 };
 
-class DecoderExactness : public ::testing::TestWithParam<backend::DType> {
+class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
  protected:
   DecoderExactness() {
     const Config config = parse_config(kQwen3, "config.json");
@@ -247,8 +247,10 @@ TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {
   EXPECT_NE(alone(sequence(40, 1, 0)), alone(sequence(40, 2, 0)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactnessDeathTest, ::testing::Values(backend::DType::kF32));
-INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness, ::testing::Values(backend::DType::kF32, backend::DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactnessDeathTest, ::testing::Values(backend::KvType::kF32));
+INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness,
+                         ::testing::Values(backend::KvType::kF32, backend::KvType::kBF16, backend::KvType::kFp8,
+                                           backend::KvType::kInt8),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 
 }  // namespace
