@@ -34,7 +34,7 @@ constexpr Field kFields[] = {
     {"max-num-seqs", &Config::max_num_seqs, "64", "1..4096", kServe, "sequences that run at the same time"},
     {"max-num-batched-tokens", &Config::max_num_batched_tokens, "512", "1..65536", kServe, "rows of one step; at least max-num-seqs"},
     {"block-size", &Config::block_size, "16", "16..256", kAll, "tokens in a KV block, a multiple of 16; the tokens of an answer never depend on it"},
-    {"kv-cache-dtype", &Config::kv_cache_dtype, "auto", "auto|f32=float32|bf16=bfloat16|fp8=fp8_e4m3|int8", kRunning, "how K and V are stored; auto: bf16 for a bf16 checkpoint, else f32; docs/kv-cache.md says what fewer bits cost"},
+    {"kv-cache-dtype", &Config::kv_cache_dtype, "auto", "auto|f32=float32|bf16=bfloat16|fp8=fp8_e4m3|int8|int4", kRunning, "how K and V are stored; auto: bf16 for a bf16 checkpoint, else f32; docs/kv-cache.md says what fewer bits cost"},
     {"kv-cache-memory", &Config::kv_cache_memory, "auto", "1KiB..1024TiB", kServe | kGenerate | kInspect, "memory of the KV cache; auto: half of what is free after the weights, and no more than max-num-seqs can use"},
     {"prefix-caching", &Config::prefix_caching, "on", "on|off", kServe, "keep the KV blocks of what was computed for prompts that begin alike; the tokens of an answer never depend on it"},
     {"device", &Config::device, "auto", "auto|cpu|cuda", kRunning, "what runs the model; this build has the CPU"},

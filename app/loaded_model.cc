@@ -95,7 +95,9 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype) {
   MemoryRequest request;
-  request.block_bytes = cpu::kv_block_bytes(model.kv_shape(config.block_size, 1, kv_dtype));
+  const backend::KvShape shape = model.kv_shape(config.block_size, 1, kv_dtype);
+  request.block_bytes = cpu::kv_block_bytes(shape);
+  request.fixed_bytes = config.max_num_seqs * cpu::kv_open_group_bytes(shape);
   request.block_tokens = config.block_size;
   request.max_num_seqs = config.max_num_seqs;
   request.model_len = model.max_model_len();

@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kMaxSlots = std::uint64_t{1} << 32;
 constexpr std::uint64_t kFreeShare = 2;  // auto takes one part in so many of what is free
 
+std::uint64_t less(std::uint64_t bytes, std::uint64_t taken) { return bytes - std::min(bytes, taken); }
+
 // The length asked for, or the model's own.
 std::uint32_t wanted_length(const MemoryRequest& request) {
   if (!request.max_model_len) return request.model_len;
@@ -38,14 +40,14 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
 
   std::uint64_t blocks = useful;
   if (request.kv_cache_bytes) {
-    blocks = std::min(useful, *request.kv_cache_bytes / block_bytes);
-    if (blocks == useful && *request.kv_cache_bytes > useful * block_bytes) {
+    blocks = std::min(useful, less(*request.kv_cache_bytes, request.fixed_bytes) / block_bytes);
+    if (blocks == useful && *request.kv_cache_bytes > useful * block_bytes + request.fixed_bytes) {
       plan.notes.push_back(fmt::format("--kv-cache-memory {}: {} sequences of {} tokens can use {} of it",
                                        bytes_text(*request.kv_cache_bytes), request.max_num_seqs, plan.max_model_len,
-                                       bytes_text(useful * block_bytes)));
+                                       bytes_text(useful * block_bytes + request.fixed_bytes)));
     }
   } else if (request.free_bytes) {
-    blocks = std::min(useful, *request.free_bytes / kFreeShare / block_bytes);
+    blocks = std::min(useful, less(*request.free_bytes / kFreeShare, request.fixed_bytes) / block_bytes);
   }
 
   if (blocks < per_sequence) {
@@ -55,7 +57,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
             : fmt::format("half of the {} that are free", bytes_text(request.free_bytes.value_or(0)));
     const std::string needed =
         fmt::format("one sequence of {} tokens takes {} of KV cache; {} holds {} tokens", plan.max_model_len,
-                    bytes_text(per_sequence * block_bytes), given, blocks * request.block_tokens);
+                    bytes_text(per_sequence * block_bytes + request.fixed_bytes), given, blocks * request.block_tokens);
     if (request.max_model_len || blocks == 0) {
       throw StartError(needed +
                        ": give more with --kv-cache-memory, take a smaller --kv-cache-dtype, or lower --max-model-len");
@@ -64,7 +66,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
     plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
   }
   plan.num_blocks = static_cast<std::uint32_t>(blocks);
-  plan.bytes = blocks * block_bytes;
+  plan.bytes = blocks * block_bytes + request.fixed_bytes;
   return plan;
 }
 

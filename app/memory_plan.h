@@ -17,6 +17,7 @@ namespace quire::app {
 
 struct MemoryRequest {
   std::uint64_t block_bytes = 0;
+  std::uint64_t fixed_bytes = 0;  // besides the blocks: int4's open groups
   std::uint32_t block_tokens = 16;
   std::uint32_t max_num_seqs = 64;
   std::uint32_t model_len = 0;                  // the longest the model can do

@@ -179,7 +179,7 @@ constexpr VllmFlag kFlags[] = {
     {"kda-decode-backend", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
     {"kda-prefill-backend", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
     {"kernel-config", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
-    {"kv-cache-dtype", "", kOne, kSame, "", "auto, f32, bf16, fp8 (fp8_e4m3) and int8"},
+    {"kv-cache-dtype", "", kOne, kSame, "", "auto, f32, bf16, fp8 (fp8_e4m3), int8 and int4"},
     {"kv-cache-dtype-skip-layers", "", kMany, kRefused, "", "one type for every layer"},
     {"kv-cache-memory-bytes", "", kOne, kMapped, "kv-cache-memory", ""},
     {"kv-cache-metrics", "", kNone, kNoted, "", kMetrics},

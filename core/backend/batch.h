@@ -23,6 +23,9 @@ struct SequenceRows {
   // always there. num_kept 0: everything is.
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
+  // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision. No
+  // two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
+  std::uint32_t open_group = 0;
 };
 
 struct Speaker {

@@ -81,6 +81,8 @@ void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buff
   CHECK(spec.rope != nullptr);
   for (const std::uint32_t position : batch.positions) CHECK_LT(position, spec.rope->positions());
   for (const std::uint32_t slot : batch.slots) CHECK_LT(slot / shape.block_tokens, shape.num_blocks);
+  if (shape.type != KvType::kInt4) return;
+  for (const SequenceRows& sequence : batch.sequences) CHECK_LT(sequence.open_group, shape.num_open_groups);
 }
 
 void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache,

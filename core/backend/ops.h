@@ -60,10 +60,12 @@ class Ops {
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
   // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's
-  //   type (bf16: round to nearest even). qkv keeps the rotated q; its k and v columns are then undefined.
+  //   type (KvType). int4 stores a group of 16 positions when its last row is there, by then from the open group. qkv
+  //   keeps the rotated q and, for attend(), k and v as they were before storing.
   virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
   // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence that are
-  // kept, K and V as stored (widened to f32), p the row's position. Per span s (positions [256s, 256s+256)) in which the
+  // kept, K and V as stored (widened to f32; int4: but those of the row's own group, from 16·⌊p/16⌋ on, as they were before
+  // storing, so that it does not matter which rows came in the same step), p the row's position. Per span s (positions [256s, 256s+256)) in which the
   // row sees any:
   //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma
   //   over j ascending of e_j·v_j.
@@ -90,6 +92,8 @@ class Ops {
   // blocks.
   virtual void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) = 0;
   virtual void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) = 0;
+  // int4: what a fork of a sequence takes along.
+  virtual void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) = 0;
   // A block's byte tail alone [tail_bytes].
   virtual void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) = 0;
   virtual void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) = 0;

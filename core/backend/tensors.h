@@ -85,6 +85,7 @@ struct KvShape {
   KvType type = KvType::kF32;
   std::uint32_t num_extra_layers = 0;  // of a draft model, in the same blocks: layers num_layers ..
   std::uint32_t tail_bytes = 0;        // that every block carries along, for whoever owns it
+  std::uint32_t num_open_groups = 0;   // int4: places for newest, unfinished groups, one for each sequence that runs
 
   std::uint32_t all_layers() const { return num_layers + num_extra_layers; }
 };

@@ -34,6 +34,9 @@ constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes
 }  // namespace
 
 struct Attention::Call {
+  // int4: every row reads its own group as it was before storing.
+  bool own_groups() const { return cache.shape().type == KvType::kInt4; }
+
   const Batch& batch;
   const AttentionSpec& spec;
   const HostBuffer& qkv;
@@ -68,6 +71,17 @@ struct Attention::Unit {
   }
 };
 
+// By group of a span: K's panel, V's first row.
+struct Attention::Groups {
+  const void* k[kSpanGroups];
+  const void* v[kSpanGroups];
+
+  void set(std::uint32_t index, const float* wide, std::uint32_t head_dim) {
+    k[index] = wide;
+    v[index] = wide + kLanes * head_dim;
+  }
+};
+
 struct Attention::Scratch {
   std::size_t width;  // D padded to 16: stride of o and span_o
   std::size_t q_stride;
@@ -77,9 +91,13 @@ struct Attention::Scratch {
   float* z;       // [kMaxTileRows, kSpan] scores, then exponentials
   float* max;     // [kUnitRows]
   float* sum;     // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
-  float* wide;    // [kSpanGroups] groups of K [D, 16] and V [16, width], where the kernels do not read them as stored
+  float* wide;    // [kSpanGroups + 1] groups of K [D, 16] and V [16, width], where the kernels do not read them as
+                  // stored; the last: int4's own group of the rows at hand
 
-  static std::size_t wide_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
+  static std::size_t floats_of_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
+  float* wide_group(std::uint32_t index, const Call& call) const {
+    return wide + index * floats_of_group(call.spec.head_dim);
+  }
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
     return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan);
@@ -99,7 +117,7 @@ void Attention::reserve(const backend::KvShape& shape) {
   }
   if (!GroupCodec(shape.type, size).is_plain() && size > max_wide_head_) {
     max_wide_head_ = size;
-    const std::size_t floats = kSpanGroups * Scratch::wide_group(size);
+    const std::size_t floats = (kSpanGroups + 1) * Scratch::floats_of_group(size);
     for (Memory& memory : wide_) memory = Memory(floats * sizeof(float), "attention scratch");
   }
 }
@@ -192,33 +210,11 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
 }
 
 void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const {
-  const GroupCodec& codec = call.cache.codec();
-  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
-  const void* k_groups[kSpanGroups];
-  const void* v_groups[kSpanGroups];
-  std::uint32_t next = 0;
-  for (std::uint32_t group = 0; group < kSpanGroups; ++group) {
-    if ((unit.kept(call, span) >> group & 1u) == 0) continue;
-    const std::uint32_t index = next++;
-    if ((index + 1) * kLanes <= all.first || index * kLanes >= all.last) continue;
-    const std::byte* stored = group_at(call, unit, span * kSpan + group * kLanes);
-    if (codec.is_plain()) {
-      k_groups[index] = stored;
-      v_groups[index] = stored + codec.v_offset();
-    } else {
-      float* k = scratch.wide + index * Scratch::wide_group(call.spec.head_dim);
-      float* v = k + kLanes * call.spec.head_dim;
-      codec.widen(stored, k, v);
-      k_groups[index] = k;
-      v_groups[index] = v;
-    }
-  }
-
+  Groups groups = groups_of(call, unit, scratch, span);
   for (std::uint32_t i = unit.first; i < unit.last;) {
-    const std::uint32_t tile_end = std::min(unit.last, i + kernels_.tile_rows);
     std::uint32_t first = i;
-    std::uint32_t last = tile_end;
-    i = tile_end;
+    std::uint32_t last = tile_end(call, unit, span, i);
+    i = last;
     // Rows that end before the span come first, rows whose window begins after all that is there come last.
     const auto sees_nothing = [&](std::uint32_t row) {
       const Range seen = unit.seen(call, row, span);
@@ -228,25 +224,103 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     while (first < last && sees_nothing(last - 1)) --last;
     if (first == last) continue;
 
-    const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
-    const std::uint32_t last_group = (unit.seen(call, last - 1, span).last + kLanes - 1) / kLanes;
-    GemmArgs scores;
-    scores.x = scratch.q + (first - unit.first) * scratch.q_stride;
-    scores.x_stride = scratch.q_stride;
-    scores.rows = last - first;
-    scores.k = call.spec.head_dim;
-    scores.panel_list = k_groups + first_group;
-    scores.n = (last_group - first_group) * kLanes;
-    scores.out = scratch.z + first_group * kLanes;
-    scores.out_stride = kSpan;
-    kernels_.gemm[static_cast<int>(call.read_as)](scores);
-    weigh(call, unit, scratch, span, first, last, v_groups);
+    const std::uint32_t position = unit.position(call, first);
+    if (call.own_groups() && position / kSpan == span) {
+      Groups with_own = groups;
+      const std::uint32_t group = position % kSpan / kLanes;
+      with_own.set(group, scratch.wide_group(kSpanGroups, call), call.spec.head_dim);
+      put_together_own_group(call, unit, position / kLanes * kLanes, scratch.wide_group(kSpanGroups, call));
+      score(call, unit, scratch, span, first, last, with_own);
+      weigh(call, unit, scratch, span, first, last, with_own);
+    } else {
+      score(call, unit, scratch, span, first, last, groups);
+      weigh(call, unit, scratch, span, first, last, groups);
+    }
   }
+}
+
+// Where the span's K and V lie for the kernels, for all that rows of the unit see of it: kept groups side by side.
+Attention::Groups Attention::groups_of(const Call& call, const Unit& unit, const Scratch& scratch,
+                                       std::uint32_t span) const {
+  const GroupCodec& codec = call.cache.codec();
+  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
+  const std::uint32_t end = unit.sequence.first_position + unit.sequence.num_rows;
+  Groups groups{};
+  std::uint32_t next = 0;
+  for (std::uint32_t group = 0; group < kSpanGroups; ++group) {
+    if ((unit.kept(call, span) >> group & 1u) == 0) continue;
+    const std::uint32_t index = next++;
+    const std::uint32_t position = span * kSpan + group * kLanes;
+    if ((index + 1) * kLanes <= all.first || index * kLanes >= all.last) continue;
+    if (call.own_groups() && position + kLanes > end) continue;  // unfinished: not stored yet, and only its rows see it
+    const std::byte* stored = group_at(call, unit, position);
+    if (codec.is_plain()) {
+      groups.k[index] = stored;
+      groups.v[index] = stored + codec.v_offset();
+    } else {
+      float* wide = scratch.wide_group(index, call);
+      codec.widen(stored, wide, wide + kLanes * call.spec.head_dim);
+      groups.set(index, wide, call.spec.head_dim);
+    }
+  }
+  return groups;
+}
+
+// Query rows from i on that go through the kernels together.
+std::uint32_t Attention::tile_end(const Call& call, const Unit& unit, std::uint32_t span, std::uint32_t i) const {
+  const std::uint32_t end = std::min(unit.last, i + kernels_.tile_rows);
+  const std::uint32_t position = unit.position(call, i);
+  if (!call.own_groups() || position / kSpan != span) return end;
+  const std::uint32_t next_group = (position / kLanes + 1) * kLanes;
+  return std::min(end, (next_group - unit.sequence.first_position) * call.group);
+}
+
+// int4: the group that begins at `start` as it was before storing: rows of earlier steps from the open group as this
+// step found it, the others from the step itself. What lies beyond the sequence's last row stays as it is: nobody sees it.
+void Attention::put_together_own_group(const Call& call, const Unit& unit, std::uint32_t start, float* wide) {
+  const std::uint32_t size = call.spec.head_dim;
+  const std::size_t width = padded(size);
+  const SequenceRows& sequence = unit.sequence;
+  float* v_rows = wide + kLanes * size;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    const std::uint32_t position = start + lane;
+    if (position >= sequence.first_position + sequence.num_rows) break;
+    const float* k;
+    const float* v;
+    if (position < sequence.first_position) {
+      k = call.cache.open_row(sequence.open_group, call.cache.layer_as_found(), unit.kv_head, lane);
+      v = k + size;
+    } else {
+      k = call.qkv.row(sequence.first_row + (position - sequence.first_position)) + call.spec.q_width() +
+          unit.kv_head * size;
+      v = k + call.spec.kv_width();
+    }
+    for (std::uint32_t d = 0; d < size; ++d) wide[d * kLanes + lane] = k[d];
+    std::copy_n(v, size, v_rows + lane * width);
+    std::fill(v_rows + lane * width + size, v_rows + (lane + 1) * width, 0.0f);
+  }
+}
+
+// z of the rows [first, last): q·k, unscaled.
+void Attention::score(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
+                      std::uint32_t first, std::uint32_t last, const Groups& groups) const {
+  const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
+  const std::uint32_t last_group = (unit.seen(call, last - 1, span).last + kLanes - 1) / kLanes;
+  GemmArgs args;
+  args.x = scratch.q + (first - unit.first) * scratch.q_stride;
+  args.x_stride = scratch.q_stride;
+  args.rows = last - first;
+  args.k = call.spec.head_dim;
+  args.panel_list = groups.k + first_group;
+  args.n = (last_group - first_group) * kLanes;
+  args.out = scratch.z + first_group * kLanes;
+  args.out_stride = kSpan;
+  kernels_.gemm[static_cast<int>(call.read_as)](args);
 }
 
 // Softmax of the rows [first, last) over the span, their sums of V, and the merge into what earlier spans gave.
 void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                      std::uint32_t first, std::uint32_t last, const void* const* groups) const {
+                      std::uint32_t first, std::uint32_t last, const Groups& groups) const {
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   for (std::uint32_t i = first; i < last; ++i) {
@@ -264,7 +338,7 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
     args.rows = to - from;
     args.first = from_j;
     args.last = to_j;
-    args.groups = groups;
+    args.groups = groups.v;
     args.row_bytes = scratch.width * backend::bytes_of(call.read_as);
     args.width = static_cast<std::uint32_t>(scratch.width);
     args.o = scratch.span_o + (from - first) * scratch.width;

@@ -174,6 +174,9 @@ class CpuOps final : public Ops {
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
     own<PagedCache>(cache).write(block, bytes);
   }
+  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    own<PagedCache>(cache).copy_open_group(from, to);
+  }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
     const std::span<const std::byte> tail = own<const PagedCache>(cache).tail(block);
     CHECK_EQ(out.size(), tail.size());

@@ -23,6 +23,9 @@ std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options);
 // What a block of such a cache takes on this backend: all layers, padding and the byte tail.
 std::uint64_t kv_block_bytes(const backend::KvShape& shape);
 
+// What each of such a cache's open groups takes; 0 but for int4.
+std::uint64_t kv_open_group_bytes(const backend::KvShape& shape);
+
 // Names of the instruction sets this machine can run, slowest first; "scalar" always.
 std::vector<std::string> supported_isas();
 

@@ -49,6 +49,41 @@ float store_as_int8(const float* x, std::uint32_t count, std::int8_t* codes, std
   return scale;
 }
 
+// bf16 not above x, and not below it.
+std::uint16_t bf16_below(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  const bool goes_down = (bits >> 31) != 0 && (bits & 0xffffu) != 0;  // cut off, a negative number goes up
+  return static_cast<std::uint16_t>((bits >> 16) + (goes_down ? 1 : 0));
+}
+std::uint16_t bf16_above(float x) { return static_cast<std::uint16_t>(bf16_below(-x) ^ 0x8000u); }
+
+struct Steps {
+  std::uint16_t step = 0;
+  std::uint16_t lowest = 0;  // NaN, with step 0: a fault
+  float code_of(float x) const {
+    const float size = f32_of_bf16(step);
+    return size > 0.0f ? std::clamp(rounded((x - f32_of_bf16(lowest)) / size), 0.0f, 15.0f) : 0.0f;
+  }
+};
+
+// `at(i)` for i < count.
+template <typename At>
+Steps steps_of(std::uint32_t count, const At& at) {
+  float low = kInfinity;
+  float high = -kInfinity;
+  bool finite = true;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const float x = at(i);
+    low = x < low ? x : low;
+    high = x > high ? x : high;
+    finite = finite && x - x == 0.0f;
+  }
+  const std::uint16_t lowest = bf16_below(low);
+  const std::uint16_t step = bf16_above((high - f32_of_bf16(lowest)) / 15.0f);
+  if (!finite || !(f32_of_bf16(step) < kInfinity)) return {0, 0x7fc0};
+  return {step, lowest};
+}
+
 }  // namespace
 
 GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
@@ -74,14 +109,17 @@ GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
       bytes_ = 2 * k + 2 * kGroup * sizeof(float);
       break;
     case KvType::kInt4:
-      CHECK(type != KvType::kInt4);
+      v_offset_ = k / 2;
+      scales_offset_ = k;
+      bytes_ = k + 2 * (head_dim + kGroup) * sizeof(std::uint16_t);
+      break;
   }
 }
 
 void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   if (type_ == KvType::kFp8) return store_fp8(group, lane, k, v);
   if (type_ == KvType::kInt8) return store_int8(group, lane, k, v);
-  CHECK(is_plain());
+  CHECK(is_plain());  // int4 has no tokens of its own
   if (type_ == KvType::kF32) {
     auto* keys = reinterpret_cast<float*>(group) + lane;
     for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroup] = k[d];
@@ -97,6 +135,31 @@ void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, con
   auto* values = reinterpret_cast<std::uint16_t*>(group + v_offset_) + lane * padded_dim_;
   for (std::uint32_t d = 0; d < head_dim_; ++d) values[d] = bf16_of_f32(v[d]);
   std::fill(values + head_dim_, values + padded_dim_, std::uint16_t{0});
+}
+
+void GroupCodec::store_all(std::byte* group, const float* const (&k)[16], const float* const (&v)[16]) const {
+  if (type_ != KvType::kInt4) {
+    for (std::uint32_t t = 0; t < kGroup; ++t) store(group, t, k[t], v[t]);
+    return;
+  }
+  auto* codes = reinterpret_cast<std::uint8_t*>(group);
+  auto* k_steps = reinterpret_cast<std::uint16_t*>(group + scales_offset_);
+  auto* v_steps = k_steps + 2 * head_dim_;
+  const auto pair = [](const Steps& steps, float even, float odd) {
+    return static_cast<std::uint8_t>(static_cast<int>(steps.code_of(even)) | static_cast<int>(steps.code_of(odd)) << 4);
+  };
+  for (std::uint32_t d = 0; d < head_dim_; ++d) {
+    const Steps steps = steps_of(kGroup, [&](std::uint32_t t) { return k[t][d]; });
+    k_steps[d] = steps.step;
+    k_steps[head_dim_ + d] = steps.lowest;
+    for (std::uint32_t t = 0; t < kGroup; t += 2) *codes++ = pair(steps, k[t][d], k[t + 1][d]);
+  }
+  for (std::uint32_t t = 0; t < kGroup; ++t) {
+    const Steps steps = steps_of(head_dim_, [&](std::uint32_t d) { return v[t][d]; });
+    v_steps[t] = steps.step;
+    v_steps[kGroup + t] = steps.lowest;
+    for (std::uint32_t d = 0; d < head_dim_; d += 2) *codes++ = pair(steps, v[t][d], v[t][d + 1]);
+  }
 }
 
 void GroupCodec::store_fp8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
@@ -116,7 +179,9 @@ void GroupCodec::store_int8(std::byte* group, std::uint32_t lane, const float* k
 
 void GroupCodec::widen(const std::byte* group, float* k, float* v) const {
   CHECK(!is_plain());
-  type_ == KvType::kFp8 ? widen_fp8(group, k, v) : widen_int8(group, k, v);
+  if (type_ == KvType::kFp8) widen_fp8(group, k, v);
+  if (type_ == KvType::kInt8) widen_int8(group, k, v);
+  if (type_ == KvType::kInt4) widen_int4(group, k, v);
   for (std::uint32_t t = 0; t < kGroup; ++t) {
     std::fill(v + t * padded_dim_ + head_dim_, v + (t + 1) * padded_dim_, 0.0f);
   }
@@ -148,12 +213,36 @@ void GroupCodec::widen_int8(const std::byte* group, float* k, float* v) const {
   }
 }
 
+void GroupCodec::widen_int4(const std::byte* group, float* k, float* v) const {
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(group);
+  const auto* k_steps = reinterpret_cast<const std::uint16_t*>(group + scales_offset_);
+  const auto* v_steps = k_steps + 2 * head_dim_;
+  // The product is exact: 4 bits by 8.
+  const auto value = [](std::uint32_t code, float step, float lowest) {
+    return static_cast<float>(code) * step + lowest;
+  };
+  for (std::uint32_t d = 0; d < head_dim_; ++d, codes += kGroup / 2) {
+    const float step = f32_of_bf16(k_steps[d]);
+    const float lowest = f32_of_bf16(k_steps[head_dim_ + d]);
+    for (std::uint32_t t = 0; t < kGroup; ++t) {
+      k[d * kGroup + t] = value(codes[t / 2] >> (t % 2 * 4) & 15u, step, lowest);
+    }
+  }
+  for (std::uint32_t t = 0; t < kGroup; ++t, codes += head_dim_ / 2) {
+    const float step = f32_of_bf16(v_steps[t]);
+    const float lowest = f32_of_bf16(v_steps[kGroup + t]);
+    for (std::uint32_t d = 0; d < head_dim_; ++d) {
+      v[t * padded_dim_ + d] = value(codes[d / 2] >> (d % 2 * 4) & 15u, step, lowest);
+    }
+  }
+}
+
 void GroupCodec::poison(std::byte* groups, std::size_t bytes) const {
   if (type_ == KvType::kFp8) {
     std::fill_n(groups, bytes, std::byte{0x7f});
     return;
   }
-  // NaN in bf16, and twice in a row in f32: numbers, and the scales of int8.
+  // NaN in bf16, and twice in a row in f32: numbers, and the scales of int8 and int4.
   std::fill_n(reinterpret_cast<std::uint16_t*>(groups), bytes / sizeof(std::uint16_t), std::uint16_t{0x7fc0});
 }
 

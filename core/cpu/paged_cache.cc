@@ -11,6 +11,7 @@ namespace quire::cpu {
 namespace {
 
 using backend::KvShape;
+using backend::KvType;
 
 constexpr std::uint32_t kGroup = backend::kGroupTokens;
 
@@ -30,6 +31,12 @@ std::size_t layer_bytes_of(const KvShape& shape) {
 
 }  // namespace
 
+std::uint64_t kv_open_group_bytes(const KvShape& shape) {
+  if (shape.type != KvType::kInt4) return 0;
+  const std::size_t layers = std::size_t{shape.all_layers()} + 1;
+  return bytes_of_all({layers, shape.num_kv_heads, kGroup, 2 * std::size_t{shape.head_dim}, sizeof(float)});
+}
+
 std::uint64_t kv_block_bytes(const KvShape& shape) {
   return bytes_of_all({layer_bytes_of(shape), shape.all_layers()}) + shape.tail_bytes;
 }
@@ -42,6 +49,7 @@ PagedCache::PagedCache(const KvShape& shape)
   CHECK_EQ(shape.head_dim % 2, 0u);
   memory_ = Memory(bytes_of_all({layer_bytes_, shape.num_blocks, shape.all_layers()}), "the KV cache");
   if (shape.tail_bytes > 0) tails_ = Memory(bytes_of_all({shape.tail_bytes, shape.num_blocks}), "the KV cache's tails");
+  open_ = Memory(bytes_of_all({kv_open_group_bytes(shape), shape.num_open_groups}), "the KV cache's open groups");
 #ifndef NDEBUG
   codec_.poison(memory_.data(), memory_.bytes());  // whatever reads a slot that no row has stored is seen
 #endif
@@ -81,6 +89,12 @@ void PagedCache::write(BlockId block, std::span<const std::byte> bytes) {
     std::copy_n(bytes.data() + layer * layer_bytes_, layer_bytes_, layer_start(layer, block));
   }
   std::copy(bytes.end() - shape_.tail_bytes, bytes.end(), tail(block).begin());
+}
+
+void PagedCache::copy_open_group(std::uint32_t from, std::uint32_t to) {
+  CHECK_LT(from, shape_.num_open_groups);
+  CHECK_LT(to, shape_.num_open_groups);
+  std::memmove(open_row(to, 0, 0, 0), open_row(from, 0, 0, 0), kv_open_group_bytes(shape_));
 }
 
 std::span<std::byte> PagedCache::tail(BlockId block) {

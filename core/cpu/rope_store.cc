@@ -1,9 +1,22 @@
 #include "core/cpu/rope_store.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 #include "core/cpu/share_out.h"
 
 namespace quire::cpu {
+
+using backend::AttentionSpec;
+using backend::Batch;
+using backend::SequenceRows;
+
+namespace {
+
+void store_groups(const Batch& batch, const SequenceRows& sequence, const AttentionSpec& spec, const HostBuffer& qkv,
+                  PagedCache& cache);
+
+}  // namespace
 
 void rope_store(const Kernels& kernels, Team& team, const backend::Batch& batch, const backend::AttentionSpec& spec,
                 HostBuffer& qkv, PagedCache& cache) {
@@ -12,6 +25,7 @@ void rope_store(const Kernels& kernels, Team& team, const backend::Batch& batch,
   const auto* k_norm = static_cast<const HostVector*>(spec.k_norm);
   const std::uint32_t size = spec.head_dim;
   const std::uint32_t block_tokens = cache.shape().block_tokens;
+  const bool in_groups = cache.shape().type == backend::KvType::kInt4;
   CHECK_EQ(2 * rope.half(), size);
 
   for_rows(team, batch.num_rows(), 4 * spec.qkv_width() * sizeof(float), [&](std::uint32_t row) {
@@ -28,10 +42,59 @@ void rope_store(const Kernels& kernels, Team& team, const backend::Batch& batch,
     const std::uint32_t offset = batch.slots[row] % block_tokens;
     for (std::uint32_t h = 0; h < spec.num_kv_heads; ++h) {
       turn(k + h * size, k_norm);
+      if (in_groups) continue;
       std::byte* group = cache.group(spec.layer, block, h, offset);
       cache.codec().store(group, offset % kLanes, k + h * size, v + h * size);
     }
   });
+  if (!in_groups) return;
+  const auto num_sequences = static_cast<std::uint32_t>(batch.sequences.size());
+  for_rows(team, num_sequences, batch.num_rows() / num_sequences * 4 * spec.kv_width() * sizeof(float),
+           [&](std::uint32_t s) { store_groups(batch, batch.sequences[s], spec, qkv, cache); });
 }
 
+namespace {
+
+// int4: the sequence's groups that are whole now go into their blocks, the rows of the last, unfinished one into the open
+// group. attend() wants the first group as this step found it: it is set aside, since the last may take its place.
+void store_groups(const Batch& batch, const SequenceRows& sequence, const AttentionSpec& spec, const HostBuffer& qkv,
+                  PagedCache& cache) {
+  const std::uint32_t size = spec.head_dim;
+  const std::uint32_t block_tokens = cache.shape().block_tokens;
+  const std::uint32_t begin = sequence.first_position;
+  const std::uint32_t end = begin + sequence.num_rows;
+  for (std::uint32_t head = 0; head < spec.num_kv_heads; ++head) {
+    const auto open_row = [&](std::uint32_t lane) {
+      return cache.open_row(sequence.open_group, spec.layer, head, lane);
+    };
+    const auto found_row = [&](std::uint32_t lane) {
+      return cache.open_row(sequence.open_group, cache.layer_as_found(), head, lane);
+    };
+    const auto k_of = [&](std::uint32_t position) {
+      return qkv.row(sequence.first_row + (position - begin)) + spec.q_width() + head * size;
+    };
+    for (std::uint32_t lane = 0; lane < begin % kLanes; ++lane) std::copy_n(open_row(lane), 2 * size, found_row(lane));
+
+    for (std::uint32_t start = begin / kLanes * kLanes; start < end; start += kLanes) {
+      if (start + kLanes > end) {
+        for (std::uint32_t position = std::max(start, begin); position < end; ++position) {
+          std::copy_n(k_of(position), size, open_row(position % kLanes));
+          std::copy_n(k_of(position) + spec.kv_width(), size, open_row(position % kLanes) + size);
+        }
+        break;
+      }
+      const float* k[kLanes];
+      const float* v[kLanes];
+      for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        const bool is_earlier = start + lane < begin;
+        k[lane] = is_earlier ? found_row(lane) : k_of(start + lane);
+        v[lane] = k[lane] + (is_earlier ? size : spec.kv_width());
+      }
+      const BlockId block{batch.slots[sequence.first_row + (std::max(start, begin) - begin)] / block_tokens};
+      cache.codec().store_all(cache.group(spec.layer, block, head, start % block_tokens), k, v);
+    }
+  }
+}
+
+}  // namespace
 }  // namespace quire::cpu

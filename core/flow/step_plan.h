@@ -19,10 +19,11 @@ namespace quire::flow {
 // one and the source of the next.
 struct BlockOp {
   enum class Kind : std::uint8_t {
-    kCopy,     // block `from` to block `to`
-    kPoison,   // block `to` is filled with NaN: whoever reads what nobody stored is found out (debugging)
-    kSwapOut,  // block `from` to host block `to`
-    kSwapIn,   // host block `from` to block `to`
+    kCopy,           // block `from` to block `to`
+    kPoison,         // block `to` is filled with NaN: whoever reads what nobody stored is found out (debugging)
+    kSwapOut,        // block `from` to host block `to`
+    kSwapIn,         // host block `from` to block `to`
+    kCopyOpenGroup,  // int4: open group `from` to open group `to`, for a fork
   };
   Kind kind = Kind::kCopy;
   std::uint32_t from = 0;
@@ -45,6 +46,9 @@ struct PlannedSequence {
   // for each span before that of its rows, which all lie in one span. num_kept 0: everything is there.
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
+  // int4: the sequence's own place [0, max_sequences) as long as it runs, for its newest, unfinished group of 16 positions.
+  // A sequence that begins anew in a place, for the first time or again, begins at a multiple of 16.
+  std::uint32_t open_group = 0;
   bool wants_votes = false;  // how much its rows looked at each group of 16 positions comes back: Runner::votes()
   sample::Params sampling;   // read only when it speaks
 };

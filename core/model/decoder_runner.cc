@@ -15,6 +15,8 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   backend::KvShape shape = decoder.config().kv_shape(limits.block_tokens, limits.num_blocks, limits.kv_dtype);
   shape.num_extra_layers = limits.num_extra_layers;
   shape.tail_bytes = limits.tail_bytes;
+  if (limits.kv_dtype == backend::KvType::kInt4) shape.num_open_groups = limits.max_sequences;
+  open_groups_.resize(shape.num_open_groups);
   cache_ = ops.make_kv(shape);
   swap_ = std::make_unique_for_overwrite<std::byte[]>(limits.num_swap_blocks * cache_->block_bytes());
   workspace_ = decoder.make_workspace(limits.max_rows, limits.max_sequences);
@@ -37,6 +39,7 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   CHECK(!full());
   check(plan);
   for (const flow::BlockOp& op : plan.block_ops) run(op);
+  use_open_groups(plan);
   translate(plan);
   in_flight_ = true;
   if (plan.sequences.empty()) return;
@@ -93,6 +96,9 @@ void DecoderRunner::run(const flow::BlockOp& op) {
       return ops_.read_block(*cache_, copy.from, swap_block(op.to));
     case kSwapIn:
       return ops_.write_block(*cache_, copy.to, swap_block(op.from));
+    case kCopyOpenGroup:
+      open_groups_[op.to].end = open_groups_[op.from].end;
+      return ops_.copy_open_group(*cache_, op.from, op.to);
   }
 }
 
@@ -171,8 +177,25 @@ bool DecoderRunner::may_look_at(const flow::StepPlan& plan, const flow::PlannedS
 
 void DecoderRunner::check(const flow::BlockOp& op) const {
   using enum flow::BlockOp::Kind;
-  if (op.kind != kPoison) CHECK_LT(op.from, op.kind == kSwapIn ? limits_.num_swap_blocks : limits_.num_blocks);
-  CHECK_LT(op.to, op.kind == kSwapOut ? limits_.num_swap_blocks : limits_.num_blocks);
+  std::size_t num_from = limits_.num_blocks;
+  std::size_t num_to = limits_.num_blocks;
+  if (op.kind == kSwapIn) num_from = limits_.num_swap_blocks;
+  if (op.kind == kSwapOut) num_to = limits_.num_swap_blocks;
+  if (op.kind == kCopyOpenGroup) num_from = num_to = open_groups_.size();
+  if (op.kind != kPoison) CHECK_LT(op.from, num_from);
+  CHECK_LT(op.to, num_to);
+}
+
+void DecoderRunner::use_open_groups(const flow::StepPlan& plan) {
+  ++step_;
+  if (open_groups_.empty()) return;
+  for (const flow::PlannedSequence& sequence : plan.sequences) {
+    CHECK_LT(sequence.open_group, open_groups_.size());
+    OpenGroup& open = open_groups_[sequence.open_group];
+    CHECK_NE(open.step, step_);
+    if (sequence.first_position % backend::kGroupTokens != 0) CHECK_EQ(open.end, sequence.first_position);
+    open = {sequence.first_position + sequence.num_rows, step_};
+  }
 }
 
 void DecoderRunner::translate(const flow::StepPlan& plan) {
@@ -186,7 +209,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   answers_.clear();
   for (const flow::PlannedSequence& planned : plan.sequences) {
     sequences_.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
-                          planned.num_table, planned.first_kept, planned.num_kept});
+                          planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
     if (!planned.speaks) continue;
     const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
     speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling});

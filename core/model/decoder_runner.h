@@ -21,8 +21,8 @@ namespace quire::model {
 
 struct RunnerLimits {
   std::uint32_t max_rows = 512;
-  std::uint32_t max_sequences = 64;
-  std::uint32_t block_tokens = 16;  // P, a multiple of 16
+  std::uint32_t max_sequences = 64;  // also the number of open groups (int4)
+  std::uint32_t block_tokens = 16;   // P, a multiple of 16
   std::uint32_t num_blocks = 0;
   backend::KvType kv_dtype = backend::KvType::kF32;
   std::uint32_t num_swap_blocks = 0;   // host blocks for BlockOp::kSwapOut and kSwapIn
@@ -55,6 +55,7 @@ class DecoderRunner final : public Runner {
   void check(const flow::BlockOp& op) const;
   bool may_look_at(const flow::StepPlan& plan, const flow::PlannedSequence& sequence, std::uint32_t table_index) const;
   void run(const flow::BlockOp& op);
+  void use_open_groups(const flow::StepPlan& plan);
   std::span<std::byte> swap_block(std::uint32_t index);
   void translate(const flow::StepPlan& plan);
 
@@ -66,6 +67,14 @@ class DecoderRunner final : public Runner {
   Workspace workspace_;
   std::uint32_t widest_window_ = 0;  // positions that some layer sees; 0: all
   bool in_flight_ = false;
+
+  // int4: what the open groups hold, so that no sequence goes on in one that is not its own.
+  struct OpenGroup {
+    std::uint32_t end = 0;   // the position after the last row in it
+    std::uint64_t step = 0;  // that wrote it last
+  };
+  std::vector<OpenGroup> open_groups_;
+  std::uint64_t step_ = 0;
 
   // The step in flight, copied out of its plan: reserved once, never grown.
   std::vector<TokenId> tokens_;                   // [T]

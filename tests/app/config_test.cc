@@ -176,7 +176,7 @@ TEST(Fields, ChoicesTakeTheOtherWordsAndEitherCase) {
   EXPECT_EQ(with("log-level", "WARNING", problems).log_level, "warning");
   EXPECT_THAT(problems, IsEmpty());
   with("kv-cache-dtype", "fp4", problems);
-  EXPECT_THAT(problems, ElementsAre("--kv-cache-dtype 'fp4': expected one of auto|f32|bf16|fp8|int8"));
+  EXPECT_THAT(problems, ElementsAre("--kv-cache-dtype 'fp4': expected one of auto|f32|bf16|fp8|int8|int4"));
 }
 
 TEST(Fields, AutoAndMinusOneLeaveTheChoiceToQuire) {

@@ -72,6 +72,22 @@ TEST(MemoryPlan, ALengthNobodyAskedForIsLowered) {
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("--max-model-len is lowered to 160")));
 }
 
+TEST(MemoryPlan, WhatIsNoBlockIsTakenOffFirst) {
+  MemoryRequest asked = request();
+  asked.max_model_len = 512;
+  asked.fixed_bytes = 3 * kBlockBytes + 5;
+  asked.kv_cache_bytes = 36 * kBlockBytes + 4;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 32u);
+  asked.kv_cache_bytes = 36 * kBlockBytes + 5;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 33u);
+  EXPECT_EQ(plan_memory(asked).bytes, 36 * kBlockBytes + 5);
+  asked.kv_cache_bytes = 2 * kBlockBytes;
+  EXPECT_THAT(refusal(asked), HasSubstr("holds 0 tokens"));
+  asked.kv_cache_bytes.reset();
+  asked.free_bytes = 2 * (36 * kBlockBytes + 5);
+  EXPECT_EQ(plan_memory(asked).num_blocks, 33u);
+}
+
 TEST(MemoryPlan, LessThanABlockIsRefused) {
   MemoryRequest asked = request();
   asked.kv_cache_bytes = kBlockBytes - 1;

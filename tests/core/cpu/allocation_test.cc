@@ -45,7 +45,7 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
   for (const std::uint32_t threads : {1u, 2u, 3u}) {
     DecoderConfig config;
     config.threads = threads;
-    if (threads == 3) config.kv = KvType::kInt8;
+    if (threads == 3) config.kv = KvType::kInt4;
     Decoder decoder(config);
     const std::uint32_t lengths[] = {300, 80, 2};
     const std::uint32_t all[] = {0, 1, 2};

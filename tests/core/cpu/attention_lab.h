@@ -53,12 +53,14 @@ struct LabSequence {
   const float* q(const LabShape& s, std::uint32_t p, std::uint32_t head) const {
     return rows.data() + std::size_t{p} * s.width() + head * s.head_dim;
   }
-  // Key and value at position j as a row reads them.
-  const float* k(const LabShape& s, std::uint32_t j, std::uint32_t head) const {
-    return stored.data() + std::size_t{j} * s.width() + s.q_width() +
-           head / (s.num_heads / s.num_kv_heads) * s.head_dim;
+  // Key and value at position j as the row at p reads them: int4 leaves a row's own group as it was.
+  const float* k(const LabShape& s, std::uint32_t p, std::uint32_t j, std::uint32_t head) const {
+    const std::vector<float>& from = s.type == KvType::kInt4 && j / 16 == p / 16 ? rows : stored;
+    return from.data() + std::size_t{j} * s.width() + s.q_width() + head / (s.num_heads / s.num_kv_heads) * s.head_dim;
   }
-  const float* v(const LabShape& s, std::uint32_t j, std::uint32_t head) const { return k(s, j, head) + s.kv_width(); }
+  const float* v(const LabShape& s, std::uint32_t p, std::uint32_t j, std::uint32_t head) const {
+    return k(s, p, j, head) + s.kv_width();
+  }
 };
 
 inline std::vector<LabSequence> lab_sequences(const LabShape& shape, std::span<const std::uint32_t> lengths,
@@ -70,11 +72,27 @@ inline std::vector<LabSequence> lab_sequences(const LabShape& shape, std::span<c
     sequence.length = length;
     sequence.rows = random.floats(std::size_t{length} * shape.width(), 2.0f);
     sequence.stored = sequence.rows;
+    const auto at = [&](std::uint32_t j, std::uint32_t i) {  // key i, and behind the keys the values
+      return std::size_t{j} * shape.width() + shape.q_width() + i * shape.head_dim;
+    };
     for (std::uint32_t j = 0; j < length; ++j) {
       for (std::uint32_t i = 0; i < 2 * shape.num_kv_heads; ++i) {
-        const std::size_t at = std::size_t{j} * shape.width() + shape.q_width() + i * shape.head_dim;
-        const auto stored = as_stored(shape.type, std::span(sequence.rows).subspan(at, shape.head_dim));
-        std::copy(stored.begin(), stored.end(), sequence.stored.begin() + static_cast<std::ptrdiff_t>(at));
+        const auto stored = as_stored(shape.type, std::span(sequence.rows).subspan(at(j, i), shape.head_dim));
+        std::copy(stored.begin(), stored.end(), sequence.stored.data() + at(j, i));
+      }
+    }
+    if (shape.type != KvType::kInt4) continue;
+    for (std::uint32_t start = 0; start + 16 <= length; start += 16) {
+      for (std::uint32_t i = 0; i < shape.num_kv_heads; ++i) {
+        std::vector<float> group;
+        for (std::uint32_t j = start; j < start + 16; ++j) {
+          const float* key = sequence.rows.data() + at(j, i);
+          group.insert(group.end(), key, key + shape.head_dim);
+        }
+        group = keys_as_int4(group);
+        for (std::uint32_t t = 0; t < 16; ++t) {
+          std::copy_n(group.data() + t * shape.head_dim, shape.head_dim, sequence.stored.data() + at(start + t, i));
+        }
       }
     }
   }
@@ -102,10 +120,10 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
       }
       double size = 0;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-        const double product = double{sequence.q(s, p, h)[d]} * double{sequence.k(s, j, h)[d]};
+        const double product = double{sequence.q(s, p, h)[d]} * double{sequence.k(s, p, j, h)[d]};
         z[j - first] += product * double{s.scale()};
         size += std::abs(product) * double{s.scale()};
-        largest_v = std::max(largest_v, std::abs(double{sequence.v(s, j, h)[d]}));
+        largest_v = std::max(largest_v, std::abs(double{sequence.v(s, p, j, h)[d]}));
       }
       score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24);
     }
@@ -115,7 +133,7 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-        out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, j, h)[d]};
+        out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, p, j, h)[d]};
       }
     }
   }
@@ -143,7 +161,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         any = true;
         float dot = 0;
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-          dot = std::fma(sequence.q(s, p, h)[d], sequence.k(s, j, h)[d], dot);
+          dot = std::fma(sequence.q(s, p, h)[d], sequence.k(s, p, j, h)[d], dot);
         }
         e[j - first] = dot * s.scale();
         span_max = std::max(span_max, e[j - first]);
@@ -157,7 +175,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         weight = sample::exp_f32(weight - span_max);
         lanes[j % 16] += weight;
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-          span_o[d] = std::fma(weight, sequence.v(s, j, h)[d], span_o[d]);
+          span_o[d] = std::fma(weight, sequence.v(s, p, j, h)[d], span_o[d]);
         }
       }
       for (std::uint32_t half = 8; half != 0; half /= 2) {
@@ -206,7 +224,8 @@ class Lab {
       blocks.resize(blocks.size() - count);
       out_.emplace_back(std::size_t{s.length} * shape.q_width());
     }
-    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type});
+    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type, 0, 0,
+                          static_cast<std::uint32_t>(sequences_.size())});
     const std::uint32_t half = shape.head_dim / 2;
     const std::uint32_t positions = num_blocks * shape.block_tokens;
     rope_ = ops.upload_rope(std::vector<float>(std::size_t{positions} * half, 1.0f),
@@ -235,6 +254,7 @@ class Lab {
         drop_blocks(r.sequence, r.first);
         batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens, sequence.kept[r.first / 256]);
       }
+      batch.sequences.back().open_group = r.sequence;
       const auto begin =
           sequences_[r.sequence].rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.width());
       qkv.insert(qkv.end(), begin, begin + static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.width()));

@@ -10,7 +10,8 @@ const std::vector<LabShape>& shapes() {
       {8, 2, 128, 16, KvType::kBF16, 0},  {14, 2, 64, 32, KvType::kBF16, 0},   {4, 2, 64, 16, KvType::kF32, 5},
       {4, 1, 8, 32, KvType::kBF16, 100},  {2, 2, 128, 16, KvType::kBF16, 300}, {50, 1, 18, 16, KvType::kF32, 0},
       {4, 2, 64, 16, KvType::kFp8, 0},    {3, 1, 18, 32, KvType::kFp8, 100},   {4, 2, 64, 16, KvType::kInt8, 0},
-      {3, 1, 18, 32, KvType::kInt8, 100},
+      {3, 1, 18, 32, KvType::kInt8, 100}, {4, 2, 64, 16, KvType::kInt4, 0},    {2, 2, 18, 32, KvType::kInt4, 100},
+      {50, 1, 8, 16, KvType::kInt4, 0},
   };
   return all;
 }
@@ -40,7 +41,8 @@ std::vector<LabSequence> with_holes(const LabShape& shape, std::span<const std::
 const std::vector<LabShape>& holed_shapes() {
   static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},  {3, 1, 18, 16, KvType::kBF16, 0},
                                             {4, 1, 8, 32, KvType::kBF16, 0},  {2, 2, 8, 16, KvType::kF32, 300},
-                                            {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0}};
+                                            {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0},
+                                            {4, 2, 18, 32, KvType::kInt4, 0}};
   return all;
 }
 
@@ -179,6 +181,29 @@ TEST(Attend, ALaterRowsNanTouchesNoEarlierRow) {
       }
     }
   }
+}
+
+TEST(AttendInt4, AForkGoesOnWithACopyOfTheOpenGroup) {
+  const LabShape shape{4, 2, 64, 16, KvType::kInt4, 0};
+  const std::uint32_t lengths[] = {60, 60};
+  const auto expected = prefilled("auto", 1, shape, std::span(lengths).first(1), 512);
+  const auto ops = make_ops("auto", 1);
+  Lab lab(*ops, shape, lab_sequences(shape, lengths, 77), 1);
+  lab.set_rows(1, lab.sequences()[0].rows);
+  const LabRows begin[] = {{0, 0, 39}};
+  lab.step(begin);
+  ops->copy_open_group(lab.cache(), 0, 1);
+  std::vector<BlockId> table = lab.table(1);
+  table[0] = lab.table(0)[0];
+  table[1] = lab.table(0)[1];
+  lab.set_table(1, table);
+  const LabRows both[] = {{0, 39, 3}, {1, 39, 21}};
+  lab.step(both);
+  const LabRows rest[] = {{0, 42, 18}};
+  lab.step(rest);
+  expect_same({lab.out()[0]}, expected);
+  const std::size_t forked = 39 * shape.q_width();
+  EXPECT_TRUE(same_bits(std::span(lab.out()[1]).subspan(forked), std::span(expected[0]).subspan(forked)));
 }
 
 TEST(AttendWithHoles, EqualsTheContractOverWhatIsKeptBitForBitOnEveryInstructionSet) {

@@ -56,7 +56,7 @@ void expect_same(const Outcome& a, const Outcome& b) {
 TEST(Decoder, IsTheSameOnEveryInstructionSet) {
   const std::uint32_t lengths[] = {3, 40, 270};
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    for (const KvType kv : {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8}) {
+    for (const KvType kv : {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8, KvType::kInt4}) {
       DecoderConfig config;
       config.dtype = dtype;
       config.kv = kv;

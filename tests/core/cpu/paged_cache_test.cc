@@ -15,7 +15,7 @@ constexpr std::uint32_t kBlocks = 5;
 class PagedCacheTest : public ::testing::TestWithParam<KvType> {
  protected:
   PagedCacheTest() {
-    backend::KvShape shape{kLayers, kHeads, kHead, kBlock, kBlocks, GetParam(), kExtra, kTail};
+    backend::KvShape shape{kLayers, kHeads, kHead, kBlock, kBlocks, GetParam(), kExtra, kTail, 1};
     cache_ = ops_->make_kv(shape);
     rope_ = ops_->upload_rope(std::vector<float>(kBlock * kHead / 2, 1.0f),
                               std::vector<float>(kBlock * kHead / 2, 0.0f), kHead / 2);
@@ -36,26 +36,32 @@ class PagedCacheTest : public ::testing::TestWithParam<KvType> {
     return std::vector<std::byte>(kTail, static_cast<std::byte>(100 + block));
   }
 
-  // K and V of one token := value.
+  // K and V of one token := value; with int4, which stores nothing less, of its whole group.
   void store(std::uint32_t layer, BlockId block, std::uint32_t offset, float value) {
-    const auto qkv = ops_->make_buffer(1, 3 * kHeads * kHead);
-    const std::vector<float> values(3 * kHeads * kHead, value);
-    OwnedBatch batch = one_row(block, offset);
+    const std::uint32_t rows = GetParam() == KvType::kInt4 ? 16 : 1;
+    const auto qkv = ops_->make_buffer(rows, 3 * kHeads * kHead);
+    const std::vector<float> values(std::size_t{rows} * 3 * kHeads * kHead, value);
+    OwnedBatch batch;
+    batch.add(offset / rows * rows, rows, {&block, 1}, kBlock);
     ops_->begin(batch.view());
     fill(*ops_, *qkv, values);
     ops_->rope_store(spec(layer), *qkv, *cache_);
   }
 
-  // V of one token, as a row that sees nothing else finds it.
+  // V of one token, as a row that sees nothing else finds it. With int4 no row reads what is stored of its own group: there
+  // the next group's first row does, and sees itself besides, a zero.
   float stored(std::uint32_t layer, BlockId block, std::uint32_t offset) {
+    const bool from_next = GetParam() == KvType::kInt4;
     const auto qkv = ops_->make_buffer(1, 3 * kHeads * kHead);
     const auto out = ops_->make_buffer(1, kHeads * kHead);
-    OwnedBatch batch = one_row(block, offset);
+    OwnedBatch batch;
+    const BlockId table[] = {block, block};
+    batch.add(from_next ? offset / 16 * 16 + 16 : offset, 1, table, kBlock);
     ops_->begin(batch.view());
-    ops_->attend(spec(layer), *qkv, *cache_, *out);
+    ops_->attend(spec(layer, from_next ? 2 : 1), *qkv, *cache_, *out);
     const std::vector<float> values = read(*ops_, *out, 1);
     for (const float value : values) EXPECT_TRUE(same_bits({&value, 1}, {values.data(), 1}) || std::isnan(value));
-    return values[0];
+    return from_next ? 2 * values[0] : values[0];
   }
 
   std::vector<std::byte> tail(BlockId block) {
@@ -79,17 +85,12 @@ class PagedCacheTest : public ::testing::TestWithParam<KvType> {
   std::unique_ptr<backend::RopeTable> rope_;
 
  private:
-  static OwnedBatch one_row(BlockId block, std::uint32_t offset) {
-    OwnedBatch batch;
-    batch.add(offset, 1, {&block, 1}, kBlock);
-    return batch;
-  }
-  backend::AttentionSpec spec(std::uint32_t layer) {
+  backend::AttentionSpec spec(std::uint32_t layer, std::uint32_t window = 1) {
     backend::AttentionSpec spec;
     spec.layer = layer;
     spec.num_heads = spec.num_kv_heads = kHeads;
     spec.head_dim = kHead;
-    spec.window = 1;
+    spec.window = window;
     spec.rope = rope_.get();
     return spec;
   }
@@ -142,7 +143,7 @@ TEST_P(PagedCacheTest, TailsAreTheirBlocksOwn) {
 
 TEST_P(PagedCacheTest, TakesTheBytesThatTheBackendForetold) {
   EXPECT_EQ(cache_->block_bytes(), kv_block_bytes(cache_->shape()));
-  EXPECT_EQ(cache_->bytes(), kBlocks * cache_->block_bytes());
+  EXPECT_EQ(cache_->bytes(), kBlocks * cache_->block_bytes() + kv_open_group_bytes(cache_->shape()));
 }
 
 using PagedCacheDeathTest = PagedCacheTest;
@@ -160,8 +161,7 @@ TEST_P(PagedCacheDeathTest, BlocksBytesAndLayersThatAreNotThereAreOurBug) {
   EXPECT_DEATH(store(kLayers + kExtra, BlockId(0), 0, 1.0f), "CHECK failed");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheTest,
-                         ::testing::Values(KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8),
+INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheTest, ::testing::ValuesIn(backend::kAllKvTypes),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 INSTANTIATE_TEST_SUITE_P(Kv, PagedCacheDeathTest, ::testing::Values(KvType::kBF16),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
@@ -173,6 +173,10 @@ TEST(KvBlockBytes, CountTheHeadAsItIsPadded) {
   // Fewer bits are widened before they are used: no padding; int8 has two f32 a token.
   EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kFp8}), 3u * 2 * 16 * (18 + 18));
   EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 3u * 2 * 16 * (18 + 18 + 8));
+  // int4: half a byte, and two bf16 for each of K's channels and V's tokens.
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt4}), 3u * 2 * (16 * 18 + 4 * 18 + 4 * 16));
+  EXPECT_EQ(kv_open_group_bytes({3, 2, 18, 16, 1, KvType::kInt4}), 4u * 2 * 16 * 2 * 18 * 4);
+  EXPECT_EQ(kv_open_group_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 0u);
   EXPECT_EQ(kv_block_bytes({3, 2, 64, 32, 9, KvType::kF32, 1, 5}), 4u * 2 * 32 * (64 + 64) * 4 + 5);
 }
 

@@ -29,7 +29,39 @@ inline std::vector<float> as_int8(std::span<const float> token) {
   return out;
 }
 
-// The token's key or value in one head, as it is read later.
+// Values that share a step, as int4 keeps them.
+inline std::vector<float> as_int4(const std::vector<float>& values) {
+  const auto bf16_towards = [](double x, bool up) {
+    std::uint16_t bits = bf16_of_f32(static_cast<float>(x));
+    const double got = double{f32_of_bf16(bits)};
+    if (up ? got < x : got > x) bits += (got > 0) == up ? 1 : -1;
+    return f32_of_bf16(bits);
+  };
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const float lowest = bf16_towards(*low, false);
+  const float step = bf16_towards((*high - lowest) / 15.0f, true);
+  std::vector<float> out;
+  for (const float x : values) {
+    const double code = step == 0 ? 0 : std::clamp(std::nearbyint((x - lowest) / step), 0.0f, 15.0f);
+    out.push_back(static_cast<float>(code * double{step} + double{lowest}));
+  }
+  return out;
+}
+
+// A group of 16 tokens [16][D] in one head, as int4 keeps it: keys by channel, values by token.
+inline std::vector<float> keys_as_int4(const std::vector<float>& group) {
+  const std::size_t size = group.size() / 16;
+  std::vector<float> out(group.size());
+  for (std::size_t d = 0; d < size; ++d) {
+    std::vector<float> channel(16);
+    for (std::size_t t = 0; t < 16; ++t) channel[t] = group[t * size + d];
+    channel = as_int4(channel);
+    for (std::size_t t = 0; t < 16; ++t) out[t * size + d] = channel[t];
+  }
+  return out;
+}
+
+// The token's key or value in one head, as it is read later. Not for int4's keys.
 inline std::vector<float> as_stored(KvType type, std::span<const float> token) {
   std::vector<float> out(token.begin(), token.end());
   if (type == KvType::kBF16) {
@@ -38,6 +70,8 @@ inline std::vector<float> as_stored(KvType type, std::span<const float> token) {
     for (float& x : out) x = as_fp8(x);
   } else if (type == KvType::kInt8) {
     out = as_int8(token);
+  } else if (type == KvType::kInt4) {
+    out = as_int4(out);
   }
   return out;
 }

@@ -50,7 +50,7 @@ class Decoder {
     norm_ = ops_->upload(random.floats(kHidden));
     rope_ = ops_->upload_rope(random.floats(kPositions * kHead / 2), random.floats(kPositions * kHead / 2), kHead / 2);
     const std::uint32_t num_blocks = 4 * kPositions / config.block_tokens;
-    cache_ = ops_->make_kv({2, kKvHeads, kHead, config.block_tokens, num_blocks, config.kv});
+    cache_ = ops_->make_kv({2, kKvHeads, kHead, config.block_tokens, num_blocks, config.kv, 0, 0, 8});
     for (auto [buffer, width] : {std::pair{&x_, kHidden},
                                  {&y_, kHidden},
                                  {&qkv_, (kHeads + 2 * kKvHeads) * kHead},
@@ -170,6 +170,7 @@ inline OwnedBatch make_step(const Prompts& prompts, std::uint32_t first, std::ui
     if (first >= tokens.size()) continue;
     const std::uint32_t count = std::min(chunk, static_cast<std::uint32_t>(tokens.size()) - first);
     batch.add(first, count, prompts.tables[s], block_tokens);
+    batch.sequences.back().open_group = s;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto row = static_cast<std::uint32_t>(batch.positions.size()) - count + i;
       batch.tokens[row] = tokens[first + i];

@@ -31,6 +31,7 @@ struct Sequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
   std::uint32_t done = 0;
+  std::uint32_t open_group = 0;
   std::vector<std::uint16_t> kept{};  // of the spans before its next rows, where something was dropped
 };
 
@@ -40,6 +41,7 @@ Sequence sequence(std::uint32_t length, std::uint32_t seed, std::uint32_t first_
     seed = seed * 1664525u + 1013904223u;
     made.tokens.push_back(static_cast<TokenId>((seed >> 16) % kVocab));
   }
+  made.open_group = first_block / kBlocksEach;
   for (std::uint32_t i = 0; i < kBlocksEach; ++i) made.blocks.emplace_back(first_block + i * stride);
   return made;
 }
@@ -78,6 +80,7 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
       planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
       planned.num_table = kBlocksEach;
       planned.speaks = true;
+      planned.open_group = sequence->open_group;
       planned.first_kept = static_cast<std::uint32_t>(plan.kept_groups.size());
       planned.num_kept = static_cast<std::uint32_t>(sequence->kept.size());
       plan.kept_groups.insert(plan.kept_groups.end(), sequence->kept.begin(), sequence->kept.end());
@@ -175,6 +178,21 @@ TEST_P(DecoderExactness, CopiedBlocksHoldWhatTheOriginalsHeld) {
   expect_same_bits(step({{&copy, 16}}).back(), expected);
 }
 
+// Forked in the middle of a block and of a group: with int4 the open group goes along.
+TEST_P(DecoderExactness, AForkGoesOnAsTheOriginalDoes) {
+  Sequence original = sequence(64, 1, 0);
+  const std::vector<float> expected = alone(original);
+  step({{&original, 41}});
+  Sequence fork = sequence(64, 1, kBlocksEach);
+  fork.done = 41;
+  std::vector<flow::BlockOp> ops = {{kCopy, 0, 20}, {kCopy, 1, 21}, {kCopy, 2, 22}};
+  if (GetParam() == backend::KvType::kInt4) ops.push_back({kCopyOpenGroup, 0, 1});
+  step(ops);
+  step({{&original, 1}, {&fork, 2}});
+  expect_same_bits(step({{&original, 22}}).back(), expected);
+  expect_same_bits(step({{&fork, 21}}).back(), expected);
+}
+
 TEST_P(DecoderExactness, SwappedBlocksComeBackAsTheyWent) {
   Sequence original = sequence(64, 1, 0);
   const std::vector<float> expected = alone(original);
@@ -243,14 +261,30 @@ TEST_P(DecoderExactnessDeathTest, ABlockThatSomeRowSeesMustBeInTheTable) {
   EXPECT_DEATH(step({{&prompt, 2}}), "0 vs 1");  // two spans in one step
 }
 
+class Int4OpenGroupDeathTest : public DecoderExactness {};
+
+TEST_P(Int4OpenGroupDeathTest, NobodyGoesOnInAnOpenGroupThatIsNotTheirs) {
+  Sequence first = sequence(64, 1, 0);
+  Sequence second = sequence(64, 2, kBlocksEach);
+  second.open_group = 0;
+  EXPECT_DEATH(step({{&first, 5}, {&second, 5}}), "CHECK failed: open.step");
+  step({{&first, 5}});
+  step({{&second, 6}});
+  EXPECT_DEATH(step({{&first, 5}}), "6 vs 5");
+  first.open_group = 4;
+  first.done = 0;
+  EXPECT_DEATH(step({{&first, 5}}), "4 vs 4");
+  const std::vector<flow::BlockOp> beyond = {{kCopyOpenGroup, 0, 4}};
+  EXPECT_DEATH(step(beyond), "4 vs 4");
+}
+INSTANTIATE_TEST_SUITE_P(Kv, Int4OpenGroupDeathTest, ::testing::Values(backend::KvType::kInt4));
+
 TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {
   EXPECT_NE(alone(sequence(40, 1, 0)), alone(sequence(40, 2, 0)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactnessDeathTest, ::testing::Values(backend::KvType::kF32));
-INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness,
-                         ::testing::Values(backend::KvType::kF32, backend::KvType::kBF16, backend::KvType::kFp8,
-                                           backend::KvType::kInt8),
+INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness, ::testing::ValuesIn(backend::kAllKvTypes),
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 
 }  // namespace

@@ -148,6 +148,9 @@ class FakeOps final : public backend::Ops {
   void write_block(backend::KvCache&, BlockId block, std::span<const std::byte>) override {
     block_calls.push_back("write " + std::to_string(block.value));
   }
+  void copy_open_group(backend::KvCache&, std::uint32_t from, std::uint32_t to) override {
+    block_calls.push_back("open " + std::to_string(from) + " " + std::to_string(to));
+  }
   void read_tail(const backend::KvCache&, BlockId, std::span<std::byte>) override {}
   void write_tail(backend::KvCache&, BlockId, std::span<const std::byte>) override {}
   void read(const backend::Buffer&, std::uint32_t, std::uint32_t, std::span<float>) override {
