@@ -26,6 +26,9 @@ struct SequenceRows {
   // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision. No
   // two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
   std::uint32_t open_group = 0;
+  // Where its votes go, one for each group of 16 positions up to its last row: Ops::read_votes(). num_votes 0: not wanted.
+  std::uint32_t first_vote = 0;
+  std::uint32_t num_votes = 0;
 };
 
 struct Speaker {
@@ -49,6 +52,7 @@ struct Batch {
   std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
   std::span<const Speaker> speakers{};       // [R] rows ascending
   std::span<const std::uint16_t> kept_groups{};
+  std::uint32_t num_votes = 0;  // of all sequences together
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
 };

@@ -71,6 +71,8 @@ class Ops {
   //   over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a,
   // o_s*b); M = m (the first span is taken as it is). out = O * (1/L). Nothing that a row does not see is read for it.
+  // Where votes are wanted, every position that the row sees gets round(exp(z_j - M) * (1/L) * 2^32) from the row, this head
+  // and this layer, added up as integers.
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;
@@ -83,6 +85,9 @@ class Ops {
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;
+
+  // Of the step collected last: what attend() added up for each group of 16 positions [num_votes].
+  virtual void read_votes(std::span<std::uint64_t> out) = 0;
 
   // ---- between steps: whole blocks, all layers and the byte tail, in the order asked
   virtual void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) = 0;

@@ -93,6 +93,7 @@ struct Attention::Scratch {
   float* sum;     // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
   float* wide;    // [kSpanGroups + 1] groups of K [D, 16] and V [16, width], where the kernels do not read them as
                   // stored; the last: int4's own group of the rows at hand
+  std::uint64_t* votes;  // [num_votes]
 
   static std::size_t floats_of_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
   float* wide_group(std::uint32_t index, const Call& call) const {
@@ -105,7 +106,12 @@ struct Attention::Scratch {
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels), team_(team), first_unit_(max_rows + 1), scratch_(team.size()), wide_(team.size()) {
+    : kernels_(kernels),
+      team_(team),
+      first_unit_(max_rows + 1),
+      scratch_(team.size()),
+      wide_(team.size()),
+      votes_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
 }
 
@@ -134,6 +140,7 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.max = s.z + kMaxTileRows * kSpan;
   s.sum = s.max + kUnitRows;
   s.wide = wide_[worker].floats();
+  s.votes = votes_[worker].data();
   return s;
 }
 
@@ -200,7 +207,14 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
   const std::uint32_t first_position = unit.position(call, unit.first);
   const std::uint32_t lowest = window == 0 || first_position < window ? 0 : first_position - window + 1;
   const std::uint32_t last_span = unit.position(call, unit.last - 1) / kSpan;
-  for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) attend_span(call, unit, scratch, span);
+  for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) {
+    attend_span(call, unit, scratch, span, Pass::kWeigh);
+  }
+  if (unit.sequence.num_votes != 0) {  // once more, now that every row's maximum and sum are known
+    for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) {
+      attend_span(call, unit, scratch, span, Pass::kVote);
+    }
+  }
 
   for (std::uint32_t i = unit.first; i < unit.last; ++i) {
     const std::uint32_t u = i - unit.first;
@@ -209,8 +223,9 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
   }
 }
 
-void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const {
-  Groups groups = groups_of(call, unit, scratch, span);
+void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
+                            Pass pass) const {
+  const Groups groups = groups_of(call, unit, scratch, span);
   for (std::uint32_t i = unit.first; i < unit.last;) {
     std::uint32_t first = i;
     std::uint32_t last = tile_end(call, unit, span, i);
@@ -225,16 +240,17 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     if (first == last) continue;
 
     const std::uint32_t position = unit.position(call, first);
+    Groups tile = groups;
     if (call.own_groups() && position / kSpan == span) {
-      Groups with_own = groups;
-      const std::uint32_t group = position % kSpan / kLanes;
-      with_own.set(group, scratch.wide_group(kSpanGroups, call), call.spec.head_dim);
-      put_together_own_group(call, unit, position / kLanes * kLanes, scratch.wide_group(kSpanGroups, call));
-      score(call, unit, scratch, span, first, last, with_own);
-      weigh(call, unit, scratch, span, first, last, with_own);
+      float* own = scratch.wide_group(kSpanGroups, call);
+      put_together_own_group(call, unit, position / kLanes * kLanes, own);
+      tile.set(position % kSpan / kLanes, own, call.spec.head_dim);
+    }
+    score(call, unit, scratch, span, first, last, tile);
+    if (pass == Pass::kWeigh) {
+      weigh(call, unit, scratch, span, first, last, tile);
     } else {
-      score(call, unit, scratch, span, first, last, groups);
-      weigh(call, unit, scratch, span, first, last, groups);
+      vote(call, unit, scratch, span, first, last);
     }
   }
 }
@@ -374,6 +390,42 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
     } else {
       kernels_.merge(scratch.max + u, scratch.sum + u, o, max[r], sum[r], span_o, scratch.width);
     }
+  }
+}
+
+// The scores of the rows [first, last), as the probabilities they came to, to their positions' groups.
+void Attention::vote(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
+                     std::uint32_t first, std::uint32_t last) const {
+  std::uint64_t* votes = scratch.votes + unit.sequence.first_vote + std::size_t{span} * kSpanGroups;
+  std::uint32_t groups[kSpanGroups];  // of the span, by where they lie side by side
+  for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
+    if ((unit.kept(call, span) >> group & 1u) != 0) groups[next++] = group;
+  }
+  for (std::uint32_t i = first; i < last; ++i) {
+    const Range seen = unit.seen(call, i, span);
+    const float max = scratch.max[i - unit.first];
+    const float inverse = 1.0f / scratch.sum[i - unit.first];
+    float* z = scratch.z + (i - first) * kSpan;
+    for (std::uint32_t j = seen.first; j < seen.last; ++j) z[j] = z[j] * call.spec.scale - max;
+    kernels_.exp_each(z + seen.first, seen.last - seen.first);
+    for (std::uint32_t j = seen.first; j < seen.last; ++j) {
+      const double share = static_cast<double>(z[j] * inverse) * 0x1p32;
+      // A NaN votes for nothing: its request is about to fail.
+      if (share > 0.0) votes[groups[j / kLanes]] += static_cast<std::uint64_t>(share + 0.5);
+    }
+  }
+}
+
+void Attention::begin_votes(std::uint32_t num_votes) {
+  num_votes_ = num_votes;
+  for (std::vector<std::uint64_t>& votes : votes_) votes.assign(num_votes, 0);
+}
+
+void Attention::read_votes(std::span<std::uint64_t> out) const {
+  CHECK_EQ(out.size(), num_votes_);
+  std::fill(out.begin(), out.end(), 0);
+  for (const std::vector<std::uint64_t>& votes : votes_) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += votes[i];
   }
 }
 

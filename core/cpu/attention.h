@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/backend/batch.h"
@@ -33,7 +34,12 @@ class Attention {
   void attend(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
               const PagedCache& cache, HostBuffer& out);
 
+  // Votes of a step: begun with none; added up over layers and workers.
+  void begin_votes(std::uint32_t num_votes);
+  void read_votes(std::span<std::uint64_t> out) const;
+
  private:
+  enum class Pass { kWeigh, kVote };
   struct Call;
   struct Groups;
   struct Unit;
@@ -43,7 +49,7 @@ class Attention {
   Unit unit_of(const Call& call, std::uint32_t index) const;
   static const std::byte* group_at(const Call& call, const Unit& unit, std::uint32_t position);
   void attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const;
-  void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
+  void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, Pass pass) const;
   Groups groups_of(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
   std::uint32_t tile_end(const Call& call, const Unit& unit, std::uint32_t span, std::uint32_t i) const;
   static void put_together_own_group(const Call& call, const Unit& unit, std::uint32_t start, float* wide);
@@ -51,6 +57,8 @@ class Attention {
              std::uint32_t last, const Groups& groups) const;
   void weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
              std::uint32_t last, const Groups& groups) const;
+  void vote(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
+            std::uint32_t last) const;
 
   const Kernels& kernels_;
   Team& team_;
@@ -59,6 +67,8 @@ class Attention {
   std::vector<std::uint32_t> first_unit_;  // [S + 1] units before each sequence, of one kv head
   std::vector<Memory> scratch_;            // one per worker
   std::vector<Memory> wide_;               // one per worker: a span's groups in f32
+  std::uint32_t num_votes_ = 0;
+  std::vector<std::vector<std::uint64_t>> votes_;  // one per worker; they grow with the longest step that wants votes
 };
 
 }  // namespace quire::cpu

@@ -75,6 +75,7 @@ class CpuOps final : public Ops {
     batch_ = batch;
     num_rows_ = batch.num_rows();
     choices_.clear();
+    attention_.begin_votes(batch.num_votes);
   }
 
   void embed(const Weight& table, Buffer& out) override {
@@ -163,6 +164,8 @@ class CpuOps final : public Ops {
     CHECK_EQ(choices.size(), choices_.size());
     std::copy(choices_.begin(), choices_.end(), choices.begin());
   }
+
+  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     for (const BlockCopy& copy : copies) own<PagedCache>(cache).copy(copy.from, copy.to);

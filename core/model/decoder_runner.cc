@@ -51,6 +51,7 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.block_tables = block_tables_;
   batch.speakers = speakers_;
   batch.kept_groups = kept_groups_;
+  batch.num_votes = static_cast<std::uint32_t>(votes_.size());
   decoder_.forward(batch, *cache_, workspace_);
   ops_.choose(*workspace_.logits, decoder_.config().vocab);
 }
@@ -58,6 +59,7 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
 std::span<const flow::StepChoice> DecoderRunner::collect() {
   CHECK(!idle());
   if (!sequences_.empty()) ops_.collect(choices_);
+  if (!votes_.empty()) ops_.read_votes(votes_);
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     answers_[i].token = choices_[i].token;
     answers_[i].finite = choices_[i].finite;
@@ -66,6 +68,12 @@ std::span<const flow::StepChoice> DecoderRunner::collect() {
   }
   in_flight_ = false;
   return answers_;
+}
+
+std::span<const std::uint64_t> DecoderRunner::votes(std::size_t planned) const {
+  CHECK(idle());
+  CHECK_LT(planned, sequences_.size());
+  return std::span(votes_).subspan(sequences_[planned].first_vote, sequences_[planned].num_votes);
 }
 
 void DecoderRunner::read_logits(std::span<float> out) {
@@ -207,15 +215,23 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   sequences_.clear();
   speakers_.clear();
   answers_.clear();
+  std::uint32_t num_votes = 0;
   for (const flow::PlannedSequence& planned : plan.sequences) {
     sequences_.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
                           planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
+    if (planned.wants_votes) {
+      const std::uint32_t length = planned.first_position + planned.num_rows;
+      sequences_.back().first_vote = num_votes;
+      sequences_.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
+      num_votes += sequences_.back().num_votes;
+    }
     if (!planned.speaks) continue;
     const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
     speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling});
     answers_.push_back({planned.seq, -1, true});
   }
   choices_.assign(speakers_.size(), {});
+  votes_.resize(num_votes);
 }
 
 }  // namespace quire::model

@@ -36,6 +36,7 @@ class DecoderRunner final : public Runner {
 
   void submit(const flow::StepPlan& plan) override REQUIRES(engine_role);
   std::span<const flow::StepChoice> collect() override REQUIRES(engine_role);
+  std::span<const std::uint64_t> votes(std::size_t planned) const override;
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
@@ -86,6 +87,7 @@ class DecoderRunner final : public Runner {
   std::vector<backend::Speaker> speakers_;  // [R]
   std::vector<flow::StepChoice> answers_;   // [R] seq filled in by submit(), the rest by collect()
   std::vector<backend::Choice> choices_;    // [R]
+  std::vector<std::uint64_t> votes_;        // of all sequences that want them; grows with the longest such step
 };
 
 }  // namespace quire::model

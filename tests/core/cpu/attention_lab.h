@@ -45,6 +45,8 @@ struct LabSequence {
   // What rows of span s still have: kept[s] is a word for each span before s (backend::SequenceRows). Empty: everything.
   std::vector<std::vector<std::uint16_t>> kept{};
 
+  bool votes = false;  // whether its votes are wanted
+
   // Whether the row at p sees position j <= p, windows aside.
   bool has(std::uint32_t p, std::uint32_t j) const {
     if (kept.empty() || j / 256 == p / 256) return true;
@@ -105,8 +107,8 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
 
 // out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
 // sum |q k|, then exp to 2 ulp, the sums to one rounding a position, all of them on values not above max |v|.
-inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p,
-                                     double* tolerance) {
+inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
+                                     std::vector<double>* votes = nullptr) {
   std::vector<double> out(s.q_width());
   double score_error = 0;
   double largest_v = 0;
@@ -132,6 +134,7 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     for (double& value : z) sum += value = std::exp(value - highest);
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
+      if (votes != nullptr) (*votes)[j / 16] += z[j - first] / sum;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
         out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, p, j, h)[d]};
       }
@@ -223,6 +226,7 @@ class Lab {
       tables_.emplace_back(blocks.end() - count, blocks.end());
       blocks.resize(blocks.size() - count);
       out_.emplace_back(std::size_t{s.length} * shape.q_width());
+      votes_.emplace_back();
     }
     cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type, 0, 0,
                           static_cast<std::uint32_t>(sequences_.size())});
@@ -254,13 +258,27 @@ class Lab {
         drop_blocks(r.sequence, r.first);
         batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens, sequence.kept[r.first / 256]);
       }
-      batch.sequences.back().open_group = r.sequence;
+      backend::SequenceRows& added = batch.sequences.back();
+      added.open_group = r.sequence;
+      if (sequence.votes) {
+        added.first_vote = batch.num_votes;
+        added.num_votes = (r.first + r.count + 15) / 16;
+        batch.num_votes += added.num_votes;
+      }
       const auto begin =
           sequences_[r.sequence].rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.width());
       qkv.insert(qkv.end(), begin, begin + static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.width()));
     }
     std::vector<float> out;
     step(batch, qkv, &out);
+    std::vector<std::uint64_t> votes(batch.num_votes);
+    ops_.read_votes(votes);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<std::uint64_t>& sums = votes_[rows[i].sequence];
+      const backend::SequenceRows& added = batch.sequences[i];
+      if (sums.size() < added.num_votes) sums.resize(added.num_votes);
+      for (std::uint32_t group = 0; group < added.num_votes; ++group) sums[group] += votes[added.first_vote + group];
+    }
     auto from = out.begin();
     for (const LabRows& r : rows) {
       const auto count = static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.q_width());
@@ -289,6 +307,8 @@ class Lab {
   }
 
   const std::vector<std::vector<float>>& out() const { return out_; }
+  // Of all steps together, by sequence and group of 16 positions.
+  const std::vector<std::vector<std::uint64_t>>& votes() const { return votes_; }
   const std::vector<LabSequence>& sequences() const { return sequences_; }
   const std::vector<BlockId>& table(std::size_t sequence) const { return tables_[sequence]; }
   backend::KvCache& cache() { return *cache_; }
@@ -339,6 +359,7 @@ class Lab {
   std::vector<LabSequence> sequences_;
   std::vector<std::vector<BlockId>> tables_;
   std::vector<std::vector<float>> out_;
+  std::vector<std::vector<std::uint64_t>> votes_;
   std::unique_ptr<backend::KvCache> cache_;
   std::unique_ptr<backend::RopeTable> rope_;
 };

@@ -309,6 +309,76 @@ TEST(AttendDeathTest, ABlockThatARowSeesMustBeThere) {
   EXPECT_DEATH(lab.step(seen), "CHECK failed");
 }
 
+const std::vector<LabShape>& voting_shapes() {
+  static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},
+                                            {3, 1, 18, 32, KvType::kBF16, 100},
+                                            {4, 2, 18, 16, KvType::kInt8, 0},
+                                            {4, 2, 18, 16, KvType::kInt4, 0}};
+  return all;
+}
+
+struct Voted {
+  std::vector<std::vector<float>> out;
+  std::vector<std::vector<std::uint64_t>> votes;
+};
+
+Voted voted(const std::string& isa, std::uint32_t threads, const LabShape& shape, std::uint32_t chunk, bool together,
+            bool holes) {
+  const std::uint32_t lengths[] = {560, 33, 300};
+  const auto ops = make_ops(isa, threads, 1200);
+  auto sequences = holes ? with_holes(shape, lengths) : lab_sequences(shape, lengths, 77);
+  sequences[0].votes = sequences[2].votes = true;
+  Lab lab(*ops, shape, sequences, 1);
+  lab.poison(NAN);
+  lab.prefill(chunk, together);
+  return {lab.out(), lab.votes()};
+}
+
+TEST(AttendVotes, AreTheProbabilitiesOfEachGroupOverRowsAndHeads) {
+  for (const bool holes : {false, true}) {
+    for (const LabShape& shape : voting_shapes()) {
+      SCOPED_TRACE(shape.text());
+      const std::uint32_t lengths[] = {560, 33, 300};
+      const auto sequences = holes ? with_holes(shape, lengths) : lab_sequences(shape, lengths, 77);
+      const Voted got = voted("auto", 2, shape, 128, true, holes);
+      EXPECT_TRUE(got.votes[1].empty()) << "did not ask";
+      for (const std::size_t s : {0, 2}) {
+        std::vector<double> expected((lengths[s] + 15) / 16);
+        double tolerance = 0;
+        for (std::uint32_t p = 0; p < lengths[s]; ++p) {
+          double of_output = 0;
+          dense_f64(shape, sequences[s], p, &of_output, &expected);
+          tolerance += of_output * shape.num_heads;  // values are up to 2: what it allows an output covers a weight
+        }
+        ASSERT_EQ(got.votes[s].size(), expected.size());
+        for (std::size_t group = 0; group < expected.size(); ++group) {
+          EXPECT_NEAR(static_cast<double>(got.votes[s][group]) * 0x1p-32, expected[group], tolerance) << group;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttendVotes, DoNotDependOnChunksThreadsCompanyOrInstructionSetAndChangeNoOutput) {
+  const std::uint32_t lengths[] = {560, 33, 300};
+  for (const LabShape& shape : voting_shapes()) {
+    SCOPED_TRACE(shape.text());
+    const Voted expected = voted("auto", 1, shape, 256, false, false);
+    expect_same(expected.out, prefilled("auto", 1, shape, lengths, 256));
+    for (const std::uint32_t chunk : {1u, 7u, 560u}) {
+      const Voted got = voted("auto", 1 + chunk % 3, shape, chunk, true, false);
+      EXPECT_EQ(got.votes, expected.votes) << chunk;
+      expect_same(got.out, expected.out);
+    }
+    for (const std::string& isa : supported_isas()) {
+      EXPECT_EQ(voted(isa, 2, shape, 200, true, false).votes, expected.votes) << isa;
+    }
+    const Voted holed = voted("auto", 1, shape, 256, false, true);
+    EXPECT_NE(holed.votes, expected.votes);
+    EXPECT_EQ(voted("auto", 3, shape, 16, true, true).votes, holed.votes);
+  }
+}
+
 TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {
   // v of kv head g is g everywhere: whatever the weights, head h must answer h / (H / G).
   for (const LabShape shape : {LabShape{6, 3, 8, 16, KvType::kF32, 0}, LabShape{14, 2, 64, 16, KvType::kBF16, 0}}) {

@@ -112,6 +112,7 @@ struct OwnedBatch {
   std::vector<BlockId> tables;
   std::vector<backend::Speaker> speakers;
   std::vector<std::uint16_t> kept_groups;
+  std::uint32_t num_votes = 0;
 
   // num_rows more rows of a sequence whose first rows lie in the cache already. `table` is its whole block table.
   void add(std::uint32_t first_position, std::uint32_t num_rows, std::span<const BlockId> table,
@@ -134,7 +135,9 @@ struct OwnedBatch {
     sequences.push_back(rows);
   }
 
-  backend::Batch view() const { return {tokens, positions, slots, sequences, tables, speakers, kept_groups}; }
+  backend::Batch view() const {
+    return {tokens, positions, slots, sequences, tables, speakers, kept_groups, num_votes};
+  }
 };
 
 // T rows of one sequence at positions 0.., for ops that look at rows alone. Slots stay within one block.

@@ -134,6 +134,9 @@ class FakeOps final : public backend::Ops {
                     std::span(list).first(params.num_top)};
     }
   }
+  void read_votes(std::span<std::uint64_t> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
+  }
   void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy> copies) override {
     for (const backend::BlockCopy& copy : copies) {
       block_calls.push_back("copy " + std::to_string(copy.from.value) + " " + std::to_string(copy.to.value));
