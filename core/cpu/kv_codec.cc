@@ -84,6 +84,14 @@ Steps steps_of(std::uint32_t count, const At& at) {
   return {step, lowest};
 }
 
+// out[i] of the low codes, out[count + i] of the high ones. The products are exact: 4 bits by 8.
+void widen_pairs(const std::uint8_t* codes, std::uint32_t count, std::uint16_t step, std::uint16_t lowest, float* out) {
+  const float size = f32_of_bf16(step);
+  const float base = f32_of_bf16(lowest);
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = static_cast<float>(codes[i] & 15) * size + base;
+  for (std::uint32_t i = 0; i < count; ++i) out[count + i] = static_cast<float>(codes[i] >> 4) * size + base;
+}
+
 }  // namespace
 
 GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
@@ -145,20 +153,20 @@ void GroupCodec::store_all(std::byte* group, const float* const (&k)[16], const 
   auto* codes = reinterpret_cast<std::uint8_t*>(group);
   auto* k_steps = reinterpret_cast<std::uint16_t*>(group + scales_offset_);
   auto* v_steps = k_steps + 2 * head_dim_;
-  const auto pair = [](const Steps& steps, float even, float odd) {
-    return static_cast<std::uint8_t>(static_cast<int>(steps.code_of(even)) | static_cast<int>(steps.code_of(odd)) << 4);
+  const auto pair = [](const Steps& steps, float low, float high) {
+    return static_cast<std::uint8_t>(static_cast<int>(steps.code_of(low)) | static_cast<int>(steps.code_of(high)) << 4);
   };
   for (std::uint32_t d = 0; d < head_dim_; ++d) {
     const Steps steps = steps_of(kGroup, [&](std::uint32_t t) { return k[t][d]; });
     k_steps[d] = steps.step;
     k_steps[head_dim_ + d] = steps.lowest;
-    for (std::uint32_t t = 0; t < kGroup; t += 2) *codes++ = pair(steps, k[t][d], k[t + 1][d]);
+    for (std::uint32_t t = 0; t < kGroup / 2; ++t) *codes++ = pair(steps, k[t][d], k[t + kGroup / 2][d]);
   }
   for (std::uint32_t t = 0; t < kGroup; ++t) {
     const Steps steps = steps_of(head_dim_, [&](std::uint32_t d) { return v[t][d]; });
     v_steps[t] = steps.step;
     v_steps[kGroup + t] = steps.lowest;
-    for (std::uint32_t d = 0; d < head_dim_; d += 2) *codes++ = pair(steps, v[t][d], v[t][d + 1]);
+    for (std::uint32_t d = 0; d < head_dim_ / 2; ++d) *codes++ = pair(steps, v[t][d], v[t][d + head_dim_ / 2]);
   }
 }
 
@@ -217,23 +225,11 @@ void GroupCodec::widen_int4(const std::byte* group, float* k, float* v) const {
   const auto* codes = reinterpret_cast<const std::uint8_t*>(group);
   const auto* k_steps = reinterpret_cast<const std::uint16_t*>(group + scales_offset_);
   const auto* v_steps = k_steps + 2 * head_dim_;
-  // The product is exact: 4 bits by 8.
-  const auto value = [](std::uint32_t code, float step, float lowest) {
-    return static_cast<float>(code) * step + lowest;
-  };
   for (std::uint32_t d = 0; d < head_dim_; ++d, codes += kGroup / 2) {
-    const float step = f32_of_bf16(k_steps[d]);
-    const float lowest = f32_of_bf16(k_steps[head_dim_ + d]);
-    for (std::uint32_t t = 0; t < kGroup; ++t) {
-      k[d * kGroup + t] = value(codes[t / 2] >> (t % 2 * 4) & 15u, step, lowest);
-    }
+    widen_pairs(codes, kGroup / 2, k_steps[d], k_steps[head_dim_ + d], k + d * kGroup);
   }
   for (std::uint32_t t = 0; t < kGroup; ++t, codes += head_dim_ / 2) {
-    const float step = f32_of_bf16(v_steps[t]);
-    const float lowest = f32_of_bf16(v_steps[kGroup + t]);
-    for (std::uint32_t d = 0; d < head_dim_; ++d) {
-      v[t * padded_dim_ + d] = value(codes[d / 2] >> (d % 2 * 4) & 15u, step, lowest);
-    }
+    widen_pairs(codes, head_dim_ / 2, v_steps[t], v_steps[kGroup + t], v + t * padded_dim_);
   }
 }
 

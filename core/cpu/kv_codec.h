@@ -8,7 +8,8 @@
 // all NaN, so that a fault is never rounded away.
 // int4: of each channel of K over the 16 tokens, and of each token of V over its channels: lowest = min x rounded down to
 // bf16, step = (max x - lowest) / 15 rounded up to bf16, code = (x - lowest) / step to the nearest, value = code * step +
-// lowest: off by half a step at most. A fault makes all that share its step NaN. Two codes a byte, the even one low.
+// lowest: off by half a step at most. A fault makes all that share its step NaN. Two codes a byte: the first half of the 16 tokens (K) or D
+// channels (V) lies in the low four bits, the other in the high ones.
 // Shape   K as one panel (isa/kernels.h: tokens are the outputs, D is k), V row by row, its padding zero.
 // Thread  any; different tokens of a group may be stored by different threads.
 // Equals  plain scalar arithmetic on every instruction set: one IEEE operation a line, nothing fused.
