@@ -24,6 +24,7 @@ static_assert(kSpan == backend::kSpanTokens && kLanes == backend::kGroupTokens);
 
 // Where offset j of a span lies among its kept groups put side by side.
 constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
+  if (kept == kAllGroups) return j;
   const std::uint32_t group = j / kLanes;
   const auto before = static_cast<std::uint32_t>(std::popcount(kept & ((1u << group) - 1)));
   return before * kLanes + (kept >> group & 1u) * (j % kLanes);
