@@ -19,7 +19,6 @@ namespace {
 constexpr std::uint32_t kUnitRows = 48;  // of a unit: a span of K and V is read from the second cache for all of them
 constexpr std::uint32_t kMaxTileRows = 16;
 
-constexpr std::uint32_t kAllGroups = (1u << kSpanGroups) - 1;
 static_assert(kSpan == backend::kSpanTokens && kLanes == backend::kGroupTokens);
 
 // Where offset j of a span lies among its kept groups put side by side.
@@ -72,34 +71,18 @@ struct Attention::Unit {
   }
 };
 
-// By group of a span: K's panel, V's first row.
-struct Attention::Groups {
-  const void* k[kSpanGroups];
-  const void* v[kSpanGroups];
-
-  void set(std::uint32_t index, const float* wide, std::uint32_t head_dim) {
-    k[index] = wide;
-    v[index] = wide + kLanes * head_dim;
-  }
-};
-
 struct Attention::Scratch {
   std::size_t width;  // D padded to 16: stride of o and span_o
   std::size_t q_stride;
-  float* q;       // [kUnitRows, D]
-  float* o;       // [kUnitRows, width] merged over the spans so far
-  float* span_o;  // [kMaxTileRows, width] of the span at hand
-  float* z;       // [kMaxTileRows, kSpan] scores, then exponentials
-  float* max;     // [kUnitRows]
-  float* sum;     // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
-  float* wide;    // [kSpanGroups + 1] groups of K [D, 16] and V [16, width], where the kernels do not read them as
-                  // stored; the last: int4's own group of the rows at hand
+  float* q;              // [kUnitRows, D]
+  float* o;              // [kUnitRows, width] merged over the spans so far
+  float* span_o;         // [kMaxTileRows, width] of the span at hand
+  float* z;              // [kMaxTileRows, kSpan] scores, then exponentials
+  float* max;            // [kUnitRows]
+  float* sum;            // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
+  float* wide;           // KvReader::wide_floats(), where the kernels do not read K and V as stored
   std::uint64_t* votes;  // [num_votes]
 
-  static std::size_t floats_of_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
-  float* wide_group(std::uint32_t index, const Call& call) const {
-    return wide + index * floats_of_group(call.spec.head_dim);
-  }
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
     return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan);
@@ -124,8 +107,7 @@ void Attention::reserve(const backend::KvShape& shape) {
   }
   if (!GroupCodec(shape.type, size).is_plain() && size > max_wide_head_) {
     max_wide_head_ = size;
-    const std::size_t floats = (kSpanGroups + 1) * Scratch::floats_of_group(size);
-    for (Memory& memory : wide_) memory = Memory(floats * sizeof(float), "attention scratch");
+    for (Memory& memory : wide_) memory = Memory(KvReader::wide_floats(size) * sizeof(float), "attention scratch");
   }
 }
 
@@ -187,14 +169,6 @@ Attention::Unit Attention::unit_of(const Call& call, std::uint32_t index) const 
   return {sequence, kv_head, first, std::min(first + kUnitRows, sequence.num_rows * call.group)};
 }
 
-// The group of the unit's sequence and kv head that begins at `position`.
-const std::byte* Attention::group_at(const Call& call, const Unit& unit, std::uint32_t position) {
-  const backend::KvShape& shape = call.cache.shape();
-  const BlockId block = call.batch.block_tables[unit.sequence.first_table + position / shape.block_tokens];
-  CHECK_LT(block.value, shape.num_blocks);  // what a row sees is there
-  return call.cache.group(call.spec.layer, block, unit.kv_head, position % shape.block_tokens);
-}
-
 void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const {
   const std::uint32_t size = call.spec.head_dim;
   const auto row_of = [&](std::uint32_t i) { return unit.sequence.first_row + i / call.group; };
@@ -226,7 +200,9 @@ void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& s
 
 void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
                             Pass pass) const {
-  const Groups groups = groups_of(call, unit, scratch, span);
+  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, unit.sequence, unit.kv_head, scratch.wide);
+  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
+  const SpanGroups groups = kv.groups_of(span, unit.kept(call, span), all);
   for (std::uint32_t i = unit.first; i < unit.last;) {
     std::uint32_t first = i;
     std::uint32_t last = tile_end(call, unit, span, i);
@@ -241,12 +217,8 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
     if (first == last) continue;
 
     const std::uint32_t position = unit.position(call, first);
-    Groups tile = groups;
-    if (call.own_groups() && position / kSpan == span) {
-      float* own = scratch.wide_group(kSpanGroups, call);
-      put_together_own_group(call, unit, position / kLanes * kLanes, own);
-      tile.set(position % kSpan / kLanes, own, call.spec.head_dim);
-    }
+    SpanGroups tile = groups;
+    if (call.own_groups() && position / kSpan == span) kv.put_own_group(position, tile);
     score(call, unit, scratch, span, first, last, tile);
     if (pass == Pass::kWeigh) {
       weigh(call, unit, scratch, span, first, last, tile);
@@ -254,33 +226,6 @@ void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& s
       vote(call, unit, scratch, span, first, last);
     }
   }
-}
-
-// Where the span's K and V lie for the kernels, for all that rows of the unit see of it: kept groups side by side.
-Attention::Groups Attention::groups_of(const Call& call, const Unit& unit, const Scratch& scratch,
-                                       std::uint32_t span) const {
-  const GroupCodec& codec = call.cache.codec();
-  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
-  const std::uint32_t end = unit.sequence.first_position + unit.sequence.num_rows;
-  Groups groups{};
-  std::uint32_t next = 0;
-  for (std::uint32_t group = 0; group < kSpanGroups; ++group) {
-    if ((unit.kept(call, span) >> group & 1u) == 0) continue;
-    const std::uint32_t index = next++;
-    const std::uint32_t position = span * kSpan + group * kLanes;
-    if ((index + 1) * kLanes <= all.first || index * kLanes >= all.last) continue;
-    if (call.own_groups() && position + kLanes > end) continue;  // unfinished: not stored yet, and only its rows see it
-    const std::byte* stored = group_at(call, unit, position);
-    if (codec.is_plain()) {
-      groups.k[index] = stored;
-      groups.v[index] = stored + codec.v_offset();
-    } else {
-      float* wide = scratch.wide_group(index, call);
-      codec.widen(stored, wide, wide + kLanes * call.spec.head_dim);
-      groups.set(index, wide, call.spec.head_dim);
-    }
-  }
-  return groups;
 }
 
 // Query rows from i on that go through the kernels together.
@@ -292,35 +237,9 @@ std::uint32_t Attention::tile_end(const Call& call, const Unit& unit, std::uint3
   return std::min(end, (next_group - unit.sequence.first_position) * call.group);
 }
 
-// int4: the group that begins at `start` as it was before storing: rows of earlier steps from the open group as this
-// step found it, the others from the step itself. What lies beyond the sequence's last row stays as it is: nobody sees it.
-void Attention::put_together_own_group(const Call& call, const Unit& unit, std::uint32_t start, float* wide) {
-  const std::uint32_t size = call.spec.head_dim;
-  const std::size_t width = padded(size);
-  const SequenceRows& sequence = unit.sequence;
-  float* v_rows = wide + kLanes * size;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    const std::uint32_t position = start + lane;
-    if (position >= sequence.first_position + sequence.num_rows) break;
-    const float* k;
-    const float* v;
-    if (position < sequence.first_position) {
-      k = call.cache.open_row(sequence.open_group, call.cache.layer_as_found(), unit.kv_head, lane);
-      v = k + size;
-    } else {
-      k = call.qkv.row(sequence.first_row + (position - sequence.first_position)) + call.spec.q_width() +
-          unit.kv_head * size;
-      v = k + call.spec.kv_width();
-    }
-    for (std::uint32_t d = 0; d < size; ++d) wide[d * kLanes + lane] = k[d];
-    std::copy_n(v, size, v_rows + lane * width);
-    std::fill(v_rows + lane * width + size, v_rows + (lane + 1) * width, 0.0f);
-  }
-}
-
 // z of the rows [first, last): q·k, unscaled.
 void Attention::score(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                      std::uint32_t first, std::uint32_t last, const Groups& groups) const {
+                      std::uint32_t first, std::uint32_t last, const SpanGroups& groups) const {
   const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
   const std::uint32_t last_group = (unit.seen(call, last - 1, span).last + kLanes - 1) / kLanes;
   GemmArgs args;
@@ -337,7 +256,7 @@ void Attention::score(const Call& call, const Unit& unit, const Scratch& scratch
 
 // Softmax of the rows [first, last) over the span, their sums of V, and the merge into what earlier spans gave.
 void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                      std::uint32_t first, std::uint32_t last, const Groups& groups) const {
+                      std::uint32_t first, std::uint32_t last, const SpanGroups& groups) const {
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   for (std::uint32_t i = first; i < last; ++i) {

@@ -3,8 +3,8 @@
 //         head running fastest: they read the same K and V. Units of at most kUnitRows of them go to the team.
 // Order   spans of 256 positions in order, for every row alone: units, tiles and threads change nothing. A row weighs
 //         V up to its own position only, so nothing that it does not see can touch it, not even a NaN.
-//         Groups in types that the kernels do not read are widened to f32 first, once for a unit. int4: a row's own
-//         group is put together from the open group and the step's rows instead, and no tile spans two groups.
+//         Groups in types that the kernels do not read are widened to f32 first, once for a unit. int4: no tile spans two
+//         groups, since a row's own is put together from the open group and the step's rows instead.
 // Owner   CpuOps.
 // Thread  engine; units run on the team.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
@@ -20,6 +20,7 @@
 #include "core/cpu/memory.h"
 #include "core/cpu/paged_cache.h"
 #include "core/cpu/parallel_for.h"
+#include "core/cpu/span_groups.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {
@@ -41,22 +42,18 @@ class Attention {
  private:
   enum class Pass { kWeigh, kVote };
   struct Call;
-  struct Groups;
   struct Unit;
   struct Scratch;
 
   Scratch scratch_of(std::uint32_t worker, const Call& call);
   Unit unit_of(const Call& call, std::uint32_t index) const;
-  static const std::byte* group_at(const Call& call, const Unit& unit, std::uint32_t position);
   void attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const;
   void attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, Pass pass) const;
-  Groups groups_of(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span) const;
   std::uint32_t tile_end(const Call& call, const Unit& unit, std::uint32_t span, std::uint32_t i) const;
-  static void put_together_own_group(const Call& call, const Unit& unit, std::uint32_t start, float* wide);
   void score(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
-             std::uint32_t last, const Groups& groups) const;
+             std::uint32_t last, const SpanGroups& groups) const;
   void weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
-             std::uint32_t last, const Groups& groups) const;
+             std::uint32_t last, const SpanGroups& groups) const;
   void vote(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span, std::uint32_t first,
             std::uint32_t last) const;
 
