@@ -92,6 +92,36 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+double number(const Counter& counter) { return static_cast<double>(counter.value()); }
+
+void add_cache(const Metrics& m, Families& out) {
+  const std::pair<const char*, const Gauge*> states[] = {
+      {"empty", &m.kv_blocks_empty}, {"kept", &m.kv_blocks_kept}, {"held", &m.kv_blocks_held}};
+  for (const auto& [state, gauge] : states) {
+    out.gauge("quire:kv_blocks", "KV blocks by state; kept ones are held by nobody and can be adopted or evicted.",
+              gauge->value(), {{"state", state}});
+  }
+  out.gauge("quire:kv_blocks_pinned", "KV blocks of pinned prefixes, never given back.", m.kv_blocks_pinned.value());
+  out.gauge("quire:kv_blocks_saved_by_sharing", "KV blocks that sharing saves now: holders less one, over all blocks.",
+            m.kv_blocks_saved.value());
+  out.counter("quire:kv_block_hits_total", "KV blocks adopted from the prefix cache.", number(m.kv_block_hits));
+  out.counter("quire:kv_block_misses_total", "KV blocks looked up in the prefix cache and not there.",
+              number(m.kv_block_misses));
+  out.counter("quire:kv_blocks_freed_total", "KV blocks given back by their last holder.", number(m.kv_blocks_freed));
+  out.counter("quire:kv_block_evictions_total", "Kept KV blocks emptied because a sequence needed one.",
+              number(m.kv_block_evictions));
+  out.counter("quire:kv_block_copies_total", "KV blocks copied before a write because they were shared.",
+              number(m.kv_block_copies));
+  const std::pair<const char*, const Counter*> modes[] = {{"recompute", &m.preemptions_by_recompute},
+                                                          {"swap", &m.preemptions_by_swap}};
+  for (const auto& [mode, counter] : modes) {
+    out.counter("quire:preemptions_total", "Sequences sent back to wait, by what becomes of their KV blocks.",
+                number(*counter), {{"mode", mode}});
+  }
+  out.counter("quire:queue_overtakes_total", "Waiting sequences that a later arrival went before, each time counted.",
+              number(m.overtakes));
+}
+
 }  // namespace
 
 class Metrics::Collector final : public prometheus::Collectable {
@@ -146,6 +176,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("vllm:request_prompt_tokens", "Prompt tokens of a sequence.", m.request_prompt_tokens);
   out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
 
+  add_cache(m, out);
   out.counter("quire:engine_steps_total", "Engine steps done.", static_cast<double>(m.engine_steps.value()));
   out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
   out.histogram("quire:disconnect_to_free_seconds", "A cancel being seen to its blocks being back, seconds.",

@@ -38,6 +38,19 @@ class Metrics {
   Counter preemptions;
   Counter prefix_cache_queries;  // prompt tokens that were looked up, each request once
   Counter prefix_cache_hits;     // those of them that were there
+  Gauge kv_blocks_empty;         // empty + kept + held = all blocks
+  Gauge kv_blocks_kept;          // nobody holds them, but their content may be wanted again
+  Gauge kv_blocks_held;
+  Gauge kv_blocks_pinned;      // of the held: --pin-prefix
+  Gauge kv_blocks_saved;       // by sharing: holders - 1, summed over the held blocks
+  Counter kv_block_hits;       // adopted from the prefix cache instead of computed
+  Counter kv_block_misses;     // looked up in the prefix cache and not there
+  Counter kv_blocks_freed;     // given back by their last holder: empty or kept since
+  Counter kv_block_evictions;  // kept blocks emptied because somebody needed one
+  Counter kv_block_copies;     // copies on write
+  Counter preemptions_by_recompute;
+  Counter preemptions_by_swap;
+  Counter overtakes;  // one for each waiting sequence that a later arrival went before
   Counter prompt_tokens;
   Counter generation_tokens;
   Counter success_stop;

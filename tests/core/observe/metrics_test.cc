@@ -230,6 +230,46 @@ TEST(Metrics, RendersWhatTheEngineAndTheApiWrote) {
   EXPECT_EQ(text.value("quire:open_connections"), 8);
 }
 
+// A field each, a number each: a series that shows another field's is found.
+TEST(Metrics, EverySeriesOfTheCacheShowsItsOwnField) {
+  Metrics metrics(info());
+  metrics.kv_blocks_empty.set(1);
+  metrics.kv_blocks_kept.set(2);
+  metrics.kv_blocks_held.set(3);
+  metrics.kv_blocks_pinned.set(4);
+  metrics.kv_blocks_saved.set(5);
+  metrics.kv_block_hits.add(6);
+  metrics.kv_block_misses.add(7);
+  metrics.kv_blocks_freed.add(8);
+  metrics.kv_block_evictions.add(9);
+  metrics.kv_block_copies.add(10);
+  metrics.preemptions_by_recompute.add(11);
+  metrics.preemptions_by_swap.add(12);
+  metrics.overtakes.add(13);
+
+  const Exposition text(metrics.render());
+  EXPECT_EQ(text.value("quire:kv_blocks", {{"state", "empty"}}), 1);
+  EXPECT_EQ(text.value("quire:kv_blocks", {{"state", "kept"}}), 2);
+  EXPECT_EQ(text.value("quire:kv_blocks", {{"state", "held"}}), 3);
+  EXPECT_EQ(text.value("quire:kv_blocks_pinned"), 4);
+  EXPECT_EQ(text.value("quire:kv_blocks_saved_by_sharing"), 5);
+  EXPECT_EQ(text.value("quire:kv_block_hits_total"), 6);
+  EXPECT_EQ(text.value("quire:kv_block_misses_total"), 7);
+  EXPECT_EQ(text.value("quire:kv_blocks_freed_total"), 8);
+  EXPECT_EQ(text.value("quire:kv_block_evictions_total"), 9);
+  EXPECT_EQ(text.value("quire:kv_block_copies_total"), 10);
+  EXPECT_EQ(text.value("quire:preemptions_total", {{"mode", "recompute"}}), 11);
+  EXPECT_EQ(text.value("quire:preemptions_total", {{"mode", "swap"}}), 12);
+  EXPECT_EQ(text.value("quire:queue_overtakes_total"), 13);
+  for (const auto& [name, family] : text.families()) {
+    if (name.ends_with("_total")) {
+      EXPECT_NE(family.type, "gauge") << name;
+    } else if (name.starts_with("quire:kv_blocks")) {
+      EXPECT_EQ(family.type, "gauge") << name;
+    }
+  }
+}
+
 TEST(Metrics, NamesTheCachesShapeAndTheBuild) {
   const Exposition text(Metrics(info()).render());
   EXPECT_EQ(text.value("vllm:cache_config_info",
