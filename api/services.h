@@ -11,6 +11,7 @@
 
 #include "core/base/ids.h"
 #include "core/bridge/admission_queue.h"
+#include "core/bridge/control_queue.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/engine_status.h"
 #include "core/bridge/worker_pool.h"
@@ -26,6 +27,8 @@ struct RequestLimits {
   std::uint32_t max_stop_strings = 16;  // strings in `stop`
   std::uint32_t max_stop_bytes = 512;   // bytes of all of them together
   std::uint32_t max_user_bytes = 256;   // bytes of `user`
+  std::uint32_t max_choices = 128;      // prompts times best_of; so `n` and `best_of` are at most that, too
+  std::uint32_t max_salt_bytes = 128;   // bytes of `cache_salt`
 };
 
 struct Services {
@@ -33,6 +36,7 @@ struct Services {
   bridge::WorkerPool& workers;  // parsing and tokenising
   bridge::Doorbell& doorbell;   // the engine's, for the streams
   const bridge::EngineStatus& engine;
+  bridge::ControlQueue& control;  // save and load the prefix cache
   observe::Metrics& metrics;
 
   std::shared_ptr<const text::Tokenizer> tokenizer;
@@ -41,12 +45,16 @@ struct Services {
   std::int64_t created = 0;  // unix seconds: when the server started
   std::uint32_t max_model_len = 0;  // tokens of prompt and answer together
   std::uint32_t logits_width = 0;   // token ids are in [0, logits_width)
+  std::uint32_t max_num_seqs = 64;  // sequences that run at the same time: no beam search is wider
+  std::uint32_t model_window = 0;   // the widest of its sliding windows, in positions; 0: it has none
+  bool prefix_caching = true;       // what was computed is kept for whoever begins alike
   std::vector<TokenId> eos;         // these end an answer, unless ignore_eos
   std::optional<TokenId> bos;       // what an empty prompt becomes; without one "" is answered 400
   sample::Params defaults;          // from generation_config.json; seed and choice_index are not read
   std::string fingerprint;          // system_fingerprint
   std::string version;
   RequestLimits limits;
+  std::string cache_dir;  // where saved caches lie; empty: they are neither saved nor loaded
 };
 
 }  // namespace quire::api

@@ -15,6 +15,8 @@
 #include "app/loaded_model.h"
 #include "app/machine.h"
 #include "app/random_model.h"
+#include "app/scenario/figures.h"
+#include "app/scenario/scenario.h"
 #include "app/units.h"
 #include "core/base/start_error.h"
 #include "core/base/thread_role.h"
@@ -50,12 +52,6 @@ struct Report {
   double bandwidth_median = 0;
   std::vector<Row> rows;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double seconds_of_step(model::DecoderRunner& runner, const flow::StepPlan& plan) REQUIRES(engine_role) {
   const auto start = std::chrono::steady_clock::now();
@@ -166,6 +162,7 @@ void print_json(const Report& report) {
 int bench(const Config& given, const BenchOptions& options) {
   Config config = given;
   config.max_model_len.reset();  // what is run is fixed
+  if (!options.scenario.empty()) return run_scenario(config, options);
   std::unique_ptr<RandomModel> random;
   ModelSource source;
   if (options.random_shape.empty()) {

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "app/config_fields.h"
+#include "app/scenario/scenario.h"
 #include "app/units.h"
 #include "app/version.h"
 #include "app/vllm_flags.h"
@@ -65,6 +66,8 @@ class Parser {
     add_fields(*generate_, kGenerate, typed_);
     add_fields(*bench_, kBench, typed_);
     add_fields(*inspect_, kInspect, typed_);
+    serve_->add_flag("--plan", out_.serve.plan,
+                     "print the bytes, blocks and sequences that serving would take, and end");
     serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
     serve_->add_flag("--print-vllm-flags-markdown", print_vllm_flags_, "")->group("");
     generate_->add_option("--prompt", out_.generate.prompt, "what to go on from")->type_name("text")->required();
@@ -83,6 +86,13 @@ class Parser {
     bench_->add_option("--runs", runs_, "runs that each median is of [5; 5..1000]")->type_name("count");
     bench_->add_option("--random-shape", out_.bench.random_shape, "random weights in the shape of SmolLM2-135M: 135m")
         ->type_name("choice");
+    inspect_->add_option("--url", out_.inspect.url, "a running server, whose cache is looked at instead of a model")
+        ->type_name("text");
+    bench_
+        ->add_option("--scenario", out_.bench.scenario,
+                     fmt::format("what the scheduler and the KV cache do, as CSV: {}", scenario_names()))
+        ->type_name("choice");
+    bench_->add_option("--csv", out_.bench.csv, "where the scenario's CSV goes [standard output]")->type_name("path");
     for (CLI::App* command : {inspect_, bench_}) command->add_flag("--json", json_, "print JSON");
   }
 
@@ -130,7 +140,7 @@ class Parser {
     for (const std::string& word : unknown) {
       if (!word.starts_with('-')) continue;
       flag_unknown = true;
-      problems.push_back(unknown_text("flag", word, "--"));
+      problems.push_back(unknown_flag(word, *chosen.front()));
     }
     const std::vector<std::string>& models = typed_["model"];
     if (models.size() > 1 && !flag_unknown) {  // else it may be the value of the flag that is not known
@@ -159,12 +169,48 @@ class Parser {
     out_.bench.runs = runs.value_or(out_.bench.runs);
     out_.bench.json = json_;
     out_.inspect.json = json_;
+    if (!out_.inspect.url.empty() && out_.flags.contains("model")) {
+      problems.push_back("--url looks at a running server: leave MODEL out");
+    }
     if (!out_.bench.random_shape.empty() && out_.bench.random_shape != "135m") {
       problems.push_back(fmt::format("--random-shape '{}': expected 135m", log_safe(out_.bench.random_shape)));
     }
+    check_scenario(problems);
+  }
+
+  void check_scenario(Problems& problems) {
+    const BenchOptions& bench = out_.bench;
+    if (bench.scenario.empty()) {
+      if (!bench.csv.empty()) problems.push_back("--csv: takes what a --scenario found");
+      return;
+    }
+    if (find_scenario(bench.scenario) == nullptr) {
+      problems.push_back(
+          fmt::format("--scenario '{}': expected one of {}", log_safe(bench.scenario), scenario_names()));
+    }
+    if (bench.json) problems.push_back("--json: a scenario writes CSV");
+  }
+
+  static const Field* field_named(const std::string& word) {
+    if (!word.starts_with("--")) return nullptr;
+    std::string name = word.substr(2, word.find('=') - 2);
+    std::replace(name.begin(), name.end(), '_', '-');
+    return find_field(name);
+  }
+
+  // A flag of other commands is named as theirs: to suggest it would go round in circles.
+  static std::string unknown_flag(const std::string& word, const CLI::App& command) {
+    const Field* field = field_named(word);
+    const bool has = field != nullptr && command.get_option_no_throw(flag_of(*field)) != nullptr;
+    if (field == nullptr || has) return unknown_text("flag", word, "--");
+    return fmt::format("unknown flag {}: a flag of {}, not of {}", log_safe(word), commands_text(*field),
+                       command.get_name());
   }
 
   static std::string unknown_command(const std::string& word) {
+    if (field_named(word) != nullptr) {
+      return fmt::format("a command is needed before {}: serve, generate, bench or inspect", log_safe(word));
+    }
     if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
     constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect"};
     const std::string suggestion = nearest(word, kCommands);
@@ -177,7 +223,7 @@ class Parser {
   CLI::App* serve_ = app_.add_subcommand("serve", "answer the OpenAI completions API over HTTP");
   CLI::App* generate_ = app_.add_subcommand("generate", "go on from a prompt, on the terminal");
   CLI::App* bench_ = app_.add_subcommand("bench", "measure prefill, decode and this machine's memory bandwidth");
-  CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, and the memory it and its KV cache take");
+  CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, or what a running server's KV cache does");
 
   CommandLine out_;
   Typed typed_;

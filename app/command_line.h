@@ -20,6 +20,7 @@ struct CommandLine {
   std::string text;  // of kPrint: help, version or a generated page, for standard output
   Layer flags;
   std::vector<std::string> notes;
+  ServeOptions serve;
   GenerateOptions generate;
   InspectOptions inspect;
   BenchOptions bench;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/config_fields.h"
+#include "app/units.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -28,6 +29,18 @@ void check_together(const Config& config, Problems& problems) {
         fmt::format("--max-num-batched-tokens {}: every running sequence takes a row of a step; expected at least "
                     "--max-num-seqs, {}",
                     config.max_num_batched_tokens, config.max_num_seqs));
+  }
+  if (!config.pin_prefix.empty() && config.prefix_caching == "off") {
+    problems.push_back("--pin-prefix: a pinned prefix is kept by the prefix cache; leave out --prefix-caching off");
+  }
+  if (config.kv_debug.size() > 1 && std::count(config.kv_debug.begin(), config.kv_debug.end(), "off") != 0) {
+    problems.push_back(fmt::format("--kv-debug {}: off, and something else", fmt::join(config.kv_debug, ",")));
+  }
+  if (config.swap_space.value > 0) {
+    problems.push_back(fmt::format(
+        "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to; "
+        "leave it out (preempted sequences are recomputed) and give the memory to --kv-cache-memory",
+        bytes_text(config.swap_space.value)));
   }
   if (config.device == "cuda") {
     problems.push_back("--device cuda: this build has no GPU backend; take --device cpu");

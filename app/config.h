@@ -48,6 +48,14 @@ struct Config {
   std::string kv_cache_dtype;
   std::string prefix_caching;  // "on" or "off"
   std::optional<Bytes> kv_cache_memory;
+  std::vector<std::string> pin_prefix;  // files
+  std::string cache_dir;                // empty: the cache is neither saved nor loaded
+  std::vector<std::string> kv_debug;    // "off", or some of "check", "poison", "log"
+  std::string scheduling_policy;
+  std::string preemption_victim;
+  std::uint32_t max_overtakes = 0;
+  std::uint32_t fair_quantum_tokens = 0;
+  Bytes swap_space;
   std::string device;
   std::optional<std::uint32_t> threads;
   std::string isa;

@@ -37,8 +37,16 @@ constexpr Field kFields[] = {
     {"kv-cache-dtype", &Config::kv_cache_dtype, "auto", "auto|f32=float32|bf16=bfloat16|fp8=fp8_e4m3|int8|int4", kRunning, "how K and V are stored; auto: bf16 for a bf16 checkpoint, else f32; docs/kv-cache.md says what fewer bits cost"},
     {"kv-cache-memory", &Config::kv_cache_memory, "auto", "1KiB..1024TiB", kServe | kGenerate | kInspect, "memory of the KV cache; auto: half of what is free after the weights, and no more than max-num-seqs can use"},
     {"prefix-caching", &Config::prefix_caching, "on", "on|off", kServe, "keep the KV blocks of what was computed for prompts that begin alike; the tokens of an answer never depend on it"},
+    {"pin-prefix", &Config::pin_prefix, "", "", kServe, "text files, comma separated: each one's tokens are computed at start, as a prompt that begins with exactly these bytes, and stay in the KV cache"},
+    {"cache-dir", &Config::cache_dir, "", "", kServe, "directory that POST /admin/cache/save and load keep the prefix cache in; empty: there are no such endpoints"},
+    {"kv-debug", &Config::kv_debug, "off", "off|check|poison|log", kServe, "comma separated. check: the block pool's invariants every step; poison: blocks nobody holds or keeps are filled with NaN; log: a line with the blocks of every sequence that ends"},
+    {"scheduling-policy", &Config::scheduling_policy, "fcfs", "fcfs|priority|deadline|fair|cache", kServe, "who runs next. fcfs: by arrival; priority, deadline: as the requests say; fair: tenants in turn; cache: the longest cached prefix first"},
+    {"preemption-victim", &Config::preemption_victim, "newest", "newest|longest|lowest-priority", kServe, "which running sequence goes back to wait when no KV block is free"},
+    {"max-overtakes", &Config::max_overtakes, "64", "0..1048576", kServe, "so many later arrivals may go before a waiting sequence, whatever the policy; then it is next"},
+    {"fair-quantum-tokens", &Config::fair_quantum_tokens, "512", "1..1048576", kServe, "with fair scheduling: tokens that a tenant may take more, each round"},
+    {"swap-space", &Config::swap_space, "0", "0..1024TiB", kServe, "main memory that the KV blocks of preempted sequences move to, on a device with memory of its own; 0: they are recomputed"},
     {"device", &Config::device, "auto", "auto|cpu|cuda", kRunning, "what runs the model; this build has the CPU"},
-    {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on"},
+    {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
     {"log-level", &Config::log_level, "info", "debug|info=notset|warning=warn|error=critical|off", kAll, "least severe event that is logged"},
 };
@@ -86,8 +94,8 @@ Result<std::uint64_t> number_in_range(const Field& field, std::string_view text)
   return *number;
 }
 
-Result<std::string> choice_in_range(const Field& field, const std::string& text) {
-  if (field.range.empty()) return text;
+Result<std::string> choice_in_range(const Field& field, std::string_view text) {
+  if (field.range.empty()) return std::string(text);
   for (const Choice& choice : choices_of(field.range)) {
     if (same_word(choice.value, text) || (!choice.other.empty() && same_word(choice.other, text))) {
       return std::string(choice.value);
@@ -96,14 +104,16 @@ Result<std::string> choice_in_range(const Field& field, const std::string& text)
   return invalid("", "expected one of " + range_text(field));
 }
 
-Result<std::vector<std::string>> list_of(std::span<const std::string> values) {
+Result<std::vector<std::string>> list_of(const Field& field, std::span<const std::string> values) {
   std::vector<std::string> out;
   for (std::string_view rest : values) {
     while (!rest.empty()) {
       const std::string_view one = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(rest.size(), one.size() + 1));
       if (one.empty()) return invalid("", "expected names with commas between them");
-      if (std::find(out.begin(), out.end(), one) == out.end()) out.emplace_back(one);
+      Result<std::string> name = choice_in_range(field, one);
+      if (!name) return name.error();
+      if (std::find(out.begin(), out.end(), *name) == out.end()) out.push_back(std::move(*name));
     }
   }
   return out;
@@ -124,7 +134,7 @@ struct Store {
     return Done{};
   }
   Result<Done> operator()(std::vector<std::string> Config::*member) const {
-    Result<std::vector<std::string>> value = list_of(values);
+    Result<std::vector<std::string>> value = list_of(field, values);
     if (!value) return value.error();
     config.*member = std::move(*value);
     return Done{};
@@ -198,12 +208,23 @@ std::string kind_of(const Field& field) {
 }
 
 std::string range_text(const Field& field) {
-  if (kind_of(field) != "choice") return fmt::format("{}{}", field.is_optional() ? "auto or " : "", field.range);
+  if (choices_of(field.range).size() < 2)
+    return fmt::format("{}{}", field.is_optional() ? "auto or " : "", field.range);
   std::string out;
   std::string_view last;
   for (const Choice& choice : choices_of(field.range)) {
     if (choice.value != last) out += fmt::format("{}{}", out.empty() ? "" : "|", choice.value);
     last = choice.value;
+  }
+  return out;
+}
+
+std::string commands_text(const Field& field) {
+  constexpr std::pair<unsigned, std::string_view> kNames[] = {
+      {kServe, "serve"}, {kGenerate, "generate"}, {kBench, "bench"}, {kInspect, "inspect"}};
+  std::string out;
+  for (const auto& [bit, name] : kNames) {
+    if (field.commands & bit) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);
   }
   return out;
 }
@@ -237,18 +258,12 @@ std::string flags_markdown() {
       "This page is the output of `quire serve --print-flags-markdown`.\n\n"
       "| flag | environment | kind | default | range | commands | what it does |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
-  constexpr std::pair<unsigned, std::string_view> kNames[] = {
-      {kServe, "serve"}, {kGenerate, "generate"}, {kBench, "bench"}, {kInspect, "inspect"}};
   for (const Field& field : fields()) {
-    std::string commands;
-    for (const auto& [bit, name] : kNames) {
-      if (field.commands & bit) commands += fmt::format("{}{}", commands.empty() ? "" : ", ", name);
-    }
     std::string range;
     for (const char c : range_text(field)) range += c == '|' ? "\\|" : std::string(1, c);
     out += fmt::format("| `{}` | `{}` | {} | {} | {} | {} | {} |\n", flag_of(field), environment_of(field),
                        kind_of(field), field.fallback.empty() ? "" : fmt::format("`{}`", field.fallback), range,
-                       field.commands == kAll ? "all" : commands, field.help);
+                       field.commands == kAll ? "all" : commands_text(field), field.help);
   }
   return out;
 }

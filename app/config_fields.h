@@ -1,7 +1,8 @@
 // The one list of everything that can be set. Flags, environment, file, --help and docs/flags.md are made from it.
 // Shape   a field is a line: name, where it is kept, default, range, which commands take its flag, help.
 //         The range is what people read and what is checked: "1..65535", "1KiB..1GiB", "1ms..1h", "auto|f32=float32" (a
-//         choice and another word for it), "" for any text. The default "auto" leaves an optional member empty.
+//         choice and another word for it), "" for any text. A list with choices takes some of them. The default "auto"
+//         leaves an optional member empty.
 // Thread  any; the list is constant.
 #pragma once
 
@@ -46,6 +47,7 @@ std::string flag_of(const Field& field);         // "--max-model-len"
 std::string environment_of(const Field& field);  // "QUIRE_MAX_MODEL_LEN"
 std::string kind_of(const Field& field);         // "count", "size", "time", "text", "list", "choice"
 std::string range_text(const Field& field);      // as --help shows it: without the other words for a choice
+std::string commands_text(const Field& field);   // "serve, generate"
 
 // Puts one value, or a list's values, into `config`. Errors say what was expected.
 Result<Done> store(const Field& field, std::span<const std::string> values, Config& config);

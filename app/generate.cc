@@ -110,6 +110,7 @@ class Printer {
 int generate(const Config& given, const GenerateOptions& options) {
   Config config = given;
   config.max_num_seqs = 1;  // a KV cache for this one
+  config.pin_prefix.clear();
   Instance instance(config);
   flow::Request request = request_of(options, instance);
   const std::uint64_t seed = request.sampling.seed;

@@ -1,15 +1,19 @@
-// quire inspect: what is in a checkpoint, and the memory that its KV cache takes.
+// quire inspect: what is in a checkpoint, and the memory of its KV cache; or what a running server's cache does.
 //   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size), and what the backend pads
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <chrono>
 #include <cstdio>
 #include <vector>
 
 #include "app/commands.h"
+#include "app/http_get.h"
 #include "app/loaded_model.h"
+#include "app/server_statistics.h"
 #include "app/units.h"
+#include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/kv/layout.h"
 
@@ -120,9 +124,28 @@ void print_json(const Inspection& seen) {
   fmt::print("{}\n", boost::json::serialize(out));
 }
 
+ServerStatistics ask(const std::string& text) {
+  constexpr Duration kTimeout = std::chrono::seconds(10);
+  const Result<Url> url = parse_url(text);
+  if (!url) throw StartError("--url " + url.error().message);
+  const Result<std::string> metrics = http_get(*url, "/metrics", kTimeout);
+  if (!metrics) throw StartError("--url " + metrics.error().message);
+  const std::optional<ServerStatistics> seen = read_statistics(*metrics);
+  if (!seen)
+    throw StartError(fmt::format("--url {}: this is no quire server: its /metrics has no quire: series", text));
+  return *seen;
+}
+
+int inspect_server(const InspectOptions& options) {
+  const ServerStatistics seen = ask(options.url);
+  fmt::print("{}", options.json ? statistics_json(seen) : statistics_text(seen));
+  return 0;
+}
+
 }  // namespace
 
 int inspect(const Config& config, const InspectOptions& options) {
+  if (!options.url.empty()) return inspect_server(options);
   const ModelSource source = open_model(config.model);
   const Inspection seen = look(config, source);
   options.json ? print_json(seen) : print_text(seen);

@@ -1,23 +1,16 @@
 #include "app/instance.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "api/openai/cache_root.h"
+#include "app/engine_settings.h"
 #include "app/version.h"
-#include "core/base/start_error.h"
+#include "core/flow/request.h"
 #include "core/model/numeric_mode.h"
 
 namespace quire::app {
 namespace {
-
-std::string_view text_of(model::FileBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {
-  const auto config = files.find("tokenizer_config.json");
-  return text::Tokenizer::load(text_of(files.require("tokenizer.json")),
-                               config ? text_of(*config) : std::string_view());
-}
 
 model::GenerationDefaults generation_of(const ReadModel& read) {
   model::GenerationDefaults given = model::load_generation_defaults(*read.source.files, read.config);
@@ -33,16 +26,6 @@ sample::Params default_params(const Config& config, const model::GenerationDefau
   params.min_p = given.min_p.value_or(params.min_p);
   params.top_k = given.top_k.value_or(params.top_k);
   return params;
-}
-
-// What the weights will take is no longer free; packed they are about as large as stored.
-MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
-  if (read.kv_dtype == backend::KvType::kInt4) {
-    throw StartError("--kv-cache-dtype int4: sequences are not yet given open groups of their own; take int8");
-  }
-  MemoryRequest request = memory_request(config, read.config, read.kv_dtype);
-  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.weight_bytes);
-  return request;
 }
 
 observe::MetricsInfo metrics_info(const std::string& name, const std::string& mode, const MemoryPlan& plan,
@@ -67,19 +50,6 @@ model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, 
   return limits;
 }
 
-engine::EngineOptions engine_options(const Config& config, const MemoryPlan& plan, std::uint32_t vocab) {
-  engine::EngineOptions options;
-  options.scheduler.max_num_seqs = config.max_num_seqs;
-  options.scheduler.max_num_batched_tokens = config.max_num_batched_tokens;
-  options.vocab = vocab;
-  options.max_model_len = plan.max_model_len;
-  options.stall_timeout = config.stall_timeout;
-  options.prefix_caching = config.prefix_caching == "on";
-  std::random_device device;  // nobody outside knows which prompts share a bucket
-  options.prefix_index.hash_key = std::uint64_t{device()} << 32 | device();
-  return options;
-}
-
 }  // namespace
 
 Instance::Instance(const Config& config) : Instance(config, read_model(config, open_model(config.model))) {}
@@ -90,7 +60,8 @@ Instance::Instance(const Config& config, ReadModel read)
       generation_(generation_of(read)),
       defaults_(default_params(config, generation_)),
       request_(request_before_packing(config, read)),
-      plan_(plan_memory(request_)),
+      pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, wanted_length(request_))),
+      plan_(plan_memory(with_pinned(request_, pinned_))),
       loaded_(pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len)),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
                                         loaded_.ops->description(), loaded_.decoder->weight_dtype(), loaded_.kv_dtype)),
@@ -98,12 +69,35 @@ Instance::Instance(const Config& config, ReadModel read)
       metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size)),
       runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype)),
       pool_(plan_.num_blocks, config.block_size),
-      engine_(engine_options(config, plan_, loaded_.config.vocab),
-              {runner_, pool_, queue_, doorbell_, status_, metrics_, clock_}) {}
+      engine_(engine_options(config, loaded_.config, plan_, loaded_.kv_dtype, numeric_mode_), {.runner = runner_,
+                                                                                               .pool = pool_,
+                                                                                               .admission = queue_,
+                                                                                               .control = control_,
+                                                                                               .doorbell = doorbell_,
+                                                                                               .status = status_,
+                                                                                               .metrics = metrics_,
+                                                                                               .clock = clock_}) {}
 
 void Instance::start(std::function<void()> on_failure) {
+  {
+    const RoleScope role(engine_role);  // until its own thread takes the engine over
+    compute_pinned();
+  }
   thread_ = std::make_unique<engine::EngineThread>(engine_, doorbell_, status_, std::move(on_failure));
   thread_->start();
+}
+
+void Instance::stop() {
+  control_.close();  // an order that waits is refused; one under way ends with the engine
+  thread_.reset();
+}
+
+// For the requests that name no salt: theirs is the root to be found under.
+void Instance::compute_pinned() {
+  const std::string mode = model::fingerprint(numeric_mode_);
+  const std::string tenant = std::to_string(flow::Request{}.tenant);
+  const CacheRoot root = api::openai::cache_root({.numeric_mode = mode, .adapter = {}, .tenant = tenant, .salt = {}});
+  for (const PinnedPrefix& prefix : pinned_) engine_.pin_prefix(prefix.tokens, root);
 }
 
 std::vector<std::string> Instance::description() const {

@@ -1,7 +1,9 @@
 // A running model: KV cache sized, runner made, engine thread turning. What serve and generate share.
-//   files → config → tokenizer, defaults → KV plan → ops → decoder → runner → engine thread: what is cheap to refuse first
+//   files → config → tokenizer, defaults, pinned prefixes → KV plan → ops → decoder → runner → engine thread:
+//   what is cheap to refuse first
 // Owner   the command. Streams and servers are gone before it is.
-// Thread  the constructor and start(), stop(): main. What queue(), doorbell(), status() and metrics() give: as its card says.
+// Thread  the constructor and start(), stop(): main. What queue(), doorbell(), status(), control() and metrics() give:
+//         as its card says.
 // Fails   StartError from the constructor.
 #pragma once
 
@@ -13,8 +15,10 @@
 #include "app/config.h"
 #include "app/loaded_model.h"
 #include "app/memory_plan.h"
+#include "app/pinned_prefixes.h"
 #include "core/base/clock.h"
 #include "core/bridge/admission_queue.h"
+#include "core/bridge/control_queue.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/engine_status.h"
 #include "core/engine/engine.h"
@@ -30,14 +34,16 @@ class Instance {
  public:
   explicit Instance(const Config& config);
 
-  // `on_failure` runs on the engine thread, once, when the device fails.
+  // Computes the pinned prefixes, then lets the engine turn. `on_failure` runs on the engine thread, once, when the
+  // device fails.
   void start(std::function<void()> on_failure);
   // Ends what still runs and joins.
-  void stop() { thread_.reset(); }
+  void stop();
 
   bridge::AdmissionQueue& queue() { return queue_; }
   bridge::Doorbell& doorbell() { return doorbell_; }
   bridge::EngineStatus& status() { return status_; }
+  bridge::ControlQueue& control() { return control_; }
   observe::Metrics& metrics() { return metrics_; }
 
   const model::Config& model() const { return loaded_.config; }
@@ -54,18 +60,21 @@ class Instance {
 
  private:
   Instance(const Config& config, ReadModel read);
+  void compute_pinned() REQUIRES(engine_role);
 
   std::vector<std::string> names_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   model::GenerationDefaults generation_;
   sample::Params defaults_;
   MemoryRequest request_;
+  std::vector<PinnedPrefix> pinned_;
   MemoryPlan plan_;
   LoadedModel loaded_;
   std::string numeric_mode_;
   SteadyClock clock_;
   bridge::Doorbell doorbell_;
   bridge::EngineStatus status_;
+  bridge::ControlQueue control_{doorbell_};
   bridge::AdmissionQueue queue_;
   observe::Metrics metrics_;
   model::DecoderRunner runner_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "app/embedded_model.h"
@@ -16,6 +17,8 @@
 
 namespace quire::app {
 namespace {
+
+std::string_view text_of(model::FileBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // Before any weight is read.
 void check_dtype(const Config& config, backend::DType stored) {
@@ -79,7 +82,7 @@ ReadModel read_model(const Config& config, ModelSource source) {
 LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len) {
   LoadedModel loaded{std::move(read), nullptr, nullptr};
   cpu::CpuOptions options;
-  options.num_threads = config.threads.value_or(0);
+  options.num_threads = config.threads.value_or(usable_cpus());
   options.isa = config.isa;
   options.max_rows = max_rows;
   loaded.ops = cpu::make_cpu_ops(options);
@@ -93,6 +96,12 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
   return pack_model(config, std::move(read), max_rows, longest);
 }
 
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {
+  const auto config = files.find("tokenizer_config.json");
+  return text::Tokenizer::load(text_of(files.require("tokenizer.json")),
+                               config ? text_of(*config) : std::string_view());
+}
+
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype) {
   MemoryRequest request;
   const backend::KvShape shape = model.kv_shape(config.block_size, 1, kv_dtype);
@@ -104,6 +113,12 @@ MemoryRequest memory_request(const Config& config, const model::Config& model, b
   request.max_model_len = config.max_model_len;
   if (config.kv_cache_memory) request.kv_cache_bytes = config.kv_cache_memory->value;
   request.free_bytes = free_memory_bytes();
+  return request;
+}
+
+MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
+  MemoryRequest request = memory_request(config, read.config, read.kv_dtype);
+  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.weight_bytes);
   return request;
 }
 

@@ -17,6 +17,7 @@
 #include "core/model/decoder_runner.h"
 #include "core/model/model_files.h"
 #include "core/model/safetensors.h"
+#include "core/text/tokenizer.h"
 
 namespace quire::app {
 
@@ -52,7 +53,12 @@ LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_r
 // Both, for the model's own length.
 LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows);
 
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files);
+
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype);
+// The same before there are weights in memory: what they will take is no longer free. Packed they are about as large as
+// stored.
+MemoryRequest request_before_packing(const Config& config, const ReadModel& read);
 
 // "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"
 std::string model_line(const LoadedModel& model);

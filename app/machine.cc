@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <string_view>
 #include <thread>
 
@@ -31,6 +32,48 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& text) {
   return value;
 }
 
+// A process's groups as the kernel names them: "0::/user.slice" (version 2), "4:cpu,cpuacct:/docker/1" (version 1).
+struct Groups {
+  std::string v2 = "/";
+  std::string v1_cpu = "/";
+};
+
+Groups groups_of(const std::string& membership) {
+  Groups groups;
+  std::ifstream file(membership);
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (controllers == ",,") groups.v2 = line.substr(second + 1);
+    if (controllers.find(",cpu,") != controllers.npos) groups.v1_cpu = line.substr(second + 1);
+  }
+  return groups;
+}
+
+// ceil(quota / period), at least 1. "max" and "-1" are no numbers and no limit.
+std::optional<std::uint32_t> cpus_of_quota(const std::optional<std::string>& quota,
+                                           const std::optional<std::string>& period) {
+  const auto time = number_of(quota);
+  const auto of = number_of(period);
+  if (!time || !of || *of == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*time / *of + (*time % *of != 0 ? 1 : 0), 1,
+                                                              std::numeric_limits<std::uint32_t>::max()));
+}
+
+std::optional<std::uint32_t> cpus_of_group_v2(const std::string& directory) {
+  const auto line = line_of(directory + "/cpu.max", "");  // "150000 100000"
+  const std::size_t blank = line ? line->find(' ') : std::string::npos;
+  if (blank == std::string::npos) return std::nullopt;
+  return cpus_of_quota(line, line->substr(blank + 1));
+}
+
+std::optional<std::uint32_t> cpus_of_group_v1(const std::string& directory) {
+  return cpus_of_quota(line_of(directory + "/cpu.cfs_quota_us", ""), line_of(directory + "/cpu.cfs_period_us", ""));
+}
+
 // What a control group leaves: its limit less what it holds and cannot drop. "max" is no number and no limit.
 std::optional<std::uint64_t> group_left(const std::string& limit, const std::string& current, const std::string& stat,
                                         std::string_view droppable) {
@@ -50,8 +93,27 @@ std::string cpu_name() {
 
 std::uint32_t usable_cpus() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
-  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+  const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  const std::uint32_t allowed =
+      known ? static_cast<std::uint32_t>(CPU_COUNT(&set)) : std::max(1u, std::thread::hardware_concurrency());
+  return std::min(allowed, quota_cpus().value_or(allowed));
+}
+
+std::optional<std::uint32_t> quota_cpus(const std::string& mounts, const std::string& membership) {
+  std::optional<std::uint32_t> least;
+  // From the process's own group up to the root. Inside a container the names may be the host's: what is not there is
+  // passed over, and the mount's own directory is the container's group.
+  const auto look_upwards = [&least](const std::string& mount, std::string group, auto cpus_of) {
+    for (;;) {
+      if (const auto cpus = cpus_of(mount + group)) least = std::min(least.value_or(*cpus), *cpus);
+      if (group.empty()) return;
+      group.erase(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
+    }
+  };
+  const Groups groups = groups_of(membership);
+  look_upwards(mounts, groups.v2, cpus_of_group_v2);
+  look_upwards(mounts + "/cpu", groups.v1_cpu, cpus_of_group_v1);
+  return least;
 }
 
 std::optional<std::uint64_t> free_memory_bytes() {

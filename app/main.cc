@@ -36,7 +36,7 @@ int run(const std::vector<std::string>& args) {
   set_log_level(level_of(config.log_level));
   switch (line.command) {
     case Command::kServe:
-      return serve(config, notes);
+      return line.serve.plan ? plan(config, notes) : serve(config, notes);
     case Command::kGenerate:
       return generate(config, line.generate);
     case Command::kBench:

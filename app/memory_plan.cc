@@ -17,7 +17,8 @@ constexpr std::uint64_t kFreeShare = 2;  // auto takes one part in so many of wh
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t taken) { return bytes - std::min(bytes, taken); }
 
-// The length asked for, or the model's own.
+}  // namespace
+
 std::uint32_t wanted_length(const MemoryRequest& request) {
   if (!request.max_model_len) return request.model_len;
   if (*request.max_model_len > request.model_len) {
@@ -27,42 +28,45 @@ std::uint32_t wanted_length(const MemoryRequest& request) {
   return *request.max_model_len;
 }
 
-}  // namespace
-
 MemoryPlan plan_memory(const MemoryRequest& request) {
   CHECK_GT(request.block_bytes, 0u);
   MemoryPlan plan;
   plan.max_model_len = wanted_length(request);
   const std::uint32_t per_sequence = kv::blocks_for(plan.max_model_len, request.block_tokens);
   const std::uint64_t block_bytes = request.block_bytes;
-  const std::uint64_t useful =
-      std::min(std::uint64_t{per_sequence} * request.max_num_seqs, (kMaxSlots - 1) / request.block_tokens);
+  plan.pinned_blocks = request.pinned_blocks;
+  const std::uint64_t least = std::uint64_t{per_sequence} + request.pinned_blocks;
+  const std::uint64_t useful = std::min(std::uint64_t{per_sequence} * request.max_num_seqs + request.pinned_blocks,
+                                        (kMaxSlots - 1) / request.block_tokens);
 
+  const std::string pinned = request.pinned_blocks == 0 ? "" : " and the pinned prefixes";
   std::uint64_t blocks = useful;
   if (request.kv_cache_bytes) {
     blocks = std::min(useful, less(*request.kv_cache_bytes, request.fixed_bytes) / block_bytes);
     if (blocks == useful && *request.kv_cache_bytes > useful * block_bytes + request.fixed_bytes) {
-      plan.notes.push_back(fmt::format("--kv-cache-memory {}: {} sequences of {} tokens can use {} of it",
+      plan.notes.push_back(fmt::format("--kv-cache-memory {}: {} sequences of {} tokens{} can use {} of it",
                                        bytes_text(*request.kv_cache_bytes), request.max_num_seqs, plan.max_model_len,
-                                       bytes_text(useful * block_bytes + request.fixed_bytes)));
+                                       pinned, bytes_text(useful * block_bytes + request.fixed_bytes)));
     }
   } else if (request.free_bytes) {
     blocks = std::min(useful, less(*request.free_bytes / kFreeShare, request.fixed_bytes) / block_bytes);
   }
 
-  if (blocks < per_sequence) {
+  if (blocks < least) {
+    const std::uint64_t left = blocks - std::min<std::uint64_t>(blocks, request.pinned_blocks);
     const std::string given =
         request.kv_cache_bytes
             ? fmt::format("--kv-cache-memory {}", bytes_text(*request.kv_cache_bytes))
             : fmt::format("half of the {} that are free", bytes_text(request.free_bytes.value_or(0)));
     const std::string needed =
-        fmt::format("one sequence of {} tokens takes {} of KV cache; {} holds {} tokens", plan.max_model_len,
-                    bytes_text(per_sequence * block_bytes + request.fixed_bytes), given, blocks * request.block_tokens);
-    if (request.max_model_len || blocks == 0) {
+        fmt::format("one sequence of {} tokens{} {} {} of KV cache; {} holds {} tokens", plan.max_model_len, pinned,
+                    pinned.empty() ? "takes" : "take", bytes_text(least * block_bytes + request.fixed_bytes), given,
+                    blocks * request.block_tokens);
+    if (request.max_model_len || left * request.block_tokens <= request.longest_pinned) {
       throw StartError(needed +
                        ": give more with --kv-cache-memory, take a smaller --kv-cache-dtype, or lower --max-model-len");
     }
-    plan.max_model_len = static_cast<std::uint32_t>(blocks * request.block_tokens);
+    plan.max_model_len = static_cast<std::uint32_t>(left * request.block_tokens);
     plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
   }
   plan.num_blocks = static_cast<std::uint32_t>(blocks);
@@ -74,14 +78,19 @@ std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tok
   return (block_bytes + block_tokens - 1) / block_tokens;
 }
 
+std::uint64_t sequences_that_fit(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t num_tokens) {
+  return (plan.num_blocks - plan.pinned_blocks) / kv::blocks_for(num_tokens, request.block_tokens);
+}
+
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type) {
   const std::uint64_t tokens = std::uint64_t{plan.num_blocks} * request.block_tokens;
-  const double sequences =
-      static_cast<double>(plan.num_blocks) / kv::blocks_for(plan.max_model_len, request.block_tokens);
-  return fmt::format("KV cache: {} blocks of {} tokens, {} tokens, {:.1f} sequences of {}; {} as {}, {} bytes a token",
-                     plan.num_blocks, request.block_tokens, tokens, sequences, plan.max_model_len,
-                     bytes_text(plan.bytes), backend::name_of(type),
-                     bytes_per_token(request.block_bytes, request.block_tokens));
+  const double sequences = static_cast<double>(plan.num_blocks - plan.pinned_blocks) /
+                           kv::blocks_for(plan.max_model_len, request.block_tokens);
+  return fmt::format(
+      "KV cache: {} blocks of {} tokens, {} tokens, {:.1f} sequences of {}; {} as {}, {} bytes a token{}",
+      plan.num_blocks, request.block_tokens, tokens, sequences, plan.max_model_len, bytes_text(plan.bytes),
+      backend::name_of(type), bytes_per_token(request.block_bytes, request.block_tokens),
+      plan.pinned_blocks == 0 ? "" : fmt::format("; {} blocks are pinned", plan.pinned_blocks));
 }
 
 }  // namespace quire::app

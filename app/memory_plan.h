@@ -1,6 +1,7 @@
 // How many KV blocks there are, and how long a sequence may be: from memory, the model's length and how many run at once.
 //   a block takes what the backend says; a sequence of n tokens takes ceil(n / P) blocks.
-// The pool always holds one sequence of maximum length, so that somebody always finishes.
+// The pool always holds one sequence of maximum length, so that somebody always finishes. Blocks of pinned prefixes
+// are never free: they come on top.
 // Shape   blocks · P fits 32 bits: a slot is a 32-bit number.
 // Thread  any; pure.
 // Fails   StartError where nothing fits, or less than was asked for: what it would take, and what to do.
@@ -24,19 +25,28 @@ struct MemoryRequest {
   std::optional<std::uint32_t> max_model_len;   // as asked for
   std::optional<std::uint64_t> kv_cache_bytes;  // as asked for
   std::optional<std::uint64_t> free_bytes;      // after the weights; empty: unknown
+  std::uint32_t pinned_blocks = 0;
+  std::uint32_t longest_pinned = 0;  // tokens of one pinned prefix; the longest sequence is longer
 };
 
 struct MemoryPlan {
-  std::uint32_t num_blocks = 0;
+  std::uint32_t num_blocks = 0;     // pinned ones included
+  std::uint32_t pinned_blocks = 0;  // no sequence can have these
   std::uint32_t max_model_len = 0;
   std::uint64_t bytes = 0;
   std::vector<std::string> notes;  // where less is given than was asked for or could be
 };
 
+// What --max-model-len says, or the model's own length.
+std::uint32_t wanted_length(const MemoryRequest& request);
+
 MemoryPlan plan_memory(const MemoryRequest& request);
 
 // Rounded up.
 std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tokens);
+
+// How many sequences of so many tokens have room at the same time.
+std::uint64_t sequences_that_fit(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t num_tokens);
 
 // "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type);

@@ -3,21 +3,25 @@
 //   second: at once, exit 128 + signal        engine failure: not ready, 503, exit 1
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "api/http/server.h"
 #include "api/services.h"
 #include "app/commands.h"
+#include "app/engine_settings.h"
 #include "app/instance.h"
 #include "app/signals.h"
 #include "app/units.h"
 #include "app/version.h"
 #include "core/base/log.h"
+#include "core/base/start_error.h"
 #include "core/bridge/worker_pool.h"
 #include "core/model/numeric_mode.h"
 
@@ -37,6 +41,17 @@ void raise_file_limit(const Config& config) {
   }
 }
 
+// Found now, not when the first cache is to be saved.
+void check_cache_dir(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  const char* wrong = !std::filesystem::exists(path, error)           ? "there is no such directory; make it first"
+                      : !std::filesystem::is_directory(path, error)   ? "this is not a directory"
+                      : access(path.c_str(), R_OK | W_OK | X_OK) != 0 ? "this process may not read and write there"
+                                                                      : nullptr;
+  if (wrong != nullptr) throw StartError(fmt::format("--cache-dir {}: {}", path, wrong));
+}
+
 api::http::ServerConfig server_config(const Config& config) {
   api::http::ServerConfig server;
   server.host = config.host;
@@ -52,12 +67,18 @@ api::http::ServerConfig server_config(const Config& config) {
   return server;
 }
 
-api::Services services(Instance& instance, bridge::WorkerPool& workers) {
+// The widest of the model's own windows; 0: every layer looks back at everything.
+std::uint32_t widest_window(const model::Config& model) {
+  return model.windows.empty() ? 0 : *std::max_element(model.windows.begin(), model.windows.end());
+}
+
+api::Services services(const Config& config, Instance& instance, bridge::WorkerPool& workers) {
   return {
       .queue = instance.queue(),
       .workers = workers,
       .doorbell = instance.doorbell(),
       .engine = instance.status(),
+      .control = instance.control(),
       .metrics = instance.metrics(),
       .tokenizer = instance.tokenizer(),
       .model_names = instance.names(),
@@ -65,12 +86,16 @@ api::Services services(Instance& instance, bridge::WorkerPool& workers) {
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
       .max_model_len = instance.max_model_len(),
       .logits_width = instance.model().vocab,
+      .max_num_seqs = config.max_num_seqs,
+      .model_window = widest_window(instance.model()),
+      .prefix_caching = config.prefix_caching == "on",
       .eos = instance.eos(),
       .bos = instance.model().bos,
       .defaults = instance.defaults(),
       .fingerprint = model::fingerprint(instance.numeric_mode()),
       .version = std::string(kVersion),
       .limits = {},
+      .cache_dir = config.cache_dir,
   };
 }
 
@@ -97,6 +122,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   std::signal(SIGPIPE, SIG_IGN);
   Signals signals;  // before any other thread
   raise_file_limit(config);
+  check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
 
   Instance instance(config);
@@ -105,7 +131,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
 
   constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
   bridge::WorkerPool workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
-  api::http::Server server(server_config(config), services(instance, workers));
+  api::http::Server server(server_config(config), services(config, instance, workers));
   server.start();
   std::atomic<bool> failed{
       false};  // written by the engine thread (release), read once the server has stopped (acquire)

@@ -23,6 +23,12 @@ const VllmFlag* find_row(std::string_view name) {
   return at == rows.end() ? nullptr : &*at;
 }
 
+// What a plain number is in, where the row says so.
+std::string_view unit_of(const VllmFlag& row) {
+  const std::size_t colon = row.to.find(':');
+  return colon == row.to.npos ? "" : row.to.substr(colon + 1);
+}
+
 bool is_accepted(std::string_view accepted, std::string_view value) {
   std::string lower(value);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -88,7 +94,7 @@ class Translator {
       const Field* field = word && !word->negated && !word->dotted ? find_field(word->name) : nullptr;
       const VllmFlag* row = word ? find_row(word->name) : nullptr;
       if (field != nullptr) {
-        own(*word, *field);
+        own(*word, *field, row);
       } else if (row != nullptr && !(word->negated && row->arity != Arity::kNone)) {
         theirs(*word, *row);
       } else {
@@ -100,10 +106,14 @@ class Translator {
   }
 
  private:
-  void own(const Word& word, const Field& field) {
+  void own(const Word& word, const Field& field, const VllmFlag* row) {
     const auto values = values_of(word, field.is_list() ? Arity::kMany : Arity::kOne);
     if (!values) return;
-    for (const std::string& value : *values) out_.args.push_back(flag_of(field) + "=" + value);
+    for (const std::string& value : *values) {
+      const bool plain = value.find_first_not_of("0123456789.") == value.npos;
+      const std::string_view unit = row != nullptr && plain ? unit_of(*row) : "";
+      out_.args.push_back(fmt::format("{}={}{}", flag_of(field), value, unit));
+    }
     model_seen_ = model_seen_ || field.name == "model";
   }
 
@@ -126,9 +136,7 @@ class Translator {
   }
 
   void mapped(const VllmFlag& row, const std::string& value) {
-    const std::size_t colon = row.to.find(':');
-    const std::string_view unit = colon == row.to.npos ? "" : row.to.substr(colon + 1);
-    out_.args.push_back(fmt::format("--{}={}{}", row.to.substr(0, colon), value, unit));
+    out_.args.push_back(fmt::format("--{}={}{}", row.to.substr(0, row.to.find(':')), value, unit_of(row)));
   }
 
   // The values that belong to `word`, moving on behind them. Nothing where one is missing: a problem.

@@ -26,8 +26,9 @@ struct VllmFlag {
   std::string_view short_name;  // "-tp", or empty
   Arity arity;
   Treatment treatment;
-  std::string_view
-      to;  // mapped: our flag, ":s" where a plain number means seconds; noted: the values accepted, empty: all
+  // mapped: our flag, ":s" where a plain number means seconds. same: ":GiB" where one means that. noted: the values
+  // accepted, empty: all.
+  std::string_view to;
   std::string_view text;  // why, or what to do
 };
 

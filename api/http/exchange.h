@@ -45,6 +45,13 @@ struct Tally {
   std::uint64_t completion_tokens = 0;
 };
 
+// What an answer has of the io thread that it is made on.
+struct IoDoor {
+  std::shared_ptr<bridge::StreamHub> hub;           // where token streams are opened
+  std::function<void()> on_news;                    // io thread: take_events() has something to do
+  std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
+};
+
 // Called in this order: work, admit, then take_events whenever there is news, until finished; destruction at any time
 // cancels what still runs.
 // Thread  work(): a worker. All else: the io thread of its connection.
@@ -55,9 +62,8 @@ class Answer {
   virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
   virtual void work() = 0;                     // parsing and tokenising
 
-  // Empty: admitted, and `on_news` is called whenever take_events() has something to do. Else: the refusal.
-  virtual std::optional<Response> admit(const std::shared_ptr<bridge::StreamHub>& hub,
-                                        std::function<void()> on_news) = 0;
+  // Empty: admitted, and `door.on_news` is called whenever take_events() has something to do. Else: the refusal.
+  virtual std::optional<Response> admit(const IoDoor& door) = 0;
 
   virtual bool streams() const = 0;       // server-sent events, or one response at the end
   virtual std::string take_events() = 0;  // takes what the engine said; the events to send, empty unless streams()

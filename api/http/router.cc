@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string_view>
 
+#include "api/admin/cache_orders.h"
 #include "api/admin/metrics.h"
 #include "api/http/text.h"
 #include "api/openai/completions.h"
@@ -37,14 +38,22 @@ constexpr GetRoute kGets[] = {
 
 struct PostRoute {
   std::string_view path;
+  bool generates;  // it takes a place in the waiting line
   std::unique_ptr<Answer> (*start)(const Services&, Request);
 };
 
+template <bridge::ControlOrder::Kind kind>
+std::unique_ptr<Answer> order_cache(const Services& services, Request request) {
+  return std::make_unique<admin::CacheOrder>(services, std::move(request), kind);
+}
+
 constexpr PostRoute kPosts[] = {
-    {"/v1/completions",
+    {"/v1/completions", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return std::make_unique<openai::Completion>(services, std::move(request));
      }},
+    {"/admin/cache/save", false, order_cache<bridge::ControlOrder::Kind::kSaveCache>},
+    {"/admin/cache/load", false, order_cache<bridge::ControlOrder::Kind::kLoadCache>},
 };
 
 Response wrong_method(const char* allow) {
@@ -67,12 +76,12 @@ Result<Done> check_media(const Request& request) {
 
 Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
   if (const auto why = admin::why_unavailable(services, serving)) {
-    services.metrics.admission_rejections.add();
+    if (route.generates) services.metrics.admission_rejections.add();
     return openai::error_response(*why);
   }
   // Turned away before anything is parsed: shedding must be far cheaper than serving.
   const bridge::AdmissionQueue& queue = services.queue;
-  if (queue.waiting_sequences() >= queue.limits().max_sequences) {
+  if (route.generates && queue.waiting_sequences() >= queue.limits().max_sequences) {
     services.metrics.admission_rejections.add();
     return openai::error_response(
         Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()});
@@ -100,7 +109,7 @@ Reply route(Request request, const Services& services, admin::Serving serving) {
   }
   return openai::error_response(Error{Code::kNotFound,
                                       "no such path; this server has /v1/completions, /v1/models, /version, "
-                                      "/live, /ready, /health and /metrics",
+                                      "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
                                       "", 0});
 }
 

@@ -133,9 +133,8 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   }
   bool again = false;
   if (!gone_) {
-    std::optional<Response> refused = answer.admit(io_.hub, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->wake();
-    });
+    const IoDoor door = io_door();
+    std::optional<Response> refused = answer.admit(door);
     if (refused) co_return co_await send(std::move(*refused), &answer);
     if (answer.streams()) {
       again = co_await stream(answer);
@@ -148,6 +147,14 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
     log(openai::status_of(Code::kCancelled), &answer);
   }
   co_return again;
+}
+
+IoDoor Session::io_door() {
+  return {io_.hub,
+          [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->wake();
+          },
+          [context = io_.context](std::function<void()> job) { asio::post(*context, std::move(job)); }};
 }
 
 // False: the workers' line is full. True also when the client went away meanwhile: gone_ says so.

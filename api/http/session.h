@@ -55,6 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> read_more();
   Task<bool> respond();  // false: the connection ends
   Task<bool> answer(std::unique_ptr<Answer> answer);
+  IoDoor io_door();
   Task<bool> work(Answer& answer);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <bitset>
-#include <cmath>
 #include <iterator>
 #include <limits>
+
+#include "api/openai/cache_fields.h"
+#include "api/openai/choice_fields.h"
+#include "api/openai/json_values.h"
 
 namespace quire::api::openai {
 namespace {
@@ -14,50 +17,10 @@ namespace {
 using simdjson::dom::element;
 using Type = simdjson::dom::element_type;
 
-constexpr std::size_t kMaxDepth = 8;        // [[ids]] is three deep
-constexpr std::size_t kMaxEchoedName = 64;  // bytes of an unknown field's name that an error repeats
-constexpr double kMaxTemperature = 2.0;     // OpenAI's
+constexpr std::size_t kMaxDepth = 8;     // [[ids]] is three deep
+constexpr double kMaxTemperature = 2.0;  // OpenAI's
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMinParserBytes = 64;
-
-// ---- single values
-
-// By value: a view taken from the temporary result would dangle in a range-for.
-simdjson::dom::array array_of(element value) { return value.get_array().value_unsafe(); }
-simdjson::dom::object object_of(element value) { return value.get_object().value_unsafe(); }
-
-Result<bool> boolean_of(const std::string& name, element value) {
-  if (!value.is_bool()) return invalid(name, name + " must be true or false");
-  return value.get_bool().value_unsafe();
-}
-
-Result<std::int64_t> integer_of(const std::string& name, element value, std::int64_t lowest, std::int64_t highest) {
-  const std::string message =
-      name + " must be an integer from " + std::to_string(lowest) + " to " + std::to_string(highest);
-  if (value.type() != Type::INT64) return invalid(name, message);  // UINT64 is above every highest
-  const std::int64_t number = value.get_int64().value_unsafe();
-  if (!(number >= lowest && number <= highest)) return invalid(name, message);
-  return number;
-}
-
-// `accepts` is written so that a NaN fails it.
-template <typename Accepts>
-Result<float> number_of(const std::string& name, element value, const char* range, Accepts accepts) {
-  double number = 0;
-  if (!value.is_number() || value.get_double().get(number) != simdjson::SUCCESS || !accepts(number)) {
-    return invalid(name, name + " must be a number " + range);
-  }
-  return static_cast<float>(number);
-}
-
-Result<std::string> string_of(const std::string& name, element value, std::size_t max_bytes) {
-  if (!value.is_string()) return invalid(name, name + " must be a string");
-  const std::string_view text = value.get_string().value_unsafe();
-  if (text.size() > max_bytes) {
-    return invalid(name, name + " may have at most " + std::to_string(max_bytes) + " bytes");
-  }
-  return std::string(text);
-}
 
 // ---- prompts
 
@@ -150,26 +113,26 @@ Result<Done> read_max_tokens(const std::string& name, element value, const Servi
 }
 
 Result<Done> read_temperature(const std::string& name, element value, const Services&, CompletionRequest& request) {
-  const Result<float> number =
+  const Result<double> number =
       number_of(name, value, "from 0 to 2", [](double x) { return x >= 0.0 && x <= kMaxTemperature; });
   if (!number) return number.error();
-  request.sampling.temperature = *number;
+  request.sampling.temperature = static_cast<float>(*number);
   return Done{};
 }
 
 Result<Done> read_top_p(const std::string& name, element value, const Services&, CompletionRequest& request) {
   // As f32, too: a double so small that it becomes 0 is refused.
-  const Result<float> number =
+  const Result<double> number =
       number_of(name, value, "above 0 and up to 1", [](double x) { return static_cast<float>(x) > 0.0f && x <= 1.0; });
   if (!number) return number.error();
-  request.sampling.top_p = *number;
+  request.sampling.top_p = static_cast<float>(*number);
   return Done{};
 }
 
 Result<Done> read_min_p(const std::string& name, element value, const Services&, CompletionRequest& request) {
-  const Result<float> number = number_of(name, value, "from 0 to 1", [](double x) { return x >= 0.0 && x <= 1.0; });
+  const Result<double> number = number_of(name, value, "from 0 to 1", [](double x) { return x >= 0.0 && x <= 1.0; });
   if (!number) return number.error();
-  request.sampling.min_p = *number;
+  request.sampling.min_p = static_cast<float>(*number);
   return Done{};
 }
 
@@ -234,8 +197,6 @@ Result<Done> read_user(const std::string& name, element value, const Services& s
   return Done{};  // checked, and of no effect: nothing here is kept per user
 }
 
-std::string echoed(std::string_view name) { return std::string(name.substr(0, kMaxEchoedName)); }
-
 Result<Done> read_stream_options(const std::string& name, element value, const Services&, CompletionRequest& request) {
   if (!value.is_object()) return invalid(name, "stream_options must be an object");
   const simdjson::dom::object fields = object_of(value);
@@ -250,7 +211,7 @@ Result<Done> read_stream_options(const std::string& name, element value, const S
       if (!flag) return flag.error();
       if (*flag) return invalid(path, path + " is not supported yet: leave it out");
     } else {
-      return invalid(path, path + " is not a field this server knows");
+      return unknown_field(path);
     }
   }
   return Done{};
@@ -275,6 +236,14 @@ constexpr Honoured kHonoured[] = {
     {"stream_options", read_stream_options},
     {"ignore_eos", read_ignore_eos},
     {"user", read_user},
+    {"n", read_n},
+    {"best_of", read_best_of},
+    {"use_beam_search", read_use_beam_search},
+    {"length_penalty", read_length_penalty},
+    {"cache_salt", read_cache_salt},
+    {"priority", read_priority},
+    {"deadline_ms", read_deadline_ms},
+    {"kv_policy", read_kv_policy},
 };
 
 // ---- fields of OpenAI and vLLM that are not supported yet: only what changes nothing is accepted
@@ -300,8 +269,6 @@ struct NotYet {
 };
 
 constexpr NotYet kNotYet[] = {
-    {"n", is_one},
-    {"best_of", is_one},
     {"echo", is_false},
     {"logprobs", is_never},
     {"suffix", is_never},
@@ -309,10 +276,8 @@ constexpr NotYet kNotYet[] = {
     {"presence_penalty", is_zero},
     {"frequency_penalty", is_zero},
     {"repetition_penalty", is_one},
-    {"length_penalty", is_one},
     {"typical_p", is_one},
     {"min_tokens", is_zero},
-    {"use_beam_search", is_false},
     {"stop_token_ids", is_empty},
     {"bad_words", is_empty},
     {"allowed_token_ids", is_never},
@@ -331,8 +296,6 @@ constexpr NotYet kNotYet[] = {
     {"guided_choice", is_never},
     {"guided_grammar", is_never},
     {"guided_decoding_backend", is_never},
-    {"priority", is_zero},
-    {"cache_salt", is_never},
     {"request_id", is_never},
     {"return_token_ids", is_false},
     {"return_tokens_as_token_ids", is_false},
@@ -343,30 +306,21 @@ constexpr NotYet kNotYet[] = {
 
 // ---- the body
 
-Error parse_failure(simdjson::error_code code) {
-  switch (code) {
-    case simdjson::EMPTY:
-      return invalid("", "the body is empty: send a JSON object");
-    case simdjson::DEPTH_ERROR:
-      return invalid("", "the body is nested too deeply");
-    case simdjson::NUMBER_ERROR:
-      return invalid("", "the body holds a number that is malformed or out of range");
-    case simdjson::UTF8_ERROR:
-      return invalid("", "the body is not valid UTF-8");
-    default:
-      return invalid("", "the body is not valid JSON");
-  }
+using Fields = std::bitset<std::size(kHonoured)>;
+
+std::size_t field_of(std::string_view name) {
+  std::size_t i = 0;
+  while (i < std::size(kHonoured) && name != kHonoured[i].name) ++i;
+  return i;
 }
 
-using Seen = std::bitset<std::size(kHonoured)>;
-
 Result<Done> read_field(std::string_view key, element value, const Services& services, CompletionRequest& request,
-                        Seen& seen) {
-  for (std::size_t i = 0; i < std::size(kHonoured); ++i) {
-    if (key != kHonoured[i].name) continue;
+                        Fields& seen, Fields& given) {
+  if (const std::size_t i = field_of(key); i < std::size(kHonoured)) {
     if (seen[i]) return invalid(kHonoured[i].name, std::string(key) + " is given twice");
     seen[i] = true;
     if (value.is_null()) return Done{};
+    given[i] = true;
     return kHonoured[i].read(kHonoured[i].name, value, services, request);
   }
   for (const NotYet& field : kNotYet) {
@@ -374,8 +328,7 @@ Result<Done> read_field(std::string_view key, element value, const Services& ser
     if (value.is_null() || field.is_neutral(value)) return Done{};
     return invalid(field.name, std::string(key) + " is not supported yet: leave it out");
   }
-  const std::string name = echoed(key);
-  return invalid(name, name + " is not a field this server knows");
+  return unknown_field(echoed(key));
 }
 
 }  // namespace
@@ -391,15 +344,19 @@ Result<CompletionRequest> parse_completion_request(const std::string& body, cons
   CompletionRequest request;
   request.model = services.model_names.front();
   request.sampling = services.defaults;
-  Seen seen;
-  bool stream_options = false;
+  Fields seen;
+  Fields not_null;
   const simdjson::dom::object fields = object_of(root);
   for (const auto field : fields) {
-    if (Result<Done> read = read_field(field.key, field.value, services, request, seen); !read) return read.error();
-    stream_options = stream_options || (field.key == "stream_options" && !field.value.is_null());
+    Result<Done> read = read_field(field.key, field.value, services, request, seen, not_null);
+    if (!read) return read.error();
   }
+  const Given given = [&not_null](std::string_view name) { return not_null.test(field_of(name)); };
   if (request.prompts.empty()) return invalid("prompt", "prompt is missing");
-  if (stream_options && !request.stream) return invalid("stream_options", "stream_options needs \"stream\": true");
+  if (given("stream_options") && !request.stream) {
+    return invalid("stream_options", "stream_options needs \"stream\": true");
+  }
+  if (Result<Done> settled = settle_choices(request, services, given); !settled) return settled.error();
   return request;
 }
 

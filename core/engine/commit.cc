@@ -9,23 +9,38 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
   learn_row_time(now_ - submitted_at_);
   touched_.clear();
   std::size_t next_choice = 0;
-  for (schedule::Sequence* sequence : scheduler_.planned()) {
-    Live& live = live_of(sequence->id());
-    const bool speaks = sequence->planned_rows == sequence->remaining();
-    if (sequence->num_generated() == 0) metrics_.prompt_tokens.add(sequence->planned_rows);
-    sequence->commit_rows(sequence->planned_rows);
+  const auto planned = scheduler_.planned();
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    schedule::Sequence& sequence = *planned[i];
+    Live& live = live_of(sequence.id());
+    const bool speaks = sequence.planned_rows == sequence.remaining();
+    if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(sequence.planned_rows);
+    sequence.commit_rows(sequence.planned_rows);
+    if (sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters) sequence.add_votes(runner_.votes(i));
     live.has_event = false;
-    touched_.push_back(&live);
+    if (live.stream) touched_.push_back(&live);
     if (!speaks) continue;
-    commit_choice(live, choices[next_choice]);
+    const flow::StepChoice& choice = choices[next_choice++];
+    CHECK_EQ(choice.seq, sequence.id());
     // A row that is not finite has spoilt every later one: where the last is finite, what is stored is sound.
-    if (options_.prefix_caching && choices[next_choice].finite) sequence->publish_prefix(index_);
-    ++next_choice;
+    if (choice.finite) {
+      const bool first = !sequence.heard();  // whoever waits for this prompt wants all of it
+      sequence.hear();
+      sequence.publish_prefix(index_, /*tail=*/first);
+      if (options_.scheduler.window != 0) sequence.drop_behind(options_.scheduler.window);
+    }
+    if (live.search != nullptr) {
+      hear_offer(live, choice);
+    } else {
+      commit_choice(live, choice);
+    }
   }
   CHECK_EQ(next_choice, choices.size());
-#ifndef NDEBUG
-  pool_.check_invariants();
+  if (!searches_.empty()) advance_searches();
+#ifdef NDEBUG
+  if (options_.check_blocks)
 #endif
+    pool_.check_invariants();
 }
 
 // The time of one row in a step of many, smoothed: what prompts are cut by while streams run.
@@ -40,14 +55,17 @@ void Engine::learn_row_time(Duration step_time) {
 }
 
 void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
-  CHECK_EQ(choice.seq, live.sequence.id());
   live.has_event = true;
   if (!choice.finite) {  // contained: this request ends, nobody else notices
     metrics_.corrupted_requests.add();
     live.event = {-1, flow::Finish::kFailed};
     return;
   }
-  live.event = {choice.token, live.sequence.append(choice.token)};
+  live.event = {choice.token, live.sequence.append(choice.token), choice.logprob};
+  count_token(live);
+}
+
+void Engine::count_token(Live& live) {
   metrics_.generation_tokens.add();
   const auto seconds_since = [this](TimePoint then) { return std::chrono::duration<double>(now_ - then).count(); };
   if (live.first_token == TimePoint{}) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/log.h"
 #include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
 
@@ -22,23 +23,9 @@ void Engine::deliver() {
 
 // Says the end, gives everything back, forgets the sequence. `live` is gone afterwards.
 void Engine::finish(Live& live, flow::Finish finish) {
-  const schedule::Sequence& sequence = live.sequence;
+  schedule::Sequence& sequence = live.sequence;
   const auto seconds = [](Duration duration) { return std::chrono::duration<double>(duration).count(); };
-  switch (finish) {
-    case flow::Finish::kStop:
-      metrics_.success_stop.add();
-      break;
-    case flow::Finish::kLength:
-      metrics_.success_length.add();
-      break;
-    case flow::Finish::kCancelled:
-      (live.stream->satisfied() ? metrics_.success_stop : metrics_.success_abort).add();
-      break;
-    case flow::Finish::kNone:
-    case flow::Finish::kFailed:
-      metrics_.success_error.add();
-      break;
-  }
+  count_end(finish, live.stream->satisfied());
   metrics_.e2e_request_latency_s.observe(seconds(now_ - sequence.request().arrival));
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
   metrics_.request_generation_tokens.observe(sequence.num_generated());
@@ -46,11 +33,40 @@ void Engine::finish(Live& live, flow::Finish finish) {
 
   live.stream->push(flow::has_token(finish) ? live.event : flow::TokenEvent{-1, finish});
   hubs_.push_back(&live.stream->hub());
-  scheduler_.remove(live.sequence);
+  if (finish != flow::Finish::kFailed && sequence.state == schedule::State::kRunning) {
+    sequence.publish_prefix(index_, /*tail=*/true);
+  }
   // The stream may outlive us in its session; the hub it names in hubs_ is held by every open stream, so wake it first.
   const std::shared_ptr<bridge::TokenStream> stream = live.stream;
-  live_.erase(sequence.id());  // ~BlockTable: the blocks are back
+  forget(live);
   if (stream.use_count() == 1) flush_streams();
+}
+
+void Engine::forget(Live& live) {
+  const schedule::Sequence& sequence = live.sequence;
+  if (options_.log_blocks) {
+    const auto shared = std::ranges::count_if(
+        sequence.table.blocks(), [this](BlockId block) { return block != kv::kNoBlock && pool_.holders(block) > 1; });
+    log_info("sequence_blocks", "seq={} tokens={} computed={} blocks={} shared={} held={} kept={}", sequence.id().value,
+             sequence.num_tokens(), sequence.computed(), sequence.table.size(), shared, pool_.num_held(),
+             pool_.num_kept());
+  }
+  scheduler_.remove(live.sequence);
+  live_.erase(sequence.id());  // ~BlockTable: the blocks are back
+}
+
+void Engine::count_end(flow::Finish finish, bool satisfied) {
+  switch (finish) {
+    case flow::Finish::kStop:
+      return metrics_.success_stop.add();
+    case flow::Finish::kLength:
+      return metrics_.success_length.add();
+    case flow::Finish::kCancelled:
+      return (satisfied ? metrics_.success_stop : metrics_.success_abort).add();
+    case flow::Finish::kNone:
+    case flow::Finish::kFailed:
+      return metrics_.success_error.add();
+  }
 }
 
 void Engine::flush_streams() {
@@ -61,21 +77,43 @@ void Engine::flush_streams() {
 }
 
 void Engine::publish_gauges() {
-  const auto running = static_cast<double>(scheduler_.running().size());
-  metrics_.requests_running.set(running);
-  metrics_.requests_waiting.set(scheduler_.num_waiting());
+  metrics_.requests_running.set(static_cast<double>(scheduler_.running().size()));
+  metrics_.requests_waiting.set(static_cast<double>(scheduler_.waiting().size()));
   metrics_.kv_cache_usage.set(static_cast<double>(pool_.num_held()) / pool_.num_blocks());
-  metrics_.preemptions.add(scheduler_.num_preemptions() - preemptions_seen_);
-  preemptions_seen_ = scheduler_.num_preemptions();
+  metrics_.kv_blocks_empty.set(pool_.num_empty());
+  metrics_.kv_blocks_kept.set(pool_.num_kept());
+  metrics_.kv_blocks_held.set(pool_.num_held());
+  metrics_.kv_blocks_pinned.set(num_pinned_);
+  metrics_.kv_blocks_saved.set(static_cast<double>(pool_.num_saved()));
+  // Counters that are counted where it happens, on this thread: told as what is new since the last time.
+  const auto tell = [](observe::Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); };
+  const schedule::SchedulerCounts& counts = scheduler_.counts();
+  tell(metrics_.preemptions, scheduler_.num_preemptions());
+  tell(metrics_.preemptions_by_recompute, counts.recomputed);
+  tell(metrics_.preemptions_by_swap, counts.swapped);
+  tell(metrics_.kv_block_hits, counts.block_hits);
+  tell(metrics_.kv_block_misses, counts.block_misses);
+  tell(metrics_.kv_block_copies, counts.block_copies);
+  tell(metrics_.kv_blocks_freed, pool_.num_given_back());
+  tell(metrics_.kv_block_evictions, pool_.num_evicted());
+  tell(metrics_.overtakes, scheduler_.num_overtakes());
 }
 
 void Engine::abandon() {
   now_ = clock_.now();
   admission_.close();
+  control_.close();
+  if (task_) {
+    order_.done(Error{Code::kUnavailable, "the server is shutting down", "", 0});
+    task_.reset();
+    control_.finish();
+  }
   while (admission_.waiting_sequences() > 0) {
     admit_new();  // waits for whoever took credits just before the queue closed
     for (const auto& [id, live] : live_) live->credit.give_back();
   }
+  for (const auto& search : searches_) end_search(*search, flow::Finish::kFailed);
+  searches_.clear();
   while (!live_.empty()) finish(*live_.begin()->second, flow::Finish::kFailed);
   flush_streams();
   publish_gauges();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/start_error.h"
+
 namespace quire::engine {
 
 Engine::Live::Live(SeqId id, bridge::Submission&& submission, kv::BlockPool& pool)
@@ -9,22 +11,71 @@ Engine::Live::Live(SeqId id, bridge::Submission&& submission, kv::BlockPool& poo
       stream(std::move(submission.stream)),
       credit(std::move(submission.credit)) {}
 
+Engine::Live::Live(SeqId id, const Live& parent, kv::BlockPool& pool)
+    : sequence(id, parent.sequence, pool),
+      search(parent.search),
+      first_run(parent.first_run),
+      first_token(parent.first_token),
+      last_token(parent.last_token) {}
+
+namespace {
+
+kv::PrefixIndexOptions index_options(const EngineOptions& options) {
+  kv::PrefixIndexOptions index = options.prefix_index;
+  index.keep = options.prefix_caching;
+  if (options.scheduler.open_groups) index.tails = false;  // a sequence begins with a group of its own
+  return index;
+}
+
+schedule::SchedulerOptions scheduler_options(const EngineOptions& options) {
+  schedule::SchedulerOptions scheduler = options.scheduler;
+  scheduler.poison = options.poison_blocks;
+  return scheduler;
+}
+
+}  // namespace
+
 Engine::Engine(const EngineOptions& options, const EngineParts& parts)
     : options_(options),
       runner_(parts.runner),
       pool_(parts.pool),
       admission_(parts.admission),
+      control_(parts.control),
       doorbell_(parts.doorbell),
       status_(parts.status),
       metrics_(parts.metrics),
       clock_(parts.clock),
-      index_(parts.pool, options.prefix_index),
-      scheduler_(options.scheduler, parts.pool, options.prefix_caching ? &index_ : nullptr) {
+      index_(parts.pool, index_options(options)),
+      scheduler_(scheduler_options(options), parts.pool, index_) {
   CHECK_GE(std::uint64_t{parts.pool.num_blocks()} * parts.pool.block_tokens(), options.max_model_len);
   touched_.reserve(options.scheduler.max_num_seqs);
   hubs_.reserve(options.scheduler.max_num_seqs);
 }
 
 Engine::~Engine() = default;
+
+void Engine::pin_prefix(std::vector<TokenId> tokens, CacheRoot root) {
+  CHECK(options_.prefix_caching && idle());
+  flow::Request request;
+  request.prompt = std::move(tokens);
+  request.max_tokens = 1;
+  request.cache_root = root;
+  CHECK(fits(request));
+  schedule::Sequence sequence(SeqId(next_seq_++), std::move(request), pool_);
+  scheduler_.add(sequence);
+  while (!sequence.heard()) {
+    runner_.submit(scheduler_.plan());
+    const auto choices = runner_.collect();
+    sequence.commit_rows(sequence.planned_rows);
+    if (choices.empty()) continue;
+    if (!choices[0].finite) throw StartError("--pin-prefix: the model gives no finite result for this text");
+    sequence.hear();
+  }
+  sequence.publish_prefix(index_, /*tail=*/true);
+  scheduler_.remove(sequence);
+  pinned_.push_back(std::move(sequence.table));
+  num_pinned_ = pool_.num_held();
+  CHECK_GE(std::uint64_t{pool_.num_blocks() - num_pinned_} * pool_.block_tokens(), options_.max_model_len);
+}
 
 }  // namespace quire::engine

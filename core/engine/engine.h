@@ -9,13 +9,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/thread_role.h"
 #include "core/bridge/admission_queue.h"
+#include "core/bridge/control_queue.h"
 #include "core/bridge/engine_status.h"
+#include "core/engine/cache_task.h"
+#include "core/engine/search.h"
 #include "core/flow/step_choice.h"
 #include "core/kv/block_pool.h"
 #include "core/kv/prefix_index.h"
@@ -29,14 +33,16 @@ struct EngineOptions {
   schedule::SchedulerOptions scheduler;
   std::uint32_t vocab = 0;          // logits width: a prompt id at or above it is refused
   std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
-  bool prefix_caching = true;
-  bool check_blocks = false;   // the pool's invariants, every step (debug builds always)
-  bool poison_blocks = false;  // blocks nobody holds or keeps are filled with NaN
-  bool log_blocks = false;     // a line for every sequence that ends: its tokens and blocks
+  bool prefix_caching = true;       // else blocks are shared among living sequences alone
+  bool check_blocks = false;        // the pool's invariants, every step (debug builds always)
+  bool poison_blocks = false;       // fresh blocks are filled with NaN
+  bool log_blocks = false;          // a line for every sequence that ends: its tokens and blocks
   kv::PrefixIndexOptions prefix_index{};
+  std::string numeric_mode{};                         // a saved cache is good for this one alone
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
-  // Prompts are cut so that a step is expected to take no longer than this, from the measured time of a row: while streams
-  // run, and else (a step is also how long a cancel may wait, and what liveness is judged by). Zero: only the budget cuts.
+  // Prompts are cut so that a step is expected to take no longer than this, from the measured time of a row: while
+  // streams run, and else (a step is also how long a cancel may wait, and what liveness is judged by). Zero: only the
+  // budget cuts.
   Duration max_step_time = std::chrono::milliseconds(100);
   Duration max_prompt_step_time = std::chrono::seconds(1);
 };
@@ -45,6 +51,7 @@ struct EngineParts {
   model::Runner& runner;
   kv::BlockPool& pool;
   bridge::AdmissionQueue& admission;
+  bridge::ControlQueue& control;
   bridge::Doorbell& doorbell;
   bridge::EngineStatus& status;
   observe::Metrics& metrics;
@@ -56,20 +63,38 @@ class Engine {
   Engine(const EngineOptions& options, const EngineParts& parts);
   ~Engine();
 
+  // Computes the K and V of these tokens, which stay in the prefix cache for good. Before the first step(); the pool must hold a
+  // sequence of maximum length besides. Throws StartError where the model gives no finite result.
+  void pin_prefix(std::vector<TokenId> tokens, CacheRoot root) REQUIRES(engine_role);
+
   // One turn. Sleeps on the doorbell when there is nothing to do.
   void step() REQUIRES(engine_role);
   // Ends every sequence with kFailed: the engine stops.
   void abandon() REQUIRES(engine_role);
 
-  bool idle() const { return live_.empty(); }
+  // Sends every sequence back that has said a token since it came in, as if the pool were dry. Between steps.
+  void preempt_all() REQUIRES(engine_role) { scheduler_.preempt_all(); }
+
+  bool idle() const { return live_.empty() && searches_.empty(); }
   std::uint32_t num_live() const { return static_cast<std::uint32_t>(live_.size()); }
+
+  // ---- for who looks on: tools and tests
+  const kv::PrefixIndex& prefix_index() const { return index_; }
+  const schedule::Scheduler& scheduler() const { return scheduler_; }
+  std::span<const kv::BlockTable> pinned() const { return pinned_; }
+  template <typename Visit>
+  void for_each_sequence(Visit visit) const {
+    for (const auto& [id, live] : live_) visit(live->sequence);
+  }
 
  private:
   // A sequence and who waits for it.
   struct Live {
     Live(SeqId id, bridge::Submission&& submission, kv::BlockPool& pool);
+    Live(SeqId id, const Live& parent, kv::BlockPool& pool) REQUIRES(engine_role);
     schedule::Sequence sequence;
-    std::shared_ptr<bridge::TokenStream> stream;
+    std::shared_ptr<bridge::TokenStream> stream;  // null: it is a hypothesis of `search`
+    Search* search = nullptr;
     bridge::Credit credit;  // of the waiting line, until the first run
     TimePoint first_run{};
     TimePoint first_token{};
@@ -81,17 +106,29 @@ class Engine {
 
   // step.cc
   void admit_new() REQUIRES(engine_role);
+  bool fits(const flow::Request& request) const;
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
+  void obey_orders() REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);
   schedule::PromptRows prompt_rows() const;
   // commit.cc
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
   void learn_row_time(Duration step_time) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
+  void count_token(Live& live) REQUIRES(engine_role);
+  // search.cc
+  void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);
+  void hear_offer(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
+  void advance_searches() REQUIRES(engine_role);
+  void advance(Search& search) REQUIRES(engine_role);
+  void tell_best(Search& search) REQUIRES(engine_role);
+  void end_search(Search& search, flow::Finish finish) REQUIRES(engine_role);
   // deliver.cc
   void deliver() REQUIRES(engine_role);
   void finish(Live& live, flow::Finish finish) REQUIRES(engine_role);
+  void forget(Live& live) REQUIRES(engine_role);
+  void count_end(flow::Finish finish, bool satisfied) REQUIRES(engine_role);
   void flush_streams() REQUIRES(engine_role);
   void publish_gauges() REQUIRES(engine_role);
 
@@ -101,6 +138,7 @@ class Engine {
   model::Runner& runner_;
   kv::BlockPool& pool_;
   bridge::AdmissionQueue& admission_;
+  bridge::ControlQueue& control_;
   bridge::Doorbell& doorbell_;
   bridge::EngineStatus& status_;
   observe::Metrics& metrics_;
@@ -109,11 +147,15 @@ class Engine {
   schedule::Scheduler scheduler_;
 
   std::unordered_map<SeqId, std::unique_ptr<Live>> live_;
+  std::vector<std::unique_ptr<Search>> searches_;
   std::vector<Live*> touched_;            // sequences with rows in the step being committed
   std::vector<bridge::StreamHub*> hubs_;  // whose streams got news since the last flush
   std::vector<SeqId> dropped_;            // scratch of drop_cancelled()
+  std::vector<kv::BlockTable> pinned_;
+  std::uint32_t num_pinned_ = 0;     // blocks that they hold
+  std::unique_ptr<CacheTask> task_;  // a saving or loading under way
+  bridge::ControlOrder order_;       // that it obeys
   std::uint64_t next_seq_ = 1;
-  std::uint64_t preemptions_seen_ = 0;
   TimePoint now_{};  // read once a turn
   TimePoint submitted_at_{};
   double row_seconds_ = 0.0;  // of steps with many rows, learned while serving; 0: not known yet

@@ -9,6 +9,7 @@ void Engine::step() {
   status_.beat(now_, /*asleep=*/false);
   admit_new();
   drop_cancelled();
+  obey_orders();
   const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
@@ -21,24 +22,47 @@ void Engine::step() {
 void Engine::admit_new() {
   while (std::optional<bridge::Submission> submission = admission_.pop()) {
     const SeqId id(next_seq_++);
+    // api/ has checked it; a request that got past it ends here, alone, before any kernel reads it.
+    const bool good = fits(submission->request);
+    const bool searches = good && submission->request.beam.has_value();
+    std::unique_ptr<Search> search;
+    if (searches) {
+      search = std::make_unique<Search>(*submission);
+      submission->request.sampling.num_top =
+          Beam::num_candidates(*submission->request.beam, submission->request.stop_tokens.size());
+    }
     const auto [at, inserted] = live_.emplace(id, std::make_unique<Live>(id, std::move(*submission), pool_));
     CHECK(inserted);
     Live& live = *at->second;
-    const flow::Request& request = live.sequence.request();
-    const auto vocab = static_cast<TokenId>(options_.vocab);
-    const bool ids_fit = std::all_of(request.prompt.begin(), request.prompt.end(),
-                                     [vocab](TokenId token) { return token >= 0 && token < vocab; });
-    const bool length_fits = !request.prompt.empty() && request.max_tokens >= 1 &&
-                             request.prompt.size() + request.max_tokens <= options_.max_model_len;
     scheduler_.add(live.sequence);
-    // api/ has checked both; a request that got past it ends here, alone, before any kernel reads it.
-    if (!ids_fit || !length_fits) finish(live, flow::Finish::kFailed);
+    if (searches) begin_search(live, std::move(search));
+    if (!good) finish(live, flow::Finish::kFailed);
   }
+}
+
+bool Engine::fits(const flow::Request& request) const {
+  const auto vocab = static_cast<TokenId>(options_.vocab);
+  const bool ids_fit = std::all_of(request.prompt.begin(), request.prompt.end(),
+                                   [vocab](TokenId token) { return token >= 0 && token < vocab; });
+  const bool length_fits = !request.prompt.empty() && request.max_tokens >= 1 &&
+                           request.prompt.size() + request.max_tokens <= options_.max_model_len;
+  const flow::KvPolicy& policy = request.kv_policy;
+  const bool policy_fits = policy.kind == flow::KvPolicy::Kind::kFull ||
+                           (options_.scheduler.window == 0 && policy.sinks >= schedule::kGroupTokens &&
+                            policy.sinks % schedule::kGroupTokens == 0 && policy.window >= schedule::kSpanTokens &&
+                            policy.window % schedule::kSpanTokens == 0 && policy.budget % schedule::kGroupTokens == 0);
+  const auto num_candidates = [&] { return Beam::num_candidates(*request.beam, request.stop_tokens.size()); };
+  const bool beam_fits =
+      !request.beam || (request.beam->num_best >= 1 && request.beam->num_best <= request.beam->width &&
+                        request.beam->width <= options_.scheduler.max_num_seqs &&
+                        num_candidates() <= std::min(options_.vocab, sample::kMaxTop));
+  return ids_fit && length_fits && policy_fits && beam_fits;
 }
 
 void Engine::drop_cancelled() {
   dropped_.clear();
   for (const auto& [id, live] : live_) {
+    if (!live->stream) continue;  // a hypothesis
     schedule::Sequence& sequence = live->sequence;
     if (live->stream->cancelled()) {
       dropped_.push_back(id);
@@ -51,6 +75,7 @@ void Engine::drop_cancelled() {
     if (now_ - live->parked_since >= options_.stall_timeout) dropped_.push_back(id);
   }
   for (const SeqId id : dropped_) finish(live_of(id), flow::Finish::kCancelled);
+  if (!searches_.empty()) advance_searches();
   if (!dropped_.empty()) {
     metrics_.disconnect_to_free_s.observe(std::chrono::duration<double>(clock_.now() - now_).count());
     flush_streams();
@@ -67,7 +92,10 @@ void Engine::submit(const flow::StepPlan& plan) {
     ++num_started;
     metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
-    live.stream->set_cached_tokens(sequence->computed());
+    if (live.stream) live.stream->set_cached_tokens(sequence->computed());
+    if (live.search != nullptr) {
+      for (const auto& stream : live.search->streams) stream->set_cached_tokens(sequence->computed());
+    }
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
   if (num_started > 0) admission_.note_started(now_, num_started);
@@ -89,18 +117,42 @@ schedule::PromptRows Engine::prompt_rows() const {
   return {rows_in(options_.max_step_time), rows_in(options_.max_prompt_step_time)};
 }
 
+// Saves or loads the prefix cache between steps, a slice a turn, so that streams go on.
+void Engine::obey_orders() {
+  if (!runner_.idle()) return;
+  if (!task_) {
+    std::optional<bridge::ControlOrder> order = control_.take();
+    if (!order) return;
+    order_ = std::move(*order);
+    task_ = make_cache_task(order_, {runner_, pool_, index_, options_.numeric_mode, options_.vocab});
+  }
+  static constexpr Duration kSlice = std::chrono::milliseconds(20);
+  const TimePoint until = clock_.now() + kSlice;
+  while (!task_->done() && clock_.now() < until) task_->step();
+  if (!task_->done()) return;
+  const Result<bridge::CacheReport> report = task_->report();
+  task_.reset();
+  control_.finish();
+  order_.done(report);
+  order_ = {};
+}
+
 // Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall is due.
 void Engine::rest() {
   TimePoint wake_at = TimePoint::max();
   for (const auto& [id, live] : live_) {
     if (live->sequence.parked) wake_at = std::min(wake_at, live->parked_since + options_.stall_timeout);
   }
-  if (live_.empty()) {
-    CHECK_EQ(pool_.num_held(), 0u);  // whatever ran, every block has come back
-    pool_.check_invariants();
+  for (const auto& search : searches_) {
+    if (search->over) wake_at = std::min(wake_at, search->stalled_since + options_.stall_timeout);
   }
   publish_gauges();
   flush_streams();
+  if (task_) return;
+  if (idle()) {
+    CHECK_EQ(pool_.num_held(), num_pinned_);  // whatever ran, every block has come back
+    pool_.check_invariants();
+  }
   status_.beat(clock_.now(), /*asleep=*/true);
   doorbell_.wait_until(wake_at);
   status_.beat(clock_.now(), /*asleep=*/false);

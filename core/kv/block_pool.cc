@@ -24,7 +24,8 @@ Result<BlockId> BlockPool::take() {
   } else if (!lru_.empty()) {
     id = lru_.front();
     parked_.splice(parked_.begin(), lru_, lru_.begin());
-    blocks_[id.value].keep = false;
+    blocks_[id.value].watched = blocks_[id.value].keep = false;
+    ++num_evicted_;
     if (on_emptied_) on_emptied_(id);
   } else {
     return Error{Code::kOutOfBlocks, "no free KV block", "", 0};
@@ -40,6 +41,8 @@ void BlockPool::share(BlockId id) {
   if (block.holders == 0) {
     CHECK(block.keep);  // an empty block has no content to share
     parked_.splice(parked_.begin(), lru_, block.place);
+  } else {
+    ++num_saved_;
   }
   ++block.holders;
 }
@@ -48,18 +51,25 @@ void BlockPool::give_back(BlockId id) {
   engine_role.check();
   Block& block = blocks_.at(id.value);
   CHECK_GT(block.holders, 0u);
-  if (--block.holders != 0) return;
+  if (--block.holders != 0) {
+    --num_saved_;
+    return;
+  }
+  ++num_given_back_;
   if (block.keep) {
     lru_.splice(lru_.end(), parked_, block.place);
-  } else {
-    empty_.push_back(id);
+    return;
   }
+  empty_.push_back(id);
+  if (std::exchange(block.watched, false)) on_emptied_(id);
 }
 
-void BlockPool::keep(BlockId id) {
+void BlockPool::watch(BlockId id, bool keep) {
   engine_role.check();
-  CHECK_GT(blocks_.at(id.value).holders, 0u);
-  blocks_[id.value].keep = true;
+  Block& block = blocks_.at(id.value);
+  CHECK_GT(block.holders, 0u);
+  block.watched = true;
+  block.keep = block.keep || keep;
 }
 
 void BlockPool::check_invariants() const {
@@ -67,7 +77,7 @@ void BlockPool::check_invariants() const {
   for (const BlockId id : empty_) {
     CHECK_LT(id.value, num_blocks());
     CHECK(!is_free[id.value]);
-    CHECK(!blocks_[id.value].keep);
+    CHECK(!blocks_[id.value].watched);
     is_free[id.value] = true;
   }
   for (const BlockId id : lru_) {
@@ -75,7 +85,12 @@ void BlockPool::check_invariants() const {
     CHECK(blocks_[id.value].keep);
     is_free[id.value] = true;
   }
-  for (std::uint32_t i = 0; i < num_blocks(); ++i) CHECK_EQ(is_free[i], blocks_[i].holders == 0);
+  std::uint64_t saved = 0;
+  for (std::uint32_t i = 0; i < num_blocks(); ++i) {
+    CHECK_EQ(is_free[i], blocks_[i].holders == 0);
+    if (blocks_[i].holders > 1) saved += blocks_[i].holders - 1;
+  }
+  CHECK_EQ(saved, num_saved_);
 }
 
 }  // namespace quire::kv

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -29,21 +30,28 @@ class BlockPool {
   Result<BlockId> take() REQUIRES(engine_role);
   // One more holder, of a held block or a kept one.
   void share(BlockId block) REQUIRES(engine_role);
-  // One holder less; with the last one the block is kept, if keep() was called for it, or empty.
+  // One holder less; with the last one the block is kept, if it was watched for that, or empty.
   void give_back(BlockId block) REQUIRES(engine_role);
 
-  // From now until it is emptied the block's content is worth keeping.
-  void keep(BlockId block) REQUIRES(engine_role);
-  // Called with each kept block that take() empties. One listener, set once.
+  // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it. With `keep`
+  // that is not when the last holder lets go, but when take() needs the block.
+  void watch(BlockId block, bool keep) REQUIRES(engine_role);
+  // One listener, set once.
   void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 
   std::uint32_t num_blocks() const { return static_cast<std::uint32_t>(blocks_.size()); }
   std::uint32_t block_tokens() const { return block_tokens_; }
   // Blocks that take() can give: empty and kept ones.
   std::uint32_t num_free() const { return static_cast<std::uint32_t>(empty_.size() + lru_.size()); }
+  std::uint32_t num_empty() const { return static_cast<std::uint32_t>(empty_.size()); }
   std::uint32_t num_kept() const { return static_cast<std::uint32_t>(lru_.size()); }
   std::uint32_t num_held() const { return num_blocks() - num_free(); }
   std::uint32_t holders(BlockId block) const { return blocks_.at(block.value).holders; }
+  // Blocks that would be needed more if nobody shared: the sum of holders - 1.
+  std::uint64_t num_saved() const { return num_saved_; }
+  // Since the start: blocks let go by their last holder, and kept ones that take() emptied.
+  std::uint64_t num_given_back() const { return num_given_back_; }
+  std::uint64_t num_evicted() const { return num_evicted_; }
 
   // Every block is empty, kept or held, and in the one place that goes with it. CHECKs; the engine calls it when idle,
   // debug builds at every step.
@@ -52,6 +60,7 @@ class BlockPool {
  private:
   struct Block {
     std::uint32_t holders = 0;
+    bool watched = false;
     bool keep = false;
     std::list<BlockId>::iterator place;  // in lru_ while kept, else in parked_
   };
@@ -62,6 +71,9 @@ class BlockPool {
   std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
   std::list<BlockId> parked_;   // list nodes of all other blocks: moving one never allocates
   std::function<void(BlockId)> on_emptied_;
+  std::uint64_t num_saved_ = 0;
+  std::uint64_t num_given_back_ = 0;
+  std::uint64_t num_evicted_ = 0;
 };
 
 }  // namespace quire::kv

@@ -11,6 +11,8 @@
 
 namespace quire::kv {
 
+inline constexpr BlockId kNoBlock{~0u};
+
 constexpr std::uint32_t blocks_for(std::uint32_t num_tokens, std::uint32_t block_tokens) {
   return num_tokens / block_tokens + (num_tokens % block_tokens != 0 ? 1 : 0);
 }

@@ -6,10 +6,13 @@
 
 namespace quire::schedule {
 
-Scheduler::Scheduler(SchedulerOptions options, kv::BlockPool& pool, kv::PrefixIndex* index)
-    : options_(options), pool_(pool), index_(index) {
+static_assert(flow::kDroppedBlock == kv::kNoBlock);
+
+Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index)
+    : options_(options), pool_(pool), index_(index), waiting_(options_, index) {
   CHECK_GE(options.max_num_seqs, 1u);
   CHECK_GE(options.max_num_batched_tokens, options.max_num_seqs);
+  CHECK_GE(options.fair_quantum_tokens, 1u);
   const std::size_t rows = options.max_num_batched_tokens;
   running_.reserve(options.max_num_seqs);
   turn_.reserve(options.max_num_seqs);
@@ -20,16 +23,33 @@ Scheduler::Scheduler(SchedulerOptions options, kv::BlockPool& pool, kv::PrefixIn
   plan_.positions.reserve(rows);
   plan_.slots.reserve(rows);
   plan_.block_tables.reserve(pool.num_blocks());
+  plan_.block_ops.reserve(options.max_num_seqs);
+  for (std::uint32_t i = options.num_swap_blocks; i > 0; --i) free_host_blocks_.push_back(i - 1);
+  for (std::uint32_t i = options.max_num_seqs; i > 0; --i) free_open_groups_.push_back(i - 1);
 }
 
 void Scheduler::add(Sequence& sequence) {
   CHECK(sequence.state == State::kWaiting);
-  waiting_.push_back(&sequence);
+  waiting_.add(sequence);
+}
+
+void Scheduler::add_fork(Sequence& fork, const Sequence& parent) {
+  CHECK(fork.state == State::kWaiting);
+  if (parent.state == State::kRunning && running_.size() < options_.max_num_seqs) {
+    enter(fork);
+    if (options_.open_groups) {
+      early_ops_.push_back({flow::BlockOp::Kind::kCopyOpenGroup, parent.open_group, fork.open_group});
+    }
+    return;
+  }
+  fork.forget_computed();
+  waiting_.add(fork);
 }
 
 void Scheduler::remove(Sequence& sequence) {
-  if (sequence.state == State::kRunning) std::erase(running_, &sequence);
-  if (sequence.state == State::kWaiting) std::erase(waiting_, &sequence);
+  if (sequence.state == State::kRunning) leave(sequence);
+  if (sequence.state == State::kWaiting) waiting_.remove(sequence);
+  forget_swapped(sequence);
   sequence.state = State::kDone;
 }
 
@@ -37,6 +57,8 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   plan_.clear();
   planned_.clear();
   admitted_.clear();
+  std::swap(plan_.block_ops, early_ops_);
+  early_ops_.clear();
   budget_ = options_.max_num_batched_tokens;
   for (Sequence* sequence : running_) sequence->planned_rows = 0;
 
@@ -57,77 +79,22 @@ void Scheduler::plan_running(bool decoding) {
   for (Sequence* sequence : turn_) {
     if (budget_ == 0) return;
     if (sequence->state != State::kRunning || sequence->parked || sequence->decoding() != decoding) continue;
-    const std::uint32_t rows = std::min(sequence->remaining(), budget_);
-    if (make_room(*sequence, sequence->computed() + rows)) plan_rows(*sequence);
-  }
-}
-
-void Scheduler::admit_waiting() {
-  while (budget_ > 0) {
-    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Sequence* one) { return !one->parked; });
-    if (next == waiting_.end()) return;
-    if (running_.size() >= options_.max_num_seqs) {
-      if (!send_back_parked()) return;
-      continue;  // waiting_ has moved
-    }
-    Sequence& sequence = **next;
-    if (index_ != nullptr) sequence.adopt_prefix(*index_);
-    if (!sequence.table.grow_to(sequence.num_tokens())) {
-      sequence.forget_computed();
-      if (send_back_parked()) continue;
-      CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
-      return;                    // whoever came later does not overtake
-    }
-    waiting_.erase(next);
-    sequence.state = State::kRunning;
-    running_.push_back(&sequence);
-    admitted_.push_back(&sequence);
-    plan_rows(sequence);
+    const std::uint32_t rows = next_rows(*sequence);
+    if (!make_room(*sequence, sequence->computed() + rows)) continue;
+    sequence->planned_rows = rows;  // and no more, though a victim's rows may have become free: room was made for these
+    budget_ -= rows;
   }
 }
 
 void Scheduler::plan_rows(Sequence& sequence) {
-  sequence.planned_rows = std::min(sequence.remaining(), budget_);
+  sequence.planned_rows = next_rows(sequence);
   budget_ -= sequence.planned_rows;
 }
 
-// Blocks for `num_tokens` tokens of `asker`, sending back parked and then newer sequences while the pool is dry. False:
-// `asker` itself was the newest and had to go.
-bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
-  while (!asker.table.grow_to(num_tokens)) {
-    if (send_back_parked()) continue;
-    CHECK(running_.size() > 1);  // alone, a sequence always has room: the pool holds one of maximum length
-    Sequence* const victim = newest(/*parked=*/false);
-    preempt(*victim);
-    if (victim == &asker) return false;
-  }
-  return true;
-}
-
-// The newest running sequence whose client does not read gives up its place. False: there is none.
-bool Scheduler::send_back_parked() {
-  Sequence* const victim = newest(/*parked=*/true);
-  if (victim == nullptr) return false;
-  preempt(*victim);
-  return true;
-}
-
-Sequence* Scheduler::newest(bool parked) const {
-  Sequence* found = nullptr;
-  for (Sequence* one : running_) {
-    if (one->parked == parked && (found == nullptr || found->id() < one->id())) found = one;
-  }
-  return found;
-}
-
-void Scheduler::preempt(Sequence& victim) {
-  budget_ += victim.planned_rows;
-  victim.planned_rows = 0;
-  victim.forget_computed();
-  victim.state = State::kWaiting;
-  std::erase(running_, &victim);
-  waiting_.push_front(&victim);
-  ++num_preemptions_;
+// A lossy sequence's rows of one step lie in one span: they see the same past.
+std::uint32_t Scheduler::next_rows(const Sequence& sequence) const {
+  const std::uint32_t rows = std::min(sequence.remaining(), budget_);
+  return sequence.lossy() ? std::min(rows, sequence.span_end() - sequence.computed()) : rows;
 }
 
 void Scheduler::emit(Sequence& sequence) {
@@ -138,8 +105,12 @@ void Scheduler::emit(Sequence& sequence) {
   entry.first_position = sequence.computed();
   entry.first_table = static_cast<std::uint32_t>(plan_.block_tables.size());
   entry.num_table = kv::blocks_for(sequence.computed() + sequence.planned_rows, pool_.block_tokens());
+  entry.open_group = sequence.open_group;
   entry.speaks = sequence.planned_rows == sequence.remaining();
   entry.sampling = sequence.request().sampling;
+  entry.first_kept = static_cast<std::uint32_t>(plan_.kept_groups.size());
+  entry.num_kept = static_cast<std::uint32_t>(sequence.kept_groups().size());
+  entry.wants_votes = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;
 
   for (std::uint32_t row = 0; row < entry.num_rows; ++row) {
     const std::uint32_t position = entry.first_position + row;
@@ -149,6 +120,8 @@ void Scheduler::emit(Sequence& sequence) {
   }
   const auto blocks = sequence.table.blocks().first(entry.num_table);
   plan_.block_tables.insert(plan_.block_tables.end(), blocks.begin(), blocks.end());
+  const auto kept = sequence.kept_groups();
+  plan_.kept_groups.insert(plan_.kept_groups.end(), kept.begin(), kept.end());
   plan_.sequences.push_back(entry);
   planned_.push_back(&sequence);
 }

@@ -1,65 +1,60 @@
 // Decides what the next step runs: running sequences first, then waiting ones, inside one token budget.
 //   - Every sequence that decodes gets its row before any prompt gets a chunk: a long prompt never stalls a stream.
-//   - A waiting sequence is admitted when blocks for all its tokens are free; strictly in order of arrival.
-//   - A running sequence grows at a block boundary. When the pool is dry the newest running sequence is sent back to
-//   wait
-//     and recomputed later; being a function of its own tokens, it goes on as if nothing had been.
-// The oldest running sequence is never sent back for another, and the pool holds one sequence of maximum length:
-// somebody always finishes.
+//   - A waiting sequence is admitted, in the policy's order, when blocks for all its tokens are free; nobody is admitted past the
+//     one whose turn it is. One whose prompt somebody else is computing right now waits for that instead, and lets others pass.
+//   - A running sequence grows at a block boundary, and copies a block that it shares before it writes there. When the pool is
+//     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its own tokens,
+//     it goes on as if nothing had been.
+// Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one before it has
+// said a token since its admission, so every residency moves it on by one token at least; and the pool holds one sequence of
+// maximum length, so somebody always runs.
 // Shape   at most max_num_seqs running sequences and max_num_batched_tokens rows a step.
 // Owner   the engine. Borrows sequences from add() to remove().
 // Thread  engine.
 // Source  Orca (Yu et al. 2022) iteration-level scheduling; Sarathi-Serve (Agrawal et al. 2024) chunked prefill; vLLM's
-//         preemption by recompute.
+//         preemption by recompute and by swapping.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <vector>
 
 #include "core/base/thread_role.h"
 #include "core/flow/step_plan.h"
 #include "core/kv/block_pool.h"
+#include "core/kv/prefix_index.h"
+#include "core/schedule/options.h"
 #include "core/schedule/sequence.h"
+#include "core/schedule/waiting_line.h"
 
 namespace quire::schedule {
-
-// Who is admitted next.
-enum class Policy : std::uint8_t {
-  kFcfs,      // by arrival
-  kPriority,  // Request::priority, lower first
-  kDeadline,  // Request::deadline, earlier first, none last
-  kFair,      // tenants in turn: deficit round robin over tokens (Shreedhar & Varghese 1996)
-  kCache,     // the longest cached prefix first
-};
-// Who gives up its place when the pool is dry. Ties, and what the name leaves open: the newest.
-enum class Victim : std::uint8_t { kNewest, kLongest, kLowestPriority };
-
-struct SchedulerOptions {
-  std::uint32_t max_num_seqs = 64;
-  std::uint32_t max_num_batched_tokens = 512;  // >= max_num_seqs, so that every decoding sequence fits in one step
-  Policy policy = Policy::kFcfs;
-  Victim victim = Victim::kNewest;
-  std::uint32_t max_overtakes = 64;         // so many later arrivals may go first; then a waiting sequence is next
-  std::uint32_t fair_quantum_tokens = 512;  // kFair: what a tenant may take more, each round
-  std::uint32_t num_swap_blocks = 0;        // host blocks that preempted sequences move to; 0: they are recomputed
-  std::uint32_t window = 0;  // every layer looks back so far and no farther: older blocks are given back; 0: all
-};
 
 struct PromptRows {
   std::uint32_t while_streaming = ~0u;  // while somebody decodes
   std::uint32_t alone = ~0u;
 };
 
+// Since the start.
+struct SchedulerCounts {
+  std::uint64_t recomputed = 0;    // preemptions that threw blocks away
+  std::uint64_t swapped = 0;       // preemptions that moved them
+  std::uint64_t block_hits = 0;    // blocks that sequences began with
+  std::uint64_t block_misses = 0;  // blocks of their tokens that they had to compute
+  std::uint64_t block_copies = 0;  // copied before a write
+};
+
 class Scheduler {
  public:
-  // Without an index every prompt is computed whole.
-  Scheduler(SchedulerOptions options, kv::BlockPool& pool, kv::PrefixIndex* index = nullptr);
+  Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index);
 
   void add(Sequence& sequence) REQUIRES(engine_role);
+  // A fork goes on where its parent stands: running beside it, or waiting where there is no place or no blocks to go on with.
+  void add_fork(Sequence& fork, const Sequence& parent) REQUIRES(engine_role);
   // Forgets it, whatever its state. Its blocks are its own to give back.
   void remove(Sequence& sequence) REQUIRES(engine_role);
+
+  // Sends every running sequence back that has said a token since it came in, as if the pool were dry.
+  void preempt_all() REQUIRES(engine_role);
 
   // The next step. Empty when nothing can run. Valid until the next plan(); planned()[i] is plan.sequences[i]'s
   // sequence. Prompts get at most so many rows of the budget (at least one): a device that needs seconds for a full
@@ -70,30 +65,49 @@ class Scheduler {
   std::span<Sequence* const> admitted() const { return admitted_; }
 
   std::span<Sequence* const> running() const { return running_; }
-  std::uint32_t num_waiting() const { return static_cast<std::uint32_t>(waiting_.size()); }
-  std::uint64_t num_preemptions() const { return num_preemptions_; }
+  std::span<Sequence* const> waiting() const { return waiting_.sequences(); }
+  const SchedulerCounts& counts() const { return counts_; }
+  std::uint64_t num_preemptions() const { return counts_.recomputed + counts_.swapped; }
+  std::uint64_t num_overtakes() const { return waiting_.num_overtakes(); }
 
  private:
   void plan_running(bool decoding) REQUIRES(engine_role);
-  void admit_waiting() REQUIRES(engine_role);
   void plan_rows(Sequence& sequence) REQUIRES(engine_role);
+  void emit(Sequence& sequence) REQUIRES(engine_role);
+  // admit.cc
+  void enter(Sequence& sequence) REQUIRES(engine_role);
+  void leave(Sequence& sequence) REQUIRES(engine_role);
+  void admit_waiting() REQUIRES(engine_role);
+  bool admit(Sequence& sequence) REQUIRES(engine_role);
+  bool waits_for_prefix(const Sequence& sequence) const REQUIRES(engine_role);
+  std::uint32_t next_rows(const Sequence& sequence) const;
+  bool reserve(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
+  bool must_copy(const Sequence& sequence) const;
+  void note_fresh(BlockId block) REQUIRES(engine_role);
+  // preempt.cc
   bool make_room(Sequence& asker, std::uint32_t num_tokens) REQUIRES(engine_role);
   bool send_back_parked() REQUIRES(engine_role);
-  Sequence* newest(bool parked) const;
+  Sequence& victim_for(Sequence& asker) const;
   void preempt(Sequence& victim) REQUIRES(engine_role);
-  void emit(Sequence& sequence) REQUIRES(engine_role);
+  void take_back_copies(const Sequence& victim);
+  bool swap_out(Sequence& victim) REQUIRES(engine_role);
+  bool swap_in(Sequence& sequence) REQUIRES(engine_role);
+  void forget_swapped(Sequence& sequence) REQUIRES(engine_role);
 
   const SchedulerOptions options_;
   kv::BlockPool& pool_;
-  kv::PrefixIndex* const index_;
-  std::deque<Sequence*> waiting_;   // arrival order; sequences sent back stand in front
+  kv::PrefixIndex& index_;
+  WaitingLine waiting_;
   std::vector<Sequence*> running_;  // in order of admission
   std::vector<Sequence*> turn_;     // running_ as it was when a planning pass began
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> admitted_;
+  std::vector<std::uint32_t> free_host_blocks_;
+  std::vector<std::uint32_t> free_open_groups_;
+  std::vector<flow::BlockOp> early_ops_;  // of forks and preemptions between steps, for the next plan
   flow::StepPlan plan_;
   std::uint32_t budget_ = 0;  // rows left in the step being planned
-  std::uint64_t num_preemptions_ = 0;
+  SchedulerCounts counts_;
 };
 
 }  // namespace quire::schedule

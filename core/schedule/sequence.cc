@@ -1,38 +1,148 @@
 #include "core/schedule/sequence.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.h"
 
 namespace quire::schedule {
 
-void Sequence::adopt_prefix(kv::PrefixIndex& index) {
-  CHECK(table.blocks().empty());
-  const std::uint32_t block_tokens = table.block_tokens();
-  for (const kv::PrefixIndex::Hit& hit : index.match(tokens_, (num_tokens() - 1) / block_tokens)) {
-    table.adopt(hit.block);
-    last_entry_ = hit.entry;
-    ++num_published_;
-  }
-  computed_ = num_published_ * block_tokens;
+Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
+    : table(pool),
+      id_(id),
+      request_(std::make_shared<const flow::Request>(std::move(request))),
+      tokens_(request_->prompt),
+      publishes_(request_->cache_root.has_value() && !lossy()) {
+  const std::uint32_t longest = num_tokens() + request_->max_tokens;
+  tokens_.reserve(longest);
+  table.reserve(longest);
 }
 
-void Sequence::publish_prefix(kv::PrefixIndex& index) {
-  const std::uint32_t block_tokens = table.block_tokens();
-  for (; (num_published_ + 1) * block_tokens <= computed_; ++num_published_) {
-    const BlockId own = table.blocks()[num_published_];
-    const auto tokens = this->tokens().subspan(std::size_t{num_published_} * block_tokens, block_tokens);
-    const kv::PrefixIndex::Hit hit = index.insert(last_entry_, tokens, own);
-    if (hit.block != own) table.replace(num_published_, hit.block);
-    last_entry_ = hit.entry;
-  }
+Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
+    : table(pool),
+      started(parent.started),
+      id_(id),
+      request_(parent.request_),
+      tokens_(parent.tokens_),
+      publishes_(false) {
+  const std::uint32_t longest = static_cast<std::uint32_t>(request_->prompt.size()) + request_->max_tokens;
+  tokens_.reserve(longest);
+  table.reserve(longest);
+  if (parent.state != State::kRunning) return;  // it holds nothing to share
+  computed_ = parent.computed_;
+  sound_ = parent.sound_;
+  heard_ = parent.heard_;
+  kept_groups_ = parent.kept_groups_;
+  votes_ = parent.votes_;
+  table.share(parent.table, computed_);
 }
 
 flow::Finish Sequence::append(TokenId token) {
   tokens_.push_back(token);
-  const auto& stops = request_.stop_tokens;
+  const auto& stops = request_->stop_tokens;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) return flow::Finish::kStop;
-  return num_generated() >= request_.max_tokens ? flow::Finish::kLength : flow::Finish::kNone;
+  return num_generated() >= request_->max_tokens ? flow::Finish::kLength : flow::Finish::kNone;
+}
+
+void Sequence::adopt_prefix(kv::PrefixIndex& index) {
+  CHECK(table.blocks().empty());
+  if (!request_->cache_root || lossy()) return;
+  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, tokens().first(num_tokens() - 1))) {
+    table.adopt(hit.block);
+    computed_ += hit.num_tokens;
+    if (hit.num_tokens != table.block_tokens()) continue;
+    last_entry_ = hit.entry;
+    ++num_published_;
+  }
+  sound_ = computed_;
+}
+
+std::uint32_t Sequence::cached_tokens(kv::PrefixIndex& index) const {
+  if (!request_->cache_root || lossy()) return 0;
+  std::uint32_t cached = 0;
+  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, tokens().first(num_tokens() - 1))) {
+    cached += hit.num_tokens;
+  }
+  return cached;
+}
+
+void Sequence::forget_partial_block() {
+  const std::uint32_t part = computed_ % table.block_tokens();
+  if (part == 0) return;
+  table.give_back_last();
+  computed_ -= part;
+  sound_ = std::min(sound_, computed_);
+}
+
+void Sequence::forget_open_group() {
+  computed_ -= computed_ % kGroupTokens;
+  sound_ = std::min(sound_, computed_);
+}
+
+void Sequence::publish_prefix(kv::PrefixIndex& index, bool tail) {
+  if (!publishes_) return;
+  const std::uint32_t block_tokens = table.block_tokens();
+  const auto tokens_of = [&](std::uint32_t block) {
+    const std::uint32_t first = block * block_tokens;
+    return tokens().subspan(first, std::min(block_tokens, sound_ - first));
+  };
+  for (; (num_published_ + 1) * block_tokens <= sound_; ++num_published_) {
+    const BlockId own = table.blocks()[num_published_];
+    const auto hit = index.insert(*request_->cache_root, last_entry_, tokens_of(num_published_), own);
+    if (hit.block != own) table.replace(num_published_, hit.block);
+    last_entry_ = hit.entry;
+  }
+  if (tail && sound_ % block_tokens != 0) {
+    index.insert_tail(*request_->cache_root, last_entry_, tokens_of(num_published_), table.blocks()[num_published_]);
+  }
+}
+
+void Sequence::forget_computed() {
+  table.give_back_all();
+  computed_ = 0;
+  sound_ = 0;
+  heard_ = false;
+  num_published_ = 0;
+  last_entry_ = kv::PrefixIndex::kRoot;
+  kept_groups_.clear();
+  votes_.clear();
+}
+
+void Sequence::leave_blocks() {
+  // What comes back stands in other blocks, of which the index knows nothing yet.
+  num_published_ = 0;
+  last_entry_ = kv::PrefixIndex::kRoot;
+  publishes_ = publishes_ && std::ranges::count(table.blocks(), kv::kNoBlock) == 0;
+  table.give_back_all();
+}
+
+void Sequence::drop_behind(std::uint32_t window) {
+  // As far as it is sound, and so published: what is dropped can still be found by others. It may have to begin again at the
+  // last multiple of 16: forget_open_group().
+  const std::uint32_t from = sound_ - sound_ % kGroupTokens;
+  if (from < window) return;
+  const std::uint32_t lowest_seen = from - window + 1;
+  const std::uint32_t num_unseen = lowest_seen / table.block_tokens();
+  for (std::uint32_t i = num_unseen; i > 0 && table.blocks()[i - 1] != kv::kNoBlock; --i) table.drop(i - 1);
+}
+
+void Sequence::open_span() {
+  const std::uint32_t span = computed_ / kSpanTokens;
+  retain(request_->kv_policy, span, votes_, kept_groups_);
+  const std::uint32_t block_tokens = table.block_tokens();
+  for (std::uint32_t block = 0; (block + 1) * block_tokens <= span * kSpanTokens; ++block) {
+    bool stays = false;
+    const std::uint32_t last = ((block + 1) * block_tokens - 1) / kGroupTokens;
+    for (std::uint32_t group = block * block_tokens / kGroupTokens; group <= last; ++group) {
+      stays = stays || is_kept(kept_groups_, group);
+    }
+    if (!stays) table.drop(block);
+  }
+}
+
+void Sequence::add_votes(std::span<const std::uint64_t> votes) {
+  if (votes_.size() < votes.size()) votes_.resize(votes.size());
+  for (std::size_t group = 0; group < votes.size(); ++group) votes_[group] += votes[group];
 }
 
 }  // namespace quire::schedule

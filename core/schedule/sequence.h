@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -15,6 +15,7 @@
 #include "core/flow/token_event.h"
 #include "core/kv/block_table.h"
 #include "core/kv/prefix_index.h"
+#include "core/schedule/retention.h"
 
 namespace quire::schedule {
 
@@ -22,49 +23,92 @@ enum class State : std::uint8_t { kWaiting, kRunning, kDone };
 
 class Sequence {
  public:
-  Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
-      : table(pool), id_(id), request_(std::move(request)), tokens_(request_.prompt) {
-    tokens_.reserve(tokens_.size() + request_.max_tokens);
-  }
+  Sequence(SeqId id, flow::Request request, kv::BlockPool& pool);
+  // A fork: the same tokens, and where the parent runs the same blocks with one more holder. It publishes nothing.
+  Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool) REQUIRES(engine_role);
 
   SeqId id() const { return id_; }
-  const flow::Request& request() const { return request_; }
+  const flow::Request& request() const { return *request_; }
   std::span<const TokenId> tokens() const { return tokens_; }
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(tokens_.size()); }
-  std::uint32_t num_generated() const { return num_tokens() - static_cast<std::uint32_t>(request_.prompt.size()); }
+  std::uint32_t num_generated() const { return num_tokens() - static_cast<std::uint32_t>(request_->prompt.size()); }
   std::uint32_t computed() const { return computed_; }
   std::uint32_t remaining() const { return num_tokens() - computed_; }
   bool decoding() const { return remaining() == 1 && num_generated() > 0; }
+  bool lossy() const { return request_->kv_policy.kind != flow::KvPolicy::Kind::kFull; }
+  // What it computes can be found by others.
+  bool publishes() const { return publishes_; }
+  // Has said something since it was admitted.
+  bool heard() const { return heard_; }
+  void begin_residency() REQUIRES(engine_role) {
+    heard_ = false;
+    started = true;
+  }
 
+  // ---- what a step did
   // K and V of `rows` more tokens are stored.
   void commit_rows(std::uint32_t rows) REQUIRES(engine_role) { computed_ += rows; }
+  // Its last row was finite, and so is all that came before.
+  void hear() REQUIRES(engine_role) {
+    heard_ = true;
+    sound_ = computed_;
+  }
   // The token chosen after the last one; says whether it ends the sequence.
   flow::Finish append(TokenId token) REQUIRES(engine_role);
+  // How much attention the rows of the step paid to each group of 16 positions.
+  void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
+
+  // ---- its blocks
   // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run. Only while
   // its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
-  // Its full blocks whose K and V are stored enter the index. A block that the index holds already is given back for that one.
-  void publish_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
+  // Tokens that it would begin with.
+  std::uint32_t cached_tokens(kv::PrefixIndex& index) const REQUIRES(engine_role);
+  // Gives the last block back if it is part full: its tokens are to be run again.
+  void forget_partial_block() REQUIRES(engine_role);
+  // The tokens behind the last multiple of 16 are to be run again: what was kept apart of them is lost.
+  void forget_open_group() REQUIRES(engine_role);
+  // Its full blocks that are sound enter the index, and with `tail` the part full one behind them. A block that the index has
+  // already is given back for that one.
+  void publish_prefix(kv::PrefixIndex& index, bool tail) REQUIRES(engine_role);
   // Its blocks go back to the pool; what was generated stays and will be recomputed.
-  void forget_computed() REQUIRES(engine_role) {
-    table.give_back_all();
-    computed_ = 0;
-    num_published_ = 0;
-    last_entry_ = kv::PrefixIndex::kRoot;
-  }
+  void forget_computed() REQUIRES(engine_role);
+  // Its blocks go back to the pool, but their content has been moved: it can go on behind it once that is back in its table.
+  void leave_blocks() REQUIRES(engine_role);
+  // Blocks that no later row looks into, `window` positions back, are given back.
+  void drop_behind(std::uint32_t window) REQUIRES(engine_role);
+
+  // ---- spans of a lossy one
+  // Its next row opens a span: the policy decides what stays of those before, and blocks of which nothing stays are given back.
+  void open_span() REQUIRES(engine_role);
+  bool at_new_span() const { return lossy() && computed_ / kSpanTokens > kept_groups_.size(); }
+  std::uint32_t span_end() const { return (computed_ / kSpanTokens + 1) * kSpanTokens; }
+  std::span<const std::uint16_t> kept_groups() const { return kept_groups_; }  // [spans before the one of its next row]
 
   kv::BlockTable table;
   State state = State::kWaiting;
-  bool parked = false;             // its client does not read: not planned until there is room
-  std::uint32_t planned_rows = 0;  // in the step being planned or in flight
+  bool parked = false;   // not planned until there is room: its client does not read, or its siblings are behind
+  bool passed = false;   // not to be admitted in the step being planned
+  bool started = false;  // was admitted before
+  std::uint32_t planned_rows = 0;      // in the step being planned or in flight
+  std::uint32_t overtaken = 0;         // later arrivals that were admitted before it
+  std::uint32_t open_group = 0;        // while it runs: its place among max_num_seqs
+  std::vector<std::uint32_t> swapped;  // host blocks that hold what its table held, kNoHostBlock where it held nothing
+
+  static constexpr std::uint32_t kNoHostBlock = ~0u;
 
  private:
   const SeqId id_;
-  const flow::Request request_;
+  const std::shared_ptr<const flow::Request> request_;  // shared by forks
   std::vector<TokenId> tokens_;
   std::uint32_t computed_ = 0;
+  std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for
+  bool heard_ = false;
+  bool publishes_ = true;
   std::uint32_t num_published_ = 0;                  // blocks of the table, from its beginning, that are in the index
   kv::EntryId last_entry_ = kv::PrefixIndex::kRoot;  // of the last of them
+  std::vector<std::uint16_t> kept_groups_;
+  std::vector<std::uint64_t> votes_;  // by group of 16 positions
 };
 
 }  // namespace quire::schedule

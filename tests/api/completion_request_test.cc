@@ -59,7 +59,8 @@ TEST_F(CompletionRequestTest, FillsDefaultsFromTheModel) {
 TEST_F(CompletionRequestTest, TreatsNullAsNotGiven) {
   const CompletionRequest request = accepted(
       R"("model":null,"max_tokens":null,"temperature":null,"top_p":null,"top_k":null,"min_p":null,"seed":null,"stop":null,)"
-      R"("stream":null,"stream_options":null,"ignore_eos":null,"user":null)");
+      R"("stream":null,"stream_options":null,"ignore_eos":null,"user":null,"n":null,"best_of":null,)"
+      R"("use_beam_search":null,"length_penalty":null,"cache_salt":null,"priority":null,"deadline_ms":null,"kv_policy":null)");
   EXPECT_EQ(request.model, "stories");
   EXPECT_EQ(request.sampling.temperature, 0.8f);
 }
@@ -155,6 +156,12 @@ TEST_F(CompletionRequestTest, HoldsEveryNumberToItsRange) {
       {"seed",
        {"0", "-1", "9223372036854775807", "-9223372036854775808"},
        {"9223372036854775808", "1.5", "18446744073709551615"}},
+      {"n", {"1", "2", "127", "128"}, {"0", "-1", "129", "1000000000", "1.0", "18446744073709551615"}},
+      {"best_of", {"1", "2", "127", "128"}, {"0", "-1", "129", "1000000000", "2.5"}},
+      {"priority",
+       {"-2147483648", "-2147483647", "0", "2147483646", "2147483647"},
+       {"-2147483649", "2147483648", "0.0", "1e3"}},
+      {"deadline_ms", {"1", "2", "3599999", "3600000"}, {"0", "-1", "3600001", "1.5", "9223372036854775808"}},
   };
   for (const auto& range : kRanges) {
     for (const char* value : range.good) accepted('"' + std::string(range.field) + "\":" + value);
@@ -174,7 +181,7 @@ TEST_F(CompletionRequestTest, RefusesNumbersThatAreNone) {
 }
 
 TEST_F(CompletionRequestTest, RefusesEveryWrongType) {
-  for (const char* field : {"stream", "ignore_eos"}) {
+  for (const char* field : {"stream", "ignore_eos", "use_beam_search"}) {
     for (const char* value : {"0", "1", "\"true\"", "[]", "{}"})
       refused_field('"' + std::string(field) + "\":" + value, field);
   }
@@ -183,6 +190,7 @@ TEST_F(CompletionRequestTest, RefusesEveryWrongType) {
   for (const char* value : {"1", "true", "{}", "[]"}) {
     refused_field(std::string(R"("user":)") + value, "user");
     refused_field(std::string(R"("model":)") + value, "model");
+    refused_field(std::string(R"("cache_salt":)") + value, "cache_salt");
   }
   for (const char* value : {"1", "true", "\"x\"", "[]"})
     refused_field(std::string(R"("stream":true,"stream_options":)") + value, "stream_options");
@@ -240,8 +248,6 @@ TEST_F(CompletionRequestTest, AcceptsWhatIsNotSupportedOnlyWhereItChangesNothing
     std::vector<const char*> neutral;
     std::vector<const char*> other;
   } kFields[] = {
-      {"n", {"null", "1"}, {"2", "0", "-1", "1000000000", "\"1\"", "1.5"}},
-      {"best_of", {"null", "1"}, {"2", "20", "1000000"}},
       {"echo", {"null", "false"}, {"true", "0"}},
       {"logprobs", {"null"}, {"0", "1", "5", "-1", "true"}},
       {"suffix", {"null"}, {"\"x\"", "\"\""}},
@@ -261,12 +267,9 @@ TEST_F(CompletionRequestTest, AcceptsWhatIsNotSupportedOnlyWhereItChangesNothing
       {"structured_outputs", {"null"}, {R"({"regex":"(a+)+"})"}},
       {"guided_regex", {"null"}, {"\"a\""}},
       {"truncate_prompt_tokens", {"null"}, {"5"}},
-      {"use_beam_search", {"null", "false"}, {"true"}},
       {"skip_special_tokens", {"null", "true"}, {"false"}},
       {"include_stop_str_in_output", {"null", "false"}, {"true"}},
       {"add_special_tokens", {"null", "true"}, {"false"}},
-      {"priority", {"null", "0"}, {"1", "-1"}},
-      {"cache_salt", {"null"}, {"\"x\""}},
       {"return_token_ids", {"null", "false"}, {"true"}},
       {"logits_processors", {"null", "[]"}, {"[\"os.system\"]"}},
   };

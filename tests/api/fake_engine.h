@@ -1,5 +1,6 @@
 // An engine without a model, for api tests: a thread that pops submissions and says each prompt's own tokens again and
-// again. Tests hold it, step it and wait for what it saw.
+// again. A search is told on all its streams alike, as if each were a sequence. Tests hold it, step it and wait for what
+// it saw.
 // Thread  its own for the engine's side; every public method is for the test's thread.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -47,6 +49,7 @@ struct World {
             .workers = workers,
             .doorbell = doorbell,
             .engine = status,
+            .control = control,
             .metrics = metrics,
             .tokenizer = stories_tokenizer(),
             .model_names = {"stories", "org/stories"},
@@ -58,13 +61,15 @@ struct World {
             .defaults = {.temperature = 0.8f, .top_p = 0.9f},
             .fingerprint = "fp-test",
             .version = "1.2.3",
-            .limits = {}};
+            .limits = {},
+            .cache_dir = {}};
   }
 
   bridge::Doorbell doorbell;
   bridge::AdmissionQueue queue;
   bridge::WorkerPool workers;
   bridge::EngineStatus status;
+  bridge::ControlQueue control{doorbell};
   observe::Metrics metrics{{.model_name = "stories", .version = "1.2.3", .numeric_mode = "test"}};
 };
 
@@ -104,6 +109,18 @@ class FakeEngine {
   bool wait_ended(std::size_t n) {
     return wait([&] { return num_ended_ >= n; });
   }
+  bool wait_order() {
+    return wait([&] { return order_.has_value(); });
+  }
+  // Carries out the order to the cache that waits, or comes: it ends with `report`.
+  bool end_order(Result<bridge::CacheReport> report) {
+    if (!wait_order()) return false;
+    const std::lock_guard lock(mutex_);
+    world_.control.finish();
+    order_->done(std::move(report));
+    order_.reset();
+    return true;
+  }
   std::vector<flow::Request> seen() {
     const std::lock_guard lock(mutex_);
     return seen_;
@@ -111,7 +128,8 @@ class FakeEngine {
 
  private:
   struct Running {
-    bridge::Submission submission;
+    flow::Request request;
+    std::shared_ptr<bridge::TokenStream> stream;
     std::size_t said = 0;
   };
 
@@ -148,12 +166,14 @@ class FakeEngine {
 
   // Under the lock. False: nothing to do until somebody rings.
   bool step() {
+    if (!order_) order_ = world_.control.take();
     while (!held_) {
       std::optional<bridge::Submission> submission = world_.queue.pop();
       if (!submission) break;
       submission->credit.give_back();
       seen_.push_back(submission->request);
-      running_.push_back({std::move(*submission), 0});
+      running_.push_back({submission->request, std::move(submission->stream)});
+      for (auto& stream : submission->more_streams) running_.push_back({submission->request, std::move(stream)});
     }
     bool said = false;
     const bool may_speak = allowed_ != 0;
@@ -163,14 +183,14 @@ class FakeEngine {
   }
 
   bool turn(std::size_t i, bool may_speak) {
-    bridge::TokenStream& stream = *running_[i].submission.stream;
+    bridge::TokenStream& stream = *running_[i].stream;
     flow::TokenEvent event;
     if (stream.cancelled()) {
       event.finish = flow::Finish::kCancelled;
       ++num_cancelled_;
     } else {
       if (!may_speak || !stream.can_take_token()) return false;
-      event = script_(running_[i].submission.request, running_[i].said++);
+      event = script_(running_[i].request, running_[i].said++);
     }
     stream.push(event);
     stream.hub().flush();
@@ -191,6 +211,7 @@ class FakeEngine {
   std::size_t num_cancelled_ = 0;
   std::size_t num_ended_ = 0;
   std::vector<Running> running_;
+  std::optional<bridge::ControlOrder> order_;
   std::vector<flow::Request> seen_;
   std::thread thread_;
 };

@@ -158,10 +158,15 @@ class RawClient {
   std::string buffer_;
 };
 
-inline std::string post_completion(std::string_view json, std::string_view extra_fields = {}) {
-  std::string request = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n";
+inline std::string post(std::string_view path, std::string_view json, std::string_view extra_fields = {}) {
+  std::string request = "POST ";
+  request.append(path).append(" HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n");
   request.append(extra_fields).append("Content-Length: ").append(std::to_string(json.size())).append("\r\n\r\n");
   return request.append(json);
+}
+
+inline std::string post_completion(std::string_view json, std::string_view extra_fields = {}) {
+  return post("/v1/completions", json, extra_fields);
 }
 
 inline std::string get(std::string_view path) {

@@ -76,6 +76,19 @@ TEST_F(RouterTest, SaysWhichMethodsAreAllowed) {
   }
 }
 
+TEST_F(RouterTest, TakesOrdersToTheCache) {
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load"}) {
+    EXPECT_EQ(reply("POST", path).status, 0) << "an answer made over time";
+    EXPECT_EQ(reply("GET", path).status, 405);
+    EXPECT_EQ(field(reply("GET", path), "Allow"), "POST");
+    serving_.ready = false;
+    EXPECT_EQ(reply("POST", path).status, 503);
+    serving_.ready = true;
+  }
+  EXPECT_EQ(world_.metrics.admission_rejections.value(), 0u) << "no completion was refused";
+  EXPECT_EQ(reply("POST", "/admin/cache").status, 404);
+}
+
 TEST_F(RouterTest, ReadsJsonAlone) {
   Request request;
   for (const char* type : {"", "application/json", "Application/JSON; charset=utf-8", " application/json ;x=y"}) {
@@ -132,6 +145,11 @@ TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
   ASSERT_TRUE(std::holds_alternative<Response>(answered));
   EXPECT_EQ(std::get<Response>(answered).status, 429);
   EXPECT_FALSE(field(std::get<Response>(answered), "Retry-After").empty());
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load"}) {
+    request.path = path;
+    EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Answer>>(route(request, services, serving_)))
+        << path << " takes no place in the line";
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 using test::get;
+using test::post;
 using test::post_completion;
 using test::RawClient;
 using test::RawResponse;
@@ -30,7 +31,9 @@ class SessionTest : public testing::Test {
   // Limits short enough for tests; each test may change config_ before it calls serve().
   void serve() {
     config_.port = 0;
-    server_ = std::make_unique<Server>(config_, world_.services());
+    Services services = world_.services();
+    services.cache_dir = cache_dir_;
+    server_ = std::make_unique<Server>(config_, services);
     server_->start();
     server_->set_ready(true);
   }
@@ -49,6 +52,7 @@ class SessionTest : public testing::Test {
 
   test::World world_;
   ServerConfig config_;
+  std::string cache_dir_;
   test::FakeEngine engine_;
   std::unique_ptr<Server> server_;  // goes before the engine
 };
@@ -90,6 +94,37 @@ TEST_F(SessionTest, KeepsTheConnectionThroughEveryKindOfAnswer) {
       EXPECT_NE(client.read_response().status, 0);
     }
   }
+}
+
+TEST_F(SessionTest, AnOrderToTheCacheIsAnsweredOnceTheEngineHasDoneIt) {
+  cache_dir_ = "caches";
+  RawClient client = connect();
+  const std::string save = post("/admin/cache/save", R"({"path":"a.kv"})");
+  client.send(save + get("/live"));
+  ASSERT_TRUE(engine_.end_order(bridge::CacheReport{7, 8, 9}));
+  const RawResponse report = client.read_response();
+  EXPECT_EQ(report.status, 200);
+  EXPECT_EQ(report.body, R"({"object":"cache_report","blocks":7,"bytes":8,"skipped":9})");
+  EXPECT_EQ(client.read_response().status, 200) << "the connection goes on";
+
+  client.send(post("/admin/cache/load", R"({"path":"b.kv"})"));
+  ASSERT_TRUE(engine_.end_order(Error{Code::kNotFound, "no such file", "path", 0}));
+  EXPECT_EQ(client.read_response().status, 404);
+}
+
+TEST_F(SessionTest, AClientThatLeavesDoesNotStopItsOrder) {
+  cache_dir_ = "caches";
+  {
+    RawClient client = connect();
+    client.send(post("/admin/cache/save", R"({"path":"a.kv"})"));
+    ASSERT_TRUE(engine_.wait_order());
+    client.reset();
+  }
+  ASSERT_TRUE(engine_.end_order(bridge::CacheReport{}));
+  RawClient other = connect();
+  other.send(post("/admin/cache/save", R"({"path":"a.kv"})"));
+  ASSERT_TRUE(engine_.end_order(bridge::CacheReport{}));
+  EXPECT_EQ(other.read_response().status, 200);
 }
 
 TEST_F(SessionTest, AnswersPipelinedRequestsInOrder) {

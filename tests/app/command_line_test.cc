@@ -55,6 +55,21 @@ TEST(CommandLine, RefusesNumbersThatAreNone) {
   EXPECT_THAT(problems_of({"bench", "--random-shape", "1b"}), ElementsAre(HasSubstr("expected 135m")));
 }
 
+TEST(CommandLine, ReadsAScenarioAndWhereItsFiguresGo) {
+  const CommandLine line = parse({"bench", "--scenario", "waste", "--csv", "out.csv"});
+  EXPECT_EQ(line.bench.scenario, "waste");
+  EXPECT_EQ(line.bench.csv, "out.csv");
+  EXPECT_EQ(parse({"bench"}).bench.scenario, "");
+}
+
+TEST(CommandLine, NamesTheScenariosThereAre) {
+  EXPECT_THAT(
+      problems_of({"bench", "--scenario", "wast"}),
+      ElementsAre("--scenario 'wast': expected one of utilisation, waste, max-batch, preemption, policies, prefix"));
+  EXPECT_THAT(problems_of({"bench", "--csv", "x"}), ElementsAre(HasSubstr("--csv")));
+  EXPECT_THAT(problems_of({"bench", "--scenario", "waste", "--json"}), ElementsAre(HasSubstr("--json")));
+}
+
 TEST(CommandLine, NeedsAPromptToGenerate) {
   EXPECT_THAT(problems_of({"generate"}), ElementsAre(HasSubstr("--prompt")));
 }
@@ -69,8 +84,33 @@ TEST(CommandLine, NamesTheNearestFlagOrCommand) {
   EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
 }
 
+TEST(CommandLine, NamesTheCommandThatHasAFlag) {
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max-num-batched-tokens", "8"}),
+              ElementsAre("unknown flag --max-num-batched-tokens: a flag of serve, not of generate"));
+  EXPECT_THAT(problems_of({"bench", "--max-model-len=8"}),
+              ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
+              ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
+  EXPECT_THAT(problems_of({"--port", "80"}),
+              ElementsAre("a command is needed before --port: serve, generate, bench or inspect"));
+}
+
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {
   EXPECT_THAT(parse({"serve", "--max_model_len", "-1"}).flags.at("max-model-len").values, ElementsAre("-1"));
+}
+
+TEST(CommandLine, APlanIsAPlainSwitchOfServe) {
+  EXPECT_TRUE(parse({"serve", "dir", "--plan"}).serve.plan);
+  EXPECT_TRUE(parse({"serve", "--plan", "dir", "--port", "1"}).serve.plan);
+  EXPECT_THAT(parse({"serve", "--plan", "dir"}).flags.at("model").values, ElementsAre("dir"));
+  EXPECT_FALSE(parse({"serve", "dir"}).serve.plan);
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--plan"}), ElementsAre(HasSubstr("unknown flag --plan")));
+}
+
+TEST(CommandLine, InspectsAServerOrAModel) {
+  EXPECT_EQ(parse({"inspect", "--url", "http://h"}).inspect.url, "http://h");
+  EXPECT_EQ(parse({"inspect", "dir"}).inspect.url, "");
+  EXPECT_THAT(problems_of({"inspect", "dir", "--url", "http://h"}), ElementsAre(HasSubstr("leave MODEL out")));
 }
 
 TEST(CommandLine, PrintsHelpAndVersion) {

@@ -38,7 +38,8 @@ class TempFile {
 // A value that the field takes and that is not its default.
 std::string some_value(const Field& field) {
   const std::string kind = kind_of(field);
-  if (kind == "choice") return range_text(field).substr(range_text(field).rfind('|') + 1);
+  if (kind == "choice" || (kind == "list" && !field.range.empty()))
+    return range_text(field).substr(range_text(field).rfind('|') + 1);
   if (kind == "text" || kind == "list") return "something";
   return std::string(field.range.substr(field.range.find("..") + 2));
 }
@@ -242,6 +243,36 @@ TEST(Config, FieldsThatDoNotFitEachOtherAreRefused) {
                        {"max-num-batched-tokens", {"--max-num-batched-tokens", {"63"}}}};
   settle(layer, problems);
   EXPECT_THAT(problems, ElementsAre(HasSubstr("expected at least --max-num-seqs, 64")));
+}
+
+TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {
+  Problems problems;
+  with("swap-space", "0", problems);
+  EXPECT_THAT(problems, IsEmpty());
+  with("swap-space", "1", problems);
+  with("swap-space", "4GiB", problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--swap-space 1 B: on the CPU"), HasSubstr("--swap-space 4.00 GiB")));
+}
+
+TEST(Config, APinnedPrefixNeedsThePrefixCache) {
+  Problems problems;
+  Layer layer = {{"pin-prefix", {"--pin-prefix", {"a,b"}}}};
+  EXPECT_THAT(settle(layer, problems).pin_prefix, ElementsAre("a", "b"));
+  EXPECT_THAT(problems, IsEmpty());
+  layer["prefix-caching"] = {"--prefix-caching", {"off"}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--pin-prefix: a pinned prefix is kept by the prefix cache")));
+}
+
+TEST(Config, DebuggingIsAListOfWhatToDo) {
+  Problems problems;
+  EXPECT_THAT(settle({}, problems).kv_debug, ElementsAre("off"));
+  EXPECT_THAT(with("kv-debug", "poison,CHECK,poison", problems).kv_debug, ElementsAre("poison", "check"));
+  EXPECT_THAT(problems, IsEmpty());
+  with("kv-debug", "check,of", problems);
+  with("kv-debug", "check,off", problems);
+  EXPECT_THAT(problems, ElementsAre("--kv-debug 'check,of': expected one of off|check|poison|log",
+                                    "--kv-debug check,off: off, and something else"));
 }
 
 TEST(Config, ADeviceThatIsNotThereIsRefused) {

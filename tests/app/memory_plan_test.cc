@@ -114,6 +114,62 @@ TEST(MemoryPlan, ALengthBeyondTheModelsIsRefused) {
   EXPECT_THAT(refusal(asked), HasSubstr("goes up to 512"));
 }
 
+TEST(MemoryPlan, PinnedBlocksComeOnTopOfTheSequences) {
+  MemoryRequest asked = request();
+  asked.free_bytes = 1ull << 40;
+  asked.pinned_blocks = 5;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.num_blocks, 4 * 32u + 5);
+  EXPECT_EQ(plan.pinned_blocks, 5u);
+  EXPECT_EQ(plan.bytes, (4 * 32 + 5) * kBlockBytes);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 512), 4u);
+  EXPECT_THAT(kv_line(plan, asked, backend::KvType::kF32), HasSubstr("4.0 sequences of 512; 2.0 MiB as f32"));
+  EXPECT_THAT(kv_line(plan, asked, backend::KvType::kF32), HasSubstr("; 5 blocks are pinned"));
+}
+
+TEST(MemoryPlan, TheLongestSequenceFitsBesideThePinnedPrefixes) {
+  MemoryRequest asked = request();
+  asked.max_model_len = 512;
+  asked.pinned_blocks = 5;
+  asked.kv_cache_bytes = 38 * kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 38u);
+  asked.kv_cache_bytes = 37 * kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 37u);
+  asked.kv_cache_bytes = 37 * kBlockBytes - 1;
+  EXPECT_THAT(refusal(asked),
+              HasSubstr("one sequence of 512 tokens and the pinned prefixes take 578.1 KiB of KV cache"));
+  EXPECT_THAT(refusal(asked), HasSubstr("holds 576 tokens"));
+}
+
+TEST(MemoryPlan, ALengthIsLoweredToWhatPinnedPrefixesLeaveButAboveEachOfThem) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = 10 * kBlockBytes;
+  asked.pinned_blocks = 4;
+  asked.longest_pinned = 64;
+  EXPECT_EQ(plan_memory(asked).max_model_len, 6 * 16u);
+  asked.longest_pinned = 6 * 16 - 1;
+  EXPECT_EQ(plan_memory(asked).max_model_len, 6 * 16u);
+  asked.longest_pinned = 6 * 16;
+  EXPECT_THAT(refusal(asked), HasSubstr("and the pinned prefixes take"));
+  asked.longest_pinned = 0;
+  asked.pinned_blocks = 9;
+  EXPECT_EQ(plan_memory(asked).max_model_len, 16u);
+  asked.pinned_blocks = 10;
+  EXPECT_THAT(refusal(asked), HasSubstr("and the pinned prefixes take"));
+}
+
+TEST(MemoryPlan, SequencesThatFitAreCountedInWholeBlocks) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = 65 * kBlockBytes;
+  asked.pinned_blocks = 1;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 511), 2u);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 512), 2u);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 513), 1u);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 16), 64u);
+  EXPECT_EQ(sequences_that_fit(plan, asked, 17), 32u);
+}
+
 TEST(MemoryPlan, SlotsFitThirtyTwoBits) {
   MemoryRequest asked = request();
   asked.max_num_seqs = 4096;

@@ -6,7 +6,6 @@
 #include "app/bench_plan.h"
 #include "app/embedded_model.h"
 #include "app/loaded_model.h"
-#include "app/machine.h"
 #include "app/random_model.h"
 #include "core/base/start_error.h"
 #include "core/model/weights.h"
@@ -111,16 +110,6 @@ TEST(BenchPlan, GivesEverySequenceSlotsOfItsOwn) {
   std::sort(slots.begin(), slots.end());
   EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
   for (const flow::PlannedSequence& sequence : plan.sequences) EXPECT_EQ(sequence.num_table, 3u);
-}
-
-TEST(Machine, KnowsItselfAndReadsMemory) {
-  EXPECT_FALSE(cpu_name().empty());
-  EXPECT_GE(usable_cpus(), 1u);
-  ASSERT_TRUE(free_memory_bytes());
-  EXPECT_GT(*free_memory_bytes(), 0u);
-  const std::vector<double> figures = measure_read_bandwidth(2, 8 << 20, 3);
-  ASSERT_EQ(figures.size(), 3u);
-  for (const double figure : figures) EXPECT_GT(figure, 1e6);
 }
 
 }  // namespace

@@ -8,9 +8,12 @@
 
 namespace quire::app {
 
+inline std::filesystem::path source_path(const std::string& path) {
+  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / path;
+}
+
 inline std::string source_text(const std::string& path) {
-  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream file(root / path);
+  std::ifstream file(source_path(path));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

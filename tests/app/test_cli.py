@@ -1,5 +1,6 @@
 """The binary as a user meets it: exit codes, messages, generate, inspect, bench, and a server's life."""
 
+import http.server
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -73,6 +75,31 @@ class Server:
             self.url + "/v1/completions", data=body, headers={"Content-Type": "application/json"}
         )
         return urllib.request.urlopen(request, timeout=60)
+
+
+class OtherServer(http.server.ThreadingHTTPServer):
+    """Answers every GET with the same few words; the URL is what `with` gives."""
+
+    def __init__(self, status):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status)
+                self.send_header("Content-Length", "6")
+                self.end_headers()
+                self.wfile.write(b"hello\n")
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
 
 
 # ---- help, version, exit codes
@@ -208,14 +235,45 @@ def test_inspect_lists_tensors_and_the_memory_of_the_cache():
 def test_inspect_counts_bytes_by_the_formula():
     seen = json.loads(quire("inspect", "--json", "--kv-cache-memory", "64MiB").stdout)
     config = json.loads((ROOT / "models" / "stories" / "config.json").read_text())
-    per_value = {"f32": 4, "bf16": 2}
-    assert {row["dtype"] for row in seen["kv"]} == set(per_value)
+    heads = 2 * config["num_hidden_layers"] * config["num_key_value_heads"]  # of a token, keys and values
+    size = config["head_dim"]
+    f32 = 4
+    per_token = {
+        "f32": heads * size * f32, "bf16": heads * size * 2, "fp8": heads * size,
+        "int8": heads * (size + f32),  # a scale a token and head
+        # Four bits; a step and a lowest in bf16, of keys a channel in 16 tokens, of values a token and head.
+        "int4": heads // 2 * (size + 2 * 2 * (size + 16) // 16),
+    }
+    assert {row["dtype"] for row in seen["kv"]} == set(per_token)
     for row in seen["kv"]:
-        token = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
-        assert row["bytes_per_token"] == token * per_value[row["dtype"]]
-        assert row["blocks"] == (64 << 20) // (row["bytes_per_token"] * seen["block_tokens"])
+        assert row["bytes_per_token"] == per_token[row["dtype"]], row
         assert row["contexts"][-1]["tokens"] == config["max_position_embeddings"]
     assert seen["bytes"] == sum(tensor["bytes"] for tensor in seen["tensors"])
+
+
+def test_inspect_tells_what_a_running_servers_cache_does():
+    with Server("--block-size", "32") as server:
+        for _ in range(2):
+            with server.complete(prompt="Once upon a time there was a little fox. " * 8) as answer:
+                answer.read()
+        text = quire("inspect", "--url", server.url)
+        seen = json.loads(quire("inspect", "--url", server.url + "/", "--json").stdout)
+    assert text.returncode == 0 and "KV blocks of 32 tokens, now" in text.stdout and "saved by sharing" in text.stdout
+    assert seen["model"] == "stories" and seen["block_tokens"] == 32
+    assert 0 < seen["prompt_tokens_found"] < seen["prompt_tokens_queried"]
+
+
+def test_inspect_says_when_there_is_no_server_to_ask():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    result = quire("inspect", "--url", f"http://127.0.0.1:{port}")
+    assert result.returncode == 2 and "nobody listens there" in result.stderr
+    result = quire("inspect", "--url", f"127.0.0.1:{port}")
+    assert result.returncode == 2 and "expected a URL like http://127.0.0.1:8000" in result.stderr
+    for status, message in ((404, "is answered 404"), (200, "this is no quire server")):
+        with OtherServer(status) as url:
+            result = quire("inspect", "--url", url)
+        assert result.returncode == 2 and message in result.stderr
 
 
 def test_bench_reports_every_row():
@@ -229,6 +287,98 @@ def test_bench_reports_every_row():
     ]
     assert report["runs"] >= 5 and report["cpu"] and report["read_bandwidth_median"] > 0
     assert all(row["tokens_per_s"] > 0 and row["part_of_bandwidth"] > 0 for row in report["rows"])
+
+
+# ---- serve --plan
+
+
+def plan_rows(text):
+    """tokens -> (sequences that fit, sequences that run)"""
+    rows = re.findall(r"^ *(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
+    return {int(tokens): (int(fit), int(run)) for tokens, fit, run in rows}
+
+
+def test_a_plan_counts_bytes_blocks_and_sequences_and_ends():
+    config = json.loads((ROOT / "models" / "stories" / "config.json").read_text())
+    stored = json.loads(quire("inspect", "--json").stdout)["bytes"]
+    result = quire("serve", "--plan", "--kv-cache-dtype", "bf16", "--kv-cache-memory", "8MiB", "--max-num-seqs", "3")
+    assert result.returncode == 0 and result.stderr == "" and "ready" not in result.stdout
+    token = 2 * 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
+    longest = config["max_position_embeddings"]
+    blocks = min((8 << 20) // (16 * token), 3 * -(-longest // 16))
+    assert f"weights: {stored / 2**20:.1f} MiB as stored" in result.stdout
+    assert f"{blocks} blocks of 16 tokens, {blocks * 16} tokens" in result.stdout
+    assert f"{token} bytes a token" in result.stdout and f"({16 * token} bytes)" in result.stdout
+    assert "memory free now: " in result.stdout
+    fit = blocks // -(-longest // 16)
+    assert plan_rows(result.stdout)[longest] == (fit, min(fit, 3))
+
+
+def big_model(tmp_path, layers=32):
+    """The files of a model of several GB, its weights a hole: who reads them reads for a long time."""
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16", "hidden_act": "silu",
+        "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": layers, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000, "max_position_embeddings": 32768,
+        "rope_theta": 10000.0, "rms_norm_eps": 1e-5, "tie_word_embeddings": False,
+    }  # fmt: skip
+    shapes = {"model.embed_tokens.weight": [32000, 4096], "model.norm.weight": [4096], "lm_head.weight": [32000, 4096]}
+    for layer in range(layers):
+        at = f"model.layers.{layer}."
+        for name in ("q_proj", "o_proj"):
+            shapes[f"{at}self_attn.{name}.weight"] = [4096, 4096]
+        for name in ("k_proj", "v_proj"):
+            shapes[f"{at}self_attn.{name}.weight"] = [1024, 4096]
+        for name in ("gate_proj", "up_proj"):
+            shapes[f"{at}mlp.{name}.weight"] = [14336, 4096]
+        shapes[f"{at}mlp.down_proj.weight"] = [4096, 14336]
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            shapes[f"{at}{name}.weight"] = [4096]
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    tmp_path.joinpath("config.json").write_text(json.dumps(config))
+    with tmp_path.joinpath("model.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end)
+    return end
+
+
+def test_a_plan_of_a_big_model_reads_headers_only(tmp_path):
+    stored = big_model(tmp_path)
+    start = time.monotonic()
+    result = quire("serve", str(tmp_path), "--plan", "--kv-cache-memory", "16GiB", "--max-num-seqs", "256")
+    assert time.monotonic() - start < 2
+    assert result.returncode == 0, result.stderr
+    assert f"weights: {stored / 2**30:.2f} GiB as stored" in result.stdout
+    assert "131072 bytes a token" in result.stdout and "a block: 2.0 MiB (2097152 bytes)" in result.stdout
+    assert "8192 blocks of 16 tokens, 131072 tokens, 4.0 sequences of 32768" in result.stdout
+    assert plan_rows(result.stdout) == {1024: (128, 128), 4096: (32, 32), 16384: (8, 8), 32768: (4, 4)}
+
+
+def test_a_plan_that_does_not_fit_says_what_is_missing_and_exits_2(tmp_path):
+    big_model(tmp_path)
+    result = quire("serve", str(tmp_path), "--plan", "--kv-cache-memory", "1GiB", "--max-model-len", "32768")
+    assert result.returncode == 2 and "GiB as stored" in result.stdout
+    assert "one sequence of 32768 tokens takes 4.00 GiB of KV cache; --kv-cache-memory 1.00 GiB holds 8192" in result.stderr
+
+
+def test_pinned_prefixes_are_in_the_plan(tmp_path):
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("Once upon a time there was a fox. " * 4)
+    blocks = [
+        int(re.search(r"KV cache: (\d+) blocks", quire("serve", "--plan", *args).stdout).group(1))
+        for args in ([], ["--pin-prefix", str(prefix)])
+    ]
+    pinned = quire("serve", "--plan", "--pin-prefix", str(prefix)).stdout
+    assert blocks[1] > blocks[0] and f"; {blocks[1] - blocks[0]} blocks are pinned" in pinned
+    result = quire("serve", "--plan", "--pin-prefix", f"{prefix},{tmp_path}/none,{tmp_path}")
+    assert result.returncode == 2 and "2 problems" in result.stderr
+    assert "none: there is no such file" in result.stderr and "not a plain file" in result.stderr
+    result = quire("serve", "--pin-prefix", str(prefix), "--no-enable-prefix-caching")
+    assert result.returncode == 2 and "--pin-prefix: a pinned prefix is kept by the prefix cache" in result.stderr
 
 
 # ---- serve
@@ -287,6 +437,56 @@ def test_a_vllm_command_line_starts_and_notes_what_has_no_effect():
     assert code == 0
     for flag in ("--tensor-parallel-size", "--gpu_memory_utilization", "--enforce-eager"):
         assert f"{flag}: accepted, has no effect" in err
+
+
+def test_a_directory_for_saved_caches_is_there_before_it_is_needed(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    for path, message in ((tmp_path / "none", "there is no such directory"), (file, "this is not a directory")):
+        result = quire("serve", "--cache-dir", str(path))
+        assert result.returncode == 2 and f"--cache-dir {path}: {message}" in result.stderr
+    with Server("--cache-dir", str(tmp_path)) as server:
+        assert server.status("/ready") == 200
+
+
+def test_a_pinned_prefix_is_there_for_the_first_request(tmp_path):
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("Once upon a time there was a little fox. " * 8)
+    texts, found = [], []
+    for args in ([], ["--pin-prefix", str(prefix)]):
+        with Server(*args) as server:
+            pinned = json.loads(quire("inspect", "--url", server.url, "--json").stdout)["blocks_pinned"]
+            with server.complete(prompt=prefix.read_text() + "It", max_tokens=16, seed=3) as answer:
+                texts.append(json.loads(answer.read())["choices"][0]["text"])
+            found.append(json.loads(quire("inspect", "--url", server.url, "--json").stdout)["prompt_tokens_found"])
+    assert texts[0] == texts[1]
+    assert found[0] == 0 and found[1] >= 16 and pinned >= found[1] // 16
+
+
+def test_a_cache_is_saved_where_the_settings_say(tmp_path):
+    with Server("--cache-dir", str(tmp_path)) as server:
+        with server.complete(prompt="Once upon a time there was a little fox. " * 8) as answer:
+            answer.read()
+        request = urllib.request.Request(
+            server.url + "/admin/cache/save",
+            data=b'{"path": "stories.cache"}',
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+    assert (tmp_path / "stories.cache").stat().st_size > 0
+
+
+def test_scheduling_settings_start_a_server_and_change_no_answer():
+    texts = []
+    for policy, victim in (("fcfs", "newest"), ("fair", "longest"), ("cache", "lowest-priority")):
+        args = ["--scheduling-policy", policy, "--preemption-victim", victim, "--max-overtakes", "0"]
+        with Server(*args, "--kv-debug", "check,poison") as server:
+            with server.complete(max_tokens=16, seed=3) as answer:
+                texts.append(json.loads(answer.read())["choices"][0]["text"])
+    assert len(set(texts)) == 1
+    result = quire("serve", "--swap-space", "4")
+    assert result.returncode == 2 and "--swap-space 4.00 GiB: on the CPU" in result.stderr
 
 
 def read_stream(answer):

@@ -68,7 +68,8 @@ void expect_behaves(const VllmFlag& row, const std::vector<std::string>& spellin
   std::vector<std::string> expected = {"dir"};
   switch (row.treatment) {
     case Treatment::kSame:
-      expected.push_back("--" + std::string(row.name) + "=" + value);
+      expected.push_back("--" + std::string(row.name) + "=" + value +
+                         std::string(row.to.empty() ? "" : row.to.substr(1)));
       EXPECT_THAT(outcome.problems, IsEmpty()) << shown;
       EXPECT_THAT(outcome.notes, IsEmpty()) << shown;
       break;
@@ -177,6 +178,20 @@ TEST(VllmFlags, AListEndsAtTheModelOrTheNextFlag) {
   EXPECT_THAT(translate({"--served-model-name", "a", "dir"}).args, ElementsAre("--served-model-name=a", "dir"));
   EXPECT_THAT(translate({"dir", "--hf-token", "--port", "1"}).args, ElementsAre("dir", "--port=1"));
   EXPECT_THAT(translate({"dir", "--hf-token", "x", "--port", "1"}).args, ElementsAre("dir", "--port=1"));
+}
+
+TEST(VllmFlags, APlainSwapSpaceIsInGiB) {
+  EXPECT_THAT(translate({"--swap-space", "4"}).args, ElementsAre("--swap-space=4GiB"));
+  EXPECT_THAT(translate({"--swap_space=0.5"}).args, ElementsAre("--swap-space=0.5GiB"));
+  EXPECT_THAT(translate({"--swap-space", "512MiB"}).args, ElementsAre("--swap-space=512MiB"));
+  EXPECT_THAT(translate({"--body-limit", "4096"}).args, ElementsAre("--body-limit=4096"));
+}
+
+TEST(VllmFlags, EveryPolicyOfVllmIsOneHere) {
+  for (const std::string policy : {"fcfs", "priority"}) {
+    Config config;
+    EXPECT_TRUE(store(*find_field("scheduling-policy"), std::span(&policy, 1), config)) << policy;
+  }
 }
 
 TEST(VllmFlags, UnknownFlagsAndWhatFollowsTwoDashesAreLeftAlone) {

@@ -36,6 +36,20 @@ void check_accepted(const openai::CompletionRequest& request, const Services& se
   }
   CHECK_LE(bytes, services.limits.max_stop_bytes);
   CHECK(request.stream || !request.include_usage);
+  CHECK_GE(request.n, 1u);
+  CHECK_GE(request.best_of, request.n);
+  CHECK_LE(request.best_of * request.prompts.size(), services.limits.max_choices);
+  CHECK_LE(request.sampling.num_top, quire::sample::kMaxTop);
+  CHECK(!request.use_beam_search || (!request.stream && request.best_of <= services.max_num_seqs));
+  CHECK(request.use_beam_search || request.length_penalty == 1.0);
+  CHECK_LE(request.cache_salt.size(), services.limits.max_salt_bytes);
+  const quire::flow::KvPolicy& policy = request.kv_policy;
+  if (policy.kind != quire::flow::KvPolicy::Kind::kFull) {
+    CHECK(policy.sinks >= 16 && policy.sinks % 16 == 0);
+    CHECK(policy.window >= 256 && policy.window % 256 == 0);
+    CHECK_EQ(policy.budget % 16, 0u);
+    CHECK_LE(policy.sinks + policy.window + policy.budget, services.max_model_len);
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/bridge/admission_queue.h"
 #include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
+#include "tests/support/toy_runner.h"
 
 namespace quire::testing {
 
@@ -22,20 +23,50 @@ struct RigOptions {
   bridge::AdmissionQueue::Limits queue{};
   bool prefix_caching = true;
   std::uint32_t hash_bits = 64;  // of the prefix index: fewer make buckets collide
+  schedule::Policy policy = schedule::Policy::kFcfs;
+  schedule::Victim victim = schedule::Victim::kNewest;
+  std::uint32_t max_overtakes = 64;
+  std::uint32_t fair_quantum_tokens = 512;
+  std::uint32_t num_swap_blocks = 0;
+  std::uint32_t window = 0;  // of the model: give it to ToyModel, too
+  bool open_groups = false;  // int4
+  bool check_blocks = false;
+  bool poison_blocks = false;
+  Duration stall_timeout = std::chrono::seconds(30);
+  std::uint32_t max_streams = 4096;
+  bool cut_by_time = true;  // false: only the budget cuts prompts
+  bool tails = true;        // part of a block may be shared
+};
+
+// What a client may ask for beyond a prompt and a number of tokens.
+struct Ask {
+  sample::Params params{.temperature = 0.0f};
+  std::vector<TokenId> stop_tokens{};
+  std::optional<CacheRoot> root{CacheRoot{0, 1}};  // by default everybody shares
+  std::uint32_t tenant = 0;
+  std::int32_t priority = 0;
+  std::optional<TimePoint> deadline{};
+  flow::KvPolicy kv_policy{};
+  std::uint32_t n = 1;                     // so many choices of one prompt: one client each
+  std::optional<flow::BeamSearch> beam{};  // one client for each of the best
 };
 
 // One request as its client sees it.
 struct Client {
   std::shared_ptr<bridge::TokenStream> stream;
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens{};
   flow::Finish finish = flow::Finish::kNone;
   std::uint64_t finished_at_step = 0;
+  std::vector<float> logprobs{};  // one for each token
 
   bool done() const { return finish != flow::Finish::kNone; }
   void read_all() {
     while (const auto event = stream->pop()) {
       CHECK(!done());  // nothing follows the end
-      if (flow::has_token(event->finish)) tokens.push_back(event->token);
+      if (flow::has_token(event->finish)) {
+        tokens.push_back(event->token);
+        logprobs.push_back(event->logprob);
+      }
       finish = event->finish;
     }
   }
@@ -46,25 +77,39 @@ class EngineRig {
   EngineRig(const RigOptions& options, model::Runner& runner)
       : pool(options.num_blocks, options.block_tokens),
         admission(options.queue, doorbell),
+        control(doorbell),
         hub(std::make_shared<bridge::StreamHub>(
-            4096, [this] { ++wakes; }, doorbell)),
-        engine(engine::EngineOptions{.scheduler = {.max_num_seqs = options.max_num_seqs,
-                                                   .max_num_batched_tokens = options.max_num_batched_tokens},
-                                     .vocab = options.vocab,
-                                     .max_model_len = options.max_model_len ? options.max_model_len
-                                                                            : options.num_blocks * options.block_tokens,
-                                     .prefix_caching = options.prefix_caching,
-                                     .prefix_index = {.hash_key = 1, .hash_bits = options.hash_bits}},
-               engine::EngineParts{runner, pool, admission, doorbell, status, metrics, clock}) {}
+            options.max_streams, [this] { ++wakes; }, doorbell)),
+        engine(engine_options(options),
+               engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics, clock}) {
+    if (auto* const toy = dynamic_cast<ToyRunner*>(&runner)) {
+      toy->holders = [this](BlockId block) { return pool.holders(block); };
+      if (options.open_groups) toy->keep_open_groups(options.max_num_seqs);
+      toy->promised = [this](BlockId block) { return engine.prefix_index().promised(block); };
+    }
+  }
 
   Client submit(std::vector<TokenId> prompt, std::uint32_t max_tokens, sample::Params params = greedy(),
                 std::vector<TokenId> stop_tokens = {}) {
-    Client client{hub->open([] {}), {}, flow::Finish::kNone, 0};
-    std::vector<bridge::Submission> submissions(1);
-    submissions[0].request = {clock.now(), std::move(prompt), max_tokens, params, std::move(stop_tokens)};
-    submissions[0].stream = client.stream;
+    return submit_many(std::move(prompt), max_tokens, {.params = params, .stop_tokens = std::move(stop_tokens)})[0];
+  }
+
+  // All sequences of one HTTP request: the choices in order, or the best of a beam search, best first.
+  std::vector<Client> submit_many(std::vector<TokenId> prompt, std::uint32_t max_tokens, const Ask& ask) {
+    std::vector<Client> clients(ask.beam ? ask.beam->num_best : ask.n);
+    for (Client& client : clients) client.stream = hub->open([] {});
+    std::vector<bridge::Submission> submissions(ask.beam ? 1 : ask.n);
+    for (std::uint32_t i = 0; i < submissions.size(); ++i) {
+      submissions[i].request = {clock.now(), prompt,       max_tokens,   ask.params,    ask.stop_tokens, ask.root,
+                                ask.tenant,  ask.priority, ask.deadline, ask.kv_policy, ask.beam};
+      submissions[i].request.sampling.choice_index += i;
+      submissions[i].stream = clients[i].stream;
+    }
+    for (std::size_t i = submissions.size(); i < clients.size(); ++i) {
+      submissions[0].more_streams.push_back(clients[i].stream);
+    }
     CHECK(admission.admit(submissions).ok());
-    return client;
+    return clients;
   }
 
   // One turn. Rings first, so that an idle engine does not sleep.
@@ -92,12 +137,35 @@ class EngineRig {
 
   static sample::Params greedy() { return sample::Params{.temperature = 0.0f}; }
 
+  static engine::EngineOptions engine_options(const RigOptions& options) {
+    return {.scheduler = {.max_num_seqs = options.max_num_seqs,
+                          .max_num_batched_tokens = options.max_num_batched_tokens,
+                          .policy = options.policy,
+                          .victim = options.victim,
+                          .max_overtakes = options.max_overtakes,
+                          .fair_quantum_tokens = options.fair_quantum_tokens,
+                          .num_swap_blocks = options.num_swap_blocks,
+                          .window = options.window,
+                          .open_groups = options.open_groups},
+            .vocab = options.vocab,
+            .max_model_len = options.max_model_len ? options.max_model_len : options.num_blocks * options.block_tokens,
+            .prefix_caching = options.prefix_caching,
+            .check_blocks = options.check_blocks,
+            .poison_blocks = options.poison_blocks,
+            .prefix_index = {.hash_key = 1, .hash_bits = options.hash_bits, .tails = options.tails},
+            .numeric_mode = "toy",
+            .stall_timeout = options.stall_timeout,
+            .max_step_time = std::chrono::milliseconds(options.cut_by_time ? 100 : 0),
+            .max_prompt_step_time = std::chrono::milliseconds(options.cut_by_time ? 1000 : 0)};
+  }
+
   FakeClock clock;
   bridge::Doorbell doorbell;
   bridge::EngineStatus status;
   observe::Metrics metrics{observe::MetricsInfo{}};
   kv::BlockPool pool;
   bridge::AdmissionQueue admission;
+  bridge::ControlQueue control;
   std::uint64_t wakes = 0;
   std::shared_ptr<bridge::StreamHub> hub;
   engine::Engine engine;

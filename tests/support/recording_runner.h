@@ -26,8 +26,16 @@ class RecordingRunner final : public model::Runner {
     }
     return choices;
   }
+  std::span<const std::uint64_t> votes(std::size_t planned) const override { return inner_.votes(planned); }
   bool idle() const override { return inner_.idle(); }
   bool full() const override { return inner_.full(); }
+  std::size_t block_bytes() const override { return inner_.block_bytes(); }
+  void read_block(BlockId block, std::span<std::byte> out) override REQUIRES(engine_role) {
+    inner_.read_block(block, out);
+  }
+  void write_block(BlockId block, std::span<const std::byte> bytes) override REQUIRES(engine_role) {
+    inner_.write_block(block, bytes);
+  }
 
   std::map<SeqId, std::vector<std::vector<float>>> logits;  // one row for every token, in order
   std::uint64_t steps = 0;

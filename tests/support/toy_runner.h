@@ -1,78 +1,67 @@
-// A model small enough to reason about and strict enough to catch any paging mistake: every slot remembers which token
-// was stored there at which position, and the next token is a hash of all the tokens a row can read through its block
-// table. A wrong slot, a stale block, a lost token or a row too few changes the answer; toy_answer() computes it from
-// tokens alone.
+// ToyModel on paged memory, strict enough to catch any paging mistake: every slot remembers which token was stored there at
+// which position and what its row had seen. A wrong slot, a stale block, a lost token, a copy too late or a row too few
+// either dies in a CHECK or changes the answer; toy_answer() computes that from tokens alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <span>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "core/model/runner.h"
+#include "tests/support/toy_model.h"
 
 namespace quire::testing {
 
-inline constexpr std::uint32_t kToyVocab = 997;
-
-inline std::uint64_t toy_mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdu;
-  return hash ^ (hash >> 33);
-}
-
-inline TokenId toy_choose(std::uint64_t prefix_hash, const sample::Params& params, std::uint32_t position) {
-  const std::uint64_t noise = params.temperature < sample::kGreedyTemperature ? 0 : params.seed + 1;
-  return static_cast<TokenId>(toy_mix(toy_mix(prefix_hash, noise), position) % kToyVocab);
-}
-
-// What a lone request must answer, from its tokens alone.
-inline std::vector<TokenId> toy_answer(std::vector<TokenId> tokens, const sample::Params& params, std::uint32_t count) {
-  std::vector<TokenId> answer;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    std::uint64_t hash = 0;
-    for (std::uint32_t p = 0; p < tokens.size(); ++p)
-      hash = toy_mix(toy_mix(hash, static_cast<std::uint64_t>(tokens[p])), p);
-    answer.push_back(toy_choose(hash, params, static_cast<std::uint32_t>(tokens.size())));
-    tokens.push_back(answer.back());
-  }
-  return answer;
-}
-
 class ToyRunner final : public model::Runner {
  public:
-  ToyRunner(std::uint32_t num_blocks, std::uint32_t block_tokens)
-      : block_tokens_(block_tokens), slots_(std::size_t{num_blocks} * block_tokens) {}
+  // What a slot holds, as bytes without gaps: this is what copies, swaps and files move.
+  struct Slot {
+    TokenId token = -1;
+    std::uint32_t position = kNothing;
+    std::uint64_t seen = 0;
+    std::uint64_t finite = 1;  // 0: the row saw poisoned_token
+    bool operator==(const Slot&) const = default;
+  };
+  static constexpr std::uint32_t kNothing = ~0u;  // as a position: nothing valid is stored here
+
+  ToyRunner(std::uint32_t num_blocks, std::uint32_t block_tokens, const ToyModel& model = {})
+      : model_(model),
+        block_tokens_(block_tokens),
+        num_blocks_(num_blocks),
+        slots_(std::size_t{num_blocks} * block_tokens),
+        written_(slots_.size()) {}
 
   void submit(const flow::StepPlan& plan) override {
     CHECK(idle());
     in_flight_ = true;
     choices_.clear();
+    tops_.clear();
+    votes_.clear();
     ++steps;
     rows_in_step.push_back(static_cast<std::uint32_t>(plan.tokens.size()));
-    std::vector<bool> written(slots_.size(), false);
-    for (std::size_t row = 0; row < plan.tokens.size(); ++row) {
-      CHECK(!written.at(plan.slots[row]));  // no slot twice in one step
-      written[plan.slots[row]] = true;
-      slots_[plan.slots[row]] = {plan.tokens[row], plan.positions[row]};
-    }
+    for (const flow::BlockOp& op : plan.block_ops) run(op);
+    votes_.resize(plan.sequences.size());
+    std::size_t num_tops = 0;
     for (const flow::PlannedSequence& entry : plan.sequences) {
-      CHECK_GE(entry.num_rows, 1u);
-      if (!entry.speaks) continue;
-      const std::uint32_t length = entry.first_position + entry.num_rows;
-      CHECK_LE(length, entry.num_table * block_tokens_);
-      std::uint64_t hash = 0;
-      for (std::uint32_t p = 0; p < length; ++p) {
-        const BlockId block = plan.block_tables[entry.first_table + p / block_tokens_];
-        const Slot& slot = slots_.at(std::size_t{block.value} * block_tokens_ + p % block_tokens_);
-        CHECK_EQ(slot.position, p);
-        hash = toy_mix(toy_mix(hash, static_cast<std::uint64_t>(slot.token)), p);
-      }
-      flow::StepChoice choice{entry.seq, toy_choose(hash, entry.sampling, length), true};
-      if (entry.sampling.seed == poisoned_seed) choice = {entry.seq, -1, false};
-      choices_.push_back(choice);
+      if (entry.speaks) num_tops += std::min(entry.sampling.num_top, model_.vocab);
     }
+    tops_.reserve(num_tops + model_.vocab);  // spans into it are given out
+    std::uint32_t next_row = 0;
+    for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+      CHECK_EQ(plan.sequences[i].first_row, next_row);
+      run(plan, plan.sequences[i], votes_[i]);
+      next_row += plan.sequences[i].num_rows;
+    }
+    CHECK_EQ(plan.tokens.size(), next_row);
+    CHECK_EQ(plan.positions.size(), next_row);
+    CHECK_EQ(plan.slots.size(), next_row);
   }
   std::span<const flow::StepChoice> collect() override {
     CHECK(in_flight_);
@@ -81,24 +70,198 @@ class ToyRunner final : public model::Runner {
     if (fail_next_collect) throw std::runtime_error("the device is gone");
     return choices_;
   }
+  std::span<const std::uint64_t> votes(std::size_t planned) const override { return votes_.at(planned); }
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
+  std::size_t block_bytes() const override { return block_tokens_ * sizeof(Slot); }
+  void read_block(BlockId block, std::span<std::byte> out) override {
+    CHECK(idle());
+    CHECK_EQ(out.size(), block_bytes());
+    std::memcpy(out.data(), content(block).data(), out.size());
+  }
+  void write_block(BlockId block, std::span<const std::byte> bytes) override {
+    CHECK(idle());
+    CHECK_EQ(bytes.size(), block_bytes());
+    std::memcpy(content(block).data(), bytes.data(), bytes.size());
+  }
+
+  // As int4 does it: a sequence's newest, unfinished group of 16 positions is in a place of its own, and in its block only once
+  // it is whole.
+  void keep_open_groups(std::uint32_t places) { open_.resize(places); }
+  std::span<const Slot> open_group(std::uint32_t place) const { return open_.at(place).slots; }
+
+  std::span<Slot> content(BlockId block) {
+    CHECK_LT(block.value, num_blocks_);
+    return std::span(slots_).subspan(std::size_t{block.value} * block_tokens_, block_tokens_);
+  }
+  const ToyModel& model() const { return model_; }
+
   std::uint64_t steps = 0;
   std::vector<std::uint32_t> rows_in_step;
+  std::uint64_t copies = 0;
+  std::uint64_t poisons = 0;
+  std::uint64_t swaps_out = 0;
+  std::uint64_t swaps_in = 0;
   std::uint64_t poisoned_seed = ~0ull;  // a request with this seed gets logits that are not finite
+  TokenId poisoned_token = -1;          // so does whoever sees this token
   bool fail_next_collect = false;
   FakeClock* clock = nullptr;  // moved on by row_time for every row of a step
   Duration row_time{};
+  // How many tables hold a block: a block that is written must have one holder. EngineRig sets it.
+  std::function<std::uint32_t(BlockId)> holders;
+  // So many tokens of a block, from its beginning, are promised to others and must not change. EngineRig sets it.
+  std::function<std::uint32_t(BlockId)> promised;
 
  private:
-  struct Slot {
-    TokenId token = -1;
-    std::uint32_t position = ~0u;
+  struct Written {
+    std::uint64_t step = 0;
+    SeqId seq;
   };
+  struct OpenGroup {
+    std::array<Slot, kToyGroup> slots;
+    std::uint64_t step = 0;  // that used it last
+  };
+
+  void run(const flow::BlockOp& op) {
+    switch (op.kind) {
+      case flow::BlockOp::Kind::kCopy:
+        ++copies;
+        CHECK_NE(op.from, op.to);
+        overwrite(BlockId(op.to), content(BlockId(op.from)));
+        break;
+      case flow::BlockOp::Kind::kPoison:
+        ++poisons;
+        if (holders) CHECK_LE(holders(BlockId(op.to)), 1u);
+        std::ranges::fill(content(BlockId(op.to)), Slot{});
+        break;
+      case flow::BlockOp::Kind::kSwapOut:
+        ++swaps_out;
+        if (host_.size() <= op.to) host_.resize(op.to + 1);
+        host_[op.to].assign(content(BlockId(op.from)).begin(), content(BlockId(op.from)).end());
+        break;
+      case flow::BlockOp::Kind::kSwapIn:
+        ++swaps_in;
+        CHECK_EQ(host_.at(op.from).size(), std::size_t{block_tokens_});  // nobody ever swapped out to it
+        overwrite(BlockId(op.to), host_[op.from]);
+        break;
+      case flow::BlockOp::Kind::kCopyOpenGroup:
+        open_.at(op.to) = open_.at(op.from);
+        break;
+    }
+  }
+
+  void overwrite(BlockId to, std::span<const Slot> with) {
+    if (holders) CHECK_EQ(holders(to), 1u);
+    if (promised) CHECK_EQ(promised(to), 0u);
+    std::ranges::copy(with, content(to).begin());
+  }
+
+  void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::vector<std::uint64_t>& votes) {
+    CHECK_GE(entry.num_rows, 1u);
+    const std::uint32_t length = entry.first_position + entry.num_rows;
+    CHECK_LE(length, entry.num_table * block_tokens_);
+    const auto table = std::span(plan.block_tables).subspan(entry.first_table, entry.num_table);
+    const auto kept = std::span(plan.kept_groups).subspan(entry.first_kept, entry.num_kept);
+    if (!kept.empty()) {  // one word a span before that of the rows
+      CHECK_EQ(entry.first_position / kToySpan, kept.size());
+      CHECK_EQ((length - 1) / kToySpan, kept.size());
+    }
+    const auto is_kept = [&](std::uint32_t q) {
+      return q / kToySpan >= kept.size() || (kept[q / kToySpan] >> (q % kToySpan / kToyGroup) & 1) != 0;
+    };
+    OpenGroup* const open = open_.empty() ? nullptr : &open_.at(entry.open_group);
+    if (open != nullptr) CHECK_NE(std::exchange(open->step, steps), steps);  // nobody else's
+    std::uint64_t sum = 0;
+    bool finite = true;
+    const std::uint32_t first = entry.first_position;
+    const auto slot_at = [&](std::uint32_t q) -> const Slot& {
+      if (open == nullptr || q / kToyGroup != first / kToyGroup) return read(table, q, entry.seq);
+      CHECK_EQ(open->slots[q % kToyGroup].position, q);
+      return open->slots[q % kToyGroup];
+    };
+    for (std::uint32_t q = model_.window != 0 && first >= model_.window ? first - model_.window + 1 : 0; q < first;
+         ++q) {
+      if (!is_kept(q)) continue;
+      const Slot& slot = slot_at(q);
+      sum += toy_stored(slot.token, q, slot.seen);
+      finite = finite && slot.finite != 0;
+    }
+    if (entry.wants_votes) votes.assign((length + kToyGroup - 1) / kToyGroup, 0);
+    for (std::uint32_t row = entry.first_row; row < entry.first_row + entry.num_rows; ++row) {
+      const std::uint32_t position = first + (row - entry.first_row);
+      CHECK_EQ(plan.positions.at(row), position);
+      if (model_.window != 0 && position > first && position >= model_.window && is_kept(position - model_.window)) {
+        const Slot& passed = open != nullptr && position % kToyGroup >= model_.window
+                                 ? open->slots[(position - model_.window) % kToyGroup]
+                                 : read(table, position - model_.window, entry.seq);
+        sum -= toy_stored(passed.token, position - model_.window, passed.seen);
+      }
+      const TokenId token = plan.tokens.at(row);
+      finite = finite && token != poisoned_token;
+      store(plan.slots.at(row), table, {token, position, sum, finite ? 1u : 0u}, entry.seq, open);
+      sum += toy_stored(token, position, sum);
+      if (!entry.wants_votes) continue;
+      for (std::uint32_t group = 0; group <= position / kToyGroup; ++group) {
+        if (is_kept(group * kToyGroup)) votes[group] += toy_vote(sum, position, group);
+      }
+    }
+    if (entry.speaks) say(entry, sum, finite && entry.sampling.seed != poisoned_seed);
+  }
+
+  const Slot& read(std::span<const BlockId> table, std::uint32_t position, SeqId reader) {
+    const BlockId block = table[position / block_tokens_];
+    CHECK_LT(block.value, num_blocks_);  // kDroppedBlock: it was given back and is still looked at
+    const std::size_t at = std::size_t{block.value} * block_tokens_ + position % block_tokens_;
+    CHECK_EQ(slots_[at].position, position);
+    // What another sequence stores in this very step is not committed yet.
+    CHECK(written_[at].step != steps || written_[at].seq == reader);
+    return slots_[at];
+  }
+
+  void store(std::uint32_t at, std::span<const BlockId> table, const Slot& slot, SeqId writer, OpenGroup* open) {
+    const BlockId block = table[slot.position / block_tokens_];
+    const std::uint32_t offset = slot.position % block_tokens_;
+    CHECK_EQ(std::size_t{at}, std::size_t{block.value} * block_tokens_ + offset);
+    CHECK_NE(written_.at(at).step, steps);  // no slot twice in one step
+    if (holders) CHECK_EQ(holders(block), 1u);
+    if (promised) CHECK_GE(offset, promised(block));
+    written_[at] = {steps, writer};
+    if (open == nullptr) {
+      slots_[at] = slot;
+      return;
+    }
+    const std::uint32_t lane = slot.position % kToyGroup;
+    open->slots[lane] = slot;
+    if (lane + 1 < kToyGroup) return;
+    CHECK_GE(offset, lane);  // blocks are whole groups
+    std::ranges::copy(open->slots, slots_.begin() + (at - lane));
+  }
+
+  void say(const flow::PlannedSequence& entry, std::uint64_t hash, bool finite) {
+    flow::StepChoice choice{entry.seq, -1, finite};
+    if (finite) {
+      choice.token = toy_choose(hash, entry.sampling, entry.first_position + entry.num_rows, model_);
+      if (entry.sampling.logprob) choice.logprob = toy_logprob(hash, choice.token);
+      if (entry.sampling.num_top > 0) {
+        const std::size_t before = tops_.size();
+        toy_top(hash, entry.sampling.num_top, model_, tops_);
+        choice.top = std::span(tops_).subspan(before);
+      }
+    }
+    choices_.push_back(choice);
+  }
+
+  const ToyModel model_;
   const std::uint32_t block_tokens_;
+  const std::uint32_t num_blocks_;
   std::vector<Slot> slots_;
+  std::vector<Written> written_;  // by slot
+  std::vector<std::vector<Slot>> host_;
+  std::vector<OpenGroup> open_;
   std::vector<flow::StepChoice> choices_;
+  std::vector<sample::Candidate> tops_;
+  std::vector<std::vector<std::uint64_t>> votes_;  // by planned sequence
   bool in_flight_ = false;
 };
 

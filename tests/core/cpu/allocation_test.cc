@@ -1,45 +1,11 @@
 // After start no step allocates: operator new is counted while steps of every size run.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "tests/core/cpu/tiny_decoder.h"
-
-namespace {
-
-std::atomic<long> num_allocations{0};  // by any thread of this test program
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Not inlined: g++ 12 would see malloc on one side of a pair and operator delete on the other, and warn.
-#define NOT_INLINED [[gnu::noinline]]
-NOT_INLINED void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-NOT_INLINED void* operator new[](std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-NOT_INLINED void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-NOT_INLINED void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-NOT_INLINED void operator delete(void* memory) noexcept { std::free(memory); }
-NOT_INLINED void operator delete[](void* memory) noexcept { std::free(memory); }
-NOT_INLINED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-NOT_INLINED void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-NOT_INLINED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-NOT_INLINED void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-NOT_INLINED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-NOT_INLINED void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/support/allocation_counter.h"
 
 namespace quire::cpu::test {
 namespace {
+
+using testing::num_allocations;
 
 TEST(Steps, AllocateNothingNotEvenTheFirst) {
   for (const std::uint32_t threads : {1u, 2u, 3u}) {

@@ -12,6 +12,25 @@ constexpr std::uint32_t kBlock = 4;
 
 class PrefixIndexTest : public testing::Test {
  protected:
+  static constexpr CacheRoot kOne{0, 1};
+  static constexpr CacheRoot kOther{0, 2};
+
+  // The hits of full blocks.
+  static std::vector<PrefixIndex::Hit> full_hits(PrefixIndex& index, std::span<const TokenId> prompt)
+      REQUIRES(engine_role) {
+    std::vector<PrefixIndex::Hit> hits;
+    for (const PrefixIndex::Hit& hit : index.match(kOne, prompt)) {
+      if (hit.num_tokens == kBlock) hits.push_back(hit);
+    }
+    return hits;
+  }
+  static std::uint32_t num_hit(PrefixIndex& index, CacheRoot root, std::span<const TokenId> prompt)
+      REQUIRES(engine_role) {
+    std::uint32_t total = 0;
+    for (const PrefixIndex::Hit& hit : index.match(root, prompt)) total += hit.num_tokens;
+    return total;
+  }
+
   static std::vector<TokenId> tokens(std::initializer_list<TokenId> values) { return values; }
 
   // Blocks of `tokens`, taken, put in and held; the entry of the last.
@@ -19,7 +38,7 @@ class PrefixIndexTest : public testing::Test {
     EntryId parent = PrefixIndex::kRoot;
     for (; tokens.size() >= kBlock; tokens = tokens.subspan(kBlock)) {
       const BlockId block = *pool.take();
-      const PrefixIndex::Hit hit = index.insert(parent, tokens.first(kBlock), block);
+      const PrefixIndex::Hit hit = index.insert(kOne, parent, tokens.first(kBlock), block);
       parent = hit.entry;
       held.push_back(block);
     }
@@ -35,13 +54,13 @@ TEST_F(PrefixIndexTest, FindsTheLongestChainOfFullBlocksAndNoMoreThanAsked) {
   std::vector<BlockId> held;
   const auto prompt = tokens({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   put(pool, index, prompt, held);
-  EXPECT_EQ(index.match(prompt, 8).size(), 3u);
-  EXPECT_EQ(index.match(prompt, 2).size(), 2u);
-  EXPECT_EQ(index.match(std::span(prompt).first(11), 8).size(), 2u);
-  EXPECT_EQ(index.match(std::span(prompt).first(3), 8).size(), 0u);
-  EXPECT_EQ(index.match(tokens({1, 2, 3, 4, 5, 6, 7, 99}), 8).size(), 1u);
-  EXPECT_EQ(index.match(tokens({5, 6, 7, 8}), 8).size(), 0u) << "the same tokens behind another parent";
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(index.match(prompt, 8)[i].block, held[i]);
+  EXPECT_EQ(full_hits(index, prompt).size(), 3u);
+  EXPECT_EQ(full_hits(index, std::span(prompt).first(8)).size(), 2u);
+  EXPECT_EQ(full_hits(index, std::span(prompt).first(11)).size(), 2u);
+  EXPECT_EQ(full_hits(index, std::span(prompt).first(3)).size(), 0u);
+  EXPECT_EQ(full_hits(index, tokens({1, 2, 3, 4, 5, 6, 7, 99})).size(), 1u);
+  EXPECT_EQ(full_hits(index, tokens({5, 6, 7, 8})).size(), 0u) << "the same tokens behind another parent";
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(full_hits(index, prompt)[i].block, held[i]);
 }
 
 TEST_F(PrefixIndexTest, CollidingBucketsAndParentsNeverServeAnotherPrompt) {
@@ -57,14 +76,14 @@ TEST_F(PrefixIndexTest, CollidingBucketsAndParentsNeverServeAnotherPrompt) {
       for (std::size_t i = 0; i < 1 + random() % 4; ++i) {
         for (std::uint32_t k = 0; k < kBlock; ++k) prompt.push_back(static_cast<TokenId>(random() % 2));
         const BlockId block = *pool.take();
-        const auto hit = index.insert(parent, std::span(prompt).last(kBlock), block);
+        const auto hit = index.insert(kOne, parent, std::span(prompt).last(kBlock), block);
         const auto [at, is_new] = truth.emplace(prompt, block);
         ASSERT_EQ(hit.block, at->second);
         ASSERT_EQ(hit.block == block, is_new);
         if (!is_new) pool.give_back(block);
         parent = hit.entry;
       }
-      const auto hits = index.match(prompt, 100);
+      const auto hits = full_hits(index, prompt);
       ASSERT_EQ(hits.size(), prompt.size() / kBlock);
       for (std::size_t i = 0; i < hits.size(); ++i) {
         const std::vector<TokenId> prefix(prompt.begin(),
@@ -93,14 +112,14 @@ TEST_F(PrefixIndexTest, BlocksNobodyHoldsAreKeptUntilTheRoomIsNeededLeastRecentl
   EXPECT_EQ(pool.num_kept(), 4u);
   pool.check_invariants();
 
-  for (const PrefixIndex::Hit& hit : index.match(old_prompt, 8)) pool.share(hit.block);  // wanted again
+  for (const PrefixIndex::Hit& hit : full_hits(index, old_prompt)) pool.share(hit.block);  // wanted again
   pool.give_back(old_blocks[1]);
   pool.give_back(old_blocks[0]);
   EXPECT_EQ(*pool.take(), new_blocks[1]) << "the leaf before its parent";
-  EXPECT_EQ(index.match(new_prompt, 8).size(), 1u);
+  EXPECT_EQ(full_hits(index, new_prompt).size(), 1u);
   EXPECT_EQ(*pool.take(), new_blocks[0]);
-  EXPECT_EQ(index.match(new_prompt, 8).size(), 0u);
-  EXPECT_EQ(index.match(old_prompt, 8).size(), 2u);
+  EXPECT_EQ(full_hits(index, new_prompt).size(), 0u);
+  EXPECT_EQ(full_hits(index, old_prompt).size(), 2u);
   EXPECT_EQ(index.num_entries(), 2u);
   pool.check_invariants();
 }
@@ -112,7 +131,7 @@ TEST_F(PrefixIndexTest, AHeldBlockIsNeverEmptied) {
   const auto prompt = tokens({1, 2, 3, 4, 5, 6, 7, 8});
   put(pool, index, prompt, held);
   EXPECT_FALSE(pool.take());
-  EXPECT_EQ(index.match(prompt, 8).size(), 2u);
+  EXPECT_EQ(full_hits(index, prompt).size(), 2u);
 }
 
 TEST_F(PrefixIndexTest, AnEntrysNumberIsNeverUsedAgainSoThatAnOrphanIsNeverFoundBehindAnotherParent) {
@@ -121,16 +140,90 @@ TEST_F(PrefixIndexTest, AnEntrysNumberIsNeverUsedAgainSoThatAnOrphanIsNeverFound
   const auto first = tokens({1, 1, 1, 1});
   const auto child = tokens({9, 9, 9, 9});
   const BlockId parent_block = *pool.take();
-  const EntryId parent = index.insert(PrefixIndex::kRoot, first, parent_block).entry;
+  const EntryId parent = index.insert(kOne, PrefixIndex::kRoot, first, parent_block).entry;
   const BlockId child_block = *pool.take();
-  (void)index.insert(parent, child, child_block);
+  (void)index.insert(kOne, parent, child, child_block);
   pool.give_back(parent_block);  // against the usual order: the parent goes first
   (void)*pool.take();
   ASSERT_EQ(*pool.take(), parent_block);
-  const EntryId again = index.insert(PrefixIndex::kRoot, tokens({2, 2, 2, 2}), parent_block).entry;
+  const EntryId again = index.insert(kOne, PrefixIndex::kRoot, tokens({2, 2, 2, 2}), parent_block).entry;
   EXPECT_NE(again, parent);
-  EXPECT_EQ(index.match(tokens({2, 2, 2, 2, 9, 9, 9, 9}), 8).size(), 1u);
-  EXPECT_EQ(index.match(tokens({1, 1, 1, 1, 9, 9, 9, 9}), 8).size(), 0u);
+  EXPECT_EQ(full_hits(index, tokens({2, 2, 2, 2, 9, 9, 9, 9})).size(), 1u);
+  EXPECT_EQ(full_hits(index, tokens({1, 1, 1, 1, 9, 9, 9, 9})).size(), 0u);
+}
+
+TEST_F(PrefixIndexTest, PromptsMeetUnderEqualRootsAlone) {
+  for (const std::uint32_t bits : {0u, 8u, 64u}) {
+    BlockPool pool(8, kBlock);
+    PrefixIndex index(pool, {.hash_bits = bits});
+    const auto prompt = tokens({1, 2, 3, 4, 5, 6});
+    const BlockId full = *pool.take();
+    const BlockId tail = *pool.take();
+    const EntryId parent = index.insert(kOne, PrefixIndex::kRoot, std::span(prompt).first(4), full).entry;
+    index.insert_tail(kOne, parent, std::span(prompt).subspan(4), tail);
+    EXPECT_EQ(num_hit(index, kOne, prompt), 6u);
+    EXPECT_EQ(num_hit(index, kOther, prompt), 0u);
+    EXPECT_EQ(num_hit(index, CacheRoot{1, 1}, prompt), 0u);
+    const BlockId own = *pool.take();
+    EXPECT_EQ(index.insert(kOther, PrefixIndex::kRoot, std::span(prompt).first(4), own).block, own) << "not folded";
+    EXPECT_EQ(num_hit(index, kOther, prompt), 4u);
+  }
+}
+
+TEST_F(PrefixIndexTest, PartOfABlockIsFoundForAsManyTokensAsAgree) {
+  BlockPool pool(8, kBlock);
+  PrefixIndex index(pool, {});
+  std::vector<BlockId> held;
+  put(pool, index, tokens({1, 2, 3, 4, 5, 6, 7, 8}), held);
+  for (const auto& [prompt, expected] :
+       {std::pair(tokens({1, 2, 3, 4, 5, 6, 7}), 7u), std::pair(tokens({1, 2, 3, 4, 5, 6, 99, 98}), 6u),
+        std::pair(tokens({1, 2, 99}), 2u), std::pair(tokens({1}), 1u), std::pair(tokens({9}), 0u)}) {
+    EXPECT_EQ(num_hit(index, kOne, prompt), expected);
+  }
+  EXPECT_EQ(index.promised(held[1]), kBlock);
+}
+
+TEST_F(PrefixIndexTest, ATailGrowsInItsOwnBlockAndBecomesAFullEntry) {
+  BlockPool pool(4, kBlock);
+  PrefixIndex index(pool, {});
+  const auto prompt = tokens({1, 2, 3, 4});
+  const BlockId block = *pool.take();
+  for (std::uint32_t n = 1; n < kBlock; ++n) {
+    index.insert_tail(kOne, PrefixIndex::kRoot, std::span(prompt).first(n), block);
+    EXPECT_EQ(num_hit(index, kOne, prompt), n);
+    EXPECT_EQ(index.promised(block), n);
+    EXPECT_EQ(index.num_entries(), 1u);
+  }
+  EXPECT_EQ(index.insert(kOne, PrefixIndex::kRoot, prompt, block).block, block);
+  EXPECT_EQ(full_hits(index, prompt).size(), 1u);
+  EXPECT_EQ(index.num_entries(), 1u);
+  const BlockId other = *pool.take();
+  index.insert_tail(kOne, PrefixIndex::kRoot, std::span(prompt).first(3), other);
+  EXPECT_EQ(index.promised(other), 0u) << "the full block begins with them already";
+}
+
+TEST_F(PrefixIndexTest, WithoutKeepingEntriesLiveAsLongAsSomebodyHoldsTheirBlocks) {
+  BlockPool pool(4, kBlock);
+  PrefixIndex index(pool, {.keep = false});
+  std::vector<BlockId> held;
+  const auto prompt = tokens({1, 2, 3, 4});
+  put(pool, index, prompt, held);
+  pool.share(held[0]);
+  pool.give_back(held[0]);
+  EXPECT_EQ(num_hit(index, kOne, prompt), 4u);
+  pool.give_back(held[0]);
+  EXPECT_EQ(num_hit(index, kOne, prompt), 0u);
+  EXPECT_EQ(index.num_entries(), 0u);
+  EXPECT_EQ(pool.num_empty(), 4u);
+  pool.check_invariants();
+}
+
+TEST_F(PrefixIndexTest, WithoutTailsOnlyFullBlocksAreFound) {
+  BlockPool pool(4, kBlock);
+  PrefixIndex index(pool, {.tails = false});
+  std::vector<BlockId> held;
+  put(pool, index, tokens({1, 2, 3, 4, 5, 6, 7, 8}), held);
+  EXPECT_EQ(num_hit(index, kOne, tokens({1, 2, 3, 4, 5, 6, 7})), 4u);
 }
 
 TEST_F(PrefixIndexTest, SharingAnEmptyBlockDies) {

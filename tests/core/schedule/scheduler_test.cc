@@ -25,7 +25,9 @@ class SchedulerTest : public testing::Test {
     for (Sequence* sequence : scheduler.planned()) {
       const bool speaks = sequence->planned_rows == sequence->remaining();
       sequence->commit_rows(sequence->planned_rows);
-      if (speaks) sequence->append(7);
+      if (!speaks) continue;
+      sequence->hear();
+      sequence->append(7);
     }
   }
   // Rows that `sequence` has in the plan.
@@ -41,14 +43,20 @@ class SchedulerTest : public testing::Test {
     return *pools_.back();
   }
 
+  kv::PrefixIndex& index_of(kv::BlockPool& pool) {
+    indices_.push_back(std::make_unique<kv::PrefixIndex>(pool, kv::PrefixIndexOptions{}));
+    return *indices_.back();
+  }
+
   RoleScope role_{engine_role};
   std::vector<std::unique_ptr<kv::BlockPool>> pools_;  // outlive the sequences
+  std::vector<std::unique_ptr<kv::PrefixIndex>> indices_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
 };
 
 TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
   kv::BlockPool& pool = make_pool(16, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 16}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 16}, pool, index_of(pool));
   Sequence& sequence = add(scheduler, pool, 40);
   for (const auto& [first, rows, speaks] : {std::tuple(0u, 16u, false), std::tuple(16u, 16u, false),
                                             std::tuple(32u, 8u, true), std::tuple(40u, 1u, true)}) {
@@ -67,7 +75,7 @@ TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
 
 TEST_F(SchedulerTest, TheBudgetIsNeverPassedAndDecodesComeBeforeAnyChunk) {
   kv::BlockPool& pool = make_pool(64, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 4}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 4}, pool, index_of(pool));
   Sequence& long_prompt = add(scheduler, pool, 3);
   scheduler.plan();
   commit(scheduler);  // decodes from now on
@@ -83,7 +91,7 @@ TEST_F(SchedulerTest, TheBudgetIsNeverPassedAndDecodesComeBeforeAnyChunk) {
 
 TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllows) {
   kv::BlockPool& pool = make_pool(64, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& first = add(scheduler, pool, 100);
   EXPECT_EQ(rows_of(scheduler.plan({.while_streaming = 5}), first), 64u) << "nobody decodes: nobody waits";
   commit(scheduler);
@@ -103,7 +111,7 @@ TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllow
 
 TEST_F(SchedulerTest, AdmitsWhenTheBlocksForThePromptAreFreeAndStrictlyInOrder) {
   kv::BlockPool& pool = make_pool(4, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 256}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 256}, pool, index_of(pool));
   Sequence& first = add(scheduler, pool, 40);   // 3 blocks
   Sequence& second = add(scheduler, pool, 20);  // 2 blocks: must wait
   Sequence& third = add(scheduler, pool, 5);    // would fit, does not overtake
@@ -122,11 +130,11 @@ TEST_F(SchedulerTest, AdmitsWhenTheBlocksForThePromptAreFreeAndStrictlyInOrder) 
 TEST_F(SchedulerTest, RunsNoMoreSequencesThanAllowed) {
   for (const std::uint32_t limit : {1u, 2u, 3u}) {
     kv::BlockPool& pool = make_pool(16, 16);
-    Scheduler scheduler({.max_num_seqs = limit, .max_num_batched_tokens = 64}, pool);
+    Scheduler scheduler({.max_num_seqs = limit, .max_num_batched_tokens = 64}, pool, index_of(pool));
     for (int i = 0; i < 4; ++i) add(scheduler, pool, 2);
     scheduler.plan();
     EXPECT_EQ(scheduler.running().size(), limit);
-    EXPECT_EQ(scheduler.num_waiting(), 4 - limit);
+    EXPECT_EQ(scheduler.waiting().size(), 4 - limit);
     for (Sequence* sequence : scheduler.running()) sequence->table.give_back_all();
     sequences_.clear();
   }
@@ -134,7 +142,7 @@ TEST_F(SchedulerTest, RunsNoMoreSequencesThanAllowed) {
 
 TEST_F(SchedulerTest, ADryPoolSendsTheNewestBackAndTheOldestGoesOn) {
   kv::BlockPool& pool = make_pool(4, 4);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& oldest = add(scheduler, pool, 4);
   Sequence& middle = add(scheduler, pool, 4);
   Sequence& newest = add(scheduler, pool, 8);
@@ -154,7 +162,7 @@ TEST_F(SchedulerTest, ADryPoolSendsTheNewestBackAndTheOldestGoesOn) {
 
 TEST_F(SchedulerTest, ASequenceSentBackStandsInFrontAndIsRecomputedWholeWhenItReturns) {
   kv::BlockPool& pool = make_pool(4, 4);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& oldest = add(scheduler, pool, 8);
   Sequence& newest = add(scheduler, pool, 7);
   scheduler.plan();
@@ -174,7 +182,7 @@ TEST_F(SchedulerTest, ASequenceSentBackStandsInFrontAndIsRecomputedWholeWhenItRe
 
 TEST_F(SchedulerTest, AParkedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
   kv::BlockPool& pool = make_pool(8, 4);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& running = add(scheduler, pool, 4);
   scheduler.plan();
   commit(scheduler);
@@ -190,7 +198,7 @@ TEST_F(SchedulerTest, AParkedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
 
 TEST_F(SchedulerTest, AParkedSequenceGivesUpItsPlaceToWhoeverWaits) {
   kv::BlockPool& pool = make_pool(8, 4);
-  Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& parked = add(scheduler, pool, 4);
   scheduler.plan();
   commit(scheduler);
@@ -209,7 +217,7 @@ TEST_F(SchedulerTest, AParkedSequenceGivesUpItsPlaceToWhoeverWaits) {
 
 TEST_F(SchedulerTest, ADryPoolTakesFromTheParkedBeforeItTakesFromTheNewest) {
   kv::BlockPool& pool = make_pool(4, 4);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& parked = add(scheduler, pool, 8);
   Sequence& newest = add(scheduler, pool, 8);
   scheduler.plan();  // 2 + 2 blocks: full
@@ -221,7 +229,7 @@ TEST_F(SchedulerTest, ADryPoolTakesFromTheParkedBeforeItTakesFromTheNewest) {
 
 TEST_F(SchedulerTest, NoSlotOccursTwiceAndEveryTableCoversItsRows) {
   kv::BlockPool& pool = make_pool(12, 4);
-  Scheduler scheduler({.max_num_seqs = 5, .max_num_batched_tokens = 9}, pool);
+  Scheduler scheduler({.max_num_seqs = 5, .max_num_batched_tokens = 9}, pool, index_of(pool));
   for (std::uint32_t i = 0; i < 5; ++i) add(scheduler, pool, 1 + 3 * i, 40);
   for (int step = 0; step < 200; ++step) {
     const flow::StepPlan& plan = scheduler.plan();
@@ -242,13 +250,13 @@ TEST_F(SchedulerTest, NoSlotOccursTwiceAndEveryTableCoversItsRows) {
       }
     }
     pool.check_invariants();
-    if (scheduler.running().empty() && scheduler.num_waiting() == 0) break;
+    if (scheduler.running().empty() && scheduler.waiting().size() == 0) break;
   }
 }
 
 TEST_F(SchedulerTest, PlanningDoesNotAllocateOnceItHasWarmedUp) {
   kv::BlockPool& pool = make_pool(64, 16);
-  Scheduler scheduler({.max_num_seqs = 8, .max_num_batched_tokens = 32}, pool);
+  Scheduler scheduler({.max_num_seqs = 8, .max_num_batched_tokens = 32}, pool, index_of(pool));
   for (int i = 0; i < 8; ++i) add(scheduler, pool, 4);
   scheduler.plan();
   commit(scheduler);

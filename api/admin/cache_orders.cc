@@ -1,0 +1,100 @@
+#include "api/admin/cache_orders.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "api/openai/errors.h"
+#include "api/openai/json_values.h"
+#include "api/openai/response_writer.h"
+#include "core/base/check.h"
+
+namespace quire::api::admin {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 128;
+constexpr std::size_t kMaxDepth = 4;
+constexpr std::size_t kMinParserBytes = 64;
+
+Error no_file_name() {
+  return invalid("path", "path must be a plain file name: 1 to " + std::to_string(kMaxNameBytes) +
+                             " of the characters A-Z a-z 0-9 . _ - and no dot in front");
+}
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+}  // namespace
+
+Result<std::string> cache_file_name(const std::string& body) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  if (const auto error = parser.allocate(std::max(body.size(), kMinParserBytes), kMaxDepth)) {
+    return openai::parse_failure(error);
+  }
+  if (const auto error = parser.parse(body).get(root)) return openai::parse_failure(error);
+  if (!root.is_object()) return invalid("", "the body must be a JSON object");
+  std::optional<std::string> name;
+  const simdjson::dom::object fields = openai::object_of(root);
+  for (const auto field : fields) {
+    if (field.key != "path") return openai::unknown_field(openai::echoed(field.key));
+    if (name) return invalid("path", "path is given twice");
+    std::string_view text;
+    if (field.value.get_string().get(text) != simdjson::SUCCESS) return no_file_name();
+    name = std::string(text);
+  }
+  if (!name) return invalid("path", "path is missing");
+  if (name->empty() || name->size() > kMaxNameBytes || name->front() == '.') return no_file_name();
+  if (!std::all_of(name->begin(), name->end(), is_plain)) return no_file_name();
+  return std::move(*name);
+}
+
+CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::ControlOrder::Kind kind)
+    : services_(services),
+      kind_(kind),
+      body_(std::move(request.body)),
+      path_(no_file_name()),
+      outcome_(std::make_shared<std::optional<Result<bridge::CacheReport>>>()) {}
+
+void CacheOrder::work() {
+  if (services_.cache_dir.empty()) {
+    path_ = Error{Code::kNotFound, "the cache is neither saved nor loaded here: start with --cache-dir DIR", "", 0};
+    return;
+  }
+  path_ = cache_file_name(body_);
+  if (path_) path_ = services_.cache_dir + "/" + *path_;
+}
+
+std::optional<http::Response> CacheOrder::admit(const http::IoDoor& door) {
+  if (!path_) return openai::error_response(path_.error());
+  bridge::ControlOrder order{
+      kind_, *path_, [post = door.post, news = door.on_news, outcome = outcome_](Result<bridge::CacheReport> report) {
+        post([news, outcome, report = std::move(report)] {
+          if (!*outcome) *outcome = report;
+          news();
+        });
+      }};
+  const Result<Done> given = services_.control.give(std::move(order));
+  if (!given) return openai::error_response(given.error());
+  return std::nullopt;
+}
+
+http::Response CacheOrder::whole() {
+  CHECK(finished());
+  const Result<bridge::CacheReport>& outcome = **outcome_;
+  if (!outcome) return openai::error_response(outcome.error());
+  http::Response response;
+  openai::JsonWriter json(response.body);
+  json.begin_object().key("object").text("cache_report").key("blocks").number(outcome->num_blocks);
+  json.key("bytes").number(outcome->num_bytes).key("skipped").number(outcome->num_skipped).end_object();
+  return response;
+}
+
+void CacheOrder::fail(Error error) {
+  if (!finished()) *outcome_ = std::move(error);
+}
+
+}  // namespace quire::api::admin

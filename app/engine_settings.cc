@@ -1,0 +1,68 @@
+#include "app/engine_settings.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/check.h"
+
+namespace quire::app {
+namespace {
+
+schedule::Policy policy_of(std::string_view name) {
+  using enum schedule::Policy;
+  if (name == "fcfs") return kFcfs;
+  if (name == "priority") return kPriority;
+  if (name == "deadline") return kDeadline;
+  if (name == "fair") return kFair;
+  CHECK(name == "cache");
+  return kCache;
+}
+
+schedule::Victim victim_of(std::string_view name) {
+  using enum schedule::Victim;
+  if (name == "newest") return kNewest;
+  if (name == "longest") return kLongest;
+  CHECK(name == "lowest-priority");
+  return kLowestPriority;
+}
+
+bool has(const std::vector<std::string>& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+}  // namespace
+
+std::uint32_t window_of(const model::Config& model) {
+  const auto [least, most] = std::minmax_element(model.windows.begin(), model.windows.end());
+  return least == model.windows.end() || *least == 0 ? 0 : *most;
+}
+
+engine::EngineOptions engine_options(const Config& config, const model::Config& model, const MemoryPlan& plan,
+                                     backend::KvType kv_type, const std::string& numeric_mode) {
+  engine::EngineOptions options;
+  options.numeric_mode = numeric_mode;
+  options.scheduler.open_groups = kv_type == backend::KvType::kInt4;
+  options.scheduler.max_num_seqs = config.max_num_seqs;
+  options.scheduler.max_num_batched_tokens = config.max_num_batched_tokens;
+  options.scheduler.policy = policy_of(config.scheduling_policy);
+  options.scheduler.victim = victim_of(config.preemption_victim);
+  options.scheduler.max_overtakes = config.max_overtakes;
+  options.scheduler.fair_quantum_tokens = config.fair_quantum_tokens;
+  options.scheduler.num_swap_blocks = 0;  // no device here has memory of its own
+  options.scheduler.window = window_of(model);
+  options.vocab = model.vocab;
+  options.max_model_len = plan.max_model_len;
+  options.prefix_caching = config.prefix_caching == "on";
+  options.check_blocks = has(config.kv_debug, "check");
+  options.poison_blocks = has(config.kv_debug, "poison");
+  options.log_blocks = has(config.kv_debug, "log");
+  options.stall_timeout = config.stall_timeout;
+  std::random_device device;  // nobody outside knows which prompts share a bucket
+  options.prefix_index.hash_key = std::uint64_t{device()} << 32 | device();
+  return options;
+}
+
+}  // namespace quire::app

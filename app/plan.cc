@@ -1,0 +1,69 @@
+// quire serve --plan: what serving would take, from headers alone: nothing is packed, nothing listens.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/loaded_model.h"
+#include "app/machine.h"
+#include "app/pinned_prefixes.h"
+#include "app/units.h"
+#include "app/version.h"
+#include "core/base/log.h"
+
+namespace quire::app {
+namespace {
+
+std::vector<PinnedPrefix> pinned_of(const Config& config, const ReadModel& read, const MemoryRequest& request) {
+  if (config.pin_prefix.empty()) return {};  // and no tokenizer is needed
+  return read_pinned_prefixes(config.pin_prefix, *load_tokenizer(*read.source.files), wanted_length(request));
+}
+
+void print_model(const ReadModel& read) {
+  fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
+  fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
+             static_cast<double>(read.num_parameters) * 1e-6);
+  fmt::print("weights: {} as stored\n", bytes_text(read.weight_bytes));
+  const auto free = free_memory_bytes();
+  fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");
+}
+
+void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read) {
+  const std::uint64_t block_bytes = plan.bytes / plan.num_blocks;
+  fmt::print("{}\n", kv_line(plan, request, read.kv_dtype));
+  fmt::print("a block: {} ({} bytes)\n", bytes_text(block_bytes), block_bytes);
+  for (const std::string& note : plan.notes) fmt::print("{}\n", note);
+  fmt::print("weights and KV cache: {}\n", bytes_text(read.weight_bytes + plan.bytes));
+}
+
+// Lengths that people ask about, and the longest.
+void print_concurrency(const MemoryPlan& plan, const MemoryRequest& request) {
+  std::vector<std::uint32_t> lengths;
+  for (std::uint64_t length = 1024; length < plan.max_model_len; length *= 4) {
+    lengths.push_back(static_cast<std::uint32_t>(length));
+  }
+  lengths.push_back(plan.max_model_len);
+  fmt::print("\n{:>10} {:>18} {:>22}\n", "tokens", "sequences that fit", "run at the same time");
+  for (const std::uint32_t length : lengths) {
+    const std::uint64_t fit = sequences_that_fit(plan, request, length);
+    fmt::print("{:>10} {:>18} {:>22}\n", length, fit, std::min<std::uint64_t>(fit, request.max_num_seqs));
+  }
+}
+
+}  // namespace
+
+int plan(const Config& config, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) log_info("note", "{}", note);
+  const ReadModel read = read_model(config, open_model(config.model));
+  print_model(read);
+  std::fflush(stdout);  // where what follows does not fit, this says why
+  const MemoryRequest request = request_before_packing(config, read);
+  const MemoryPlan plan = plan_memory(with_pinned(request, pinned_of(config, read, request)));
+  print_cache(plan, request, read);
+  print_concurrency(plan, request);
+  return 0;
+}
+
+}  // namespace quire::app

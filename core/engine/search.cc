@@ -1,0 +1,127 @@
+// Engine: beam searches, from the first hypothesis to what their clients are told.
+#include "core/engine/search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/engine.h"
+
+namespace quire::engine {
+
+void Engine::begin_search(Live& root, std::unique_ptr<Search> search) {
+  root.search = search.get();
+  search->hypotheses.push_back(root.sequence.id());
+  search->offers.resize(1);
+  searches_.push_back(std::move(search));
+}
+
+// One hypothesis has spoken; it waits for the others.
+void Engine::hear_offer(Live& live, const flow::StepChoice& choice) {
+  Search& search = *live.search;
+  if (!choice.finite) {
+    if (!search.failed) metrics_.corrupted_requests.add();
+    search.failed = true;
+    return;
+  }
+  const auto at = std::ranges::find(search.hypotheses, live.sequence.id());
+  CHECK(at != search.hypotheses.end());
+  search.offers[static_cast<std::size_t>(at - search.hypotheses.begin())].assign(choice.top.begin(), choice.top.end());
+  live.sequence.parked = true;
+  count_token(live);
+}
+
+// Once a step, after everybody has spoken, and once before it.
+void Engine::advance_searches() {
+  for (std::size_t i = 0; i < searches_.size();) {
+    Search& search = *searches_[i];
+    if (search.failed) {
+      end_search(search, flow::Finish::kFailed);
+    } else if (search.unwanted()) {
+      end_search(search, flow::Finish::kCancelled);
+    } else if (!search.over) {
+      const bool all = std::ranges::none_of(search.offers, [](const auto& offer) { return offer.empty(); });
+      if (all) advance(search);
+    }
+    if (search.over) tell_best(search);
+    if (std::ranges::all_of(search.streams, [](const auto& stream) { return stream == nullptr; })) {
+      searches_.erase(searches_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+// The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Forks are made before
+// any of them gets its new token.
+void Engine::advance(Search& search) {
+  const auto steps = search.beam.advance(search.offers);
+  const std::vector<SeqId> parents = std::move(search.hypotheses);
+  search.hypotheses.clear();
+  std::vector<bool> goes_on(parents.size(), false);
+  for (const Beam::Step& step : steps) {
+    SeqId id = parents[step.parent];
+    if (goes_on[step.parent]) {
+      Live& parent = live_of(id);
+      id = SeqId(next_seq_++);
+      const auto [at, inserted] = live_.emplace(id, std::make_unique<Live>(id, parent, pool_));
+      CHECK(inserted);
+      scheduler_.add_fork(at->second->sequence, parent.sequence);
+    }
+    goes_on[step.parent] = true;
+    search.hypotheses.push_back(id);
+  }
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    if (!goes_on[i]) forget(live_of(parents[i]));
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    schedule::Sequence& sequence = live_of(search.hypotheses[i]).sequence;
+    sequence.append(steps[i].token);
+    sequence.parked = false;
+  }
+  search.offers.assign(steps.size(), {});
+  search.over = steps.empty();
+  search.stalled_since = now_;
+}
+
+void Engine::tell_best(Search& search) {
+  bool told = false;
+  for (std::size_t i = 0; i < search.streams.size(); ++i) {
+    auto& stream = search.streams[i];
+    if (!stream) continue;
+    CHECK_LT(i, search.beam.best().size());
+    const Hypothesis& hypothesis = search.beam.best()[i];
+    while (stream && !stream->cancelled() && stream->can_take_token()) {
+      const std::size_t next = search.num_told[i]++;
+      const bool last = next + 1 == hypothesis.tokens.size();
+      const flow::Finish finish = last ? hypothesis.finish : flow::Finish::kNone;
+      stream->push({hypothesis.tokens[next], finish, hypothesis.logprobs[next]});
+      hubs_.push_back(&stream->hub());
+      told = true;
+      if (!last) continue;
+      count_end(finish, false);
+      metrics_.e2e_request_latency_s.observe(std::chrono::duration<double>(now_ - search.arrival).count());
+      metrics_.request_prompt_tokens.observe(static_cast<double>(search.num_prompt_tokens));
+      metrics_.request_generation_tokens.observe(static_cast<double>(hypothesis.tokens.size()));
+      flush_streams();  // the hub is held by its open streams
+      stream.reset();
+    }
+  }
+  if (told) search.stalled_since = now_;
+  if (now_ - search.stalled_since >= options_.stall_timeout) end_search(search, flow::Finish::kCancelled);
+}
+
+// All its streams end here, its sequences go, and it tells nothing more.
+void Engine::end_search(Search& search, flow::Finish finish) {
+  for (const SeqId id : std::exchange(search.hypotheses, {})) forget(live_of(id));
+  for (auto& stream : search.streams) {
+    if (!stream) continue;
+    count_end(finish, stream->satisfied());
+    stream->push({-1, finish});
+    hubs_.push_back(&stream->hub());
+    flush_streams();
+    stream.reset();
+  }
+  search.over = true;
+}
+
+}  // namespace quire::engine

@@ -1,0 +1,131 @@
+// Scheduler: who comes in, and with which blocks.
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/schedule/scheduler.h"
+
+namespace quire::schedule {
+
+void Scheduler::admit_waiting() {
+  const auto is_parked = [](const Sequence* one) { return one->parked; };
+  for (Sequence* one : waiting_.sequences()) one->passed = false;
+  while (budget_ > 0) {
+    // Before anybody is chosen, which can cost a walk over many prompts: nobody could come in.
+    if (running_.size() >= options_.max_num_seqs && std::ranges::none_of(running_, is_parked)) return;
+    Sequence* const next = waiting_.next();
+    if (next == nullptr) return;
+    if (running_.size() >= options_.max_num_seqs) {
+      send_back_parked();
+      continue;  // the line has moved
+    }
+    if (waits_for_prefix(*next)) {
+      next->passed = true;
+      continue;
+    }
+    if (!admit(*next)) {
+      if (send_back_parked()) continue;
+      CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
+      return;                    // nobody overtakes whose turn it is
+    }
+  }
+}
+
+// Blocks for all its tokens (of a lossy one: for its next span), the cached ones included, and its first rows. False: there are
+// not enough, and nothing changed.
+bool Scheduler::admit(Sequence& sequence) {
+  const bool returns_swapped = !sequence.swapped.empty();
+  if (returns_swapped) {
+    if (!swap_in(sequence)) return false;
+  } else {
+    sequence.adopt_prefix(index_);
+  }
+  const std::uint32_t num_cached = sequence.computed();
+  if (sequence.at_new_span()) sequence.open_span();
+  const std::uint32_t need =
+      sequence.lossy() ? std::min(sequence.num_tokens(), sequence.span_end()) : sequence.num_tokens();
+  if (!reserve(sequence, need)) {
+    // To share part of a block takes a block more for a moment: without it there may be enough.
+    if (!returns_swapped) sequence.forget_partial_block();
+    if (!reserve(sequence, need)) {
+      sequence.forget_computed();
+      return false;
+    }
+  }
+  if (!returns_swapped) {
+    const std::uint32_t adopted = kv::blocks_for(num_cached, pool_.block_tokens());
+    counts_.block_hits += adopted;
+    counts_.block_misses += sequence.table.size() - std::min(adopted, sequence.table.size());
+  }
+  waiting_.admit(sequence);
+  sequence.begin_residency();
+  enter(sequence);
+  admitted_.push_back(&sequence);
+  plan_rows(sequence);
+  return true;
+}
+
+void Scheduler::enter(Sequence& sequence) {
+  sequence.state = State::kRunning;
+  running_.push_back(&sequence);
+  sequence.open_group = free_open_groups_.back();
+  free_open_groups_.pop_back();
+}
+
+void Scheduler::leave(Sequence& sequence) {
+  std::erase(running_, &sequence);
+  free_open_groups_.push_back(sequence.open_group);
+}
+
+// Somebody is computing the beginning of this prompt, more of it than is cached, and worth waiting for.
+bool Scheduler::waits_for_prefix(const Sequence& sequence) const {
+  const auto& root = sequence.request().cache_root;
+  if (!root || sequence.lossy() || !sequence.swapped.empty()) return false;
+  const auto wanted = sequence.tokens().first(sequence.num_tokens() - 1);
+  if (wanted.size() < pool_.block_tokens()) return false;
+  std::uint32_t coming = 0;
+  for (const Sequence* one : running_) {
+    if (one->heard() || one->parked || !one->publishes() || one->request().cache_root != root) continue;
+    const auto other = one->tokens();
+    const auto [end, _] = std::mismatch(wanted.begin(), wanted.end(), other.begin(), other.end());
+    coming = std::max(coming, static_cast<std::uint32_t>(end - wanted.begin()));
+  }
+  if (coming < pool_.block_tokens()) return false;
+  const std::uint32_t cached = sequence.cached_tokens(index_);
+  return coming >= cached + pool_.block_tokens() && 2 * (coming - cached) >= wanted.size() - cached;
+}
+
+// Its next row's block is its own, and its table covers `num_tokens`. False: not enough blocks, and nothing changed.
+bool Scheduler::reserve(Sequence& sequence, std::uint32_t num_tokens) {
+  kv::BlockTable& table = sequence.table;
+  const bool copies = must_copy(sequence);
+  const std::uint32_t covered = table.size();
+  const std::uint32_t wanted = kv::blocks_for(num_tokens, pool_.block_tokens());
+  const std::uint32_t growth = wanted > covered ? wanted - covered : 0;
+  if (growth + (copies ? 1 : 0) > pool_.num_free()) return false;
+  if (copies) {
+    const std::uint32_t i = sequence.computed() / pool_.block_tokens();
+    const BlockId from = *table.make_own(i);
+    const BlockId to = table.blocks()[i];
+    note_fresh(to);
+    plan_.block_ops.push_back({flow::BlockOp::Kind::kCopy, from.value, to.value});
+    ++counts_.block_copies;
+  }
+  CHECK(table.grow_to(num_tokens).ok());
+  for (const BlockId block : table.blocks().subspan(covered)) note_fresh(block);
+  return true;
+}
+
+// Its next row goes into a block that others hold too, or that the index counts on there.
+bool Scheduler::must_copy(const Sequence& sequence) const {
+  const std::uint32_t offset = sequence.computed() % pool_.block_tokens();
+  const std::uint32_t i = sequence.computed() / pool_.block_tokens();
+  if (offset == 0 || i >= sequence.table.size()) return false;
+  const BlockId block = sequence.table.blocks()[i];
+  return pool_.holders(block) > 1 || index_.promised(block) > offset;
+}
+
+void Scheduler::note_fresh(BlockId block) {
+  if (options_.poison) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
+}
+
+}  // namespace quire::schedule

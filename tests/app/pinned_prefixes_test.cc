@@ -1,0 +1,98 @@
+#include "app/pinned_prefixes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "app/loaded_model.h"
+#include "core/base/start_error.h"
+
+namespace quire::app {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class PinnedPrefixes : public ::testing::Test {
+ protected:
+  PinnedPrefixes() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("quire_pinned_" + std::string(test->name()) + "_" + std::to_string(::getpid()));
+    std::filesystem::create_directory(directory_);
+  }
+  ~PinnedPrefixes() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+    return (directory_ / name).string();
+  }
+  std::string refusal(const std::vector<std::string>& files, std::uint32_t max_model_len) const {
+    try {
+      read_pinned_prefixes(files, *tokenizer_, max_model_len);
+    } catch (const StartError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  const ModelSource source_ = open_model("stories");
+  const std::shared_ptr<const text::Tokenizer> tokenizer_ = load_tokenizer(*source_.files);
+  std::filesystem::path directory_;
+};
+
+TEST_F(PinnedPrefixes, AreTheTokensOfAPromptOfTheSameBytes) {
+  const std::string text = "Once upon a time, a fox\nlived in a wood.\n";
+  const std::vector<std::string> files = {file("a", text)};
+  const auto prefixes = read_pinned_prefixes(files, *tokenizer_, 512);
+  ASSERT_EQ(prefixes.size(), 1u);
+  EXPECT_EQ(prefixes[0].file, files[0]);
+  EXPECT_EQ(prefixes[0].tokens, tokenizer_->encode(text, true));
+  EXPECT_NE(prefixes[0].tokens, tokenizer_->encode(text.substr(0, text.size() - 1), true));
+}
+
+TEST_F(PinnedPrefixes, LeaveRoomForAnAnswer) {
+  const std::vector<std::string> files = {file("a", "Once upon a time there was a fox.")};
+  const auto length = static_cast<std::uint32_t>(read_pinned_prefixes(files, *tokenizer_, 512)[0].tokens.size());
+  EXPECT_THAT(refusal(files, length + 2), IsEmpty());
+  EXPECT_THAT(refusal(files, length + 1), IsEmpty());
+  EXPECT_THAT(refusal(files, length), HasSubstr("a prefix goes up to " + std::to_string(length - 1)));
+}
+
+TEST_F(PinnedPrefixes, AllThatIsWrongIsToldAtOnce) {
+  const std::string good = file("good", "a fox");
+  const std::string told = refusal({good, (directory_ / "none").string(), directory_.string(), file("empty", ""),
+                                    file("long", "one two three four five six seven eight nine ten")},
+                                   6);
+  EXPECT_THAT(told, HasSubstr("4 problems"));
+  EXPECT_THAT(told, HasSubstr("none: there is no such file"));
+  EXPECT_THAT(told, HasSubstr("--pin-prefix " + directory_.string() + ": this is not a plain file"));
+  EXPECT_THAT(told, HasSubstr("empty: is empty"));
+  EXPECT_THAT(told, HasSubstr("long: is "));
+  EXPECT_THAT(told, Not(HasSubstr("good")));
+}
+
+TEST(PinnedBlocks, EachPrefixTakesWholeBlocks) {
+  MemoryRequest request;
+  request.block_tokens = 16;
+  const auto blocks = [&](std::vector<std::size_t> lengths) {
+    std::vector<PinnedPrefix> prefixes;
+    for (const std::size_t length : lengths) prefixes.push_back({"", std::vector<TokenId>(length)});
+    return with_pinned(request, prefixes);
+  };
+  EXPECT_EQ(blocks({}).pinned_blocks, 0u);
+  EXPECT_EQ(blocks({15}).pinned_blocks, 1u);
+  EXPECT_EQ(blocks({16}).pinned_blocks, 1u);
+  EXPECT_EQ(blocks({17}).pinned_blocks, 2u);
+  EXPECT_EQ(blocks({1, 33}).pinned_blocks, 4u);
+  EXPECT_EQ(blocks({1, 33, 5}).longest_pinned, 33u);
+}
+
+}  // namespace
+}  // namespace quire::app

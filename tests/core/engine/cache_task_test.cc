@@ -1,0 +1,200 @@
+// Saving the prefix cache and loading it into another engine.
+#include "core/engine/cache_task.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/support/engine_rig.h"
+#include "tests/support/toy_runner.h"
+
+namespace quire::engine {
+namespace {
+
+using quire::testing::Client;
+using quire::testing::EngineRig;
+using quire::testing::RigOptions;
+using quire::testing::toy_answer;
+using quire::testing::ToyRunner;
+
+std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> prompt(length);
+  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
+  return prompt;
+}
+
+struct World {
+  explicit World(const RigOptions& options = {})
+      : runner(options.num_blocks, options.block_tokens), rig(options, runner) {}
+
+  Result<bridge::CacheReport> obey(bridge::ControlOrder::Kind kind, const std::string& path) REQUIRES(engine_role) {
+    std::optional<Result<bridge::CacheReport>> report;
+    CHECK(rig.control.give({kind, path, [&report](Result<bridge::CacheReport> ended) { report = std::move(ended); }})
+              .ok());
+    for (int turn = 0; turn < 1000 && !report; ++turn) rig.turn();
+    CHECK(report.has_value());
+    return *report;
+  }
+  Result<bridge::CacheReport> save(const std::string& path) REQUIRES(engine_role) {
+    return obey(bridge::ControlOrder::Kind::kSaveCache, path);
+  }
+  Result<bridge::CacheReport> load(const std::string& path) REQUIRES(engine_role) {
+    return obey(bridge::ControlOrder::Kind::kLoadCache, path);
+  }
+  std::uint32_t run(std::uint32_t length, std::uint32_t seed, CacheRoot root = {0, 1}) REQUIRES(engine_role) {
+    auto clients = rig.submit_many(prompt_of(length, seed), 4, {.root = root});
+    rig.run(clients);
+    EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(length, seed), EngineRig::greedy(), 4));
+    return clients[0].stream->cached_tokens();
+  }
+
+  ToyRunner runner;
+  EngineRig rig;
+};
+
+class CacheTaskTest : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  void SetUp() override {
+    directory_ = std::filesystem::temp_directory_path() / ("quire-cache-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  RoleScope role_{engine_role};
+  std::filesystem::path directory_;
+};
+
+TEST_F(CacheTaskTest, WhatOneEngineSavedAnotherFindsUnderTheSameRoots) {
+  World first;
+  EXPECT_EQ(first.run(100, 1), 0u);
+  EXPECT_EQ(first.run(50, 2, {7, 7}), 0u);
+  const auto saved = first.save(path("cache"));
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  EXPECT_EQ(saved->num_blocks, 7u + 4u);
+  EXPECT_EQ(saved->num_bytes, std::filesystem::file_size(path("cache")));
+
+  World second;
+  const auto loaded = second.load(path("cache"));
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->num_blocks, saved->num_blocks);
+  EXPECT_EQ(second.rig.pool.num_held(), 0u);
+  EXPECT_EQ(second.run(100, 1), 99u);
+  EXPECT_EQ(second.run(50, 2), 0u) << "another root";
+  EXPECT_EQ(second.run(50, 2, {7, 7}), 49u);
+}
+
+TEST_F(CacheTaskTest, LoadingTwiceAddsNothing) {
+  World world;
+  world.run(100, 1);
+  ASSERT_TRUE(world.save(path("cache")).ok());
+  const auto again = world.load(path("cache"));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->num_blocks, 0u);
+  EXPECT_EQ(again->num_skipped, 7u);
+  EXPECT_EQ(world.rig.pool.num_kept(), 7u);
+}
+
+TEST_F(CacheTaskTest, IntoASmallerPoolComesWhatFitsParentsFirstAndNothingIsEvicted) {
+  World first;
+  first.run(300, 1);
+  ASSERT_TRUE(first.save(path("cache")).ok());
+  World second({.num_blocks = 10, .max_model_len = 160});
+  second.run(20, 5);
+  const std::uint32_t kept = second.rig.pool.num_kept();
+  const auto loaded = second.load(path("cache"));
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_EQ(loaded->num_blocks, 10u - kept);
+  EXPECT_EQ(second.run(20, 5), 19u);
+  auto clients = second.rig.submit_many(prompt_of(300, 1), 1, {});
+  clients.clear();
+  std::vector<TokenId> begin = prompt_of(300, 1);
+  begin.resize(100);
+  auto begun = second.rig.submit_many(begin, 4, {});
+  second.rig.run(begun);
+  EXPECT_EQ(begun[0].stream->cached_tokens(), 99u);
+}
+
+TEST_F(CacheTaskTest, StreamsGoOnWhileTheCacheIsSaved) {
+  World world;
+  world.run(100, 1);
+  auto clients = world.rig.submit_many(prompt_of(30, 3), 40, {});
+  bool done = false;
+  ASSERT_TRUE(
+      world.rig.control.give({bridge::ControlOrder::Kind::kSaveCache, path("cache"), [&done](auto) { done = true; }})
+          .ok());
+  world.rig.run(clients);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(30, 3), EngineRig::greedy(), 40));
+}
+
+TEST_F(CacheTaskTest, AFileThatIsDamagedAnywhereIsRefusedAndWhatWasReadOfItIsStillRight) {
+  World first;
+  first.run(70, 1);
+  ASSERT_TRUE(first.save(path("cache")).ok());
+  std::ifstream in(path("cache"), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::mt19937 random(1);
+  for (int i = 0; i < 120; ++i) {
+    std::string bad = bytes;
+    if (i % 3 == 0) {
+      bad.resize(random() % bytes.size());
+    } else if (i % 3 == 1) {
+      bad[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    } else {
+      bad += 'x';
+    }
+    std::ofstream(path("bad"), std::ios::binary) << bad;
+    World second;
+    const auto loaded = second.load(path("bad"));
+    ASSERT_FALSE(loaded.ok()) << "damage " << i;
+    EXPECT_EQ(loaded.error().code, Code::kInvalidArgument);
+    second.run(70, 1);  // checks the tokens
+    EXPECT_EQ(second.rig.pool.num_held(), 0u);
+  }
+}
+
+TEST_F(CacheTaskTest, AnotherBlockSizeIsRefusedByName) {
+  World first;
+  first.run(70, 1);
+  ASSERT_TRUE(first.save(path("cache")).ok());
+  World second({.num_blocks = 64, .block_tokens = 32});
+  const auto loaded = second.load(path("cache"));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("--block-size"), std::string::npos) << loaded.error().message;
+}
+
+TEST_F(CacheTaskTest, AnotherNumericModeIsRefused) {
+  World first;
+  first.run(70, 1);
+  ASSERT_TRUE(first.save(path("cache")).ok());
+  const std::string other = "another model";
+  bridge::ControlOrder order{bridge::ControlOrder::Kind::kLoadCache, path("cache"), {}};
+  kv::BlockPool pool(64, 16);
+  kv::PrefixIndex index(pool, {});
+  auto task = make_cache_task(order, {first.runner, pool, index, other, 997});
+  ASSERT_TRUE(task->done());
+  EXPECT_EQ(task->report().error().code, Code::kInvalidArgument);
+  EXPECT_NE(task->report().error().message.find("numeric mode"), std::string::npos);
+}
+
+TEST_F(CacheTaskTest, AFileThatIsNotThereAndAPlaceThatCannotBeWrittenAreErrors) {
+  World world;
+  EXPECT_EQ(world.load(path("none")).error().code, Code::kNotFound);
+  EXPECT_EQ(world.save("/nowhere/at/all").error().code, Code::kInternal);
+  world.run(20, 1);  // and life goes on
+}
+
+TEST_F(CacheTaskTest, AnEmptyCacheSavesAndLoads) {
+  World world;
+  ASSERT_TRUE(world.save(path("cache")).ok());
+  const auto loaded = world.load(path("cache"));
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_EQ(loaded->num_blocks, 0u);
+}
+
+}  // namespace
+}  // namespace quire::engine

@@ -1,0 +1,136 @@
+// A model small enough to reason about: what a row computes is a hash of all the tokens it can see, what it stores beside its
+// token depends on what it saw (as K and V of a deep layer do), and every log probability is a table look-up by hash. Pure
+// functions of tokens: ToyRunner must come to the same through block tables, copies, swaps and caches.
+//   stored(q) = mix(token q, q, seen(q))    seen(p) = sum of stored(q) for the q < p that p may see
+//   what p says is chosen by the hash seen(p) + stored(p)
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/flow/request.h"
+#include "core/sample/params.h"
+
+namespace quire::testing {
+
+inline constexpr std::uint32_t kToyVocab = 997;
+inline constexpr std::uint32_t kToyGroup = 16;  // positions that a KvPolicy keeps or drops together
+inline constexpr std::uint32_t kToySpan = 256;  // positions after which a KvPolicy drops some
+
+struct ToyModel {
+  std::uint32_t vocab = kToyVocab;
+  std::uint32_t window = 0;  // a row sees itself and window - 1 positions before; 0: all
+};
+
+inline std::uint64_t toy_mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccdu;
+  return hash ^ (hash >> 33);
+}
+
+inline std::uint64_t toy_stored(TokenId token, std::uint32_t position, std::uint64_t seen) {
+  return toy_mix(toy_mix(seen, static_cast<std::uint64_t>(token)), position);
+}
+
+// How much the row at `position`, whose hash this is, looks at a group: so little that ties are common.
+inline std::uint64_t toy_vote(std::uint64_t hash, std::uint32_t position, std::uint32_t group) {
+  return toy_mix(toy_mix(hash, position), group) % 64 == 0 ? 1 : 0;
+}
+
+inline TokenId toy_choose(std::uint64_t hash, const sample::Params& params, std::uint32_t position,
+                          const ToyModel& model = {}) {
+  const bool greedy = params.temperature < sample::kGreedyTemperature;
+  const std::uint64_t noise = greedy ? 0 : toy_mix(params.seed + 1, params.choice_index);
+  return static_cast<TokenId>(toy_mix(toy_mix(hash, noise), position) % model.vocab);
+}
+
+// The table of log probabilities: multiples of 1/8, so that sums are exact and ties are common.
+inline float toy_logprob(std::uint64_t hash, TokenId token) {
+  return -static_cast<float>(1 + toy_mix(hash, static_cast<std::uint64_t>(token) + 77) % 48) / 8.0f;
+}
+
+// The `count` likeliest tokens, likeliest first, ties by lowest id.
+inline void toy_top(std::uint64_t hash, std::uint32_t count, const ToyModel& model,
+                    std::vector<sample::Candidate>& out) {
+  const auto first = static_cast<std::ptrdiff_t>(out.size());
+  for (std::uint32_t token = 0; token < model.vocab; ++token) {
+    out.push_back({static_cast<TokenId>(token), toy_logprob(hash, static_cast<TokenId>(token))});
+  }
+  const auto kept = std::min<std::ptrdiff_t>(count, model.vocab);
+  std::partial_sort(out.begin() + first, out.begin() + first + kept, out.end(),
+                    [](const sample::Candidate& a, const sample::Candidate& b) {
+                      return a.logprob != b.logprob ? a.logprob > b.logprob : a.token < b.token;
+                    });
+  out.resize(static_cast<std::size_t>(first + kept));
+}
+
+// The past of one sequence, token by token: what the next row sees, under a KvPolicy too.
+class ToyPast {
+ public:
+  explicit ToyPast(const ToyModel& model = {}, const flow::KvPolicy& policy = {}) : model_(model), policy_(policy) {}
+
+  void push(TokenId token) {
+    const auto position = length();
+    if (lossy() && position % kToySpan == 0 && position > 0) evict();
+    if (position % kToyGroup == 0) {
+      kept_.push_back(true);
+      votes_.push_back(0);
+    }
+    if (model_.window != 0 && position >= model_.window && kept_[(position - model_.window) / kToyGroup]) {
+      sum_ -= stored_[position - model_.window];
+    }
+    stored_.push_back(toy_stored(token, position, sum_));
+    sum_ += stored_.back();
+    if (policy_.kind != flow::KvPolicy::Kind::kHeavyHitters) return;
+    for (std::uint32_t group = 0; group < kept_.size(); ++group) {
+      if (kept_[group]) votes_[group] += toy_vote(sum_, position, group);
+    }
+  }
+
+  std::uint32_t length() const { return static_cast<std::uint32_t>(stored_.size()); }
+  std::uint64_t hash() const { return sum_; }  // of what the last row saw, itself included
+  const std::vector<bool>& kept_groups() const { return kept_; }
+
+ private:
+  bool lossy() const { return policy_.kind != flow::KvPolicy::Kind::kFull; }
+
+  // A span begins: of the groups that are neither sinks nor in the window the policy keeps the most looked at, or none.
+  void evict() {
+    const std::uint32_t window_begin = length() > policy_.window ? length() - policy_.window : 0;
+    std::vector<std::uint32_t> others;
+    for (std::uint32_t group = policy_.sinks / kToyGroup; group < window_begin / kToyGroup; ++group) {
+      if (kept_[group]) others.push_back(group);
+    }
+    std::stable_sort(others.begin(), others.end(), [this](auto a, auto b) { return votes_[a] > votes_[b]; });
+    const bool votes_count = policy_.kind == flow::KvPolicy::Kind::kHeavyHitters;
+    for (std::size_t i = votes_count ? policy_.budget / kToyGroup : 0; i < others.size(); ++i) kept_[others[i]] = false;
+    sum_ = 0;
+    const std::uint32_t begin = model_.window != 0 && length() > model_.window ? length() - model_.window : 0;
+    for (std::uint32_t q = begin; q < length(); ++q) sum_ += kept_[q / kToyGroup] ? stored_[q] : 0;
+  }
+
+  ToyModel model_;
+  flow::KvPolicy policy_;
+  std::vector<std::uint64_t> stored_;  // [length]
+  std::vector<bool> kept_;             // by group
+  std::vector<std::uint64_t> votes_;   // by group
+  std::uint64_t sum_ = 0;
+};
+
+// What a lone request must answer, from its tokens alone.
+inline std::vector<TokenId> toy_answer(std::span<const TokenId> prompt, const sample::Params& params,
+                                       std::uint32_t count, const ToyModel& model = {},
+                                       const flow::KvPolicy& policy = {}) {
+  ToyPast past(model, policy);
+  for (const TokenId token : prompt) past.push(token);
+  std::vector<TokenId> answer;
+  while (answer.size() < count) {
+    answer.push_back(toy_choose(past.hash(), params, past.length(), model));
+    past.push(answer.back());
+  }
+  return answer;
+}
+
+}  // namespace quire::testing
