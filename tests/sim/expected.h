@@ -1,0 +1,31 @@
+// What every stream of a schedule must hear, from tokens alone.
+// Thread  any; pure.
+#pragma once
+
+#include <vector>
+
+#include "core/flow/request.h"
+#include "core/flow/token_event.h"
+#include "tests/sim/scenario.h"
+
+namespace quire::sim {
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;  // of each
+  flow::Finish finish = flow::Finish::kNone;
+  bool may_fail = false;  // a beam search may run hypotheses that are spoilt before it is over
+};
+
+struct Expected {
+  flow::Request request;        // arrival and deadline are the world's to set
+  std::vector<Answer> answers;  // one for each stream
+};
+
+// The first tokens of a stem.
+std::vector<TokenId> stem(const World& world, int number, int length);
+
+// One for each arrival.
+std::vector<Expected> expect(const Scenario& scenario);
+
+}  // namespace quire::sim

@@ -1,0 +1,39 @@
+// What must be true between two turns, whatever happened: CONTRACT.md of the engine, as checks.
+//   Every block's holders are the tables that name it; empty + kept + held = total; who shares has one root.
+//   A table covers what its sequence has computed, and its slots hold the sequence's tokens at their positions.
+//   What the index says of a block is in it, behind its parent's, and nothing that was spoilt.
+//   Who waits holds nothing, and has been overtaken no more often than allowed.
+// Thread  engine.
+#pragma once
+
+#include <vector>
+
+#include "tests/sim/world.h"
+#include "tests/support/engine_rig.h"
+
+namespace quire::sim {
+
+// How long everybody has waited, as seen from outside. Who waits for his first run is overtaken by no more later arrivals than
+// the policy allows: fcfs by none, fair by any number of other tenants'. (Who does not read, or waits for a prefix that somebody
+// computes, lets others pass.) Who does not read is gone after the stall timeout. A credit is held by who has not run yet. No turn
+// passes without a row while somebody could run.
+class Patience {
+ public:
+  void look(const World& world, const testing::EngineRig& rig, const testing::ToyRunner& runner, Duration longest_stall)
+      REQUIRES(engine_role);
+
+ private:
+  struct Known {
+    bool waits = true;
+    std::uint32_t overtaken = 0;
+    bool parked = false;
+    TimePoint parked_since{};
+  };
+  std::vector<Known> known_;  // by sequence id
+  std::uint64_t steps_ = 0;   // that the runner had made
+};
+
+void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner, Counts& counts)
+    REQUIRES(engine_role);
+
+}  // namespace quire::sim

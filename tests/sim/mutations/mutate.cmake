@@ -1,0 +1,17 @@
+# cmake -DMUTATION=x.mutation -DSOURCE_DIR=… -DOUTPUT=… -P mutate.cmake: writes the file that the mutation names, with the one
+# place it describes changed. Fails when that place is not there exactly once: then the mutation is to be written anew.
+file(READ ${MUTATION} text)
+if(NOT text MATCHES "\nFILE ([^\n]+)\nFIND\n(.*\n)REPLACE\n(.*)END\n$")
+  message(FATAL_ERROR "${MUTATION}: not FILE, FIND, REPLACE, END")
+endif()
+set(file "${CMAKE_MATCH_1}")
+set(find "${CMAKE_MATCH_2}")
+set(replace "${CMAKE_MATCH_3}")
+file(READ ${SOURCE_DIR}/${file} source)
+string(FIND "${source}" "${find}" first)
+string(FIND "${source}" "${find}" last REVERSE)
+if(first EQUAL -1 OR NOT first EQUAL last)
+  message(FATAL_ERROR "${MUTATION}: its text is not exactly once in ${file}; write the mutation anew:\n${find}")
+endif()
+string(REPLACE "${find}" "${replace}" source "${source}")
+file(WRITE ${OUTPUT} "#line 1 \"${file} with ${MUTATION}\"\n${source}")

@@ -1,0 +1,260 @@
+#include "tests/sim/world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/sim/expected.h"
+#include "tests/sim/invariants.h"
+#include "tests/support/engine_rig.h"
+
+namespace quire::sim {
+namespace {
+
+using testing::Client;
+using testing::EngineRig;
+using testing::RigOptions;
+using testing::ToyRunner;
+
+constexpr Duration kTurn = std::chrono::milliseconds(1);
+constexpr int kStallTurns = 40;
+
+// The longest that a turn takes.
+Duration turn_time(const World& world) { return kTurn + std::chrono::milliseconds(world.row_ms) * world.rows; }
+
+RigOptions rig_options(const World& world) {
+  const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
+  RigOptions options;
+  options.num_blocks = u32(world.blocks);
+  options.block_tokens = u32(world.p);
+  options.max_num_seqs = u32(world.seqs);
+  options.max_num_batched_tokens = u32(world.rows);
+  options.max_model_len = u32(world.max_len);
+  options.vocab = u32(world.vocab);
+  options.queue = {.max_sequences = 64};
+  options.prefix_caching = world.cache != 0;
+  options.hash_bits = u32(world.bits);
+  options.policy = static_cast<schedule::Policy>(world.policy);
+  options.victim = static_cast<schedule::Victim>(world.victim);
+  options.max_overtakes = u32(world.overtakes);
+  options.fair_quantum_tokens = u32(world.quantum);
+  options.num_swap_blocks = u32(world.swap);
+  options.window = u32(world.window);
+  options.poison_blocks = world.poison != 0;
+  // However long a step takes, a client has turns enough to read in.
+  options.stall_timeout = kTurn * kStallTurns + 3 * turn_time(world);
+  options.max_streams = 64;
+  options.tails = world.tails != 0;
+  options.open_groups = world.groups != 0;
+  return options;
+}
+
+// A turn commits a token of somebody, and every sequence commits one each time it has been admitted: so many turns are
+// enough for everything to have run one after the other, each prompt again for every token.
+std::uint64_t turns_enough(const Scenario& scenario) {
+  std::uint64_t turns = 100 + 500 * scenario.arrivals.size();  // who never reads looks again after 400
+  for (const Arrival& one : scenario.arrivals) {
+    const auto sequences = static_cast<std::uint64_t>(std::max(one.n, one.beam));
+    const auto prompt_turns = static_cast<std::uint64_t>(one.len + one.gen) + kStallTurns;
+    turns += sequences * static_cast<std::uint64_t>(one.gen) * (prompt_turns + 2) *
+             static_cast<std::uint64_t>(std::max(one.read, 1));
+  }
+  return turns + static_cast<std::uint64_t>(scenario.arrivals.empty() ? 0 : scenario.arrivals.back().at);
+}
+
+class Sim {
+ public:
+  Sim(const Scenario& scenario, Counts& counts)
+      : scenario_(scenario),
+        counts_(counts),
+        expected_(expect(scenario)),
+        runner_(static_cast<std::uint32_t>(scenario.world.blocks), static_cast<std::uint32_t>(scenario.world.p),
+                {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
+                 .window = static_cast<std::uint32_t>(scenario.world.window)}),
+        rig_(rig_options(scenario.world), runner_),
+        longest_stall_(rig_options(scenario.world).stall_timeout + turn_time(scenario.world)) {
+    if (scenario.world.spoilt != 0) runner_.poisoned_token = 0;
+    rig_.clock.advance(kTurn);  // time zero means never
+    runner_.clock = &rig_.clock;
+    runner_.row_time = std::chrono::milliseconds(scenario.world.row_ms);
+    clients_.resize(scenario.arrivals.size());
+  }
+
+  void run() REQUIRES(engine_role) {
+    const std::uint64_t limit = turns_enough(scenario_);
+    const World& world = scenario_.world;
+    if (world.pin > 0) rig_.engine.pin_prefix(stem(world, 0, world.pin), CacheRoot{0, 1});
+    const std::uint32_t pinned = rig_.pool.num_held();
+    std::size_t arrived = 0;
+    for (int turn = 0; (arrived < scenario_.arrivals.size() || !all_done()) && !stopped_; ++turn) {
+      CHECK_LT(rig_.turns, limit);  // somebody starves
+      for (; arrived < scenario_.arrivals.size() && scenario_.arrivals[arrived].at <= turn; ++arrived) arrive(arrived);
+      cancel(arrived, turn);
+      if (turn == world.save) order(bridge::ControlOrder::Kind::kSaveCache);
+      if (turn == world.load) order(bridge::ControlOrder::Kind::kLoadCache);
+      if (world.storm > 0 && turn % world.storm == 0) rig_.engine.preempt_all();
+      if (turn == world.stop) {
+        stop();
+      } else {
+        rig_.turn();
+      }
+      rig_.clock.advance(kTurn);
+      check_turn(world, rig_, runner_, counts_);
+      patience_.look(world, rig_, runner_, longest_stall_);
+      read(arrived, turn);
+    }
+    if (!stopped_) rig_.turn();
+    CHECK_EQ(rig_.pool.num_held(), pinned);
+    check_end();
+  }
+
+ private:
+  void arrive(std::size_t i) {
+    const Arrival& one = scenario_.arrivals[i];
+    const flow::Request& request = expected_[i].request;
+    testing::Ask ask;
+    ask.params = request.sampling;
+    ask.stop_tokens = request.stop_tokens;
+    ask.root = request.cache_root;
+    ask.tenant = request.tenant;
+    ask.priority = request.priority;
+    if (one.deadline >= 0) ask.deadline = TimePoint{} + kTurn * one.deadline;
+    ask.kv_policy = request.kv_policy;
+    ask.beam = request.beam;
+    ask.n = static_cast<std::uint32_t>(one.n);
+    clients_[i] = rig_.submit_many(request.prompt, request.max_tokens, ask);
+  }
+
+  void order(bridge::ControlOrder::Kind kind) {
+    const std::string path = std::filesystem::temp_directory_path() / ("quire-sim-" + std::to_string(getpid()));
+    const bool loads = kind == bridge::ControlOrder::Kind::kLoadCache;
+    const auto done = [this, path, loads](const Result<bridge::CacheReport>& report) {
+      CHECK(report.ok());
+      counts_.loaded_blocks += loads ? report->num_blocks : 0;
+      if (loads) std::filesystem::remove(path);
+    };
+    CHECK(rig_.control.give({kind, path, done}).ok());
+  }
+
+  // As engine_thread.cc does it.
+  void stop() REQUIRES(engine_role) {
+    stopped_ = true;
+    runner_.fail_next_collect = scenario_.world.broken != 0;
+    rig_.doorbell.ring();
+    try {
+      rig_.engine.step();
+    } catch (const std::runtime_error&) {
+      ++counts_.broken;
+    }
+    rig_.engine.abandon();
+  }
+
+  void cancel(std::size_t arrived, int turn) {
+    for (std::size_t i = 0; i < arrived; ++i) {
+      const Arrival& one = scenario_.arrivals[i];
+      if (one.cancel < 0 || turn != one.at + one.cancel) continue;
+      for (std::size_t choice = 0; choice < cancels(i); ++choice) clients_[i][choice].stream->cancel();
+    }
+  }
+  std::size_t cancels(std::size_t i) const {
+    return std::min(static_cast<std::size_t>(scenario_.arrivals[i].cancels), clients_[i].size());
+  }
+
+  void read(std::size_t arrived, int turn) {
+    for (std::size_t i = 0; i < arrived; ++i) {
+      const Arrival& one = scenario_.arrivals[i];
+      const bool reads = one.read != 0 ? (turn - one.at) % one.read == 0 : turn - one.at > 400;
+      const bool left = one.cancel >= 0 && turn >= one.at + one.cancel;
+      for (std::size_t choice = 0; choice < clients_[i].size(); ++choice) {
+        Client& client = clients_[i][choice];
+        const bool gone = left && choice < cancels(i);
+        if (reads || gone || stopped_) client.read_all();
+        // A sequence ends within the turn; a search runs on as long as somebody waits for one of its answers.
+        if (gone && (one.beam == 0 || cancels(i) == clients_[i].size())) CHECK(client.done());
+      }
+    }
+  }
+
+  bool all_done() const {
+    return std::ranges::all_of(clients_,
+                               [](const auto& streams) { return std::ranges::all_of(streams, &Client::done); });
+  }
+
+  void check_end() REQUIRES(engine_role) {
+    CHECK(rig_.engine.idle());
+    CHECK_EQ(rig_.admission.waiting_sequences(), 0u);
+    CHECK_EQ(rig_.admission.waiting_tokens(), 0u);
+    if (scenario_.world.cache == 0) CHECK_EQ(rig_.pool.num_kept(), 0u);
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      if (clients_[i].empty() && stopped_) continue;  // it never arrived
+      CHECK_EQ(clients_[i].size(), expected_[i].answers.size());
+      for (std::size_t choice = 0; choice < clients_[i].size(); ++choice) check_answer(i, choice);
+    }
+    clients_.clear();
+    CHECK_EQ(rig_.hub->num_open(), 0u);
+
+    ++counts_.schedules;
+    counts_.turns += rig_.turns;
+    for (const std::uint32_t rows : runner_.rows_in_step) counts_.rows += rows;
+    counts_.pinned += rig_.engine.pinned().size();
+    counts_.cached_tokens += rig_.metrics.prefix_cache_hits.value();
+    counts_.preemptions += rig_.engine.scheduler().num_preemptions();
+    counts_.overtakes += rig_.engine.scheduler().num_overtakes();
+    counts_.copies += runner_.copies;
+    counts_.poisons += runner_.poisons;
+    counts_.swaps_in += runner_.swaps_in;
+  }
+
+  void check_answer(std::size_t i, std::size_t choice) {
+    const Arrival& one = scenario_.arrivals[i];
+    const Client& client = clients_[i][choice];
+    const Answer& answer = expected_[i].answers[choice];
+    ++counts_.sequences;
+    counts_.beams += one.beam > 0 && choice == 0;
+    counts_.tokens += client.tokens.size();
+    CHECK_LE(client.tokens.size(), answer.tokens.size());
+    for (std::size_t k = 0; k < client.tokens.size(); ++k) {
+      CHECK_EQ(client.tokens[k], answer.tokens[k]);
+      CHECK_EQ(client.logprobs[k], one.logprob != 0 || one.beam > 0 ? answer.logprobs[k] : 0.0f);
+    }
+    if (client.finish == flow::Finish::kCancelled) {  // it left, or it did not read and was dropped
+      CHECK((one.cancel >= 0 && choice < cancels(i)) || one.read != 1);
+      ++counts_.cancelled;
+    } else if (client.finish == flow::Finish::kFailed && (answer.may_fail || stopped_)) {
+      if (!stopped_) CHECK(client.tokens.empty());
+      ++counts_.failed;
+    } else {
+      CHECK_EQ(client.tokens.size(), answer.tokens.size());
+      CHECK_EQ(static_cast<int>(client.finish), static_cast<int>(answer.finish));
+      if (client.finish == flow::Finish::kFailed) ++counts_.failed;
+    }
+    const std::uint32_t cached = client.stream->cached_tokens();
+    CHECK_LT(cached, expected_[i].request.prompt.size());  // at least the last token is run
+    if (one.root == 0 || one.kv != 0) CHECK_EQ(cached, 0u);
+  }
+
+  const Scenario& scenario_;
+  Counts& counts_;
+  const std::vector<Expected> expected_;
+  ToyRunner runner_;
+  EngineRig rig_;
+  Patience patience_;
+  bool stopped_ = false;
+  const Duration longest_stall_;
+  std::vector<std::vector<Client>> clients_;  // by arrival
+};
+
+}  // namespace
+
+void run(const Scenario& scenario, Counts& counts) {
+  const RoleScope role(engine_role);
+  const auto sim = std::make_unique<Sim>(scenario, counts);
+  sim->run();
+}
+
+}  // namespace quire::sim

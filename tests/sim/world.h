@@ -1,0 +1,39 @@
+// Runs one schedule on the real admission queue, engine, scheduler, pool and prefix index with the toy model, and checks after
+// every turn what must always be true, and at the end that everybody heard exactly what a lone run would have said.
+// Thread  one; takes the engine's role.
+// Fails   what is not true is a CHECK: the process dies and names it. run_apart.h runs schedules where that is no harm.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/sim/scenario.h"
+
+namespace quire::sim {
+
+// What happened, to show that the schedules are not all alike.
+struct Counts {
+  std::uint64_t schedules = 0;
+  std::uint64_t turns = 0;
+  std::uint64_t sequences = 0;
+  std::uint64_t tokens = 0;  // said
+  std::uint64_t rows = 0;
+  std::uint64_t cached_tokens = 0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t copies = 0;
+  std::uint64_t poisons = 0;
+  std::uint64_t swaps_in = 0;
+  std::uint64_t shared_blocks = 0;   // with more than one holder, summed over turns
+  std::uint64_t dropped_blocks = 0;  // places in tables without a block, summed over turns
+  std::uint64_t cancelled = 0;       // sequences that ended early
+  std::uint64_t parked = 0;          // sequences whose clients do not read, summed over turns
+  std::uint64_t failed = 0;          // spoilt by what they saw
+  std::uint64_t beams = 0;
+  std::uint64_t overtakes = 0;
+  std::uint64_t broken = 0;         // devices
+  std::uint64_t pinned = 0;         // prefixes
+  std::uint64_t loaded_blocks = 0;  // from a file that was saved before
+};
+
+void run(const Scenario& scenario, Counts& counts);
+
+}  // namespace quire::sim
