@@ -56,7 +56,7 @@ class Node {
   }
   TokenId token_id() const {
     const std::uint64_t id = count();
-    if (id >= (1u << 24)) refuse("a token id beyond 2^24");  // would size our tables; Bpe takes less
+    if (id >= (1u << 20)) refuse("a token id beyond 2^20");  // more than any logits are wide; would size our tables
     return static_cast<TokenId>(id);
   }
   // {"String": "..."} or {"Regex": "..."}

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,14 @@ struct ToyModel {
   std::uint32_t vocab = kToyVocab;
   std::uint32_t window = 0;  // a row sees itself and window - 1 positions before; 0: all
 };
+
+// A prompt for each seed.
+inline std::vector<TokenId> toy_prompt(std::uint32_t length, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> prompt(length);
+  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kToyVocab);
+  return prompt;
+}
 
 inline std::uint64_t toy_mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);

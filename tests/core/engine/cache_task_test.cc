@@ -17,14 +17,8 @@ using quire::testing::Client;
 using quire::testing::EngineRig;
 using quire::testing::RigOptions;
 using quire::testing::toy_answer;
+using quire::testing::toy_prompt;
 using quire::testing::ToyRunner;
-
-std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> prompt(length);
-  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
-  return prompt;
-}
 
 struct World {
   explicit World(const RigOptions& options = {})
@@ -45,9 +39,9 @@ struct World {
     return obey(bridge::ControlOrder::Kind::kLoadCache, path);
   }
   std::uint32_t run(std::uint32_t length, std::uint32_t seed, CacheRoot root = {0, 1}) REQUIRES(engine_role) {
-    auto clients = rig.submit_many(prompt_of(length, seed), 4, {.root = root});
+    auto clients = rig.submit_many(toy_prompt(length, seed), 4, {.root = root});
     rig.run(clients);
-    EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(length, seed), EngineRig::greedy(), 4));
+    EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(length, seed), EngineRig::greedy(), 4));
     return clients[0].stream->cached_tokens();
   }
 
@@ -109,9 +103,9 @@ TEST_F(CacheTaskTest, IntoASmallerPoolComesWhatFitsParentsFirstAndNothingIsEvict
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ(loaded->num_blocks, 10u - kept);
   EXPECT_EQ(second.run(20, 5), 19u);
-  auto clients = second.rig.submit_many(prompt_of(300, 1), 1, {});
+  auto clients = second.rig.submit_many(toy_prompt(300, 1), 1, {});
   clients.clear();
-  std::vector<TokenId> begin = prompt_of(300, 1);
+  std::vector<TokenId> begin = toy_prompt(300, 1);
   begin.resize(100);
   auto begun = second.rig.submit_many(begin, 4, {});
   second.rig.run(begun);
@@ -121,14 +115,14 @@ TEST_F(CacheTaskTest, IntoASmallerPoolComesWhatFitsParentsFirstAndNothingIsEvict
 TEST_F(CacheTaskTest, StreamsGoOnWhileTheCacheIsSaved) {
   World world;
   world.run(100, 1);
-  auto clients = world.rig.submit_many(prompt_of(30, 3), 40, {});
+  auto clients = world.rig.submit_many(toy_prompt(30, 3), 40, {});
   bool done = false;
   ASSERT_TRUE(
       world.rig.control.give({bridge::ControlOrder::Kind::kSaveCache, path("cache"), [&done](auto) { done = true; }})
           .ok());
   world.rig.run(clients);
   EXPECT_TRUE(done);
-  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(30, 3), EngineRig::greedy(), 40));
+  EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(30, 3), EngineRig::greedy(), 40));
 }
 
 TEST_F(CacheTaskTest, AFileThatIsDamagedAnywhereIsRefusedAndWhatWasReadOfItIsStillRight) {

@@ -16,14 +16,8 @@ using quire::testing::Client;
 using quire::testing::EngineRig;
 using quire::testing::RigOptions;
 using quire::testing::toy_answer;
+using quire::testing::toy_prompt;
 using quire::testing::ToyRunner;
-
-std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> prompt(length);
-  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
-  return prompt;
-}
 
 class EngineTest : public ::testing::Test {
  protected:
@@ -43,11 +37,11 @@ TEST_F(EngineTest, TheNotebooksRequestsBatchedAnswerAsAlone) {
   std::vector<Client> clients;
   for (const Spec& spec : kNotebook) {
     while (rig.turns < spec.arrival) rig.turn();
-    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+    clients.push_back(rig.submit(toy_prompt(spec.prompt, spec.prompt), spec.max_tokens));
   }
   rig.run(clients);
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
+    EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
                                             kNotebook[i].max_tokens));
     EXPECT_EQ(clients[i].finish, flow::Finish::kLength);
   }
@@ -60,10 +54,10 @@ TEST_F(EngineTest, WithAPoolOfEightBlocksTheyAllStillFinishAndEveryBlockComesBac
   EngineRig rig({.num_blocks = 8, .block_tokens = 4}, runner);
   std::vector<Client> clients;
   for (const Spec& spec : kNotebook)
-    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+    clients.push_back(rig.submit(toy_prompt(spec.prompt, spec.prompt), spec.max_tokens));
   rig.run(clients);
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
+    EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(kNotebook[i].prompt, kNotebook[i].prompt), EngineRig::greedy(),
                                             kNotebook[i].max_tokens));
   }
   EXPECT_GT(rig.metrics.preemptions.value() + 0u, 0u) << "the pool was meant to run dry";
@@ -99,8 +93,8 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkArrivalOrPrefixCache) {
       const std::uint32_t stem = random() % 3;  // prompts of one stem begin alike
       const std::uint32_t max_tokens = 1 + random() % (max_model_len - length);
       const sample::Params params{.temperature = random() % 2 ? 0.0f : 1.0f, .seed = random() % 100};
-      clients.push_back(rig.submit(prompt_of(length, stem), max_tokens, params));
-      expected.push_back(toy_answer(prompt_of(length, stem), params, max_tokens));
+      clients.push_back(rig.submit(toy_prompt(length, stem), max_tokens, params));
+      expected.push_back(toy_answer(toy_prompt(length, stem), params, max_tokens));
     }
     rig.run(clients);
     for (std::size_t i = 0; i < clients.size(); ++i) ASSERT_EQ(clients[i].tokens, expected[i]) << "request " << i;
@@ -113,11 +107,11 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkArrivalOrPrefixCache) {
 TEST_F(EngineTest, ASecondRequestComputesOnlyWhatTheFirstDidNot) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
-  std::vector<Client> first{rig.submit(prompt_of(100, 1), 4)};
+  std::vector<Client> first{rig.submit(toy_prompt(100, 1), 4)};
   rig.run(first);
   EXPECT_EQ(first[0].stream->cached_tokens(), 0u);
   EXPECT_EQ(rig.pool.num_held(), 0u) << "kept blocks are held by nobody";
-  std::vector<Client> second{rig.submit(prompt_of(100, 1), 4)};
+  std::vector<Client> second{rig.submit(toy_prompt(100, 1), 4)};
   rig.turn();
   EXPECT_EQ(runner.rows_in_step.back(), 1u) << "six full blocks and part of the seventh were there";
   EXPECT_EQ(runner.copies, 1u) << "the seventh is somebody else's";
@@ -132,9 +126,9 @@ TEST_F(EngineTest, APromptThatIsCachedWholeStillRunsItsLastToken) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
   for (const std::uint32_t length : {31u, 32u, 33u}) {
-    std::vector<Client> first{rig.submit(prompt_of(length, length), 4)};
+    std::vector<Client> first{rig.submit(toy_prompt(length, length), 4)};
     rig.run(first);
-    std::vector<Client> second{rig.submit(prompt_of(length, length), 4)};
+    std::vector<Client> second{rig.submit(toy_prompt(length, length), 4)};
     rig.run(second);
     EXPECT_EQ(second[0].stream->cached_tokens(), length - 1) << length;
     EXPECT_EQ(second[0].tokens, first[0].tokens);
@@ -145,7 +139,7 @@ TEST_F(EngineTest, EqualPromptsThatRanTogetherAreFoldedIntoOneCopy) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   std::vector<Client> clients;
-  for (int i = 0; i < 4; ++i) clients.push_back(rig.submit(prompt_of(64, 1), 8));
+  for (int i = 0; i < 4; ++i) clients.push_back(rig.submit(toy_prompt(64, 1), 8));
   for (int turn = 0; turn < 4; ++turn) rig.turn();
   EXPECT_EQ(rig.pool.num_held(), 4u + 4u) << "four shared blocks of prompt, one of its own for each";
   rig.run(clients);
@@ -157,7 +151,7 @@ TEST_F(EngineTest, ASequenceSentBackFindsItsOwnBlocksAgain) {
   EngineRig rig({.num_blocks = 8, .block_tokens = 4}, runner);
   std::vector<Client> clients;
   for (const Spec& spec : kNotebook)
-    clients.push_back(rig.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+    clients.push_back(rig.submit(toy_prompt(spec.prompt, spec.prompt), spec.max_tokens));
   rig.run(clients);
   std::uint64_t rows = 0;
   for (const std::uint32_t n : runner.rows_in_step) rows += n;
@@ -166,7 +160,7 @@ TEST_F(EngineTest, ASequenceSentBackFindsItsOwnBlocksAgain) {
   EngineRig plain({.num_blocks = 8, .block_tokens = 4, .prefix_caching = false}, plain_runner);
   std::vector<Client> again;
   for (const Spec& spec : kNotebook)
-    again.push_back(plain.submit(prompt_of(spec.prompt, spec.prompt), spec.max_tokens));
+    again.push_back(plain.submit(toy_prompt(spec.prompt, spec.prompt), spec.max_tokens));
   plain.run(again);
   std::uint64_t plain_rows = 0;
   for (const std::uint32_t n : plain_runner.rows_in_step) plain_rows += n;
@@ -178,11 +172,11 @@ TEST_F(EngineTest, BlocksOfARequestWhoseLogitsAreNotFiniteNeverEnterTheCache) {
   ToyRunner runner(64, 16);
   runner.poisoned_seed = 666;
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
-  std::vector<Client> first{rig.submit(prompt_of(100, 1), 4, {.temperature = 1.0f, .seed = 666})};
+  std::vector<Client> first{rig.submit(toy_prompt(100, 1), 4, {.temperature = 1.0f, .seed = 666})};
   rig.run(first);
   EXPECT_EQ(first[0].finish, flow::Finish::kFailed);
   EXPECT_EQ(rig.pool.num_kept(), 0u);
-  std::vector<Client> second{rig.submit(prompt_of(100, 1), 4)};
+  std::vector<Client> second{rig.submit(toy_prompt(100, 1), 4)};
   rig.run(second);
   EXPECT_EQ(second[0].stream->cached_tokens(), 0u);
 }
@@ -191,18 +185,18 @@ TEST_F(EngineTest, ALongPromptNeverStallsARunningStream) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_seqs = 4, .max_num_batched_tokens = 8}, runner);
   std::vector<Client> clients;
-  clients.push_back(rig.submit(prompt_of(4, 1), 60));
+  clients.push_back(rig.submit(toy_prompt(4, 1), 60));
   rig.turn();
   clients[0].read_all();
   ASSERT_EQ(clients[0].tokens.size(), 1u);
-  clients.push_back(rig.submit(prompt_of(400, 2), 4));
+  clients.push_back(rig.submit(toy_prompt(400, 2), 4));
   for (std::size_t turn = 2; turn <= 50; ++turn) {  // 400 tokens at 7 a step: the stream gets its token in each of them
     rig.turn();
     clients[0].read_all();
     ASSERT_EQ(clients[0].tokens.size(), turn);
   }
   rig.run(clients);
-  EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(400, 2), EngineRig::greedy(), 4));
+  EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(400, 2), EngineRig::greedy(), 4));
 }
 
 TEST_F(EngineTest, OnASlowDevicePromptsAreCutByTheMeasuredTimeOfARowWhileSomebodyStreams) {
@@ -211,29 +205,29 @@ TEST_F(EngineTest, OnASlowDevicePromptsAreCutByTheMeasuredTimeOfARowWhileSomebod
   runner.clock = &rig.clock;
   runner.row_time = std::chrono::milliseconds(2);
   std::vector<Client> clients;
-  clients.push_back(rig.submit(prompt_of(300, 1), 30));
+  clients.push_back(rig.submit(toy_prompt(300, 1), 30));
   rig.turn();
   EXPECT_EQ(runner.rows_in_step.back(), 128u) << "a row's time is not known yet";
   rig.turn();
   EXPECT_EQ(runner.rows_in_step.back(), 172u) << "nobody streams: a second holds 500 rows";
-  clients.push_back(rig.submit(prompt_of(300, 2), 4));
+  clients.push_back(rig.submit(toy_prompt(300, 2), 4));
   rig.run(clients);
   for (std::size_t step = 2; step < runner.rows_in_step.size(); ++step) {
     EXPECT_LE(runner.rows_in_step[step], 1u + 50u) << "100 ms hold 50 rows of 2 ms";
   }
   EXPECT_EQ(runner.rows_in_step[2], 1u + 50u);
-  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(300, 1), EngineRig::greedy(), 30));
-  EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(300, 2), EngineRig::greedy(), 4));
+  EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(300, 1), EngineRig::greedy(), 30));
+  EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(300, 2), EngineRig::greedy(), 4));
 }
 
 TEST_F(EngineTest, ACancelGivesItsBlocksBackWithinOneStepInEveryState) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8, .max_num_seqs = 2, .max_num_batched_tokens = 16}, runner);
-  Client decoding = rig.submit(prompt_of(4, 1), 50);
+  Client decoding = rig.submit(toy_prompt(4, 1), 50);
   rig.turn();
-  Client prefilling = rig.submit(prompt_of(60, 2), 4);
+  Client prefilling = rig.submit(toy_prompt(60, 2), 4);
   rig.turn();
-  Client queued = rig.submit(prompt_of(5, 3), 4);
+  Client queued = rig.submit(toy_prompt(5, 3), 4);
   rig.turn();
   ASSERT_EQ(rig.pool.num_held(), 1u + 4u);
   queued.stream->cancel();
@@ -254,7 +248,7 @@ TEST_F(EngineTest, ACancelGivesItsBlocksBackWithinOneStepInEveryState) {
 TEST_F(EngineTest, AnAnswerThatIsCompleteIsNoAbort) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8}, runner);
-  Client client = rig.submit(prompt_of(5, 9), 20);
+  Client client = rig.submit(toy_prompt(5, 9), 20);
   rig.turn();
   client.stream->satisfy();
   rig.turn();
@@ -266,9 +260,9 @@ TEST_F(EngineTest, AnAnswerThatIsCompleteIsNoAbort) {
 TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsToldWithItsReason) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8}, runner);
-  const auto answer = toy_answer(prompt_of(5, 9), EngineRig::greedy(), 20);
+  const auto answer = toy_answer(toy_prompt(5, 9), EngineRig::greedy(), 20);
   std::vector<Client> clients;
-  clients.push_back(rig.submit(prompt_of(5, 9), 20, EngineRig::greedy(), {answer[6]}));
+  clients.push_back(rig.submit(toy_prompt(5, 9), 20, EngineRig::greedy(), {answer[6]}));
   rig.run(clients);
   EXPECT_EQ(clients[0].finish, flow::Finish::kStop);
   EXPECT_EQ(clients[0].tokens, std::vector<TokenId>(answer.begin(), answer.begin() + 7));
@@ -277,8 +271,8 @@ TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsToldWithItsReason) {
 TEST_F(EngineTest, AReaderThatStallsIsParkedLosesNothingAndIsDroppedAfterTheTimeout) {
   ToyRunner runner(32, 16);
   EngineRig rig({.num_blocks = 32}, runner);
-  const auto answer = toy_answer(prompt_of(5, 9), EngineRig::greedy(), 200);
-  Client client = rig.submit(prompt_of(5, 9), 200);
+  const auto answer = toy_answer(toy_prompt(5, 9), EngineRig::greedy(), 200);
+  Client client = rig.submit(toy_prompt(5, 9), 200);
   for (int turn = 0; turn < 100; ++turn) rig.turn();
   EXPECT_EQ(runner.steps, bridge::TokenStream::kCapacity - 1);  // parked: the last place is kept for the end
   client.read_all();
@@ -303,14 +297,14 @@ TEST_F(EngineTest, LogitsThatAreNotFiniteEndThatRequestAloneAndItsNeighboursNeve
   EngineRig rig({.num_blocks = 32}, runner);
   std::vector<Client> clients;
   const sample::Params params{.temperature = 1.0f, .seed = 5};
-  clients.push_back(rig.submit(prompt_of(5, 1), 20, params));
-  clients.push_back(rig.submit(prompt_of(6, 2), 20, {.temperature = 1.0f, .seed = 666}));
-  clients.push_back(rig.submit(prompt_of(7, 3), 20, params));
+  clients.push_back(rig.submit(toy_prompt(5, 1), 20, params));
+  clients.push_back(rig.submit(toy_prompt(6, 2), 20, {.temperature = 1.0f, .seed = 666}));
+  clients.push_back(rig.submit(toy_prompt(7, 3), 20, params));
   rig.run(clients);
-  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(5, 1), params, 20));
+  EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(5, 1), params, 20));
   EXPECT_EQ(clients[1].finish, flow::Finish::kFailed);
   EXPECT_TRUE(clients[1].tokens.empty());
-  EXPECT_EQ(clients[2].tokens, toy_answer(prompt_of(7, 3), params, 20));
+  EXPECT_EQ(clients[2].tokens, toy_answer(toy_prompt(7, 3), params, 20));
   EXPECT_EQ(rig.metrics.corrupted_requests.value(), 1u);
   EXPECT_EQ(rig.pool.num_held(), 0u);
 }
@@ -319,12 +313,12 @@ TEST_F(EngineTest, ARequestThatSlippedPastValidationEndsAloneBeforeAnyKernelRead
   ToyRunner runner(32, 16);
   EngineRig rig({.num_blocks = 32, .max_model_len = 100}, runner);
   std::vector<Client> clients;
-  clients.push_back(rig.submit({1, 997}, 4));          // id == vocabulary
-  clients.push_back(rig.submit({1, -1}, 4));           // negative id
-  clients.push_back(rig.submit(prompt_of(97, 1), 4));  // 101 > 100
-  clients.push_back(rig.submit({}, 4));                // nothing to condition on
-  clients.push_back(rig.submit(prompt_of(96, 1), 4));  // 100: fits
-  clients.push_back(rig.submit({0, 996}, 4));          // the lowest and the highest id: fit
+  clients.push_back(rig.submit({1, 997}, 4));           // id == vocabulary
+  clients.push_back(rig.submit({1, -1}, 4));            // negative id
+  clients.push_back(rig.submit(toy_prompt(97, 1), 4));  // 101 > 100
+  clients.push_back(rig.submit({}, 4));                 // nothing to condition on
+  clients.push_back(rig.submit(toy_prompt(96, 1), 4));  // 100: fits
+  clients.push_back(rig.submit({0, 996}, 4));           // the lowest and the highest id: fit
   rig.run(clients);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(clients[static_cast<std::size_t>(i)].finish, flow::Finish::kFailed) << i;
   EXPECT_EQ(clients[4].finish, flow::Finish::kLength);
@@ -336,7 +330,7 @@ TEST_F(EngineTest, OneWakeUpAStepForAllStreams) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
   std::vector<Client> clients;
-  for (std::uint32_t i = 0; i < 8; ++i) clients.push_back(rig.submit(prompt_of(4, i), 10));
+  for (std::uint32_t i = 0; i < 8; ++i) clients.push_back(rig.submit(toy_prompt(4, i), 10));
   rig.run(clients);
   EXPECT_EQ(rig.wakes, runner.steps);
 }
@@ -345,7 +339,7 @@ TEST_F(EngineTest, ADeviceThatFailsEndsEveryStreamAndTurnsTheServerUnready) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
   std::vector<Client> clients;
-  for (std::uint32_t i = 0; i < 3; ++i) clients.push_back(rig.submit(prompt_of(4, i), 10));
+  for (std::uint32_t i = 0; i < 3; ++i) clients.push_back(rig.submit(toy_prompt(4, i), 10));
   runner.fail_next_collect = true;
   bool told = false;
   {
@@ -371,9 +365,9 @@ TEST_F(EngineTest, TheThreadSleepsWhenIdleWakesForWorkAndStops) {
   EngineThread thread(rig.engine, rig.doorbell, rig.status, [] {});
   thread.start();
   for (std::uint32_t i = 0; i < 50; ++i) {
-    Client client = rig.submit(prompt_of(4, i), 5);
+    Client client = rig.submit(toy_prompt(4, i), 5);
     while (!client.done()) client.read_all();
-    EXPECT_EQ(client.tokens, toy_answer(prompt_of(4, i), EngineRig::greedy(), 5));
+    EXPECT_EQ(client.tokens, toy_answer(toy_prompt(4, i), EngineRig::greedy(), 5));
   }
   thread.stop();
   EXPECT_EQ(rig.engine.num_live(), 0u);

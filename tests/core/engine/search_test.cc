@@ -1,8 +1,6 @@
 // Beam searches in the engine: the hypotheses are those of the search on tokens alone, whatever pool they ran in.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "core/engine/beam.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
@@ -13,16 +11,10 @@ namespace {
 using quire::testing::Ask;
 using quire::testing::Client;
 using quire::testing::EngineRig;
+using quire::testing::toy_prompt;
 using quire::testing::ToyModel;
 using quire::testing::ToyPast;
 using quire::testing::ToyRunner;
-
-std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> prompt(length);
-  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
-  return prompt;
-}
 
 // The search on tokens alone.
 std::vector<Hypothesis> expected(const std::vector<TokenId>& prompt, const flow::BeamSearch& options,
@@ -67,7 +59,7 @@ TEST_F(SearchTest, GivesTheBestHypothesesOfTheSearchOnTokensAlone) {
     const std::uint32_t width = 1 + seed % 6;
     const flow::BeamSearch options{width, 1 + seed % width, seed % 3 * 0.5};
     const std::uint32_t max_tokens = 1 + seed % 20;
-    const auto prompt = prompt_of(1 + seed * 3, seed);
+    const auto prompt = toy_prompt(1 + seed * 3, seed);
     const std::vector<TokenId> stops{5, 6, 7, 8, 9, 10};
     ToyRunner runner(128, 4);
     EngineRig rig({.num_blocks = 128, .block_tokens = 4, .max_num_batched_tokens = 16, .check_blocks = true}, runner);
@@ -81,7 +73,7 @@ TEST_F(SearchTest, GivesTheBestHypothesesOfTheSearchOnTokensAlone) {
 
 TEST_F(SearchTest, InAPoolThatHoldsOneSequenceItStillEndsWithTheSameAnswer) {
   const flow::BeamSearch options{4, 4, 1.0};
-  const auto prompt = prompt_of(10, 3);
+  const auto prompt = toy_prompt(10, 3);
   ToyRunner runner(8, 4);  // 32 tokens: one sequence, not four
   EngineRig rig({.num_blocks = 8, .block_tokens = 4, .max_num_batched_tokens = 16, .check_blocks = true}, runner);
   auto clients = rig.submit_many(prompt, 22, {.beam = options});
@@ -92,11 +84,11 @@ TEST_F(SearchTest, InAPoolThatHoldsOneSequenceItStillEndsWithTheSameAnswer) {
 
 TEST_F(SearchTest, BesideOthersNeitherIsChanged) {
   const flow::BeamSearch options{3, 2, 1.0};
-  const auto prompt = prompt_of(30, 3);
+  const auto prompt = toy_prompt(30, 3);
   ToyRunner runner(24, 4);
   EngineRig rig({.num_blocks = 24, .block_tokens = 4, .max_num_seqs = 4, .max_num_batched_tokens = 9}, runner);
   auto clients = rig.submit_many(prompt, 22, {.beam = options});
-  for (std::uint32_t i = 0; i < 6; ++i) clients.push_back(rig.submit(prompt_of(30, i), 20));
+  for (std::uint32_t i = 0; i < 6; ++i) clients.push_back(rig.submit(toy_prompt(30, i), 20));
   auto second = rig.submit_many(prompt, 22, {.beam = options});
   clients.insert(clients.end(), second.begin(), second.end());
   rig.run(clients);
@@ -104,14 +96,14 @@ TEST_F(SearchTest, BesideOthersNeitherIsChanged) {
   expect_best({clients[0], clients[1]}, best);
   expect_best({clients[8], clients[9]}, best);
   for (std::uint32_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(clients[2 + i].tokens, quire::testing::toy_answer(prompt_of(30, i), EngineRig::greedy(), 20));
+    EXPECT_EQ(clients[2 + i].tokens, quire::testing::toy_answer(toy_prompt(30, i), EngineRig::greedy(), 20));
   }
 }
 
 TEST_F(SearchTest, HypothesesShareThePromptAndCopyOnTheirFirstWrite) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
-  auto clients = rig.submit_many(prompt_of(100, 1), 3, {.beam = flow::BeamSearch{4, 1, 1.0}});
+  auto clients = rig.submit_many(toy_prompt(100, 1), 3, {.beam = flow::BeamSearch{4, 1, 1.0}});
   rig.turn();
   EXPECT_EQ(rig.pool.num_held(), 7u);
   rig.turn();
@@ -121,7 +113,7 @@ TEST_F(SearchTest, HypothesesShareThePromptAndCopyOnTheirFirstWrite) {
 
 TEST_F(SearchTest, ALongAnswerIsToldAsFastAsItsClientReads) {
   const flow::BeamSearch options{2, 2, 1.0};
-  const auto prompt = prompt_of(5, 3);
+  const auto prompt = toy_prompt(5, 3);
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
   auto clients = rig.submit_many(prompt, 200, {.beam = options});
@@ -135,7 +127,7 @@ TEST_F(SearchTest, ALongAnswerIsToldAsFastAsItsClientReads) {
 TEST_F(SearchTest, AClientThatNeverReadsIsDroppedAfterTheStallTimeout) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
-  auto clients = rig.submit_many(prompt_of(5, 3), 200, {.beam = flow::BeamSearch{2, 2, 1.0}});
+  auto clients = rig.submit_many(toy_prompt(5, 3), 200, {.beam = flow::BeamSearch{2, 2, 1.0}});
   for (int turn = 0; turn < 300; ++turn) rig.turn();
   rig.clock.advance(std::chrono::seconds(29));
   rig.turn();
@@ -152,7 +144,7 @@ TEST_F(SearchTest, AClientThatNeverReadsIsDroppedAfterTheStallTimeout) {
 TEST_F(SearchTest, CancelledByAllItsClientsItGivesEverythingBackInOneTurn) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
-  auto clients = rig.submit_many(prompt_of(50, 3), 200, {.beam = flow::BeamSearch{4, 3, 1.0}});
+  auto clients = rig.submit_many(toy_prompt(50, 3), 200, {.beam = flow::BeamSearch{4, 3, 1.0}});
   for (int turn = 0; turn < 10; ++turn) rig.turn();
   EXPECT_GE(rig.pool.num_held(), 4u);
   clients[0].stream->cancel();
@@ -169,9 +161,9 @@ TEST_F(SearchTest, LogitsThatAreNotFiniteEndTheWholeSearchAlone) {
   ToyRunner runner(64, 16);
   runner.poisoned_seed = 666;
   EngineRig rig({.num_blocks = 64}, runner);
-  auto clients = rig.submit_many(prompt_of(50, 3), 20,
+  auto clients = rig.submit_many(toy_prompt(50, 3), 20,
                                  {.params = {.temperature = 0.0f, .seed = 666}, .beam = flow::BeamSearch{4, 2, 1.0}});
-  clients.push_back(rig.submit(prompt_of(5, 1), 20));
+  clients.push_back(rig.submit(toy_prompt(5, 1), 20));
   rig.run(clients);
   EXPECT_EQ(clients[0].finish, flow::Finish::kFailed);
   EXPECT_EQ(clients[1].finish, flow::Finish::kFailed);
@@ -183,7 +175,7 @@ TEST_F(SearchTest, WiderThanTheEngineRunsItIsRefused) {
   for (const std::uint32_t width : {7u, 8u, 9u}) {
     ToyRunner runner(64, 16);
     EngineRig rig({.num_blocks = 64, .max_num_seqs = 8}, runner);
-    auto clients = rig.submit_many(prompt_of(5, 3), 4, {.beam = flow::BeamSearch{width, 1, 1.0}});
+    auto clients = rig.submit_many(toy_prompt(5, 3), 4, {.beam = flow::BeamSearch{width, 1, 1.0}});
     rig.run(clients);
     EXPECT_EQ(clients[0].finish == flow::Finish::kFailed, width > 8) << width;
   }

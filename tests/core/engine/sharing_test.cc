@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <random>
 
 #include "core/engine/engine.h"
 #include "tests/support/engine_rig.h"
@@ -15,15 +14,9 @@ using quire::testing::Ask;
 using quire::testing::Client;
 using quire::testing::EngineRig;
 using quire::testing::toy_answer;
+using quire::testing::toy_prompt;
 using quire::testing::ToyModel;
 using quire::testing::ToyRunner;
-
-std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> prompt(length);
-  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % quire::testing::kToyVocab);
-  return prompt;
-}
 
 std::uint64_t rows_of(const ToyRunner& runner) {
   return std::accumulate(runner.rows_in_step.begin(), runner.rows_in_step.end(), std::uint64_t{0});
@@ -36,12 +29,12 @@ class SharingTest : public ::testing::Test {
                                      std::optional<CacheRoot> root = CacheRoot{0, 1}) REQUIRES(engine_role) {
     const sample::Params params{.temperature = 1.0f, .seed = 9};
     std::vector<Client> clients =
-        rig.submit_many(prompt_of(prompt, prompt), max_tokens, {.params = params, .root = root, .n = n});
+        rig.submit_many(toy_prompt(prompt, prompt), max_tokens, {.params = params, .root = root, .n = n});
     rig.run(clients);
     for (std::uint32_t i = 0; i < n; ++i) {
       sample::Params own = params;
       own.choice_index = i;
-      EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(prompt, prompt), own, max_tokens)) << "choice " << i;
+      EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(prompt, prompt), own, max_tokens)) << "choice " << i;
     }
     return clients;
   }
@@ -65,7 +58,7 @@ TEST_F(SharingTest, ChoicesOfOnePromptComputeItOnceAndCopyItsPartFullBlock) {
 TEST_F(SharingTest, ChoicesHoldThePromptsFullBlocksTogether) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
-  auto clients = rig.submit_many(prompt_of(100, 1), 10, {.params = {.temperature = 1.0f}, .n = 8});
+  auto clients = rig.submit_many(toy_prompt(100, 1), 10, {.params = {.temperature = 1.0f}, .n = 8});
   for (int turn = 0; turn < 3; ++turn) rig.turn();
   EXPECT_EQ(rig.pool.num_held(), 6u + 8u) << "six shared, and the part full one of each";
   EXPECT_EQ(rig.pool.num_saved(), 6u * 7u);
@@ -75,7 +68,7 @@ TEST_F(SharingTest, ChoicesHoldThePromptsFullBlocksTogether) {
 TEST_F(SharingTest, APromptShorterThanABlockIsNotWaitedFor) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
-  auto clients = rig.submit_many(prompt_of(16, 1), 4, {.params = {.temperature = 1.0f}, .n = 2});
+  auto clients = rig.submit_many(toy_prompt(16, 1), 4, {.params = {.temperature = 1.0f}, .n = 2});
   rig.turn();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 2u);
   rig.run(clients);
@@ -85,9 +78,9 @@ TEST_F(SharingTest, WhoeverNeedsNothingOfAPromptUnderWayIsNotHeldBack) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 150}, runner);
   std::vector<Client> clients;
-  clients.push_back(rig.submit(prompt_of(200, 1), 4));
-  clients.push_back(rig.submit(prompt_of(200, 1), 4));  // waits for the first
-  clients.push_back(rig.submit(prompt_of(20, 2), 4));   // does not
+  clients.push_back(rig.submit(toy_prompt(200, 1), 4));
+  clients.push_back(rig.submit(toy_prompt(200, 1), 4));  // waits for the first
+  clients.push_back(rig.submit(toy_prompt(20, 2), 4));   // does not
   rig.turn();
   rig.turn();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 2u);
@@ -101,13 +94,13 @@ TEST_F(SharingTest, WhenThePromptUnderWayIsCancelledTheNextOneComputesIt) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 32}, runner);
   std::vector<Client> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(rig.submit(prompt_of(200, 1), 4));
+  for (int i = 0; i < 3; ++i) clients.push_back(rig.submit(toy_prompt(200, 1), 4));
   rig.turn();
   rig.turn();
   clients[0].stream->cancel();
   rig.run(clients);
   EXPECT_EQ(clients[0].finish, flow::Finish::kCancelled);
-  EXPECT_EQ(clients[1].tokens, toy_answer(prompt_of(200, 1), EngineRig::greedy(), 4));
+  EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(200, 1), EngineRig::greedy(), 4));
   EXPECT_EQ(clients[2].tokens, clients[1].tokens);
   EXPECT_EQ(clients[2].stream->cached_tokens(), 199u);
 }
@@ -116,9 +109,9 @@ TEST_F(SharingTest, UnderAnotherSaltNothingIsFoundNorReported) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
   const auto cached = [&](std::optional<CacheRoot> root) REQUIRES(engine_role) {
-    auto clients = rig.submit_many(prompt_of(100, 1), 4, {.root = root});
+    auto clients = rig.submit_many(toy_prompt(100, 1), 4, {.root = root});
     rig.run(clients);
-    EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(100, 1), EngineRig::greedy(), 4));
+    EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(100, 1), EngineRig::greedy(), 4));
     return clients[0].stream->cached_tokens();
   };
   EXPECT_EQ(cached(CacheRoot{1, 1}), 0u);
@@ -134,7 +127,7 @@ TEST_F(SharingTest, EqualPromptsUnderDifferentSaltsDoNotWaitForEachOther) {
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   std::vector<Client> clients;
   for (std::uint64_t salt = 0; salt < 3; ++salt) {
-    clients.push_back(rig.submit_many(prompt_of(40, 1), 4, {.root = CacheRoot{0, salt}})[0]);
+    clients.push_back(rig.submit_many(toy_prompt(40, 1), 4, {.root = CacheRoot{0, salt}})[0]);
   }
   rig.turn();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 3u);
@@ -145,9 +138,9 @@ TEST_F(SharingTest, EqualPromptsUnderDifferentSaltsDoNotWaitForEachOther) {
 TEST_F(SharingTest, TheNextTurnOfAConversationGoesOnInTheLastBlockWithoutACopy) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
-  std::vector<Client> first{rig.submit(prompt_of(20, 1), 6)};
+  std::vector<Client> first{rig.submit(toy_prompt(20, 1), 6)};
   rig.run(first);
-  std::vector<TokenId> longer = prompt_of(20, 1);
+  std::vector<TokenId> longer = toy_prompt(20, 1);
   longer.insert(longer.end(), first[0].tokens.begin(), first[0].tokens.end());
   longer.push_back(5);
   std::vector<Client> second{rig.submit(longer, 6)};
@@ -161,14 +154,14 @@ TEST_F(SharingTest, TheNextTurnOfAConversationGoesOnInTheLastBlockWithoutACopy) 
 TEST_F(SharingTest, APinnedPrefixIsNeverEvicted) {
   ToyRunner runner(20, 16);
   EngineRig rig({.num_blocks = 20, .max_num_batched_tokens = 64, .max_model_len = 160}, runner);
-  rig.engine.pin_prefix(prompt_of(100, 1), CacheRoot{0, 1});
+  rig.engine.pin_prefix(toy_prompt(100, 1), CacheRoot{0, 1});
   EXPECT_EQ(rig.pool.num_held(), 7u);
   for (std::uint32_t i = 2; i < 20; ++i) {  // enough others to evict everything that can be
-    std::vector<Client> other{rig.submit(prompt_of(140, i), 10)};
+    std::vector<Client> other{rig.submit(toy_prompt(140, i), 10)};
     rig.run(other);
   }
   rig.turn();  // at rest: what is held is what is pinned
-  std::vector<TokenId> prompt = prompt_of(100, 1);
+  std::vector<TokenId> prompt = toy_prompt(100, 1);
   prompt.push_back(3);
   std::vector<Client> clients{rig.submit(prompt, 4)};
   rig.run(clients);
@@ -179,9 +172,9 @@ TEST_F(SharingTest, APinnedPrefixIsNeverEvicted) {
 
 TEST_F(SharingTest, APinnedPrefixThatIsNotFiniteStopsTheStart) {
   ToyRunner runner(20, 16);
-  runner.poisoned_token = prompt_of(100, 1)[40];
+  runner.poisoned_token = toy_prompt(100, 1)[40];
   EngineRig rig({.num_blocks = 20, .max_model_len = 160}, runner);
-  EXPECT_ANY_THROW(rig.engine.pin_prefix(prompt_of(100, 1), CacheRoot{0, 1}));
+  EXPECT_ANY_THROW(rig.engine.pin_prefix(toy_prompt(100, 1), CacheRoot{0, 1}));
 }
 
 TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
@@ -191,11 +184,11 @@ TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
                   runner);
     std::vector<Client> clients;
     for (std::uint32_t i = 0; i < 6; ++i) {
-      clients.push_back(rig.submit_many(prompt_of(20, i), 120, {.root = std::nullopt})[0]);
+      clients.push_back(rig.submit_many(toy_prompt(20, i), 120, {.root = std::nullopt})[0]);
     }
     rig.run(clients);
     for (std::uint32_t i = 0; i < 6; ++i) {
-      EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(20, i), EngineRig::greedy(), 120));
+      EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(20, i), EngineRig::greedy(), 120));
     }
     EXPECT_EQ(runner.swaps_out > 0, num_swap_blocks > 0);
     EXPECT_EQ(rig.metrics.preemptions_by_swap.value() > 0, num_swap_blocks > 0);
@@ -207,7 +200,7 @@ TEST_F(SharingTest, ASlidingWindowModelHoldsNoMoreThanItsWindow) {
   const ToyModel model{.window = 64};
   ToyRunner runner(64, 16, model);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 64, .window = 64}, runner);
-  std::vector<Client> clients{rig.submit(prompt_of(200, 1), 300)};
+  std::vector<Client> clients{rig.submit(toy_prompt(200, 1), 300)};
   std::uint32_t most = 0;
   for (int turn = 0; turn < 280; ++turn) {
     rig.turn();
@@ -216,8 +209,8 @@ TEST_F(SharingTest, ASlidingWindowModelHoldsNoMoreThanItsWindow) {
   }
   rig.run(clients);
   EXPECT_LE(most, 64u / 16 + 2);
-  EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(200, 1), EngineRig::greedy(), 300, model));
-  std::vector<Client> again{rig.submit(prompt_of(200, 1), 3)};
+  EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(200, 1), EngineRig::greedy(), 300, model));
+  std::vector<Client> again{rig.submit(toy_prompt(200, 1), 3)};
   rig.run(again);
   EXPECT_EQ(again[0].stream->cached_tokens(), 199u) << "what was given back is still found";
 }
@@ -229,10 +222,10 @@ TEST_F(SharingTest, ALossySequenceIsExactHoldsItsShareAndNeverEntersTheCache) {
     for (const std::uint32_t budget : {8u, 100u, 512u}) {
       ToyRunner runner(128, 16);
       EngineRig rig({.num_blocks = 128, .max_num_batched_tokens = budget, .max_model_len = 1500}, runner);
-      auto clients = rig.submit_many(prompt_of(900, 1), 500, {.kv_policy = policy});
+      auto clients = rig.submit_many(toy_prompt(900, 1), 500, {.kv_policy = policy});
       rig.run(clients);
-      EXPECT_EQ(clients[0].tokens, toy_answer(prompt_of(900, 1), EngineRig::greedy(), 500, {}, policy));
-      EXPECT_NE(clients[0].tokens, toy_answer(prompt_of(900, 1), EngineRig::greedy(), 500)) << "it was meant to lose";
+      EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(900, 1), EngineRig::greedy(), 500, {}, policy));
+      EXPECT_NE(clients[0].tokens, toy_answer(toy_prompt(900, 1), EngineRig::greedy(), 500)) << "it was meant to lose";
       EXPECT_EQ(rig.pool.num_kept(), 0u);
     }
   }
@@ -244,11 +237,11 @@ TEST_F(SharingTest, ALossySequenceFitsWhereAWholeOneOfItsLengthWouldNot) {
   const flow::KvPolicy policy{flow::KvPolicy::Kind::kSinkWindow, 16, 256, 0};
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 3; ++i)
-    clients.push_back(rig.submit_many(prompt_of(700, i), 500, {.kv_policy = policy})[0]);
+    clients.push_back(rig.submit_many(toy_prompt(700, i), 500, {.kv_policy = policy})[0]);
   rig.run(clients);
   EXPECT_EQ(rig.metrics.preemptions.value(), 0u) << "three of them hold 3 · (16 + 512) tokens at most";
   for (std::uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(clients[i].tokens, toy_answer(prompt_of(700, i), EngineRig::greedy(), 500, {}, policy));
+    EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(700, i), EngineRig::greedy(), 500, {}, policy));
   }
 }
 
@@ -257,7 +250,7 @@ TEST_F(SharingTest, PolicyRangesAreCheckedOnceMoreByTheEngine) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64}, runner);
   const auto ends = [&](const flow::KvPolicy& policy) REQUIRES(engine_role) {
-    auto clients = rig.submit_many(prompt_of(4, 1), 2, {.kv_policy = policy});
+    auto clients = rig.submit_many(toy_prompt(4, 1), 2, {.kv_policy = policy});
     rig.run(clients);
     return clients[0].finish;
   };

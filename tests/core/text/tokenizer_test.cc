@@ -153,7 +153,8 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotKnow) {
   expect_refused(with(&S::added_tokens, R"([{"id": 1, "content": "x"}])"), "'x' has the id 1");
   expect_refused(with(&S::added_tokens, R"([{"id": 8, "content": "x"}, {"id": 8, "content": "y"}])"), "has the id 8");
   expect_refused(with(&S::added_tokens, R"([{"id": 8, "content": "x"}, {"id": 9, "content": "x"}])"), "there twice");
-  expect_refused(with(&S::added_tokens, R"([{"id": 4000000000, "content": "x"}])"), "2^24");
+  expect_refused(with(&S::added_tokens, R"([{"id": 4000000000, "content": "x"}])"), "2^20");
+  expect_refused(with(&S::added_tokens, R"([{"id": 1048576, "content": "x"}])"), "2^20");
 }
 
 TEST(Tokenizer, RefusesOtherModelsVersionsAndFiles) {
