@@ -35,7 +35,7 @@ struct EngineOptions {
   std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
   bool prefix_caching = true;       // else blocks are shared among living sequences alone
   bool check_blocks = false;        // the pool's invariants, every step (debug builds always)
-  bool poison_blocks = false;       // fresh blocks are filled with NaN
+  bool poison_blocks = false;       // blocks given back, and fresh ones, are filled with NaN
   bool log_blocks = false;          // a line for every sequence that ends: its tokens and blocks
   kv::PrefixIndexOptions prefix_index{};
   std::string numeric_mode{};                         // a saved cache is good for this one alone

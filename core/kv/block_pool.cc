@@ -61,6 +61,7 @@ void BlockPool::give_back(BlockId id) {
     return;
   }
   empty_.push_back(id);
+  if (lists_emptied_) emptied_.push_back(id);
   if (std::exchange(block.watched, false)) on_emptied_(id);
 }
 

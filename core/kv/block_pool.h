@@ -39,6 +39,10 @@ class BlockPool {
   // One listener, set once.
   void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 
+  // From now on the blocks that become empty are listed until they are taken from the list: for who wants to poison them.
+  void list_emptied() { lists_emptied_ = true; }
+  std::vector<BlockId> take_emptied() { return std::exchange(emptied_, {}); }
+
   std::uint32_t num_blocks() const { return static_cast<std::uint32_t>(blocks_.size()); }
   std::uint32_t block_tokens() const { return block_tokens_; }
   // Blocks that take() can give: empty and kept ones.
@@ -47,6 +51,7 @@ class BlockPool {
   std::uint32_t num_kept() const { return static_cast<std::uint32_t>(lru_.size()); }
   std::uint32_t num_held() const { return num_blocks() - num_free(); }
   std::uint32_t holders(BlockId block) const { return blocks_.at(block.value).holders; }
+  bool is_empty(BlockId block) const { return holders(block) == 0 && !blocks_[block.value].keep; }
   // Blocks that would be needed more if nobody shared: the sum of holders - 1.
   std::uint64_t num_saved() const { return num_saved_; }
   // Since the start: blocks let go by their last holder, and kept ones that take() emptied.
@@ -71,6 +76,8 @@ class BlockPool {
   std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
   std::list<BlockId> parked_;   // list nodes of all other blocks: moving one never allocates
   std::function<void(BlockId)> on_emptied_;
+  bool lists_emptied_ = false;
+  std::vector<BlockId> emptied_;
   std::uint64_t num_saved_ = 0;
   std::uint64_t num_given_back_ = 0;
   std::uint64_t num_evicted_ = 0;

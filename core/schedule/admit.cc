@@ -124,6 +124,14 @@ bool Scheduler::must_copy(const Sequence& sequence) const {
   return pool_.holders(block) > 1 || index_.promised(block) > offset;
 }
 
+// Blocks that were given back since the last plan and are empty still: nobody may look at them any more. Behind what still had to be copied from them.
+void Scheduler::poison_emptied() {
+  for (const BlockId block : pool_.take_emptied()) {
+    if (pool_.is_empty(block)) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
+  }
+}
+
+// A block that was kept until now holds what somebody else had stored.
 void Scheduler::note_fresh(BlockId block) {
   if (options_.poison) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
 }

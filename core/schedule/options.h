@@ -27,7 +27,7 @@ struct SchedulerOptions {
   std::uint32_t window = 0;  // every layer looks back so far and no farther: older blocks are given back; 0: all
   bool open_groups =
       false;            // int4: a sequence's newest, unfinished group of 16 positions is kept apart, in full precision
-  bool poison = false;  // fresh blocks are filled with NaN
+  bool poison = false;  // blocks given back, and fresh ones, are filled with NaN
 };
 
 }  // namespace quire::schedule

@@ -26,6 +26,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   plan_.block_ops.reserve(options.max_num_seqs);
   for (std::uint32_t i = options.num_swap_blocks; i > 0; --i) free_host_blocks_.push_back(i - 1);
   for (std::uint32_t i = options.max_num_seqs; i > 0; --i) free_open_groups_.push_back(i - 1);
+  if (options.poison) pool.list_emptied();
 }
 
 void Scheduler::add(Sequence& sequence) {
@@ -59,6 +60,7 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   admitted_.clear();
   std::swap(plan_.block_ops, early_ops_);
   early_ops_.clear();
+  if (options_.poison) poison_emptied();
   budget_ = options_.max_num_batched_tokens;
   for (Sequence* sequence : running_) sequence->planned_rows = 0;
 

@@ -83,6 +83,7 @@ class Scheduler {
   std::uint32_t next_rows(const Sequence& sequence) const;
   bool reserve(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
   bool must_copy(const Sequence& sequence) const;
+  void poison_emptied() REQUIRES(engine_role);
   void note_fresh(BlockId block) REQUIRES(engine_role);
   // preempt.cc
   bool make_room(Sequence& asker, std::uint32_t num_tokens) REQUIRES(engine_role);

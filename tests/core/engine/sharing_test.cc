@@ -196,6 +196,17 @@ TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
   }
 }
 
+TEST_F(SharingTest, WithPoisonNothingIsLeftInABlockThatWasGivenBack) {
+  ToyRunner runner(8, 16);
+  EngineRig rig({.num_blocks = 8, .poison_blocks = true}, runner);
+  auto clients = rig.submit_many(toy_prompt(40, 1), 20, {.root = std::nullopt});
+  rig.run(clients);
+  rig.turn();
+  for (std::uint32_t block = 0; block < 8; ++block) {
+    for (const ToyRunner::Slot& slot : runner.content(BlockId(block))) EXPECT_EQ(slot.position, ToyRunner::kNothing);
+  }
+}
+
 TEST_F(SharingTest, ASlidingWindowModelHoldsNoMoreThanItsWindow) {
   const ToyModel model{.window = 64};
   ToyRunner runner(64, 16, model);
