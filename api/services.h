@@ -1,4 +1,5 @@
-// What app/ hands to api/ once, at start: the doors into the engine, and the facts every answer is made from. Plain data.
+// What app/ hands to api/ once, at start: the doors into the engine, and the facts every answer is made from. Plain
+// data.
 // Owner   app; whatever is referred to outlives the Server.
 // Thread  read by every io thread and worker; never written after start.
 #pragma once

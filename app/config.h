@@ -71,8 +71,8 @@ struct Setting {
 };
 using Layer = std::map<std::string, Setting, std::less<>>;  // by field name
 
-// QUIRE_PORT=8000 and the like, from `environment` ("NAME=value" until null). A name that is nearly a field's is a problem;
-// any other QUIRE_ name is somebody else's (the environment is shared) and becomes a note.
+// QUIRE_PORT=8000 and the like, from `environment` ("NAME=value" until null). A name that is nearly a field's is a
+// problem; any other QUIRE_ name is somebody else's (the environment is shared) and becomes a note.
 Layer read_environment(const char* const* environment, Problems& problems, std::vector<std::string>& notes);
 // TOML: one key a field, dashes or underscores. Anything else in the file is a problem.
 Layer read_file(const std::string& path, Problems& problems);

@@ -1,4 +1,5 @@
-// How many KV blocks there are, and how long a sequence may be: from memory, the model's length and how many run at once.
+// How many KV blocks there are, and how long a sequence may be: from memory, the model's length and how many run at
+// once.
 //   a block takes what the backend says; a sequence of n tokens takes ceil(n / P) blocks.
 // The pool always holds one sequence of maximum length, so that somebody always finishes. Blocks of pinned prefixes
 // are never free: they come on top.

@@ -1,11 +1,11 @@
-// vLLM's command line, flag by flag: what `quire serve` makes of each, so that a command written for vLLM either means the
-// same here or is refused with a reason. No flag is dropped in silence.
-// Shape   same: our flag of that name. mapped: ours under another name. noted: accepted, no effect, said once at start; with
-//         `to`, only for those values, refused for others. refused: cannot start, with what to do instead.
+// vLLM's command line, flag by flag: what `quire serve` makes of each, so that a command written for vLLM either means
+// the same here or is refused with a reason. No flag is dropped in silence.
+// Shape   same: our flag of that name. mapped: ours under another name. noted: accepted, no effect, said once at start;
+//         with `to`, only for those values, refused for others. refused: cannot start, with what to do instead.
 //         The --no- form of a refused switch asks for what is already so, and is noted.
 // Thread  any; the table is constant.
-// Source  vLLM 0.32.0: engine/arg_utils.py and entrypoints/launchers/cli_args.py; flags of earlier releases where they are
-//         still seen in scripts.
+// Source  vLLM 0.32.0: engine/arg_utils.py and entrypoints/launchers/cli_args.py; flags of earlier releases where they
+//         are still seen in scripts.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct Translated {
   std::vector<std::string> notes;  // one a flag that has no effect
 };
 
-// What follows `quire serve`. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that takes
-// a list takes the words after it once MODEL has been given, one word before.
+// What follows `quire serve`. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that
+// takes a list takes the words after it once MODEL has been given, one word before.
 Translated translate_vllm(std::span<const std::string> args, Problems& problems);
 
 // docs/vllm-flags.md.

@@ -1,5 +1,6 @@
 // One HTTP exchange as the layers above sockets see it: a request, and a response at once or an answer made over time.
-// Owner   values; the session owns the Answer. Nothing here knows of sockets, so all of api/openai is tested without them.
+// Owner   values; the session owns the Answer. Nothing here knows of sockets, so all of api/openai is tested without
+//         them.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reade
 constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
-// Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever owns
-// memory is made by a function, or named, before it is awaited on.
+// Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
+// owns memory is made by a function, or named, before it is awaited on.
 Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
 Response too_much_text() {
   return openai::error_response(Error{Code::kQueueFull, "too much text waits to be read; try again later", "", 1});
@@ -318,8 +318,8 @@ void Session::on_readable() {
   const std::size_t bytes = socket_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
   buffer_.commit(bytes);
   if (error == asio::error::eof) {
-    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset from
-    // a client that went away, and are the beginning of its answer to one that did not.
+    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset
+    // from a client that went away, and are the beginning of its answer to one that did not.
     read_closed_ = true;
     probe_due_ = true;
     wake();

@@ -1,6 +1,6 @@
 // The body of POST /v1/completions, read and range-checked. Plain data.
-// Rules   what we honour is a field below; what OpenAI or vLLM know and we do not yet is accepted at its neutral value and
-//         answered 400 at any other; everything else is answered 400. Every refusal names its field.
+// Rules   what we honour is a field below; what OpenAI or vLLM know and we do not yet is accepted at its neutral value
+//         and answered 400 at any other; everything else is answered 400. Every refusal names its field.
 // Thread  any; pure functions of the body and the Services.
 // Fails   kInvalidArgument with param; kNotFound when the model is not served. Nothing is allocated past the limits.
 // Source  OpenAI's API reference for completions; names and neutral values of vLLM's CompletionRequest.

@@ -1,4 +1,5 @@
-// Orders to the engine that are no requests: save the prefix cache, load it. One at a time; who asks hears how it ended.
+// Orders to the engine that are no requests: save the prefix cache, load it. One at a time; who asks hears how it
+// ended.
 // Shape   at most one order waiting or under way; another one is refused.
 // Owner   app; outlives the engine and the sessions.
 // Thread  give(): any. take(), finish(): engine. `done` runs on the engine thread and must not block (an asio::post).

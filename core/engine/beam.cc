@@ -69,7 +69,8 @@ void Beam::finish(Hypothesis hypothesis, flow::Finish finish) {
   if (done_.size() > search_.num_best) done_.pop_back();
 }
 
-// Sums only fall. With a penalty above zero the best that a sum can become is as long as possible, else as short as possible.
+// Sums only fall. With a penalty above zero the best that a sum can become is as long as possible, else as short as
+// possible.
 bool Beam::is_over() const {
   if (live_.empty() || done_.size() < search_.num_best) return live_.empty();
   const std::size_t tokens = search_.length_penalty >= 0.0 ? max_tokens_ : live_.front().tokens.size() + 1;

@@ -1,6 +1,6 @@
 // One beam search: which hypotheses go on, and which are done. Knows tokens and log probabilities, no blocks.
-//   Continuations of all live hypotheses are walked by (sum of log probabilities, parent, token), best first: one that ends in a
-//   stop token is done, the others live on, until `width` live. A hypothesis is also done at max_tokens.
+//   Continuations of all live hypotheses are walked by (sum of log probabilities, parent, token), best first: one that
+//   ends in a stop token is done, the others live on, until `width` live. A hypothesis is also done at max_tokens.
 //   score = sum / tokens ^ length_penalty; tokens are the generated ones, the stop token included.
 //   Of all that were done the num_best with the highest score are the answer; of equals the one that was done first.
 // It ends when nobody lives, or when nobody who lives can still come among the best: no log probability is above zero.
@@ -44,7 +44,8 @@ class Beam {
     return search.width + static_cast<std::uint32_t>(num_stop_tokens);
   }
 
-  // `offers[i]`: the likeliest continuations of live hypothesis i. Gives the live ones of the next round; none: the search is over.
+  // `offers[i]`: the likeliest continuations of live hypothesis i. Gives the live ones of the next round; none: the
+  // search is over.
   std::span<const Step> advance(std::span<const std::vector<sample::Candidate>> offers);
 
   std::uint32_t num_live() const { return static_cast<std::uint32_t>(live_.size()); }

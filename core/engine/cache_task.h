@@ -1,12 +1,13 @@
 // Saving the prefix cache to a file, or loading it, in small steps between the engine's own.
-//   file    header · entries, each behind its parent · end.  Every part carries a hash of its bytes; numbers are little endian.
+//   file    header · entries, each behind its parent · end.  Every part carries a hash of its bytes; numbers are little
+//           endian.
 //   header  magic, version, tokens a block, bytes a block, numeric mode: a cache is good for exactly those.
-// Saving writes PATH.part and renames it when all is on disk; entries that are evicted meanwhile are left out. Loading fills
-// empty blocks only, evicts nothing, and ends with what came before the first fault of a file.
+// Saving writes PATH.part and renames it when all is on disk; entries that are evicted meanwhile are left out. Loading
+// fills empty blocks only, evicts nothing, and ends with what came before the first fault of a file.
 // Owner   the engine.
 // Thread  engine, between steps: the runner is idle.
-// Fails   report(): kInvalidArgument where the file is not one, is damaged, or is of another model or numeric mode; kInternal where
-//         the disk fails. What was loaded before stays: each entry was checked on its own.
+// Fails   report(): kInvalidArgument where the file is not one, is damaged, or is of another model or numeric mode;
+//         kInternal where the disk fails. What was loaded before stays: each entry was checked on its own.
 #pragma once
 
 #include <cstdint>

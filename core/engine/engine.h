@@ -63,8 +63,8 @@ class Engine {
   Engine(const EngineOptions& options, const EngineParts& parts);
   ~Engine();
 
-  // Computes the K and V of these tokens, which stay in the prefix cache for good. Before the first step(); the pool must hold a
-  // sequence of maximum length besides. Throws StartError where the model gives no finite result.
+  // Computes the K and V of these tokens, which stay in the prefix cache for good. Before the first step(); the pool
+  // must hold a sequence of maximum length besides. Throws StartError where the model gives no finite result.
   void pin_prefix(std::vector<TokenId> tokens, CacheRoot root) REQUIRES(engine_role);
 
   // One turn. Sleeps on the doorbell when there is nothing to do.

@@ -51,8 +51,8 @@ void Engine::advance_searches() {
   }
 }
 
-// The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Forks are made before
-// any of them gets its new token.
+// The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Forks are
+// made before any of them gets its new token.
 void Engine::advance(Search& search) {
   const auto steps = search.beam.advance(search.offers);
   const std::vector<SeqId> parents = std::move(search.hypotheses);

@@ -1,6 +1,6 @@
-// A beam search in the engine: its hypotheses are sequences without a stream of their own. They go on together: who has spoken
-// in a round is parked until all have (and so is the first to give up its blocks). Once it is over the best are told, as fast as
-// their clients read.
+// A beam search in the engine: its hypotheses are sequences without a stream of their own. They go on together: who has
+// spoken in a round is parked until all have (and so is the first to give up its blocks). Once it is over the best are
+// told, as fast as their clients read.
 // Owner   the engine.
 // Thread  engine.
 #pragma once

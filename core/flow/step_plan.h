@@ -46,8 +46,8 @@ struct PlannedSequence {
   // for each span before that of its rows, which all lie in one span. num_kept 0: everything is there.
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
-  // int4: the sequence's own place [0, max_sequences) as long as it runs, for its newest, unfinished group of 16 positions.
-  // A sequence that begins anew in a place, for the first time or again, begins at a multiple of 16.
+  // int4: the sequence's own place [0, max_sequences) as long as it runs, for its newest, unfinished group of 16
+  // positions. A sequence that begins anew in a place, for the first time or again, begins at a multiple of 16.
   std::uint32_t open_group = 0;
   bool wants_votes = false;  // how much its rows looked at each group of 16 positions comes back: Runner::votes()
   sample::Params sampling;   // read only when it speaks

@@ -1,11 +1,13 @@
-// The physical KV blocks. A block is held (one holder or more), kept (nobody holds it, but its content may be wanted again)
-// or empty. Held and kept blocks change state by their holders alone; who takes a block gets an empty one first, else the kept
-// one that was wanted least recently.
+// The physical KV blocks. A block is held (one holder or more), kept (nobody holds it, but its content may be wanted
+// again) or empty. Held and kept blocks change state by their holders alone; who takes a block gets an empty one first,
+// else the kept one that was wanted least recently.
 // Shape   num_blocks blocks of P tokens; empty + kept + held = num_blocks.
 // Owner   the engine's instance; outlives every BlockTable and the PrefixIndex.
 // Thread  engine.
-// Fails   take(): kOutOfBlocks, and nothing changed. Giving back or sharing a block in the wrong state is our bug (CHECK).
-// Source  PagedAttention (Kwon et al. 2023); the notebook's BlockPool; the kept blocks are vLLM's free-block queue as an idea.
+// Fails   take(): kOutOfBlocks, and nothing changed. Giving back or sharing a block in the wrong state is our bug
+//         (CHECK).
+// Source  PagedAttention (Kwon et al. 2023); the notebook's BlockPool; the kept blocks are vLLM's free-block queue as
+//         an idea.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +35,14 @@ class BlockPool {
   // One holder less; with the last one the block is kept, if it was watched for that, or empty.
   void give_back(BlockId block) REQUIRES(engine_role);
 
-  // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it. With `keep`
-  // that is not when the last holder lets go, but when take() needs the block.
+  // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it.
+  // With `keep` that is not when the last holder lets go, but when take() needs the block.
   void watch(BlockId block, bool keep) REQUIRES(engine_role);
   // One listener, set once.
   void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 
-  // From now on the blocks that become empty are listed until they are taken from the list: for who wants to poison them.
+  // From now on the blocks that become empty are listed until they are taken from the list: for who wants to poison
+  // them.
   void list_emptied() { lists_emptied_ = true; }
   std::vector<BlockId> take_emptied() { return std::exchange(emptied_, {}); }
 

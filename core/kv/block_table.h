@@ -1,5 +1,6 @@
 // The blocks one sequence holds, in reading order.
-// Shape   blocks()[i] covers tokens [i*P, (i+1)*P); only the last may be part full. kNoBlock: dropped, no row looks there.
+// Shape   blocks()[i] covers tokens [i*P, (i+1)*P); only the last may be part full. kNoBlock: dropped, no row looks
+//         there.
 // Owner   the Sequence. Destruction gives every block back to the pool it came from.
 // Thread  engine.
 // Fails   grow_to(), make_own(): kOutOfBlocks, and nothing changed.

@@ -1,15 +1,17 @@
 // Which blocks already hold which tokens: the prefix cache. An entry is a block's tokens behind its parent entry.
-//   entry(root, parent, tokens) → block;  a prompt's prefix is the longest chain of full entries from its root, and behind it
-//   the entry, full or not, that goes on with most of the prompt's next tokens: its block is shared for as many.
-// A hit compares the root, the parent's entry id (64 bits, never reused) and the tokens: the hash only finds the bucket, so a
-// collision can never serve another prompt. It is keyed per process, so that nobody can aim at a bucket either.
-// Only committed tokens enter. Equal blocks are folded into one, so whoever holds an entry's block holds its ancestors' too
-// (but for those that a window has passed by): blocks nobody holds grow old leaves first.
-// Shape   at most one entry a block of the pool; a full entry has P tokens, a tail fewer. Nothing is allocated after the
-//         constructor.
+//   entry(root, parent, tokens) → block;  a prompt's prefix is the longest chain of full entries from its root, and
+//   behind it the entry, full or not, that goes on with most of the prompt's next tokens: its block is shared for as
+//   many.
+// A hit compares the root, the parent's entry id (64 bits, never reused) and the tokens: the hash only finds the
+// bucket, so a collision can never serve another prompt. It is keyed per process, so that nobody can aim at a bucket
+// either. Only committed tokens enter. Equal blocks are folded into one, so whoever holds an entry's block holds its
+// ancestors' too (but for those that a window has passed by): blocks nobody holds grow old leaves first.
+// Shape   at most one entry a block of the pool; a full entry has P tokens, a tail fewer. Nothing is allocated after
+//         the constructor.
 // Owner   the engine. Borrows the pool.
 // Thread  engine.
-// Source  vLLM's and SGLang's prefix caches, as ideas; comparing instead of trusting a hash is ours (vLLM CVE-2025-25183).
+// Source  vLLM's and SGLang's prefix caches, as ideas; comparing instead of trusting a hash is ours (vLLM
+//         CVE-2025-25183).
 #pragma once
 
 #include <cstdint>
@@ -52,15 +54,15 @@ class PrefixIndex {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // The blocks that hold the beginning of `tokens`; all but the last are full ones. Valid until the next call; share() a hit's
-  // block before anything else takes one.
+  // The blocks that hold the beginning of `tokens`; all but the last are full ones. Valid until the next call; share()
+  // a hit's block before anything else takes one.
   std::span<const Hit> match(CacheRoot root, std::span<const TokenId> tokens) REQUIRES(engine_role);
 
-  // `block` holds `tokens` [P] behind `parent`, committed; its caller holds it. Gives the entry: a new one, or the one that was
-  // there. In the latter case `hit.block` is another block with the same content, to be used instead.
+  // `block` holds `tokens` [P] behind `parent`, committed; its caller holds it. Gives the entry: a new one, or the one
+  // that was there. In the latter case `hit.block` is another block with the same content, to be used instead.
   Hit insert(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block) REQUIRES(engine_role);
-  // `block` begins with `tokens` [1 .. P-1]. Nothing happens where another entry begins with them. The block's owner may go on
-  // writing behind them.
+  // `block` begins with `tokens` [1 .. P-1]. Nothing happens where another entry begins with them. The block's owner
+  // may go on writing behind them.
   void insert_tail(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block)
       REQUIRES(engine_role);
 

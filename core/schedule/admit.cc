@@ -30,8 +30,8 @@ void Scheduler::admit_waiting() {
   }
 }
 
-// Blocks for all its tokens (of a lossy one: for its next span), the cached ones included, and its first rows. False: there are
-// not enough, and nothing changed.
+// Blocks for all its tokens (of a lossy one: for its next span), the cached ones included, and its first rows. False:
+// there are not enough, and nothing changed.
 bool Scheduler::admit(Sequence& sequence) {
   const bool returns_swapped = !sequence.swapped.empty();
   if (returns_swapped) {
@@ -124,7 +124,8 @@ bool Scheduler::must_copy(const Sequence& sequence) const {
   return pool_.holders(block) > 1 || index_.promised(block) > offset;
 }
 
-// Blocks that were given back since the last plan and are empty still: nobody may look at them any more. Behind what still had to be copied from them.
+// Blocks that were given back since the last plan and are empty still: nobody may look at them any more. Behind what
+// still had to be copied from them.
 void Scheduler::poison_emptied() {
   for (const BlockId block : pool_.take_emptied()) {
     if (pool_.is_empty(block)) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});

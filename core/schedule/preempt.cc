@@ -6,8 +6,8 @@
 
 namespace quire::schedule {
 
-// Blocks for `num_tokens` tokens of `asker`, sending back parked sequences and then victims while the pool is dry. False:
-// `asker` itself had to go.
+// Blocks for `num_tokens` tokens of `asker`, sending back parked sequences and then victims while the pool is dry.
+// False: `asker` itself had to go.
 bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
   if (asker.at_new_span()) asker.open_span();
   while (!reserve(asker, num_tokens)) {
@@ -31,7 +31,8 @@ bool Scheduler::send_back_parked() {
   return true;
 }
 
-// Of those that have said a token since they came in, of those newer than the asker, and of the asker, the policy's choice.
+// Of those that have said a token since they came in, of those newer than the asker, and of the asker, the policy's
+// choice.
 Sequence& Scheduler::victim_for(Sequence& asker) const {
   const auto goes_before = [this](const Sequence& a, const Sequence& b) {
     if (options_.victim == Victim::kLongest && a.num_tokens() != b.num_tokens()) return a.num_tokens() > b.num_tokens();
@@ -86,8 +87,8 @@ void Scheduler::take_back_copies(const Sequence& victim) {
   });
 }
 
-// Its blocks' content to host memory, where there is room for all of it. What is there is what it has computed: the step being
-// planned runs its block operations first.
+// Its blocks' content to host memory, where there is room for all of it. What is there is what it has computed: the
+// step being planned runs its block operations first.
 bool Scheduler::swap_out(Sequence& victim) {
   const std::uint32_t used = kv::blocks_for(victim.computed(), pool_.block_tokens());
   const auto blocks = victim.table.blocks().first(used);

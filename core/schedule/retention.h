@@ -1,6 +1,7 @@
-// What a lossy KvPolicy keeps: decided when a row opens a new span of 256 positions, for all rows of that span alike, so that the
-// tokens depend on the policy and on nothing else.
-// Shape   masks[s], bit g: the 16 positions from 256 s + 16 g are kept. A span's groups are candidates once the span is done.
+// What a lossy KvPolicy keeps: decided when a row opens a new span of 256 positions, for all rows of that span alike,
+// so that the tokens depend on the policy and on nothing else.
+// Shape   masks[s], bit g: the 16 positions from 256 s + 16 g are kept. A span's groups are candidates once the span is
+//         done.
 // Thread  engine; pure.
 // Source  StreamingLLM (Xiao et al. 2023), H2O (Zhang et al. 2023); deciding by whole spans and groups is ours.
 #pragma once

@@ -1,13 +1,16 @@
 // Decides what the next step runs: running sequences first, then waiting ones, inside one token budget.
 //   - Every sequence that decodes gets its row before any prompt gets a chunk: a long prompt never stalls a stream.
-//   - A waiting sequence is admitted, in the policy's order, when blocks for all its tokens are free; nobody is admitted past the
-//     one whose turn it is. One whose prompt somebody else is computing right now waits for that instead, and lets others pass.
-//   - A running sequence grows at a block boundary, and copies a block that it shares before it writes there. When the pool is
-//     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its own tokens,
-//     it goes on as if nothing had been.
-// Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one before it has
-// said a token since its admission, so every residency moves it on by one token at least; and the pool holds one sequence of
-// maximum length, so somebody always runs.
+//   - A waiting sequence is admitted, in the policy's order, when blocks for all its tokens are free; nobody is
+//   admitted past the
+//     one whose turn it is. One whose prompt somebody else is computing right now waits for that instead, and lets
+//     others pass.
+//   - A running sequence grows at a block boundary, and copies a block that it shares before it writes there. When the
+//   pool is
+//     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its
+//     own tokens, it goes on as if nothing had been.
+// Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one
+// before it has said a token since its admission, so every residency moves it on by one token at least; and the pool
+// holds one sequence of maximum length, so somebody always runs.
 // Shape   at most max_num_seqs running sequences and max_num_batched_tokens rows a step.
 // Owner   the engine. Borrows sequences from add() to remove().
 // Thread  engine.
@@ -48,7 +51,8 @@ class Scheduler {
   Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index);
 
   void add(Sequence& sequence) REQUIRES(engine_role);
-  // A fork goes on where its parent stands: running beside it, or waiting where there is no place or no blocks to go on with.
+  // A fork goes on where its parent stands: running beside it, or waiting where there is no place or no blocks to go on
+  // with.
   void add_fork(Sequence& fork, const Sequence& parent) REQUIRES(engine_role);
   // Forgets it, whatever its state. Its blocks are its own to give back.
   void remove(Sequence& sequence) REQUIRES(engine_role);

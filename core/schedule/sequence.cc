@@ -117,8 +117,8 @@ void Sequence::leave_blocks() {
 }
 
 void Sequence::drop_behind(std::uint32_t window) {
-  // As far as it is sound, and so published: what is dropped can still be found by others. It may have to begin again at the
-  // last multiple of 16: forget_open_group().
+  // As far as it is sound, and so published: what is dropped can still be found by others. It may have to begin again
+  // at the last multiple of 16: forget_open_group().
   const std::uint32_t from = sound_ - sound_ % kGroupTokens;
   if (from < window) return;
   const std::uint32_t lowest_seen = from - window + 1;

@@ -59,8 +59,8 @@ class Sequence {
   void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
 
   // ---- its blocks
-  // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run. Only while
-  // its table is empty.
+  // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run.
+  // Only while its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // Tokens that it would begin with.
   std::uint32_t cached_tokens(kv::PrefixIndex& index) const REQUIRES(engine_role);
@@ -68,18 +68,20 @@ class Sequence {
   void forget_partial_block() REQUIRES(engine_role);
   // The tokens behind the last multiple of 16 are to be run again: what was kept apart of them is lost.
   void forget_open_group() REQUIRES(engine_role);
-  // Its full blocks that are sound enter the index, and with `tail` the part full one behind them. A block that the index has
-  // already is given back for that one.
+  // Its full blocks that are sound enter the index, and with `tail` the part full one behind them. A block that the
+  // index has already is given back for that one.
   void publish_prefix(kv::PrefixIndex& index, bool tail) REQUIRES(engine_role);
   // Its blocks go back to the pool; what was generated stays and will be recomputed.
   void forget_computed() REQUIRES(engine_role);
-  // Its blocks go back to the pool, but their content has been moved: it can go on behind it once that is back in its table.
+  // Its blocks go back to the pool, but their content has been moved: it can go on behind it once that is back in its
+  // table.
   void leave_blocks() REQUIRES(engine_role);
   // Blocks that no later row looks into, `window` positions back, are given back.
   void drop_behind(std::uint32_t window) REQUIRES(engine_role);
 
   // ---- spans of a lossy one
-  // Its next row opens a span: the policy decides what stays of those before, and blocks of which nothing stays are given back.
+  // Its next row opens a span: the policy decides what stays of those before, and blocks of which nothing stays are
+  // given back.
   void open_span() REQUIRES(engine_role);
   bool at_new_span() const { return lossy() && computed_ / kSpanTokens > kept_groups_.size(); }
   std::uint32_t span_end() const { return (computed_ / kSpanTokens + 1) * kSpanTokens; }

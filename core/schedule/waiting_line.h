@@ -1,8 +1,10 @@
 // The sequences that wait, in order of arrival, and who of them is next: the policy.
 //   fcfs       by arrival                                          nobody is overtaken
-//   priority, deadline, cache   by that, then by arrival           at most max_overtakes later arrivals go first; then it is next
-//   fair       tenants in turn, each by arrival: deficit round robin over the tokens that a sequence may need (prompt and
-//              answer). Between two turns of a tenant every other one starts at most one quantum and one sequence's tokens.
+//   priority, deadline, cache   by that, then by arrival           at most max_overtakes later arrivals go first; then
+//   it is next
+//   fair       tenants in turn, each by arrival: deficit round robin over the tokens that a sequence may need (prompt
+//              and answer). Between two turns of a tenant every other one starts at most one quantum and one sequence's
+//              tokens.
 // A sequence that was sent back keeps its place by arrival, and costs its tenant nothing again.
 // Owner   the Scheduler. Borrows sequences.
 // Thread  engine.

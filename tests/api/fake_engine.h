@@ -1,6 +1,6 @@
 // An engine without a model, for api tests: a thread that pops submissions and says each prompt's own tokens again and
-// again. A search is told on all its streams alike, as if each were a sequence. Tests hold it, step it and wait for what
-// it saw.
+// again. A search is told on all its streams alike, as if each were a sequence. Tests hold it, step it and wait for
+// what it saw.
 // Thread  its own for the engine's side; every public method is for the test's thread.
 #pragma once
 

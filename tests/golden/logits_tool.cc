@@ -1,8 +1,9 @@
 // Runs a model directory on the CPU backend and writes what the golden tests compare: the logits of every position of a
 // prompt, and its greedy continuation through the runner.
-//   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16|fp8|int8|int4] [--chunk N] [--greedy N]
-// tokens: int32; logits: f32 [T, V]; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor": …,
-// "greedy": […]}.
+//   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16|fp8|int8|int4] [--chunk N]
+//   [--greedy N]
+// tokens: int32; logits: f32 [T, V]; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor":
+// …, "greedy": […]}.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>

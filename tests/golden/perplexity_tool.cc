@@ -1,8 +1,8 @@
-// What each KV type does to a model's predictions: reads tokens in windows, every window alone, and says how surprised the
-// model is at each next token.
+// What each KV type does to a model's predictions: reads tokens in windows, every window alone, and says how surprised
+// the model is at each next token.
 //   perplexity_tool MODEL --tokens FILE [--window N] [--chunk N] [--threads N]
-// tokens: int32. Standard output: one JSON line for each KV type {"kv", "bytes_per_token", "predicted", "loss", "late_loss",
-// "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
+// tokens: int32. Standard output: one JSON line for each KV type {"kv", "bytes_per_token", "predicted", "loss",
+// "late_loss", "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <fstream>

@@ -13,10 +13,10 @@
 
 namespace quire::sim {
 
-// How long everybody has waited, as seen from outside. Who waits for his first run is overtaken by no more later arrivals than
-// the policy allows: fcfs by none, fair by any number of other tenants'. (Who does not read, or waits for a prefix that somebody
-// computes, lets others pass.) Who does not read is gone after the stall timeout. A credit is held by who has not run yet. No turn
-// passes without a row while somebody could run.
+// How long everybody has waited, as seen from outside. Who waits for his first run is overtaken by no more later
+// arrivals than the policy allows: fcfs by none, fair by any number of other tenants'. (Who does not read, or waits for
+// a prefix that somebody computes, lets others pass.) Who does not read is gone after the stall timeout. A credit is
+// held by who has not run yet. No turn passes without a row while somebody could run.
 class Patience {
  public:
   void look(const World& world, const testing::EngineRig& rig, const testing::ToyRunner& runner, Duration longest_stall)

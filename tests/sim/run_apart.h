@@ -1,5 +1,5 @@
-// Schedules run in child processes, because what is not true dies in a CHECK: the parent learns which schedule it was, takes
-// it apart, and prints the smallest one that still dies.
+// Schedules run in child processes, because what is not true dies in a CHECK: the parent learns which schedule it was,
+// takes it apart, and prints the smallest one that still dies.
 // Thread  one, in a process without others.
 #pragma once
 

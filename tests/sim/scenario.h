@@ -1,7 +1,8 @@
-// One schedule of the simulator, as numbers: a world (pool, limits, policies) and what arrives in it. Whatever happens is a
-// function of it, and it is written and read as one line of text:
+// One schedule of the simulator, as numbers: a world (pool, limits, policies) and what arrives in it. Whatever happens
+// is a function of it, and it is written and read as one line of text:
 //   blocks=6 p=4 rows=5 | at=0 len=9 gen=3 | at=1 len=7 gen=12 cancel=4
-// Shape   fields that are not named have their defaults. valid() makes any numbers a schedule that the server would accept.
+// Shape   fields that are not named have their defaults. valid() makes any numbers a schedule that the server would
+//         accept.
 // Thread  any.
 #pragma once
 
@@ -92,7 +93,8 @@ std::string to_text(const Scenario& scenario);
 // Throws std::invalid_argument, naming the word.
 Scenario parse(const std::string& text);
 
-// The nearest schedule whose numbers fit together: the pool holds the longest sequence, prompts have a token, and so on.
+// The nearest schedule whose numbers fit together: the pool holds the longest sequence, prompts have a token, and so
+// on.
 Scenario valid(Scenario scenario);
 
 Scenario random_scenario(std::uint64_t seed);

@@ -43,7 +43,8 @@ constexpr const char* kMended[] = {
     "kv=1",
     // Entries loaded behind one that was there already outlived it.
     "blocks=25 p=1 max_len=13 pin=12 save=2 load=17 | len=5 gen=2 | at=12 len=2 gen=5 tail=1 n=3",
-    // Back from the host, a sequence began again at its last whole group, and the window had left blocks it saw from there.
+    // Back from the host, a sequence began again at its last whole group, and the window had left blocks it saw from
+    // there.
     "p=16 swap=1 window=2 groups=1 storm=1 | len=16 gen=3",
 };
 

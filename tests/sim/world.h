@@ -1,5 +1,6 @@
-// Runs one schedule on the real admission queue, engine, scheduler, pool and prefix index with the toy model, and checks after
-// every turn what must always be true, and at the end that everybody heard exactly what a lone run would have said.
+// Runs one schedule on the real admission queue, engine, scheduler, pool and prefix index with the toy model, and
+// checks after every turn what must always be true, and at the end that everybody heard exactly what a lone run would
+// have said.
 // Thread  one; takes the engine's role.
 // Fails   what is not true is a CHECK: the process dies and names it. run_apart.h runs schedules where that is no harm.
 #pragma once

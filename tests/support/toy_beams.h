@@ -1,5 +1,5 @@
-// Beam search on the toy's table of log probabilities, by brute force: every token of the vocabulary is a continuation, nothing
-// ends early, and all that was ever done is ranked at the end.
+// Beam search on the toy's table of log probabilities, by brute force: every token of the vocabulary is a continuation,
+// nothing ends early, and all that was ever done is ranked at the end.
 #pragma once
 
 #include <algorithm>

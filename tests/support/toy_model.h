@@ -1,6 +1,6 @@
-// A model small enough to reason about: what a row computes is a hash of all the tokens it can see, what it stores beside its
-// token depends on what it saw (as K and V of a deep layer do), and every log probability is a table look-up by hash. Pure
-// functions of tokens: ToyRunner must come to the same through block tables, copies, swaps and caches.
+// A model small enough to reason about: what a row computes is a hash of all the tokens it can see, what it stores
+// beside its token depends on what it saw (as K and V of a deep layer do), and every log probability is a table look-up
+// by hash. Pure functions of tokens: ToyRunner must come to the same through block tables, copies, swaps and caches.
 //   stored(q) = mix(token q, q, seen(q))    seen(p) = sum of stored(q) for the q < p that p may see
 //   what p says is chosen by the hash seen(p) + stored(p)
 #pragma once

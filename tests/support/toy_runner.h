@@ -1,6 +1,6 @@
-// ToyModel on paged memory, strict enough to catch any paging mistake: every slot remembers which token was stored there at
-// which position and what its row had seen. A wrong slot, a stale block, a lost token, a copy too late or a row too few
-// either dies in a CHECK or changes the answer; toy_answer() computes that from tokens alone.
+// ToyModel on paged memory, strict enough to catch any paging mistake: every slot remembers which token was stored
+// there at which position and what its row had seen. A wrong slot, a stale block, a lost token, a copy too late or a
+// row too few either dies in a CHECK or changes the answer; toy_answer() computes that from tokens alone.
 #pragma once
 
 #include <array>
@@ -86,8 +86,8 @@ class ToyRunner final : public model::Runner {
     std::memcpy(content(block).data(), bytes.data(), bytes.size());
   }
 
-  // As int4 does it: a sequence's newest, unfinished group of 16 positions is in a place of its own, and in its block only once
-  // it is whole.
+  // As int4 does it: a sequence's newest, unfinished group of 16 positions is in a place of its own, and in its block
+  // only once it is whole.
   void keep_open_groups(std::uint32_t places) { open_.resize(places); }
   std::span<const Slot> open_group(std::uint32_t place) const { return open_.at(place).slots; }
 

@@ -42,7 +42,8 @@ struct LabSequence {
   std::uint32_t length = 0;
   std::vector<float> rows;
   std::vector<float> stored{};  // the same, keys and values as the cache gives them back
-  // What rows of span s still have: kept[s] is a word for each span before s (backend::SequenceRows). Empty: everything.
+  // What rows of span s still have: kept[s] is a word for each span before s (backend::SequenceRows). Empty:
+  // everything.
   std::vector<std::vector<std::uint16_t>> kept{};
 
   bool votes = false;  // whether its votes are wanted
@@ -288,7 +289,8 @@ class Lab {
     }
   }
 
-  // Every sequence in chunks of `chunk` rows (dividing 256 where something is dropped: rows lie in one span), all sequences in each step or one after the other.
+  // Every sequence in chunks of `chunk` rows (dividing 256 where something is dropped: rows lie in one span), all
+  // sequences in each step or one after the other.
   void prefill(std::uint32_t chunk, bool together) {
     std::uint32_t longest = 0;
     for (const LabSequence& s : sequences_) longest = std::max(longest, s.length);
@@ -315,7 +317,8 @@ class Lab {
   void set_table(std::size_t sequence, std::vector<BlockId> table) { tables_[sequence] = std::move(table); }
   void set_rows(std::size_t sequence, std::vector<float> rows) { sequences_[sequence].rows = std::move(rows); }
 
-  // Blocks that rows from `position` on do not look at any more are given back, and whoever gets them leaves NaN in them.
+  // Blocks that rows from `position` on do not look at any more are given back, and whoever gets them leaves NaN in
+  // them.
   void drop_blocks(std::size_t index, std::uint32_t position) {
     const LabSequence& sequence = sequences_[index];
     std::vector<BlockId>& table = tables_[index];

@@ -1,5 +1,5 @@
-// A tiny decoder over Ops: its logits and choices are the same bits whatever runs it and however its rows are dealt into
-// steps, and fused ops are their compositions.
+// A tiny decoder over Ops: its logits and choices are the same bits whatever runs it and however its rows are dealt
+// into steps, and fused ops are their compositions.
 #include <numeric>
 
 #include "tests/core/cpu/tiny_decoder.h"

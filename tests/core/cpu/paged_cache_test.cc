@@ -48,8 +48,8 @@ class PagedCacheTest : public ::testing::TestWithParam<KvType> {
     ops_->rope_store(spec(layer), *qkv, *cache_);
   }
 
-  // V of one token, as a row that sees nothing else finds it. With int4 no row reads what is stored of its own group: there
-  // the next group's first row does, and sees itself besides, a zero.
+  // V of one token, as a row that sees nothing else finds it. With int4 no row reads what is stored of its own group:
+  // there the next group's first row does, and sees itself besides, a zero.
   float stored(std::uint32_t layer, BlockId block, std::uint32_t offset) {
     const bool from_next = GetParam() == KvType::kInt4;
     const auto qkv = ops_->make_buffer(1, 3 * kHeads * kHead);

@@ -1,5 +1,5 @@
-// The promise under everything that the KV cache does: cached, chunked, preempted at every step, swapped, forked, among 32 others,
-// in fewer bits, with a lossy policy, the logits of a request are the same bits as alone.
+// The promise under everything that the KV cache does: cached, chunked, preempted at every step, swapped, forked, among
+// 32 others, in fewer bits, with a lossy policy, the logits of a request are the same bits as alone.
 #include <gtest/gtest.h>
 
 #include <cstring>

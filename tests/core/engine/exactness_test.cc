@@ -1,5 +1,5 @@
-// The promise itself, on the real decoder and CPU backend: batched, chunked, preempted, on any instruction set and number of
-// threads, a request's tokens are the same and the logits behind them are the same bits.
+// The promise itself, on the real decoder and CPU backend: batched, chunked, preempted, on any instruction set and
+// number of threads, a request's tokens are the same and the logits behind them are the same bits.
 #include <gtest/gtest.h>
 
 #include <cstring>

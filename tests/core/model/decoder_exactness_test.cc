@@ -1,4 +1,5 @@
-// The promise at the model's level, on the CPU backend: a row's logits are a function of its sequence alone, bit for bit.
+// The promise at the model's level, on the CPU backend: a row's logits are a function of its sequence alone, bit for
+// bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
