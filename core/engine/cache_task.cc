@@ -1,7 +1,8 @@
 #include "core/engine/cache_task.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -9,9 +10,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/log.h"
 #include "core/model/numeric_mode.h"
 
 namespace quire::engine {
@@ -45,7 +48,13 @@ struct EntryHead {
 // A file whose parts are hashed as they go by.
 class HashedFile {
  public:
-  HashedFile(const std::string& path, const char* mode) : file_(std::fopen(path.c_str(), mode)) {}
+  enum class For { kReading, kWriting };
+  // A new file is its owner's alone, prompts are in it; a link is never followed.
+  HashedFile(const std::string& path, For use) {
+    const int flags = use == For::kReading ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
+    const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (descriptor >= 0) file_ = ::fdopen(descriptor, use == For::kReading ? "rb" : "wb");
+  }
   ~HashedFile() { close(); }
   HashedFile(const HashedFile&) = delete;
   HashedFile& operator=(const HashedFile&) = delete;
@@ -74,7 +83,7 @@ class HashedFile {
     return std::fread(&stored, sizeof(stored), 1, file_) == 1 && stored == std::exchange(hash_, 0);
   }
   bool at_end() { return std::fgetc(file_) == EOF; }
-  bool sync() { return std::fflush(file_) == 0 && ::fsync(::fileno(file_)) == 0; }
+  bool flush() { return std::fflush(file_) == 0; }
   void close() {
     if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
   }
@@ -84,7 +93,7 @@ class HashedFile {
     hash_ = model::hash_bytes(bytes, hash_);
     num_bytes_ += bytes.size();
   }
-  std::FILE* file_;
+  std::FILE* file_ = nullptr;
   std::uint64_t hash_ = 0;
   std::uint64_t num_bytes_ = 0;
 };
@@ -98,14 +107,28 @@ std::span<std::byte> room_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-Error disk_error(const std::string& path) {
-  return {Code::kInternal, fmt::format("{}: {}", path, std::strerror(errno)), "path", 0};
+std::string name_of(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+// The caller hears of the file's name, the log of the whole path.
+Error disk_error(const std::string& path, Code code = Code::kInternal) {
+  const int error = errno;
+  log_warn("cache_file", "{}: {}", path, std::strerror(error));
+  return {code, fmt::format("{}: {}", name_of(path), std::strerror(error)), "path", 0};
+}
+
+// Beside the file, and no name that an order can have.
+std::string part_of(const std::string& path) {
+  return (std::filesystem::path(path).parent_path() / ("." + name_of(path) + ".part")).string();
 }
 
 class SaveTask final : public CacheTask {
  public:
   SaveTask(const std::string& path, const CacheParts& parts) REQUIRES(engine_role)
-      : parts_(parts), path_(path), part_(path + ".part"), file_(part_, "wb"), bytes_(parts.runner.block_bytes()) {
+      : parts_(parts),
+        path_(path),
+        part_(part_of(path)),
+        file_(part_, HashedFile::For::kWriting),
+        bytes_(parts.runner.block_bytes()) {
     for (std::uint32_t i = 0; i < parts.pool.num_blocks(); ++i) {
       const BlockId block(i);
       const kv::EntryId id = parts.index.entry(block).id;
@@ -120,7 +143,7 @@ class SaveTask final : public CacheTask {
     if (!finished_) std::remove(part_.c_str());
   }
 
-  void step() override {
+  void step() override REQUIRES(engine_role) {
     if (next_ == entries_.size()) return finish();
     const auto [id, block] = entries_[next_++];
     const kv::PrefixIndex::Entry& entry = parts_.index.entry(block);
@@ -159,7 +182,7 @@ class SaveTask final : public CacheTask {
   }
   void finish() {
     const EntryHead end{0, report_.num_blocks, 0, 0, 0, 0};
-    if (!file_.write(bytes_of(end)) || !file_.write_hash() || !file_.sync()) return fail();
+    if (!file_.write(bytes_of(end)) || !file_.write_hash() || !file_.flush()) return fail();
     file_.close();
     if (std::rename(part_.c_str(), path_.c_str()) != 0) return fail();
     report_.num_bytes = file_.num_bytes();
@@ -182,18 +205,16 @@ class SaveTask final : public CacheTask {
 class LoadTask final : public CacheTask {
  public:
   LoadTask(const std::string& path, const CacheParts& parts)
-      : parts_(parts), path_(path), file_(path, "rb"), bytes_(parts.runner.block_bytes()) {
+      : parts_(parts), path_(path), file_(path, HashedFile::For::kReading), bytes_(parts.runner.block_bytes()) {
     if (!file_.open()) {
-      failure_ = Error{errno == ENOENT ? Code::kNotFound : Code::kInternal,
-                       fmt::format("{}: {}", path, std::strerror(errno)), "path", 0};
+      failure_ = disk_error(path, errno == ENOENT ? Code::kNotFound : Code::kInternal);
     } else {
       read_header();
     }
     if (failure_) finished_ = true;
   }
-  ~LoadTask() override REQUIRES(engine_role) { let_go(); }
 
-  void step() override {
+  void step() override REQUIRES(engine_role) {
     EntryHead head;
     if (!file_.read(room_of(head))) return refuse("it ends early");
     if (head.id == 0) {
@@ -215,6 +236,11 @@ class LoadTask final : public CacheTask {
   }
 
  private:
+  struct Loaded {
+    kv::EntryId entry;
+    BlockId block;
+  };
+
   void read_header() {
     Header header;
     if (!file_.read(room_of(header)) || header.magic != kMagic) return refuse("it is no saved cache");
@@ -226,7 +252,7 @@ class LoadTask final : public CacheTask {
     if (!file_.read(std::as_writable_bytes(std::span(mode))) || !file_.check_hash()) {
       return refuse("its header is damaged");
     }
-    if (mode != parts_.numeric_mode) return refuse("it was saved by another model or numeric mode: " + mode);
+    if (mode != parts_.numeric_mode) return refuse("it was saved by another model or numeric mode: " + log_safe(mode));
     if (header.block_tokens != parts_.pool.block_tokens() || header.block_bytes != bytes_.size()) {
       return refuse(
           fmt::format("its blocks have {} tokens and {} bytes, and this server's {} and {}: start it with the "
@@ -235,53 +261,49 @@ class LoadTask final : public CacheTask {
     }
   }
 
-  // Into an empty block and the index. False: no room, no parent, or there already.
+  // Into an empty block and the index, where nobody holds it. False: no room, no parent, or there already.
   bool take(const EntryHead& head) REQUIRES(engine_role) {
     kv::EntryId parent = kv::PrefixIndex::kRoot;
     if (head.parent != 0) {
       const auto at = entry_of_.find(head.parent);
-      if (at == entry_of_.end()) return false;
-      parent = at->second;
+      if (at == entry_of_.end() || !is_there(at->second)) return false;
+      parent = at->second.entry;
     }
     if (parts_.pool.num_empty() == 0) return false;
     const BlockId block = *parts_.pool.take();
     parts_.runner.write_block(block, bytes_);
     const CacheRoot root{head.root_high, head.root_low};
-    kv::EntryId entry;
-    bool is_new = true;
+    BlockId there = block;
     if (tokens_.size() == parts_.pool.block_tokens()) {
-      const kv::PrefixIndex::Hit hit = parts_.index.insert(root, parent, tokens_, block);
-      entry_of_[head.id] = hit.entry;
-      is_new = hit.block == block;
-      if (!is_new) {  // held until the end like the others: what is loaded behind it must not outlive it
-        parts_.pool.share(hit.block);
-        held_.push_back(hit.block);
-      }
+      there = parts_.index.insert(root, parent, tokens_, block).block;
     } else {
       parts_.index.insert_tail(root, parent, tokens_, block);
-      is_new = parts_.index.promised(block) != 0;
     }
-    if (is_new) {
-      held_.push_back(block);
-      ++report_.num_blocks;
-    } else {
-      parts_.pool.give_back(block);
-    }
-    return is_new;
+    parts_.pool.give_back(block);
+    const kv::EntryId entry = parts_.index.entry(there).id;
+    if (entry == kv::PrefixIndex::kRoot) return false;  // a tail that another entry begins with
+    entry_of_[head.id] = {entry, there};
+    loaded_.push_back({entry, there});
+    if (there != block) return false;
+    ++report_.num_blocks;
+    return true;
   }
+
+  bool is_there(const Loaded& one) const { return parts_.index.entry(one.block).id == one.entry; }
 
   void finish() REQUIRES(engine_role) {
     report_.num_bytes = file_.num_bytes();
     finished_ = true;
-    let_go();
+    // Wanted just now, leaves first: of what was loaded they are the first to be evicted.
+    for (auto one = loaded_.rbegin(); one != loaded_.rend(); ++one) {
+      if (!is_there(*one)) continue;
+      parts_.pool.share(one->block);
+      parts_.pool.give_back(one->block);
+    }
   }
   void refuse(const std::string& why) {
-    failure_ = Error{Code::kInvalidArgument, fmt::format("{}: {}", path_, why), "path", 0};
+    failure_ = Error{Code::kInvalidArgument, fmt::format("{}: {}", name_of(path_), why), "path", 0};
     finished_ = true;
-  }
-  // Leaves first, so that they are the first to be evicted.
-  void let_go() REQUIRES(engine_role) {
-    for (; !held_.empty(); held_.pop_back()) parts_.pool.give_back(held_.back());
   }
 
   const CacheParts parts_;
@@ -289,8 +311,8 @@ class LoadTask final : public CacheTask {
   HashedFile file_;
   std::vector<std::byte> bytes_;  // of one block
   std::vector<TokenId> tokens_;
-  std::unordered_map<std::uint64_t, kv::EntryId> entry_of_;  // the file's numbers → the index's, full entries
-  std::vector<BlockId> held_;                                // until the end
+  std::unordered_map<std::uint64_t, Loaded> entry_of_;  // by the file's numbers
+  std::vector<Loaded> loaded_;                          // in the file's order, those that were there included
   std::uint64_t num_read_ = 0;
   bridge::CacheReport report_;
   bool finished_ = false;

@@ -2,7 +2,7 @@
 //   file    header · entries, each behind its parent · end.  Every part carries a hash of its bytes; numbers are little
 //           endian.
 //   header  magic, version, tokens a block, bytes a block, numeric mode: a cache is good for exactly those.
-// Saving writes PATH.part and renames it when all is on disk; entries that are evicted meanwhile are left out. Loading
+// Saving writes .NAME.part and renames it when all is written; entries that are evicted meanwhile are left out. Loading
 // fills empty blocks only, evicts nothing, and ends with what came before the first fault of a file.
 // Owner   the engine.
 // Thread  engine, between steps: the runner is idle.

@@ -78,11 +78,13 @@ class ToyRunner final : public model::Runner {
   void read_block(BlockId block, std::span<std::byte> out) override {
     CHECK(idle());
     CHECK_EQ(out.size(), block_bytes());
+    if (clock != nullptr) clock->advance(block_time);
     std::memcpy(out.data(), content(block).data(), out.size());
   }
   void write_block(BlockId block, std::span<const std::byte> bytes) override {
     CHECK(idle());
     CHECK_EQ(bytes.size(), block_bytes());
+    if (clock != nullptr) clock->advance(block_time);
     std::memcpy(content(block).data(), bytes.data(), bytes.size());
   }
 
@@ -108,6 +110,7 @@ class ToyRunner final : public model::Runner {
   bool fail_next_collect = false;
   FakeClock* clock = nullptr;  // moved on by row_time for every row of a step
   Duration row_time{};
+  Duration block_time{};  // for reading or writing one
   // How many tables hold a block: a block that is written must have one holder. EngineRig sets it.
   std::function<std::uint32_t(BlockId)> holders;
   // So many tokens of a block, from its beginning, are promised to others and must not change. EngineRig sets it.

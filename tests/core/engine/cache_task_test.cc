@@ -112,6 +112,57 @@ TEST_F(CacheTaskTest, IntoASmallerPoolComesWhatFitsParentsFirstAndNothingIsEvict
   EXPECT_EQ(begun[0].stream->cached_tokens(), 99u);
 }
 
+TEST_F(CacheTaskTest, WhileALongLoadIsUnderWayARequestOfMaximumLengthStillHasRoom) {
+  World first({.num_blocks = 32});
+  for (std::uint32_t i = 0; i < 5; ++i) first.run(90, i);
+  ASSERT_TRUE(first.save(path("cache")).ok());
+  World second({.num_blocks = 32});
+  second.runner.clock = &second.rig.clock;
+  second.runner.block_time = std::chrono::milliseconds(5);  // four blocks a turn
+  bool done = false;
+  ASSERT_TRUE(
+      second.rig.control.give({bridge::ControlOrder::Kind::kLoadCache, path("cache"), [&done](auto) { done = true; }})
+          .ok());
+  for (int turn = 0; turn < 7; ++turn) second.rig.turn();
+  ASSERT_FALSE(done);
+  std::vector<Client> clients{second.rig.submit(toy_prompt(400, 77), 112)};
+  second.rig.run(clients);
+  EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(400, 77), EngineRig::greedy(), 112));
+  while (!done) second.rig.turn();
+  EXPECT_EQ(second.rig.pool.num_held(), 0u);
+  for (std::uint32_t i = 0; i < 5; ++i) second.run(90, i);  // whatever of it is left is right
+}
+
+TEST_F(CacheTaskTest, ASavedCacheIsItsOwnersAloneAndLeavesNoPartBehind) {
+  World world;
+  world.run(70, 1);
+  ASSERT_TRUE(world.save(path("cache")).ok());
+  const auto mode = std::filesystem::status(path("cache")).permissions();
+  EXPECT_EQ(mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+            std::filesystem::perms::none);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}), 1);
+  std::filesystem::create_symlink(path("cache"), path("link"));
+  EXPECT_FALSE(world.load(path("link")).ok());
+}
+
+TEST_F(CacheTaskTest, AnOrderUnderWayWhenTheEngineStopsIsAnswered) {
+  World world;
+  world.run(70, 1);
+  world.runner.clock = &world.rig.clock;
+  world.runner.block_time = std::chrono::milliseconds(30);
+  std::optional<Result<bridge::CacheReport>> report;
+  ASSERT_TRUE(world.rig.control
+                  .give({bridge::ControlOrder::Kind::kSaveCache, path("cache"),
+                         [&report](Result<bridge::CacheReport> ended) { report = std::move(ended); }})
+                  .ok());
+  world.rig.turn();
+  ASSERT_FALSE(report);
+  world.rig.engine.abandon();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->error().code, Code::kUnavailable);
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+}
+
 TEST_F(CacheTaskTest, StreamsGoOnWhileTheCacheIsSaved) {
   World world;
   world.run(100, 1);
