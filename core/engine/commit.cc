@@ -22,7 +22,7 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     if (!speaks) continue;
     const flow::StepChoice& choice = choices[next_choice++];
     CHECK_EQ(choice.seq, sequence.id());
-    // A row that is not finite has spoilt every later one: where the last is finite, what is stored is sound.
+    // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
     if (choice.finite) {
       const bool first = !sequence.heard();  // whoever waits for this prompt wants all of it
       sequence.hear();

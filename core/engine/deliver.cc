@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/bridge/stream_hub.h"
@@ -103,10 +104,10 @@ void Engine::abandon() {
   now_ = clock_.now();
   admission_.close();
   control_.close();
-  if (task_) {
-    order_.done(Error{Code::kUnavailable, "the server is shutting down", "", 0});
-    task_.reset();
+  task_.reset();
+  if (order_.done) {
     control_.finish();
+    std::exchange(order_, {}).done(Error{Code::kUnavailable, "the server is shutting down", "", 0});
   }
   while (admission_.waiting_sequences() > 0) {
     admit_new();  // waits for whoever took credits just before the queue closed

@@ -27,6 +27,7 @@ void Engine::hear_offer(Live& live, const flow::StepChoice& choice) {
   CHECK(at != search.hypotheses.end());
   search.offers[static_cast<std::size_t>(at - search.hypotheses.begin())].assign(choice.top.begin(), choice.top.end());
   live.sequence.parked = true;
+  ++search.num_spoken;
   count_token(live);
 }
 
@@ -39,8 +40,7 @@ void Engine::advance_searches() {
     } else if (search.unwanted()) {
       end_search(search, flow::Finish::kCancelled);
     } else if (!search.over) {
-      const bool all = std::ranges::none_of(search.offers, [](const auto& offer) { return offer.empty(); });
-      if (all) advance(search);
+      if (search.num_spoken == search.hypotheses.size()) advance(search);
     }
     if (search.over) tell_best(search);
     if (std::ranges::all_of(search.streams, [](const auto& stream) { return stream == nullptr; })) {
@@ -51,27 +51,27 @@ void Engine::advance_searches() {
   }
 }
 
-// The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Forks are
-// made before any of them gets its new token.
+// The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Who does not go on
+// leaves first, so that forks find a place; forks are made before any of them gets its new token.
 void Engine::advance(Search& search) {
   const auto steps = search.beam.advance(search.offers);
-  const std::vector<SeqId> parents = std::move(search.hypotheses);
-  search.hypotheses.clear();
+  const std::vector<SeqId> parents = std::exchange(search.hypotheses, {});
   std::vector<bool> goes_on(parents.size(), false);
+  for (const Beam::Step& step : steps) goes_on[step.parent] = true;
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    if (!goes_on[i]) forget(live_of(parents[i]));
+  }
   for (const Beam::Step& step : steps) {
     SeqId id = parents[step.parent];
-    if (goes_on[step.parent]) {
+    if (!goes_on[step.parent]) {  // another one goes on in its parent's place
       Live& parent = live_of(id);
       id = SeqId(next_seq_++);
       const auto [at, inserted] = live_.emplace(id, std::make_unique<Live>(id, parent, pool_));
       CHECK(inserted);
       scheduler_.add_fork(at->second->sequence, parent.sequence);
     }
-    goes_on[step.parent] = true;
+    goes_on[step.parent] = false;
     search.hypotheses.push_back(id);
-  }
-  for (std::size_t i = 0; i < parents.size(); ++i) {
-    if (!goes_on[i]) forget(live_of(parents[i]));
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
     schedule::Sequence& sequence = live_of(search.hypotheses[i]).sequence;
@@ -79,6 +79,7 @@ void Engine::advance(Search& search) {
     sequence.parked = false;
   }
   search.offers.assign(steps.size(), {});
+  search.num_spoken = 0;
   search.over = steps.empty();
   search.stalled_since = now_;
 }
@@ -88,7 +89,14 @@ void Engine::tell_best(Search& search) {
   for (std::size_t i = 0; i < search.streams.size(); ++i) {
     auto& stream = search.streams[i];
     if (!stream) continue;
-    CHECK_LT(i, search.beam.best().size());
+    if (i >= search.beam.best().size()) {  // so few continuations that there are no more answers
+      count_end(flow::Finish::kFailed, false);
+      stream->push({-1, flow::Finish::kFailed});
+      hubs_.push_back(&stream->hub());
+      flush_streams();
+      stream.reset();
+      continue;
+    }
     const Hypothesis& hypothesis = search.beam.best()[i];
     while (stream && !stream->cancelled() && stream->can_take_token()) {
       const std::size_t next = search.num_told[i]++;

@@ -37,7 +37,8 @@ struct Search {
 
   Beam beam;
   std::vector<SeqId> hypotheses;                              // live ones, as the beam counts them
-  std::vector<std::vector<sample::Candidate>> offers;         // by hypothesis; empty: it has not spoken in this round
+  std::vector<std::vector<sample::Candidate>> offers;         // by hypothesis, of this round
+  std::size_t num_spoken = 0;                                 // hypotheses that have made theirs
   std::vector<std::shared_ptr<bridge::TokenStream>> streams;  // best first; null once its end is told
   std::vector<std::size_t> num_told;                          // tokens, by stream
   bool over = false;                                          // nothing lives any more: telling

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
 
 namespace quire::engine {
@@ -31,12 +32,19 @@ void Engine::admit_new() {
       submission->request.sampling.num_top =
           Beam::num_candidates(*submission->request.beam, submission->request.stop_tokens.size());
     }
+    const auto more_streams = std::move(submission->more_streams);  // of a request that is refused
     const auto [at, inserted] = live_.emplace(id, std::make_unique<Live>(id, std::move(*submission), pool_));
     CHECK(inserted);
     Live& live = *at->second;
     scheduler_.add(live.sequence);
     if (searches) begin_search(live, std::move(search));
-    if (!good) finish(live, flow::Finish::kFailed);
+    if (!good) {
+      for (const auto& stream : more_streams) {
+        stream->push({-1, flow::Finish::kFailed});
+        stream->hub().flush();
+      }
+      finish(live, flow::Finish::kFailed);
+    }
   }
 }
 
@@ -119,7 +127,7 @@ schedule::PromptRows Engine::prompt_rows() const {
 
 // Saves or loads the prefix cache between steps, a slice a turn, so that streams go on.
 void Engine::obey_orders() {
-  if (!runner_.idle()) return;
+  if (!runner_.idle() || !scheduler_.settled()) return;
   if (!task_) {
     std::optional<bridge::ControlOrder> order = control_.take();
     if (!order) return;
@@ -141,7 +149,7 @@ void Engine::obey_orders() {
 void Engine::rest() {
   TimePoint wake_at = TimePoint::max();
   for (const auto& [id, live] : live_) {
-    if (live->sequence.parked) wake_at = std::min(wake_at, live->parked_since + options_.stall_timeout);
+    if (live->stream && live->sequence.parked) wake_at = std::min(wake_at, live->parked_since + options_.stall_timeout);
   }
   for (const auto& search : searches_) {
     if (search->over) wake_at = std::min(wake_at, search->stalled_since + options_.stall_timeout);

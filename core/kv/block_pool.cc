@@ -10,8 +10,8 @@ BlockPool::BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens)
   empty_.reserve(num_blocks);
   for (std::uint32_t i = num_blocks; i > 0; --i) {
     empty_.push_back(BlockId(i - 1));
-    parked_.push_front(BlockId(i - 1));
-    blocks_[i - 1].place = parked_.begin();
+    others_.push_front(BlockId(i - 1));
+    blocks_[i - 1].place = others_.begin();
   }
 }
 
@@ -23,7 +23,7 @@ Result<BlockId> BlockPool::take() {
     empty_.pop_back();
   } else if (!lru_.empty()) {
     id = lru_.front();
-    parked_.splice(parked_.begin(), lru_, lru_.begin());
+    others_.splice(others_.begin(), lru_, lru_.begin());
     blocks_[id.value].watched = blocks_[id.value].keep = false;
     ++num_evicted_;
     if (on_emptied_) on_emptied_(id);
@@ -40,7 +40,7 @@ void BlockPool::share(BlockId id) {
   Block& block = blocks_.at(id.value);
   if (block.holders == 0) {
     CHECK(block.keep);  // an empty block has no content to share
-    parked_.splice(parked_.begin(), lru_, block.place);
+    others_.splice(others_.begin(), lru_, block.place);
   } else {
     ++num_saved_;
   }
@@ -57,7 +57,7 @@ void BlockPool::give_back(BlockId id) {
   }
   ++num_given_back_;
   if (block.keep) {
-    lru_.splice(lru_.end(), parked_, block.place);
+    lru_.splice(lru_.end(), others_, block.place);
     return;
   }
   empty_.push_back(id);

@@ -70,14 +70,14 @@ class BlockPool {
     std::uint32_t holders = 0;
     bool watched = false;
     bool keep = false;
-    std::list<BlockId>::iterator place;  // in lru_ while kept, else in parked_
+    std::list<BlockId>::iterator place;  // in lru_ while kept, else in others_
   };
 
   const std::uint32_t block_tokens_;
   std::vector<Block> blocks_;   // [num_blocks]
   std::vector<BlockId> empty_;  // used as a stack: the block given back last is still warm in cache
   std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
-  std::list<BlockId> parked_;   // list nodes of all other blocks: moving one never allocates
+  std::list<BlockId> others_;   // list nodes of all other blocks: moving one never allocates
   std::function<void(BlockId)> on_emptied_;
   bool lists_emptied_ = false;
   std::vector<BlockId> emptied_;

@@ -8,19 +8,23 @@ namespace quire::schedule {
 
 void Scheduler::admit_waiting() {
   const auto is_parked = [](const Sequence* one) { return one->parked; };
-  for (Sequence* one : waiting_.sequences()) one->passed = false;
+  unheard_.clear();
+  for (Sequence* one : running_) {
+    if (!one->heard() && !one->parked && one->publishes()) unheard_.push_back(one);
+  }
+  waiting_.begin_plan();
   while (budget_ > 0) {
     // Before anybody is chosen, which can cost a walk over many prompts: nobody could come in.
     if (running_.size() >= options_.max_num_seqs && std::ranges::none_of(running_, is_parked)) return;
     Sequence* const next = waiting_.next();
     if (next == nullptr) return;
-    if (running_.size() >= options_.max_num_seqs) {
-      send_back_parked();
-      continue;  // the line has moved
-    }
     if (waits_for_prefix(*next)) {
       next->passed = true;
       continue;
+    }
+    if (running_.size() >= options_.max_num_seqs) {
+      send_back_parked();
+      continue;  // the line has moved
     }
     if (!admit(*next)) {
       if (send_back_parked()) continue;
@@ -34,32 +38,31 @@ void Scheduler::admit_waiting() {
 // there are not enough, and nothing changed.
 bool Scheduler::admit(Sequence& sequence) {
   const bool returns_swapped = !sequence.swapped.empty();
+  const auto need = [&] {
+    return sequence.lossy() ? std::min(sequence.num_tokens(), sequence.span_end()) : sequence.num_tokens();
+  };
   if (returns_swapped) {
-    if (!swap_in(sequence)) return false;
+    if (!swap_in(sequence, need())) return false;
+    CHECK(reserve(sequence, need()));  // swap_in() has seen to it
   } else {
     sequence.adopt_prefix(index_);
-  }
-  const std::uint32_t num_cached = sequence.computed();
-  if (sequence.at_new_span()) sequence.open_span();
-  const std::uint32_t need =
-      sequence.lossy() ? std::min(sequence.num_tokens(), sequence.span_end()) : sequence.num_tokens();
-  if (!reserve(sequence, need)) {
+    const std::uint32_t adopted = sequence.table.size();
     // To share part of a block takes a block more for a moment: without it there may be enough.
-    if (!returns_swapped) sequence.forget_partial_block();
-    if (!reserve(sequence, need)) {
-      sequence.forget_computed();
-      return false;
+    if (!reserve(sequence, need())) {
+      sequence.forget_partial_block();
+      if (!reserve(sequence, need())) {
+        sequence.forget_computed();
+        return false;
+      }
     }
-  }
-  if (!returns_swapped) {
-    const std::uint32_t adopted = kv::blocks_for(num_cached, pool_.block_tokens());
-    counts_.block_hits += adopted;
+    counts_.block_hits += std::min(adopted, sequence.table.size());
     counts_.block_misses += sequence.table.size() - std::min(adopted, sequence.table.size());
   }
   waiting_.admit(sequence);
   sequence.begin_residency();
   enter(sequence);
   admitted_.push_back(&sequence);
+  if (sequence.publishes()) unheard_.push_back(&sequence);
   plan_rows(sequence);
   return true;
 }
@@ -77,21 +80,30 @@ void Scheduler::leave(Sequence& sequence) {
 }
 
 // Somebody is computing the beginning of this prompt, more of it than is cached, and worth waiting for.
-bool Scheduler::waits_for_prefix(const Sequence& sequence) const {
+bool Scheduler::waits_for_prefix(Sequence& sequence) {
   const auto& root = sequence.request().cache_root;
   if (!root || sequence.lossy() || !sequence.swapped.empty()) return false;
+  const auto waited_for = [&](const Sequence* one) { return one->id() == sequence.waits_for; };
+  if (std::ranges::any_of(unheard_, waited_for)) return true;
+  sequence.waits_for = SeqId{};
   const auto wanted = sequence.tokens().first(sequence.num_tokens() - 1);
   if (wanted.size() < pool_.block_tokens()) return false;
   std::uint32_t coming = 0;
-  for (const Sequence* one : running_) {
-    if (one->heard() || one->parked || !one->publishes() || one->request().cache_root != root) continue;
+  SeqId from{};
+  for (const Sequence* one : unheard_) {
+    if (one->request().cache_root != root) continue;
     const auto other = one->tokens();
     const auto [end, _] = std::mismatch(wanted.begin(), wanted.end(), other.begin(), other.end());
-    coming = std::max(coming, static_cast<std::uint32_t>(end - wanted.begin()));
+    const auto common = static_cast<std::uint32_t>(end - wanted.begin());
+    if (common <= coming) continue;
+    coming = common;
+    from = one->id();
   }
   if (coming < pool_.block_tokens()) return false;
   const std::uint32_t cached = sequence.cached_tokens(index_);
-  return coming >= cached + pool_.block_tokens() && 2 * (coming - cached) >= wanted.size() - cached;
+  if (coming < cached + pool_.block_tokens() || 2 * (coming - cached) < wanted.size() - cached) return false;
+  sequence.waits_for = from;
+  return true;
 }
 
 // Its next row's block is its own, and its table covers `num_tokens`. False: not enough blocks, and nothing changed.

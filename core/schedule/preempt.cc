@@ -24,7 +24,7 @@ bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
 bool Scheduler::send_back_parked() {
   Sequence* newest = nullptr;
   for (Sequence* one : running_) {
-    if (one->parked && (newest == nullptr || newest->id() < one->id())) newest = one;
+    if (one->parked && (newest == nullptr || newest->arrived_before(*one))) newest = one;
   }
   if (newest == nullptr) return false;
   preempt(*newest);
@@ -39,11 +39,11 @@ Sequence& Scheduler::victim_for(Sequence& asker) const {
     if (options_.victim == Victim::kLowestPriority && a.request().priority != b.request().priority) {
       return a.request().priority > b.request().priority;
     }
-    return a.id() > b.id();
+    return b.arrived_before(a);
   };
   Sequence* victim = asker.heard() ? &asker : nullptr;
   for (Sequence* one : running_) {
-    if (one == &asker || !(one->heard() || one->id() > asker.id())) continue;
+    if (one == &asker || !(one->heard() || asker.arrived_before(*one))) continue;
     if (victim == nullptr || goes_before(*one, *victim)) victim = one;
   }
   return victim == nullptr ? asker : *victim;
@@ -51,8 +51,8 @@ Sequence& Scheduler::victim_for(Sequence& asker) const {
 
 void Scheduler::preempt_all() {
   plan_.clear();
-  turn_ = running_;
-  for (Sequence* one : turn_) {
+  snapshot_ = running_;
+  for (Sequence* one : snapshot_) {
     one->planned_rows = 0;
     if (one->heard()) preempt(*one);
   }
@@ -64,7 +64,10 @@ void Scheduler::preempt(Sequence& victim) {
   budget_ += victim.planned_rows;
   victim.planned_rows = 0;
   if (!planned) victim.publish_prefix(index_, /*tail=*/true);
-  if (!planned && swap_out(victim)) {
+  if (!planned && victim.at_new_span()) victim.open_span();  // what is dropped there need not move
+  // int4 begins again in the middle of a group's rows, whose votes would count twice: those are recomputed from the start.
+  const bool can_move = !planned && !(options_.open_groups && victim.lossy());
+  if (can_move && swap_out(victim)) {
     ++counts_.swapped;
   } else {
     ++counts_.recomputed;
@@ -107,10 +110,10 @@ bool Scheduler::swap_out(Sequence& victim) {
   return true;
 }
 
-bool Scheduler::swap_in(Sequence& sequence) {
+bool Scheduler::swap_in(Sequence& sequence, std::uint32_t num_tokens) {
   const auto num_held =
       sequence.swapped.size() - static_cast<std::size_t>(std::ranges::count(sequence.swapped, Sequence::kNoHostBlock));
-  const std::uint32_t growth = kv::blocks_for(sequence.num_tokens(), pool_.block_tokens());
+  const std::uint32_t growth = kv::blocks_for(num_tokens, pool_.block_tokens());
   const std::size_t more = growth > sequence.swapped.size() ? growth - sequence.swapped.size() : 0;
   if (num_held + more > pool_.num_free()) return false;
   for (const std::uint32_t host : sequence.swapped) {

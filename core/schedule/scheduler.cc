@@ -15,7 +15,8 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   CHECK_GE(options.fair_quantum_tokens, 1u);
   const std::size_t rows = options.max_num_batched_tokens;
   running_.reserve(options.max_num_seqs);
-  turn_.reserve(options.max_num_seqs);
+  snapshot_.reserve(options.max_num_seqs);
+  unheard_.reserve(options.max_num_seqs);
   planned_.reserve(options.max_num_seqs);
   admitted_.reserve(options.max_num_seqs);
   plan_.sequences.reserve(options.max_num_seqs);
@@ -23,7 +24,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   plan_.positions.reserve(rows);
   plan_.slots.reserve(rows);
   plan_.block_tables.reserve(pool.num_blocks());
-  plan_.block_ops.reserve(options.max_num_seqs);
+  plan_.block_ops.reserve(options.max_num_seqs + options.num_swap_blocks + (options.poison ? pool.num_blocks() : 0));
   for (std::uint32_t i = options.num_swap_blocks; i > 0; --i) free_host_blocks_.push_back(i - 1);
   for (std::uint32_t i = options.max_num_seqs; i > 0; --i) free_open_groups_.push_back(i - 1);
   if (options.poison) pool.list_emptied();
@@ -77,8 +78,8 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
 }
 
 void Scheduler::plan_running(bool decoding) {
-  turn_ = running_;  // make_room() takes sequences out of running_ while we walk
-  for (Sequence* sequence : turn_) {
+  snapshot_ = running_;  // make_room() takes sequences out of running_ while we walk
+  for (Sequence* sequence : snapshot_) {
     if (budget_ == 0) return;
     if (sequence->state != State::kRunning || sequence->parked || sequence->decoding() != decoding) continue;
     const std::uint32_t rows = next_rows(*sequence);

@@ -68,6 +68,9 @@ class Scheduler {
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }
 
+  // Nothing that was decided between steps still has to be done to blocks.
+  bool settled() const { return early_ops_.empty(); }
+
   std::span<Sequence* const> running() const { return running_; }
   std::span<Sequence* const> waiting() const { return waiting_.sequences(); }
   const SchedulerCounts& counts() const { return counts_; }
@@ -83,7 +86,7 @@ class Scheduler {
   void leave(Sequence& sequence) REQUIRES(engine_role);
   void admit_waiting() REQUIRES(engine_role);
   bool admit(Sequence& sequence) REQUIRES(engine_role);
-  bool waits_for_prefix(const Sequence& sequence) const REQUIRES(engine_role);
+  bool waits_for_prefix(Sequence& sequence) REQUIRES(engine_role);
   std::uint32_t next_rows(const Sequence& sequence) const;
   bool reserve(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
   bool must_copy(const Sequence& sequence) const;
@@ -96,15 +99,16 @@ class Scheduler {
   void preempt(Sequence& victim) REQUIRES(engine_role);
   void take_back_copies(const Sequence& victim);
   bool swap_out(Sequence& victim) REQUIRES(engine_role);
-  bool swap_in(Sequence& sequence) REQUIRES(engine_role);
+  bool swap_in(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
   void forget_swapped(Sequence& sequence) REQUIRES(engine_role);
 
   const SchedulerOptions options_;
   kv::BlockPool& pool_;
   kv::PrefixIndex& index_;
   WaitingLine waiting_;
-  std::vector<Sequence*> running_;  // in order of admission
-  std::vector<Sequence*> turn_;     // running_ as it was when a planning pass began
+  std::vector<Sequence*> running_;   // in order of admission
+  std::vector<Sequence*> snapshot_;  // running_ as it was when a planning pass began
+  std::vector<Sequence*> unheard_;   // of the running ones, those that others may wait for
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> admitted_;
   std::vector<std::uint32_t> free_host_blocks_;

@@ -10,9 +10,11 @@ namespace quire::schedule {
 Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
     : table(pool),
       id_(id),
+      arrival_(id),
       request_(std::make_shared<const flow::Request>(std::move(request))),
       tokens_(request_->prompt),
-      publishes_(request_->cache_root.has_value() && !lossy()) {
+      may_publish_(request_->cache_root.has_value() && !lossy()),
+      publishes_(may_publish_) {
   const std::uint32_t longest = num_tokens() + request_->max_tokens;
   tokens_.reserve(longest);
   table.reserve(longest);
@@ -22,8 +24,10 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
     : table(pool),
       started(parent.started),
       id_(id),
+      arrival_(parent.arrival_),
       request_(parent.request_),
       tokens_(parent.tokens_),
+      may_publish_(false),
       publishes_(false) {
   const std::uint32_t longest = static_cast<std::uint32_t>(request_->prompt.size()) + request_->max_tokens;
   tokens_.reserve(longest);
@@ -106,6 +110,7 @@ void Sequence::forget_computed() {
   last_entry_ = kv::PrefixIndex::kRoot;
   kept_groups_.clear();
   votes_.clear();
+  publishes_ = may_publish_;
 }
 
 void Sequence::leave_blocks() {

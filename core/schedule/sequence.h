@@ -28,6 +28,10 @@ class Sequence {
   Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool) REQUIRES(engine_role);
 
   SeqId id() const { return id_; }
+  // Forks arrived with their parents. A strict order of all sequences.
+  bool arrived_before(const Sequence& other) const {
+    return arrival_ != other.arrival_ ? arrival_ < other.arrival_ : id_ < other.id_;
+  }
   const flow::Request& request() const { return *request_; }
   std::span<const TokenId> tokens() const { return tokens_; }
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(tokens_.size()); }
@@ -94,6 +98,9 @@ class Sequence {
   bool started = false;  // was admitted before
   std::uint32_t planned_rows = 0;      // in the step being planned or in flight
   std::uint32_t overtaken = 0;         // later arrivals that were admitted before it
+  SeqId waits_for{};                   // computes the beginning of its prompt; 0: nobody that it knows of
+  std::uint32_t cached_guess = 0;      // tokens that it would begin with, as of `guessed_at`
+  std::uint64_t guessed_at = 0;        // the waiting line's count of plans; 0: never
   std::uint32_t open_group = 0;        // while it runs: its place among max_num_seqs
   std::vector<std::uint32_t> swapped;  // host blocks that hold what its table held, kNoHostBlock where it held nothing
 
@@ -101,12 +108,14 @@ class Sequence {
 
  private:
   const SeqId id_;
+  const SeqId arrival_;                                 // of the first of its forks
   const std::shared_ptr<const flow::Request> request_;  // shared by forks
   std::vector<TokenId> tokens_;
   std::uint32_t computed_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for
   bool heard_ = false;
-  bool publishes_ = true;
+  const bool may_publish_;
+  bool publishes_;
   std::uint32_t num_published_ = 0;                  // blocks of the table, from its beginning, that are in the index
   kv::EntryId last_entry_ = kv::PrefixIndex::kRoot;  // of the last of them
   std::vector<std::uint16_t> kept_groups_;

@@ -1,5 +1,6 @@
 #include "tests/sim/invariants.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -98,7 +99,36 @@ void check_entry(const World& world, const kv::PrefixIndex& index, BlockId block
   CHECK_NE(world.window, 0);  // ancestors outlive their descendants, but for those that a window has passed by
 }
 
+std::uint64_t cost_tokens(const schedule::Sequence& sequence) {
+  return sequence.request().prompt.size() + sequence.request().max_tokens;
+}
+
 }  // namespace
+
+Patience::Known& Patience::known(const schedule::Sequence& sequence) {
+  if (known_.size() <= sequence.id().value) known_.resize(sequence.id().value + 1);
+  return known_[sequence.id().value];
+}
+
+// What his tenant is to pay before he runs: for himself, and for those before him.
+std::uint64_t Patience::own_tokens(const engine::Engine& engine, const schedule::Sequence& waiting) {
+  std::uint64_t own = 0;
+  engine.for_each_sequence([&](const schedule::Sequence& one) {
+    const bool before = !one.started && one.id() <= waiting.id();
+    if (before && one.request().tenant == waiting.request().tenant) own += cost_tokens(one);
+  });
+  return own;
+}
+
+// Deficit round robin: the rounds that pay for his own tenant's give every other tenant a quantum each, and of the
+// rounds before there may be a quantum and one sequence's tokens left.
+void Patience::check_share(const World& world, Known& one, const schedule::Sequence& other) {
+  const std::uint32_t tenant = other.request().tenant;
+  if (one.others.size() <= tenant) one.others.resize(tenant + 1);
+  one.others[tenant] += cost_tokens(other);
+  const auto quantum = static_cast<std::uint64_t>(world.quantum);
+  CHECK_LE(one.others[tenant], (one.own / quantum + 3) * quantum + longest_);
+}
 
 void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& runner, Duration longest_stall) {
   const auto policy = static_cast<schedule::Policy>(world.policy);
@@ -111,17 +141,18 @@ void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& r
   std::size_t waiting_tokens = 0;
   bool could_run = false;
   const TimePoint now = rig.clock.now();
-  const auto known = [this](const schedule::Sequence& sequence) -> Known& {
-    if (known_.size() <= sequence.id().value) known_.resize(sequence.id().value + 1);
-    return known_[sequence.id().value];
-  };
   rig.engine.for_each_sequence([&](const schedule::Sequence& sequence) {
     Known& one = known(sequence);
     const bool waited = std::exchange(one.waits, !sequence.started);
     // A fork of a hypothesis has started by being made.
     if (waited && sequence.started && !sequence.request().beam) started.push_back(&sequence);
     waiting_sequences += one.waits;
+    longest_ = std::max(longest_, cost_tokens(sequence));
     waiting_tokens += one.waits ? sequence.request().prompt.size() : 0;
+    if (sequence.parked || sequence.passed) {  // he lets others pass
+      one.own = 0;
+      one.others.clear();
+    }
     // A hypothesis is parked until its siblings have spoken.
     if (sequence.request().beam) return;
     could_run = could_run || !sequence.parked;
@@ -133,13 +164,16 @@ void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& r
   CHECK_EQ(std::size_t{rig.admission.waiting_tokens()}, waiting_tokens);
   const bool ran = std::exchange(steps_, runner.steps) != runner.steps && runner.rows_in_step.back() > 0;
   CHECK(ran || !could_run);
-  if (started.empty()) return;
+  if (started.empty() && !fair) return;
   rig.engine.for_each_sequence([&](const schedule::Sequence& sequence) {
     if (sequence.started || sequence.parked || sequence.passed) return;
+    Known& one = known(sequence);
+    const bool is_new = one.own == 0;
+    if (fair && is_new) one.own = own_tokens(rig.engine, sequence);
     for (const schedule::Sequence* other : started) {
-      if (other->id() < sequence.id()) continue;
-      if (fair && other->request().tenant != sequence.request().tenant) continue;
-      CHECK_LE(++known(sequence).overtaken, allowed);
+      const bool same_line = !fair || other->request().tenant == sequence.request().tenant;
+      if (same_line && other->id() > sequence.id()) CHECK_LE(++one.overtaken, allowed);
+      if (!same_line && !is_new) check_share(world, one, *other);
     }
   });
 }

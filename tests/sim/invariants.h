@@ -14,9 +14,10 @@
 namespace quire::sim {
 
 // How long everybody has waited, as seen from outside. Who waits for his first run is overtaken by no more later
-// arrivals than the policy allows: fcfs by none, fair by any number of other tenants'. (Who does not read, or waits for
-// a prefix that somebody computes, lets others pass.) Who does not read is gone after the stall timeout. A credit is
-// held by who has not run yet. No turn passes without a row while somebody could run.
+// arrivals than the policy allows: fcfs by none, fair by any number of other tenants', but by no more of their tokens
+// than the rounds that pay for his own tenant's bring. (Who does not read, or waits for a prefix that somebody
+// computes, lets others pass.) Who does not read is gone after the stall timeout. A credit is held by who has not run
+// yet. No turn passes without a row while somebody could run.
 class Patience {
  public:
   void look(const World& world, const testing::EngineRig& rig, const testing::ToyRunner& runner, Duration longest_stall)
@@ -26,11 +27,19 @@ class Patience {
   struct Known {
     bool waits = true;
     std::uint32_t overtaken = 0;
+    std::uint64_t own = 0;                // kFair: tokens of his tenant's up to him, when he was first seen
+    std::vector<std::uint64_t> others{};  // kFair: tokens of sequences that each tenant has started meanwhile
     bool parked = false;
     TimePoint parked_since{};
   };
-  std::vector<Known> known_;  // by sequence id
-  std::uint64_t steps_ = 0;   // that the runner had made
+  Known& known(const schedule::Sequence& sequence);
+  static std::uint64_t own_tokens(const engine::Engine& engine, const schedule::Sequence& waiting)
+      REQUIRES(engine_role);
+  void check_share(const World& world, Known& one, const schedule::Sequence& other);
+
+  std::uint64_t longest_ = 0;  // tokens of the longest sequence
+  std::vector<Known> known_;   // by sequence id
+  std::uint64_t steps_ = 0;    // that the runner had made
 };
 
 void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner, Counts& counts)

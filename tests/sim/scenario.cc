@@ -254,7 +254,17 @@ Scenario random_scenario(std::uint64_t seed) {
     world.blocks = std::max(world.blocks, 120 / world.p);
   }
   int turn = 0;
-  const int count = spans ? random.between(1, 3) : random.one_in(40) ? random.between(8, 16) : random.between(1, 7);
+  // Now and then one tenant's small requests drip in, one after the other, while a large one of another waits.
+  const bool drips = !spans && !streams && random.one_in(80);
+  if (drips) {
+    world.policy = 3;
+    world.seqs = random.between(1, 2);
+    world.quantum = random.between(5, 20);
+  }
+  const int count = drips               ? random.between(20, 30)
+                    : spans             ? random.between(1, 3)
+                    : random.one_in(40) ? random.between(8, 16)
+                                        : random.between(1, 7);
   for (int i = 0; i < count; ++i) {
     Arrival one = random_arrival(random, world, i, turn);
     if (spans) {
@@ -268,6 +278,11 @@ Scenario random_scenario(std::uint64_t seed) {
       one.gen = random.between(60, 90);
       one.read = random.one_of(1, 1, 10, 30, 0);
       one.beam = 0;
+    }
+    if (drips) {
+      one = Arrival{.at = i < 2 ? i : one.at, .len = i == 1 ? 40 : random.between(1, 9), .gen = random.between(1, 4)};
+      one.tail = i % 10;
+      one.tenant = i == 1 ? 1 : random.one_in(4) ? 2 : 0;
     }
     scenario.arrivals.push_back(one);
   }

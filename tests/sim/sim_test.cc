@@ -46,6 +46,13 @@ constexpr const char* kMended[] = {
     // Back from the host, a sequence began again at its last whole group, and the window had left blocks it saw from
     // there.
     "p=16 swap=1 window=2 groups=1 storm=1 | len=16 gen=3",
+    // A tenant whose small requests came one by one took turn after turn: the other never got its quantum.
+    "blocks=12 seqs=1 rows=60 policy=3 quantum=10 | len=1 gen=3 | at=1 len=40 gen=2 tenant=1 tail=3 | "
+    "at=1 len=7 gen=3 tail=1 | at=4 len=7 gen=3 tail=2 | at=7 len=7 gen=3 tail=3 | at=10 len=7 gen=3 "
+    "tail=4 | at=13 len=7 gen=3 tail=5 | at=16 len=7 gen=3 tail=6 | at=19 len=7 gen=3 tail=7 | at=22 "
+    "len=7 gen=3 tail=8 | at=25 len=7 gen=3 tail=9 | at=28 len=7 gen=3 tail=10 | at=31 len=7 gen=3 "
+    "tail=11 | at=34 len=7 gen=3 tail=12 | at=37 len=7 gen=3 tail=13 | at=40 len=7 gen=3 tail=14 | at=43 "
+    "len=7 gen=3 tail=15 | at=46 len=7 gen=3 tail=16",
 };
 
 TEST(Sim, WhatOnceFailedDoesNot) {

@@ -97,7 +97,8 @@ class Sim {
       cancel(arrived, turn);
       if (turn == world.save) order(bridge::ControlOrder::Kind::kSaveCache);
       if (turn == world.load) order(bridge::ControlOrder::Kind::kLoadCache);
-      if (world.storm > 0 && turn % world.storm == 0) rig_.engine.preempt_all();
+      // What a load writes into may still have to be swapped out: a storm outside a plan gives blocks back too early.
+      if (world.storm > 0 && turn % world.storm == 0 && turn != world.load) rig_.engine.preempt_all();
       if (turn == world.stop) {
         stop();
       } else {

@@ -171,6 +171,38 @@ TEST_F(SearchTest, LogitsThatAreNotFiniteEndTheWholeSearchAlone) {
   EXPECT_EQ(rig.metrics.corrupted_requests.value(), 1u);
 }
 
+TEST_F(SearchTest, AsWideAsThereArePlacesItRecomputesNothing) {
+  std::uint64_t rows[2];
+  for (const std::uint32_t places : {4u, 16u}) {
+    ToyRunner runner(64, 16);
+    EngineRig rig({.num_blocks = 64, .max_num_seqs = places, .max_num_batched_tokens = 256}, runner);
+    auto clients = rig.submit_many(toy_prompt(30, 3), 60, {.beam = flow::BeamSearch{4, 1, 1.0}});
+    rig.run(clients);
+    rows[places == 16] = 0;
+    for (const std::uint32_t n : runner.rows_in_step) rows[places == 16] += n;
+  }
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+TEST_F(SearchTest, AForkThatFindsNoPlaceStandsInLineWhereItsSearchArrived) {
+  ToyRunner runner(256, 16);
+  EngineRig rig({.num_blocks = 256, .max_num_seqs = 4, .max_num_batched_tokens = 64}, runner);
+  std::vector<Client> clients = rig.submit_many(toy_prompt(20, 1), 20, {.beam = flow::BeamSearch{2, 1, 1.0}});
+  for (std::uint32_t i = 0; i < 60; ++i) clients.push_back(rig.submit(toy_prompt(20, i), 20));
+  rig.run(clients);
+  std::uint32_t before = 0;
+  for (const Client& client : clients) before += client.finished_at_step < clients[0].finished_at_step ? 1 : 0;
+  EXPECT_LE(before, 8u) << "those that ran beside it, not those that came later";
+}
+
+TEST_F(SearchTest, EveryStreamOfARefusedSearchHearsOfIt) {
+  ToyRunner runner(64, 16);
+  EngineRig rig({.num_blocks = 64, .max_num_seqs = 8}, runner);
+  auto clients = rig.submit_many(toy_prompt(5, 3), 4, {.beam = flow::BeamSearch{9, 3, 1.0}});
+  rig.run(clients);
+  for (const Client& client : clients) EXPECT_EQ(client.finish, flow::Finish::kFailed);
+}
+
 TEST_F(SearchTest, WiderThanTheEngineRunsItIsRefused) {
   for (const std::uint32_t width : {7u, 8u, 9u}) {
     ToyRunner runner(64, 16);

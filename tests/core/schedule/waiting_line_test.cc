@@ -158,6 +158,20 @@ TEST_F(WaitingLineTest, FairTenantsGetTheSameTokensHoweverManyRequestsOneOfThemS
   }
 }
 
+TEST_F(WaitingLineTest, ATenantWithALargeRequestIsNotKeptWaitingByOneWhoseRequestsDripIn) {
+  const SchedulerOptions options{.policy = Policy::kFair, .fair_quantum_tokens = 512};
+  WaitingLine line(options, index_);
+  Sequence& large = arrive(line, {.prompt = 2000, .max_tokens = 16, .tenant = 2});
+  int before = 0;
+  for (;; ++before) {
+    arrive(line, {.tenant = 1});
+    Sequence& next = *line.next();
+    line.admit(next);
+    if (&next == &large) break;
+    ASSERT_LT(before, 10);
+  }
+}
+
 TEST_F(WaitingLineTest, ATenantThatComesBackBringsNoCreditFromBefore) {
   const SchedulerOptions options{.policy = Policy::kFair, .fair_quantum_tokens = 10};
   WaitingLine line(options, index_);
