@@ -33,6 +33,9 @@ void check_together(const Config& config, Problems& problems) {
   if (!config.pin_prefix.empty() && config.prefix_caching == "off") {
     problems.push_back("--pin-prefix: a pinned prefix is kept by the prefix cache; leave out --prefix-caching off");
   }
+  if (!config.cache_dir.empty() && config.prefix_caching == "off") {
+    problems.push_back("--cache-dir: what is saved and loaded is the prefix cache; leave out --prefix-caching off");
+  }
   if (config.kv_debug.size() > 1 && std::count(config.kv_debug.begin(), config.kv_debug.end(), "off") != 0) {
     problems.push_back(fmt::format("--kv-debug {}: off, and something else", fmt::join(config.kv_debug, ",")));
   }

@@ -40,11 +40,16 @@ std::uint32_t window_of(const model::Config& model) {
   return least == model.windows.end() || *least == 0 ? 0 : *most;
 }
 
+void tell_of_model(const model::Config& model, backend::KvType kv_type, schedule::SchedulerOptions& options) {
+  options.window = window_of(model);
+  options.open_groups = kv_type == backend::KvType::kInt4;
+}
+
 engine::EngineOptions engine_options(const Config& config, const model::Config& model, const MemoryPlan& plan,
                                      backend::KvType kv_type, const std::string& numeric_mode) {
   engine::EngineOptions options;
   options.numeric_mode = numeric_mode;
-  options.scheduler.open_groups = kv_type == backend::KvType::kInt4;
+  tell_of_model(model, kv_type, options.scheduler);
   options.scheduler.max_num_seqs = config.max_num_seqs;
   options.scheduler.max_num_batched_tokens = config.max_num_batched_tokens;
   options.scheduler.policy = policy_of(config.scheduling_policy);
@@ -52,7 +57,6 @@ engine::EngineOptions engine_options(const Config& config, const model::Config& 
   options.scheduler.max_overtakes = config.max_overtakes;
   options.scheduler.fair_quantum_tokens = config.fair_quantum_tokens;
   options.scheduler.num_swap_blocks = 0;  // no device here has memory of its own
-  options.scheduler.window = window_of(model);
   options.vocab = model.vocab;
   options.max_model_len = plan.max_model_len;
   options.prefix_caching = config.prefix_caching == "on";

@@ -95,8 +95,7 @@ void Instance::stop() {
 // For the requests that name no salt: theirs is the root to be found under.
 void Instance::compute_pinned() {
   const std::string mode = model::fingerprint(numeric_mode_);
-  const std::string tenant = std::to_string(flow::Request{}.tenant);
-  const CacheRoot root = api::openai::cache_root({.numeric_mode = mode, .adapter = {}, .tenant = tenant, .salt = {}});
+  const CacheRoot root = api::openai::root_of_tenant(mode, flow::Request{}.tenant, {});
   for (const PinnedPrefix& prefix : pinned_) engine_.pin_prefix(prefix.tokens, root);
 }
 

@@ -31,9 +31,12 @@ void print_model(const ReadModel& read) {
 }
 
 void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read) {
-  const std::uint64_t block_bytes = plan.bytes / plan.num_blocks;
   fmt::print("{}\n", kv_line(plan, request, read.kv_dtype));
-  fmt::print("a block: {} ({} bytes)\n", bytes_text(block_bytes), block_bytes);
+  fmt::print("a block: {} ({} bytes)\n", bytes_text(request.block_bytes), request.block_bytes);
+  if (request.fixed_bytes != 0) {
+    fmt::print("unfinished groups of {} sequences, in full precision: {}\n", request.max_num_seqs,
+               bytes_text(request.fixed_bytes));
+  }
   for (const std::string& note : plan.notes) fmt::print("{}\n", note);
   fmt::print("weights and KV cache: {}\n", bytes_text(read.weight_bytes + plan.bytes));
 }

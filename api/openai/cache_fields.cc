@@ -113,6 +113,7 @@ Result<Done> read_kv_policy(const std::string& name, element value, const Servic
   PolicyFields fields;
   const simdjson::dom::object object = object_of(value);
   for (const auto field : object) {
+    if (field.value.is_null()) continue;
     const std::string path = name + "." + echoed(field.key);
     Result<Done> read = read_policy_field(path, field.key, field.value, services.max_model_len, fields);
     if (!read) return read.error();

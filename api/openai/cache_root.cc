@@ -37,6 +37,10 @@ CacheRoot cache_root(const CacheRootParts& parts) {
   return {big_endian(digest.data()), big_endian(digest.data() + 8)};
 }
 
+CacheRoot root_of_tenant(std::string_view fingerprint, std::uint32_t tenant, std::string_view salt) {
+  return cache_root({.numeric_mode = fingerprint, .adapter = {}, .tenant = std::to_string(tenant), .salt = salt});
+}
+
 CacheRoot unique_cache_root() {
   std::random_device device;
   const auto bits = [&device] { return std::uint64_t{device()} << 32 | device(); };

@@ -41,7 +41,10 @@ Result<Done> settle_search(CompletionRequest& request, const Services& services,
   if (request.kv_policy.kind != flow::KvPolicy::Kind::kFull) {
     return invalid("kv_policy", "kv_policy has no place in a beam search, whose hypotheses share their blocks");
   }
-  const std::uint32_t widest = std::min(services.max_num_seqs, sample::kMaxTop / 2);
+  // As many continuations of a hypothesis are looked at as go on, and one more for each token that ends an answer.
+  const std::size_t ends = request.ignore_eos ? 0 : services.eos.size();
+  const std::size_t most = std::min<std::size_t>(sample::kMaxTop, services.logits_width);
+  const std::size_t widest = std::min<std::size_t>(services.max_num_seqs, most - std::min(most, ends));
   if (request.best_of > widest) {
     return invalid(wide, std::string(wide) + " may be at most " + std::to_string(widest) +
                              " with use_beam_search: its hypotheses run at the same time");
@@ -49,7 +52,6 @@ Result<Done> settle_search(CompletionRequest& request, const Services& services,
   if (Result<Done> ranked = check_ranking(request, given); !ranked) return ranked.error();
   request.sampling = sample::Params{};
   request.sampling.temperature = 0.0f;
-  request.sampling.num_top = 2 * request.best_of;  // enough where `width` of them end
   return Done{};
 }
 

@@ -89,9 +89,7 @@ flow::Request Completion::sequence_for_all() const {
 std::optional<CacheRoot> Completion::root_of_prompt() const {
   if (request_.kv_policy.kind != flow::KvPolicy::Kind::kFull) return std::nullopt;
   if (services_.prefix_caching) {
-    const std::string tenant = std::to_string(flow::Request{}.tenant);
-    return cache_root(
-        {.numeric_mode = services_.fingerprint, .adapter = {}, .tenant = tenant, .salt = request_.cache_salt});
+    return root_of_tenant(services_.fingerprint, flow::Request{}.tenant, request_.cache_salt);
   }
   if (request_.best_of > 1) return unique_cache_root();
   return std::nullopt;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/embedded_model.h"
+#include "app/engine_settings.h"
 #include "core/base/start_error.h"
 #include "core/kv/layout.h"
 
@@ -31,6 +32,7 @@ RigOptions rig_options(const TimedModel& model, const TimedOptions& options) {
   RigOptions out;
   out.scheduler.max_num_seqs = options.max_num_seqs;
   out.scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
+  tell_of_model(model.loaded.config, model.loaded.kv_dtype, out.scheduler);
   out.vocab = model.vocab();
   out.max_model_len = options.length;
   out.prefix_caching = options.prefix_caching;

@@ -2,7 +2,7 @@
 // Shape   at most max_rows rows and max_sequences sequences a step, each up to the decoder's max_model_len.
 // Owner   the engine. Ops and Decoder must outlive it; cache, host blocks and buffers are its own, all made by the
 //         constructor.
-// Thread  engine, after start; submit() and collect() do not allocate.
+// Thread  engine, after start; submit() and collect() do not allocate, but for the longest step yet that wants votes.
 // Fails   StartError from the constructor (no memory); a plan beyond the limits is our bug: CHECK.
 #pragma once
 

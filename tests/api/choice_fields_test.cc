@@ -87,7 +87,6 @@ TEST_F(ChoiceFieldsTest, ASearchIsGreedyAndSeesTwiceItsWidth) {
   EXPECT_EQ(request.length_penalty, 0.5);
   EXPECT_EQ(request.sampling.temperature, 0.0f) << "the model's own 0.8 has no say";
   EXPECT_EQ(request.sampling.top_p, 1.0f);
-  EXPECT_EQ(request.sampling.num_top, 10u);
   EXPECT_FALSE(request.sampling.logprob);
 }
 
@@ -115,12 +114,14 @@ TEST_F(ChoiceFieldsTest, ASearchIsNoWiderThanWhatRunsTogether) {
   accepted(R"("n":9)");
 }
 
-TEST_F(ChoiceFieldsTest, ASearchIsNoWiderThanHalfTheCandidates) {
+TEST_F(ChoiceFieldsTest, ASearchIsNoWiderThanTheCandidatesLeftBesideThoseThatEnd) {
   services_.max_num_seqs = 4096;
   services_.limits.max_choices = 1000;
-  accepted(R"("use_beam_search":true,"n":127)");
-  EXPECT_EQ(accepted(R"("use_beam_search":true,"n":128)").sampling.num_top, sample::kMaxTop);
-  refused(R"("use_beam_search":true,"n":129)", "n");
+  accepted(R"("use_beam_search":true,"n":254)");
+  accepted(R"("use_beam_search":true,"n":255)");
+  refused(R"("use_beam_search":true,"n":256)", "n");
+  accepted(R"("use_beam_search":true,"n":256,"ignore_eos":true)");
+  refused(R"("use_beam_search":true,"n":257,"ignore_eos":true)", "n");
 }
 
 TEST_F(ChoiceFieldsTest, ASearchRefusesWhatWouldBendItsRanking) {

@@ -223,7 +223,6 @@ TEST_F(CompletionChoicesTest, ASearchIsOneSubmissionWithAStreamForEachAnswer) {
     EXPECT_EQ(submission.request.beam->width, 4u);
     EXPECT_EQ(submission.request.beam->num_best, 3u);
     EXPECT_EQ(submission.request.beam->length_penalty, 0.5);
-    EXPECT_EQ(submission.request.sampling.num_top, 8u);
     EXPECT_EQ(submission.request.sampling.temperature, 0.0f);
     EXPECT_EQ(submission.request.sampling.choice_index, 0u);
     ASSERT_EQ(submission.more_streams.size(), 2u);

@@ -264,6 +264,16 @@ TEST(Config, APinnedPrefixNeedsThePrefixCache) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("--pin-prefix: a pinned prefix is kept by the prefix cache")));
 }
 
+TEST(Config, SavedCachesNeedThePrefixCache) {
+  Problems problems;
+  Layer layer = {{"cache-dir", {"--cache-dir", {"/somewhere"}}}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  layer["prefix-caching"] = {"--prefix-caching", {"off"}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--cache-dir: what is saved and loaded is the prefix cache")));
+}
+
 TEST(Config, DebuggingIsAListOfWhatToDo) {
   Problems problems;
   EXPECT_THAT(settle({}, problems).kv_debug, ElementsAre("off"));

@@ -310,6 +310,9 @@ def test_a_plan_counts_bytes_blocks_and_sequences_and_ends():
     assert f"{blocks} blocks of 16 tokens, {blocks * 16} tokens" in result.stdout
     assert f"{token} bytes a token" in result.stdout and f"({16 * token} bytes)" in result.stdout
     assert "memory free now: " in result.stdout
+    small = quire("serve", "--plan", "--kv-cache-dtype", "int4", "--kv-cache-memory", "8MiB", "--max-num-seqs", "3").stdout
+    token = int(re.search(r"(\d+) bytes a token", small).group(1))
+    assert f"({16 * token} bytes)" in small and "unfinished groups of 3 sequences" in small
     fit = blocks // -(-longest // 16)
     assert plan_rows(result.stdout)[longest] == (fit, min(fit, 3))
 
