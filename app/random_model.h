@@ -18,7 +18,9 @@ namespace quire::app {
 
 class RandomModel {
  public:
-  // "135m": SmolLM2-135M, bf16, tied embeddings.
+  // "135m", "0.6b", "1b": SmolLM2-135M, Qwen3-0.6B, Llama-3.2-1B; bf16, tied embeddings, all of one length. Tokens are
+  // the 256 bytes, and names that mean nothing.
+  static bool knows(std::string_view shape);
   explicit RandomModel(std::string_view shape);
   RandomModel(const RandomModel&) = delete;
   RandomModel& operator=(const RandomModel&) = delete;
@@ -27,8 +29,9 @@ class RandomModel {
 
  private:
   std::string config_;
+  std::string tokenizer_;
   std::vector<std::byte> safetensors_;
-  std::array<std::pair<std::string_view, model::FileBytes>, 2> files_;
+  std::array<std::pair<std::string_view, model::FileBytes>, 3> files_;
 };
 
 }  // namespace quire::app
