@@ -9,8 +9,8 @@
 #include <cmath>
 #include <map>
 
+#include "app/bench/options.h"
 #include "app/config_fields.h"
-#include "app/scenario/scenario.h"
 #include "app/units.h"
 #include "app/version.h"
 #include "app/vllm_flags.h"
@@ -83,16 +83,9 @@ class Parser {
         ->type_name("text")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    bench_->add_option("--runs", runs_, "runs that each median is of [5; 5..1000]")->type_name("count");
-    bench_->add_option("--random-shape", out_.bench.random_shape, "random weights in the shape of SmolLM2-135M: 135m")
-        ->type_name("choice");
+    add_bench_flags();
     inspect_->add_option("--url", out_.inspect.url, "a running server, whose cache is looked at instead of a model")
         ->type_name("text");
-    bench_
-        ->add_option("--scenario", out_.bench.scenario,
-                     fmt::format("what the scheduler and the KV cache do, as CSV: {}", scenario_names()))
-        ->type_name("choice");
-    bench_->add_option("--csv", out_.bench.csv, "where the scenario's CSV goes [standard output]")->type_name("path");
     for (CLI::App* command : {inspect_, bench_}) command->add_flag("--json", json_, "print JSON");
   }
 
@@ -126,6 +119,18 @@ class Parser {
     out_.command = Command::kPrint;
     out_.text = std::move(text);
     return std::move(out_);
+  }
+
+  void add_bench_flags() {
+    bench_typed_.resize(bench_flags().size());
+    for (std::size_t i = 0; i < bench_typed_.size(); ++i) {
+      const BenchFlag& flag = bench_flags()[i];
+      bench_->add_option(std::string(flag.name), bench_typed_[i], std::string(flag.help))
+          ->type_name(std::string(flag.kind))
+          ->expected(1)
+          ->multi_option_policy(flag.name == "--url" ? CLI::MultiOptionPolicy::TakeAll
+                                                     : CLI::MultiOptionPolicy::TakeLast);
+    }
   }
 
   void take_command(Problems& problems) {
@@ -164,31 +169,15 @@ class Parser {
     convert("--min-p", min_p_, 0, 1, generate.min_p, problems);
     convert("--top-k", top_k_, -1, 16777216, generate.top_k, problems);
     convert("--seed", seed_, 0, 18446744073709551615.0, generate.seed, problems);
-    std::optional<std::uint32_t> runs;
-    convert("--runs", runs_, 5, 1000, runs, problems);
-    out_.bench.runs = runs.value_or(out_.bench.runs);
-    out_.bench.json = json_;
+    if (out_.command == Command::kBench) out_.bench = read_bench_options(bench_typed_, json_, problems);
+    const bool takes_no_model = out_.bench.mode == BenchMode::kCompare || out_.bench.mode == BenchMode::kMicro;
+    if (takes_no_model && out_.flags.contains("model")) {
+      problems.push_back("this --mode runs no model of ours: leave MODEL out");
+    }
     out_.inspect.json = json_;
     if (!out_.inspect.url.empty() && out_.flags.contains("model")) {
       problems.push_back("--url looks at a running server: leave MODEL out");
     }
-    if (!out_.bench.random_shape.empty() && out_.bench.random_shape != "135m") {
-      problems.push_back(fmt::format("--random-shape '{}': expected 135m", log_safe(out_.bench.random_shape)));
-    }
-    check_scenario(problems);
-  }
-
-  void check_scenario(Problems& problems) {
-    const BenchOptions& bench = out_.bench;
-    if (bench.scenario.empty()) {
-      if (!bench.csv.empty()) problems.push_back("--csv: takes what a --scenario found");
-      return;
-    }
-    if (find_scenario(bench.scenario) == nullptr) {
-      problems.push_back(
-          fmt::format("--scenario '{}': expected one of {}", log_safe(bench.scenario), scenario_names()));
-    }
-    if (bench.json) problems.push_back("--json: a scenario writes CSV");
   }
 
   static const Field* field_named(const std::string& word) {
@@ -227,7 +216,8 @@ class Parser {
 
   CommandLine out_;
   Typed typed_;
-  std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_, runs_;
+  std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_;
+  TypedBenchFlags bench_typed_;
   bool json_ = false;
   bool print_flags_ = false;
   bool print_vllm_flags_ = false;

@@ -1,4 +1,4 @@
-// The only unit of app/ that includes Asio and Beast.
+// With bench/http_load.cc, the only unit of app/ that includes Asio and Beast.
 #include "app/http_get.h"
 
 #include <fmt/format.h>

@@ -52,7 +52,10 @@ model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, 
 
 }  // namespace
 
-Instance::Instance(const Config& config) : Instance(config, read_model(config, open_model(config.model))) {}
+Instance::Instance(const Config& config) : Instance(config, open_model(config.model)) {}
+
+Instance::Instance(const Config& config, ModelSource source)
+    : Instance(config, read_model(config, std::move(source))) {}
 
 Instance::Instance(const Config& config, ReadModel read)
     : names_(config.served_model_name.empty() ? read.source.names : config.served_model_name),

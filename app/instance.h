@@ -33,6 +33,8 @@ namespace quire::app {
 class Instance {
  public:
   explicit Instance(const Config& config);
+  // Of these files, whatever `config` calls the model.
+  Instance(const Config& config, ModelSource source);
 
   // Computes the pinned prefixes, then lets the engine turn. `on_failure` runs on the engine thread, once, when the
   // device fails.

@@ -1,12 +1,12 @@
 #include "app/scenario/scenario.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 
+#include "app/bench/progress.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 
@@ -17,24 +17,6 @@ constexpr Scenario kScenarios[] = {
     {"utilisation", true, utilisation_scenario}, {"waste", true, waste_scenario},
     {"max-batch", false, max_batch_scenario},    {"preemption", true, preemption_scenario},
     {"policies", true, policies_scenario},       {"prefix", false, prefix_scenario},
-};
-
-// One line that is written over and over, where somebody watches; nothing elsewhere.
-class Progress {
- public:
-  explicit Progress(std::string_view scenario) : scenario_(scenario), watched_(isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (watched_) fmt::print(stderr, "\r\033[K");
-  }
-  void say(const std::string& what) {
-    if (!watched_) return;
-    fmt::print(stderr, "\r\033[K{}: {}", scenario_, what);
-    std::fflush(stderr);
-  }
-
- private:
-  const std::string_view scenario_;
-  const bool watched_;
 };
 
 }  // namespace

@@ -51,8 +51,8 @@ TEST(CommandLine, RefusesNumbersThatAreNone) {
                            "--max-tokens", "0", "--seed", "-1", "--top-k", "1x"}),
               ::testing::SizeIs(6));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--temperature", "inf"}), ::testing::SizeIs(1));
-  EXPECT_THAT(problems_of({"bench", "--runs", "4"}), ElementsAre(HasSubstr("--runs '4'")));
-  EXPECT_THAT(problems_of({"bench", "--random-shape", "1b"}), ElementsAre(HasSubstr("expected 135m")));
+  EXPECT_THAT(problems_of({"bench", "--runs", "2"}), ElementsAre(HasSubstr("--runs '2'")));
+  EXPECT_THAT(problems_of({"bench", "--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b or 1b")));
 }
 
 TEST(CommandLine, ReadsAScenarioAndWhereItsFiguresGo) {
@@ -68,6 +68,16 @@ TEST(CommandLine, NamesTheScenariosThereAre) {
       ElementsAre("--scenario 'wast': expected one of utilisation, waste, max-batch, preemption, policies, prefix"));
   EXPECT_THAT(problems_of({"bench", "--csv", "x"}), ElementsAre(HasSubstr("--csv")));
   EXPECT_THAT(problems_of({"bench", "--scenario", "waste", "--json"}), ElementsAre(HasSubstr("--json")));
+}
+
+TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
+  const CommandLine line = parse({"bench", "--mode", "compare", "--url", "http://127.0.0.1:1", "--url",
+                                  "http://127.0.0.1:2", "--streams", "1,8", "--json"});
+  EXPECT_EQ(line.bench.mode, BenchMode::kCompare);
+  EXPECT_THAT(line.bench.urls, ElementsAre("http://127.0.0.1:1", "http://127.0.0.1:2"));
+  EXPECT_THAT(line.bench.streams, ElementsAre(1u, 8u));
+  EXPECT_TRUE(line.bench.json);
+  EXPECT_THAT(problems_of({"bench", "dir", "--mode", "micro"}), ElementsAre(HasSubstr("leave MODEL out")));
 }
 
 TEST(CommandLine, NeedsAPromptToGenerate) {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "app/bench_plan.h"
+#include "app/bench/plan.h"
 #include "app/embedded_model.h"
 #include "app/loaded_model.h"
 #include "app/random_model.h"

@@ -1,4 +1,4 @@
-#include "app/bench_plan.h"
+#include "app/bench/plan.h"
 
 #include "core/kv/layout.h"
 

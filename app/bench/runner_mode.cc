@@ -4,22 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
-#include <chrono>
-#include <cstdio>
-#include <memory>
+#include <boost/json/array.hpp>
 #include <vector>
 
-#include "app/bench_plan.h"
-#include "app/commands.h"
-#include "app/loaded_model.h"
+#include "app/bench/bench.h"
+#include "app/bench/plan.h"
+#include "app/bench/progress.h"
 #include "app/machine.h"
-#include "app/random_model.h"
 #include "app/scenario/figures.h"
-#include "app/scenario/scenario.h"
-#include "app/units.h"
-#include "core/base/start_error.h"
-#include "core/base/thread_role.h"
 #include "core/kv/layout.h"
 
 namespace quire::app {
@@ -32,7 +24,6 @@ constexpr std::uint32_t kSteps = 32;     // decode steps of a run
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kMaxSequences = 32;
 constexpr std::uint32_t kLongest = std::max(kMaxRows, kContext + kSteps);
-constexpr std::uint64_t kBandwidthBytes = std::uint64_t{512} << 20;  // far larger than any cache
 
 struct Row {
   std::string what;  // "prefill" or "decode"
@@ -43,29 +34,12 @@ struct Row {
 
 struct Report {
   std::string model;
-  std::string cpu;
   std::string backend;
-  std::uint32_t threads = 0;
+  MachineFigures machine;
   std::uint32_t runs = 0;
   std::uint64_t weight_bytes = 0;  // read by one step
-  double bandwidth_best = 0;
-  double bandwidth_median = 0;
   std::vector<Row> rows;
 };
-
-double seconds_of_step(model::DecoderRunner& runner, const flow::StepPlan& plan) REQUIRES(engine_role) {
-  const auto start = std::chrono::steady_clock::now();
-  runner.submit(plan);
-  runner.collect();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Weights that a step reads: everything but an embedding table that is not also the output matrix.
-std::uint64_t weight_bytes_of_step(const LoadedModel& model) {
-  const std::uint64_t table =
-      std::uint64_t{model.config.vocab} * model.config.hidden * backend::bytes_of(model.decoder->weight_dtype());
-  return model.decoder->packed_bytes() - (model.config.tied_head ? 0 : table);
-}
 
 class Bench {
  public:
@@ -122,77 +96,63 @@ class Bench {
 };
 
 void print_text(const Report& report) {
-  fmt::print("{}\n{}; {}; medians of {} runs\n", report.model, report.cpu, report.backend, report.runs);
-  fmt::print("memory reads with {} threads: best {:.1f} GB/s, median {:.1f} GB/s\n\n", report.threads,
-             report.bandwidth_best * 1e-9, report.bandwidth_median * 1e-9);
+  fmt::print("{}\n{}; {}; medians of {} runs\n{}\n\n", report.model, cpu_name(), report.backend, report.runs,
+             machine_line(report.machine));
   fmt::print("{:<24} {:>12} {:>22} {:>22}\n", "", "tokens/s", "weights + KV, GB/s", "of the read bandwidth");
   for (const Row& row : report.rows) {
     const std::string what = row.what == "prefill" ? fmt::format("prefill, {} tokens", row.size)
                                                    : fmt::format("decode, {} sequences", row.size);
     fmt::print("{:<24} {:>12.1f} {:>22.2f} {:>21.0f}%\n", what, row.tokens_per_s, row.bytes_per_s * 1e-9,
-               100 * row.bytes_per_s / report.bandwidth_median);
+               100 * row.bytes_per_s / report.machine.read_median);
   }
 }
 
-void print_json(const Report& report) {
+void write_json(const Report& report) {
   boost::json::array rows;
   for (const Row& row : report.rows) {
     rows.push_back({{"what", row.what},
                     {row.what == "prefill" ? "tokens" : "sequences", row.size},
                     {"tokens_per_s", row.tokens_per_s},
                     {"bytes_per_s", row.bytes_per_s},
-                    {"part_of_bandwidth", row.bytes_per_s / report.bandwidth_median}});
+                    {"part_of_bandwidth", row.bytes_per_s / report.machine.read_median}});
   }
-  const boost::json::object out = {{"model", report.model},
-                                   {"cpu", report.cpu},
-                                   {"backend", report.backend},
-                                   {"threads", report.threads},
-                                   {"runs", report.runs},
-                                   {"context_tokens", kContext},
-                                   {"decode_steps", kSteps},
-                                   {"weight_bytes_per_step", report.weight_bytes},
-                                   {"read_bandwidth_best", report.bandwidth_best},
-                                   {"read_bandwidth_median", report.bandwidth_median},
-                                   {"rows", rows}};
-  fmt::print("{}\n", boost::json::serialize(out));
+  boost::json::object out = {{"mode", "runner"},
+                             {"model", report.model},
+                             {"backend", report.backend},
+                             {"runs", report.runs},
+                             {"context_tokens", kContext},
+                             {"decode_steps", kSteps},
+                             {"weight_bytes_per_step", report.weight_bytes}};
+  add_machine(report.machine, out);
+  out["rows"] = std::move(rows);
+  print_json(out);
 }
 
 }  // namespace
 
-int bench(const Config& given, const BenchOptions& options) {
-  Config config = given;
-  config.max_model_len.reset();  // what is run is fixed
-  if (!options.scenario.empty()) return run_scenario(config, options);
-  std::unique_ptr<RandomModel> random;
-  ModelSource source;
-  if (options.random_shape.empty()) {
-    source = open_model(config.model);
-  } else {
-    random = std::make_unique<RandomModel>(options.random_shape);
-    source = {random->files(), {"random weights, " + options.random_shape}};
-  }
-  const LoadedModel model = load_model(config, std::move(source), kMaxRows);
-  if (model.decoder->max_model_len() < kMaxRows) {
-    throw StartError(fmt::format("bench runs prompts of {} tokens; this model goes up to {}", kMaxRows,
-                                 model.decoder->max_model_len()));
-  }
-
+int bench_runner(const Config& config, const BenchOptions& options) {
+  const Progress progress("bench");
+  progress.say("packing the weights");
+  const BenchModel model = bench_model(config, options, kMaxRows, kMaxRows);
   Report report;
-  report.model = model_line(model);
-  report.cpu = cpu_name();
-  report.backend = model.ops->description();
-  report.threads = config.threads.value_or(usable_cpus());
+  report.model = model_line(model.loaded);
+  report.backend = model.loaded.ops->description();
   report.runs = options.runs;
-  report.weight_bytes = weight_bytes_of_step(model);
-  const std::vector<double> bandwidth = measure_read_bandwidth(report.threads, kBandwidthBytes, options.runs);
-  report.bandwidth_best = *std::max_element(bandwidth.begin(), bandwidth.end());
-  report.bandwidth_median = median(bandwidth);
+  report.weight_bytes = weight_bytes_of_step(model.loaded);
+  progress.say("memory");
+  report.machine = measure_machine(config, options.runs);
 
   const RoleScope role(engine_role);
-  Bench bench(config, model, options.runs);
-  for (const std::uint32_t tokens : kPrefills) report.rows.push_back(bench.prefill(tokens));
-  for (const std::uint32_t sequences : kDecodes) report.rows.push_back(bench.decode(sequences));
-  options.json ? print_json(report) : print_text(report);
+  Bench bench(config, model.loaded, options.runs);
+  for (const std::uint32_t tokens : kPrefills) {
+    progress.say(fmt::format("prefill, {} tokens", tokens));
+    report.rows.push_back(bench.prefill(tokens));
+  }
+  for (const std::uint32_t sequences : kDecodes) {
+    progress.say(fmt::format("decode, {} sequences", sequences));
+    report.rows.push_back(bench.decode(sequences));
+  }
+  options.json ? write_json(report) : print_text(report);
   return 0;
 }
 
