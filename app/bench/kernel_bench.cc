@@ -27,7 +27,13 @@ struct MatrixShape {
 };
 constexpr MatrixShape kMatrices[] = {
     {960, 576, "135M qkv"}, {3072, 576, "135M gate and up"}, {16384, 2048, "1B gate and up"}, {2048, 8192, "1B down"}};
-constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+
+// Weights as they are packed; what they are packed from.
+struct WeightKind {
+  const char* name;
+  DType stored;
+};
+constexpr WeightKind kWeights[] = {{"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
 // The attention of a 1B model; K and V of one layer.
@@ -84,7 +90,7 @@ class KernelBench {
 
   std::vector<KernelFigure> run() {
     for (const MatrixShape& shape : kMatrices) {
-      for (const DType type : kTypes) linear(shape, type);
+      for (const WeightKind& kind : kWeights) linear(shape, kind);
     }
     for (const std::uint32_t block_tokens : kBlockTokens) attend(block_tokens);
     norm(1);
@@ -117,19 +123,20 @@ class KernelBench {
     return bytes;
   }
 
-  std::unique_ptr<Weight> weight(std::span<const std::byte> values, DType type, std::uint32_t n, std::uint32_t k) {
-    const HostMatrix matrix{values.data(), type, n, k};
+  std::unique_ptr<Weight> weight(std::span<const std::byte> values, const WeightKind& kind, std::uint32_t n,
+                                 std::uint32_t k) {
+    const HostMatrix matrix{values.data(), kind.stored, n, k};
     return ops_.pack(std::span(&matrix, 1), {});
   }
 
   // As many copies as fill the working set: each call reads another one.
-  void linear(const MatrixShape& shape, DType type) {
-    say(fmt::format("linear, {}, {}", name_of(type), shape.of));
-    const std::vector<std::byte> values = random_values(std::size_t{shape.n} * shape.k, type);
+  void linear(const MatrixShape& shape, const WeightKind& kind) {
+    say(fmt::format("linear, {}, {}", kind.name, shape.of));
+    const std::vector<std::byte> values = random_values(std::size_t{shape.n} * shape.k, kind.stored);
     std::vector<std::unique_ptr<Weight>> copies;
     std::uint64_t bytes = 0;
     while (copies.empty() || bytes < options_.working_set_bytes) {
-      copies.push_back(weight(values, type, shape.n, shape.k));
+      copies.push_back(weight(values, kind, shape.n, shape.k));
       bytes += copies.back()->bytes();
     }
     const auto x = ops_.make_buffer(kMaxRows, shape.k);
@@ -139,8 +146,8 @@ class KernelBench {
       ops_.begin(step.batch());
       std::size_t next = 0;
       const double seconds = seconds_of([&] { ops_.linear(*x, *copies[next++ % copies.size()], rows, *out); });
-      figures_.push_back({"linear", name_of(type), fmt::format("{} x {}, {}", shape.n, shape.k, shape.of), rows,
-                          seconds, static_cast<double>(copies.front()->bytes()), 2.0 * rows * shape.n * shape.k});
+      figures_.push_back({"linear", kind.name, fmt::format("{} x {}, {}", shape.n, shape.k, shape.of), rows, seconds,
+                          static_cast<double>(copies.front()->bytes()), 2.0 * rows * shape.n * shape.k});
     }
   }
 
@@ -233,7 +240,7 @@ class KernelBench {
     kinds[2].params.top_k = 50;
     kinds[2].params.top_p = 0.9f;
     constexpr std::uint32_t kMost = 32;
-    const auto table = weight(random_values(std::size_t{kMost} * kVocab, DType::kF32), DType::kF32, kMost, kVocab);
+    const auto table = weight(random_values(std::size_t{kMost} * kVocab, DType::kF32), kWeights[0], kMost, kVocab);
     const auto logits = ops_.make_buffer(kMost, kVocab);
     std::vector<Choice> choices(kMost);
     for (const Kind& kind : kinds) {
