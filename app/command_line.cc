@@ -33,6 +33,7 @@ void add_fields(CLI::App& command, CommandSet bit, Typed& typed) {
     CLI::Option* option = command.add_option(names, typed[field.name], help)->type_name(kind_of(field))->expected(1);
     // Of MODEL all are taken, too, so that a second one can be refused.
     const bool take_all = field.is_list() || field.name == "model";
+    if (!take_all) option->allow_extra_args(false);  // the word behind the value is MODEL
     option->multi_option_policy(take_all ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
   }
 }
@@ -128,6 +129,7 @@ class Parser {
       bench_->add_option(std::string(flag.name), bench_typed_[i], std::string(flag.help))
           ->type_name(std::string(flag.kind))
           ->expected(1)
+          ->allow_extra_args(false)  // the word behind the value is MODEL
           ->multi_option_policy(flag.name == "--url" ? CLI::MultiOptionPolicy::TakeAll
                                                      : CLI::MultiOptionPolicy::TakeLast);
     }
@@ -211,7 +213,8 @@ class Parser {
   CLI::App app_{"An LLM server: OpenAI's completions API from a paged key/value cache.", "quire"};
   CLI::App* serve_ = app_.add_subcommand("serve", "answer the OpenAI completions API over HTTP");
   CLI::App* generate_ = app_.add_subcommand("generate", "go on from a prompt, on the terminal");
-  CLI::App* bench_ = app_.add_subcommand("bench", "measure prefill, decode and this machine's memory bandwidth");
+  CLI::App* bench_ = app_.add_subcommand(
+      "bench", "measure steps, kernels, the engine or two servers, beside what this machine can do");
   CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, or what a running server's KV cache does");
 
   CommandLine out_;

@@ -78,6 +78,7 @@ TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
   EXPECT_THAT(line.bench.streams, ElementsAre(1u, 8u));
   EXPECT_TRUE(line.bench.json);
   EXPECT_THAT(problems_of({"bench", "dir", "--mode", "micro"}), ElementsAre(HasSubstr("leave MODEL out")));
+  EXPECT_THAT(parse({"bench", "--mode", "step", "dir"}).flags.at("model").values, ElementsAre("dir"));
 }
 
 TEST(CommandLine, NeedsAPromptToGenerate) {
@@ -92,6 +93,14 @@ TEST(CommandLine, NamesTheNearestFlagOrCommand) {
   EXPECT_THAT(problems_of({"serv"}), ElementsAre("unknown command serv: did you mean serve?"));
   EXPECT_THAT(problems_of({}), ElementsAre(HasSubstr("a command is needed")));
   EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
+}
+
+TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
+  for (const char* command : {"serve", "inspect", "bench"}) {
+    const CommandLine line = parse({command, "--block-size", "32", "dir"});
+    EXPECT_THAT(line.flags.at("model").values, ElementsAre("dir")) << command;
+    EXPECT_THAT(line.flags.at("block-size").values, ElementsAre("32")) << command;
+  }
 }
 
 TEST(CommandLine, NamesTheCommandThatHasAFlag) {
