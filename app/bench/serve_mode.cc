@@ -137,6 +137,10 @@ int bench_serve(const Config& given, const BenchOptions& options) {
   const Progress progress("bench --mode serve");
   progress.say("packing the weights");
   BenchSource from = bench_source(config, options);
+  if (const std::uint32_t longest = model::load_config(*from.source.files).max_model_len(); longest < length) {
+    throw StartError(fmt::format("--prompt-tokens {} and --answer-tokens {}: this model goes up to {} tokens together",
+                                 options.prompt_tokens, options.answer_tokens, longest));
+  }
   Instance instance(config, std::move(from.source));
   const MachineFigures machine = measure_machine(config, options.runs);
   instance.start(nullptr);

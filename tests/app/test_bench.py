@@ -77,9 +77,16 @@ def test_serve_answers_every_request_in_full():
         assert 0 < row["gap_p50_s"] <= row["gap_p99_s"]
 
 
-def test_serve_runs_models_that_are_not_there_in_their_shapes():
-    result = bench("--mode", "serve", "--random-shape", "7b")
-    assert result.returncode == 2 and "expected 135m, 0.6b or 1b" in result.stderr
+def test_serve_takes_requests_up_to_the_models_length_and_no_longer():
+    fits = bench("--mode", "serve", "--streams", "1", "--prompt-tokens", "508", "--answer-tokens", "4")
+    assert fits.returncode == 0, fits.stderr
+    too_long = bench("--mode", "serve", "--prompt-tokens", "509", "--answer-tokens", "4")
+    assert too_long.returncode == 2 and "this model goes up to 512 tokens together" in too_long.stderr
+
+
+def test_serve_runs_random_weights_behind_the_whole_engine():
+    report = json_of("serve", "--random-shape", "135m", "--requests", "1", "--streams", "1")
+    assert "134.5 M parameters" in report["model"] and report["rows"][0]["requests"] == 3
 
 
 def test_compare_of_a_server_with_itself_counts_the_same_answers():
