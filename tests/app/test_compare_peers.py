@@ -26,8 +26,8 @@ def load(name):
 
 checkpoints = load("checkpoints")
 peers = load("compare_peers")
-SMALL = checkpoints.shape(checkpoints.LLAMA, 64, 96, 2, 4, 2, 32, 320, 10000)
-SMALL_QWEN = checkpoints.shape(checkpoints.QWEN, 64, 96, 2, 4, 2, 32, 320, 10000)
+SMALL = checkpoints.shape(checkpoints.LLAMA, 64, 96, 2, 4, 2, 32, 1100, 10000)
+SMALL_QWEN = checkpoints.shape(checkpoints.QWEN, 64, 96, 2, 4, 2, 32, 1100, 10000)
 
 
 @pytest.mark.parametrize("config", [SMALL, SMALL_QWEN])
@@ -115,9 +115,33 @@ def test_a_peer_that_is_not_there_gets_rows_without_figures():
     args = arguments("--peers", "bf16")
     vllm = [peer for peer in peers.peers_of(args) if peer[0].startswith("vLLM")]
     assert len(vllm) == 2
-    rows = peers.measure(args, "135m", "decode", peers.CASES["decode"][0], vllm[0])
+    rows = list(peers.measure(args, "135m", "decode", peers.CASES["decode"][0], vllm[0]))
     assert [row["streams"] for row in rows] == [1, 8, 32]
     assert all("not installed" in row["status"] and "tokens_per_s_ratio" not in row for row in rows)
+
+
+def test_a_peer_that_does_not_start_gets_rows_that_say_so_and_leaves_nothing_running(tmp_path):
+    args = arguments("--streams", "8", "--work", str(tmp_path), "--quire", str(QUIRE))
+    args.quire_quantizes = False
+    checkpoints.write_directory(SMALL, tmp_path / "small")
+    peer = ("a peer", "bf16", lambda *_: ["sh", "-c", "echo no; exit 1"], {}, None)
+    case = peers.Case((1, 8), 16, 4)
+    (row,) = peers.measure(args, "small", "decode", case, peer)
+    assert row["streams"] == 8 and row["status"] == "not measured: ended with 1: no"
+    assert not subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True).stdout
+
+
+def test_quire_beside_itself_is_measured_in_full(tmp_path):
+    args = arguments("--work", str(tmp_path), "--quire", str(QUIRE))
+    args.quire_quantizes = False
+    checkpoints.write_directory(SMALL, tmp_path / "small")
+    peer = ("quire", "bf16", peers.quire_command, {}, None)
+    rows = list(peers.measure(args, "small", "decode", peers.Case((1, 3), 16, 4), peer))
+    assert [row["streams"] for row in rows] == [1, 3]
+    for row in rows:
+        assert row["status"] == "measured" and row["quire_bad"] == row["peer_bad"] == 0, row
+        assert row["quire_changed"] == row["peer_changed"] == "0 of 3"
+        assert row["peer_rss_mib"] > 1
 
 
 def test_a_server_that_ends_is_reported_with_its_last_words(tmp_path):
