@@ -280,7 +280,8 @@ def with_table(page, rows):
     """The page with its tables of peers made anew; the text around them is people's."""
     begin, end = "<!-- table peers -->\n", "\n<!-- end -->"
     before, rest = page.split(begin)
-    return before + begin + table(rows) + "\n\n" + servers_table(rows) + end + rest.split(end, 1)[1]
+    image = "\n\n![Tokens per second, quire over each peer](peers.svg)" if PLOT.exists() else ""
+    return before + begin + table(rows) + "\n\n" + servers_table(rows) + image + end + rest.split(end, 1)[1]
 
 
 def read_rows(path=FIGURES):
@@ -369,8 +370,9 @@ def main():
     rows = read_rows(args.csv)
     print(table(rows), servers_table(rows), sep="\n\n")
     if args.update_docs or args.tables_only:
+        if args.csv == FIGURES:
+            plot(rows)
         PAGE.write_text(with_table(PAGE.read_text(), rows))
-        plot(rows)
 
 
 if __name__ == "__main__":
