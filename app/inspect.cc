@@ -37,6 +37,8 @@ struct Inspection {
   std::uint64_t memory;
   bool memory_was_given;
   std::vector<KvRow> kv;
+  std::string quantize;
+  std::uint64_t packed_bytes;
 };
 
 std::vector<std::uint32_t> contexts_up_to(std::uint32_t longest) {
@@ -54,8 +56,11 @@ Inspection look(const Config& config, const ModelSource& source) {
                  config.block_size,
                  0,
                  config.kv_cache_memory.has_value(),
-                 {}};
+                 {},
+                 config.quantize,
+                 0};
   model::check_weights(out.config, out.checkpoint);
+  out.packed_bytes = packed_bytes_of(out.checkpoint, out.config, quantize_of(config));
   out.contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
   const MemoryRequest request = memory_request(config, out.config, backend::KvType::kF32);
   out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
@@ -73,7 +78,8 @@ Inspection look(const Config& config, const ModelSource& source) {
 void print_text(const Inspection& seen) {
   fmt::print("{}: {}, {} parameters, {} in {} tensors\n", seen.name, seen.config.architecture,
              seen.checkpoint.num_parameters(), bytes_text(seen.checkpoint.bytes()), seen.checkpoint.tensors().size());
-  fmt::print("{}\n\n", seen.config.describe());
+  fmt::print("{}\n", seen.config.describe());
+  fmt::print("packed with --quantize {}: {}\n\n", seen.quantize, bytes_text(seen.packed_bytes));
   std::size_t width = 0;
   for (const auto& [name, tensor] : seen.checkpoint.tensors()) width = std::max(width, name.size());
   fmt::print("{:<{}}  {:<5} {:>16} {:>12}\n", "tensor", width, "dtype", "shape", "bytes");
@@ -116,6 +122,8 @@ void print_json(const Inspection& seen) {
                                    {"description", seen.config.describe()},
                                    {"parameters", seen.checkpoint.num_parameters()},
                                    {"bytes", seen.checkpoint.bytes()},
+                                   {"quantize", seen.quantize},
+                                   {"packed_bytes", seen.packed_bytes},
                                    {"max_model_len", seen.config.max_model_len()},
                                    {"tensors", tensors},
                                    {"block_tokens", seen.block_tokens},

@@ -67,7 +67,7 @@ Instance::Instance(const Config& config, ReadModel read)
       plan_(plan_memory(with_pinned(request_, pinned_))),
       loaded_(pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len)),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
-                                        loaded_.ops->description(), loaded_.decoder->weight_dtype(), loaded_.kv_dtype)),
+                                        loaded_.ops->description(), loaded_.decoder->weight_type(), loaded_.kv_dtype)),
       queue_({config.max_queue, config.max_queue_tokens}, doorbell_),
       metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size)),
       runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype)),

@@ -14,6 +14,7 @@
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/model/weights.h"
 
 namespace quire::app {
 namespace {
@@ -25,8 +26,14 @@ void check_dtype(const Config& config, backend::DType stored) {
   if (config.dtype == "auto" || config.dtype == backend::name_of(stored)) return;
   throw StartError(
       fmt::format("--dtype {}: the checkpoint stores {}, and weights are used as they are stored; leave --dtype out, "
-                  "or convert the checkpoint",
+                  "convert the checkpoint, or take fewer bits with --quantize",
                   config.dtype, backend::name_of(stored)));
+}
+
+std::string weights_text(const LoadedModel& model) {
+  const std::string packed = backend::name_of(model.decoder->weight_type());
+  const std::string stored = backend::name_of(model.stored);
+  return packed == stored ? packed : fmt::format("{} quantised to {}", stored, packed);
 }
 
 }  // namespace
@@ -67,15 +74,40 @@ backend::KvType kv_dtype_of(const Config& config, backend::DType weights) {
   return *found;
 }
 
+backend::Quantize quantize_of(const Config& config) {
+  using enum backend::Quantize;
+  return config.quantize == "int8" ? kInt8 : config.quantize == "int4" ? kInt4 : kNone;
+}
+
+std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::Config& model,
+                              backend::Quantize quantize) {
+  std::uint64_t bytes = 0;
+  for (const model::ExpectedTensor& expected : model::expected_tensors(model)) {
+    const model::Tensor* tensor = checkpoint.find(expected.name);
+    if (tensor == nullptr || !tensor->number()) continue;  // refused when it is packed
+    if (expected.shape.size() == 1) {
+      bytes += expected.shape[0] * sizeof(float);
+      continue;
+    }
+    const backend::Quantize kind = model::quantize_of(expected.name, model, quantize);
+    bytes +=
+        cpu::weight_bytes(static_cast<std::uint32_t>(expected.shape[0]), static_cast<std::uint32_t>(expected.shape[1]),
+                          backend::weight_type(*tensor->number(), kind));
+  }
+  return bytes;
+}
+
 ReadModel read_model(const Config& config, ModelSource source) {
   ReadModel read;
   read.source = std::move(source);
   read.config = model::load_config(*read.source.files);
   const model::Checkpoint checkpoint = model::Checkpoint::open(*read.source.files);
-  check_dtype(config, main_dtype(checkpoint));
+  read.stored = main_dtype(checkpoint);
+  check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
-  read.kv_dtype = kv_dtype_of(config, main_dtype(checkpoint));
+  read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config));
+  read.kv_dtype = kv_dtype_of(config, read.stored);
   return read;
 }
 
@@ -86,7 +118,8 @@ LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_r
   options.isa = config.isa;
   options.max_rows = max_rows;
   loaded.ops = cpu::make_cpu_ops(options);
-  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len);
+  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
+                                                    quantize_of(config));
   return loaded;
 }
 
@@ -118,15 +151,14 @@ MemoryRequest memory_request(const Config& config, const model::Config& model, b
 
 MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
   MemoryRequest request = memory_request(config, read.config, read.kv_dtype);
-  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.weight_bytes);
+  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.packed_bytes);
   return request;
 }
 
 std::string model_line(const LoadedModel& model) {
   return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed, on {}", model.source.names.front(),
-                     model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6,
-                     backend::name_of(model.decoder->weight_dtype()), bytes_text(model.decoder->packed_bytes()),
-                     model.ops->description());
+                     model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
+                     bytes_text(model.decoder->packed_bytes()), model.ops->description());
 }
 
 }  // namespace quire::app

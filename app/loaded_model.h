@@ -33,12 +33,20 @@ backend::DType main_dtype(const model::Checkpoint& checkpoint);
 // --kv-cache-dtype: auto is bf16 for a bf16 checkpoint, else f32.
 backend::KvType kv_dtype_of(const Config& config, backend::DType weights);
 
+// --quantize.
+backend::Quantize quantize_of(const Config& config);
+// What this checkpoint's tensors take as packed; a little less where matrices packed together share a panel.
+std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::Config& model,
+                              backend::Quantize quantize);
+
 // What the files say before any weight is packed.
 struct ReadModel {
   ModelSource source;
   model::Config config;
   std::uint64_t num_parameters = 0;
-  std::uint64_t weight_bytes = 0;  // as stored
+  std::uint64_t weight_bytes = 0;                // as stored
+  std::uint64_t packed_bytes = 0;                // as --quantize says, planned
+  backend::DType stored = backend::DType::kF32;  // main_dtype()
   backend::KvType kv_dtype = backend::KvType::kF32;
 };
 
@@ -56,11 +64,11 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files);
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype);
-// The same before there are weights in memory: what they will take is no longer free. Packed they are about as large as
-// stored.
+// The same before there are weights in memory: what they will take is no longer free.
 MemoryRequest request_before_packing(const Config& config, const ReadModel& read);
 
-// "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"
+// "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"; or, for example,
+// "bf16 quantised to int8".
 std::string model_line(const LoadedModel& model);
 
 }  // namespace quire::app

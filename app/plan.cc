@@ -25,7 +25,7 @@ void print_model(const ReadModel& read) {
   fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
   fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
              static_cast<double>(read.num_parameters) * 1e-6);
-  fmt::print("weights: {} as stored\n", bytes_text(read.weight_bytes));
+  fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
   const auto free = free_memory_bytes();
   fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");
 }
@@ -38,7 +38,7 @@ void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const Rea
                bytes_text(request.fixed_bytes));
   }
   for (const std::string& note : plan.notes) fmt::print("{}\n", note);
-  fmt::print("weights and KV cache: {}\n", bytes_text(read.weight_bytes + plan.bytes));
+  fmt::print("weights and KV cache: {}\n", bytes_text(read.packed_bytes + plan.bytes));
 }
 
 // Lengths that people ask about, and the longest.

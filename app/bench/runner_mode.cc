@@ -86,7 +86,7 @@ class Bench {
 
   double bytes_of_step(std::uint32_t sequences, std::uint32_t context) const {
     const std::uint64_t kv = std::uint64_t{sequences} * context * runner_.block_bytes() / block_tokens_;
-    return static_cast<double>(weight_bytes_of_step(model_) + kv);
+    return static_cast<double>(model_.decoder->step_bytes() + kv);
   }
 
   const LoadedModel& model_;
@@ -138,7 +138,7 @@ int bench_runner(const Config& config, const BenchOptions& options) {
   report.model = model_line(model.loaded);
   report.backend = model.loaded.ops->description();
   report.runs = options.runs;
-  report.weight_bytes = weight_bytes_of_step(model.loaded);
+  report.weight_bytes = model.loaded.decoder->step_bytes();
   progress.say("memory");
   report.machine = measure_machine(config, options.runs);
 

@@ -39,9 +39,15 @@ class Ops {
   virtual std::string description() const = 0;
 
   // ---- made while starting
-  // bias: empty, or one f32 span per matrix (an empty one: no bias for that matrix).
+  // bias: empty, or one f32 span per matrix (an empty one: no bias for that matrix). Quantised from what the matrices
+  // hold, s a scale and q whole:
+  //   int8  s[n] = max over k of |w[n,k]| / 127 in f32;  q[n,k] = w / s to the nearest, ties to even, within -127..127
+  //   int4  by groups g of 32 inputs, counted from the first: s[n,g] = the number of the largest size among them, the
+  //         first of equals, / -8, to the nearest bf16;  q[n,k] = w / s likewise, within -8..7
+  // s = 0 has q = 0. Where a number is a NaN or infinite, s is NaN: a fault is not rounded away.
   virtual std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
-                                       std::span<const std::span<const float>> biases) = 0;
+                                       std::span<const std::span<const float>> biases,
+                                       Quantize quantize = Quantize::kNone) = 0;
   virtual std::unique_ptr<Vector> upload(std::span<const float> values) = 0;
   // cosines, sines: [positions, half] row major.
   virtual std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,
@@ -51,12 +57,15 @@ class Ops {
 
   // ---- one step: begin, ops, choose, collect
   virtual void begin(const Batch& batch) = 0;
-  // out[t,:] = table[tokens[t],:] widened to f32.
+  // out[t,:] = table[tokens[t],:] widened to f32; q * s where it is quantised.
   virtual void embed(const Weight& table, Buffer& out) = 0;
   // out[t,i] = (x[t,i] * r) * scale[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division. rows: T, or R for
   // gathered rows.
   virtual void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) = 0;
   // out[t,n] = dot(x[t,:], w[n,:]) + bias[n] (no addition where there is no bias).
+  //   int8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
+  //   int4  w[n,k] = q[n,k] * s[n,k/32], which is exact
+  // An infinite x times a q of 0 is NaN, though the number that was rounded to it may not have been 0.
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
   // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's

@@ -18,6 +18,31 @@ constexpr const char* name_of(DType dtype) {
   return dtype == DType::kF32 ? "f32" : dtype == DType::kBF16 ? "bf16" : "f16";
 }
 
+// How a weight is stored. All are read as f32. The first three are DType's, in its order.
+enum class WeightType : std::uint8_t {
+  kF32,
+  kBF16,
+  kF16,
+  kInt8,  // -127..127 times an f32 of the output
+  kInt4,  // -8..7 times a bf16 of each 32 inputs of the output
+};
+inline constexpr WeightType kAllWeightTypes[] = {WeightType::kF32, WeightType::kBF16, WeightType::kF16,
+                                                 WeightType::kInt8, WeightType::kInt4};
+
+constexpr const char* name_of(WeightType type) {
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "int8", "int4"};
+  return kNames[static_cast<int>(type)];
+}
+
+// What packing does to a checkpoint's numbers.
+enum class Quantize : std::uint8_t { kNone, kInt8, kInt4 };
+
+constexpr WeightType weight_type(DType stored, Quantize quantize) {
+  if (quantize == Quantize::kInt8) return WeightType::kInt8;
+  if (quantize == Quantize::kInt4) return WeightType::kInt4;
+  return static_cast<WeightType>(stored);
+}
+
 inline constexpr std::uint32_t kGroupTokens = 16;  // positions that are quantised, kept or dropped together
 inline constexpr std::uint32_t kSpanTokens = 256;  // positions that attention reduces as one unit
 
@@ -44,13 +69,14 @@ struct HostMatrix {
   std::uint32_t k = 0;
 };
 
-// Matrices that share their input, packed together: y = x · [W0; W1; …]ᵀ + bias. Each keeps its checkpoint's bits.
+// Matrices that share their input, packed together: y = x · [W0; W1; …]ᵀ + bias. Each keeps its checkpoint's bits, or is
+// quantised: see Ops::linear.
 class Weight {
  public:
   virtual ~Weight() = default;
   virtual std::uint32_t n() const = 0;  // outputs of all its matrices
   virtual std::uint32_t k() const = 0;  // inputs
-  virtual DType dtype() const = 0;
+  virtual WeightType type() const = 0;
   virtual std::size_t bytes() const = 0;  // as packed
 };
 

@@ -48,9 +48,9 @@ class CpuOps final : public Ops {
            (threads == 1 ? " thread" : " threads");
   }
 
-  std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
-                               std::span<const std::span<const float>> biases) override {
-    return pack_weight(matrices, biases, team_);
+  std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
+                               Quantize quantize) override {
+    return pack_weight(matrices, biases, quantize, team_);
   }
   std::unique_ptr<Vector> upload(std::span<const float> values) override {
     return std::make_unique<HostVector>(values);

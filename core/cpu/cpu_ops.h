@@ -20,6 +20,9 @@ struct CpuOptions {
 
 std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options);
 
+// What a weight of N outputs and K inputs takes as packed on this backend, without its bias.
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type);
+
 // What a block of such a cache takes on this backend: all layers, padding and the byte tail.
 std::uint64_t kv_block_bytes(const backend::KvShape& shape);
 

@@ -10,7 +10,9 @@ void linear(const Kernels& kernels, Team& team, const HostBuffer& x, const Packe
             HostBuffer& out) {
   const std::uint32_t num_panels = w.num_panels();
   const std::uint32_t num_groups = (num_panels + kernels.tile_panels - 1) / kernels.tile_panels;
-  const std::size_t cost = num_panels * w.panel_bytes() * std::max(1u, rows / 8);
+  // However few bits a weight has, multiplying by it takes as long as in bf16.
+  const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
+  const std::size_t cost = num_panels * panel_cost * std::max(1u, rows / 8);
   const std::uint32_t wanted = num_chunks(cost, team.size());
   const std::uint32_t panel_parts = std::min(num_groups, wanted);
   // A narrow matrix with many rows: rows are cut too, in pieces of a few tiles.
@@ -29,10 +31,11 @@ void linear(const Kernels& kernels, Team& team, const HostBuffer& x, const Packe
     args.panels = w.panel(first_panel);
     args.panel_bytes = w.panel_bytes();
     args.n = std::min(w.n(), last_panel * kLanes) - first_panel * kLanes;
+    args.scales = w.scales() == nullptr ? nullptr : w.scales() + first_panel * kLanes;
     args.bias = w.bias() == nullptr ? nullptr : w.bias() + first_panel * kLanes;
     args.out = out.row(part.first) + first_panel * kLanes;
     args.out_stride = out.stride();
-    kernels.gemm[static_cast<int>(w.dtype())](args);
+    kernels.gemm[static_cast<int>(w.type())](args);
   });
 }
 

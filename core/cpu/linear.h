@@ -1,4 +1,4 @@
-// out[r,:] = x[r,:] · Wᵀ + bias for any number of rows, in one pass over the weights.
+// out[r,:] = x[r,:] · Wᵀ (· scales) + bias for any number of rows, in one pass over the weights.
 // Shape   x [rows, K], w [N, K] in panels, out [rows, N].
 // Thread  engine; shares panels, and rows where there are few panels, out over the team.
 #pragma once

@@ -6,17 +6,22 @@
 
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
+#include "core/cpu/isa/kernels.h"
+#include "core/cpu/quantize.h"
 
 namespace quire::cpu {
 namespace {
 
 using backend::DType;
 using backend::HostMatrix;
+using backend::Quantize;
+using backend::WeightType;
 
-constexpr std::uint32_t kGroup = 16;
+constexpr std::uint32_t kGroup = kLanes;
 
-// Elements of k copied for all 16 outputs before the next: that part of the panel stays in the first cache. Even.
+// Elements of k copied for all 16 outputs before the next: that part of the panel stays in the first cache.
 constexpr std::uint32_t kPart = 256;
+static_assert(kPart % (2 * kInt4Group) == 0);
 
 // Copies a row's elements into its lane of a panel, element i to `out + i * 16`. T is the element, or for bf16 a pair of
 // them, whose word order is the layout's. The source may be unaligned.
@@ -41,6 +46,35 @@ void pack_part(const std::byte* row, std::size_t first, std::size_t last, DType 
   }
 }
 
+// The 64 inputs of int4 that share a line of scales, and the line.
+constexpr std::size_t kInt4Inputs = 2 * kInt4Group;
+constexpr std::size_t kInt4Words = kGroup + kInt4Inputs / 8 * kGroup;  // 32-bit
+
+// Elements [first, first + w.size()) of an output's lane.
+void pack_int8(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, std::byte* panel) {
+  std::int8_t codes[kPart];
+  int8_codes(w, scale, codes);
+  auto* out = reinterpret_cast<std::int8_t*>(panel) + first * kGroup + lane;
+  for (std::size_t i = 0; i < w.size(); ++i) out[i * kGroup] = codes[i];
+}
+
+void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
+  for (std::size_t start = 0; start < w.size(); start += kInt4Group) {
+    const std::span<const float> group = w.subspan(start, std::min<std::size_t>(kInt4Group, w.size() - start));
+    const std::size_t k = first + start;
+    auto* line = reinterpret_cast<std::uint32_t*>(panel) + k / kInt4Inputs * kInt4Words + lane;
+    const std::uint32_t half = k % kInt4Inputs / kInt4Group;
+    const std::uint16_t scale = int4_scale(group);
+    *line |= std::uint32_t{scale} << 16 * half;  // the panel was zeroed
+    std::int8_t codes[kInt4Group];
+    int4_codes(group, scale, codes);
+    std::uint32_t* words = line + (1 + half * kInt4Group / 8) * kGroup;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      words[i / 8 * kGroup] |= static_cast<std::uint32_t>(codes[i] & 15) << 4 * (i % 8);
+    }
+  }
+}
+
 // Finds the rows of the concatenated matrices.
 struct Rows {
   std::span<const HostMatrix> matrices;
@@ -56,7 +90,8 @@ struct Rows {
 }  // namespace
 
 std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
-                                          std::span<const std::span<const float>> biases, Team& team) {
+                                          std::span<const std::span<const float>> biases, Quantize quantize,
+                                          Team& team) {
   CHECK(!matrices.empty());
   CHECK(biases.empty() || biases.size() == matrices.size());
   const std::uint32_t k = matrices.front().k;
@@ -75,20 +110,38 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     }
   }
 
-  auto weight = std::make_unique<PackedWeight>(n, k, dtype, has_bias);
+  const WeightType type = backend::weight_type(dtype, quantize);
+  auto weight = std::make_unique<PackedWeight>(n, k, type, has_bias);
   std::uint32_t next = 0;
   for (std::size_t i = 0; has_bias && i < matrices.size(); next += matrices[i].n, ++i) {
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);
   }
 
   const Rows rows{matrices, std::size_t{k} * backend::bytes_of(dtype)};
+  set_float_mode();  // as the team's threads have it
   team.for_chunks(weight->num_panels(), [&](std::uint32_t panel, std::uint32_t) {
     const std::uint32_t lanes = std::min(kGroup, n - panel * kGroup);
+    float* scales = weight->scales() == nullptr ? nullptr : weight->scales() + panel * kGroup;
     const std::byte* sources[kGroup];
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) sources[lane] = rows.row(panel * kGroup + lane);
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      sources[lane] = rows.row(panel * kGroup + lane);
+      if (scales != nullptr) scales[lane] = int8_scale(sources[lane], dtype, k);
+    }
     for (std::uint32_t first = 0; first < k; first += kPart) {
+      const std::uint32_t last = std::min(k, first + kPart);
       for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-        pack_part(sources[lane], first, std::min(k, first + kPart), dtype, lane, weight->panel(panel));
+        if (quantize == Quantize::kNone) {
+          pack_part(sources[lane], first, last, dtype, lane, weight->panel(panel));
+          continue;
+        }
+        float part[kPart];
+        const std::span<float> w(part, last - first);
+        widen(sources[lane] + first * backend::bytes_of(dtype), dtype, w);
+        if (quantize == Quantize::kInt8) {
+          pack_int8(w, first, scales[lane], lane, weight->panel(panel));
+        } else {
+          pack_int4(w, first, lane, weight->panel(panel));
+        }
       }
     }
   });
@@ -98,15 +151,39 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
 void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
   const std::byte* panel = w.panel(row / kGroup);
   const std::uint32_t lane = row % kGroup;
-  if (w.dtype() == DType::kF32) {
-    const auto* values = reinterpret_cast<const float*>(panel) + lane;
-    for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kGroup];
-  } else if (w.dtype() == DType::kF16) {
-    const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + lane;
-    for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kGroup]);
-  } else {
-    const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + 2 * lane;
-    for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_bf16(values[i / 2 * 2 * kGroup + i % 2]);
+  switch (w.type()) {
+    case WeightType::kF32: {
+      const auto* values = reinterpret_cast<const float*>(panel) + lane;
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kGroup];
+      return;
+    }
+    case WeightType::kBF16: {
+      const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + 2 * lane;
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_bf16(values[i / 2 * 2 * kGroup + i % 2]);
+      return;
+    }
+    case WeightType::kF16: {
+      const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + lane;
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kGroup]);
+      return;
+    }
+    case WeightType::kInt8: {
+      const auto* codes = reinterpret_cast<const std::int8_t*>(panel) + lane;
+      const float scale = w.scales()[row];
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[i * kGroup]) * scale;
+      return;
+    }
+    case WeightType::kInt4: {
+      const auto* words = reinterpret_cast<const std::uint32_t*>(panel) + lane;
+      for (std::size_t i = 0; i < w.k(); ++i) {
+        const std::uint32_t* line = words + i / kInt4Inputs * kInt4Words;
+        const std::size_t at = i % kInt4Inputs;
+        const std::uint32_t nibble = line[(1 + at / 8) * kGroup] << (28 - 4 * (at % 8));
+        const auto scale = static_cast<std::uint16_t>(line[0] >> 16 * (at / kInt4Group));
+        out[i] = static_cast<float>(static_cast<std::int32_t>(nibble) >> 28) * f32_of_bf16(scale);
+      }
+      return;
+    }
   }
 }
 

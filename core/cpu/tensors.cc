@@ -4,28 +4,53 @@
 #include <cstdint>
 
 #include "core/base/check.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/cpu/isa/kernels.h"
 
 namespace quire::cpu {
 namespace {
 
-using backend::DType;
+using backend::WeightType;
 
-constexpr std::uint32_t kGroup = 16;
+constexpr std::uint32_t kGroup = kLanes;
 
-// f32 and f16: [k][16]; bf16: pairs of k in 32-bit words.
-std::size_t panel_bytes_of(std::uint32_t k, DType dtype) {
-  const std::size_t padded = dtype == DType::kBF16 ? (std::size_t{k} + 1) / 2 * 2 : k;
-  return padded * kGroup * backend::bytes_of(dtype);
+// The layouts of isa/kernels.h.
+std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
+  const auto padded = [&](std::size_t step) { return (k + step - 1) / step * step * kGroup; };
+  switch (type) {
+    case WeightType::kF32:
+      return padded(1) * 4;
+    case WeightType::kBF16:
+      return padded(2) * 2;
+    case WeightType::kF16:
+      return padded(1) * 2;
+    case WeightType::kInt8:
+      return padded(4);
+    case WeightType::kInt4:
+      return padded(8) / 2 + padded(2 * kInt4Group) / (2 * kInt4Group) * sizeof(std::uint32_t);
+  }
+  return 0;
+}
+
+std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kGroup - 1) / kGroup; }
+
+std::size_t scale_bytes_of(std::uint32_t n, WeightType type) {
+  return type == WeightType::kInt8 ? num_panels_of(n) * kGroup * sizeof(float) : 0;
 }
 
 }  // namespace
 
-PackedWeight::PackedWeight(std::uint32_t n, std::uint32_t k, DType dtype, bool has_bias)
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, WeightType type) {
+  return num_panels_of(n) * panel_bytes_of(k, type) + scale_bytes_of(n, type);
+}
+
+PackedWeight::PackedWeight(std::uint32_t n, std::uint32_t k, WeightType type, bool has_bias)
     : n_(n),
       k_(k),
-      dtype_(dtype),
-      panel_bytes_(panel_bytes_of(k, dtype)),
+      type_(type),
+      panel_bytes_(panel_bytes_of(k, type)),
       panels_(num_panels() * panel_bytes_, "a weight") {
+  if (const std::size_t bytes = scale_bytes_of(n, type)) scales_ = Memory(bytes, "a weight's scales");
   if (!has_bias) return;
   bias_ = Memory(std::size_t{num_panels()} * kGroup * sizeof(float), "a bias");
   std::fill_n(bias_.floats(), std::size_t{num_panels()} * kGroup, -0.0f);

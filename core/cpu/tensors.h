@@ -13,20 +13,23 @@
 
 namespace quire::cpu {
 
-// Panels of 16 outputs (isa/kernels.h). Outputs beyond n, and the odd k of bf16, are zero.
+// Panels of 16 outputs (isa/kernels.h). Outputs beyond n, and k's that only fill a panel up, are zero.
 class PackedWeight final : public backend::Weight {
  public:
-  PackedWeight(std::uint32_t n, std::uint32_t k, backend::DType dtype, bool has_bias);
+  PackedWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type, bool has_bias);
 
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
-  backend::DType dtype() const override { return dtype_; }
-  std::size_t bytes() const override { return panels_.bytes() + bias_.bytes(); }
+  backend::WeightType type() const override { return type_; }
+  std::size_t bytes() const override { return panels_.bytes() + scales_.bytes() + bias_.bytes(); }
 
   std::uint32_t num_panels() const { return (n_ + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
   std::byte* panel(std::uint32_t i) { return panels_.data() + i * panel_bytes_; }
   const std::byte* panel(std::uint32_t i) const { return panels_.data() + i * panel_bytes_; }
+  // int8 [num_panels * 16]; null: any other type.
+  float* scales() { return scales_.floats(); }
+  const float* scales() const { return scales_.floats(); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
   float* bias() { return bias_.floats(); }
   const float* bias() const { return bias_.floats(); }
@@ -34,9 +37,10 @@ class PackedWeight final : public backend::Weight {
  private:
   std::uint32_t n_;
   std::uint32_t k_;
-  backend::DType dtype_;
+  backend::WeightType type_;
   std::size_t panel_bytes_;
   Memory panels_;
+  Memory scales_;
   Memory bias_;
 };
 

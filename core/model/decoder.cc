@@ -8,13 +8,15 @@
 
 namespace quire::model {
 
-Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len)
+Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
+                 backend::Quantize quantize)
     : ops_(ops), config_(config), max_model_len_(max_model_len) {
   if (max_model_len == 0 || max_model_len > config.max_model_len()) {
     throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
                      std::to_string(config.max_model_len()) + "], the range of this model's positions");
   }
-  weights_ = load_weights(ops, config, files);
+  weights_ = load_weights(ops, config, files, quantize);
+  weight_type_ = weights_.layers.empty() ? weights_.embed->type() : weights_.layers.front().qkv->type();
   const RopeAngles angles = rope_angles(config.rope, config.head_dim, max_model_len);
   rope_ = ops.upload_rope(angles.cosines, angles.sines, config.head_dim / 2);
   make_layers();

@@ -36,7 +36,8 @@ struct Workspace {
 class Decoder {
  public:
   // max_model_len: positions the rope table covers, 1 .. config.max_model_len().
-  Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len);
+  Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
+          backend::Quantize quantize = backend::Quantize::kNone);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -48,7 +49,9 @@ class Decoder {
   const Config& config() const { return config_; }
   std::uint32_t max_model_len() const { return max_model_len_; }
   std::size_t packed_bytes() const { return weights_.packed_bytes(); }
-  backend::DType weight_dtype() const { return weights_.embed->dtype(); }
+  std::size_t step_bytes() const { return weights_.step_bytes(); }
+  // Quantised or as stored; the embedding and the output matrix may keep more bits (quantize_of()).
+  backend::WeightType weight_type() const { return weight_type_; }
   std::uint64_t checkpoint_digest() const { return weights_.digest; }
 
  private:
@@ -59,6 +62,7 @@ class Decoder {
   std::uint32_t max_model_len_;
   std::unique_ptr<backend::RopeTable> rope_;
   Weights weights_;
+  backend::WeightType weight_type_;
   std::vector<backend::LayerSpec> layers_;  // [L] borrows from weights_ and rope_
 };
 

@@ -68,9 +68,9 @@ std::uint64_t checkpoint_digest(const Checkpoint& checkpoint) {
 }
 
 std::string numeric_mode(const Config& config, std::uint64_t digest, std::string_view backend,
-                         backend::DType weight_dtype, backend::KvType kv_dtype) {
+                         backend::WeightType weight_type, backend::KvType kv_dtype) {
   return "checkpoint=" + hex(digest) + " backend=" + std::string(backend.substr(0, backend.find('/'))) +
-         " dtype=" + backend::name_of(weight_dtype) + " kv=" + backend::name_of(kv_dtype) +
+         " dtype=" + backend::name_of(weight_type) + " kv=" + backend::name_of(kv_dtype) +
          " model=" + config.describe();
 }
 

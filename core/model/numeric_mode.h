@@ -1,5 +1,6 @@
 // The numeric mode: everything besides a request that its tokens depend on, as one line of text.
 //   checkpoint=1f…9c backend=cpu dtype=bf16 kv=f32 model=llama E=256 … rope=default(theta=10000)
+// dtype: the checkpoint's own, or int8 or int4 where --quantize asked for it.
 // Two servers with the same line give the same tokens. Printed at start; system_fingerprint is its hash.
 // Shape   the checkpoint digest covers every byte of every tensor used, its name, dtype and shape; not the files' layout:
 //         a sharded copy has the digest of the original. Not cryptographic: it tells models apart, it stops no forger.
@@ -28,7 +29,7 @@ std::uint64_t checkpoint_digest(const Checkpoint& checkpoint);
 
 // `backend`: Ops::description(), of which the part up to '/' counts: instruction sets and threads do not change tokens.
 std::string numeric_mode(const Config& config, std::uint64_t digest, std::string_view backend,
-                         backend::DType weight_dtype, backend::KvType kv_dtype);
+                         backend::WeightType weight_type, backend::KvType kv_dtype);
 
 // "fp_" and 16 hexadecimal digits.
 std::string fingerprint(std::string_view mode);

@@ -128,8 +128,9 @@ std::vector<float> widened(const Tensor& tensor) {
 // back before the next: a file is read once, and little of it is in memory at a time.
 class Packer {
  public:
-  Packer(backend::Ops& ops, const Checkpoint& checkpoint, const ModelFiles& files)
-      : ops_(ops), checkpoint_(checkpoint), files_(files) {}
+  Packer(backend::Ops& ops, const Config& config, const Checkpoint& checkpoint, const ModelFiles& files,
+         backend::Quantize quantize)
+      : ops_(ops), config_(config), checkpoint_(checkpoint), files_(files), quantize_(quantize) {}
 
   std::unique_ptr<backend::Vector> vector(const std::string& name) {
     const std::vector<float> values = floats(name);
@@ -146,7 +147,8 @@ class Packer {
       if (list.bias) bias_values.push_back(floats(name + ".bias"));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
-    std::unique_ptr<backend::Weight> packed = ops_.pack(matrices, biases);
+    const backend::Quantize quantize = quantize_of(list.names.front() + ".weight", config_, quantize_);
+    std::unique_ptr<backend::Weight> packed = ops_.pack(matrices, biases, quantize);
     for (const std::string& name : list.names) files_.release(checkpoint_.find(name + ".weight")->data);
     return packed;
   }
@@ -168,8 +170,10 @@ class Packer {
   }
 
   backend::Ops& ops_;
+  const Config& config_;
   const Checkpoint& checkpoint_;
   const ModelFiles& files_;
+  const backend::Quantize quantize_;
   std::uint64_t digest_ = 0;
 };
 
@@ -254,11 +258,19 @@ std::size_t Weights::packed_bytes() const {
   return bytes;
 }
 
-Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files) {
+backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked) {
+  using enum backend::Quantize;
+  if (asked == kNone) return kNone;
+  if (name == kHead) return kInt8;
+  if (name == kEmbedding) return config.tied_head ? kInt8 : kNone;
+  return asked;
+}
+
+Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize) {
   const Checkpoint checkpoint = Checkpoint::open(files);
   check_weights(config, checkpoint);
 
-  Packer packer(ops, checkpoint, files);
+  Packer packer(ops, config, checkpoint, files, quantize);
   Weights weights;
   weights.embed = packer.weight({{"model.embed_tokens"}, false});
   weights.layers.reserve(config.num_layers);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/backend/ops.h"
@@ -50,9 +51,18 @@ struct Weights {
 
   const backend::Weight& output() const { return head ? *head : *embed; }
   std::size_t packed_bytes() const;
+  // What one step reads of them: all but an embedding that is not also the output matrix.
+  std::size_t step_bytes() const { return packed_bytes() - (head ? embed->bytes() : 0); }
 };
 
-// Checks, then packs tensor by tensor, giving each one's mapped pages back as it goes.
-Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files);
+// What becomes of a matrix where `asked` is asked for. The output matrix is quantised to 8 bits at most: in 4, this one
+// matrix would add half of what all others cost (docs/quantization.md). An embedding that is not also the output matrix
+// stays as it is: a step reads one row a token of it. One that is, is there once, in 8 bits: a copy of its own to look
+// tokens up in would be the largest matrix of a small model, to save an error that cannot be measured.
+backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked);
+
+// Checks, then packs tensor by tensor, giving each one's mapped pages back as it goes. Norms and biases stay f32.
+Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files,
+                     backend::Quantize quantize = backend::Quantize::kNone);
 
 }  // namespace quire::model

@@ -92,6 +92,42 @@ TEST(ModelSource, ReadsWithoutPackingAndPacksForTheLengthPlanned) {
   EXPECT_EQ(pack_model(config, std::move(read), 16, 100).decoder->max_model_len(), 100u);
 }
 
+Config quiet_config(const std::string& quantize) {
+  Config config;
+  config.dtype = "auto";
+  config.quantize = quantize;
+  config.isa = "auto";
+  config.kv_cache_dtype = "auto";
+  return config;
+}
+
+TEST(ModelSource, QuantisedWeightsTakeWhatPlanningSaysAndAreNamed) {
+  struct Case {
+    std::string quantize, named, mode;
+    double of_stored;  // at most
+  };
+  for (const Case& c :
+       {Case{"none", ", bf16, ", "bf16", 1.01}, Case{"int8", ", bf16 quantised to int8, ", "int8", 0.52},
+        Case{"int4", ", bf16 quantised to int4, ", "int4", 0.34}}) {
+    const LoadedModel model = load_model(quiet_config(c.quantize), open_model("stories"), 16);
+    EXPECT_EQ(model.packed_bytes, model.decoder->packed_bytes()) << c.quantize;
+    EXPECT_LT(static_cast<double>(model.packed_bytes), c.of_stored * static_cast<double>(model.weight_bytes));
+    EXPECT_THAT(model_line(model), HasSubstr(c.named));
+    EXPECT_EQ(backend::name_of(model.decoder->weight_type()), c.mode);
+    EXPECT_EQ(model.kv_dtype, backend::KvType::kBF16);  // follows the checkpoint
+  }
+}
+
+TEST(ModelSource, WhatIsFreeIsReckonedFromThePackedWeightsNotTheStoredOnes) {
+  Config config = quiet_config("int4");
+  config.block_size = 16;
+  ReadModel read = read_model(config, open_model("stories"));
+  read.weight_bytes = ~std::uint64_t{0};
+  EXPECT_GT(request_before_packing(config, read).free_bytes, 0u);
+  read.packed_bytes = ~std::uint64_t{0};
+  EXPECT_EQ(request_before_packing(config, read).free_bytes, 0u);
+}
+
 TEST(RandomModel, HasTheShapeItIsNamedAfter) {
   const RandomModel random("135m");
   const auto files = random.files();

@@ -251,6 +251,25 @@ def test_inspect_counts_bytes_by_the_formula():
     assert seen["bytes"] == sum(tensor["bytes"] for tensor in seen["tensors"])
 
 
+def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_run():
+    sizes = {}
+    for kind in ("none", "int8", "int4"):
+        seen = json.loads(quire("inspect", "--json", "--quantize", kind).stdout)
+        assert seen["quantize"] == kind
+        sizes[kind] = seen["packed_bytes"]
+        assert f"packed with --quantize {kind}" in quire("inspect", "--quantize", kind).stdout
+    assert sizes["none"] > 1.9 * sizes["int8"] > 1.9 * 1.4 * sizes["int4"]
+    texts = set()
+    for kind in sizes:
+        flags = ["--quantize", kind, "--prompt", "Once upon a time", "--max-tokens", "60", "--temperature", "0"]
+        one, two = (quire("generate", *flags, "--threads", n).stdout for n in "12")
+        assert one == two != ""
+        texts.add(one)
+    assert len(texts) > 1  # int8 says what bf16 says for a while
+    result = quire("generate", "--quantize", "int3", "--prompt", "x")
+    assert result.returncode == 2 and "none|int8|int4" in result.stderr
+
+
 def test_inspect_tells_what_a_running_servers_cache_does():
     with Server("--block-size", "32") as server:
         for _ in range(2):
@@ -306,7 +325,7 @@ def test_a_plan_counts_bytes_blocks_and_sequences_and_ends():
     token = 2 * 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
     longest = config["max_position_embeddings"]
     blocks = min((8 << 20) // (16 * token), 3 * -(-longest // 16))
-    assert f"weights: {stored / 2**20:.1f} MiB as stored" in result.stdout
+    assert f"weights: {stored / 2**20:.1f} MiB as stored, " in result.stdout
     assert f"{blocks} blocks of 16 tokens, {blocks * 16} tokens" in result.stdout
     assert f"{token} bytes a token" in result.stdout and f"({16 * token} bytes)" in result.stdout
     assert "memory free now: " in result.stdout

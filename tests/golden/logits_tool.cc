@@ -179,7 +179,7 @@ void run(const Options& options) {
   const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);
   const model::RopeFrequencies rope = model::rope_frequencies(config.rope, config.head_dim);
   std::cout << std::setprecision(9) << "{\"mode\": \""
-            << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_dtype(),
+            << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_type(),
                                    kv_dtype)
             << "\", \"frequencies\": ";
   print_list(rope.inverse);

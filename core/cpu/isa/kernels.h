@@ -7,6 +7,9 @@
 // Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
 //         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
 //         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout too.
+//         int8 [K up to a multiple of 4][16], the scales apart, by output. int4: for each 64 k's a line of 16 32-bit
+//         words, word j the bf16 scales of output j for the first 32 of them (low half) and the others; then for each 8
+//         k's a line of 16 words, word j the codes of output j, k + s in bits 4s .. 4s + 3. Lines end with K.
 // Order   every output is one lane and one accumulator, fma over k ascending. Rows and panels share loads, not sums.
 // Thread  any: no state.
 // Source  ours; outputs in lanes after BLIS's packed B (Van Zee & van de Geijn 2015).
@@ -18,10 +21,12 @@
 namespace quire::cpu {
 
 inline constexpr std::uint32_t kLanes = 16;
+inline constexpr std::uint32_t kInt4Group = 32;               // inputs that share a scale
 inline constexpr std::uint32_t kSpan = 256;                   // positions that attention reduces as one unit
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
 
-// out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then + bias[n] where a bias is given.
+// out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] where scales are given; then
+// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale.
 // Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
 struct GemmArgs {
   const float* x = nullptr;
@@ -32,7 +37,8 @@ struct GemmArgs {
   std::size_t panel_bytes = 0;
   const void* const* panel_list = nullptr;  // or, where given, at panel_list[i]
   std::uint32_t n = 0;
-  const float* bias = nullptr;  // [ceil(n/16) * 16]
+  const float* scales = nullptr;  // [ceil(n/16) * 16]
+  const float* bias = nullptr;    // [ceil(n/16) * 16]
   float* out = nullptr;
   std::size_t out_stride = 0;
 };
@@ -57,8 +63,8 @@ struct Kernels {
   std::uint32_t tile_rows;    // rows that share one load of a weight
   std::uint32_t tile_panels;  // panels worth handing out together
 
-  // By backend::DType: f32, bf16, f16.
-  void (*gemm[3])(const GemmArgs& args);
+  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4.
+  void (*gemm[5])(const GemmArgs& args);
   // V rows by backend::DType: f32, bf16. rows <= tile_rows.
   void (*weigh[2])(const WeighArgs& args);
 

@@ -56,6 +56,21 @@ struct Vec {
     const auto* halves = static_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
   }
+  // 16 whole numbers of 8 bits; and of 4, the s-th from below in each of 16 words.
+  static Vec int8(const void* p) {
+    const auto* codes = static_cast<const unsigned char*>(p);
+    const auto widen = [](const unsigned char* eight) {
+      return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight))));
+    };
+    return {widen(codes), widen(codes + 8)};
+  }
+  static Vec int4(const void* p, std::uint32_t s) {
+    const auto* words = static_cast<const __m256i*>(p);
+    const auto code = [=](__m256i w) {
+      return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w, static_cast<int>(28 - 4 * s)), 28));
+    };
+    return {code(_mm256_loadu_si256(words)), code(_mm256_loadu_si256(words + 1))};
+  }
 
   static Vec fma(Vec x, Vec y, Vec z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
   // *this = fma(x, y, *this), in place: with all sixteen registers in use, g++ 12 left to choose the form of the

@@ -32,6 +32,15 @@ struct Vec {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
   }
   static Vec f16(const void* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))}; }
+  // 16 whole numbers of 8 bits; and of 4, the s-th from below in each of 16 words.
+  static Vec int8(const void* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))))};
+  }
+  static Vec int4(const void* p, std::uint32_t s) {
+    // The permutation looks at the low four bits of each word alone.
+    const __m512 values = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
+    return {_mm512_permutexvar_ps(_mm512_srli_epi32(_mm512_loadu_si512(p), 4 * s), values)};
+  }
 
   static Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
   void add_product(Vec a, Vec b) { *this = fma(a, b, *this); }

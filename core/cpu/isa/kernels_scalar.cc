@@ -52,6 +52,15 @@ struct Vec {
   static Vec f16(const void* p) {
     return each([=](std::uint32_t i) { return f32_of_f16(word<std::uint16_t>(p, i)); });
   }
+  // 16 whole numbers of 8 bits; and of 4, the s-th from below in each of 16 words.
+  static Vec int8(const void* p) {
+    return each([=](std::uint32_t i) { return static_cast<float>(word<std::int8_t>(p, i)); });
+  }
+  static Vec int4(const void* p, std::uint32_t s) {
+    return each([=](std::uint32_t i) {
+      return static_cast<float>(static_cast<std::int32_t>(word<std::uint32_t>(p, i) << (28 - 4 * s)) >> 28);
+    });
+  }
 
   static Vec fma(const Vec& a, const Vec& b, const Vec& c) {
     return each([&](std::uint32_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });

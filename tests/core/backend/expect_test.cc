@@ -23,7 +23,7 @@ struct Matrix final : Weight {
   Matrix(std::uint32_t n, std::uint32_t k) : n_(n), k_(k) {}
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
-  DType dtype() const override { return DType::kF32; }
+  WeightType type() const override { return WeightType::kF32; }
   std::size_t bytes() const override { return 0; }
   std::uint32_t n_, k_;
 };

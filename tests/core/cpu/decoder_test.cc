@@ -71,6 +71,26 @@ TEST(Decoder, IsTheSameOnEveryInstructionSet) {
   }
 }
 
+TEST(Decoder, WithQuantisedWeightsIsTheSameWhateverRunsItAndHoweverRowsAreDealt) {
+  const std::uint32_t lengths[] = {3, 40, 270};
+  for (const backend::Quantize quantize : {backend::Quantize::kInt8, backend::Quantize::kInt4}) {
+    DecoderConfig config;
+    config.quantize = quantize;
+    config.isa = "scalar";
+    const Outcome scalar = run(config, lengths, 300, false);
+    for (const std::string& isa : vector_isas()) {
+      SCOPED_TRACE(isa);
+      config.isa = isa;
+      config.threads = 1;
+      for (const std::uint32_t chunk : {1u, 16u, 100u}) expect_same(run(config, lengths, chunk, true), scalar);
+      config.threads = 3;
+      config.fused = false;
+      expect_same(run(config, lengths, 37, true), scalar);
+      config.fused = true;
+    }
+  }
+}
+
 TEST(Decoder, IsTheSameForAnyNumberOfThreads) {
   const std::uint32_t lengths[] = {3, 40, 330};
   const Outcome one = run({}, lengths, 110, true);

@@ -185,7 +185,7 @@ TEST(Embed, GivesBackEveryRowOfConcatenatedTables) {
     const auto table = ops->pack(views, {});
     EXPECT_EQ(table->n(), 61u);
     EXPECT_EQ(table->k(), 45u);
-    EXPECT_EQ(table->dtype(), dtype);
+    EXPECT_EQ(table->type(), backend::weight_type(dtype, backend::Quantize::kNone));
     auto out = ops->make_buffer(61, 45);
     const OwnedBatch batch = plain_rows(61);
     ops->begin(batch.view());

@@ -18,6 +18,7 @@ struct DecoderConfig {
   std::uint32_t threads = 1;
   DType dtype = DType::kBF16;
   KvType kv = KvType::kBF16;
+  backend::Quantize quantize = backend::Quantize::kNone;
   std::uint32_t block_tokens = 16;
   bool fused = true;
 };
@@ -107,7 +108,9 @@ class Decoder {
   };
 
   std::unique_ptr<backend::Weight> random_weight(Random& random, std::uint32_t n, std::uint32_t k) {
-    return pack(*ops_, random_matrix(random, n, k, config_.dtype, 0.3f));
+    const Matrix matrix = random_matrix(random, n, k, config_.dtype, 0.3f);
+    const backend::HostMatrix view = matrix.view();
+    return ops_->pack({&view, 1}, {}, config_.quantize);
   }
 
   backend::LayerSpec spec_of(std::uint32_t index) const {

@@ -11,15 +11,15 @@ namespace quire::model::testing {
 
 class FakeWeight final : public backend::Weight {
  public:
-  FakeWeight(std::uint32_t n, std::uint32_t k, backend::DType dtype) : n_(n), k_(k), dtype_(dtype) {}
+  FakeWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type) : n_(n), k_(k), type_(type) {}
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
-  backend::DType dtype() const override { return dtype_; }
-  std::size_t bytes() const override { return std::size_t{n_} * k_ * backend::bytes_of(dtype_); }
+  backend::WeightType type() const override { return type_; }
+  std::size_t bytes() const override { return std::size_t{n_} * k_; }
 
  private:
   std::uint32_t n_, k_;
-  backend::DType dtype_;
+  backend::WeightType type_;
 };
 
 class FakeVector final : public backend::Vector {
@@ -62,6 +62,7 @@ class FakeKv final : public backend::KvCache {
 struct PackCall {
   std::vector<backend::HostMatrix> matrices;
   std::vector<std::vector<float>> biases;
+  backend::Quantize quantize;
 };
 
 class FakeOps final : public backend::Ops {
@@ -77,13 +78,15 @@ class FakeOps final : public backend::Ops {
 
   std::string description() const override { return "fake/none 1 thread"; }
   std::unique_ptr<backend::Weight> pack(std::span<const backend::HostMatrix> matrices,
-                                        std::span<const std::span<const float>> biases) override {
+                                        std::span<const std::span<const float>> biases,
+                                        backend::Quantize quantize) override {
     PackCall& call = packs.emplace_back();
+    call.quantize = quantize;
     call.matrices.assign(matrices.begin(), matrices.end());
     for (const auto& bias : biases) call.biases.emplace_back(bias.begin(), bias.end());
     std::uint32_t n = 0;
     for (const backend::HostMatrix& matrix : matrices) n += matrix.n;
-    return std::make_unique<FakeWeight>(n, matrices[0].k, matrices[0].dtype);
+    return std::make_unique<FakeWeight>(n, matrices[0].k, backend::weight_type(matrices[0].dtype, quantize));
   }
   std::unique_ptr<backend::Vector> upload(std::span<const float> values) override {
     return std::make_unique<FakeVector>(values);

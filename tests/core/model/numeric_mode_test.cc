@@ -96,30 +96,32 @@ TEST(CheckpointDigest, IsWhatLoadingAddsUp) {
 }
 
 TEST(NumericMode, NamesWhatTokensDependOnAndNothingElse) {
-  const std::string mode =
-      numeric_mode(tiny(), 0x123456789abcdef0u, "cpu/avx512 2 threads", backend::DType::kBF16, backend::KvType::kF32);
+  const std::string mode = numeric_mode(tiny(), 0x123456789abcdef0u, "cpu/avx512 2 threads", backend::WeightType::kBF16,
+                                        backend::KvType::kF32);
   EXPECT_THAT(mode, HasSubstr("checkpoint=123456789abcdef0 backend=cpu dtype=bf16 kv=f32 model=llama E=8"));
   EXPECT_THAT(mode, HasSubstr("rope=default(theta=10000)"));
   EXPECT_THAT(mode, Not(HasSubstr("avx512")));
-  EXPECT_EQ(mode, numeric_mode(tiny(), 0x123456789abcdef0u, "cpu/scalar 1 thread", backend::DType::kBF16,
+  EXPECT_EQ(mode, numeric_mode(tiny(), 0x123456789abcdef0u, "cpu/scalar 1 thread", backend::WeightType::kBF16,
                                backend::KvType::kF32));
 }
 
 TEST(NumericMode, FingerprintsDifferWithEachPart) {
-  using backend::DType;
   using backend::KvType;
+  using backend::WeightType;
   Config other = tiny();
   other.rope.theta = 20000.0;
   Config windowed = tiny();
   windowed.windows = {0, 16};
   std::set<std::string> prints;
-  for (const std::string& mode : {numeric_mode(tiny(), 1, "cpu/x", DType::kBF16, KvType::kF32),
-                                  numeric_mode(tiny(), 2, "cpu/x", DType::kBF16, KvType::kF32),
-                                  numeric_mode(tiny(), 1, "gpu/x", DType::kBF16, KvType::kF32),
-                                  numeric_mode(tiny(), 1, "cpu/x", DType::kF32, KvType::kF32),
-                                  numeric_mode(tiny(), 1, "cpu/x", DType::kBF16, KvType::kBF16),
-                                  numeric_mode(other, 1, "cpu/x", DType::kBF16, KvType::kF32),
-                                  numeric_mode(windowed, 1, "cpu/x", DType::kBF16, KvType::kF32)}) {
+  for (const std::string& mode : {numeric_mode(tiny(), 1, "cpu/x", WeightType::kBF16, KvType::kF32),
+                                  numeric_mode(tiny(), 2, "cpu/x", WeightType::kBF16, KvType::kF32),
+                                  numeric_mode(tiny(), 1, "gpu/x", WeightType::kBF16, KvType::kF32),
+                                  numeric_mode(tiny(), 1, "cpu/x", WeightType::kF32, KvType::kF32),
+                                  numeric_mode(tiny(), 1, "cpu/x", WeightType::kInt8, KvType::kF32),
+                                  numeric_mode(tiny(), 1, "cpu/x", WeightType::kInt4, KvType::kF32),
+                                  numeric_mode(tiny(), 1, "cpu/x", WeightType::kBF16, KvType::kBF16),
+                                  numeric_mode(other, 1, "cpu/x", WeightType::kBF16, KvType::kF32),
+                                  numeric_mode(windowed, 1, "cpu/x", WeightType::kBF16, KvType::kF32)}) {
     const std::string print = fingerprint(mode);
     EXPECT_EQ(print.size(), 3u + 16);
     EXPECT_EQ(print.substr(0, 3), "fp_");

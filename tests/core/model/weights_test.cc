@@ -123,6 +123,40 @@ TEST(Weights, ATiedHeadIsTheEmbeddingItself) {
   EXPECT_EQ(&weights.output(), weights.embed.get());
 }
 
+// What load_weights() asks of every weight, in the order packed: embedding, four a layer, the head where there is one.
+std::vector<backend::Quantize> asked_of_packs(const Config& config, backend::Quantize quantize) {
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+  FakeOps ops;
+  load_weights(ops, config, *ModelFiles::directory(dir.path()), quantize);
+  std::vector<backend::Quantize> out;
+  for (const PackCall& call : ops.packs) out.push_back(call.quantize);
+  return out;
+}
+
+TEST(Weights, QuantisesLayersAsAskedTheHeadToEightBitsAndAnUntiedEmbeddingNotAtAll) {
+  using enum backend::Quantize;
+  for (const auto kind : {kNone, kInt8, kInt4}) {
+    const auto head = kind == kNone ? kNone : kInt8;
+    std::vector<backend::Quantize> expected = {kNone, kind, kind, kind, kind, kind, kind, kind, kind, head};
+    EXPECT_EQ(asked_of_packs(config_with(), kind), expected);
+    expected.front() = head;  // there is one table for both
+    expected.pop_back();
+    EXPECT_EQ(asked_of_packs(config_with("\"tie_word_embeddings\": true"), kind), expected);
+  }
+}
+
+TEST(Weights, AStepReadsAllButAnUntiedEmbedding) {
+  for (const bool tied : {false, true}) {
+    const Config config = tied ? config_with("\"tie_word_embeddings\": true") : config_with();
+    const TempDir dir;
+    dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+    FakeOps ops;
+    const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()), backend::Quantize::kInt8);
+    EXPECT_EQ(weights.step_bytes(), weights.packed_bytes() - (tied ? 0 : weights.embed->bytes()));
+  }
+}
+
 TEST(Weights, RefusesAMissingTensorOfEveryNameByFileAndName) {
   const Config config = config_with("\"attention_bias\": true");
   const std::vector<TestTensor> whole = fitting_tensors(config);

@@ -1,0 +1,84 @@
+#include "core/cpu/quantize.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "core/base/float_bits.h"
+
+namespace quire::cpu {
+namespace {
+
+using backend::DType;
+
+constexpr std::size_t kPart = 256;  // elements widened at a time
+constexpr std::uint16_t kBf16NaN = 0x7fc0;
+
+// To the nearest whole number, ties to even, |x| < 2^22: the first addition rounds.
+float rounded(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+// The bits of |x|: ordered as the sizes are, anything not finite above all that is.
+std::uint32_t size_bits(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7fffffffu; }
+constexpr std::uint32_t kInfinityBits = 0x7f800000u;
+
+template <typename Bits, typename Widened>
+void widen_each(const std::byte* source, std::span<float> out, Widened widened) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Bits bits;
+    std::memcpy(&bits, source + i * sizeof(Bits), sizeof(Bits));
+    out[i] = widened(bits);
+  }
+}
+
+void codes(std::span<const float> w, float scale, float lowest, float highest, std::int8_t* out) {
+  if (scale == 0.0f || scale != scale) {
+    std::fill_n(out, w.size(), std::int8_t{0});
+    return;
+  }
+  // Beyond the ends only where the scale was rounded, as subnormals are.
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    out[i] = static_cast<std::int8_t>(rounded(std::clamp(w[i] / scale, lowest, highest)));
+  }
+}
+
+}  // namespace
+
+void widen(const std::byte* source, DType dtype, std::span<float> out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out.data(), source, out.size_bytes());
+  } else if (dtype == DType::kBF16) {
+    widen_each<std::uint16_t>(source, out, f32_of_bf16);
+  } else {
+    widen_each<std::uint16_t>(source, out, f32_of_f16);
+  }
+}
+
+float int8_scale(const std::byte* row, DType dtype, std::size_t k) {
+  std::uint32_t largest = 0;
+  float part[kPart];
+  for (std::size_t first = 0; first < k; first += kPart) {
+    const std::size_t count = std::min(kPart, k - first);
+    widen(row + first * backend::bytes_of(dtype), dtype, {part, count});
+    for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, size_bits(part[i]));
+  }
+  if (largest >= kInfinityBits) return std::numeric_limits<float>::quiet_NaN();
+  return std::bit_cast<float>(largest) / 127.0f;
+}
+
+void int8_codes(std::span<const float> w, float scale, std::int8_t* out) { codes(w, scale, -127.0f, 127.0f, out); }
+
+std::uint16_t int4_scale(std::span<const float> group) {
+  float largest = 0.0f;
+  for (const float w : group) {
+    if (size_bits(w) >= kInfinityBits) return kBf16NaN;
+    if (size_bits(w) > size_bits(largest)) largest = w;
+  }
+  return bf16_of_f32(largest / -8.0f);
+}
+
+void int4_codes(std::span<const float> group, std::uint16_t scale, std::int8_t* out) {
+  codes(group, f32_of_bf16(scale), -8.0f, 7.0f, out);
+}
+
+}  // namespace quire::cpu
