@@ -112,22 +112,27 @@ def simulated(folder, windows, kind):
     return losses.mean().item(), losses[:, losses.shape[1] // 2 :].mean().item()
 
 
+def windows_of(args):
+    """Held-out stories as tokens [windows, the model's context]."""
+    context = json.loads((args.model / "config.json").read_text())["max_position_embeddings"]
+    tokenizer = Tokenizer.from_file(str(args.model / "tokenizer.json"))
+    _, held_out = train.split_held_out(train.read_stories(args.corpus, train.STYLE))
+    ids = [train.END_ID] + [i for document in train.encode(tokenizer, held_out) for i in document]
+    return torch.tensor(ids[: min(args.tokens, len(ids)) // context * context]).view(-1, context)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--model", type=Path, default=ROOT / "models" / "stories")
     parser.add_argument("--tokens", type=int, default=65536)
     args = parser.parse_args()
-    context = json.loads((args.model / "config.json").read_text())["max_position_embeddings"]
-    tokenizer = Tokenizer.from_file(str(args.model / "tokenizer.json"))
-    _, held_out = train.split_held_out(train.read_stories(args.corpus, train.STYLE))
-    ids = [train.END_ID] + [i for document in train.encode(tokenizer, held_out) for i in document]
-    windows = torch.tensor(ids[: min(args.tokens, len(ids)) // context * context]).view(-1, context)
-    print(f"{len(windows)} windows of {context} tokens")
+    windows = windows_of(args)
+    print(f"{len(windows)} windows of {windows.shape[1]} tokens")
 
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
         windows.numpy().astype(np.int32).tofile(file.name)
-        command = [program("perplexity_tool"), args.model, "--tokens", file.name, "--window", str(context)]
+        command = [program("perplexity_tool"), args.model, "--tokens", file.name, "--window", windows.shape[1]]
         out = subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
     served = [json.loads(line) for line in out.splitlines()]
     print(f"{'':<20} {'bytes/token':>12} {'of f32':>8} {'perplexity':>11} {'change':>9} {'second half':>12} {'change':>9}")

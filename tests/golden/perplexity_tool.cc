@@ -1,8 +1,9 @@
-// What each KV type does to a model's predictions: reads tokens in windows, every window alone, and says how surprised
-// the model is at each next token.
-//   perplexity_tool MODEL --tokens FILE [--window N] [--chunk N] [--threads N]
-// tokens: int32. Standard output: one JSON line for each KV type {"kv", "bytes_per_token", "predicted", "loss",
-// "late_loss", "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
+// What each KV type, or each weight type, does to a model's predictions: reads tokens in windows, every window alone,
+// and says how surprised the model is at each next token.
+//   perplexity_tool MODEL --tokens FILE [--weights] [--window N] [--chunk N] [--threads N]
+// tokens: int32. Standard output: one JSON line for each KV type, or with --weights for the checkpoint's own weights,
+// int8 and int4, K and V in f32: {"weights", "packed_bytes", "kv", "bytes_per_token", "predicted", "loss", "late_loss",
+// "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <fstream>
@@ -25,13 +26,15 @@ constexpr std::uint32_t kBlockTokens = 16;
 struct Options {
   std::string model, tokens_file;
   std::uint32_t window = 512, chunk = 128, threads = 2;
+  bool weights = false;
 };
 
 Options parse(int argc, char** argv) {
   Options options;
-  CLI::App app("perplexity by KV type");
+  CLI::App app("perplexity by KV type or weight type");
   app.add_option("model", options.model)->required();
   app.add_option("--tokens", options.tokens_file)->required();
+  app.add_flag("--weights", options.weights);
   app.add_option("--window", options.window)->check(CLI::Range(2, 1 << 20));
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
   app.add_option("--threads", options.threads);
@@ -104,31 +107,43 @@ class Measurement {
   std::vector<BlockId> table_;
 };
 
+void measure(backend::Ops& ops, const model::Decoder& decoder, const Options& options, backend::KvType type,
+             std::span<const TokenId> tokens) {
+  Measurement measurement(ops, decoder, options, type);
+  double loss = 0;
+  double late_loss = 0;
+  std::size_t predicted = 0;
+  std::size_t late_predicted = 0;
+  for (std::size_t begin = 0; begin + options.window <= tokens.size(); begin += options.window) {
+    const auto losses = measurement.losses(tokens.subspan(begin, options.window));
+    const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
+    loss += std::accumulate(losses.begin(), losses.end(), 0.0);
+    late_loss += std::accumulate(middle, losses.end(), 0.0);
+    predicted += losses.size();
+    late_predicted += static_cast<std::size_t>(losses.end() - middle);
+  }
+  std::cout << std::setprecision(9) << "{\"weights\": \"" << backend::name_of(decoder.weight_type())
+            << "\", \"packed_bytes\": " << decoder.packed_bytes() << ", \"kv\": \"" << backend::name_of(type)
+            << "\", \"bytes_per_token\": " << measurement.bytes_per_token() << ", \"predicted\": " << predicted
+            << ", \"loss\": " << loss / static_cast<double>(predicted) << ", \"late_predicted\": " << late_predicted
+            << ", \"late_loss\": " << late_loss / static_cast<double>(late_predicted) << "}" << std::endl;
+}
+
 void run(const Options& options) {
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   if (tokens.size() < options.window) throw StartError(options.tokens_file + " holds less than one window");
   const auto ops = cpu::make_cpu_ops({options.threads, "auto", options.chunk});
   const auto files = model::ModelFiles::directory(options.model);
-  const model::Decoder decoder(*ops, model::load_config(*files), *files, options.window);
-  for (const backend::KvType type : backend::kAllKvTypes) {
-    Measurement measurement(*ops, decoder, options, type);
-    double loss = 0;
-    double late_loss = 0;
-    std::size_t predicted = 0;
-    std::size_t late_predicted = 0;
-    for (std::size_t begin = 0; begin + options.window <= tokens.size(); begin += options.window) {
-      const auto losses = measurement.losses(std::span(tokens).subspan(begin, options.window));
-      const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
-      loss += std::accumulate(losses.begin(), losses.end(), 0.0);
-      late_loss += std::accumulate(middle, losses.end(), 0.0);
-      predicted += losses.size();
-      late_predicted += static_cast<std::size_t>(losses.end() - middle);
+  const model::Config config = model::load_config(*files);
+  if (options.weights) {
+    for (const auto quantize : {backend::Quantize::kNone, backend::Quantize::kInt8, backend::Quantize::kInt4}) {
+      const model::Decoder decoder(*ops, config, *files, options.window, quantize);
+      measure(*ops, decoder, options, backend::KvType::kF32, tokens);
     }
-    std::cout << std::setprecision(9) << "{\"kv\": \"" << backend::name_of(type)
-              << "\", \"bytes_per_token\": " << measurement.bytes_per_token() << ", \"predicted\": " << predicted
-              << ", \"loss\": " << loss / static_cast<double>(predicted) << ", \"late_predicted\": " << late_predicted
-              << ", \"late_loss\": " << late_loss / static_cast<double>(late_predicted) << "}" << std::endl;
+    return;
   }
+  const model::Decoder decoder(*ops, config, *files, options.window);
+  for (const backend::KvType type : backend::kAllKvTypes) measure(*ops, decoder, options, type, tokens);
 }
 
 }  // namespace
