@@ -53,11 +53,7 @@ BenchModel bench_model(const Config& config, const BenchOptions& options, std::u
   return out;
 }
 
-std::uint64_t weight_bytes_of_step(const LoadedModel& model) {
-  const std::uint64_t table =
-      std::uint64_t{model.config.vocab} * model.config.hidden * backend::bytes_of(model.decoder->weight_dtype());
-  return model.decoder->packed_bytes() - (model.config.tied_head ? 0 : table);
-}
+std::uint64_t weight_bytes_of_step(const LoadedModel& model) { return model.decoder->step_bytes(); }
 
 MachineFigures measure_machine(const Config& config, std::uint32_t runs, std::uint64_t buffer_bytes) {
   MachineFigures out;

@@ -32,8 +32,13 @@ constexpr MatrixShape kMatrices[] = {
 struct WeightKind {
   const char* name;
   DType stored;
+  backend::Quantize quantize = backend::Quantize::kNone;
 };
-constexpr WeightKind kWeights[] = {{"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
+constexpr WeightKind kWeights[] = {{"f32", DType::kF32},
+                                   {"bf16", DType::kBF16},
+                                   {"f16", DType::kF16},
+                                   {"int8", DType::kBF16, backend::Quantize::kInt8},
+                                   {"int4", DType::kBF16, backend::Quantize::kInt4}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
 // The attention of a 1B model; K and V of one layer.
@@ -126,7 +131,7 @@ class KernelBench {
   std::unique_ptr<Weight> weight(std::span<const std::byte> values, const WeightKind& kind, std::uint32_t n,
                                  std::uint32_t k) {
     const HostMatrix matrix{values.data(), kind.stored, n, k};
-    return ops_.pack(std::span(&matrix, 1), {});
+    return ops_.pack(std::span(&matrix, 1), {}, kind.quantize);
   }
 
   // As many copies as fill the working set: each call reads another one.
