@@ -74,21 +74,21 @@ void BlockPool::watch(BlockId id, bool keep) {
 }
 
 void BlockPool::check_invariants() const {
-  std::vector<bool> is_free(blocks_.size(), false);
+  is_free_.assign(blocks_.size(), false);
   for (const BlockId id : empty_) {
     CHECK_LT(id.value, num_blocks());
-    CHECK(!is_free[id.value]);
+    CHECK(!is_free_[id.value]);
     CHECK(!blocks_[id.value].watched);
-    is_free[id.value] = true;
+    is_free_[id.value] = true;
   }
   for (const BlockId id : lru_) {
-    CHECK(!is_free[id.value]);
+    CHECK(!is_free_[id.value]);
     CHECK(blocks_[id.value].keep);
-    is_free[id.value] = true;
+    is_free_[id.value] = true;
   }
   std::uint64_t saved = 0;
   for (std::uint32_t i = 0; i < num_blocks(); ++i) {
-    CHECK_EQ(is_free[i], blocks_[i].holders == 0);
+    CHECK_EQ(is_free_[i], blocks_[i].holders == 0);
     if (blocks_[i].holders > 1) saved += blocks_[i].holders - 1;
   }
   CHECK_EQ(saved, num_saved_);

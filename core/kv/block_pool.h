@@ -79,6 +79,7 @@ class BlockPool {
   std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
   std::list<BlockId> others_;   // list nodes of all other blocks: moving one never allocates
   std::function<void(BlockId)> on_emptied_;
+  mutable std::vector<bool> is_free_;  // scratch of check_invariants()
   bool lists_emptied_ = false;
   std::vector<BlockId> emptied_;
   std::uint64_t num_saved_ = 0;

@@ -35,6 +35,11 @@ NOT_INLINED void* operator new(std::size_t bytes, std::align_val_t alignment) {
 NOT_INLINED void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return quire::testing::counted_new(bytes, static_cast<std::size_t>(alignment));
 }
+NOT_INLINED void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  quire::testing::num_allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes);
+}
+NOT_INLINED void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory) noexcept { std::free(memory); }
 NOT_INLINED void operator delete[](void* memory) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
