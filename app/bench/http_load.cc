@@ -122,7 +122,7 @@ asio::awaitable<void> run_arrival(Shared& shared, std::uint32_t index, double at
   co_await ask(shared, connection, index);
 }
 
-void rethrow(std::exception_ptr failure) {
+void rethrow(const std::exception_ptr& failure) {
   if (failure) std::rethrow_exception(failure);
 }
 

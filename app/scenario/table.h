@@ -16,7 +16,7 @@ namespace quire::app {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> columns) : lines_{join(columns)}, width_(columns.size()) {}
+  explicit Table(const std::vector<std::string>& columns) : lines_{join(columns)}, width_(columns.size()) {}
 
   template <typename... Cells>
   void row(const Cells&... cells) {
