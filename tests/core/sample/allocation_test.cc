@@ -1,24 +1,9 @@
 // draw() does not allocate: this binary counts every operator new.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "core/sample/sampler.h"
 #include "tests/core/sample/rows.h"
-
-namespace {
-std::size_t num_allocations = 0;
-}  // namespace
-
-// noinline: else g++ sees malloc() or free() meet the other half of an inlined pair, and warns.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++num_allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/support/allocation_counter.h"
 
 namespace quire::sample {
 namespace {
@@ -33,9 +18,9 @@ TEST(Draw, AllocatesNothing) {
   params.logprob = true;
   params.num_top = kMaxTop;
   std::vector<Candidate> room(kMaxTop);
-  const std::size_t before = num_allocations;
+  const std::size_t before = quire::testing::num_allocations;
   for (std::uint32_t position = 0; position < 10; ++position) draw(row, params, position, scratch, room);
-  EXPECT_EQ(num_allocations, before);
+  EXPECT_EQ(quire::testing::num_allocations, before);
   EXPECT_GT(before, 0u);  // the counter works
 }
 
