@@ -20,4 +20,9 @@ void Ops::project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer&
   add(x, scratch);
 }
 
+void Ops::project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) {
+  linear(x, head, num_speakers_, logits);
+  choose(logits, vocab);
+}
+
 }  // namespace quire::backend

@@ -124,9 +124,12 @@ class Ops {
   virtual void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out);
   // linear, add: x += y·Wᵀ. `scratch` is [T, E].
   virtual void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x);
+  // linear, choose: one choice per speaker from the logits [R, V] of its row of x.
+  virtual void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits);
 
  protected:
-  std::uint32_t num_rows_ = 0;  // T of the step begun last; set by begin()
+  std::uint32_t num_rows_ = 0;      // T of the step begun last; set by begin()
+  std::uint32_t num_speakers_ = 0;  // R
 };
 
 }  // namespace quire::backend

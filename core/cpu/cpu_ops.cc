@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/backend/expect.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
+#include "core/cpu/fused.h"
 #include "core/cpu/isa/select.h"
 #include "core/cpu/linear.h"
 #include "core/cpu/pack.h"
@@ -39,6 +41,7 @@ class CpuOps final : public Ops {
         max_rows_(options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     choices_.reserve(max_rows_);
+    highest_.reserve(std::size_t{max_rows_} * most_chunks(team_.size()));
     lists_.reserve(std::size_t{max_rows_} * sample::kMaxTop);  // address space; memory once lists are asked for
   }
 
@@ -74,6 +77,7 @@ class CpuOps final : public Ops {
     expect_batch(batch, max_rows_);
     batch_ = batch;
     num_rows_ = batch.num_rows();
+    num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
     choices_.clear();
     attention_.begin_votes(batch.num_votes);
   }
@@ -141,23 +145,7 @@ class CpuOps final : public Ops {
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
     const auto& rows = own<const HostBuffer>(logits);
-    const auto num_speakers = static_cast<std::uint32_t>(batch_.speakers.size());
-    choices_.resize(num_speakers);
-    std::size_t longest = 0;
-    for (const Speaker& speaker : batch_.speakers) longest = std::max<std::size_t>(longest, speaker.params.num_top);
-    lists_.resize(num_speakers * longest);
-    const std::uint32_t chunks =
-        std::min(num_speakers, num_chunks(std::size_t{num_speakers} * vocab * 16, team_.size()));
-    team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
-      const Range range = part_of(num_speakers, chunks, chunk);
-      for (std::uint32_t r = range.first; r < range.last; ++r) {
-        const Speaker& speaker = batch_.speakers[r];
-        const std::span<sample::Candidate> room = std::span(lists_).subspan(r * longest, longest);
-        const sample::Drawn drawn =
-            sample::draw({rows.row(r), vocab}, speaker.params, speaker.position, sampling_[worker], room);
-        choices_[r] = {drawn.token, drawn.finite, drawn.logprob, drawn.top};
-      }
-    });
+    choose_each(rows, vocab, [&](std::uint32_t r) { return sample::Highest{kernels_.highest(rows.row(r), vocab)}; });
   }
 
   void collect(std::span<Choice> choices) override {
@@ -191,6 +179,55 @@ class CpuOps final : public Ops {
     std::copy(bytes.begin(), bytes.end(), tail.begin());
   }
 
+  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
+                           KvCache& cache) override {
+    if (!can_fuse_qkv(layer.attention, cache)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
+    expect_norm(x, *layer.input_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
+    expect_rope_store(batch_, layer.attention, qkv, cache);
+    cpu::norm_qkv_rope_store(kernels_, team_, batch_, layer, own<const HostBuffer>(x), own<HostBuffer>(scratch),
+                             own<HostBuffer>(qkv), own<PagedCache>(cache));
+  }
+  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
+    if (!can_fuse_gate_up(*layer.gate_up)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
+    expect_norm(x, *layer.post_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
+    expect_act_mul(gate_up, num_rows_, out);
+    cpu::norm_gate_up(kernels_, team_, layer, num_rows_, own<const HostBuffer>(x), own<HostBuffer>(scratch),
+                      own<HostBuffer>(gate_up), own<HostBuffer>(out));
+  }
+  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
+    expect_linear(y, w, num_rows_, scratch);
+    expect_add(x, scratch, num_rows_);
+    cpu::project_add(kernels_, team_, num_rows_, own<const HostBuffer>(y), own<const PackedWeight>(w),
+                     own<HostBuffer>(scratch), own<HostBuffer>(x));
+  }
+
+  // Whoever makes a piece of the logits looks for its highest, too.
+  void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) override {
+    expect_linear(x, head, num_speakers_, logits);
+    expect_choose(batch_, logits, vocab);
+    const auto& w = own<const PackedWeight>(head);
+    auto& rows = own<HostBuffer>(logits);
+    const ProductChunks chunks(kernels_, team_, w, num_speakers_, num_units(kernels_, w.num_panels()));
+    highest_.resize(std::size_t{num_speakers_} * chunks.num_unit_parts());
+    team_.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) {
+      const Range part = chunks.rows(chunk);
+      const Range panels = panels_of(kernels_, w, chunks.units(chunk));
+      multiply(kernels_, own<const HostBuffer>(x), w, part, panels, rows);
+      const std::size_t first = std::min(panels.first * kLanes, vocab);
+      const std::size_t last = std::min(panels.last * kLanes, vocab);
+      for (std::uint32_t r = part.first; r < part.last; ++r) {
+        highest_[r * chunks.num_unit_parts() + chunks.unit_part(chunk)] = {
+            kernels_.highest(rows.row(r) + first, last - first), first};
+      }
+    });
+    choose_each(rows, vocab, [&](std::uint32_t r) {
+      const auto pieces = std::span(highest_).subspan(r * chunks.num_unit_parts(), chunks.num_unit_parts());
+      return std::accumulate(pieces.begin() + 1, pieces.end(), pieces.front(), sample::join);
+    });
+  }
+
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
@@ -201,6 +238,27 @@ class CpuOps final : public Ops {
   }
 
  private:
+  // Every speaker's choice; highest_of(r) is of its logits.
+  template <typename HighestOf>
+  void choose_each(const HostBuffer& logits, std::uint32_t vocab, const HighestOf& highest_of) {
+    choices_.resize(num_speakers_);
+    std::size_t longest = 0;
+    for (const Speaker& speaker : batch_.speakers) longest = std::max<std::size_t>(longest, speaker.params.num_top);
+    lists_.resize(num_speakers_ * longest);
+    const std::uint32_t chunks =
+        std::min(num_speakers_, num_chunks(std::size_t{num_speakers_} * vocab * 16, team_.size()));
+    team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
+      const Range range = part_of(num_speakers_, chunks, chunk);
+      for (std::uint32_t r = range.first; r < range.last; ++r) {
+        const Speaker& speaker = batch_.speakers[r];
+        const std::span<sample::Candidate> room = std::span(lists_).subspan(r * longest, longest);
+        const sample::Drawn drawn = sample::draw({logits.row(r), vocab}, highest_of(r), speaker.params,
+                                                 speaker.position, sampling_[worker], room);
+        choices_[r] = {drawn.token, drawn.finite, drawn.logprob, drawn.top};
+      }
+    });
+  }
+
   // Logits live in the widest buffers: scratch for a row of any is made with it, so that choose() never allocates.
   void reserve_sampling(std::uint32_t width) {
     const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
@@ -215,6 +273,7 @@ class CpuOps final : public Ops {
   std::uint32_t max_rows_;
   Batch batch_;
   std::vector<Choice> choices_;
+  std::vector<sample::Highest> highest_;   // [R, pieces of a row]
   std::vector<sample::Candidate> lists_;   // [R, longest num_top of the step], what choices_[r].top shows
   std::vector<sample::Scratch> sampling_;  // one per worker
   std::size_t sampling_vocab_ = 0;

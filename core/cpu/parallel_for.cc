@@ -59,6 +59,7 @@ void Team::stop() {
 }
 
 void Team::share(std::uint32_t num_chunks, const void* context, Call call) {
+  ++num_jobs_;
   context_ = context;
   call_ = call;
   num_chunks_ = num_chunks;
@@ -70,10 +71,19 @@ void Team::share(std::uint32_t num_chunks, const void* context, Call call) {
 
   while (take_and_run(0)) {
   }
-  const auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
-  if (may_spin_ && spin_until(done)) return;
-  for (std::uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;) {
-    unfinished_.wait(left, std::memory_order_acquire);
+  wait_for_zero(unfinished_);
+}
+
+void Team::finish_first() {
+  if (first_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) first_left_.notify_all();
+}
+
+// Of the first part: whoever runs one of its chunks waits for nobody, so this ends.
+void Team::wait_for_zero(const std::atomic<std::uint32_t>& count) const {
+  const auto is_zero = [&] { return count.load(std::memory_order_acquire) == 0; };
+  if (is_zero() || (may_spin_ && spin_until(is_zero))) return;
+  for (std::uint32_t left; (left = count.load(std::memory_order_acquire)) != 0;) {
+    count.wait(left, std::memory_order_acquire);
   }
 }
 

@@ -1,7 +1,8 @@
 // A fixed team of threads that shares out the chunks of one job after another. The caller is worker 0 and works too.
 // Shape   a job is chunks [0, n). Whoever is free takes the next, so a worker that lost its core delays only its chunk.
+//         A job may have two parts: chunks of the second wait for all of the first, which were taken before them.
 // Owner   CpuOps. Destruction joins the threads.
-// Thread  for_chunks: one caller at a time. The only place in core/cpu with threads and atomics.
+// Thread  for_chunks(): one caller at a time. The only place in core/cpu with threads and atomics.
 // Waits   spins with pause for 50 us after the last job, then sleeps in a futex; with more threads than cores, at once.
 // Fails   StartError: the system gives no more threads.
 #pragma once
@@ -35,10 +36,35 @@ class Team {
     });
   }
 
+  // first(chunk, worker) for every chunk in [0, num_first), and when all of them are done, then(chunk, worker) for every
+  // chunk in [0, num_then): one job, one wake-up. A single first chunk runs on the caller before the others are woken.
+  template <typename First, typename Then>
+  void for_chunks(std::uint32_t num_first, const First& first, std::uint32_t num_then, const Then& then) {
+    if (num_first <= 1 || threads_.empty()) {
+      for (std::uint32_t chunk = 0; chunk < num_first; ++chunk) first(chunk, 0);
+      return for_chunks(num_then, then);
+    }
+    first_left_.store(num_first, std::memory_order_relaxed);
+    for_chunks(num_first + num_then, [&](std::uint32_t chunk, std::uint32_t worker) {
+      if (chunk < num_first) {
+        first(chunk, worker);
+        finish_first();
+      } else {
+        wait_for_zero(first_left_);
+        then(chunk - num_first, worker);
+      }
+    });
+  }
+
+  // Jobs that others were woken for, since the start: for tests and figures.
+  std::uint64_t num_jobs() const { return num_jobs_; }
+
  private:
   using Call = void (*)(const void* context, std::uint32_t chunk, std::uint32_t worker);
 
   void share(std::uint32_t num_chunks, const void* context, Call call);
+  void finish_first();
+  void wait_for_zero(const std::atomic<std::uint32_t>& count) const;
   bool take_and_run(std::uint32_t worker);
   void work(std::uint32_t worker);
   void stop();
@@ -49,12 +75,16 @@ class Team {
   const void* context_ = nullptr;
   Call call_ = nullptr;
   std::uint32_t num_chunks_ = 0;
+  std::uint64_t num_jobs_ = 0;  // the caller's
 
   // job number << 32 | chunks not yet taken. Written by the caller (release: publishes the job) and counted down by all
   // (acquire). The job number keeps a late worker's exchange from touching the next job.
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   // Chunks not yet done. Set by the caller, counted down by all (release), read by the caller (acquire: sees results).
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};
+  // Chunks of a job's first part not yet done. Set by the caller (published by ticket_), counted down by whoever ran one
+  // (release), read by whoever took one of the second part (acquire: sees what the first part wrote).
+  alignas(64) std::atomic<std::uint32_t> first_left_{0};
   // Number of the newest job; what idle workers sleep on. Written by the caller (release), read by workers (acquire).
   alignas(64) std::atomic<std::uint32_t> job_{0};
   // Written by the caller before job_ moves (release), read by workers after (acquire).

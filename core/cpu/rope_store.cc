@@ -18,36 +18,52 @@ void store_groups(const Batch& batch, const SequenceRows& sequence, const Attent
 
 }  // namespace
 
-void rope_store(const Kernels& kernels, Team& team, const backend::Batch& batch, const backend::AttentionSpec& spec,
-                HostBuffer& qkv, PagedCache& cache) {
-  const auto& rope = static_cast<const HostRope&>(*spec.rope);
-  const auto* q_norm = static_cast<const HostVector*>(spec.q_norm);
-  const auto* k_norm = static_cast<const HostVector*>(spec.k_norm);
-  const std::uint32_t size = spec.head_dim;
-  const std::uint32_t block_tokens = cache.shape().block_tokens;
-  const bool in_groups = cache.shape().type == backend::KvType::kInt4;
-  CHECK_EQ(2 * rope.half(), size);
+RopeStore::RopeStore(const Kernels& kernels, const Batch& batch, const AttentionSpec& spec, HostBuffer& qkv,
+                     PagedCache& cache)
+    : kernels_(kernels),
+      batch_(batch),
+      spec_(spec),
+      qkv_(qkv),
+      cache_(cache),
+      rope_(static_cast<const HostRope&>(*spec.rope)) {
+  CHECK_EQ(2 * rope_.half(), spec.head_dim);
+}
 
+void RopeStore::turn_queries(std::uint32_t row, Range heads) const {
+  float* q = qkv_.row(row);
+  for (std::uint32_t h = heads.first; h < heads.last; ++h) {
+    turn(q + h * spec_.head_dim, static_cast<const HostVector*>(spec_.q_norm), batch_.positions[row]);
+  }
+}
+
+void RopeStore::store_keys(std::uint32_t row, Range heads) const {
+  const std::uint32_t size = spec_.head_dim;
+  const std::uint32_t block_tokens = cache_.shape().block_tokens;
+  float* k = qkv_.row(row) + spec_.q_width();
+  const float* v = k + spec_.kv_width();
+  const BlockId block{batch_.slots[row] / block_tokens};
+  const std::uint32_t offset = batch_.slots[row] % block_tokens;
+  for (std::uint32_t h = heads.first; h < heads.last; ++h) {
+    turn(k + h * size, static_cast<const HostVector*>(spec_.k_norm), batch_.positions[row]);
+    if (!stores_rows()) continue;
+    std::byte* group = cache_.group(spec_.layer, block, h, offset);
+    cache_.codec().store(group, offset % kLanes, k + h * size, v + h * size);
+  }
+}
+
+void RopeStore::turn(float* head, const HostVector* scale, std::uint32_t position) const {
+  if (scale != nullptr) kernels_.norm(head, scale->data(), spec_.norm_eps, spec_.head_dim, head);
+  kernels_.rotate(head, rope_.cosines(position), rope_.sines(position), rope_.half());
+}
+
+void rope_store(const Kernels& kernels, Team& team, const Batch& batch, const AttentionSpec& spec, HostBuffer& qkv,
+                PagedCache& cache) {
+  const RopeStore rows(kernels, batch, spec, qkv, cache);
   for_rows(team, batch.num_rows(), 4 * spec.qkv_width() * sizeof(float), [&](std::uint32_t row) {
-    const std::uint32_t position = batch.positions[row];
-    const auto turn = [&](float* head, const HostVector* scale) {
-      if (scale != nullptr) kernels.norm(head, scale->data(), spec.norm_eps, size, head);
-      kernels.rotate(head, rope.cosines(position), rope.sines(position), rope.half());
-    };
-    float* q = qkv.row(row);
-    float* k = q + spec.q_width();
-    const float* v = k + spec.kv_width();
-    for (std::uint32_t h = 0; h < spec.num_heads; ++h) turn(q + h * size, q_norm);
-    const BlockId block{batch.slots[row] / block_tokens};
-    const std::uint32_t offset = batch.slots[row] % block_tokens;
-    for (std::uint32_t h = 0; h < spec.num_kv_heads; ++h) {
-      turn(k + h * size, k_norm);
-      if (in_groups) continue;
-      std::byte* group = cache.group(spec.layer, block, h, offset);
-      cache.codec().store(group, offset % kLanes, k + h * size, v + h * size);
-    }
+    rows.turn_queries(row, {0, spec.num_heads});
+    rows.store_keys(row, {0, spec.num_kv_heads});
   });
-  if (!in_groups) return;
+  if (rows.stores_rows()) return;
   const auto num_sequences = static_cast<std::uint32_t>(batch.sequences.size());
   for_rows(team, num_sequences, batch.num_rows() / num_sequences * 4 * spec.kv_width() * sizeof(float),
            [&](std::uint32_t s) { store_groups(batch, batch.sequences[s], spec, qkv, cache); });

@@ -20,6 +20,8 @@ constexpr Range part_of(std::uint32_t count, std::uint32_t parts, std::uint32_t 
           static_cast<std::uint32_t>(std::uint64_t{count} * (i + 1) / parts)};
 }
 
+constexpr std::uint32_t most_chunks(std::uint32_t num_workers) { return 8 * num_workers; }
+
 // Into how many chunks to cut work that touches `bytes` (weights read once for up to eight rows, or rows read and
 // written): below kAlone the caller does it by itself, since waking others costs more; above, chunks of at least
 // kLeast, and several per worker so that one who lost its core holds up little.
@@ -27,17 +29,31 @@ constexpr std::uint32_t num_chunks(std::size_t bytes, std::uint32_t num_workers)
   constexpr std::size_t kAlone = 128 << 10;
   constexpr std::size_t kLeast = 64 << 10;
   if (num_workers == 1 || bytes < kAlone) return 1;
-  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes / kLeast, std::size_t{8} * num_workers));
+  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes / kLeast, most_chunks(num_workers)));
 }
+
+// How rows are dealt out, each touching `row_bytes`.
+class RowChunks {
+ public:
+  RowChunks(const Team& team, std::uint32_t rows, std::size_t row_bytes)
+      : num_rows_(rows), count_(std::min(rows, num_chunks(rows * row_bytes, team.size()))) {}
+  std::uint32_t count() const { return count_; }
+  template <typename Body>
+  void for_rows(std::uint32_t chunk, const Body& body) const {
+    const Range range = part_of(num_rows_, count_, chunk);
+    for (std::uint32_t row = range.first; row < range.last; ++row) body(row);
+  }
+
+ private:
+  std::uint32_t num_rows_;
+  std::uint32_t count_;
+};
 
 // body(row) for rows [0, rows), each touching `row_bytes`.
 template <typename Body>
 void for_rows(Team& team, std::uint32_t rows, std::size_t row_bytes, const Body& body) {
-  const std::uint32_t chunks = std::min(rows, num_chunks(rows * row_bytes, team.size()));
-  team.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t) {
-    const Range range = part_of(rows, chunks, chunk);
-    for (std::uint32_t row = range.first; row < range.last; ++row) body(row);
-  });
+  const RowChunks chunks(team, rows, row_bytes);
+  team.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) { chunks.for_rows(chunk, body); });
 }
 
 }  // namespace quire::cpu

@@ -52,7 +52,7 @@ void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Work
   if (num_speakers == 0) return;
   ops_.gather_speakers(*workspace.x, *workspace.speakers);
   ops_.norm(*workspace.speakers, *weights_.norm, config_.norm_eps, num_speakers, *workspace.normed);
-  ops_.linear(*workspace.normed, weights_.output(), num_speakers, *workspace.logits);
+  ops_.project_choose(*workspace.normed, weights_.output(), config_.vocab, *workspace.logits);
 }
 
 void Decoder::make_layers() {

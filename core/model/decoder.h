@@ -1,6 +1,6 @@
 // The decoder, written once for every architecture and every backend: layers as data, ops in a fixed order.
 //   x = embed;  per layer: qkv = store(rope(norm(x)·Wqkv)); x += attend(qkv)·Wo; x += act(norm(x)·Wgate|up)·Wdown
-//   logits = norm(x of the rows that speak) · Whead
+//   logits = norm(x of the rows that speak) · Whead, a choice from each
 // Shape   x [T,E], qkv [T,(H+2G)·D], gate_up [T,2F], logits [R,V].
 // Owner   the decoder owns weights and rope table; the Ops must outlive it. ModelFiles: for the constructor only.
 // Thread  made while starting; forward() on the engine thread.
@@ -43,7 +43,7 @@ class Decoder {
 
   Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const;
 
-  // Begins the step and queues all of it but the choice: the speakers' logits end up in workspace.logits.
+  // Begins the step and queues all of it; collect() has the choices. The speakers' logits end up in workspace.logits.
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const;
 
   const Config& config() const { return config_; }

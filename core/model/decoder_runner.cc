@@ -53,7 +53,6 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.kept_groups = kept_groups_;
   batch.num_votes = static_cast<std::uint32_t>(votes_.size());
   decoder_.forward(batch, *cache_, workspace_);
-  ops_.choose(*workspace_.logits, decoder_.config().vocab);
 }
 
 std::span<const flow::StepChoice> DecoderRunner::collect() {

@@ -13,8 +13,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-float highest_of(std::span<const float> logits);
-TokenId choose(std::span<const float> logits, float highest, const Params& params, std::uint32_t position,
+TokenId choose(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
                Scratch& scratch);
 void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch);
 TokenId noisiest(std::size_t vocab, TokenId likeliest, float threshold, const Params& params, std::uint32_t position,
@@ -24,30 +23,31 @@ TokenId noisiest(std::size_t vocab, TokenId likeliest, float threshold, const Pa
 
 Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
            std::span<Candidate> room) {
+  return draw(logits, highest_of(logits), params, position, scratch, room);
+}
+
+Drawn draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
+           Scratch& scratch, std::span<Candidate> room) {
   CHECK_GT(logits.size(), 0u);
   CHECK_LE(logits.size(), kMaxVocab);
   CHECK_LE(logits.size(), scratch.kept.size());
   CHECK_LE(params.num_top, kMaxTop);
   CHECK_LE(params.num_top, room.size());
 
-  const float highest = highest_of(logits);
-  if (!(highest < kInfinity) || highest == -kInfinity) return {-1, false};
+  if (!(highest.logit < kInfinity) || highest.logit == -kInfinity) return {-1, false};
   Drawn drawn;
   drawn.token = choose(logits, highest, params, position, scratch);
   if (!params.logprob && params.num_top == 0) return drawn;
 
-  const double log_sum = log_sum_of(logits, highest, scratch);
-  if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest, log_sum);
-  drawn.top = list_likeliest(logits, highest, log_sum, room.first(params.num_top));
+  const double log_sum = log_sum_of(logits, highest.logit, scratch);
+  if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest.logit, log_sum);
+  drawn.top = list_likeliest(logits, highest.logit, log_sum, room.first(params.num_top));
   return drawn;
 }
 
-namespace {
-
-constexpr std::size_t kLanes = 16;
-
-// The highest logit; NaN or +inf where one of them is NaN or +inf. Lanes, so that the compiler can use vectors.
-float highest_of(std::span<const float> logits) {
+// Lanes, so that the compiler can use vectors.
+Highest highest_of(std::span<const float> logits) {
+  constexpr std::size_t kLanes = 16;
   float highest[kLanes];
   std::uint32_t bad[kLanes] = {};
   std::fill_n(highest, kLanes, -kInfinity);
@@ -59,16 +59,24 @@ float highest_of(std::span<const float> logits) {
   for (std::size_t i = 0; i < whole; i += kLanes) see(logits.data() + i, kLanes);
   see(logits.data() + whole, logits.size() - whole);
   for (const std::uint32_t lane : bad) {
-    if (lane != 0) return kInfinity;
+    if (lane != 0) return {kInfinity};
   }
-  return *std::max_element(highest, highest + kLanes);
+  return {*std::max_element(highest, highest + kLanes)};
 }
 
-TokenId choose(std::span<const float> logits, float highest, const Params& params, std::uint32_t position,
+Highest join(Highest earlier, Highest later) {
+  if (!(earlier.logit < kInfinity)) return earlier;
+  return later.logit <= earlier.logit ? earlier : later;  // NaN wins
+}
+
+namespace {
+
+TokenId choose(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
                Scratch& scratch) {
-  const auto likeliest = static_cast<TokenId>(std::find(logits.begin(), logits.end(), highest) - logits.begin());
+  const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(highest.from);
+  const auto likeliest = static_cast<TokenId>(std::find(begin, logits.end(), highest.logit) - logits.begin());
   if (params.temperature < kGreedyTemperature) return likeliest;
-  shift_and_scale(logits, highest, params.temperature, scratch);
+  shift_and_scale(logits, highest.logit, params.temperature, scratch);
   const float threshold = filter_threshold(params, logits.size(), scratch);
   return noisiest(logits.size(), likeliest, threshold, params, position, scratch);
 }

@@ -5,6 +5,8 @@
 //           the choice is argmax of z + Gumbel noise (noise.h; domain target), ties to the lowest id.
 //         Then, only where asked for: the chosen token's log probability and the num_top likeliest tokens with theirs
 //         (logprob.h), the same for greedy and drawn tokens. The chosen one need not be among the likeliest.
+// Highest a device that makes the logits piece by piece finds the highest of each while it is at hand: join() puts them
+//         together, and draw() looks for it no more.
 // Order   none of this depends on the order in which tokens are visited: a device may split the row as it likes.
 // Shape   logits [V], 1 <= V <= 2^20; only [0, V) is read. `room` is for at least num_top <= kMaxTop.
 // Thread  any; `scratch` is the caller's and was made for at least V. draw() does not allocate.
@@ -14,7 +16,9 @@
 //         highest is ours: it cannot overflow, and keeps the most bits where tokens win.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "core/base/ids.h"
@@ -30,6 +34,18 @@ struct Drawn {
   std::span<const Candidate> top{};  // [min(num_top, V)] likeliest first, ties by lowest id: the front of `room`
 };
 
+// The highest logit of a row or a piece of it; NaN or +inf: one of them is NaN or +inf. No token before `from` has it.
+struct Highest {
+  float logit = -std::numeric_limits<float>::infinity();
+  std::size_t from = 0;
+};
+Highest highest_of(std::span<const float> logits);
+// `later`: of a piece behind those that `earlier` is of.
+Highest join(Highest earlier, Highest later);
+
+Drawn draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
+           Scratch& scratch, std::span<Candidate> room = {});
+// The same, where nobody has looked yet.
 Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
            std::span<Candidate> room = {});
 

@@ -105,7 +105,6 @@ void write_logits(backend::Ops& ops, const model::Decoder& decoder, const std::v
     backend::Batch batch{
         std::span(tokens).subspan(done, count), rows.positions, rows.slots, {&sequence, 1}, table, speakers};
     decoder.forward(batch, *cache, workspace);
-    ops.choose(*workspace.logits, vocab);
     std::vector<backend::Choice> choices(count);
     ops.collect(choices);
     std::vector<float> logits(std::size_t{count} * vocab);

@@ -85,6 +85,8 @@ struct Kernels {
   void (*act_mul)(const float* gate, const float* up, std::size_t n, float* out);
   // x[i] = x[i] + y[i].
   void (*add)(float* x, const float* y, std::size_t n);
+  // The highest x[i]; +inf or NaN where one of them is NaN or +inf. -inf where n is 0.
+  float (*highest)(const float* x, std::size_t n);
   // x[i] = exp(x[i]).
   void (*exp_each)(float* x, std::size_t n);
 };

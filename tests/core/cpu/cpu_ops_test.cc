@@ -158,6 +158,37 @@ TEST(Choose, TellsTheRowWhoseLogitsAreNotFinite) {
   EXPECT_TRUE(choices[2].finite);
 }
 
+TEST(Choose, SeesAFaultWhereverItIsAndNoneInWhatIsMasked) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const std::string& isa : supported_isas()) {
+    const auto ops = make_ops(isa, 1);
+    for (const std::uint32_t vocab : {1u, 15u, 16u, 17u, 40u}) {
+      auto buffer = ops->make_buffer(1, vocab);
+      OwnedBatch batch = plain_rows(1);
+      batch.speakers.push_back({0, 1, {.temperature = 0.0f}});
+      const auto choice_of = [&](const std::vector<float>& logits) {
+        ops->begin(batch.view());
+        fill(*ops, *buffer, logits);
+        ops->choose(*buffer, vocab);
+        backend::Choice choice;
+        ops->collect({&choice, 1});
+        return choice;
+      };
+      for (std::uint32_t at = 0; at < vocab; ++at) {
+        for (const float bad : {NAN, -NAN, kInf}) {
+          std::vector<float> logits(vocab, -1.0f);
+          logits[at] = bad;
+          EXPECT_FALSE(choice_of(logits).finite) << isa << " " << bad << " at " << at << " of " << vocab;
+        }
+        std::vector<float> masked(vocab, -kInf);
+        EXPECT_FALSE(choice_of(masked).finite);
+        masked[at] = -std::numeric_limits<float>::max();
+        EXPECT_EQ(choice_of(masked).token, static_cast<TokenId>(at)) << isa << " of " << vocab;
+      }
+    }
+  }
+}
+
 // One wrong shape per op; expect_test.cc has the rest.
 class CpuOpsDeathTest : public ::testing::Test {
  protected:
@@ -207,6 +238,8 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   EXPECT_DEATH(ops_->add(*ten, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->gather_speakers(*ten, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->choose(*ten, 11), "CHECK failed");
+  EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 10), 10, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 11), 11, *ten), "CHECK failed");
   EXPECT_DEATH(ops_->collect(choices), "CHECK failed");
   EXPECT_DEATH(ops_->read(*ten, 2, 2, host), "CHECK failed");
   EXPECT_DEATH(ops_->read(*ten, 0, 1, host), "CHECK failed");

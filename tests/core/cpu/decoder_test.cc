@@ -119,11 +119,39 @@ TEST(Decoder, IsTheSameForAnyBlockSize) {
 }
 
 TEST(Decoder, FusedOpsAreTheirCompositions) {
-  const std::uint32_t lengths[] = {20, 37};
-  for (const std::uint32_t chunk : {1u, 13u, 64u}) {
-    DecoderConfig plain;
+  const std::uint32_t lengths[] = {20, 37, 310};
+  for (const bool whole_panels : {false, true}) {
+    for (const KvType kv : {KvType::kBF16, KvType::kInt8, KvType::kInt4}) {
+      DecoderConfig fused;
+      fused.whole_panels = whole_panels;
+      fused.kv = kv;
+      DecoderConfig plain = fused;
+      plain.fused = false;
+      const Outcome expected = run(plain, lengths, 310, true);
+      for (const std::string& isa : supported_isas()) {
+        for (const std::uint32_t threads : {1u, 3u}) {
+          SCOPED_TRACE(isa + " kv " + backend::name_of(kv) + " threads " + std::to_string(threads));
+          fused.isa = isa;
+          fused.threads = threads;
+          expect_same(run(fused, lengths, 100, true), expected);
+        }
+      }
+      fused.isa = "auto";
+      for (const std::uint32_t chunk : {1u, 13u, 310u}) expect_same(run(fused, lengths, chunk, true), expected);
+    }
+  }
+}
+
+TEST(Decoder, FusedOpsWithQuantisedWeightsAreTheirCompositions) {
+  const std::uint32_t lengths[] = {20, 310};
+  for (const backend::Quantize quantize : {backend::Quantize::kInt8, backend::Quantize::kInt4}) {
+    DecoderConfig fused;
+    fused.whole_panels = true;
+    fused.quantize = quantize;
+    fused.threads = 2;
+    DecoderConfig plain = fused;
     plain.fused = false;
-    expect_same(run(plain, lengths, chunk, true), run({}, lengths, chunk, true));
+    expect_same(run(fused, lengths, 100, true), run(plain, lengths, 310, true));
   }
 }
 

@@ -31,6 +31,35 @@ TEST(Team, RunsEveryChunkOnceAndItsResultsAreSeen) {
   }
 }
 
+TEST(Team, BeginsTheSecondPartOfAJobWhenTheFirstIsDone) {
+  for (const std::uint32_t threads : {1u, 2u, 3u, 8u}) {
+    Team team(threads);
+    for (std::uint32_t job = 0; job <= 300; ++job) {
+      const std::uint32_t num_first = job % 17;
+      const std::uint32_t num_then = job % 23;
+      std::vector<std::uint32_t> made(num_first);  // plain: the team's own synchronisation must do
+      std::vector<std::uint32_t> seen(num_then);
+      team.for_chunks(
+          num_first, [&](std::uint32_t chunk, std::uint32_t) { made[chunk] = chunk + 1; }, num_then,
+          [&](std::uint32_t chunk, std::uint32_t) {
+            for (const std::uint32_t value : made) seen[chunk] += value;
+          });
+      for (const std::uint32_t sum : seen) ASSERT_EQ(sum, num_first * (num_first + 1) / 2) << "job " << job;
+    }
+  }
+}
+
+TEST(Team, WakesOthersOnceForAJobOfTwoParts) {
+  Team team(2);
+  const auto nothing = [](std::uint32_t, std::uint32_t) {};
+  team.for_chunks(1, nothing, 1, nothing);
+  EXPECT_EQ(team.num_jobs(), 0u);
+  team.for_chunks(1, nothing, 9, nothing);
+  EXPECT_EQ(team.num_jobs(), 1u);
+  team.for_chunks(9, nothing, 9, nothing);
+  EXPECT_EQ(team.num_jobs(), 2u);
+}
+
 TEST(Team, SharesAJobOut) {
   Team team(2);
   // The first chunk waits until another worker has taken one: that the test ends proves that one did.

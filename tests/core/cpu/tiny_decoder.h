@@ -1,5 +1,5 @@
 // A tiny decoder over Ops: embedding, two layers (head norms, one with a sliding window) and a tied head; odd sizes.
-// Shape   E 76, H 6, G 2, D 18, F 106, V 203.
+// Shape   E 76, H 6, G 2, D 18, F 106, V 203; or, in whole panels, D 32, F 112.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,15 @@ struct DecoderConfig {
   backend::Quantize quantize = backend::Quantize::kNone;
   std::uint32_t block_tokens = 16;
   bool fused = true;
+  bool whole_panels = false;  // the sizes that the CPU backend has fused ops for
+
+  std::uint32_t head() const { return whole_panels ? 32 : 18; }
+  std::uint32_t feed() const { return whole_panels ? 112 : 106; }
 };
 
 inline constexpr std::uint32_t kHidden = 76;
 inline constexpr std::uint32_t kHeads = 6;
 inline constexpr std::uint32_t kKvHeads = 2;
-inline constexpr std::uint32_t kHead = 18;
-inline constexpr std::uint32_t kFeed = 106;
 inline constexpr std::uint32_t kVocab = 203;
 inline constexpr std::uint32_t kPositions = 400;
 inline constexpr std::uint32_t kMaxRows = 400;
@@ -36,28 +38,30 @@ class Decoder {
  public:
   explicit Decoder(const DecoderConfig& config)
       : config_(config), ops_(make_ops(config.isa, config.threads, kMaxRows)) {
+    const std::uint32_t head = config.head();
+    const std::uint32_t feed = config.feed();
     Random random(4);
     table_ = random_weight(random, kVocab, kHidden);
     for (Layer& layer : layers_) {
       layer.vectors.push_back(ops_->upload(random.floats(kHidden)));
       layer.vectors.push_back(ops_->upload(random.floats(kHidden)));
-      layer.vectors.push_back(ops_->upload(random.floats(kHead, 2.0f)));
-      layer.vectors.push_back(ops_->upload(random.floats(kHead, 2.0f)));
-      layer.weights.push_back(random_weight(random, (kHeads + 2 * kKvHeads) * kHead, kHidden));
-      layer.weights.push_back(random_weight(random, kHidden, kHeads * kHead));
-      layer.weights.push_back(random_weight(random, 2 * kFeed, kHidden));
-      layer.weights.push_back(random_weight(random, kHidden, kFeed));
+      layer.vectors.push_back(ops_->upload(random.floats(head, 2.0f)));
+      layer.vectors.push_back(ops_->upload(random.floats(head, 2.0f)));
+      layer.weights.push_back(random_weight(random, (kHeads + 2 * kKvHeads) * head, kHidden));
+      layer.weights.push_back(random_weight(random, kHidden, kHeads * head));
+      layer.weights.push_back(random_weight(random, 2 * feed, kHidden));
+      layer.weights.push_back(random_weight(random, kHidden, feed));
     }
     norm_ = ops_->upload(random.floats(kHidden));
-    rope_ = ops_->upload_rope(random.floats(kPositions * kHead / 2), random.floats(kPositions * kHead / 2), kHead / 2);
+    rope_ = ops_->upload_rope(random.floats(kPositions * head / 2), random.floats(kPositions * head / 2), head / 2);
     const std::uint32_t num_blocks = 4 * kPositions / config.block_tokens;
-    cache_ = ops_->make_kv({2, kKvHeads, kHead, config.block_tokens, num_blocks, config.kv, 0, 0, 8});
+    cache_ = ops_->make_kv({2, kKvHeads, head, config.block_tokens, num_blocks, config.kv, 0, 0, 8});
     for (auto [buffer, width] : {std::pair{&x_, kHidden},
                                  {&y_, kHidden},
-                                 {&qkv_, (kHeads + 2 * kKvHeads) * kHead},
-                                 {&attended_, kHeads * kHead},
-                                 {&gate_up_, 2 * kFeed},
-                                 {&product_, kFeed},
+                                 {&qkv_, (kHeads + 2 * kKvHeads) * head},
+                                 {&attended_, kHeads * head},
+                                 {&gate_up_, 2 * feed},
+                                 {&product_, feed},
                                  {&logits_, kVocab}}) {
       *buffer = ops_->make_buffer(kMaxRows, width);
     }
@@ -93,8 +97,12 @@ class Decoder {
     const auto speakers = static_cast<std::uint32_t>(batch.speakers.size());
     ops_->gather_speakers(*x_, *y_);
     ops_->norm(*y_, *norm_, 1e-5f, speakers, *x_);
-    ops_->linear(*x_, *table_, speakers, *logits_);
-    ops_->choose(*logits_, kVocab);
+    if (config_.fused) {
+      ops_->project_choose(*x_, *table_, kVocab, *logits_);
+    } else {
+      ops_->linear(*x_, *table_, speakers, *logits_);
+      ops_->choose(*logits_, kVocab);
+    }
     ops_->collect(choices);
   }
 
@@ -119,7 +127,7 @@ class Decoder {
     spec.attention = {index,
                       kHeads,
                       kKvHeads,
-                      kHead,
+                      config_.head(),
                       0.25f,
                       index == 0 ? 0 : 150u,
                       1e-6f,

@@ -105,6 +105,7 @@ class FakeOps final : public backend::Ops {
   void begin(const backend::Batch& given) override {
     batch = given;
     num_rows_ = given.num_rows();
+    num_speakers_ = static_cast<std::uint32_t>(given.speakers.size());
     calls = {"begin"};
     block_calls_before_begin = block_calls.size();
   }

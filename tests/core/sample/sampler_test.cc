@@ -122,6 +122,29 @@ TEST(Draw, SaysWhereALogitIsNanOrPlusInfinity) {
   }
 }
 
+TEST(Draw, OfARowWhoseHighestWasFoundInPiecesIsTheSame) {
+  Scratch scratch(40);
+  for (const std::size_t piece : {1, 3, 16, 39, 40}) {
+    for (std::uint32_t variant = 0; variant < 12; ++variant) {
+      std::vector<float> row = bell_row(40, 2.0f, variant + 1);
+      if (variant % 4 == 1) row[variant * 3] = row[39] = 9.0f;  // a tie, in two pieces
+      if (variant % 4 == 2) row[variant * 3] = variant == 2 ? kNan : variant == 6 ? -kNan : kInf;
+      if (variant == 11) std::fill(row.begin(), row.end(), -kInf);
+      Highest highest;
+      for (std::size_t first = 0; first < row.size(); first += piece) {
+        const std::size_t count = std::min(piece, row.size() - first);
+        highest = join(highest, {highest_of(std::span(row).subspan(first, count)).logit, first});
+      }
+      for (const float temperature : {0.0f, 0.8f}) {
+        const Drawn whole = draw(row, make(temperature), 7, scratch);
+        const Drawn pieces = draw(row, highest, make(temperature), 7, scratch);
+        EXPECT_EQ(pieces.token, whole.token) << "pieces of " << piece << ", variant " << variant;
+        EXPECT_EQ(pieces.finite, whole.finite) << "pieces of " << piece << ", variant " << variant;
+      }
+    }
+  }
+}
+
 TEST(Draw, SaysWhereEverythingIsMasked) {
   for (const std::size_t vocab : {1, 16, 21}) expect_not_finite(std::vector<float>(vocab, -kInf));
 }

@@ -1,0 +1,111 @@
+#include "core/cpu/fused.h"
+
+#include <algorithm>
+
+#include "core/cpu/linear.h"
+#include "core/cpu/rope_store.h"
+#include "core/cpu/share_out.h"
+
+namespace quire::cpu {
+
+using backend::AttentionSpec;
+using backend::Batch;
+using backend::LayerSpec;
+
+namespace {
+
+// One job: every row normed into `normed`, then multiply_chunk(chunk).
+template <typename MultiplyChunk>
+void norm_then(const Kernels& kernels, Team& team, std::uint32_t rows, const HostBuffer& x,
+               const backend::Vector& scale, float eps, HostBuffer& normed, std::uint32_t num_chunks,
+               const MultiplyChunk& multiply_chunk) {
+  const auto& factors = static_cast<const HostVector&>(scale);
+  const RowChunks norms(team, rows, std::size_t{x.width()} * 2 * sizeof(float));
+  const auto norm_chunk = [&](std::uint32_t chunk, std::uint32_t) {
+    norms.for_rows(chunk, [&](std::uint32_t row) {
+      kernels.norm(x.row(row), factors.data(), eps, factors.size(), normed.row(row));
+    });
+  };
+  team.for_chunks(norms.count(), norm_chunk, num_chunks, multiply_chunk);
+}
+
+}  // namespace
+
+bool can_fuse_qkv(const AttentionSpec& spec, const backend::KvCache& cache) {
+  return spec.head_dim % kLanes == 0 && cache.shape().type != backend::KvType::kInt4;
+}
+
+// Units are heads: a kv head's keys and values, then the query heads, which are less work.
+void norm_qkv_rope_store(const Kernels& kernels, Team& team, const Batch& batch, const LayerSpec& layer,
+                         const HostBuffer& x, HostBuffer& scratch, HostBuffer& qkv, PagedCache& cache) {
+  const AttentionSpec& spec = layer.attention;
+  const auto& w = static_cast<const PackedWeight&>(*layer.qkv);
+  const RopeStore heads(kernels, batch, spec, qkv, cache);
+  const std::uint32_t rows = batch.num_rows();
+  const std::uint32_t num_kv = spec.num_kv_heads;
+  const std::uint32_t head_panels = spec.head_dim / kLanes;
+  const ProductChunks chunks(kernels, team, w, rows, num_kv + spec.num_heads);
+  // Heads [first, last) of the q|k|v columns.
+  const auto multiply_heads = [&](Range part, std::uint32_t first, std::uint32_t last) {
+    multiply(kernels, scratch, w, part, {first * head_panels, last * head_panels}, qkv);
+  };
+  norm_then(kernels, team, rows, x, *layer.input_norm, layer.norm_eps, scratch, chunks.count(),
+            [&](std::uint32_t chunk, std::uint32_t) {
+              const Range units = chunks.units(chunk);
+              const Range part = chunks.rows(chunk);
+              const Range kv{std::min(units.first, num_kv), std::min(units.last, num_kv)};
+              if (kv.first < kv.last) {
+                const std::uint32_t first_key = spec.num_heads;
+                const std::uint32_t first_value = spec.num_heads + num_kv;
+                multiply_heads(part, first_key + kv.first, first_key + kv.last);
+                multiply_heads(part, first_value + kv.first, first_value + kv.last);
+                for (std::uint32_t row = part.first; row < part.last; ++row) heads.store_keys(row, kv);
+              }
+              const Range queries{std::max(units.first, num_kv) - num_kv, std::max(units.last, num_kv) - num_kv};
+              if (queries.first < queries.last) {
+                multiply_heads(part, queries.first, queries.last);
+                for (std::uint32_t row = part.first; row < part.last; ++row) heads.turn_queries(row, queries);
+              }
+            });
+}
+
+bool can_fuse_gate_up(const backend::Weight& gate_up) { return gate_up.n() / 2 % kLanes == 0; }
+
+// Units are tiles of the gate and the same outputs of up.
+void norm_gate_up(const Kernels& kernels, Team& team, const LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
+                  HostBuffer& scratch, HostBuffer& gate_up, HostBuffer& out) {
+  const auto& w = static_cast<const PackedWeight&>(*layer.gate_up);
+  const std::uint32_t width = out.width();
+  const std::uint32_t num_gates = width / kLanes;  // panels
+  const ProductChunks chunks(kernels, team, w, rows, num_units(kernels, num_gates));
+  norm_then(kernels, team, rows, x, *layer.post_norm, layer.norm_eps, scratch, chunks.count(),
+            [&](std::uint32_t chunk, std::uint32_t) {
+              const Range part = chunks.rows(chunk);
+              Range gates = panels_of(kernels, w, chunks.units(chunk));
+              gates.last = std::min(gates.last, num_gates);
+              multiply(kernels, scratch, w, part, gates, gate_up);
+              multiply(kernels, scratch, w, part, {num_gates + gates.first, num_gates + gates.last}, gate_up);
+              const std::size_t first = gates.first * kLanes;
+              for (std::uint32_t row = part.first; row < part.last; ++row) {
+                const float* gate = gate_up.row(row) + first;
+                kernels.act_mul(gate, gate + width, gates.last * kLanes - first, out.row(row) + first);
+              }
+            });
+}
+
+void project_add(const Kernels& kernels, Team& team, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
+                 HostBuffer& scratch, HostBuffer& x) {
+  const ProductChunks chunks(kernels, team, w, rows, num_units(kernels, w.num_panels()));
+  team.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) {
+    const Range part = chunks.rows(chunk);
+    const Range panels = panels_of(kernels, w, chunks.units(chunk));
+    multiply(kernels, y, w, part, panels, scratch);
+    const std::size_t first = panels.first * kLanes;
+    const std::size_t last = std::min<std::size_t>(w.n(), panels.last * kLanes);
+    for (std::uint32_t row = part.first; row < part.last; ++row) {
+      kernels.add(x.row(row) + first, scratch.row(row) + first, last - first);
+    }
+  });
+}
+
+}  // namespace quire::cpu
