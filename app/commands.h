@@ -35,6 +35,7 @@ enum class BenchMode : std::uint8_t {
   kRunner,   // prefill and decode, straight to the model's runner
   kMicro,    // every kernel by itself
   kStep,     // what a step costs by its number of rows
+  kProfile,  // where a step's time goes
   kServe,    // the whole engine, streams and all, without HTTP
   kCompare,  // two servers under the same load
 };

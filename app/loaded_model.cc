@@ -111,22 +111,24 @@ ReadModel read_model(const Config& config, ModelSource source) {
   return read;
 }
 
-LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len) {
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
+                       const OpsWrapper& wrap) {
   LoadedModel loaded{std::move(read), nullptr, nullptr};
   cpu::CpuOptions options;
   options.num_threads = config.threads.value_or(usable_cpus());
   options.isa = config.isa;
   options.max_rows = max_rows;
   loaded.ops = cpu::make_cpu_ops(options);
+  if (wrap) loaded.ops = wrap(std::move(loaded.ops));
   loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
                                                     quantize_of(config));
   return loaded;
 }
 
-LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows) {
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows, const OpsWrapper& wrap) {
   ReadModel read = read_model(config, std::move(source));
   const std::uint32_t longest = read.config.max_model_len();
-  return pack_model(config, std::move(read), max_rows, longest);
+  return pack_model(config, std::move(read), max_rows, longest, wrap);
 }
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {

@@ -5,6 +5,7 @@
 // Fails   StartError: no such model, a device or type this build lacks, whatever the parts below refuse.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,10 +57,14 @@ struct LoadedModel : ReadModel {
 };
 
 ReadModel read_model(const Config& config, ModelSource source);
+// Stands before the backend where somebody wants to see what it is asked for.
+using OpsWrapper = std::function<std::unique_ptr<backend::Ops>(std::unique_ptr<backend::Ops>)>;
 // `max_rows`: of one step. `max_model_len`: positions the rope table covers.
-LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len);
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
+                       const OpsWrapper& wrap = nullptr);
 // Both, for the model's own length.
-LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows);
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows,
+                       const OpsWrapper& wrap = nullptr);
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files);
 

@@ -26,6 +26,8 @@ int bench(const Config& given, const BenchOptions& options) {
       return bench_micro(config, options);
     case BenchMode::kStep:
       return bench_step(config, options);
+    case BenchMode::kProfile:
+      return bench_profile(config, options);
     case BenchMode::kServe:
       return bench_serve(config, options);
     case BenchMode::kCompare:
@@ -43,9 +45,9 @@ BenchSource bench_source(const Config& config, const BenchOptions& options) {
 }
 
 BenchModel bench_model(const Config& config, const BenchOptions& options, std::uint32_t max_rows,
-                       std::uint32_t min_length) {
+                       std::uint32_t min_length, const OpsWrapper& wrap) {
   BenchSource from = bench_source(config, options);
-  BenchModel out{std::move(from.random), load_model(config, std::move(from.source), max_rows)};
+  BenchModel out{std::move(from.random), load_model(config, std::move(from.source), max_rows, wrap)};
   const std::uint32_t length = out.loaded.decoder->max_model_len();
   if (length < min_length) {
     throw StartError(fmt::format("bench runs sequences of {} tokens; this model goes up to {}", min_length, length));

@@ -1,6 +1,6 @@
 // What the modes of `quire bench` share: the model, what the machine gives in the same run, time taken as a median.
 //   runner   prefill and decode          micro   each kernel       step     the cost of a step by its rows
-//   serve    the engine with its streams           compare  two servers under the same load
+//   profile  where a step's time goes      serve  the engine with its streams      compare  two servers, the same load
 // Thread  main, which is the engine's thread where a runner or ops are driven by hand.
 // Fails   StartError: a model that is too short, or whatever loading refuses.
 #pragma once
@@ -24,6 +24,7 @@ namespace quire::app {
 int bench_runner(const Config& config, const BenchOptions& options);
 int bench_micro(const Config& config, const BenchOptions& options);
 int bench_step(const Config& config, const BenchOptions& options);
+int bench_profile(const Config& config, const BenchOptions& options);
 int bench_serve(const Config& config, const BenchOptions& options);
 int bench_compare(const BenchOptions& options);
 
@@ -40,7 +41,7 @@ struct BenchModel {
 };
 // Throws StartError where the model is shorter than `min_length`.
 BenchModel bench_model(const Config& config, const BenchOptions& options, std::uint32_t max_rows,
-                       std::uint32_t min_length);
+                       std::uint32_t min_length, const OpsWrapper& wrap = nullptr);
 
 // Weights that a step reads: everything but an embedding table that is not also the output matrix.
 std::uint64_t weight_bytes_of_step(const LoadedModel& model);

@@ -15,17 +15,18 @@
 namespace quire::app {
 namespace {
 
-constexpr std::string_view kModes[] = {"runner", "micro", "step", "serve", "compare"};  // as BenchMode
+constexpr std::string_view kModes[] = {"runner", "micro", "step", "profile", "serve", "compare"};  // as BenchMode
 
 constexpr unsigned bit(BenchMode mode) { return 1u << static_cast<unsigned>(mode); }
-constexpr unsigned kScenarios = 1u << 5;
+constexpr unsigned kScenarios = 1u << 6;
 constexpr unsigned kLoads = bit(BenchMode::kServe) | bit(BenchMode::kCompare);
-constexpr unsigned kModels = kLoads | bit(BenchMode::kRunner) | bit(BenchMode::kStep) | kScenarios;
+constexpr unsigned kModels =
+    kLoads | bit(BenchMode::kRunner) | bit(BenchMode::kStep) | bit(BenchMode::kProfile) | kScenarios;
 constexpr unsigned kAll = kModels | bit(BenchMode::kMicro);
 
 // clang-format off
 constexpr BenchFlag kFlags[] = {
-    {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: each kernel against this machine's memory and arithmetic; step: what a step costs by its rows; serve: the engine with its streams, without HTTP; compare: two servers under the same load [runner]"},
+    {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: each kernel against this machine's memory and arithmetic; step: what a step costs by its rows; profile: where a step's time goes; serve: the engine with its streams, without HTTP; compare: two servers under the same load [runner]"},
     {"--runs", kAll, "count", "runs that each median is of [5; 3..1000]"},
     {"--random-shape", kModels & ~bit(BenchMode::kCompare), "choice", "random weights in the shape of SmolLM2-135M, Qwen3-0.6B or Llama-3.2-1B: 135m, 0.6b or 1b"},
     {"--scenario", kScenarios, "choice", "what the scheduler and the KV cache do, as CSV: utilisation, waste, max-batch, preemption, policies, prefix"},

@@ -22,7 +22,7 @@ struct BenchFlag {
 };
 
 std::span<const BenchFlag> bench_flags();
-std::string bench_mode_names();  // "runner, micro, step, serve, compare"
+std::string bench_mode_names();  // "runner, micro, step, profile, serve, compare"
 
 // What was typed of each flag, in the order of bench_flags(): nothing, a value, or for --url several.
 using TypedBenchFlags = std::vector<std::vector<std::string>>;

@@ -68,6 +68,18 @@ def test_step_is_a_table_over_rows_that_begins_with_one():
     assert {row["sequences"] for row in one} == {1}
 
 
+def test_profile_says_where_all_of_a_step_goes():
+    report = json_of("profile")
+    assert [row["what"] for row in report["rows"]] == [
+        "prefill, 512 tokens", "decode, 1 sequences", "decode, 8 sequences", "decode, 32 sequences"
+    ]  # fmt: skip
+    for row in report["rows"]:
+        parts = row["seconds"]
+        assert all(parts[name] > 0 for name in parts if name != "the rest")
+        # Medians of parts need not add up to the median of the whole; on a quiet machine they nearly do.
+        assert 0.3 * row["step_seconds"] < sum(parts.values()) < 3 * row["step_seconds"]
+
+
 def test_serve_answers_every_request_in_full():
     report = json_of("serve")
     assert [row["streams"] for row in report["rows"]] == [1, 3]

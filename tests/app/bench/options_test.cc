@@ -54,10 +54,11 @@ TEST(BenchOptions, KnowsEveryModeByName) {
   EXPECT_EQ(good({{"--mode", "runner"}}).mode, BenchMode::kRunner);
   EXPECT_EQ(good({{"--mode", "micro"}}).mode, BenchMode::kMicro);
   EXPECT_EQ(good({{"--mode", "step"}}).mode, BenchMode::kStep);
+  EXPECT_EQ(good({{"--mode", "profile"}}).mode, BenchMode::kProfile);
   EXPECT_EQ(good({{"--mode", "serve"}}).mode, BenchMode::kServe);
   EXPECT_EQ(good(comparing()).mode, BenchMode::kCompare);
   EXPECT_THAT(problems_of({{"--mode", "stop"}}),
-              ElementsAre("--mode 'stop': expected one of runner, micro, step, serve, compare"));
+              ElementsAre("--mode 'stop': expected one of runner, micro, step, profile, serve, compare"));
 }
 
 TEST(BenchOptions, RefusesNumbersJustOutsideTheirRange) {
