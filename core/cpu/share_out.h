@@ -20,16 +20,19 @@ constexpr Range part_of(std::uint32_t count, std::uint32_t parts, std::uint32_t 
           static_cast<std::uint32_t>(std::uint64_t{count} * (i + 1) / parts)};
 }
 
-constexpr std::uint32_t most_chunks(std::uint32_t num_workers) { return 8 * num_workers; }
+constexpr std::uint32_t most_chunks(std::uint32_t num_workers) { return 64 * num_workers; }
 
 // Into how many chunks to cut work that touches `bytes` (weights read once for up to eight rows, or rows read and
 // written): below kAlone the caller does it by itself, since waking others costs more; above, chunks of at least
-// kLeast, and several per worker so that one who lost its core holds up little.
+// kLeast, several per worker and none much longer than kLong, some 50 us, so that a worker who lost its core to a thread
+// that answers somebody holds up little.
 constexpr std::uint32_t num_chunks(std::size_t bytes, std::uint32_t num_workers) {
   constexpr std::size_t kAlone = 128 << 10;
   constexpr std::size_t kLeast = 64 << 10;
+  constexpr std::size_t kLong = 1 << 20;
   if (num_workers == 1 || bytes < kAlone) return 1;
-  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes / kLeast, most_chunks(num_workers)));
+  const std::size_t wanted = std::clamp<std::size_t>(bytes / kLong, 8 * num_workers, most_chunks(num_workers));
+  return static_cast<std::uint32_t>(std::min(bytes / kLeast, wanted));
 }
 
 // How rows are dealt out, each touching `row_bytes`.

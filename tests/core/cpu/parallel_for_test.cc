@@ -122,7 +122,10 @@ TEST(ShareOut, CoversEverythingOnceInOrder) {
 TEST(ShareOut, LeavesSmallWorkToTheCaller) {
   EXPECT_EQ(num_chunks((128 << 10) - 1, 4), 1u);
   EXPECT_EQ(num_chunks(128 << 10, 4), 2u);
-  EXPECT_EQ(num_chunks(std::size_t{1} << 40, 4), 32u);
+  EXPECT_EQ(num_chunks(32 << 16, 4), 32u);
+  EXPECT_EQ(num_chunks(32 << 20, 4), 32u);
+  EXPECT_EQ(num_chunks(33 << 20, 4), 33u);
+  EXPECT_EQ(num_chunks(std::size_t{1} << 40, 4), most_chunks(4));
   EXPECT_EQ(num_chunks(std::size_t{1} << 40, 1), 1u);
 }
 
