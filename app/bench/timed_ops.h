@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,14 @@ class TimedOps final : public backend::Ops {
                                         std::span<const std::span<const float>> biases,
                                         backend::Quantize quantize) override {
     return inner_->pack(matrices, biases, quantize);
+  }
+  std::string layout() const override { return inner_->layout(); }
+  std::unique_ptr<backend::Weight> adopt(const backend::WeightShape& shape, std::span<const std::byte> packed,
+                                         std::shared_ptr<const void> owner) override {
+    return inner_->adopt(shape, packed, std::move(owner));
+  }
+  void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
+    inner_->for_parts(count, part);
   }
   std::unique_ptr<backend::Vector> upload(std::span<const float> values) override { return inner_->upload(values); }
   std::unique_ptr<backend::RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,14 @@ class Ops {
   virtual std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
                                        std::span<const std::span<const float>> biases,
                                        Quantize quantize = Quantize::kNone) = 0;
+  // How pack() lays weights out, by a name and a number that goes up with every change: "cpu panels/1".
+  virtual std::string layout() const = 0;
+  // A weight that pack() made here or in another process, of its packed() bytes. They stay where they are and `owner` keeps
+  // them. None where this layout has another number of bytes for the shape, or where they do not begin on a cache line.
+  virtual std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
+                                        std::shared_ptr<const void> owner) = 0;
+  // part(i) for every i in [0, count), shared out over the host's threads that work for this device.
+  virtual void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) = 0;
   virtual std::unique_ptr<Vector> upload(std::span<const float> values) = 0;
   // cosines, sines: [positions, half] row major.
   virtual std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,

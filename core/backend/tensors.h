@@ -77,7 +77,17 @@ class Weight {
   virtual std::uint32_t n() const = 0;  // outputs of all its matrices
   virtual std::uint32_t k() const = 0;  // inputs
   virtual WeightType type() const = 0;
-  virtual std::size_t bytes() const = 0;  // as packed
+  // All of it as packed, in host memory: what Ops::adopt() makes a weight of again.
+  virtual std::span<const std::byte> packed() const = 0;
+  std::size_t bytes() const { return packed().size(); }
+};
+
+// What decides, with the backend's layout, how many bytes a packed weight has.
+struct WeightShape {
+  std::uint32_t n = 0;
+  std::uint32_t k = 0;
+  WeightType type = WeightType::kF32;
+  bool has_bias = false;
 };
 
 // A vector in f32: a norm's scale.

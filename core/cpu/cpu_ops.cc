@@ -55,6 +55,15 @@ class CpuOps final : public Ops {
                                Quantize quantize) override {
     return pack_weight(matrices, biases, quantize, team_);
   }
+  std::string layout() const override { return PackedWeight::kLayout; }
+  std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
+                                std::shared_ptr<const void> owner) override {
+    if (packed.size() != packed_bytes(shape) || reinterpret_cast<std::uintptr_t>(packed.data()) % 64 != 0) return {};
+    return std::make_unique<PackedWeight>(shape, packed, std::move(owner));
+  }
+  void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
+    team_.for_chunks(count, [&](std::uint32_t i, std::uint32_t) { part(i); });
+  }
   std::unique_ptr<Vector> upload(std::span<const float> values) override {
     return std::make_unique<HostVector>(values);
   }

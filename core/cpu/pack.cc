@@ -111,7 +111,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
   }
 
   const WeightType type = backend::weight_type(dtype, quantize);
-  auto weight = std::make_unique<PackedWeight>(n, k, type, has_bias);
+  auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, type, has_bias});
   std::uint32_t next = 0;
   for (std::size_t i = 0; has_bias && i < matrices.size(); next += matrices[i].n, ++i) {
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);

@@ -44,16 +44,30 @@ std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, WeightType type) {
   return num_panels_of(n) * panel_bytes_of(k, type) + scale_bytes_of(n, type);
 }
 
-PackedWeight::PackedWeight(std::uint32_t n, std::uint32_t k, WeightType type, bool has_bias)
-    : n_(n),
-      k_(k),
-      type_(type),
-      panel_bytes_(panel_bytes_of(k, type)),
-      panels_(num_panels() * panel_bytes_, "a weight") {
-  if (const std::size_t bytes = scale_bytes_of(n, type)) scales_ = Memory(bytes, "a weight's scales");
-  if (!has_bias) return;
-  bias_ = Memory(std::size_t{num_panels()} * kGroup * sizeof(float), "a bias");
-  std::fill_n(bias_.floats(), std::size_t{num_panels()} * kGroup, -0.0f);
+std::size_t packed_bytes(const backend::WeightShape& shape) {
+  return weight_bytes(shape.n, shape.k, shape.type) +
+         (shape.has_bias ? num_panels_of(shape.n) * kGroup * sizeof(float) : 0);
+}
+
+PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed,
+                           std::shared_ptr<const void> owner)
+    : shape_(shape),
+      panel_bytes_(panel_bytes_of(shape.k, shape.type)),
+      scales_at_(num_panels_of(shape.n) * panel_bytes_),
+      bias_at_(weight_bytes(shape.n, shape.k, shape.type)),
+      owner_(std::move(owner)),
+      packed_(packed) {
+  CHECK_EQ(packed.size(), packed_bytes(shape));
+}
+
+PackedWeight::PackedWeight(const backend::WeightShape& shape)
+    : shape_(shape),
+      panel_bytes_(panel_bytes_of(shape.k, shape.type)),
+      scales_at_(num_panels_of(shape.n) * panel_bytes_),
+      bias_at_(weight_bytes(shape.n, shape.k, shape.type)),
+      memory_(packed_bytes(shape), "a weight"),
+      packed_(memory_.data(), memory_.bytes()) {
+  if (shape.has_bias) std::fill_n(bias(), std::size_t{num_panels()} * kGroup, -0.0f);
 }
 
 HostVector::HostVector(std::span<const float> values)

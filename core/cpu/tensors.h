@@ -6,43 +6,58 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "core/backend/tensors.h"
 #include "core/cpu/memory.h"
 
 namespace quire::cpu {
 
-// Panels of 16 outputs (isa/kernels.h). Outputs beyond n, and k's that only fill a panel up, are zero.
+// In one piece: panels | scales | bias. Panels of 16 outputs (isa/kernels.h); outputs beyond n, and k's that only fill a
+// panel up, are zero.
 class PackedWeight final : public backend::Weight {
  public:
-  PackedWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type, bool has_bias);
+  // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
+  static constexpr const char* kLayout = "cpu panels/1";
 
-  std::uint32_t n() const override { return n_; }
-  std::uint32_t k() const override { return k_; }
-  backend::WeightType type() const override { return type_; }
-  std::size_t bytes() const override { return panels_.bytes() + scales_.bytes() + bias_.bytes(); }
+  explicit PackedWeight(const backend::WeightShape& shape);  // zero, in memory of its own
+  // Somebody else's bytes, of the shape's packed_bytes(), to be read only.
+  PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed, std::shared_ptr<const void> owner);
 
-  std::uint32_t num_panels() const { return (n_ + 15) / 16; }
+  std::uint32_t n() const override { return shape_.n; }
+  std::uint32_t k() const override { return shape_.k; }
+  backend::WeightType type() const override { return shape_.type; }
+  std::span<const std::byte> packed() const override { return packed_; }
+
+  std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
-  std::byte* panel(std::uint32_t i) { return panels_.data() + i * panel_bytes_; }
-  const std::byte* panel(std::uint32_t i) const { return panels_.data() + i * panel_bytes_; }
+  const std::byte* panel(std::uint32_t i) const { return packed_.data() + i * panel_bytes_; }
   // int8 [num_panels * 16]; null: any other type.
-  float* scales() { return scales_.floats(); }
-  const float* scales() const { return scales_.floats(); }
+  const float* scales() const { return scales_at_ == bias_at_ ? nullptr : floats_at(scales_at_); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
-  float* bias() { return bias_.floats(); }
-  const float* bias() const { return bias_.floats(); }
+  const float* bias() const { return bias_at_ == packed_.size() ? nullptr : floats_at(bias_at_); }
+
+  // Of a weight in memory of its own.
+  std::byte* panel(std::uint32_t i) { return memory_.data() + i * panel_bytes_; }
+  float* scales() { return const_cast<float*>(std::as_const(*this).scales()); }
+  float* bias() { return const_cast<float*>(std::as_const(*this).bias()); }
 
  private:
-  std::uint32_t n_;
-  std::uint32_t k_;
-  backend::WeightType type_;
+  const float* floats_at(std::size_t at) const { return reinterpret_cast<const float*>(packed_.data() + at); }
+
+  backend::WeightShape shape_;
   std::size_t panel_bytes_;
-  Memory panels_;
-  Memory scales_;
-  Memory bias_;
+  std::size_t scales_at_;
+  std::size_t bias_at_;
+  Memory memory_;
+  std::shared_ptr<const void> owner_;  // of bytes that are not in memory_
+  std::span<const std::byte> packed_;
 };
+
+// Of a weight with its scales and bias.
+std::size_t packed_bytes(const backend::WeightShape& shape);
 
 class HostVector final : public backend::Vector {
  public:

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace quire::backend {
@@ -24,7 +26,7 @@ struct Matrix final : Weight {
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
   WeightType type() const override { return WeightType::kF32; }
-  std::size_t bytes() const override { return 0; }
+  std::span<const std::byte> packed() const override { return {}; }
   std::uint32_t n_, k_;
 };
 struct Rope final : RopeTable {

@@ -9,17 +9,20 @@
 
 namespace quire::model::testing {
 
+// A byte an element.
 class FakeWeight final : public backend::Weight {
  public:
-  FakeWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type) : n_(n), k_(k), type_(type) {}
+  FakeWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type)
+      : n_(n), k_(k), type_(type), bytes_(std::size_t{n} * k) {}
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
   backend::WeightType type() const override { return type_; }
-  std::size_t bytes() const override { return std::size_t{n_} * k_; }
+  std::span<const std::byte> packed() const override { return bytes_; }
 
  private:
   std::uint32_t n_, k_;
   backend::WeightType type_;
+  std::vector<std::byte> bytes_;
 };
 
 class FakeVector final : public backend::Vector {
@@ -87,6 +90,14 @@ class FakeOps final : public backend::Ops {
     std::uint32_t n = 0;
     for (const backend::HostMatrix& matrix : matrices) n += matrix.n;
     return std::make_unique<FakeWeight>(n, matrices[0].k, backend::weight_type(matrices[0].dtype, quantize));
+  }
+  std::string layout() const override { return "fake/1"; }
+  std::unique_ptr<backend::Weight> adopt(const backend::WeightShape&, std::span<const std::byte>,
+                                         std::shared_ptr<const void>) override {
+    return nullptr;
+  }
+  void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
+    for (std::uint32_t i = 0; i < count; ++i) part(i);
   }
   std::unique_ptr<backend::Vector> upload(std::span<const float> values) override {
     return std::make_unique<FakeVector>(values);
