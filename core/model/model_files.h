@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-namespace quire::model {
+#include "core/model/mapped_file.h"
 
-using FileBytes = std::span<const std::byte>;
+namespace quire::model {
 
 class ModelFiles {
  public:
@@ -28,6 +28,8 @@ class ModelFiles {
   virtual std::optional<FileBytes> find(std::string_view name) const = 0;
   // As find(), but a missing file is a StartError.
   FileBytes require(std::string_view name) const;
+  // Of a file as it is mapped; nothing where there is no such file, and for memory.
+  virtual std::optional<FileStamp> stamp(std::string_view) const { return std::nullopt; }
   // How to call a file in an error text: "/models/x/config.json" or "embedded:config.json".
   virtual std::string describe(std::string_view name) const = 0;
   // Gives back the memory of the pages that lie wholly inside `bytes`; reading them again maps them again.

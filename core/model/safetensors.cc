@@ -154,6 +154,7 @@ Checkpoint Checkpoint::open(const ModelFiles& files) {
   if (const std::optional<FileBytes> bytes = files.find(kSingle)) {
     checkpoint.file_ = files.describe(kSingle);
     checkpoint.add_file(*bytes, checkpoint.file_);
+    checkpoint.files_ = {std::string(kSingle)};
   } else if (const std::optional<FileBytes> index = files.find(kIndex)) {
     checkpoint.file_ = files.describe(kIndex);
     checkpoint.add_shards(files, {reinterpret_cast<const char*>(index->data()), index->size()});
@@ -186,6 +187,7 @@ void Checkpoint::add_shards(const ModelFiles& files, std::string_view index_text
     if (!bytes) throw StartError(files.describe(log_safe(shard)) + " is missing; " + file_ + " names it");
     add_file(*bytes, files.describe(shard));
   }
+  files_ = std::move(shards);
   for (const auto& [name, shard] : shard_of) {
     const Tensor* tensor = find(name);
     if (tensor == nullptr || tensor->file != files.describe(shard)) {

@@ -48,6 +48,8 @@ class Checkpoint {
   std::uint64_t bytes() const;
   // The file that names the tensors: the index of a sharded checkpoint, or the one safetensors file.
   const std::string& file() const { return file_; }
+  // The names of the files that hold the tensors, ascending.
+  const std::vector<std::string>& files() const { return files_; }
 
  private:
   void add_file(FileBytes bytes, const std::string& name);
@@ -55,6 +57,7 @@ class Checkpoint {
 
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::string file_;
+  std::vector<std::string> files_;
 };
 
 // "[64, 172]"
