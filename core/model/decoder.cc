@@ -9,13 +9,13 @@
 namespace quire::model {
 
 Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
-                 backend::Quantize quantize)
+                 backend::Quantize quantize, const std::string& packed_file)
     : ops_(ops), config_(config), max_model_len_(max_model_len) {
   if (max_model_len == 0 || max_model_len > config.max_model_len()) {
     throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
                      std::to_string(config.max_model_len()) + "], the range of this model's positions");
   }
-  weights_ = load_weights(ops, config, files, quantize);
+  weights_ = load_weights(ops, config, files, quantize, packed_file);
   weight_type_ = weights_.layers.empty() ? weights_.embed->type() : weights_.layers.front().qkv->type();
   const RopeAngles angles = rope_angles(config.rope, config.head_dim, max_model_len);
   rope_ = ops.upload_rope(angles.cosines, angles.sines, config.head_dim / 2);

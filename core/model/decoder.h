@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/backend/batch.h"
@@ -35,9 +36,9 @@ struct Workspace {
 
 class Decoder {
  public:
-  // max_model_len: positions the rope table covers, 1 .. config.max_model_len().
+  // max_model_len: positions the rope table covers, 1 .. config.max_model_len(). packed_file: as load_weights().
   Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
-          backend::Quantize quantize = backend::Quantize::kNone);
+          backend::Quantize quantize = backend::Quantize::kNone, const std::string& packed_file = "");
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -53,6 +54,7 @@ class Decoder {
   // Quantised or as stored; the embedding and the output matrix may keep more bits (quantize_of()).
   backend::WeightType weight_type() const { return weight_type_; }
   std::uint64_t checkpoint_digest() const { return weights_.digest; }
+  bool from_packed_file() const { return weights_.from_packed_file; }
 
  private:
   void make_layers();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -9,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/numeric_mode.h"
+#include "core/model/packed_file.h"
 
 namespace quire::model {
 namespace {
@@ -124,20 +126,49 @@ std::vector<float> widened(const Tensor& tensor) {
   return out;
 }
 
-// Turns tensors of a checked checkpoint into what the backend made of them. Each is digested, packed and its pages given
-// back before the next: a file is read once, and little of it is in memory at a time.
-class Packer {
- public:
-  Packer(backend::Ops& ops, const Config& config, const Checkpoint& checkpoint, const ModelFiles& files,
-         backend::Quantize quantize)
-      : ops_(ops), config_(config), checkpoint_(checkpoint), files_(files), quantize_(quantize) {}
+// What load_weights() was given.
+struct Loading {
+  backend::Ops& ops;
+  const Config& config;
+  const Checkpoint& checkpoint;
+  const ModelFiles& files;
+  backend::Quantize quantize;
 
-  std::unique_ptr<backend::Vector> vector(const std::string& name) {
-    const std::vector<float> values = floats(name);
-    return ops_.upload(values);
+  backend::Quantize quantize_of(const PackList& list) const {
+    return model::quantize_of(list.names.front() + ".weight", config, quantize);
+  }
+};
+
+// Where weights come from, in the order of gather().
+class Source {
+ public:
+  explicit Source(const Loading& loading) : loading_(loading) {}
+  virtual ~Source() = default;
+
+  // Null where there is none that fits.
+  virtual std::unique_ptr<backend::Weight> weight(const PackList& list) = 0;
+  virtual std::uint64_t digest() const = 0;
+
+  std::unique_ptr<backend::Vector> vector(const std::string& name) { return loading_.ops.upload(floats(name)); }
+
+ protected:
+  const Tensor& tensor(const std::string& name) const { return *loading_.checkpoint.find(name); }
+  virtual std::vector<float> floats(const std::string& name) {
+    std::vector<float> values = widened(tensor(name));
+    loading_.files.release(tensor(name).data);
+    return values;
   }
 
-  std::unique_ptr<backend::Weight> weight(const PackList& list) {
+  const Loading& loading_;
+};
+
+// Turns tensors of a checked checkpoint into what the backend made of them. Each is digested, packed and its pages given
+// back before the next: a file is read once, and little of it is in memory at a time.
+class Packer final : public Source {
+ public:
+  using Source::Source;
+
+  std::unique_ptr<backend::Weight> weight(const PackList& list) override {
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
     for (const std::string& name : list.names) {
@@ -147,50 +178,137 @@ class Packer {
       if (list.bias) bias_values.push_back(floats(name + ".bias"));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
-    const backend::Quantize quantize = quantize_of(list.names.front() + ".weight", config_, quantize_);
-    std::unique_ptr<backend::Weight> packed = ops_.pack(matrices, biases, quantize);
-    for (const std::string& name : list.names) files_.release(checkpoint_.find(name + ".weight")->data);
+    std::unique_ptr<backend::Weight> packed = loading_.ops.pack(matrices, biases, loading_.quantize_of(list));
+    for (const std::string& name : list.names) loading_.files.release(tensor(name + ".weight").data);
     return packed;
   }
 
-  std::uint64_t digest() const { return digest_; }
+  std::uint64_t digest() const override { return digest_; }
 
  private:
   const Tensor& take(const std::string& name) {
-    const Tensor& tensor = *checkpoint_.find(name);
-    digest_ += tensor_digest(tensor);
-    return tensor;
+    digest_ += tensor_digest(tensor(name));
+    return tensor(name);
+  }
+  std::vector<float> floats(const std::string& name) override {
+    take(name);
+    return Source::floats(name);
   }
 
-  std::vector<float> floats(const std::string& name) {
-    const Tensor& tensor = take(name);
-    std::vector<float> values = widened(tensor);
-    files_.release(tensor.data);
-    return values;
-  }
-
-  backend::Ops& ops_;
-  const Config& config_;
-  const Checkpoint& checkpoint_;
-  const ModelFiles& files_;
-  const backend::Quantize quantize_;
   std::uint64_t digest_ = 0;
 };
 
-LayerWeights pack_layer(Packer& packer, const Config& config, std::uint32_t layer) {
+// What a Packer made in an earlier start. Vectors are small: they come from the checkpoint.
+class Adopter final : public Source {
+ public:
+  Adopter(const Loading& loading, const PackedFile& file) : Source(loading), file_(file) {}
+
+  std::unique_ptr<backend::Weight> weight(const PackList& list) override {
+    if (next_ == file_.weights().size()) return nullptr;
+    const Tensor& first = tensor(list.names.front() + ".weight");
+    backend::WeightShape shape;
+    for (const std::string& name : list.names) {
+      shape.n += static_cast<std::uint32_t>(tensor(name + ".weight").shape[0]);
+    }
+    shape.k = static_cast<std::uint32_t>(first.shape[1]);
+    shape.type = backend::weight_type(*first.number(), loading_.quantize_of(list));
+    shape.has_bias = list.bias;
+    return loading_.ops.adopt(shape, file_.weights()[next_++], file_.owner());
+  }
+
+  std::uint64_t digest() const override { return file_.checkpoint_digest(); }
+
+ private:
+  const PackedFile& file_;
+  std::size_t next_ = 0;
+};
+
+LayerWeights gather_layer(Source& source, const Config& config, std::uint32_t layer) {
   const std::string at = layer_prefix(layer);
   LayerWeights weights;
-  weights.input_norm = packer.vector(at + "input_layernorm.weight");
-  weights.qkv = packer.weight(qkv_list(config, layer));
+  weights.input_norm = source.vector(at + "input_layernorm.weight");
+  weights.qkv = source.weight(qkv_list(config, layer));
   if (config.qk_norm) {
-    weights.q_norm = packer.vector(at + "self_attn.q_norm.weight");
-    weights.k_norm = packer.vector(at + "self_attn.k_norm.weight");
+    weights.q_norm = source.vector(at + "self_attn.q_norm.weight");
+    weights.k_norm = source.vector(at + "self_attn.k_norm.weight");
   }
-  weights.out = packer.weight(out_list(config, layer));
-  weights.post_norm = packer.vector(at + "post_attention_layernorm.weight");
-  weights.gate_up = packer.weight(gate_up_list(config, layer));
-  weights.down = packer.weight(down_list(config, layer));
+  weights.out = source.weight(out_list(config, layer));
+  weights.post_norm = source.vector(at + "post_attention_layernorm.weight");
+  weights.gate_up = source.weight(gate_up_list(config, layer));
+  weights.down = source.weight(down_list(config, layer));
   return weights;
+}
+
+Weights gather(Source& source, const Config& config) {
+  Weights weights;
+  weights.embed = source.weight({{"model.embed_tokens"}, false});
+  weights.layers.reserve(config.num_layers);
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    weights.layers.push_back(gather_layer(source, config, layer));
+  }
+  weights.norm = source.vector("model.norm.weight");
+  if (!config.tied_head) weights.head = source.weight({{"lm_head"}, false});
+  weights.digest = source.digest();
+  return weights;
+}
+
+// In the order of gather().
+std::vector<const backend::Weight*> matrices_of(const Weights& weights) {
+  std::vector<const backend::Weight*> out = {weights.embed.get()};
+  for (const LayerWeights& layer : weights.layers) {
+    for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) out.push_back(weight->get());
+  }
+  if (weights.head) out.push_back(weights.head.get());
+  return out;
+}
+
+// Nothing where the file is not good for this; the log says why.
+std::optional<Weights> read_packed(const Loading& loading, const std::string& path, std::uint64_t key) {
+  const Result<PackedFile> file = PackedFile::open(path, key, loading.ops);
+  if (!file) {
+    if (file.error().code != Code::kNotFound) {
+      log_info("packed_cache", "{}: {}; packing again", log_safe(path), file.error().message);
+    }
+    return std::nullopt;
+  }
+  Adopter adopter(loading, *file);
+  Weights weights = gather(adopter, loading.config);
+  const std::vector<const backend::Weight*> matrices = matrices_of(weights);
+  if (matrices.size() != file->weights().size() || std::ranges::count(matrices, nullptr) != 0) {
+    log_info("packed_cache", "{}: its weights are not this model's; packing again", log_safe(path));
+    return std::nullopt;
+  }
+  weights.from_packed_file = true;
+  return weights;
+}
+
+void write_packed(const Weights& weights, const std::string& path, std::uint64_t key) {
+  std::vector<FileBytes> packed;
+  for (const backend::Weight* weight : matrices_of(weights)) packed.push_back(weight->packed());
+  const Result<Done> written = write_packed_file(path, key, weights.digest, packed);
+  if (written) {
+    log_info("packed_cache", "{}: written, for the next start", log_safe(path));
+  } else {
+    log_warn("packed_cache", "{}: not written: {}", log_safe(path), written.error().message);
+  }
+}
+
+// Of headers alone.
+void check_headers(const Config& config, const Checkpoint& checkpoint, Problems& problems) {
+  std::set<std::string, std::less<>> known;
+  for (const ExpectedTensor& expected : expected_tensors(config)) {
+    check_tensor(expected, checkpoint, problems);
+    known.insert(expected.name);
+  }
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    check_same_dtype(qkv_list(config, layer), checkpoint, problems);
+    check_same_dtype(gate_up_list(config, layer), checkpoint, problems);
+  }
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (known.contains(name) || is_rope_buffer(name) || (config.tied_head && name == kHead)) continue;
+    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + config.architecture +
+                 " with this config.json");
+  }
 }
 
 }  // namespace
@@ -229,21 +347,8 @@ std::vector<ExpectedTensor> expected_tensors(const Config& config) {
 
 void check_weights(const Config& config, const Checkpoint& checkpoint) {
   Problems problems;
-  std::set<std::string, std::less<>> known;
-  for (const ExpectedTensor& expected : expected_tensors(config)) {
-    check_tensor(expected, checkpoint, problems);
-    known.insert(expected.name);
-  }
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
-    check_same_dtype(qkv_list(config, layer), checkpoint, problems);
-    check_same_dtype(gate_up_list(config, layer), checkpoint, problems);
-  }
+  check_headers(config, checkpoint, problems);
   if (config.tied_head) check_tied_head(checkpoint, problems);
-  for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (known.contains(name) || is_rope_buffer(name) || (config.tied_head && name == kHead)) continue;
-    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + config.architecture +
-                 " with this config.json");
-  }
   problems.throw_if_any(checkpoint);
 }
 
@@ -266,20 +371,23 @@ backend::Quantize quantize_of(std::string_view name, const Config& config, backe
   return asked;
 }
 
-Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize) {
+Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize,
+                     const std::string& packed_file) {
   const Checkpoint checkpoint = Checkpoint::open(files);
-  check_weights(config, checkpoint);
-
-  Packer packer(ops, config, checkpoint, files, quantize);
-  Weights weights;
-  weights.embed = packer.weight({{"model.embed_tokens"}, false});
-  weights.layers.reserve(config.num_layers);
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
-    weights.layers.push_back(pack_layer(packer, config, layer));
+  const Loading loading{ops, config, checkpoint, files, quantize};
+  const std::optional<std::uint64_t> key =
+      packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, ops.layout());
+  if (key) {
+    // A copy of the embedding among the tensors was compared with it when the file was written.
+    Problems problems;
+    check_headers(config, checkpoint, problems);
+    problems.throw_if_any(checkpoint);
+    if (std::optional<Weights> read = read_packed(loading, packed_file, *key)) return *std::move(read);
   }
-  weights.norm = packer.vector("model.norm.weight");
-  if (!config.tied_head) weights.head = packer.weight({{"lm_head"}, false});
-  weights.digest = packer.digest();
+  check_weights(config, checkpoint);
+  Packer packer(loading);
+  Weights weights = gather(packer, config);
+  if (key) write_packed(weights, packed_file, *key);
   return weights;
 }
 

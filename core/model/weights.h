@@ -1,6 +1,7 @@
 // A checkpoint's tensors, checked against a Config and packed for a backend.
 // Shape   per layer q|k|v as one [(H+2G)·D, E] weight, gate|up as one [2F, E]; norms and biases widened to f32.
-// Owner   Weights owns what it packed; nothing points into the files afterwards.
+// Owner   Weights owns what it packed, and the mapping of a file of packed weights; nothing points into the checkpoint's files
+//         afterwards.
 // Thread  one, while starting.
 // Fails   StartError: every missing, unexpected, wrongly shaped or unreadable tensor at once (the first 20 in full),
 //         found before anything is packed.
@@ -48,6 +49,7 @@ struct Weights {
   std::unique_ptr<backend::Vector> norm;   // [E]
   std::unique_ptr<backend::Weight> head;   // [V, E]; none where tied: the embedding serves
   std::uint64_t digest = 0;                // checkpoint_digest() of the tensors used
+  bool from_packed_file = false;
 
   const backend::Weight& output() const { return head ? *head : *embed; }
   std::size_t packed_bytes() const;
@@ -62,7 +64,9 @@ struct Weights {
 backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked);
 
 // Checks, then packs tensor by tensor, giving each one's mapped pages back as it goes. Norms and biases stay f32.
+// `packed_file`: a path, or empty. What lies there is used where it is good for exactly this (packed_file.h); if not, the log
+// says why, and what was packed is written there. The weights are the same, bit for bit.
 Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files,
-                     backend::Quantize quantize = backend::Quantize::kNone);
+                     backend::Quantize quantize = backend::Quantize::kNone, const std::string& packed_file = "");
 
 }  // namespace quire::model
