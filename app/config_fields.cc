@@ -31,6 +31,7 @@ constexpr Field kFields[] = {
     {"idle-timeout", &Config::idle_timeout, "75s", "1ms..1h", kServe, "a kept-alive connection without a request is closed after this"},
     {"dtype", &Config::dtype, "auto", "auto|bf16=bfloat16|f16=float16|f16=half|f32=float32|f32=float", kRunning, "the checkpoint's type: another is refused, since weights are used as they are stored, or quantised from that"},
     {"quantize", &Config::quantize, "none", "none|int8|int4", kAll, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; docs/quantization.md says what that costs and saves"},
+    {"packed-cache", &Config::packed_cache, "", "", kRunning, "directory, the model's own for example, that keeps the weights as they are packed: the next start maps that file instead of packing them again; empty: every start packs"},
     {"max-model-len", &Config::max_model_len, "auto", "2..16777216", kServe | kGenerate | kInspect, "longest sequence, prompt and answer; auto: the model's own, or what the KV cache holds"},
     {"max-num-seqs", &Config::max_num_seqs, "64", "1..4096", kServe, "sequences that run at the same time"},
     {"max-num-batched-tokens", &Config::max_num_batched_tokens, "512", "1..65536", kServe, "rows of one step; at least max-num-seqs"},

@@ -103,7 +103,7 @@ void Instance::compute_pinned() {
 }
 
 std::vector<std::string> Instance::description() const {
-  std::vector<std::string> lines = {model_line(loaded_), "numeric mode: " + numeric_mode_,
+  std::vector<std::string> lines = {model_line(loaded_), weights_line(loaded_), "numeric mode: " + numeric_mode_,
                                     kv_line(plan_, request_, loaded_.kv_dtype)};
   lines.insert(lines.end(), plan_.notes.begin(), plan_.notes.end());
   return lines;

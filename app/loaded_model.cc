@@ -36,6 +36,13 @@ std::string weights_text(const LoadedModel& model) {
   return packed == stored ? packed : fmt::format("{} quantised to {}", stored, packed);
 }
 
+// By what decides the packed bytes and stays the same from start to start: a changed checkpoint replaces its own file.
+std::string packed_file_of(const Config& config, const ReadModel& read) {
+  if (config.packed_cache.empty()) return "";
+  const std::string name = fmt::format("{}.{}.packed", read.source.names.front(), config.quantize);
+  return (std::filesystem::path(config.packed_cache) / name).string();
+}
+
 }  // namespace
 
 ModelSource open_model(const std::string& model) {
@@ -113,15 +120,18 @@ ReadModel read_model(const Config& config, ModelSource source) {
 
 LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
                        const OpsWrapper& wrap) {
-  LoadedModel loaded{std::move(read), nullptr, nullptr};
+  LoadedModel loaded{std::move(read), nullptr, nullptr, "", {}};
   cpu::CpuOptions options;
   options.num_threads = config.threads.value_or(usable_cpus());
   options.isa = config.isa;
   options.max_rows = max_rows;
   loaded.ops = cpu::make_cpu_ops(options);
   if (wrap) loaded.ops = wrap(std::move(loaded.ops));
+  loaded.packed_file = packed_file_of(config, loaded);
+  const TimePoint started = SteadyClock().now();
   loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
-                                                    quantize_of(config));
+                                                    quantize_of(config), loaded.packed_file);
+  loaded.took = SteadyClock().now() - started;
   return loaded;
 }
 
@@ -161,6 +171,11 @@ std::string model_line(const LoadedModel& model) {
   return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed, on {}", model.source.names.front(),
                      model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
                      bytes_text(model.decoder->packed_bytes()), model.ops->description());
+}
+
+std::string weights_line(const LoadedModel& model) {
+  const std::string how = model.decoder->from_packed_file() ? fmt::format("from {}", model.packed_file) : "packed";
+  return fmt::format("weights {} in {}", how, seconds_text(model.took));
 }
 
 }  // namespace quire::app

@@ -54,6 +54,8 @@ struct ReadModel {
 struct LoadedModel : ReadModel {
   std::unique_ptr<backend::Ops> ops;
   std::unique_ptr<model::Decoder> decoder;
+  std::string packed_file;  // in --packed-cache; empty: none
+  Duration took{};          // packing the weights, or mapping that file
 };
 
 ReadModel read_model(const Config& config, ModelSource source);
@@ -75,5 +77,7 @@ MemoryRequest request_before_packing(const Config& config, const ReadModel& read
 // "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"; or, for example,
 // "bf16 quantised to int8".
 std::string model_line(const LoadedModel& model);
+// "weights packed in 2.914 s", or "weights from /cache/llama.int8.packed in 0.201 s".
+std::string weights_line(const LoadedModel& model);
 
 }  // namespace quire::app
