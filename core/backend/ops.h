@@ -41,7 +41,7 @@ class Ops {
 
   // ---- made while starting
   // bias: empty, or one f32 span per matrix (an empty one: no bias for that matrix). Quantised from what the matrices
-  // hold, s a scale and q whole:
+  // hold, s a scale and q whole; w8a8 is packed as int8, w4a8 as int4:
   //   int8  s[n] = max over k of |w[n,k]| / 127 in f32;  q[n,k] = w / s to the nearest, ties to even, within -127..127
   //   int4  by groups g of 32 inputs, counted from the first: s[n,g] = the number of the largest size among them, the
   //         first of equals, / -8, to the nearest bf16;  q[n,k] = w / s likewise, within -8..7
@@ -75,6 +75,13 @@ class Ops {
   //   int8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
   //   int4  w[n,k] = q[n,k] * s[n,k/32], which is exact
   // An infinite x times a q of 0 is NaN, though the number that was rounded to it may not have been 0.
+  // w8a8 and w4a8 multiply in integers. Each row of x is quantised by groups g of 256 inputs, counted from the first:
+  //   a = max |x[t,k]|;  xs[t,g] = a / 127;  r = 127 / a;  xq[t,k] = x[t,k] * r to the nearest, ties to even
+  // Where r is infinite (a is 0, or nearly), xs and xq are 0; where an x is a NaN or infinite, xs is NaN and xq 0.
+  // Then, sums over k exact, acc and p beginning with +0, g and the groups j of 32 inputs in g ascending:
+  //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
+  //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
+  //         out[t,n] = acc + bias[n]
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
   // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's

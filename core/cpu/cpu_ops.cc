@@ -14,6 +14,7 @@
 #include "core/cpu/paged_cache.h"
 #include "core/cpu/parallel_for.h"
 #include "core/cpu/rope_store.h"
+#include "core/cpu/row_coder.h"
 #include "core/cpu/share_out.h"
 #include "core/cpu/tensors.h"
 #include "core/sample/sampler.h"
@@ -38,6 +39,7 @@ class CpuOps final : public Ops {
       : kernels_(select_kernels(options.isa)),
         team_(options.num_threads),
         attention_(kernels_, team_, options.max_rows),
+        coder_(options.max_rows),
         max_rows_(options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     choices_.reserve(max_rows_);
@@ -53,13 +55,13 @@ class CpuOps final : public Ops {
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
                                Quantize quantize) override {
-    return pack_weight(matrices, biases, quantize, team_);
+    return ready(pack_weight(matrices, biases, quantize, team_));
   }
   std::string layout() const override { return PackedWeight::kLayout; }
   std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
                                 std::shared_ptr<const void> owner) override {
     if (packed.size() != packed_bytes(shape) || reinterpret_cast<std::uintptr_t>(packed.data()) % 64 != 0) return {};
-    return std::make_unique<PackedWeight>(shape, packed, std::move(owner));
+    return ready(std::make_unique<PackedWeight>(shape, packed, std::move(owner)));
   }
   void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
     team_.for_chunks(count, [&](std::uint32_t i, std::uint32_t) { part(i); });
@@ -112,7 +114,7 @@ class CpuOps final : public Ops {
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    cpu::linear(kernels_, team_, own<const HostBuffer>(x), own<const PackedWeight>(w), rows, own<HostBuffer>(out));
+    cpu::linear(means_, own<const HostBuffer>(x), own<const PackedWeight>(w), rows, own<HostBuffer>(out));
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
@@ -194,7 +196,7 @@ class CpuOps final : public Ops {
     expect_norm(x, *layer.input_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.qkv, num_rows_, qkv);
     expect_rope_store(batch_, layer.attention, qkv, cache);
-    cpu::norm_qkv_rope_store(kernels_, team_, batch_, layer, own<const HostBuffer>(x), own<HostBuffer>(scratch),
+    cpu::norm_qkv_rope_store(means_, batch_, layer, own<const HostBuffer>(x), own<HostBuffer>(scratch),
                              own<HostBuffer>(qkv), own<PagedCache>(cache));
   }
   void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
@@ -202,14 +204,14 @@ class CpuOps final : public Ops {
     expect_norm(x, *layer.post_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
     expect_act_mul(gate_up, num_rows_, out);
-    cpu::norm_gate_up(kernels_, team_, layer, num_rows_, own<const HostBuffer>(x), own<HostBuffer>(scratch),
+    cpu::norm_gate_up(means_, layer, num_rows_, own<const HostBuffer>(x), own<HostBuffer>(scratch),
                       own<HostBuffer>(gate_up), own<HostBuffer>(out));
   }
   void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
     expect_linear(y, w, num_rows_, scratch);
     expect_add(x, scratch, num_rows_);
-    cpu::project_add(kernels_, team_, num_rows_, own<const HostBuffer>(y), own<const PackedWeight>(w),
-                     own<HostBuffer>(scratch), own<HostBuffer>(x));
+    cpu::project_add(means_, num_rows_, own<const HostBuffer>(y), own<const PackedWeight>(w), own<HostBuffer>(scratch),
+                     own<HostBuffer>(x));
   }
 
   // Whoever makes a piece of the logits looks for its highest, too.
@@ -218,21 +220,19 @@ class CpuOps final : public Ops {
     expect_choose(batch_, logits, vocab);
     const auto& w = own<const PackedWeight>(head);
     auto& rows = own<HostBuffer>(logits);
-    const ProductChunks chunks(kernels_, team_, w, num_speakers_, num_units(kernels_, w.num_panels()));
-    highest_.resize(std::size_t{num_speakers_} * chunks.num_unit_parts());
-    team_.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) {
-      const Range part = chunks.rows(chunk);
-      const Range panels = panels_of(kernels_, w, chunks.units(chunk));
-      multiply(kernels_, own<const HostBuffer>(x), w, part, panels, rows);
-      const std::size_t first = std::min(panels.first * kLanes, vocab);
-      const std::size_t last = std::min(panels.last * kLanes, vocab);
-      for (std::uint32_t r = part.first; r < part.last; ++r) {
-        highest_[r * chunks.num_unit_parts() + chunks.unit_part(chunk)] = {
-            kernels_.highest(rows.row(r) + first, last - first), first};
-      }
-    });
+    const ProductChunks chunks = tile_chunks(means_, w, num_speakers_);
+    const std::size_t num_pieces = chunks.num_unit_parts();
+    highest_.resize(num_speakers_ * num_pieces);
+    multiply_then(means_, own<const HostBuffer>(x), w, chunks, rows,
+                  [&](Range part, Range panels, std::uint32_t piece) {
+                    const std::size_t first = std::min(panels.first * kLanes, vocab);
+                    const std::size_t last = std::min(panels.last * kLanes, vocab);
+                    for (std::uint32_t r = part.first; r < part.last; ++r) {
+                      highest_[r * num_pieces + piece] = {kernels_.highest(rows.row(r) + first, last - first), first};
+                    }
+                  });
     choose_each(rows, vocab, [&](std::uint32_t r) {
-      const auto pieces = std::span(highest_).subspan(r * chunks.num_unit_parts(), chunks.num_unit_parts());
+      const auto pieces = std::span(highest_).subspan(r * num_pieces, num_pieces);
       return std::accumulate(pieces.begin() + 1, pieces.end(), pieces.front(), sample::join);
     });
   }
@@ -247,6 +247,12 @@ class CpuOps final : public Ops {
   }
 
  private:
+  // What its steps need is there.
+  std::unique_ptr<Weight> ready(std::unique_ptr<PackedWeight> weight) {
+    if (weight->in_integers()) coder_.reserve(weight->k());
+    return weight;
+  }
+
   // Every speaker's choice; highest_of(r) is of its logits.
   template <typename HighestOf>
   void choose_each(const HostBuffer& logits, std::uint32_t vocab, const HighestOf& highest_of) {
@@ -279,6 +285,8 @@ class CpuOps final : public Ops {
   const Kernels& kernels_;
   Team team_;
   Attention attention_;
+  RowCoder coder_;
+  const Means means_{kernels_, team_, coder_};
   std::uint32_t max_rows_;
   Batch batch_;
   std::vector<Choice> choices_;

@@ -14,7 +14,7 @@ namespace quire::cpu {
 
 struct CpuOptions {
   std::uint32_t num_threads = 0;  // 0: as many as the process may run on
-  std::string isa = "auto";       // "auto", "scalar", "avx2", "avx512"
+  std::string isa = "auto";       // "auto", "scalar", "avx2", "avx512", "avx512vnni"
   std::uint32_t max_rows = 512;   // T never exceeds this: scratch is sized by it
 };
 

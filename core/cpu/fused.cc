@@ -14,19 +14,20 @@ using backend::LayerSpec;
 
 namespace {
 
-// One job: every row normed into `normed`, then multiply_chunk(chunk).
+// One job: every row normed into `normed` and made ready for the product, then multiply_chunk(chunk).
 template <typename MultiplyChunk>
-void norm_then(const Kernels& kernels, Team& team, std::uint32_t rows, const HostBuffer& x,
-               const backend::Vector& scale, float eps, HostBuffer& normed, std::uint32_t num_chunks,
+void norm_then(const Means& means, std::uint32_t rows, const HostBuffer& x, const backend::Vector& scale, float eps,
+               HostBuffer& normed, const Product& product, std::uint32_t num_chunks,
                const MultiplyChunk& multiply_chunk) {
   const auto& factors = static_cast<const HostVector&>(scale);
-  const RowChunks norms(team, rows, std::size_t{x.width()} * 2 * sizeof(float));
+  const RowChunks norms(means.team, rows, std::size_t{x.width()} * 2 * sizeof(float));
   const auto norm_chunk = [&](std::uint32_t chunk, std::uint32_t) {
     norms.for_rows(chunk, [&](std::uint32_t row) {
-      kernels.norm(x.row(row), factors.data(), eps, factors.size(), normed.row(row));
+      means.kernels.norm(x.row(row), factors.data(), eps, factors.size(), normed.row(row));
+      product.prepare(row);
     });
   };
-  team.for_chunks(norms.count(), norm_chunk, num_chunks, multiply_chunk);
+  means.team.for_chunks(norms.count(), norm_chunk, num_chunks, multiply_chunk);
 }
 
 }  // namespace
@@ -36,20 +37,21 @@ bool can_fuse_qkv(const AttentionSpec& spec, const backend::KvCache& cache) {
 }
 
 // Units are heads: a kv head's keys and values, then the query heads, which are less work.
-void norm_qkv_rope_store(const Kernels& kernels, Team& team, const Batch& batch, const LayerSpec& layer,
-                         const HostBuffer& x, HostBuffer& scratch, HostBuffer& qkv, PagedCache& cache) {
+void norm_qkv_rope_store(const Means& means, const Batch& batch, const LayerSpec& layer, const HostBuffer& x,
+                         HostBuffer& scratch, HostBuffer& qkv, PagedCache& cache) {
   const AttentionSpec& spec = layer.attention;
   const auto& w = static_cast<const PackedWeight&>(*layer.qkv);
-  const RopeStore heads(kernels, batch, spec, qkv, cache);
+  const RopeStore heads(means.kernels, batch, spec, qkv, cache);
   const std::uint32_t rows = batch.num_rows();
   const std::uint32_t num_kv = spec.num_kv_heads;
   const std::uint32_t head_panels = spec.head_dim / kLanes;
-  const ProductChunks chunks(kernels, team, w, rows, num_kv + spec.num_heads);
+  const ProductChunks chunks(means, w, rows, num_kv + spec.num_heads);
+  const Product product(means, scratch, w, qkv);
   // Heads [first, last) of the q|k|v columns.
   const auto multiply_heads = [&](Range part, std::uint32_t first, std::uint32_t last) {
-    multiply(kernels, scratch, w, part, {first * head_panels, last * head_panels}, qkv);
+    product.multiply(part, {first * head_panels, last * head_panels});
   };
-  norm_then(kernels, team, rows, x, *layer.input_norm, layer.norm_eps, scratch, chunks.count(),
+  norm_then(means, rows, x, *layer.input_norm, layer.norm_eps, scratch, product, chunks.count(),
             [&](std::uint32_t chunk, std::uint32_t) {
               const Range units = chunks.units(chunk);
               const Range part = chunks.rows(chunk);
@@ -72,38 +74,35 @@ void norm_qkv_rope_store(const Kernels& kernels, Team& team, const Batch& batch,
 bool can_fuse_gate_up(const backend::Weight& gate_up) { return gate_up.n() / 2 % kLanes == 0; }
 
 // Units are tiles of the gate and the same outputs of up.
-void norm_gate_up(const Kernels& kernels, Team& team, const LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
+void norm_gate_up(const Means& means, const LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
                   HostBuffer& scratch, HostBuffer& gate_up, HostBuffer& out) {
   const auto& w = static_cast<const PackedWeight&>(*layer.gate_up);
   const std::uint32_t width = out.width();
   const std::uint32_t num_gates = width / kLanes;  // panels
-  const ProductChunks chunks(kernels, team, w, rows, num_units(kernels, num_gates));
-  norm_then(kernels, team, rows, x, *layer.post_norm, layer.norm_eps, scratch, chunks.count(),
+  const ProductChunks chunks(means, w, rows, num_units(means.kernels, num_gates));
+  const Product product(means, scratch, w, gate_up);
+  norm_then(means, rows, x, *layer.post_norm, layer.norm_eps, scratch, product, chunks.count(),
             [&](std::uint32_t chunk, std::uint32_t) {
               const Range part = chunks.rows(chunk);
-              Range gates = panels_of(kernels, w, chunks.units(chunk));
+              Range gates = panels_of(means.kernels, w, chunks.units(chunk));
               gates.last = std::min(gates.last, num_gates);
-              multiply(kernels, scratch, w, part, gates, gate_up);
-              multiply(kernels, scratch, w, part, {num_gates + gates.first, num_gates + gates.last}, gate_up);
+              product.multiply(part, gates);
+              product.multiply(part, {num_gates + gates.first, num_gates + gates.last});
               const std::size_t first = gates.first * kLanes;
               for (std::uint32_t row = part.first; row < part.last; ++row) {
                 const float* gate = gate_up.row(row) + first;
-                kernels.act_mul(gate, gate + width, gates.last * kLanes - first, out.row(row) + first);
+                means.kernels.act_mul(gate, gate + width, gates.last * kLanes - first, out.row(row) + first);
               }
             });
 }
 
-void project_add(const Kernels& kernels, Team& team, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
+void project_add(const Means& means, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
                  HostBuffer& scratch, HostBuffer& x) {
-  const ProductChunks chunks(kernels, team, w, rows, num_units(kernels, w.num_panels()));
-  team.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) {
-    const Range part = chunks.rows(chunk);
-    const Range panels = panels_of(kernels, w, chunks.units(chunk));
-    multiply(kernels, y, w, part, panels, scratch);
+  multiply_then(means, y, w, tile_chunks(means, w, rows), scratch, [&](Range part, Range panels, std::uint32_t) {
     const std::size_t first = panels.first * kLanes;
     const std::size_t last = std::min<std::size_t>(w.n(), panels.last * kLanes);
     for (std::uint32_t row = part.first; row < part.last; ++row) {
-      kernels.add(x.row(row) + first, scratch.row(row) + first, last - first);
+      means.kernels.add(x.row(row) + first, scratch.row(row) + first, last - first);
     }
   });
 }

@@ -8,25 +8,23 @@
 
 #include "core/backend/batch.h"
 #include "core/backend/layer_spec.h"
-#include "core/cpu/isa/kernels.h"
+#include "core/cpu/linear.h"
 #include "core/cpu/paged_cache.h"
-#include "core/cpu/parallel_for.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {
 
 // Whether heads are whole panels, and the cache stores row by row.
 bool can_fuse_qkv(const backend::AttentionSpec& spec, const backend::KvCache& cache);
-void norm_qkv_rope_store(const Kernels& kernels, Team& team, const backend::Batch& batch,
-                         const backend::LayerSpec& layer, const HostBuffer& x, HostBuffer& scratch, HostBuffer& qkv,
-                         PagedCache& cache);
+void norm_qkv_rope_store(const Means& means, const backend::Batch& batch, const backend::LayerSpec& layer,
+                         const HostBuffer& x, HostBuffer& scratch, HostBuffer& qkv, PagedCache& cache);
 
 // Whether the up matrix begins with a panel of its own.
 bool can_fuse_gate_up(const backend::Weight& gate_up);
-void norm_gate_up(const Kernels& kernels, Team& team, const backend::LayerSpec& layer, std::uint32_t rows,
-                  const HostBuffer& x, HostBuffer& scratch, HostBuffer& gate_up, HostBuffer& out);
+void norm_gate_up(const Means& means, const backend::LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
+                  HostBuffer& scratch, HostBuffer& gate_up, HostBuffer& out);
 
-void project_add(const Kernels& kernels, Team& team, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
+void project_add(const Means& means, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
                  HostBuffer& scratch, HostBuffer& x);
 
 }  // namespace quire::cpu

@@ -2,19 +2,37 @@
 
 #include <algorithm>
 
-#include "core/cpu/share_out.h"
-
 namespace quire::cpu {
 
-ProductChunks::ProductChunks(const Kernels& kernels, const Team& team, const PackedWeight& w, std::uint32_t rows,
-                             std::uint32_t num_units)
+void Product::prepare(std::uint32_t row) const {
+  if (prepares()) means_.coder.quantize_row(means_.kernels, x_, row);
+}
+
+void Product::multiply(Range rows, Range panels) const {
+  GemmArgs args;
+  args.x = x_.row(rows.first);
+  args.x_stride = x_.stride();
+  if (prepares()) args.coded = means_.coder.rows(rows.first, w_.k());
+  args.rows = rows.last - rows.first;
+  args.k = w_.k();
+  args.panels = w_.panel(panels.first);
+  args.panel_bytes = w_.panel_bytes();
+  args.n = std::min(w_.n(), panels.last * kLanes) - panels.first * kLanes;
+  args.scales = w_.scales() == nullptr ? nullptr : w_.scales() + panels.first * kLanes;
+  args.bias = w_.bias() == nullptr ? nullptr : w_.bias() + panels.first * kLanes;
+  args.out = out_.row(rows.first) + panels.first * kLanes;
+  args.out_stride = out_.stride();
+  means_.kernels.gemm[static_cast<int>(w_.type())](args);
+}
+
+ProductChunks::ProductChunks(const Means& means, const PackedWeight& w, std::uint32_t rows, std::uint32_t num_units)
     : num_units_(num_units), num_rows_(rows) {
   // However few bits a weight has, multiplying by it takes as long as in bf16.
   const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
-  const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), team.size());
+  const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), means.team.size());
   unit_parts_ = std::min(num_units, wanted);
   // A narrow matrix with many rows: rows are cut too, in pieces of a few tiles.
-  row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * kernels.tile_rows)));
+  row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * means.kernels.tile_rows)));
 }
 
 Range panels_of(const Kernels& kernels, const PackedWeight& w, Range units) {
@@ -25,29 +43,12 @@ std::uint32_t num_units(const Kernels& kernels, std::uint32_t num_panels) {
   return (num_panels + kernels.tile_panels - 1) / kernels.tile_panels;
 }
 
-void multiply(const Kernels& kernels, const HostBuffer& x, const PackedWeight& w, Range rows, Range panels,
-              HostBuffer& out) {
-  GemmArgs args;
-  args.x = x.row(rows.first);
-  args.x_stride = x.stride();
-  args.rows = rows.last - rows.first;
-  args.k = w.k();
-  args.panels = w.panel(panels.first);
-  args.panel_bytes = w.panel_bytes();
-  args.n = std::min(w.n(), panels.last * kLanes) - panels.first * kLanes;
-  args.scales = w.scales() == nullptr ? nullptr : w.scales() + panels.first * kLanes;
-  args.bias = w.bias() == nullptr ? nullptr : w.bias() + panels.first * kLanes;
-  args.out = out.row(rows.first) + panels.first * kLanes;
-  args.out_stride = out.stride();
-  kernels.gemm[static_cast<int>(w.type())](args);
+ProductChunks tile_chunks(const Means& means, const PackedWeight& w, std::uint32_t rows) {
+  return {means, w, rows, num_units(means.kernels, w.num_panels())};
 }
 
-void linear(const Kernels& kernels, Team& team, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
-            HostBuffer& out) {
-  const ProductChunks chunks(kernels, team, w, rows, num_units(kernels, w.num_panels()));
-  team.for_chunks(chunks.count(), [&](std::uint32_t chunk, std::uint32_t) {
-    multiply(kernels, x, w, chunks.rows(chunk), panels_of(kernels, w, chunks.units(chunk)), out);
-  });
+void linear(const Means& means, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows, HostBuffer& out) {
+  multiply_then(means, x, w, tile_chunks(means, w, rows), out, [](Range, Range, std::uint32_t) {});
 }
 
 }  // namespace quire::cpu

@@ -50,12 +50,18 @@ void pack_part(const std::byte* row, std::size_t first, std::size_t last, DType 
 constexpr std::size_t kInt4Inputs = 2 * kInt4Group;
 constexpr std::size_t kInt4Words = kGroup + kInt4Inputs / 8 * kGroup;  // 32-bit
 
+// Where input i of an output lies in a panel of int8 or, four of them in a word, of w8a8.
+std::size_t int8_at(std::size_t i, std::uint32_t lane, WeightType type) {
+  return type == WeightType::kInt8 ? i * kGroup + lane : (i / 4 * kGroup + lane) * 4 + i % 4;
+}
+
 // Elements [first, first + w.size()) of an output's lane.
-void pack_int8(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, std::byte* panel) {
+void pack_int8(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, WeightType type,
+               std::byte* panel) {
   std::int8_t codes[kPart];
   int8_codes(w, scale, codes);
-  auto* out = reinterpret_cast<std::int8_t*>(panel) + first * kGroup + lane;
-  for (std::size_t i = 0; i < w.size(); ++i) out[i * kGroup] = codes[i];
+  auto* out = reinterpret_cast<std::int8_t*>(panel);
+  for (std::size_t i = 0; i < w.size(); ++i) out[int8_at(first + i, lane, type)] = codes[i];
 }
 
 void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
@@ -70,7 +76,7 @@ void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, 
     int4_codes(group, scale, codes);
     std::uint32_t* words = line + (1 + half * kInt4Group / 8) * kGroup;
     for (std::size_t i = 0; i < group.size(); ++i) {
-      words[i / 8 * kGroup] |= static_cast<std::uint32_t>(codes[i] & 15) << 4 * (i % 8);
+      words[i / 8 * kGroup] |= static_cast<std::uint32_t>(codes[i] & 15) << kInt4Shift[i % 8];
     }
   }
 }
@@ -137,8 +143,8 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
         float part[kPart];
         const std::span<float> w(part, last - first);
         widen(sources[lane] + first * backend::bytes_of(dtype), dtype, w);
-        if (quantize == Quantize::kInt8) {
-          pack_int8(w, first, scales[lane], lane, weight->panel(panel));
+        if (scales != nullptr) {
+          pack_int8(w, first, scales[lane], lane, type, weight->panel(panel));
         } else {
           pack_int4(w, first, lane, weight->panel(panel));
         }
@@ -167,18 +173,20 @@ void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
       for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kGroup]);
       return;
     }
-    case WeightType::kInt8: {
-      const auto* codes = reinterpret_cast<const std::int8_t*>(panel) + lane;
+    case WeightType::kInt8:
+    case WeightType::kW8A8: {
+      const auto* codes = reinterpret_cast<const std::int8_t*>(panel);
       const float scale = w.scales()[row];
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[i * kGroup]) * scale;
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[int8_at(i, lane, w.type())]) * scale;
       return;
     }
-    case WeightType::kInt4: {
+    case WeightType::kInt4:
+    case WeightType::kW4A8: {
       const auto* words = reinterpret_cast<const std::uint32_t*>(panel) + lane;
       for (std::size_t i = 0; i < w.k(); ++i) {
         const std::uint32_t* line = words + i / kInt4Inputs * kInt4Words;
         const std::size_t at = i % kInt4Inputs;
-        const std::uint32_t nibble = line[(1 + at / 8) * kGroup] << (28 - 4 * (at % 8));
+        const std::uint32_t nibble = line[(1 + at / 8) * kGroup] << (28 - kInt4Shift[at % 8]);
         const auto scale = static_cast<std::uint16_t>(line[0] >> 16 * (at / kInt4Group));
         out[i] = static_cast<float>(static_cast<std::int32_t>(nibble) >> 28) * f32_of_bf16(scale);
       }

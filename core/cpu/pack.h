@@ -18,7 +18,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const backend::HostMatrix> m
                                           std::span<const std::span<const float>> biases, backend::Quantize quantize,
                                           Team& team);
 
-// out[i] = w[row, i] widened to f32, i in [0, k); int8 and int4: code * scale.
+// out[i] = w[row, i] widened to f32, i in [0, k); where it is quantised, code * scale.
 void unpack_row(const PackedWeight& w, std::uint32_t row, float* out);
 
 }  // namespace quire::cpu

@@ -25,8 +25,10 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
     case WeightType::kF16:
       return padded(1) * 2;
     case WeightType::kInt8:
+    case WeightType::kW8A8:
       return padded(4);
     case WeightType::kInt4:
+    case WeightType::kW4A8:
       return padded(8) / 2 + padded(2 * kInt4Group) / (2 * kInt4Group) * sizeof(std::uint32_t);
   }
   return 0;
@@ -35,7 +37,7 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
 std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kGroup - 1) / kGroup; }
 
 std::size_t scale_bytes_of(std::uint32_t n, WeightType type) {
-  return type == WeightType::kInt8 ? num_panels_of(n) * kGroup * sizeof(float) : 0;
+  return type == WeightType::kInt8 || type == WeightType::kW8A8 ? num_panels_of(n) * kGroup * sizeof(float) : 0;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace quire::cpu {
 class PackedWeight final : public backend::Weight {
  public:
   // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
-  static constexpr const char* kLayout = "cpu panels/1";
+  static constexpr const char* kLayout = "cpu panels/2";
 
   explicit PackedWeight(const backend::WeightShape& shape);  // zero, in memory of its own
   // Somebody else's bytes, of the shape's packed_bytes(), to be read only.
@@ -31,10 +31,13 @@ class PackedWeight final : public backend::Weight {
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
 
+  // Whether it is multiplied in integers: its linear's input is quantised first.
+  bool in_integers() const { return type() == backend::WeightType::kW8A8 || type() == backend::WeightType::kW4A8; }
+
   std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::uint32_t i) const { return packed_.data() + i * panel_bytes_; }
-  // int8 [num_panels * 16]; null: any other type.
+  // int8 and w8a8 [num_panels * 16]; null: any other type.
   const float* scales() const { return scales_at_ == bias_at_ ? nullptr : floats_at(scales_at_); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
   const float* bias() const { return bias_at_ == packed_.size() ? nullptr : floats_at(bias_at_); }

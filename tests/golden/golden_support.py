@@ -28,6 +28,8 @@ def supported_isas():
         isas.append("avx2")
     if " avx512f " in flags and " avx512bw " in flags and " avx512vl " in flags:
         isas.append("avx512")
+        if " avx512_vnni " in flags:
+            isas.append("avx512vnni")
     return isas
 
 

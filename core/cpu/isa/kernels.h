@@ -1,15 +1,17 @@
 // One table of kernels per instruction set: raw pointers in, raw pointers out, the same bits from every table.
-// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, kernels_avx512.cc) compiled with its own -m flags. Those
-// files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>, <cstddef> and the
-// constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be the copy that
-// the linker keeps for the whole program.
+// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, kernels_avx512.cc, kernels_avx512vnni.cc) compiled with its
+// own -m flags. Those files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>,
+// <cstddef> and the constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be
+// the copy that the linker keeps for the whole program.
 //
 // Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
 //         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
 //         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout too.
 //         int8 [K up to a multiple of 4][16], the scales apart, by output. int4: for each 64 k's a line of 16 32-bit
 //         words, word j the bf16 scales of output j for the first 32 of them (low half) and the others; then for each 8
-//         k's a line of 16 words, word j the codes of output j, k + s in bits 4s .. 4s + 3. Lines end with K.
+//         k's a line of 16 words, word j the codes of output j: the first four k's in the low halves of its bytes, the
+//         others in the high ones. Lines end with K. w4a8 is int4. w8a8: for each 4 k's a line of 16 words, word j the
+//         codes of output j, a byte each; the scales apart as int8's.
 // Order   every output is one lane and one accumulator, fma over k ascending. Rows and panels share loads, not sums.
 // Thread  any: no state.
 // Source  ours; outputs in lanes after BLIS's packed B (Van Zee & van de Geijn 2015).
@@ -21,16 +23,35 @@
 namespace quire::cpu {
 
 inline constexpr std::uint32_t kLanes = 16;
-inline constexpr std::uint32_t kInt4Group = 32;               // inputs that share a scale
+inline constexpr std::uint32_t kInt4Group = 32;    // inputs that share a scale
+inline constexpr std::uint32_t kCodedGroup = 256;  // inputs of a row that share one, where rows are quantised
+inline constexpr std::uint32_t kInt4Shift[8] = {0, 8, 16, 24, 4, 12, 20, 28};  // of the code of k + s in its word
 inline constexpr std::uint32_t kSpan = 256;                   // positions that attention reduces as one unit
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
 
+// Of 256 inputs of a row that is quantised, beside their codes. What a sum over them, or over 32 of them, begins with is
+// between quantize_row and gemm of one table: an instruction that takes codes without a sign wants a correction.
+struct CodedGroup {
+  float scale;
+  std::int32_t start8;
+  std::int32_t start4[kCodedGroup / kInt4Group];
+};
+// Rows as quantize_row() leaves them. Codes that only fill a group up are 0.
+struct CodedRows {
+  const std::int8_t* codes = nullptr;
+  std::size_t code_stride = 0;
+  const CodedGroup* groups = nullptr;
+  std::size_t group_stride = 0;
+};
+
 // out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] where scales are given; then
-// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale.
+// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale. w8a8 and w4a8: `coded` instead of
+// x, and the equations of Ops::linear.
 // Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
 struct GemmArgs {
   const float* x = nullptr;
   std::size_t x_stride = 0;
+  CodedRows coded;
   std::uint32_t rows = 0;
   std::uint32_t k = 0;
   const void* panels = nullptr;  // panel i at panels + i * panel_bytes
@@ -63,8 +84,10 @@ struct Kernels {
   std::uint32_t tile_rows;    // rows that share one load of a weight
   std::uint32_t tile_panels;  // panels worth handing out together
 
-  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4.
-  void (*gemm[5])(const GemmArgs& args);
+  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4, w8a8, w4a8.
+  void (*gemm[7])(const GemmArgs& args);
+  // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (Ops::linear has the equations).
+  void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
   // V rows by backend::DType: f32, bf16. rows <= tile_rows.
   void (*weigh[2])(const WeighArgs& args);
 
@@ -92,7 +115,8 @@ struct Kernels {
 };
 
 const Kernels* kernels_scalar();
-const Kernels* kernels_avx2();    // AVX2, FMA, F16C
-const Kernels* kernels_avx512();  // AVX-512 F, BW, DQ, VL
+const Kernels* kernels_avx2();        // AVX2, FMA, F16C
+const Kernels* kernels_avx512();      // AVX-512 F, BW, DQ, VL
+const Kernels* kernels_avx512vnni();  // and VNNI
 
 }  // namespace quire::cpu

@@ -33,6 +33,13 @@ struct Vec {
     _mm256_maskstore_ps(p, low_mask(n), a);
     _mm256_maskstore_ps(p + 8, high_mask(n), b);
   }
+  // Whole numbers, as 8 bits each.
+  void store_codes(std::int8_t* p) const {
+    const __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));  // a b a b, fours
+    const __m256i in_order = _mm256_permute4x64_epi64(pairs, 0xd8);
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(in_order), _mm256_extracti128_si256(in_order, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
 
   // 16 words: the bf16 in the low or high half of each.
   static Vec bf16_low(const void* p) {
@@ -56,7 +63,7 @@ struct Vec {
     const auto* halves = static_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
   }
-  // 16 whole numbers of 8 bits; and of 4, the s-th from below in each of 16 words.
+  // 16 whole numbers of 8 bits; and of 4, that of k + s in each of 16 words.
   static Vec int8(const void* p) {
     const auto* codes = static_cast<const unsigned char*>(p);
     const auto widen = [](const unsigned char* eight) {
@@ -67,7 +74,7 @@ struct Vec {
   static Vec int4(const void* p, std::uint32_t s) {
     const auto* words = static_cast<const __m256i*>(p);
     const auto code = [=](__m256i w) {
-      return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w, static_cast<int>(28 - 4 * s)), 28));
+      return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w, static_cast<int>(28 - kInt4Shift[s])), 28));
     };
     return {code(_mm256_loadu_si256(words)), code(_mm256_loadu_si256(words + 1))};
   }
@@ -134,8 +141,88 @@ struct Vec {
   }
 };
 
+__m256i broadcast_word(const void* p) {
+  std::int32_t word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  return _mm256_set1_epi32(word);
+}
+
+// Additions in place, of words and of halves, as Vec::add_product.
+void add_words(__m256i& sums, __m256i terms) { __asm__("vpaddd %1, %0, %0" : "+x"(sums) : "x"(terms)); }
+void add_halves(__m256i& sums, __m256i terms) { __asm__("vpaddw %1, %0, %0" : "+x"(sums) : "x"(terms)); }
+
+// Sums of whole numbers (gemm_integer.inc), pairs of products in 16 bits first.
+struct Dot8 {
+  static constexpr int kTileRows = 4;
+  static constexpr int tile_panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+
+  __m256i a;
+  __m256i b;
+
+  struct Codes {
+    __m256i a;
+    __m256i b;
+  };
+  static Codes load(const unsigned char* p) {
+    const auto* words = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(words), _mm256_loadu_si256(words + 1)};
+  }
+
+  static std::int32_t start_of(std::int32_t) { return 0; }
+  static Dot8 start(const std::int32_t*) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  // Two products of 127 * 127 fit into 16 bits, four do not.
+  static __m256i products(__m256i codes, __m256i values) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(values, codes));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+  void add(const Codes& codes, const std::int8_t* x) {
+    const __m256i values = broadcast_word(x);
+    add_words(a, products(codes.a, values));
+    add_words(b, products(codes.b, values));
+  }
+  Vec f32() const { return {_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b)}; }
+};
+
+// Sums of 16 products stay in 16 bits: gemm_integer.inc.
+struct Dot4 {
+  static constexpr int kTileRows = 4;
+  static constexpr int tile_panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+
+  __m256i a;
+  __m256i b;
+
+  struct Codes {
+    __m256i low_a, high_a, low_b, high_b;
+  };
+  static Codes load(const unsigned char* p) {
+    const __m256i eights = _mm256_set1_epi8(8);
+    const __m256i mask = _mm256_set1_epi8(15);
+    const auto* words = reinterpret_cast<const __m256i*>(p);
+    const auto low = [=](__m256i w) { return _mm256_and_si256(_mm256_xor_si256(w, eights), mask); };
+    const __m256i first = _mm256_loadu_si256(words);
+    const __m256i second = _mm256_loadu_si256(words + 1);
+    return {low(first), low(_mm256_srli_epi32(first, 4)), low(second), low(_mm256_srli_epi32(second, 4))};
+  }
+
+  static std::int32_t start_of(std::int32_t sum) { return static_cast<std::int32_t>((-4u * sum & 0xffffu) * 0x10001u); }
+  static Dot4 start(const std::int32_t* word) { return {_mm256_set1_epi32(*word), _mm256_set1_epi32(*word)}; }
+  void add(const Codes& codes, const std::int8_t* x) {
+    const __m256i low = broadcast_word(x);
+    const __m256i high = broadcast_word(x + 4);
+    add_halves(a, _mm256_maddubs_epi16(codes.low_a, low));
+    add_halves(b, _mm256_maddubs_epi16(codes.low_b, low));
+    add_halves(a, _mm256_maddubs_epi16(codes.high_a, high));
+    add_halves(b, _mm256_maddubs_epi16(codes.high_b, high));
+  }
+  Vec f32() const {
+    const __m256i ones = _mm256_set1_epi16(1);
+    return {_mm256_cvtepi32_ps(_mm256_madd_epi16(a, ones)), _mm256_cvtepi32_ps(_mm256_madd_epi16(b, ones))};
+  }
+};
+
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
+#include "core/cpu/isa/quantize_row.inc"
 #include "core/cpu/isa/rows.inc"
 #include "core/cpu/isa/span.inc"
 #include "core/cpu/isa/table.inc"

@@ -9,8 +9,59 @@ namespace {
 
 #include "core/cpu/isa/vec_avx512.inc"
 
+// Additions in place, of words and of halves: g++ 12 left to itself moves accumulators about and spills.
+void add_words(__m512i& sums, __m512i terms) { __asm__("vpaddd %1, %0, %0" : "+v"(sums) : "v"(terms)); }
+void add_halves(__m512i& sums, __m512i terms) { __asm__("vpaddw %1, %0, %0" : "+v"(sums) : "v"(terms)); }
+
+// Sums of whole numbers (gemm_integer.inc), pairs of products in 16 bits first.
+struct Dot8 {
+  static constexpr int kTileRows = 12;
+  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+
+  __m512i v;
+
+  struct Codes {
+    __m512i size;
+    __mmask64 negative;
+  };
+  static Codes load(const unsigned char* p) {
+    const __m512i codes = _mm512_loadu_si512(p);
+    return {_mm512_abs_epi8(codes), _mm512_movepi8_mask(codes)};
+  }
+
+  static std::int32_t start_of(std::int32_t) { return 0; }
+  static Dot8 start(const std::int32_t*) { return {_mm512_setzero_si512()}; }
+  // Two products of 127 * 127 fit into 16 bits, four do not.
+  void add(const Codes& codes, const std::int8_t* x) {
+    const __m512i values = broadcast_word(x);
+    const __m512i signs = _mm512_mask_sub_epi8(values, codes.negative, _mm512_setzero_si512(), values);
+    const __m512i pairs = _mm512_maddubs_epi16(codes.size, signs);
+    add_words(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+  }
+  Vec f32() const { return {_mm512_cvtepi32_ps(v)}; }
+};
+
+// Sums of 16 products stay in 16 bits: gemm_integer.inc.
+struct Dot4 {
+  static constexpr int kTileRows = 12;
+  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+
+  __m512i v;
+
+  static Nibbles load(const unsigned char* p) { return Nibbles::load(p); }
+
+  static std::int32_t start_of(std::int32_t sum) { return static_cast<std::int32_t>((-4u * sum & 0xffffu) * 0x10001u); }
+  static Dot4 start(const std::int32_t* word) { return {_mm512_set1_epi32(*word)}; }
+  void add(const Nibbles& codes, const std::int8_t* x) {
+    add_halves(v, _mm512_maddubs_epi16(codes.low, broadcast_word(x)));
+    add_halves(v, _mm512_maddubs_epi16(codes.high, broadcast_word(x + 4)));
+  }
+  Vec f32() const { return {_mm512_cvtepi32_ps(_mm512_madd_epi16(v, _mm512_set1_epi16(1)))}; }
+};
+
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
+#include "core/cpu/isa/quantize_row.inc"
 #include "core/cpu/isa/rows.inc"
 #include "core/cpu/isa/span.inc"
 #include "core/cpu/isa/table.inc"

@@ -37,6 +37,10 @@ struct Vec {
   void store(float* p, std::uint32_t n) const {
     for (std::uint32_t i = 0; i < n; ++i) p[i] = v[i];
   }
+  // Whole numbers, as 8 bits each.
+  void store_codes(std::int8_t* p) const {
+    for (std::uint32_t i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(v[i]);
+  }
 
   // 16 words: the bf16 in the low or high half of each.
   static Vec bf16_low(const void* p) {
@@ -52,13 +56,13 @@ struct Vec {
   static Vec f16(const void* p) {
     return each([=](std::uint32_t i) { return f32_of_f16(word<std::uint16_t>(p, i)); });
   }
-  // 16 whole numbers of 8 bits; and of 4, the s-th from below in each of 16 words.
+  // 16 whole numbers of 8 bits; and of 4, that of k + s in each of 16 words.
   static Vec int8(const void* p) {
     return each([=](std::uint32_t i) { return static_cast<float>(word<std::int8_t>(p, i)); });
   }
   static Vec int4(const void* p, std::uint32_t s) {
     return each([=](std::uint32_t i) {
-      return static_cast<float>(static_cast<std::int32_t>(word<std::uint32_t>(p, i) << (28 - 4 * s)) >> 28);
+      return static_cast<float>(static_cast<std::int32_t>(word<std::uint32_t>(p, i) << (28 - kInt4Shift[s])) >> 28);
     });
   }
 
@@ -111,7 +115,39 @@ Vec exp_lanes(const Vec& x) {
   return Vec::each([&](std::uint32_t i) { return sample::exp_f32(x.v[i]); });
 }
 
+// Sums of whole numbers (gemm_integer.inc): kCodes k's in a word.
+template <typename Word, std::uint32_t kCodes>
+struct Dot {
+  static constexpr int kTileRows = 2;
+  static constexpr int tile_panels(int) { return 1; }
+
+  std::int32_t v[kLanes];
+
+  static std::int32_t start_of(std::int32_t) { return 0; }
+  static Dot start(const std::int32_t*) { return {}; }
+  static const unsigned char* load(const unsigned char* p) { return p; }
+  void add(const unsigned char* codes, const std::int8_t* x) {
+    for (std::uint32_t i = 0; i < kLanes; ++i) {
+      for (std::uint32_t s = 0; s < kCodes; ++s) v[i] += Word::code(codes + 4 * i, s) * x[s];
+    }
+  }
+  Vec f32() const {
+    return Vec::each([&](std::uint32_t i) { return static_cast<float>(v[i]); });
+  }
+};
+struct BytesOfWord {
+  static std::int32_t code(const unsigned char* word, std::uint32_t s) { return static_cast<std::int8_t>(word[s]); }
+};
+struct NibblesOfWord {
+  static std::int32_t code(const unsigned char* word, std::uint32_t s) {
+    return static_cast<std::int32_t>(Vec::word<std::uint32_t>(word, 0) << (28 - kInt4Shift[s])) >> 28;
+  }
+};
+using Dot8 = Dot<BytesOfWord, 4>;
+using Dot4 = Dot<NibblesOfWord, 8>;
+
 #include "core/cpu/isa/gemm.inc"
+#include "core/cpu/isa/quantize_row.inc"
 #include "core/cpu/isa/rows.inc"
 #include "core/cpu/isa/span.inc"
 #include "core/cpu/isa/table.inc"

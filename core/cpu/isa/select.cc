@@ -27,6 +27,7 @@ std::vector<const Kernels*> supported_kernels() {
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     tables.push_back(kernels_avx512());
+    if (__builtin_cpu_supports("avx512vnni")) tables.push_back(kernels_avx512vnni());
   }
   return tables;
 }

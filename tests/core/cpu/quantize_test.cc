@@ -1,109 +1,27 @@
-// Quantised weights: against the equations of core/backend/ops.h written out plainly, bit for bit, for every instruction
-// set, number of rows and remainder; and what becomes of numbers that cannot be quantised.
+// Quantised weights: against the equations of core/backend/ops.h written out plainly, bit for bit, for every
+// instruction set, number of rows and remainder; and what becomes of numbers that cannot be quantised.
 #include "core/cpu/quantize.h"
 
 #include <cmath>
 #include <limits>
 
-#include "tests/core/cpu/rig.h"
+#include "tests/core/cpu/plain_quantised.h"
 
 namespace quire::cpu::test {
 namespace {
 
 using backend::Ops;
-using backend::Quantize;
 using backend::WeightType;
 
-constexpr Quantize kKinds[] = {Quantize::kInt8, Quantize::kInt4};
+constexpr Quantize kKinds[] = {Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8};
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-std::string name_of(Quantize kind) { return kind == Quantize::kInt8 ? "int8" : "int4"; }
-
-float code(float w, float scale, float lowest, float highest) {
-  if (scale == 0.0f || std::isnan(scale)) return 0.0f;
-  return std::nearbyint(std::clamp(w / scale, lowest, highest)) + 0.0f;  // a whole number's zero has no sign
-}
-
-// What a dot multiplies with, and what its sums are multiplied with.
-struct Plain {
-  std::vector<float> values;  // [n, k]
-  std::vector<float> scales;  // [n], int8 alone
-
-  // As embed() reads it.
-  std::vector<float> widened(std::uint32_t k) const {
-    std::vector<float> out = values;
-    for (std::size_t i = 0; i < out.size() && !scales.empty(); ++i) out[i] = values[i] * scales[i / k];
-    return out;
-  }
-};
-
-Plain quantised(const Matrix& w, Quantize kind) {
-  Plain out{std::vector<float>(w.values.size()), {}};
-  for (std::size_t n = 0; n < w.n; ++n) {
-    const float* row = w.values.data() + n * w.k;
-    const std::size_t group = kind == Quantize::kInt8 ? w.k : 32;
-    for (std::size_t first = 0; first < w.k; first += group) {
-      const std::size_t last = std::min<std::size_t>(w.k, first + group);
-      float largest = 0.0f;
-      for (std::size_t i = first; i < last; ++i) {
-        if (!std::isfinite(row[i])) largest = NAN;
-        if (std::abs(row[i]) > std::abs(largest)) largest = row[i];
-      }
-      const bool is_int8 = kind == Quantize::kInt8;
-      const float scale = is_int8 ? std::abs(largest) / 127.0f : f32_of_bf16(bf16_of_f32(largest / -8.0f));
-      for (std::size_t i = first; i < last; ++i) {
-        const float q = is_int8 ? code(row[i], scale, -127, 127) : code(row[i], scale, -8, 7);
-        out.values[n * w.k + i] = is_int8 ? q : q * scale;
-      }
-      if (is_int8) out.scales.push_back(scale);
-    }
-  }
-  return out;
-}
-
-std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, Quantize kind, std::uint32_t rows,
-                                std::span<const float> bias = {}) {
-  const Plain plain = quantised(w, kind);
-  std::vector<float> out(std::size_t{rows} * w.n);
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t n = 0; n < w.n; ++n) {
-      float sum = 0.0f;
-      for (std::size_t k = 0; k < w.k; ++k) sum = std::fma(x[r * w.k + k], plain.values[n * w.k + k], sum);
-      if (!plain.scales.empty()) sum = sum * plain.scales[n];
-      out[r * w.n + n] = bias.empty() ? sum : sum + bias[n];
-    }
-  }
-  return out;
-}
-
-std::unique_ptr<backend::Weight> pack(Ops& ops, const Matrix& m, Quantize kind) {
-  const backend::HostMatrix view = m.view();
-  return ops.pack({&view, 1}, {}, kind);
-}
-
-std::vector<float> run_linear(Ops& ops, const std::vector<float>& x, const backend::Weight& w, std::uint32_t rows) {
-  auto in = ops.make_buffer(rows, w.k());
-  auto out = ops.make_buffer(rows, w.n());
-  const OwnedBatch batch = plain_rows(rows);
-  ops.begin(batch.view());
-  fill(ops, *in, x);
-  ops.linear(*in, w, rows, *out);
-  return read(ops, *out, rows);
-}
-
-std::vector<float> run_embed(Ops& ops, const backend::Weight& table) {
-  auto out = ops.make_buffer(table.n(), table.k());
-  const OwnedBatch batch = plain_rows(table.n());
-  ops.begin(batch.view());
-  ops.embed(table, *out);
-  return read(ops, *out, table.n());
-}
 
 void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, Quantize kind,
                   DType dtype = DType::kBF16) {
   SCOPED_TRACE(ops.description() + " rows " + std::to_string(rows) + " n " + std::to_string(n) + " k " +
-               std::to_string(k) + " " + name_of(kind) + " of " + backend::name_of(dtype));
+               std::to_string(k) + " " + backend::name_of(backend::weight_type(dtype, kind)) + " of " +
+               backend::name_of(dtype));
   Random random(rows * 7919 + n * 31 + k);
   const Matrix w = random_matrix(random, n, k, dtype);
   const std::vector<float> x = random.floats(std::size_t{rows} * k);
@@ -224,7 +142,7 @@ TEST(Quantise, AWeightThatIsNotFiniteMakesItsOutputNanAndNoOther) {
           for (std::size_t n = 0; n < w.n; ++n) EXPECT_TRUE(n == 9 ? std::isnan(out[n]) : out[n] == clean[n]) << n;
           const std::vector<float> rows = run_embed(*ops, *packed);
           for (std::size_t i = 0; i < rows.size(); ++i) {
-            const bool shares_the_scale = i / w.k == 9 && (kind == Quantize::kInt8 || (i % w.k) / 32 == 1);
+            const bool shares_the_scale = i / w.k == 9 && (has_codes_of_8_bits(kind) || (i % w.k) / 32 == 1);
             EXPECT_TRUE(shares_the_scale ? std::isnan(rows[i]) : rows[i] == clean_rows[i]) << i;
           }
         }
@@ -241,8 +159,8 @@ TEST(Quantise, ATableGivesBackCodesTimesScales) {
         Random random(10);
         const Matrix w = random_matrix(random, 37, k, dtype);
         const auto table = pack(*ops, w, kind);
-        EXPECT_EQ(table->type(), kind == Quantize::kInt8 ? WeightType::kInt8 : WeightType::kInt4);
-        EXPECT_TRUE(same_bits(run_embed(*ops, *table), quantised(w, kind).widened(k))) << k;
+        EXPECT_EQ(table->type(), backend::weight_type(dtype, kind));
+        EXPECT_TRUE(same_bits(run_embed(*ops, *table), quantised(w, kind).widened())) << k;
       }
     }
   }
@@ -312,6 +230,10 @@ TEST(Quantise, TakesTheBytesThatPlanningSays) {
       EXPECT_EQ(pack(*ops, w, Quantize::kNone)->bytes(), weight_bytes(n, k, WeightType::kBF16));
       EXPECT_EQ(pack(*ops, w, Quantize::kInt8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
       EXPECT_EQ(pack(*ops, w, Quantize::kInt4)->bytes(), weight_bytes(n, k, WeightType::kInt4));
+      EXPECT_EQ(pack(*ops, w, Quantize::kW8A8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
+      EXPECT_EQ(pack(*ops, w, Quantize::kW4A8)->bytes(), weight_bytes(n, k, WeightType::kInt4));
+      EXPECT_EQ(weight_bytes(n, k, WeightType::kW8A8), weight_bytes(n, k, WeightType::kInt8));
+      EXPECT_EQ(weight_bytes(n, k, WeightType::kW4A8), weight_bytes(n, k, WeightType::kInt4));
     }
   }
   EXPECT_EQ(weight_bytes(96, 320, WeightType::kInt8), 96u * 320 + 96 * 4);
