@@ -16,7 +16,6 @@ using backend::SequenceRows;
 
 namespace {
 
-constexpr std::uint32_t kUnitRows = 48;  // of a unit: a span of K and V is read from the second cache for all of them
 constexpr std::uint32_t kMaxTileRows = 16;
 
 static_assert(kSpan == backend::kSpanTokens && kLanes == backend::kGroupTokens);
@@ -37,38 +36,30 @@ struct Attention::Call {
   // int4: every row reads its own group as it was before storing.
   bool own_groups() const { return cache.shape().type == KvType::kInt4; }
 
+  // The lowest position that a row sees, dropped or not.
+  std::uint32_t lowest(const QueryRow& row) const {
+    return spec.window == 0 || row.position < spec.window ? 0 : row.position - spec.window + 1;
+  }
+  // Bit g: group g of the span is there.
+  std::uint32_t kept(const SequenceRows& sequence, std::uint32_t span) const {
+    return span < sequence.num_kept ? batch.kept_groups[sequence.first_kept + span] : kAllGroups;
+  }
+  // What a row sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped groups
+  // are whole, so that j mod 16 is the position's.
+  Range seen(const QueryRow& row, std::uint32_t span) const {
+    const std::uint32_t from = lowest(row);
+    const std::uint32_t start = span * kSpan;
+    const std::uint32_t there = kept(*row.sequence, span);
+    return {packed(there, from < start ? 0 : std::min(from - start, kSpan)),
+            packed(there, row.position < start ? 0 : std::min(row.position - start + 1, kSpan))};
+  }
+
   const Batch& batch;
   const AttentionSpec& spec;
   const HostBuffer& qkv;
   const PagedCache& cache;
   HostBuffer& out;
-  std::uint32_t group;     // query heads of one kv head
   backend::DType read_as;  // what the kernels find in K and V
-};
-
-// Query rows [first, last) of a sequence and kv head; query row i is row i / group, head i % group of the group.
-struct Attention::Unit {
-  const SequenceRows& sequence;
-  std::uint32_t kv_head;
-  std::uint32_t first;
-  std::uint32_t last;
-
-  std::uint32_t position(const Call& call, std::uint32_t i) const { return sequence.first_position + i / call.group; }
-  std::uint32_t head(const Call& call, std::uint32_t i) const { return kv_head * call.group + i % call.group; }
-  // Bit g: group g of the span is there.
-  std::uint32_t kept(const Call& call, std::uint32_t span) const {
-    return span < sequence.num_kept ? call.batch.kept_groups[sequence.first_kept + span] : kAllGroups;
-  }
-  // What query row i sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped
-  // groups are whole, so that j mod 16 is the position's.
-  Range seen(const Call& call, std::uint32_t i, std::uint32_t span) const {
-    const std::uint32_t p = position(call, i);
-    const std::uint32_t lowest = call.spec.window == 0 || p < call.spec.window ? 0 : p - call.spec.window + 1;
-    const std::uint32_t start = span * kSpan;
-    const std::uint32_t there = kept(call, span);
-    return {packed(there, lowest < start ? 0 : std::min(lowest - start, kSpan)),
-            packed(there, p < start ? 0 : std::min(p - start + 1, kSpan))};
-  }
 };
 
 struct Attention::Scratch {
@@ -90,12 +81,7 @@ struct Attention::Scratch {
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels),
-      team_(team),
-      first_unit_(max_rows + 1),
-      scratch_(team.size()),
-      wide_(team.size()),
-      votes_(team.size()) {
+    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), wide_(team.size()), votes_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
 }
 
@@ -127,125 +113,111 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   return s;
 }
 
-void Attention::attend(const Batch& batch, const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache,
-                       HostBuffer& out) {
-  CHECK_LE(spec.head_dim, cache.codec().is_plain() ? max_head_ : max_wide_head_);
-  const Call call{batch,
-                  spec,
-                  qkv,
-                  cache,
-                  out,
-                  spec.num_heads / spec.num_kv_heads,
-                  cache.shape().type == KvType::kBF16 ? backend::DType::kBF16 : backend::DType::kF32};
-  std::uint32_t num_units = 0;
-  std::size_t cost = 0;
-  for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
-    const SequenceRows& sequence = batch.sequences[s];
-    const std::uint32_t query_rows = sequence.num_rows * call.group;
-    first_unit_[s] = num_units;
-    num_units += (query_rows + kUnitRows - 1) / kUnitRows;
-    cost += std::size_t{query_rows} * spec.kv_width() * (sequence.first_position + sequence.num_rows);
-  }
-  first_unit_[batch.sequences.size()] = num_units;
+void Attention::begin(const Batch& batch) {
+  units_.begin(batch);
+  num_votes_ = batch.num_votes;
+  for (std::vector<std::uint64_t>& votes : votes_) votes.assign(num_votes_, 0);
+}
 
-  const std::uint32_t all = num_units * spec.num_kv_heads;
-  const std::uint32_t chunks = std::min(all, num_chunks(cost, team_.size()));
+void Attention::attend(const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out) {
+  const Batch& batch = units_.batch();
+  CHECK_LE(spec.head_dim, cache.codec().is_plain() ? max_head_ : max_wide_head_);
+  const Call call{batch, spec, qkv,
+                  cache, out,  cache.shape().type == KvType::kBF16 ? backend::DType::kBF16 : backend::DType::kF32};
+  units_.cut(spec, cache.shape().block_tokens, kernels_.tile_rows, team_.size());
+  std::size_t cost = 0;
+  for (const SequenceRows& sequence : batch.sequences) {
+    const std::size_t last = sequence.first_position + sequence.num_rows;
+    cost += sequence.num_rows * spec.q_width() * last;
+  }
+  const std::uint32_t chunks = std::min(units_.count(), num_chunks(cost, team_.size()));
   team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
     const Scratch scratch = scratch_of(worker, call);
-    const Range range = part_of(all, chunks, chunk);
-    for (std::uint32_t i = range.first; i < range.last; ++i) attend_unit(call, unit_of(call, i), scratch);
+    const Range range = part_of(units_.count(), chunks, chunk);
+    for (std::uint32_t i = range.first; i < range.last; ++i) attend_unit(call, units_.unit(i), scratch);
   });
 }
 
-// Units of one kv head after another: neighbours of a sequence share its K and V.
-Attention::Unit Attention::unit_of(const Call& call, std::uint32_t index) const {
-  const auto begin = first_unit_.begin();
-  const auto end = begin + static_cast<std::ptrdiff_t>(call.batch.sequences.size());
-  const std::uint32_t kv_head = index / *end;
-  const std::uint32_t unit = index % *end;
-  const auto s = static_cast<std::size_t>(std::upper_bound(begin, end, unit) - begin) - 1;
-  const SequenceRows& sequence = call.batch.sequences[s];
-  const std::uint32_t first = (unit - first_unit_[s]) * kUnitRows;
-  return {sequence, kv_head, first, std::min(first + kUnitRows, sequence.num_rows * call.group)};
+void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const Scratch& scratch) const {
+  const std::uint32_t size = call.spec.head_dim;
+  for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
+    const QueryRow& row = unit.rows[u];
+    std::copy_n(call.qkv.row(row.row) + row.head * size, size, scratch.q + u * scratch.q_stride);
+    scratch.sum[u] = 0.0f;
+  }
+  attend_spans(call, unit, scratch, Pass::kWeigh);
+  if (unit.rows[0].sequence->num_votes != 0) {  // once more, now that every row's maximum and sum are known
+    attend_spans(call, unit, scratch, Pass::kVote);
+  }
+  for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
+    const QueryRow& row = unit.rows[u];
+    kernels_.divide(scratch.o + u * scratch.width, scratch.sum[u], size, call.out.row(row.row) + row.head * size);
+  }
 }
 
-void Attention::attend_unit(const Call& call, const Unit& unit, const Scratch& scratch) const {
-  const std::uint32_t size = call.spec.head_dim;
-  const auto row_of = [&](std::uint32_t i) { return unit.sequence.first_row + i / call.group; };
-  for (std::uint32_t i = unit.first; i < unit.last; ++i) {
-    const float* q = call.qkv.row(row_of(i)) + unit.head(call, i) * size;
-    std::copy_n(q, size, scratch.q + (i - unit.first) * scratch.q_stride);
-    scratch.sum[i - unit.first] = 0.0f;
-  }
-
-  const std::uint32_t window = call.spec.window;
-  const std::uint32_t first_position = unit.position(call, unit.first);
-  const std::uint32_t lowest = window == 0 || first_position < window ? 0 : first_position - window + 1;
-  const std::uint32_t last_span = unit.position(call, unit.last - 1) / kSpan;
-  for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) {
-    attend_span(call, unit, scratch, span, Pass::kWeigh);
-  }
-  if (unit.sequence.num_votes != 0) {  // once more, now that every row's maximum and sum are known
-    for (std::uint32_t span = lowest / kSpan; span <= last_span; ++span) {
-      attend_span(call, unit, scratch, span, Pass::kVote);
+void Attention::attend_spans(const Call& call, const AttentionUnit& unit, const Scratch& scratch, Pass pass) const {
+  std::uint32_t last_position = 0;
+  for (std::uint32_t u = 0; u < unit.num_rows; ++u) last_position = std::max(last_position, unit.rows[u].position);
+  for (std::uint32_t span = call.lowest(unit.rows[0]) / kSpan; span <= last_position / kSpan; ++span) {
+    for (std::uint32_t u = 0; u < unit.num_rows;) {
+      const Range rows{u, unit.end_of_group(u, span)};
+      attend_span(call, unit, scratch, span, rows, pass);
+      u = rows.last;
     }
   }
-
-  for (std::uint32_t i = unit.first; i < unit.last; ++i) {
-    const std::uint32_t u = i - unit.first;
-    kernels_.divide(scratch.o + u * scratch.width, scratch.sum[u], size,
-                    call.out.row(row_of(i)) + unit.head(call, i) * size);
-  }
 }
 
-void Attention::attend_span(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                            Pass pass) const {
-  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, unit.sequence, unit.kv_head, scratch.wide);
-  const Range all{unit.seen(call, unit.first, span).first, unit.seen(call, unit.last - 1, span).last};
-  const SpanGroups groups = kv.groups_of(span, unit.kept(call, span), all);
-  for (std::uint32_t i = unit.first; i < unit.last;) {
-    std::uint32_t first = i;
-    std::uint32_t last = tile_end(call, unit, span, i);
-    i = last;
+// Query rows that read the same K and V. Where they are of several sequences, all of them see all of the span.
+void Attention::attend_span(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                            Range rows, Pass pass) const {
+  const SequenceRows& sequence = *unit.rows[rows.first].sequence;
+  const Range all{call.seen(unit.rows[rows.first], span).first, call.seen(unit.rows[rows.last - 1], span).last};
+  if (all.last <= all.first) return;
+  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head, scratch.wide);
+  const SpanGroups groups = kv.groups_of(span, call.kept(sequence, span), all);
+  while (rows.first < rows.last) {
+    Range tile{rows.first, tile_end(call, unit, span, rows)};
+    rows.first = tile.last;
     // Rows that end before the span come first, rows whose window begins after all that is there come last.
-    const auto sees_nothing = [&](std::uint32_t row) {
-      const Range seen = unit.seen(call, row, span);
+    const auto sees_nothing = [&](std::uint32_t u) {
+      const Range seen = call.seen(unit.rows[u], span);
       return seen.last <= seen.first;
     };
-    while (first < last && sees_nothing(first)) ++first;
-    while (first < last && sees_nothing(last - 1)) --last;
-    if (first == last) continue;
+    while (tile.first < tile.last && sees_nothing(tile.first)) ++tile.first;
+    while (tile.first < tile.last && sees_nothing(tile.last - 1)) --tile.last;
+    if (tile.first == tile.last) continue;
 
-    const std::uint32_t position = unit.position(call, first);
-    SpanGroups tile = groups;
-    if (call.own_groups() && position / kSpan == span) kv.put_own_group(position, tile);
-    score(call, unit, scratch, span, first, last, tile);
+    const std::uint32_t position = unit.rows[tile.first].position;
+    SpanGroups of_tile = groups;
+    if (call.own_groups() && position / kSpan == span) kv.put_own_group(position, of_tile);
+    score(call, unit, scratch, span, tile, of_tile);
     if (pass == Pass::kWeigh) {
-      weigh(call, unit, scratch, span, first, last, tile);
+      weigh(call, unit, scratch, span, tile, of_tile);
     } else {
-      vote(call, unit, scratch, span, first, last);
+      vote(call, unit, scratch, span, tile);
     }
   }
 }
 
-// Query rows from i on that go through the kernels together.
-std::uint32_t Attention::tile_end(const Call& call, const Unit& unit, std::uint32_t span, std::uint32_t i) const {
-  const std::uint32_t end = std::min(unit.last, i + kernels_.tile_rows);
-  const std::uint32_t position = unit.position(call, i);
+// Of query rows, from the first on, those that go through the kernels together: where they end.
+std::uint32_t Attention::tile_end(const Call& call, const AttentionUnit& unit, std::uint32_t span, Range rows) const {
+  const std::uint32_t end = std::min(rows.last, rows.first + kernels_.tile_rows);
+  const std::uint32_t position = unit.rows[rows.first].position;
   if (!call.own_groups() || position / kSpan != span) return end;
-  const std::uint32_t next_group = (position / kLanes + 1) * kLanes;
-  return std::min(end, (next_group - unit.sequence.first_position) * call.group);
+  std::uint32_t same = rows.first + 1;
+  while (same < end && unit.rows[same].position / kLanes == position / kLanes) ++same;
+  return same;
 }
 
-// z of the rows [first, last): q·k, unscaled.
-void Attention::score(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                      std::uint32_t first, std::uint32_t last, const SpanGroups& groups) const {
-  const std::uint32_t first_group = unit.seen(call, first, span).first / kLanes;
-  const std::uint32_t last_group = (unit.seen(call, last - 1, span).last + kLanes - 1) / kLanes;
+// z of a tile: q·k, unscaled.
+void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                      Range rows, const SpanGroups& groups) const {
+  const std::uint32_t first_group = call.seen(unit.rows[rows.first], span).first / kLanes;
+  const std::uint32_t last_group = (call.seen(unit.rows[rows.last - 1], span).last + kLanes - 1) / kLanes;
   GemmArgs args;
-  args.x = scratch.q + (first - unit.first) * scratch.q_stride;
+  args.x = scratch.q + rows.first * scratch.q_stride;
   args.x_stride = scratch.q_stride;
-  args.rows = last - first;
+  args.rows = rows.last - rows.first;
   args.k = call.spec.head_dim;
   args.panel_list = groups.k + first_group;
   args.n = (last_group - first_group) * kLanes;
@@ -254,13 +226,14 @@ void Attention::score(const Call& call, const Unit& unit, const Scratch& scratch
   kernels_.gemm[static_cast<int>(call.read_as)](args);
 }
 
-// Softmax of the rows [first, last) over the span, their sums of V, and the merge into what earlier spans gave.
-void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                      std::uint32_t first, std::uint32_t last, const SpanGroups& groups) const {
+// Softmax of a tile over the span, its sums of V, and the merge into what earlier spans gave.
+void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                      Range rows, const SpanGroups& groups) const {
+  const auto [first, last] = rows;
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   for (std::uint32_t i = first; i < last; ++i) {
-    const Range seen = unit.seen(call, i, span);
+    const Range seen = call.seen(unit.rows[i], span);
     const std::uint32_t r = i - first;
     kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last, call.spec.scale, max + r, sum + r);
   }
@@ -282,12 +255,13 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
     kernels_.weigh[static_cast<int>(call.read_as)](args);
   };
   // What all rows see is weighed for all at once; what lies before and after it by the rows of one position at a time.
-  const Range common{unit.seen(call, last - 1, span).first, unit.seen(call, first, span).last};
+  const Range common{call.seen(unit.rows[last - 1], span).first, call.seen(unit.rows[first], span).last};
   const bool shared = common.first < common.last;
   const auto for_positions = [&](auto&& body) {
     for (std::uint32_t i = first, end = 0; i < last; i = end) {
-      end = std::min(last, (i / call.group + 1) * call.group);
-      body(i, end, unit.seen(call, i, span));
+      end = i + 1;
+      while (end < last && unit.rows[end].row == unit.rows[i].row) ++end;
+      body(i, end, call.seen(unit.rows[i], span));
     }
   };
   for_positions([&](std::uint32_t i, std::uint32_t end, Range seen) {
@@ -299,32 +273,33 @@ void Attention::weigh(const Call& call, const Unit& unit, const Scratch& scratch
   }
 
   for (std::uint32_t i = first; i < last; ++i) {
-    const std::uint32_t u = i - unit.first;
     const std::uint32_t r = i - first;
-    float* o = scratch.o + u * scratch.width;
+    float* o = scratch.o + i * scratch.width;
     const float* span_o = scratch.span_o + r * scratch.width;
-    if (scratch.sum[u] == 0.0f) {
-      scratch.max[u] = max[r];
-      scratch.sum[u] = sum[r];
+    if (scratch.sum[i] == 0.0f) {
+      scratch.max[i] = max[r];
+      scratch.sum[i] = sum[r];
       std::copy_n(span_o, scratch.width, o);
     } else {
-      kernels_.merge(scratch.max + u, scratch.sum + u, o, max[r], sum[r], span_o, scratch.width);
+      kernels_.merge(scratch.max + i, scratch.sum + i, o, max[r], sum[r], span_o, scratch.width);
     }
   }
 }
 
-// The scores of the rows [first, last), as the probabilities they came to, to their positions' groups.
-void Attention::vote(const Call& call, const Unit& unit, const Scratch& scratch, std::uint32_t span,
-                     std::uint32_t first, std::uint32_t last) const {
-  std::uint64_t* votes = scratch.votes + unit.sequence.first_vote + std::size_t{span} * kSpanGroups;
+// The scores of a tile, as the probabilities they came to, to their positions' groups.
+void Attention::vote(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                     Range rows) const {
+  const auto [first, last] = rows;
+  const SequenceRows& sequence = *unit.rows[first].sequence;
+  std::uint64_t* votes = scratch.votes + sequence.first_vote + std::size_t{span} * kSpanGroups;
   std::uint32_t groups[kSpanGroups];  // of the span, by where they lie side by side
   for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
-    if ((unit.kept(call, span) >> group & 1u) != 0) groups[next++] = group;
+    if ((call.kept(sequence, span) >> group & 1u) != 0) groups[next++] = group;
   }
   for (std::uint32_t i = first; i < last; ++i) {
-    const Range seen = unit.seen(call, i, span);
-    const float max = scratch.max[i - unit.first];
-    const float inverse = 1.0f / scratch.sum[i - unit.first];
+    const Range seen = call.seen(unit.rows[i], span);
+    const float max = scratch.max[i];
+    const float inverse = 1.0f / scratch.sum[i];
     float* z = scratch.z + (i - first) * kSpan;
     for (std::uint32_t j = seen.first; j < seen.last; ++j) z[j] = z[j] * call.spec.scale - max;
     kernels_.exp_each(z + seen.first, seen.last - seen.first);
@@ -334,11 +309,6 @@ void Attention::vote(const Call& call, const Unit& unit, const Scratch& scratch,
       if (share > 0.0) votes[groups[j / kLanes]] += static_cast<std::uint64_t>(share + 0.5);
     }
   }
-}
-
-void Attention::begin_votes(std::uint32_t num_votes) {
-  num_votes_ = num_votes;
-  for (std::vector<std::uint64_t>& votes : votes_) votes.assign(num_votes, 0);
 }
 
 void Attention::read_votes(std::span<std::uint64_t> out) const {

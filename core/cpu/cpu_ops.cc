@@ -90,7 +90,7 @@ class CpuOps final : public Ops {
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
     choices_.clear();
-    attention_.begin_votes(batch.num_votes);
+    attention_.begin(batch);
   }
 
   void embed(const Weight& table, Buffer& out) override {
@@ -124,7 +124,7 @@ class CpuOps final : public Ops {
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    attention_.attend(batch_, spec, own<const HostBuffer>(qkv), own<const PagedCache>(cache), own<HostBuffer>(out));
+    attention_.attend(spec, own<const HostBuffer>(qkv), own<const PagedCache>(cache), own<HostBuffer>(out));
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {

@@ -45,8 +45,9 @@ class Layer {
     batch.add(0, rows, table, 16);
     const backend::Batch view = batch.view();
     const std::uint64_t before = team_.num_jobs();
+    attention_.begin(view);
     norm_qkv_rope_store(means_, view, spec_, x_, scratch_, qkv_, cache_);
-    attention_.attend(view, spec_.attention, qkv_, cache_, attended_);
+    attention_.attend(spec_.attention, qkv_, cache_, attended_);
     project_add(means_, rows, attended_, *out_weight_, scratch_, x_);
     norm_gate_up(means_, spec_, rows, x_, scratch_, gate_up_, product_);
     project_add(means_, rows, product_, *down_weight_, scratch_, x_);
