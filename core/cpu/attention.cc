@@ -44,8 +44,8 @@ struct Attention::Call {
   std::uint32_t kept(const SequenceRows& sequence, std::uint32_t span) const {
     return span < sequence.num_kept ? batch.kept_groups[sequence.first_kept + span] : kAllGroups;
   }
-  // What a row sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped groups
-  // are whole, so that j mod 16 is the position's.
+  // What a row sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped
+  // groups are whole, so that j mod 16 is the position's.
   Range seen(const QueryRow& row, std::uint32_t span) const {
     const std::uint32_t from = lowest(row);
     const std::uint32_t start = span * kSpan;
@@ -219,7 +219,7 @@ void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch
   args.x_stride = scratch.q_stride;
   args.rows = rows.last - rows.first;
   args.k = call.spec.head_dim;
-  args.panel_list = groups.k + first_group;
+  args.panel_list = groups.k() + first_group;
   args.n = (last_group - first_group) * kLanes;
   args.out = scratch.z + first_group * kLanes;
   args.out_stride = kSpan;
@@ -247,7 +247,7 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
     args.rows = to - from;
     args.first = from_j;
     args.last = to_j;
-    args.groups = groups.v;
+    args.groups = groups.v();
     args.row_bytes = scratch.width * backend::bytes_of(call.read_as);
     args.width = static_cast<std::uint32_t>(scratch.width);
     args.o = scratch.span_o + (from - first) * scratch.width;

@@ -33,13 +33,18 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
     if (in_groups && position + kLanes > end) continue;  // unfinished: not stored yet, and only its own rows see it
     const std::byte* stored = stored_group(position);
     if (codec.is_plain()) {
-      groups.k[index] = stored;
-      groups.v[index] = stored + codec.v_offset();
+      groups.k()[index] = stored;
+      groups.v()[index] = stored + codec.v_offset();
     } else {
       float* wide = wide_group(index);
       codec.widen(stored, wide, wide + kLanes * spec_.head_dim);
       set_wide(groups, index, wide);
     }
+  }
+  for (std::uint32_t ahead = 0; ahead < kGroupsAhead; ++ahead) {
+    const std::uint32_t position = (span + 1) * kSpan + ahead * kLanes;
+    const bool is_next = codec.is_plain() && sequence_.num_kept == 0 && position < sequence_.first_position;
+    if (is_next) groups.lists[2 * kSpanGroups + ahead] = stored_group(position);
   }
   return groups;
 }
@@ -77,8 +82,8 @@ const std::byte* KvReader::stored_group(std::uint32_t position) const {
 float* KvReader::wide_group(std::uint32_t index) const { return wide_ + index * floats_of_group(spec_.head_dim); }
 
 void KvReader::set_wide(SpanGroups& groups, std::uint32_t index, const float* wide) const {
-  groups.k[index] = wide;
-  groups.v[index] = wide + kLanes * spec_.head_dim;
+  groups.k()[index] = wide;
+  groups.v()[index] = wide + kLanes * spec_.head_dim;
 }
 
 }  // namespace quire::cpu

@@ -21,8 +21,13 @@ namespace quire::cpu {
 inline constexpr std::uint32_t kAllGroups = (1u << kSpanGroups) - 1;
 
 struct SpanGroups {
-  const void* k[kSpanGroups];
-  const void* v[kSpanGroups];
+  const void** k() { return lists; }
+  const void* const* k() const { return lists; }
+  const void** v() { return lists + kSpanGroups; }
+  const void* const* v() const { return lists + kSpanGroups; }
+
+  // K's, V's, and the next span's first K: in the order that they are read in. Null where there is none.
+  const void* lists[2 * kSpanGroups + kGroupsAhead];
 };
 
 class KvReader {

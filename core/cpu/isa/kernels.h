@@ -28,6 +28,7 @@ inline constexpr std::uint32_t kCodedGroup = 256;  // inputs of a row that share
 inline constexpr std::uint32_t kInt4Shift[8] = {0, 8, 16, 24, 4, 12, 20, 28};  // of the code of k + s in its word
 inline constexpr std::uint32_t kSpan = 256;                   // positions that attention reduces as one unit
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
+inline constexpr std::uint32_t kGroupsAhead = 4;  // how far ahead of their use attention's groups are asked for
 
 // Of 256 inputs of a row that is quantised, beside their codes. What a sum over them, or over 32 of them, begins with is
 // between quantize_row and gemm of one table: an instruction that takes codes without a sign wants a correction.
@@ -56,7 +57,8 @@ struct GemmArgs {
   std::uint32_t k = 0;
   const void* panels = nullptr;  // panel i at panels + i * panel_bytes
   std::size_t panel_bytes = 0;
-  const void* const* panel_list = nullptr;  // or, where given, at panel_list[i]
+  // Or, where given, at panel_list[i]; behind the last stand kGroupsAhead more, read next, or null.
+  const void* const* panel_list = nullptr;
   std::uint32_t n = 0;
   const float* scales = nullptr;  // [ceil(n/16) * 16]
   const float* bias = nullptr;    // [ceil(n/16) * 16]
@@ -65,7 +67,8 @@ struct GemmArgs {
 };
 
 // o[r, :] = fma over j in [first, last) ascending of e[r, j] * v[j, :], on top of what o holds.
-// Shape   e [rows, kSpan], o [rows, width], strides in floats; token j of the span lies at row j % 16 of groups[j / 16].
+// Shape   e [rows, kSpan], o [rows, width], strides in floats; token j of the span lies at row j % 16 of groups[j / 16]
+//         [kSpanGroups + kGroupsAhead], the last for what is read next, null where there is none.
 struct WeighArgs {
   const float* e = nullptr;
   std::size_t e_stride = 0;
