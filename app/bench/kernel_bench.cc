@@ -98,6 +98,7 @@ class KernelBench {
       for (const WeightKind& kind : kWeights) linear(shape, kind);
     }
     for (const std::uint32_t block_tokens : kBlockTokens) attend(block_tokens);
+    for (const std::uint32_t num_sequences : {8u, 32u}) attend_shared(num_sequences);
     norm(1);
     norm(kMaxRows);
     choose();
@@ -156,7 +157,7 @@ class KernelBench {
     }
   }
 
-  // The gather tax: what it costs that blocks lie anywhere. In order and strewn take turns in the same run.
+  // The gather tax: what it costs that blocks lie anywhere.
   void attend(std::uint32_t block_tokens) {
     const auto tokens = static_cast<std::uint32_t>(options_.working_set_bytes / kTokenBytes);
     const std::uint32_t context = std::clamp(tokens / kMaxRows * kMaxRows, kMaxRows, 4096u);
@@ -165,13 +166,57 @@ class KernelBench {
     const std::uint32_t num_blocks = num_sequences * blocks_each;
     say(fmt::format("attend, blocks of {}", block_tokens));
 
-    const auto cache = ops_.make_kv({.num_layers = 1,
-                                     .num_kv_heads = kKvHeads,
-                                     .head_dim = kHeadDim,
-                                     .block_tokens = block_tokens,
-                                     .num_blocks = num_blocks,
-                                     .type = KvType::kBF16});
-    fill(*cache);
+    const auto cache = filled_cache(block_tokens, num_blocks);
+    const auto measure = [&](std::uint32_t sequences, std::uint32_t rows_each, const char* kind) {
+      const Rows ordered =
+          rows_of(sequences, rows_each, context, block_tokens, contiguous_blocks(sequences * blocks_each));
+      const Rows strewn =
+          rows_of(sequences, rows_each, context, block_tokens, scattered_blocks(sequences * blocks_each, num_blocks));
+      const ByTurns times = attend_by_turns(*cache, ordered, strewn);
+      const std::uint32_t rows = sequences * rows_each;
+      const std::string shape =
+          fmt::format("{} {}, {} tokens each, blocks of {}", sequences, kind, context, block_tokens);
+      const double bytes = static_cast<double>(sequences) * context * kTokenBytes;
+      const double flops = 4.0 * kHeads * kHeadDim * rows * (context - (rows_each - 1) / 2.0);
+      figures_.push_back({"attend", "in order", shape, rows, times.first, bytes, flops});
+      figures_.push_back({"attend", "scattered", shape, rows, times.second, bytes, flops, times.ratio});
+    };
+    measure(num_sequences, 1, "decoding");
+    measure(1, kMaxRows, "in prefill");
+  }
+
+  // What it saves that sequences begin with the same blocks, as behind one system prompt.
+  void attend_shared(std::uint32_t num_sequences) {
+    constexpr std::uint32_t kBlock = 16;
+    constexpr std::uint32_t kShared = 1792;  // of a prompt of 1,800, the whole blocks
+    constexpr std::uint32_t kContext = kShared + 128;
+    constexpr std::uint32_t kBlocksEach = kContext / kBlock;
+    say(fmt::format("attend, {} sequences with a shared prefix", num_sequences));
+
+    const std::uint32_t num_blocks = num_sequences * kBlocksEach;
+    const auto cache = filled_cache(kBlock, num_blocks);
+    const std::vector<BlockId> own = contiguous_blocks(num_blocks);
+    std::vector<BlockId> shared = own;
+    for (std::uint32_t s = 1; s < num_sequences; ++s) {
+      std::copy_n(own.begin(), kShared / kBlock, shared.begin() + s * kBlocksEach);
+    }
+    const ByTurns times = attend_by_turns(*cache, rows_of(num_sequences, 1, kContext, kBlock, own),
+                                          rows_of(num_sequences, 1, kContext, kBlock, shared));
+    const std::string shape = fmt::format("{} decoding, {} tokens each, {} shared", num_sequences, kContext, kShared);
+    const double own_tokens = static_cast<double>(num_sequences) * kContext;
+    const double shared_tokens = own_tokens - (num_sequences - 1.0) * kShared;
+    const double flops = 4.0 * kHeads * kHeadDim * own_tokens;
+    figures_.push_back({"attend", "own blocks", shape, num_sequences, times.first, own_tokens * kTokenBytes, flops});
+    figures_.push_back({"attend", "shared blocks", shape, num_sequences, times.second, shared_tokens * kTokenBytes,
+                        flops, 0, times.ratio});
+  }
+
+  struct ByTurns {
+    double first;
+    double second;
+    double ratio;  // the median of the turns' own: second over first
+  };
+  ByTurns attend_by_turns(const KvCache& cache, const Rows& first, const Rows& second) {
     AttentionSpec spec;
     spec.num_heads = kHeads;
     spec.num_kv_heads = kKvHeads;
@@ -179,30 +224,28 @@ class KernelBench {
     spec.scale = 0.125f;
     const auto qkv = ops_.make_buffer(kMaxRows, spec.qkv_width());
     const auto out = ops_.make_buffer(kMaxRows, spec.q_width());
-    const auto measure = [&](std::uint32_t sequences, std::uint32_t rows_each, const char* kind) {
-      const Rows ordered =
-          rows_of(sequences, rows_each, context, block_tokens, contiguous_blocks(sequences * blocks_each));
-      const Rows strewn =
-          rows_of(sequences, rows_each, context, block_tokens, scattered_blocks(sequences * blocks_each, num_blocks));
-      std::vector<double> ordered_s, strewn_s, tax;
-      for (std::uint32_t run = 0; run < options_.runs; ++run) {
-        for (const bool scattered : {false, true}) {
-          ops_.begin((scattered ? strewn : ordered).batch());
-          (scattered ? strewn_s : ordered_s)
-              .push_back(median_seconds([&] { ops_.attend(spec, *qkv, *cache, *out); }, 1));
-        }
-        tax.push_back(strewn_s.back() / ordered_s.back());
-      }
-      const std::uint32_t rows = sequences * rows_each;
-      const std::string shape =
-          fmt::format("{} {}, {} tokens each, blocks of {}", sequences, kind, context, block_tokens);
-      const double bytes = static_cast<double>(sequences) * context * kTokenBytes;
-      const double flops = 4.0 * kHeads * kHeadDim * rows * (context - (rows_each - 1) / 2.0);
-      figures_.push_back({"attend", "in order", shape, rows, median(ordered_s), bytes, flops});
-      figures_.push_back({"attend", "scattered", shape, rows, median(strewn_s), bytes, flops, median(tax)});
+    const auto seconds = [&](const Rows& rows) {
+      ops_.begin(rows.batch());
+      return median_seconds([&] { ops_.attend(spec, *qkv, cache, *out); }, 1);
     };
-    measure(num_sequences, 1, "decoding");
-    measure(1, kMaxRows, "in prefill");
+    std::vector<double> firsts, lasts, ratios;
+    for (std::uint32_t run = 0; run < options_.runs; ++run) {
+      firsts.push_back(seconds(first));
+      lasts.push_back(seconds(second));
+      ratios.push_back(lasts.back() / firsts.back());
+    }
+    return {median(firsts), median(lasts), median(ratios)};
+  }
+
+  std::unique_ptr<KvCache> filled_cache(std::uint32_t block_tokens, std::uint32_t num_blocks) {
+    auto cache = ops_.make_kv({.num_layers = 1,
+                               .num_kv_heads = kKvHeads,
+                               .head_dim = kHeadDim,
+                               .block_tokens = block_tokens,
+                               .num_blocks = num_blocks,
+                               .type = KvType::kBF16});
+    fill(*cache);
+    return cache;
   }
 
   // Small numbers in every K and V: pages that nobody wrote would all be the same one.

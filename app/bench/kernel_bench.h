@@ -25,6 +25,7 @@ struct KernelFigure {
   double bytes = 0;            // that a call has to read
   double flops = 0;            // that a call has to do
   double over_contiguous = 0;  // attend over scattered blocks: its time over that of blocks in order; 0 elsewhere
+  double over_private = 0;  // attend over shared blocks: its time over that of as many of each one's own; 0 elsewhere
 
   double bytes_per_s() const { return bytes / seconds; }
   double flops_per_s() const { return flops / seconds; }

@@ -25,13 +25,14 @@ struct Peaks {
 };
 
 void print_text(const std::vector<KernelFigure>& figures, const Peaks& peaks) {
-  fmt::print("{:<8} {:<20} {:<44} {:>5} {:>11} {:>8} {:>5} {:>9} {:>5} {:>7}\n", "kernel", "", "", "rows", "us", "GB/s",
-             "%", "GFLOP/s", "%", "tax");
+  fmt::print("{:<8} {:<20} {:<44} {:>5} {:>11} {:>8} {:>5} {:>9} {:>5} {:>7} {:>7}\n", "kernel", "", "", "rows", "us",
+             "GB/s", "%", "GFLOP/s", "%", "tax", "shared");
   for (const KernelFigure& one : figures) {
     fmt::print("{:<8} {:<20} {:<44} {:>5} {:>11.1f} {:>8.2f} {:>5.0f}", one.kernel, one.what, one.shape, one.rows,
                1e6 * one.seconds, 1e-9 * one.bytes_per_s(), 100 * one.bytes_per_s() / peaks.machine.read_median);
     if (one.flops > 0) fmt::print(" {:>9.2f} {:>5.0f}", 1e-9 * one.flops_per_s(), 100 * one.flops_per_s() / peaks.fma);
     if (one.over_contiguous > 0) fmt::print(" {:>7.3f}", one.over_contiguous);
+    if (one.over_private > 0) fmt::print(" {:>15.3f}", one.over_private);
     fmt::print("\n");
   }
 }
@@ -51,6 +52,7 @@ boost::json::array json_of(const std::vector<KernelFigure>& figures, const Peaks
       row["part_of_fma_peak"] = one.flops_per_s() / peaks.fma;
     }
     if (one.over_contiguous > 0) row["over_contiguous"] = one.over_contiguous;
+    if (one.over_private > 0) row["over_private"] = one.over_private;
     rows.push_back(std::move(row));
   }
   return rows;

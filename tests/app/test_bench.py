@@ -55,6 +55,8 @@ def test_micro_has_every_kernel_beside_what_the_machine_can_do():
         assert row["part_of_bandwidth"] == pytest.approx(row["bytes_per_s"] / report["read_bandwidth_median"])
     taxes = [row for row in rows if "over_contiguous" in row]
     assert len(taxes) == 6 and {row["what"] for row in taxes} == {"scattered"}
+    shared = [row for row in rows if "over_private" in row]
+    assert [(row["what"], row["rows"]) for row in shared] == [("shared blocks", 8), ("shared blocks", 32)]
 
 
 def test_step_is_a_table_over_rows_that_begins_with_one():
