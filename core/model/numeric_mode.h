@@ -1,6 +1,6 @@
 // The numeric mode: everything besides a request that its tokens depend on, as one line of text.
 //   checkpoint=1f…9c backend=cpu dtype=bf16 kv=f32 model=llama E=256 … rope=default(theta=10000)
-// dtype: the checkpoint's own, or int8 or int4 where --quantize asked for it.
+// dtype: the checkpoint's own, or what --quantize asked for.
 // Two servers with the same line give the same tokens. Printed at start; system_fingerprint is its hash.
 // Shape   the checkpoint digest covers every byte of every tensor used, its name, dtype and shape; not the files' layout:
 //         a sharded copy has the digest of the original. Not cryptographic: it tells models apart, it stops no forger.

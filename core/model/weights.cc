@@ -366,8 +366,9 @@ std::size_t Weights::packed_bytes() const {
 backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked) {
   using enum backend::Quantize;
   if (asked == kNone) return kNone;
-  if (name == kHead) return kInt8;
-  if (name == kEmbedding) return config.tied_head ? kInt8 : kNone;
+  const auto head = asked == kW8A8 || asked == kW4A8 ? kW8A8 : kInt8;
+  if (name == kHead) return head;
+  if (name == kEmbedding) return config.tied_head ? head : kNone;
   return asked;
 }
 

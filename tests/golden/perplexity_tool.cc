@@ -136,7 +136,8 @@ void run(const Options& options) {
   const auto files = model::ModelFiles::directory(options.model);
   const model::Config config = model::load_config(*files);
   if (options.weights) {
-    for (const auto quantize : {backend::Quantize::kNone, backend::Quantize::kInt8, backend::Quantize::kInt4}) {
+    using enum backend::Quantize;
+    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8}) {
       const model::Decoder decoder(*ops, config, *files, options.window, quantize);
       measure(*ops, decoder, options, backend::KvType::kF32, tokens);
     }

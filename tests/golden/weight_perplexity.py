@@ -3,7 +3,8 @@
     python tests/golden/weight_perplexity.py --corpus DIR [--model models/stories] [--tokens N]
 
 Tokens and windows are those of kv_perplexity.py. perplexity_tool measures what quire serves; the model of models/train.py, its
-matrices rounded by the few lines below, says the same of the types served (a check of both) and of others, which are not.
+matrices rounded by the few lines below, and what is multiplied by them where the kind says so, says the same of the types served
+(a check of both) and of others, which are not.
 """
 import argparse
 import json
@@ -67,33 +68,52 @@ def with_lowest(group):
     return rounded
 
 
+def inputs(group):
+    """Rows in 8 bits, a scale for each `group` of a row's numbers, the last one what is left; None: for the whole row."""
+
+    def rounded(x):
+        return torch.cat([int8(part.flatten(0, -2)).view(part.shape) for part in x.split(group or x.shape[-1], -1)], -1)
+
+    return rounded
+
+
 def same(w):
     return w
 
 
 TRIES = [1 - 0.02 * i for i in range(-4, 16)]
-KINDS = {  # bits of a number, the matrices of the layers, the table
-    "bf16": (16, same, same),
-    "int8": (8, int8, int8),
-    "int8, table bf16": (8, int8, same),
-    "int4": (4.5, symmetric(32), int8),
-    "int4, table int4": (4.5, symmetric(32), symmetric(32)),
-    "-7 .. 7": (4.5, symmetric(32, 7), int8),
-    "least squares": (4.5, symmetric(32, tries=TRIES), int8),
-    "groups of 64": (4.25, symmetric(64), int8),
-    "a lowest, 64": (4.5, with_lowest(64), int8),
-    "a lowest, 32": (5, with_lowest(32), int8),
+KINDS = {  # bits of a number, the matrices of the layers, the table, what is multiplied by them
+    "bf16": (16, same, same, same),
+    "int8": (8, int8, int8, same),
+    "int8, table bf16": (8, int8, same, same),
+    "int4": (4.5, symmetric(32), int8, same),
+    "int4, table int4": (4.5, symmetric(32), symmetric(32), same),
+    "-7 .. 7": (4.5, symmetric(32, 7), int8, same),
+    "least squares": (4.5, symmetric(32, tries=TRIES), int8, same),
+    "groups of 64": (4.25, symmetric(64), int8, same),
+    "a lowest, 64": (4.5, with_lowest(64), int8, same),
+    "a lowest, 32": (5, with_lowest(32), int8, same),
+    "w8a8": (8, int8, int8, inputs(256)),
+    "w8a8, inputs by 32": (8, int8, int8, inputs(32)),
+    "w8a8, inputs by row": (8, int8, int8, inputs(None)),
+    "w4a8": (4.5, symmetric(32), int8, inputs(256)),
+    "w4a8, inputs by 32": (4.5, symmetric(32), int8, inputs(32)),
+    "w4a8, inputs by row": (4.5, symmetric(32), int8, inputs(None)),
 }
 
 
 def simulated(folder, windows, kind):
-    _, layers, table = KINDS[kind]
+    _, layers, table, activations = KINDS[kind]
     model = train.Llama(train.Shape(), bf16=False)
     weights = {name.removeprefix("model."): value.float() for name, value in load_file(folder / "model.safetensors").items()}
     for name, value in weights.items():
         if value.dim() == 2:
             weights[name] = (table if name == TABLE else layers)(value)
     model.load_state_dict(weights)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_pre_hook(lambda _, args: (activations(args[0]),))
+    model.norm.register_forward_hook(lambda _, args, out: activations(out))  # what the tied output matrix is multiplied by
     losses = []
     with torch.no_grad():
         for ids in windows.split(4):

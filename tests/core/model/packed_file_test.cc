@@ -308,7 +308,8 @@ TEST_F(LoadThroughPackedFile, GivesTheWeightsThatPackingGives) {
   for (const std::string extra :
        {"", "\"tie_word_embeddings\": true, ", "\"attention_bias\": true, \"mlp_bias\": true, "}) {
     write("{" + extra + kTinyLlama.substr(1), 0);
-    for (const auto quantize : {backend::Quantize::kNone, backend::Quantize::kInt8, backend::Quantize::kInt4}) {
+    using enum backend::Quantize;
+    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8}) {
       const Weights packed = load(quantize);
       const Weights first = through_file(quantize);
       const Weights second = through_file(quantize);
