@@ -90,7 +90,6 @@ def test_a_gguf_file_has_every_tensor_in_its_type(tmp_path, kind):
 
 def arguments(*words):
     args = peers.arguments(list(words))
-    args.quire_quantizes = True
     return args
 
 
@@ -101,7 +100,7 @@ def test_every_server_holds_the_longest_sequence_of_its_case():
             ours = peers.quire_command(args, pathlib.Path("d"), case, 1, "q8_0")
             assert int(ours[ours.index("--max-model-len") + 1]) == case.prompt + case.answer
             assert int(ours[ours.index("--max-num-seqs") + 1]) == max(case.streams)
-            assert ours[-2:] == ["--quantize", "int8"]
+            assert ours[ours.index("--quantize") + 1] == "w8a8"
             llama = peers.llama_command(args, pathlib.Path("d"), case, 1, "q8_0")
             assert int(llama[llama.index("--slot-tokens") + 1]) >= case.prompt + case.answer
             assert ("--prompt-cache" in llama) == (case.shared > 0)
@@ -122,7 +121,6 @@ def test_a_peer_that_is_not_there_gets_rows_without_figures():
 
 def test_a_peer_that_does_not_start_gets_rows_that_say_so_and_leaves_nothing_running(tmp_path):
     args = arguments("--streams", "8", "--work", str(tmp_path), "--quire", str(QUIRE))
-    args.quire_quantizes = False
     checkpoints.write_directory(SMALL, tmp_path / "small")
     peer = ("a peer", "bf16", lambda *_: ["sh", "-c", "echo no; exit 1"], {}, None)
     case = peers.Case((1, 8), 16, 4)
@@ -133,7 +131,6 @@ def test_a_peer_that_does_not_start_gets_rows_that_say_so_and_leaves_nothing_run
 
 def test_quire_beside_itself_is_measured_in_full(tmp_path):
     args = arguments("--work", str(tmp_path), "--quire", str(QUIRE))
-    args.quire_quantizes = False
     checkpoints.write_directory(SMALL, tmp_path / "small")
     peer = ("quire", "bf16", peers.quire_command, {}, None)
     rows = list(peers.measure(args, "small", "decode", peers.Case((1, 3), 16, 4), peer))
