@@ -49,8 +49,7 @@ TEST(Linear, EqualsThePlainLoopForEveryNumberOfRows) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
     for (const DType dtype : kTypes) {
-      for (const std::uint32_t rows :
-           {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 10u, 11u, 12u, 13u, 14u, 17u, 24u, 25u, 31u, 40u}) {
+      for (std::uint32_t rows = 1; rows <= 40; ++rows) {
         expect_plain(*ops, rows, 100, 37, dtype);
       }
     }
