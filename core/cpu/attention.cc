@@ -59,7 +59,6 @@ struct Attention::Call {
   const HostBuffer& qkv;
   const PagedCache& cache;
   HostBuffer& out;
-  backend::DType read_as;  // what the kernels find in K and V
 };
 
 struct Attention::Scratch {
@@ -71,30 +70,26 @@ struct Attention::Scratch {
   float* z;              // [kMaxTileRows, kSpan] scores, then exponentials
   float* max;            // [kUnitRows]
   float* sum;            // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
-  float* wide;           // KvReader::wide_floats(), where the kernels do not read K and V as stored
+  float* own_group;      // KvReader::own_group_floats(): int4's
   std::uint64_t* votes;  // [num_votes]
 
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
-    return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan);
+    return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan) +
+           KvReader::own_group_floats(head_dim);
   }
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), wide_(team.size()), votes_(team.size()) {
+    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), votes_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
 }
 
 void Attention::reserve(const backend::KvShape& shape) {
   const std::uint32_t size = shape.head_dim;
-  if (size > max_head_) {
-    max_head_ = size;
-    for (Memory& memory : scratch_) memory = Memory(Scratch::floats(size) * sizeof(float), "attention scratch");
-  }
-  if (!GroupCodec(shape.type, size).is_plain() && size > max_wide_head_) {
-    max_wide_head_ = size;
-    for (Memory& memory : wide_) memory = Memory(KvReader::wide_floats(size) * sizeof(float), "attention scratch");
-  }
+  if (size <= max_head_) return;
+  max_head_ = size;
+  for (Memory& memory : scratch_) memory = Memory(Scratch::floats(size) * sizeof(float), "attention scratch");
 }
 
 Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call) {
@@ -108,7 +103,7 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.z = s.span_o + kMaxTileRows * s.width;
   s.max = s.z + kMaxTileRows * kSpan;
   s.sum = s.max + kUnitRows;
-  s.wide = wide_[worker].floats();
+  s.own_group = s.sum + kUnitRows;
   s.votes = votes_[worker].data();
   return s;
 }
@@ -121,9 +116,8 @@ void Attention::begin(const Batch& batch) {
 
 void Attention::attend(const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out) {
   const Batch& batch = units_.batch();
-  CHECK_LE(spec.head_dim, cache.codec().is_plain() ? max_head_ : max_wide_head_);
-  const Call call{batch, spec, qkv,
-                  cache, out,  cache.shape().type == KvType::kBF16 ? backend::DType::kBF16 : backend::DType::kF32};
+  CHECK_LE(spec.head_dim, max_head_);
+  const Call call{batch, spec, qkv, cache, out};
   units_.cut(spec, cache.shape().block_tokens, kernels_.tile_rows, team_.size());
   std::size_t cost = 0;
   for (const SequenceRows& sequence : batch.sequences) {
@@ -173,7 +167,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
   const SequenceRows& sequence = *unit.rows[rows.first].sequence;
   const Range all{call.seen(unit.rows[rows.first], span).first, call.seen(unit.rows[rows.last - 1], span).last};
   if (all.last <= all.first) return;
-  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head, scratch.wide);
+  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head);
   const SpanGroups groups = kv.groups_of(span, call.kept(sequence, span), all);
   while (rows.first < rows.last) {
     Range tile{rows.first, tile_end(call, unit, span, rows)};
@@ -189,7 +183,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
 
     const std::uint32_t position = unit.rows[tile.first].position;
     SpanGroups of_tile = groups;
-    if (call.own_groups() && position / kSpan == span) kv.put_own_group(position, of_tile);
+    if (call.own_groups() && position / kSpan == span) kv.put_own_group(position, scratch.own_group, of_tile);
     score(call, unit, scratch, span, tile, of_tile);
     if (pass == Pass::kWeigh) {
       weigh(call, unit, scratch, span, tile, of_tile);
@@ -214,16 +208,21 @@ void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch
                       Range rows, const SpanGroups& groups) const {
   const std::uint32_t first_group = call.seen(unit.rows[rows.first], span).first / kLanes;
   const std::uint32_t last_group = (call.seen(unit.rows[rows.last - 1], span).last + kLanes - 1) / kLanes;
-  GemmArgs args;
-  args.x = scratch.q + rows.first * scratch.q_stride;
-  args.x_stride = scratch.q_stride;
-  args.rows = rows.last - rows.first;
-  args.k = call.spec.head_dim;
-  args.panel_list = groups.k() + first_group;
-  args.n = (last_group - first_group) * kLanes;
-  args.out = scratch.z + first_group * kLanes;
-  args.out_stride = kSpan;
-  kernels_.gemm[static_cast<int>(call.read_as)](args);
+  const auto score_groups = [&](KvType type, std::uint32_t first, std::uint32_t last) {
+    if (first >= last) return;
+    GemmArgs args;
+    args.x = scratch.q + rows.first * scratch.q_stride;
+    args.x_stride = scratch.q_stride;
+    args.rows = rows.last - rows.first;
+    args.k = call.spec.head_dim;
+    args.panel_list = groups.k() + first;
+    args.n = (last - first) * kLanes;
+    args.out = scratch.z + first * kLanes;
+    args.out_stride = kSpan;
+    kernels_.score[static_cast<int>(type)](args);
+  };
+  score_groups(call.cache.shape().type, first_group, std::min(last_group, groups.own));
+  score_groups(KvType::kF32, std::max(first_group, groups.own), last_group);
 }
 
 // Softmax of a tile over the span, its sums of V, and the merge into what earlier spans gave.
@@ -240,19 +239,7 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
 
   std::memset(scratch.span_o, 0, (last - first) * scratch.width * sizeof(float));
   const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t from_j, std::uint32_t to_j) {
-    if (from_j >= to_j) return;
-    WeighArgs args;
-    args.e = scratch.z + (from - first) * kSpan;
-    args.e_stride = kSpan;
-    args.rows = to - from;
-    args.first = from_j;
-    args.last = to_j;
-    args.groups = groups.v();
-    args.row_bytes = scratch.width * backend::bytes_of(call.read_as);
-    args.width = static_cast<std::uint32_t>(scratch.width);
-    args.o = scratch.span_o + (from - first) * scratch.width;
-    args.o_stride = scratch.width;
-    kernels_.weigh[static_cast<int>(call.read_as)](args);
+    add_values(call, scratch, groups, {from - first, to - first}, {from_j, to_j});
   };
   // What all rows see is weighed for all at once; what lies before and after it by the rows of one position at a time.
   const Range common{call.seen(unit.rows[last - 1], span).first, call.seen(unit.rows[first], span).last};
@@ -284,6 +271,29 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
       kernels_.merge(scratch.max + i, scratch.sum + i, o, max[r], sum[r], span_o, scratch.width);
     }
   }
+}
+
+// V at offsets `range` of the span to the sums of some of a tile's rows.
+void Attention::add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows,
+                           Range range) const {
+  const auto add = [&](KvType type, std::size_t row_bytes, std::uint32_t first, std::uint32_t last) {
+    if (first >= last) return;
+    WeighArgs args;
+    args.e = scratch.z + rows.first * kSpan;
+    args.e_stride = kSpan;
+    args.rows = rows.last - rows.first;
+    args.first = first;
+    args.last = last;
+    args.groups = groups.v();
+    args.row_bytes = row_bytes;
+    args.width = static_cast<std::uint32_t>(scratch.width);
+    args.o = scratch.span_o + rows.first * scratch.width;
+    args.o_stride = scratch.width;
+    kernels_.weigh[static_cast<int>(type)](args);
+  };
+  const std::uint32_t own = groups.own * kLanes;
+  add(call.cache.shape().type, call.cache.codec().v_row_bytes(), range.first, std::min(range.last, own));
+  add(KvType::kF32, scratch.width * sizeof(float), std::max(range.first, own), range.last);
 }
 
 // The scores of a tile, as the probabilities they came to, to their positions' groups.

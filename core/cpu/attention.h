@@ -3,8 +3,8 @@
 //         span go over it together: those of one sequence always, those of several while these lie in the same blocks.
 // Order   spans of 256 positions in order, for every row alone: units, tiles and threads change nothing. A row weighs
 //         V up to its own position only, so nothing that it does not see can touch it, not even a NaN.
-//         Groups in types that the kernels do not read are widened to f32 first, once for a unit. int4: no tile spans two
-//         groups, since a row's own is put together from the open group and the step's rows instead.
+//         int4: no tile spans two groups, since a row's own is put together in f32 from the open group and the step's
+//         rows instead.
 // Owner   CpuOps.
 // Thread  engine; units run on the team.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
@@ -56,15 +56,14 @@ class Attention {
              const SpanGroups& groups) const;
   void weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
+  void add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows, Range range) const;
   void vote(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows) const;
 
   const Kernels& kernels_;
   Team& team_;
   AttentionUnits units_;
   std::uint32_t max_head_ = 0;
-  std::uint32_t max_wide_head_ = 0;  // of caches whose groups are widened
-  std::vector<Memory> scratch_;      // one per worker
-  std::vector<Memory> wide_;         // one per worker: a span's groups in f32
+  std::vector<Memory> scratch_;  // one per worker
   std::uint32_t num_votes_ = 0;
   std::vector<std::vector<std::uint64_t>> votes_;  // one per worker; they grow with the longest step that wants votes
 };

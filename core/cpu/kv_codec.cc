@@ -1,7 +1,6 @@
 #include "core/cpu/kv_codec.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 
@@ -15,14 +14,11 @@ using backend::KvType;
 namespace {
 
 constexpr std::uint32_t kGroup = backend::kGroupTokens;
+
+constexpr std::uint32_t padded(std::uint32_t count, std::uint32_t to) { return (count + to - 1) / to * to; }
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-constexpr auto kFp8Values = [] {
-  std::array<float, 256> values{};
-  for (std::uint32_t i = 0; i < values.size(); ++i) values[i] = f32_of_fp8(static_cast<std::uint8_t>(i));
-  return values;
-}();
 
 // To the nearest whole number, ties to even, |x| < 2^22: the first addition rounds.
 float rounded(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
@@ -60,9 +56,10 @@ std::uint16_t bf16_above(float x) { return static_cast<std::uint16_t>(bf16_below
 struct Steps {
   std::uint16_t step = 0;
   std::uint16_t lowest = 0;  // NaN, with step 0: a fault
-  float code_of(float x) const {
+  int code_of(float x) const {
     const float size = f32_of_bf16(step);
-    return size > 0.0f ? std::clamp(rounded((x - f32_of_bf16(lowest)) / size), 0.0f, 15.0f) : 0.0f;
+    if (!(size > 0.0f)) return 0;
+    return static_cast<int>(std::clamp(rounded((x - f32_of_bf16(lowest)) / size), 0.0f, 15.0f));
   }
 };
 
@@ -84,50 +81,45 @@ Steps steps_of(std::uint32_t count, const At& at) {
   return {step, lowest};
 }
 
-// out[i] of the low codes, out[count + i] of the high ones. The products are exact: 4 bits by 8.
-void widen_pairs(const std::uint8_t* codes, std::uint32_t count, std::uint16_t step, std::uint16_t lowest, float* out) {
-  const float size = f32_of_bf16(step);
-  const float base = f32_of_bf16(lowest);
-  for (std::uint32_t i = 0; i < count; ++i) out[i] = static_cast<float>(codes[i] & 15) * size + base;
-  for (std::uint32_t i = 0; i < count; ++i) out[count + i] = static_cast<float>(codes[i] >> 4) * size + base;
-}
-
 }  // namespace
 
 GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
-    : type_(type), head_dim_(head_dim), padded_dim_((head_dim + kGroup - 1) / kGroup * kGroup) {
+    : type_(type), head_dim_(head_dim), padded_dim_(padded(head_dim, type == KvType::kInt4 ? 2 * kGroup : kGroup)) {
   const std::size_t k = std::size_t{kGroup} * head_dim;
-  const std::size_t padded = std::size_t{kGroup} * padded_dim_;
+  std::size_t v_scale_bytes = 0;
   switch (type) {
     case KvType::kF32:
       v_offset_ = 4 * k;
-      bytes_ = 4 * (k + padded);
+      v_row_bytes_ = 4 * padded_dim_;
       break;
     case KvType::kBF16:
       v_offset_ = 2 * k;
-      bytes_ = 2 * (k + padded);
+      v_row_bytes_ = 2 * padded_dim_;
       break;
     case KvType::kFp8:
       v_offset_ = k;
-      bytes_ = 2 * k;
+      v_row_bytes_ = padded_dim_;
       break;
     case KvType::kInt8:
-      v_offset_ = k;
-      scales_offset_ = 2 * k;
-      bytes_ = 2 * k + 2 * kGroup * sizeof(float);
+      k_scale_bytes_ = kGroup * sizeof(float);
+      v_offset_ = k + k_scale_bytes_;
+      v_row_bytes_ = padded_dim_;
+      v_scale_bytes = kGroup * sizeof(float);
       break;
     case KvType::kInt4:
-      v_offset_ = k / 2;
-      scales_offset_ = k;
-      bytes_ = k + 2 * (head_dim + kGroup) * sizeof(std::uint16_t);
+      k_scale_bytes_ = head_dim * sizeof(Steps);
+      v_offset_ = k / 2 + k_scale_bytes_;
+      v_row_bytes_ = padded_dim_ / 2;
+      v_scale_bytes = kGroup * sizeof(Steps);
       break;
   }
+  bytes_ = v_scales_offset() + v_scale_bytes;
 }
 
 void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   if (type_ == KvType::kFp8) return store_fp8(group, lane, k, v);
   if (type_ == KvType::kInt8) return store_int8(group, lane, k, v);
-  CHECK(is_plain());  // int4 has no tokens of its own
+  CHECK(type_ != KvType::kInt4);  // which has no tokens of its own
   if (type_ == KvType::kF32) {
     auto* keys = reinterpret_cast<float*>(group) + lane;
     for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroup] = k[d];
@@ -150,87 +142,42 @@ void GroupCodec::store_all(std::byte* group, const float* const (&k)[16], const 
     for (std::uint32_t t = 0; t < kGroup; ++t) store(group, t, k[t], v[t]);
     return;
   }
-  auto* codes = reinterpret_cast<std::uint8_t*>(group);
-  auto* k_steps = reinterpret_cast<std::uint16_t*>(group + scales_offset_);
-  auto* v_steps = k_steps + 2 * head_dim_;
-  const auto pair = [](const Steps& steps, float low, float high) {
-    return static_cast<std::uint8_t>(static_cast<int>(steps.code_of(low)) | static_cast<int>(steps.code_of(high)) << 4);
-  };
+  auto* keys = reinterpret_cast<std::uint8_t*>(group);
+  auto* k_steps = reinterpret_cast<Steps*>(group + k_scales_offset());
   for (std::uint32_t d = 0; d < head_dim_; ++d) {
-    const Steps steps = steps_of(kGroup, [&](std::uint32_t t) { return k[t][d]; });
-    k_steps[d] = steps.step;
-    k_steps[head_dim_ + d] = steps.lowest;
-    for (std::uint32_t t = 0; t < kGroup / 2; ++t) *codes++ = pair(steps, k[t][d], k[t + kGroup / 2][d]);
+    k_steps[d] = steps_of(kGroup, [&](std::uint32_t t) { return k[t][d]; });
   }
+  for (std::uint32_t d = 0; d < head_dim_; d += 2) {
+    for (std::uint32_t t = 0; t < kGroup; ++t) {
+      *keys++ = static_cast<std::uint8_t>(k_steps[d].code_of(k[t][d]) | k_steps[d + 1].code_of(k[t][d + 1]) << 4);
+    }
+  }
+  auto* values = reinterpret_cast<std::uint8_t*>(group + v_offset_);
+  auto* v_steps = reinterpret_cast<Steps*>(group + v_scales_offset());
   for (std::uint32_t t = 0; t < kGroup; ++t) {
-    const Steps steps = steps_of(head_dim_, [&](std::uint32_t d) { return v[t][d]; });
-    v_steps[t] = steps.step;
-    v_steps[kGroup + t] = steps.lowest;
-    for (std::uint32_t d = 0; d < head_dim_ / 2; ++d) *codes++ = pair(steps, v[t][d], v[t][d + head_dim_ / 2]);
+    v_steps[t] = steps_of(head_dim_, [&](std::uint32_t d) { return v[t][d]; });
+    const auto code = [&](std::uint32_t d) { return d < head_dim_ ? v_steps[t].code_of(v[t][d]) : 0; };
+    for (std::uint32_t d = 0; d < padded_dim_; d += 2 * kGroup) {
+      for (std::uint32_t i = d; i < d + kGroup; ++i)
+        *values++ = static_cast<std::uint8_t>(code(i) | code(i + kGroup) << 4);
+    }
   }
 }
 
 void GroupCodec::store_fp8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   auto* keys = reinterpret_cast<std::uint8_t*>(group) + lane;
-  auto* values = reinterpret_cast<std::uint8_t*>(group + v_offset_) + lane * head_dim_;
+  auto* values = reinterpret_cast<std::uint8_t*>(group + v_offset_) + lane * v_row_bytes_;
   for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroup] = fp8_of_f32(k[d]);
   for (std::uint32_t d = 0; d < head_dim_; ++d) values[d] = fp8_of_f32(v[d]);
+  std::fill(values + head_dim_, values + padded_dim_, std::uint8_t{0});
 }
 
 void GroupCodec::store_int8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
-  auto* scales = reinterpret_cast<float*>(group + scales_offset_);
   auto* keys = reinterpret_cast<std::int8_t*>(group) + lane;
-  auto* values = reinterpret_cast<std::int8_t*>(group + v_offset_) + lane * head_dim_;
-  scales[lane] = store_as_int8(k, head_dim_, keys, kGroup);
-  scales[kGroup + lane] = store_as_int8(v, head_dim_, values, 1);
-}
-
-void GroupCodec::widen(const std::byte* group, float* k, float* v) const {
-  CHECK(!is_plain());
-  if (type_ == KvType::kFp8) widen_fp8(group, k, v);
-  if (type_ == KvType::kInt8) widen_int8(group, k, v);
-  if (type_ == KvType::kInt4) widen_int4(group, k, v);
-  for (std::uint32_t t = 0; t < kGroup; ++t) {
-    std::fill(v + t * padded_dim_ + head_dim_, v + (t + 1) * padded_dim_, 0.0f);
-  }
-}
-
-void GroupCodec::widen_fp8(const std::byte* group, float* k, float* v) const {
-  const auto* keys = reinterpret_cast<const std::uint8_t*>(group);
-  const auto* values = reinterpret_cast<const std::uint8_t*>(group + v_offset_);
-  for (std::uint32_t i = 0; i < head_dim_ * kGroup; ++i) k[i] = kFp8Values[keys[i]];
-  for (std::uint32_t t = 0; t < kGroup; ++t) {
-    for (std::uint32_t d = 0; d < head_dim_; ++d) v[t * padded_dim_ + d] = kFp8Values[values[t * head_dim_ + d]];
-  }
-}
-
-void GroupCodec::widen_int8(const std::byte* group, float* k, float* v) const {
-  const auto* keys = reinterpret_cast<const std::int8_t*>(group);
-  const auto* values = reinterpret_cast<const std::int8_t*>(group + v_offset_);
-  const auto* scales = reinterpret_cast<const float*>(group + scales_offset_);
-  for (std::uint32_t d = 0; d < head_dim_; ++d) {
-    for (std::uint32_t t = 0; t < kGroup; ++t) {
-      k[d * kGroup + t] = static_cast<float>(keys[d * kGroup + t]) * scales[t];
-    }
-  }
-  for (std::uint32_t t = 0; t < kGroup; ++t) {
-    const float scale = scales[kGroup + t];
-    for (std::uint32_t d = 0; d < head_dim_; ++d) {
-      v[t * padded_dim_ + d] = static_cast<float>(values[t * head_dim_ + d]) * scale;
-    }
-  }
-}
-
-void GroupCodec::widen_int4(const std::byte* group, float* k, float* v) const {
-  const auto* codes = reinterpret_cast<const std::uint8_t*>(group);
-  const auto* k_steps = reinterpret_cast<const std::uint16_t*>(group + scales_offset_);
-  const auto* v_steps = k_steps + 2 * head_dim_;
-  for (std::uint32_t d = 0; d < head_dim_; ++d, codes += kGroup / 2) {
-    widen_pairs(codes, kGroup / 2, k_steps[d], k_steps[head_dim_ + d], k + d * kGroup);
-  }
-  for (std::uint32_t t = 0; t < kGroup; ++t, codes += head_dim_ / 2) {
-    widen_pairs(codes, head_dim_ / 2, v_steps[t], v_steps[kGroup + t], v + t * padded_dim_);
-  }
+  auto* values = reinterpret_cast<std::int8_t*>(group + v_offset_) + lane * v_row_bytes_;
+  reinterpret_cast<float*>(group + k_scales_offset())[lane] = store_as_int8(k, head_dim_, keys, kGroup);
+  reinterpret_cast<float*>(group + v_scales_offset())[lane] = store_as_int8(v, head_dim_, values, 1);
+  std::fill(values + head_dim_, values + padded_dim_, std::int8_t{0});
 }
 
 void GroupCodec::poison(std::byte* groups, std::size_t bytes) const {

@@ -8,19 +8,14 @@ namespace quire::cpu {
 namespace {
 
 constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
-constexpr std::size_t floats_of_group(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
 
 }  // namespace
 
 KvReader::KvReader(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
-                   const PagedCache& cache, const backend::SequenceRows& sequence, std::uint32_t kv_head, float* wide)
-    : batch_(batch), spec_(spec), qkv_(qkv), cache_(cache), sequence_(sequence), kv_head_(kv_head), wide_(wide) {}
-
-// The last group is int4's own of the rows at hand.
-std::size_t KvReader::wide_floats(std::uint32_t head_dim) { return (kSpanGroups + 1) * floats_of_group(head_dim); }
+                   const PagedCache& cache, const backend::SequenceRows& sequence, std::uint32_t kv_head)
+    : batch_(batch), spec_(spec), qkv_(qkv), cache_(cache), sequence_(sequence), kv_head_(kv_head) {}
 
 SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range seen) const {
-  const GroupCodec& codec = cache_.codec();
   const bool in_groups = cache_.shape().type == backend::KvType::kInt4;
   const std::uint32_t end = sequence_.first_position + sequence_.num_rows;
   SpanGroups groups{};
@@ -31,19 +26,12 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
     const std::uint32_t position = span * kSpan + group * kLanes;
     if ((index + 1) * kLanes <= seen.first || index * kLanes >= seen.last) continue;
     if (in_groups && position + kLanes > end) continue;  // unfinished: not stored yet, and only its own rows see it
-    const std::byte* stored = stored_group(position);
-    if (codec.is_plain()) {
-      groups.k()[index] = stored;
-      groups.v()[index] = stored + codec.v_offset();
-    } else {
-      float* wide = wide_group(index);
-      codec.widen(stored, wide, wide + kLanes * spec_.head_dim);
-      set_wide(groups, index, wide);
-    }
+    groups.k()[index] = stored_group(position);
+    groups.v()[index] = stored_group(position) + cache_.codec().v_offset();
   }
   for (std::uint32_t ahead = 0; ahead < kGroupsAhead; ++ahead) {
     const std::uint32_t position = (span + 1) * kSpan + ahead * kLanes;
-    const bool is_next = codec.is_plain() && sequence_.num_kept == 0 && position < sequence_.first_position;
+    const bool is_next = sequence_.num_kept == 0 && position < sequence_.first_position;
     if (is_next) groups.lists[2 * kSpanGroups + ahead] = stored_group(position);
   }
   return groups;
@@ -51,13 +39,12 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
 
 // Rows of earlier steps from the open group as this step found it, the others from the step itself. What lies beyond the
 // sequence's last row stays as it is: nobody sees it.
-void KvReader::put_own_group(std::uint32_t position, SpanGroups& groups) const {
+void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const {
   const std::uint32_t size = spec_.head_dim;
   const std::size_t width = padded(size);
   const std::uint32_t start = position / kLanes * kLanes;
   const std::uint32_t end = std::min(start + kLanes, sequence_.first_position + sequence_.num_rows);
-  float* wide = wide_group(kSpanGroups);
-  float* v_rows = wide + kLanes * size;
+  float* v_rows = room + kLanes * size;
   for (std::uint32_t p = start; p < end; ++p) {
     const std::uint32_t lane = p - start;
     const bool is_earlier = p < sequence_.first_position;
@@ -65,25 +52,22 @@ void KvReader::put_own_group(std::uint32_t position, SpanGroups& groups) const {
         is_earlier ? cache_.open_row(sequence_.open_group, cache_.layer_as_found(), kv_head_, lane)
                    : qkv_.row(sequence_.first_row + (p - sequence_.first_position)) + spec_.q_width() + kv_head_ * size;
     const float* v = k + (is_earlier ? size : spec_.kv_width());
-    for (std::uint32_t d = 0; d < size; ++d) wide[d * kLanes + lane] = k[d];
+    for (std::uint32_t d = 0; d < size; ++d) room[d * kLanes + lane] = k[d];
     std::copy_n(v, size, v_rows + lane * width);
     std::fill(v_rows + lane * width + size, v_rows + (lane + 1) * width, 0.0f);
   }
-  set_wide(groups, position % kSpan / kLanes, wide);
+  groups.own = position % kSpan / kLanes;
+  groups.k()[groups.own] = room;
+  groups.v()[groups.own] = v_rows;
 }
+
+std::size_t KvReader::own_group_floats(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
 
 const std::byte* KvReader::stored_group(std::uint32_t position) const {
   const backend::KvShape& shape = cache_.shape();
   const BlockId block = batch_.block_tables[sequence_.first_table + position / shape.block_tokens];
   CHECK_LT(block.value, shape.num_blocks);  // what a row sees is there
   return cache_.group(spec_.layer, block, kv_head_, position % shape.block_tokens);
-}
-
-float* KvReader::wide_group(std::uint32_t index) const { return wide_ + index * floats_of_group(spec_.head_dim); }
-
-void KvReader::set_wide(SpanGroups& groups, std::uint32_t index, const float* wide) const {
-  groups.k()[index] = wide;
-  groups.v()[index] = wide + kLanes * spec_.head_dim;
 }
 
 }  // namespace quire::cpu

@@ -1,7 +1,7 @@
-// Where the kernels find the K and V of one span, for one sequence and kv head in one layer: as they are stored, or widened
-// to f32 into scratch.
+// Where the kernels find the K and V of one span, for one sequence and kv head in one layer: as they are stored, but
+// for int4's own group of the rows at hand, which is put together in f32.
 // Shape   by group of 16 positions, kept groups side by side: K's panel, V's first row.
-// Owner   the caller's scratch; valid until it is used for the next span.
+// Owner   the cache, and the caller's room for the own group: valid until it is used for the next.
 // Thread  any; pure.
 // Fails   a group that a row sees and that is not there is our bug: CHECK.
 #pragma once
@@ -28,25 +28,24 @@ struct SpanGroups {
 
   // K's, V's, and the next span's first K: in the order that they are read in. Null where there is none.
   const void* lists[2 * kSpanGroups + kGroupsAhead];
+  // That group, the last one that its rows see; kSpanGroups: all are as stored.
+  std::uint32_t own = kSpanGroups;
 };
 
 class KvReader {
  public:
-  // `wide`: [wide_floats(D)], null for types that the kernels read as stored.
   KvReader(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
-           const PagedCache& cache, const backend::SequenceRows& sequence, std::uint32_t kv_head, float* wide);
-
-  static std::size_t wide_floats(std::uint32_t head_dim);
+           const PagedCache& cache, const backend::SequenceRows& sequence, std::uint32_t kv_head);
 
   // Of the span's groups in `kept`, those that `seen` touches, a range of kept groups side by side.
   SpanGroups groups_of(std::uint32_t span, std::uint32_t kept, Range seen) const;
-  // int4: the group of `position` as it was before storing takes its place among the span's.
-  void put_own_group(std::uint32_t position, SpanGroups& groups) const;
+  // int4: the group of `position` as it was before storing takes its place among the span's: K [D][16], V [16][D padded
+  // to 16], in `room` [own_group_floats(D)].
+  void put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const;
+  static std::size_t own_group_floats(std::uint32_t head_dim);
 
  private:
   const std::byte* stored_group(std::uint32_t position) const;
-  float* wide_group(std::uint32_t index) const;
-  void set_wide(SpanGroups& groups, std::uint32_t index, const float* wide) const;
 
   const backend::Batch& batch_;
   const backend::AttentionSpec& spec_;
@@ -54,7 +53,6 @@ class KvReader {
   const PagedCache& cache_;
   const backend::SequenceRows& sequence_;
   std::uint32_t kv_head_;
-  float* wide_;
 };
 
 }  // namespace quire::cpu

@@ -23,7 +23,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::array<char, 8> kMagic = {'q', 'u', 'i', 'r', 'e', 'K', 'V', '\0'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kMaxModeBytes = 1 << 16;
 
 struct Header {

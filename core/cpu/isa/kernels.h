@@ -12,7 +12,8 @@
 //         k's a line of 16 words, word j the codes of output j: the first four k's in the low halves of its bytes, the
 //         others in the high ones. Lines end with K. w4a8 is int4. w8a8: for each 4 k's a line of 16 words, word j the
 //         codes of output j, a byte each; the scales apart as int8's. (int8 in that order too: 12 rows on a Zen 4 core with
-//         AVX2, 38 G products/s instead of 55, as a code takes one instruction more to widen.)
+//         AVX2, 38 G products/s instead of 55, as a code takes one instruction more to widen.) A group of attention's K
+//         is a panel, its tokens the outputs; in fewer bits as kv_codec.h has it.
 // Order   every output is one lane and one accumulator, fma over k ascending. Rows and panels share loads, not sums.
 // Thread  any: no state.
 // Source  ours; outputs in lanes after BLIS's packed B (Van Zee & van de Geijn 2015).
@@ -27,6 +28,10 @@ inline constexpr std::uint32_t kLanes = 16;
 inline constexpr std::uint32_t kInt4Group = 32;    // inputs that share a scale
 inline constexpr std::uint32_t kCodedGroup = 256;  // inputs of a row that share one, where rows are quantised
 inline constexpr std::uint32_t kInt4Shift[8] = {0, 8, 16, 24, 4, 12, 20, 28};  // of the code of k + s in its word
+// e4m3fn moved up by 7 bits and read as f16 is 2^8 too small: the bits to keep, what NaN comes to, and what that lacks.
+inline constexpr std::int16_t kFp8Bits = -0x4001;
+inline constexpr std::int16_t kFp8NaN = 0x3f80;
+inline constexpr std::int16_t kFp8ToF16NaN = 0x3e80;
 inline constexpr std::uint32_t kSpan = 256;                   // positions that attention reduces as one unit
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
 inline constexpr std::uint32_t kGroupsAhead = 4;  // how far ahead of their use attention's groups are asked for
@@ -77,8 +82,8 @@ struct WeighArgs {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   const void* const* groups = nullptr;
-  std::size_t row_bytes = 0;
-  std::uint32_t width = 0;  // a multiple of 16
+  std::size_t row_bytes = 0;  // behind the 16 rows of a group lie their scales, where the type has any
+  std::uint32_t width = 0;    // a multiple of 16
   float* o = nullptr;
   std::size_t o_stride = 0;
 };
@@ -92,8 +97,9 @@ struct Kernels {
   void (*gemm[7])(const GemmArgs& args);
   // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (Ops::linear has the equations).
   void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
-  // V rows by backend::DType: f32, bf16. rows <= tile_rows.
-  void (*weigh[2])(const WeighArgs& args);
+  // Attention, by backend::KvType: gemm over K in a panel_list, and sums of V rows. rows of weigh <= tile_rows.
+  void (*score[5])(const GemmArgs& args);
+  void (*weigh[5])(const WeighArgs& args);
 
   // z[j] *= scale, then max = max z[j], z[j] = exp(z[j] - max), sum = sum16 of z[j] by j mod 16; j in [first, last).
   void (*softmax)(float* z, std::uint32_t first, std::uint32_t last, float scale, float* max, float* sum);

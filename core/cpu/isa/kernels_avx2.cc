@@ -10,6 +10,13 @@ namespace {
 // Eight words of ones, then eight of zeros: n ones start at 8 - n.
 alignas(64) constexpr std::uint32_t kMaskWords[16] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0, 0, 0, 0, 0};
 
+// A word in every lane.
+__m256i broadcast_word(const void* p) {
+  std::int32_t word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  return _mm256_set1_epi32(word);
+}
+
 struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int tile_panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
@@ -78,6 +85,36 @@ struct Vec {
     };
     return {code(_mm256_loadu_si256(words)), code(_mm256_loadu_si256(words + 1))};
   }
+  // Of 16 bytes: e4m3fn, moved to where an f16 has it, 2^8 too small then; four bits from `shift` on.
+  static Vec fp8(const void* p) {
+    const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(kFp8Bits));
+    const __m256i size = _mm256_and_si256(halves, _mm256_set1_epi16(0x7fff));
+    const __m256i is_nan = _mm256_cmpeq_epi16(size, _mm256_set1_epi16(kFp8NaN));
+    const __m256i faulty = _mm256_add_epi16(halves, _mm256_and_si256(is_nan, _mm256_set1_epi16(kFp8ToF16NaN)));
+    const Vec small = {_mm256_cvtph_ps(_mm256_castsi256_si128(faulty)),
+                       _mm256_cvtph_ps(_mm256_extracti128_si256(faulty, 1))};
+    return small * broadcast(256.0f);
+  }
+  static Vec nibbles(const void* p, std::uint32_t shift) {
+    const auto* codes = static_cast<const unsigned char*>(p);
+    const auto widen = [=](const unsigned char* eight) {
+      const __m256i words = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
+      const __m256i shifted = _mm256_srli_epi32(words, static_cast<int>(shift));
+      return _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(15)));
+    };
+    return {widen(codes), widen(codes + 8)};
+  }
+  // The bf16 in the low or high half of one word, in every lane.
+  static Vec every_bf16_low(const void* p) {
+    const __m256 v = _mm256_castsi256_ps(_mm256_slli_epi32(broadcast_word(p), 16));
+    return {v, v};
+  }
+  static Vec every_bf16_high(const void* p) {
+    const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    const __m256 v = _mm256_castsi256_ps(_mm256_and_si256(broadcast_word(p), high));
+    return {v, v};
+  }
 
   static Vec fma(Vec x, Vec y, Vec z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
   // *this = fma(x, y, *this), in place: with all sixteen registers in use, g++ 12 left to choose the form of the
@@ -140,12 +177,6 @@ struct Vec {
     return _mm256_mul_ps(_mm256_mul_ps(p, power_of_two(half)), power_of_two(_mm256_sub_epi32(whole, half)));
   }
 };
-
-__m256i broadcast_word(const void* p) {
-  std::int32_t word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  return _mm256_set1_epi32(word);
-}
 
 // Additions in place, of words and of halves, as Vec::add_product.
 void add_words(__m256i& sums, __m256i terms) { __asm__("vpaddd %1, %0, %0" : "+x"(sums) : "x"(terms)); }

@@ -65,6 +65,16 @@ struct Vec {
       return static_cast<float>(static_cast<std::int32_t>(word<std::uint32_t>(p, i) << (28 - kInt4Shift[s])) >> 28);
     });
   }
+  // Of 16 bytes: e4m3fn; four bits from `shift` on.
+  static Vec fp8(const void* p) {
+    return each([=](std::uint32_t i) { return f32_of_fp8(word<std::uint8_t>(p, i)); });
+  }
+  static Vec nibbles(const void* p, std::uint32_t shift) {
+    return each([=](std::uint32_t i) { return static_cast<float>(word<std::uint8_t>(p, i) >> shift & 15); });
+  }
+  // The bf16 in the low or high half of one word, in every lane.
+  static Vec every_bf16_low(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 0))); }
+  static Vec every_bf16_high(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 1))); }
 
   static Vec fma(const Vec& a, const Vec& b, const Vec& c) {
     return each([&](std::uint32_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });

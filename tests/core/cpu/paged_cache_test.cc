@@ -170,11 +170,11 @@ TEST(KvBlockBytes, CountTheHeadAsItIsPadded) {
   // K as it is, V padded to 16.
   EXPECT_EQ(kv_block_bytes({3, 2, 64, 16, 1, KvType::kF32}), 3u * 2 * 16 * (64 + 64) * 4);
   EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kBF16}), 3u * 2 * 16 * (18 + 32) * 2);
-  // Fewer bits are widened before they are used: no padding; int8 has two f32 a token.
-  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kFp8}), 3u * 2 * 16 * (18 + 18));
-  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 3u * 2 * 16 * (18 + 18 + 8));
-  // int4: half a byte, and two bf16 for each of K's channels and V's tokens.
-  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt4}), 3u * 2 * (16 * 18 + 4 * 18 + 4 * 16));
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kFp8}), 3u * 2 * 16 * (18 + 32));
+  // int8 has two f32 a token.
+  EXPECT_EQ(kv_block_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 3u * 2 * 16 * (18 + 32 + 8));
+  // int4: half a byte, V padded to 32, and two bf16 for each of K's channels and V's tokens.
+  EXPECT_EQ(kv_block_bytes({3, 2, 34, 16, 1, KvType::kInt4}), 3u * 2 * (8 * (34 + 64) + 4 * 34 + 4 * 16));
   EXPECT_EQ(kv_open_group_bytes({3, 2, 18, 16, 1, KvType::kInt4}), 4u * 2 * 16 * 2 * 18 * 4);
   EXPECT_EQ(kv_open_group_bytes({3, 2, 18, 16, 1, KvType::kInt8}), 0u);
   EXPECT_EQ(kv_block_bytes({3, 2, 64, 32, 9, KvType::kF32, 1, 5}), 4u * 2 * 32 * (64 + 64) * 4 + 5);

@@ -1,9 +1,11 @@
-// What a cache of each type gives back for the keys and values it was given: a second implementation, from the text of
-// core/cpu/kv_codec.h alone, by other means (double arithmetic and nearbyint).
+// What a cache of each type gives back for the keys and values it was given, and what a group of its memory means: a
+// second implementation, from the text of core/cpu/kv_codec.h alone, by other means (double arithmetic and nearbyint).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -72,6 +74,51 @@ inline std::vector<float> as_stored(KvType type, std::span<const float> token) {
     out = as_int8(token);
   } else if (type == KvType::kInt4) {
     out = as_int4(out);
+  }
+  return out;
+}
+
+inline float value_of_fp8(std::uint8_t code) {
+  const int exponent = code >> 3 & 15;
+  const int fraction = code & 7;
+  const double size = exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+  return static_cast<float>(std::copysign((code & 127) == 127 ? NAN : size, (code & 128) != 0 ? -1 : 1));
+}
+inline float value_of_int4(int code, const std::byte* steps) {
+  std::uint16_t pair[2];
+  std::memcpy(pair, steps, sizeof(pair));
+  return static_cast<float>(code * double{f32_of_bf16(pair[0])} + double{f32_of_bf16(pair[1])});
+}
+
+// Keys and values [16][D] of a group in fp8, int8 or int4.
+struct GroupValues {
+  std::vector<float> k, v;
+};
+inline GroupValues values_of(KvType type, std::uint32_t head_dim, const std::byte* group) {
+  const std::uint32_t bits = type == KvType::kInt4 ? 4 : 8;
+  const std::uint32_t width = (head_dim + 128 / bits - 1) / (128 / bits) * (128 / bits);
+  const std::byte* k_scales = group + 2 * bits * head_dim;
+  const std::byte* v = k_scales + (type == KvType::kFp8 ? 0 : type == KvType::kInt8 ? 64 : 4 * head_dim);
+  const std::byte* v_scales = v + 2 * bits * width;
+  const auto value = [&](const std::byte* byte, bool high, const std::byte* scale) {
+    const auto code = static_cast<std::uint8_t>(*byte);
+    if (type == KvType::kFp8) return value_of_fp8(code);
+    if (type == KvType::kInt4) return value_of_int4(high ? code >> 4 : code & 15, scale);
+    float factor;
+    std::memcpy(&factor, scale, sizeof(factor));
+    return static_cast<float>(static_cast<std::int8_t>(code)) * factor;
+  };
+  GroupValues out;
+  for (std::uint32_t t = 0; t < 16; ++t) {
+    for (std::uint32_t d = 0; d < head_dim; ++d) {
+      if (type == KvType::kInt4) {
+        out.k.push_back(value(group + d / 2 * 16 + t, d % 2 != 0, k_scales + 4 * d));
+        out.v.push_back(value(v + t * width / 2 + d / 32 * 16 + d % 16, d / 16 % 2 != 0, v_scales + 4 * t));
+      } else {
+        out.k.push_back(value(group + d * 16 + t, false, k_scales + 4 * t));
+        out.v.push_back(value(v + t * width + d, false, v_scales + 4 * t));
+      }
+    }
   }
   return out;
 }
