@@ -1,0 +1,19 @@
+// How filters are kept: a name and a function each, in two files.
+// Shape   filters.cc has those of single values, sequence_filters.cc those of lists and dicts.
+// Thread  any.
+#pragma once
+
+#include <map>
+#include <string_view>
+
+#include "core/chat/budget.h"
+#include "core/chat/value.h"
+
+namespace quire::chat {
+
+using FilterFunction = Value (*)(const Value& value, const Arguments& arguments, Budget& budget);
+using FilterTable = std::map<std::string_view, FilterFunction>;
+
+const FilterTable& sequence_filters();
+
+}  // namespace quire::chat

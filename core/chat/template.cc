@@ -1,0 +1,36 @@
+#include "core/chat/template.h"
+
+#include <utility>
+
+#include "core/chat/parser.h"
+#include "core/chat/renderer.h"
+#include "core/chat/template_error.h"
+
+namespace quire::chat {
+
+struct Tree {
+  Block block;
+};
+
+namespace {
+
+Error told(const TemplateError& error) {
+  return invalid("chat_template", "chat template, line " + std::to_string(error.line) + ": " + error.message);
+}
+
+}  // namespace
+
+Result<Template> Template::parse(std::string_view source) try {
+  return Template(std::make_shared<const Tree>(Tree{parse_template(source)}));
+} catch (const TemplateError& error) {
+  return told(error);
+}
+
+Result<std::string> Template::render(const boost::json::object& variables, const std::tm& now,
+                                     const Limits& limits) const try {
+  return Renderer(variables, now, limits).run(tree_->block);
+} catch (const TemplateError& error) {
+  return told(error);
+}
+
+}  // namespace quire::chat

@@ -1,0 +1,62 @@
+"""jinja2 as transformers sets it up, and quire's render_tool, asked for the same renderings."""
+
+import datetime
+import json
+import os
+import pathlib
+import struct
+import subprocess
+
+import pytest
+
+NOW = 1722000000
+
+
+def strftime_now(layout):
+    return datetime.datetime.fromtimestamp(NOW, datetime.timezone.utc).strftime(layout)
+
+
+def reference(source, variables):
+    """The text, or None where jinja2 or the template raises."""
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    try:
+        return _compile_jinja_template(source).render(**{"strftime_now": strftime_now, **json.loads(json.dumps(variables))})
+    except Exception:
+        return None
+
+
+def tool():
+    build = os.environ.get("QUIRE_BUILD_DIR")
+    if not build:
+        pytest.skip("QUIRE_BUILD_DIR is not set")
+    path = pathlib.Path(build, "render_tool")
+    assert path.exists(), f"{path} is not built"
+    return path
+
+
+def ours(cases):
+    """For every (source, variables): 'o', 'p' or 'r', and the text or the error."""
+    requests = b""
+    for source, variables in cases:
+        for part in (source.encode(), json.dumps(variables).encode()):
+            requests += struct.pack("<I", len(part)) + part
+    done = subprocess.run([tool(), str(NOW)], input=requests, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr.decode()
+    answers, at = [], 0
+    while at < len(done.stdout):
+        what, (size,) = done.stdout[at : at + 1].decode(), struct.unpack_from("<I", done.stdout, at + 1)
+        answers.append((what, done.stdout[at + 5 : at + 5 + size].decode()))
+        at += 5 + size
+    assert len(answers) == len(cases)
+    return answers
+
+
+def differences(cases):
+    """Where the two do not agree: other bytes, or one fails and the other does not."""
+    found = []
+    for (source, variables), (what, text) in zip(cases, ours(cases), strict=True):
+        expected = reference(source, variables)
+        if (text if what == "o" else None) != expected:
+            found.append(f"{source[-300:]!r} with {str(variables)[:300]}\n  jinja2: {expected!r:.2000}\n  quire:  {what} {text!r:.2000}")
+    return found
