@@ -57,6 +57,13 @@ BenchModel bench_model(const Config& config, const BenchOptions& options, std::u
 
 std::uint64_t weight_bytes_of_step(const LoadedModel& model) { return model.decoder->step_bytes(); }
 
+double MemoryReads::measure() {
+  all_.push_back(measure_read_bandwidth(threads_, kReadBytes, 1).front());
+  return all_.back();
+}
+
+MachineFigures MemoryReads::figures() const { return {threads_, percentile(all_, 100), median(all_)}; }
+
 MachineFigures measure_machine(const Config& config, std::uint32_t runs, std::uint64_t buffer_bytes) {
   MachineFigures out;
   out.threads = config.threads.value_or(usable_cpus());

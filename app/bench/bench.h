@@ -46,14 +46,26 @@ BenchModel bench_model(const Config& config, const BenchOptions& options, std::u
 // Weights that a step reads: everything but an embedding table that is not also the output matrix.
 std::uint64_t weight_bytes_of_step(const LoadedModel& model);
 
+inline constexpr std::uint64_t kReadBytes = std::uint64_t{512} << 20;  // much more than caches hold
+
 // What this machine gives, measured now: what the figures beside it are parts of.
 struct MachineFigures {
   std::uint32_t threads = 0;
   double read_best = 0;    // bytes a second
   double read_median = 0;  // bytes a second
 };
-MachineFigures measure_machine(const Config& config, std::uint32_t runs,
-                               std::uint64_t buffer_bytes = std::uint64_t{512} << 20);
+// Taken one by one, each beside what is measured with it.
+class MemoryReads {
+ public:
+  explicit MemoryReads(std::uint32_t threads) : threads_(threads) {}
+  double measure();                // bytes a second
+  MachineFigures figures() const;  // of all so far, one at least
+
+ private:
+  std::uint32_t threads_;
+  std::vector<double> all_;
+};
+MachineFigures measure_machine(const Config& config, std::uint32_t runs, std::uint64_t buffer_bytes = kReadBytes);
 std::string machine_line(const MachineFigures& machine);
 void add_machine(const MachineFigures& machine, boost::json::object& out);
 

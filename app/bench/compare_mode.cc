@@ -9,6 +9,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/bench/bench.h"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 constexpr Duration kModelsTimeout = std::chrono::seconds(30);
+constexpr Duration kRest =
+    std::chrono::seconds(1);  // the other server's threads spin on for a while when it has answered
 
 // The first model that the server has.
 std::string model_of(const Url& url) {
@@ -178,6 +181,7 @@ int bench_compare(const BenchOptions& options) {
       for (std::size_t turn = 0; turn < 2; ++turn) {
         Side& side = row.sides[(turn + run) % 2];
         progress.say(fmt::format("{} streams, round {} of {}, {}", streams, run + 1, options.runs, side.load.url.text));
+        std::this_thread::sleep_for(kRest);
         measure(side, round, options.shared_tokens > 0);
       }
     }

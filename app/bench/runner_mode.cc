@@ -1,6 +1,8 @@
 // quire bench: prefill and decode through the runner, without scheduler or HTTP, beside the speed at which this machine
-// reads memory with the same threads in the same run. Every figure is a median.
-//   decode reads all weights and every sequence's K and V once a step: bytes a second of that, over the bandwidth read.
+// reads memory with the same threads. Every figure is a median.
+//   decode reads all weights and every sequence's K and V once a step: bytes a second of that, over the bandwidth that is
+//   read just before each run. A shared machine's memory changes its speed from one second to the next: only what is
+//   measured together can be compared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,6 +32,7 @@ struct Row {
   std::uint32_t size;
   double tokens_per_s;
   double bytes_per_s;  // weights, K and V read
+  double part;         // of the read bandwidth
 };
 
 struct Report {
@@ -44,15 +47,25 @@ struct Report {
 class Bench {
  public:
   Bench(const Config& config, const LoadedModel& model, std::uint32_t runs)
-      : model_(model), runs_(runs), block_tokens_(config.block_size), runner_(*model.ops, *model.decoder, limits()) {}
+      : model_(model),
+        runs_(runs),
+        block_tokens_(config.block_size),
+        runner_(*model.ops, *model.decoder, limits()),
+        reads_(config.threads.value_or(usable_cpus())) {}
 
   Row prefill(std::uint32_t tokens) REQUIRES(engine_role) {
     const flow::StepPlan plan = step(1, tokens, 0);
     seconds_of_step(runner_, plan);  // pages and caches are warm from the second step on
     std::vector<double> seconds(runs_);
-    for (double& run : seconds) run = seconds_of_step(runner_, plan);
+    std::vector<double> parts(runs_);
+    const double bytes = bytes_of_step(1, tokens);
+    for (std::uint32_t run = 0; run < runs_; ++run) {
+      const double read = reads_.measure();
+      seconds[run] = seconds_of_step(runner_, plan);
+      parts[run] = bytes / seconds[run] / read;
+    }
     const double once = median(seconds);
-    return {"prefill", tokens, tokens / once, bytes_of_step(1, tokens) / once};
+    return {"prefill", tokens, tokens / once, bytes / once, median(parts)};
   }
 
   Row decode(std::uint32_t sequences) REQUIRES(engine_role) {
@@ -61,12 +74,20 @@ class Bench {
       seconds_of_step(runner_, step(sequences, rows, done));
     }
     std::vector<double> seconds(runs_);
-    for (double& run : seconds) {
-      for (std::uint32_t i = 0; i < kSteps; ++i) run += seconds_of_step(runner_, step(sequences, 1, kContext + i));
+    std::vector<double> parts(runs_);
+    const double bytes = kSteps * bytes_of_step(sequences, kContext + kSteps / 2);
+    for (std::uint32_t run = 0; run < runs_; ++run) {
+      const double read = reads_.measure();
+      for (std::uint32_t i = 0; i < kSteps; ++i) {
+        seconds[run] += seconds_of_step(runner_, step(sequences, 1, kContext + i));
+      }
+      parts[run] = bytes / seconds[run] / read;
     }
-    const double once = median(seconds) / kSteps;
-    return {"decode", sequences, sequences / once, bytes_of_step(sequences, kContext + kSteps / 2) / once};
+    const double all = median(seconds);
+    return {"decode", sequences, kSteps * sequences / all, bytes / all, median(parts)};
   }
+
+  MachineFigures machine() const { return reads_.figures(); }
 
  private:
   model::RunnerLimits limits() const {
@@ -93,6 +114,7 @@ class Bench {
   const std::uint32_t runs_;
   const std::uint32_t block_tokens_;
   model::DecoderRunner runner_;
+  MemoryReads reads_;
 };
 
 void print_text(const Report& report) {
@@ -103,7 +125,7 @@ void print_text(const Report& report) {
     const std::string what = row.what == "prefill" ? fmt::format("prefill, {} tokens", row.size)
                                                    : fmt::format("decode, {} sequences", row.size);
     fmt::print("{:<24} {:>12.1f} {:>22.2f} {:>21.0f}%\n", what, row.tokens_per_s, row.bytes_per_s * 1e-9,
-               100 * row.bytes_per_s / report.machine.read_median);
+               100 * row.part);
   }
 }
 
@@ -114,7 +136,7 @@ void write_json(const Report& report) {
                     {row.what == "prefill" ? "tokens" : "sequences", row.size},
                     {"tokens_per_s", row.tokens_per_s},
                     {"bytes_per_s", row.bytes_per_s},
-                    {"part_of_bandwidth", row.bytes_per_s / report.machine.read_median}});
+                    {"part_of_bandwidth", row.part}});
   }
   boost::json::object out = {{"mode", "runner"},
                              {"model", report.model},
@@ -139,8 +161,6 @@ int bench_runner(const Config& config, const BenchOptions& options) {
   report.backend = model.loaded.ops->description();
   report.runs = options.runs;
   report.weight_bytes = model.loaded.decoder->step_bytes();
-  progress.say("memory");
-  report.machine = measure_machine(config, options.runs);
 
   const RoleScope role(engine_role);
   Bench bench(config, model.loaded, options.runs);
@@ -152,6 +172,7 @@ int bench_runner(const Config& config, const BenchOptions& options) {
     progress.say(fmt::format("decode, {} sequences", sequences));
     report.rows.push_back(bench.decode(sequences));
   }
+  report.machine = bench.machine();
   options.json ? write_json(report) : print_text(report);
   return 0;
 }
