@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "api/openai/completion_request.h"
+#include "api/openai/completions/request.h"
 #include "api/openai/errors.h"
+#include "api/openai/fields/read_body.h"
 #include "core/base/check.h"
 #include "tests/api/fake_engine.h"
 
@@ -19,11 +20,25 @@ void check_accepted(const openai::CompletionRequest& request, const Services& se
   CHECK_LE(request.prompts.size(), services.limits.max_prompts);
   for (const openai::Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<quire::TokenId>>(&prompt)) {
-      CHECK(!ids->empty() && ids->size() < services.max_model_len);
+      CHECK(!ids->empty());
       for (const quire::TokenId id : *ids) CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
     }
   }
-  CHECK(!request.max_tokens || *request.max_tokens >= 1);
+  CHECK(request.max_tokens != 0u || request.scores_prompt());
+  CHECK(request.logprobs.value_or(0) <= services.limits.max_logprobs);
+  CHECK(request.prompt_logprobs.value_or(0) <= services.limits.max_logprobs);
+  CHECK_LE(request.rules.bias.size(), services.limits.max_logit_bias);
+  CHECK_LE(request.bad_words.size(), services.limits.max_bad_words);
+  CHECK(request.rules.repetition_penalty > 0.0f && request.rules.repetition_penalty <= 2.0f);
+  CHECK(request.sampling.typical_p > 0.0f && request.sampling.typical_p <= 1.0f);
+  for (const quire::TokenId id : request.stop_token_ids) {
+    CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
+  }
+  for (const quire::TokenId id : request.rules.allowed) {
+    CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
+  }
+  for (const char c : openai::warnings_of(request)) CHECK(c >= ' ' && c <= '~');
+  CHECK_LE(openai::warnings_of(request).size(), 1200u);
   CHECK(request.sampling.temperature >= 0.0f && request.sampling.temperature <= 2.0f);
   CHECK(request.sampling.top_p > 0.0f && request.sampling.top_p <= 1.0f);
   CHECK(request.sampling.min_p >= 0.0f && request.sampling.min_p <= 1.0f);

@@ -1,0 +1,51 @@
+// Stacks of states that share what lies below: a tree that grows from its leaves, so that equal stacks are one node.
+// Shape   a node is a state to come back to and the node below it; node 0 is the bottom, Automaton::kEnd. Nodes lie behind
+//         those below them. A Stack is where one reading of the text stands: a state, and the node below it.
+// Owner   Matcher.
+// Thread  one at a time.
+// Source  graph-structured stacks (Tomita 1987), as a tree: nothing here merges tops, sets of stacks do (frontier.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace quire::grammar {
+
+struct Stack {
+  std::uint32_t state = 0;
+  std::uint32_t below = 0;
+  friend bool operator==(const Stack&, const Stack&) = default;
+};
+
+class Stacks {
+ public:
+  static constexpr std::uint32_t kBottom = 0;
+
+  Stacks() : nodes_(1) {}
+
+  std::size_t size() const { return nodes_.size(); }
+  void reserve(std::size_t nodes) {
+    nodes_.reserve(nodes);
+    number_.reserve(nodes);
+  }
+  // What is left of a stack once its upmost rule is over.
+  Stack pop(std::uint32_t node) const { return {nodes_[node].state, nodes_[node].below}; }
+  std::uint32_t push(std::uint32_t state, std::uint32_t below);
+  void truncate(std::size_t size);  // forgets the nodes pushed last
+  // Keeps only what lies below `tops`, whose numbers follow.
+  void compact(std::span<Stack> tops);
+
+ private:
+  struct Node {
+    std::uint32_t state = 0;
+    std::uint32_t below = 0;
+    std::uint32_t above = 0;    // one of those that lie on it; 0: none
+    std::uint32_t sibling = 0;  // the next of these
+  };
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> number_;  // compact(): by old number, the new one
+};
+
+}  // namespace quire::grammar

@@ -1,0 +1,20 @@
+// One of a list of texts as rules: guided_choice.
+// Thread  any one at a time.
+// Fails   kInvalidArgument (no param: the caller knows the field): an empty list or text, and what passes a limit.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/grammar/rules.h"
+
+namespace quire::grammar {
+
+inline constexpr std::size_t kMaxChoices = 10'000;
+inline constexpr std::size_t kMaxChoiceBytes = 100'000;  // all together
+
+Result<Done> choice(Rules& rules, std::span<const std::string> texts);
+
+}  // namespace quire::grammar

@@ -1,0 +1,302 @@
+#include "core/grammar/ebnf.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/grammar/code_points.h"
+
+namespace quire::grammar {
+namespace {
+
+bool is_name(char32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
+
+std::optional<std::uint32_t> hex_digit(char32_t c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+class Parser {
+ public:
+  Parser(Rules& rules, std::u32string text) : rules_(rules), text_(std::move(text)) {}
+
+  Result<RuleId> run();
+
+ private:
+  struct Named {
+    RuleId id = 0;
+    std::size_t first_use = 0;
+    bool defined = false;
+  };
+
+  bool more() const { return at_ < text_.size(); }
+  bool at(char32_t c) const { return more() && text_[at_] == c; }
+  bool take(char32_t c) { return at(c) && ++at_ > 0; }
+  void skip_space();
+  std::string name();        // empty: none stands here
+  bool rule_begins() const;  // name ::=
+  bool fail(std::size_t where, const std::string& what);
+  Error error_at(std::size_t where, const std::string& what) const;
+
+  Named& named(const std::string& name, std::size_t where);
+  bool definition();
+  bool alternatives(Expr& out, std::uint32_t depth);
+  bool sequence(Expr& out, std::uint32_t depth);
+  bool atom(Expr& out, std::uint32_t depth);
+  bool literal(Expr& out);
+  bool character_class(Expr& out);
+  bool character(char32_t& out);
+  bool escape(char32_t& out);
+  bool repeat(Expr& out);
+  bool counts(std::uint32_t& least, std::uint32_t& most);
+  bool number(std::uint32_t& out);
+
+  Rules& rules_;
+  std::u32string text_;
+  std::size_t at_ = 0;
+  std::map<std::string, Named> names_;
+  std::optional<Error> error_;
+};
+
+Result<RuleId> Parser::run() {
+  const RuleId root = named("root", 0).id;
+  for (skip_space(); more(); skip_space()) {
+    if (!definition()) return *error_;
+  }
+  if (!names_["root"].defined) return invalid({}, "the grammar has no rule 'root'");
+  for (const auto& [name, rule] : names_) {
+    if (!rule.defined) return error_at(rule.first_use, "rule '" + name.substr(0, 100) + "' is not defined");
+  }
+  return root;
+}
+
+Error Parser::error_at(std::size_t where, const std::string& what) const {
+  const auto before = std::u32string_view(text_).substr(0, where);
+  const auto line = std::count(before.begin(), before.end(), U'\n') + 1;
+  const std::size_t line_end = before.rfind(U'\n');
+  const std::size_t column = line_end == before.npos ? where + 1 : where - line_end;
+  return invalid({}, "grammar, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
+}
+
+bool Parser::fail(std::size_t where, const std::string& what) {
+  if (!error_) error_ = error_at(where, what);
+  return false;
+}
+
+void Parser::skip_space() {
+  while (more()) {
+    const char32_t c = text_[at_];
+    if (c == '#') {
+      while (more() && text_[at_] != '\n') ++at_;
+    } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+      ++at_;
+    } else {
+      return;
+    }
+  }
+}
+
+std::string Parser::name() {
+  std::string name;
+  for (; more() && is_name(text_[at_]); ++at_) name.push_back(static_cast<char>(text_[at_]));
+  return name;
+}
+
+bool Parser::rule_begins() const {
+  std::size_t i = at_;
+  while (i < text_.size() && is_name(text_[i])) ++i;
+  if (i == at_) return false;
+  while (i < text_.size() && (text_[i] == ' ' || text_[i] == '\t')) ++i;
+  return std::u32string_view(text_).substr(i).starts_with(U"::=");
+}
+
+Parser::Named& Parser::named(const std::string& name, std::size_t where) {
+  const auto [found, is_new] = names_.try_emplace(name);
+  if (is_new) found->second = {rules_.declare(name), where, false};
+  return found->second;
+}
+
+bool Parser::definition() {
+  if (!rule_begins()) return fail(at_, "expected a rule: name ::= ...");
+  const std::size_t begin = at_;
+  const std::string rule_name = name();
+  while (!at(':')) ++at_;
+  at_ += 3;
+  Named& rule = named(rule_name, begin);
+  if (rule.defined) return fail(begin, "this rule is defined already");
+  rule.defined = true;
+  Expr body = 0;
+  if (!alternatives(body, 0)) return false;
+  if (at(')')) return fail(at_, "')' closes nothing");
+  rules_.define(rule.id, body);
+  return true;
+}
+
+bool Parser::alternatives(Expr& out, std::uint32_t depth) {
+  std::vector<Expr> ways(1);
+  if (!sequence(ways.back(), depth)) return false;
+  while (take('|')) {
+    ways.emplace_back();
+    if (!sequence(ways.back(), depth)) return false;
+  }
+  out = ways.size() == 1 ? ways.front() : rules_.choice(ways);
+  return true;
+}
+
+bool Parser::sequence(Expr& out, std::uint32_t depth) {
+  std::vector<Expr> parts;
+  for (skip_space(); more() && !at('|') && !at(')') && !rule_begins(); skip_space()) {
+    parts.emplace_back();
+    if (!atom(parts.back(), depth) || !repeat(parts.back())) return false;
+  }
+  out = parts.size() == 1 ? parts.front() : rules_.sequence(parts);
+  return true;
+}
+
+bool Parser::atom(Expr& out, std::uint32_t depth) {
+  const std::size_t begin = at_;
+  if (take('"')) return literal(out);
+  if (take('[')) return character_class(out);
+  if (take('.')) {
+    out = emit_utf8(rules_, all_but({}));
+    return true;
+  }
+  if (take('(')) {
+    if (depth == kMaxEbnfDepth) return fail(begin, "nested more than " + std::to_string(kMaxEbnfDepth) + " deep");
+    if (!alternatives(out, depth + 1)) return false;
+    return take(')') || fail(begin, "'(' is not closed");
+  }
+  const std::string rule = name();
+  if (rule.empty()) return fail(begin, "expected a literal, a class, a rule's name or a group");
+  out = rules_.use(named(rule, begin).id);
+  return true;
+}
+
+bool Parser::literal(Expr& out) {
+  const std::size_t begin = at_ - 1;
+  std::string bytes;
+  while (!take('"')) {
+    if (!more()) return fail(begin, "the literal is not closed");
+    char32_t c = 0;
+    if (!character(c)) return false;
+    append_utf8(bytes, c);
+  }
+  out = rules_.bytes(bytes);
+  return true;
+}
+
+bool Parser::character_class(Expr& out) {
+  const std::size_t begin = at_ - 1;
+  const bool negated = take('^');
+  CodePointSet ranges;
+  while (!take(']')) {
+    if (!more()) return fail(begin, "'[' is not closed");
+    const std::size_t range = at_;
+    char32_t first = 0;
+    if (!character(first)) return false;
+    char32_t last = first;
+    if (at('-') && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
+      ++at_;
+      if (!character(last)) return false;
+    }
+    if (first > last) return fail(range, "the range is out of order");
+    ranges.push_back({first, last});
+  }
+  ranges = united(std::move(ranges));
+  out = emit_utf8(rules_, negated ? all_but(ranges) : ranges);
+  return true;
+}
+
+bool Parser::character(char32_t& out) {
+  out = text_[at_++];
+  return out != '\\' || escape(out);
+}
+
+// Behind a '\'.
+bool Parser::escape(char32_t& out) {
+  const std::size_t begin = at_ - 1;
+  if (!more()) return fail(begin, "'\\' stands at the end");
+  const char32_t c = text_[at_++];
+  const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+  if (digits > 0) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < digits; ++i, ++at_) {
+      const auto digit = more() ? hex_digit(text_[at_]) : std::nullopt;
+      if (!digit) return fail(begin, "expected \\xHH, \\uHHHH or \\UHHHHHHHH");
+      value = 16 * value + *digit;
+    }
+    if (value > kLastCodePoint || is_surrogate(static_cast<char32_t>(value)))
+      return fail(begin, "this is no character");
+    out = static_cast<char32_t>(value);
+    return true;
+  }
+  if (c == 'n' || c == 'r' || c == 't') {
+    out = c == 'n' ? '\n' : c == 'r' ? '\r' : '\t';
+    return true;
+  }
+  out = c;
+  return (!is_name(c) || c == '-' || c == '_') || fail(begin, "this escape is not known");
+}
+
+bool Parser::repeat(Expr& out) {
+  for (skip_space(); at('*') || at('+') || at('?') || at('{'); skip_space()) {
+    const std::size_t begin = at_;
+    const char32_t c = text_[at_++];
+    std::uint32_t least = c == '+' ? 1 : 0;
+    std::uint32_t most = c == '?' ? 1 : kUnbounded;
+    if (c == '{') {
+      if (!counts(least, most)) return fail(begin, "expected {m}, {m,} or {m,n}");
+      if (least > most) return fail(begin, "the numbers are out of order");
+      if (least > kMaxEbnfCount || (most > kMaxEbnfCount && most != kUnbounded)) {
+        return fail(begin, "repeats more than " + std::to_string(kMaxEbnfCount) + " times");
+      }
+    }
+    out = rules_.repeat(out, least, most);
+  }
+  return true;
+}
+
+bool Parser::counts(std::uint32_t& least, std::uint32_t& most) {
+  skip_space();
+  const bool told = number(least);
+  most = least;
+  if (!told) least = 0;
+  skip_space();
+  if (take(',')) {
+    skip_space();
+    if (!number(most)) most = kUnbounded;
+    skip_space();
+  } else if (!told) {
+    return false;
+  }
+  return take('}');
+}
+
+bool Parser::number(std::uint32_t& out) {
+  const std::size_t begin = at_;
+  std::uint32_t value = 0;
+  for (; more() && is_digit(text_[at_]); ++at_) value = std::min(kMaxEbnfCount + 1, 10 * value + (text_[at_] - '0'));
+  if (at_ > begin) out = value;
+  return at_ > begin;
+}
+
+}  // namespace
+
+Result<RuleId> ebnf(Rules& rules, std::string_view text) {
+  if (text.size() > kMaxEbnfBytes) {
+    return invalid({}, "the grammar has more than " + std::to_string(kMaxEbnfBytes) + " bytes");
+  }
+  std::optional<std::u32string> decoded = decode_utf8(text);
+  if (!decoded) return invalid({}, "the grammar is not UTF-8");
+  return Parser(rules, *std::move(decoded)).run();
+}
+
+}  // namespace quire::grammar

@@ -1,0 +1,68 @@
+#include "core/grammar/json_schema.h"
+
+#include <boost/json/parse.hpp>
+#include <string>
+
+#include "core/grammar/schema/json_text.h"
+#include "core/grammar/schema/schema_writer.h"
+
+namespace quire::grammar {
+namespace {
+
+Error refused(std::string_view pointer, std::string_view message) {
+  return invalid("", "schema: #" + shown(pointer) + " " + std::string(message));
+}
+
+// Whether a document made elsewhere keeps to the depth that parse_schema() allows: what follows walks it by recursion.
+bool is_deeper(const boost::json::value& value, std::uint32_t most) {
+  if (most == 0) return value.is_structured();
+  if (const auto* array = value.if_array()) {
+    for (const auto& item : *array) {
+      if (is_deeper(item, most - 1)) return true;
+    }
+  }
+  if (const auto* object = value.if_object()) {
+    for (const auto& item : *object) {
+      if (is_deeper(item.value(), most - 1)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return invalid(
+        "", "schema: has " + std::to_string(text.size()) + " bytes; the limit is " + std::to_string(limits.max_bytes));
+  }
+  boost::json::parse_options options;
+  options.max_depth = limits.max_depth;
+  boost::json::error_code error;
+  boost::json::value value = boost::json::parse(text, error, {}, options);
+  if (error == boost::json::error::too_deep) {
+    return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
+  }
+  if (error) return refused("", "is not JSON: " + error.message());
+  return value;
+}
+
+Result<Done> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) try {
+  if (is_deeper(schema, limits.max_depth)) {
+    return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
+  }
+  StateBudget budget(limits.max_text_states);
+  Document document(schema, limits.max_schemas);
+  Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
+  SchemaWriter(rules, document, alternatives, budget).write();
+  return Done{};
+} catch (const Refusal& refusal) {
+  return refused(refusal.pointer, refusal.message);
+}
+
+void json_object(Rules& rules) {
+  const RuleId root = rules.declare("json object");
+  rules.define(root, JsonText(rules).any_object());
+}
+
+}  // namespace quire::grammar

@@ -1,0 +1,39 @@
+// JSON Schema (drafts 7, 2019-09, 2020-12) as rules: every text of the grammar is valid for the schema.
+// Shape   properties are written in the schema's order; the required ones always. An object that names properties has no others
+//         unless additionalProperties, patternProperties or unevaluatedProperties allow them. White space and digits are
+//         bounded (schema/json_text.h). docs/structured-output.md says what is supported, keyword by keyword.
+// Owner   the rules hold nothing of the schema. Rules are empty before.
+// Thread  any one at a time.
+// Fails   kInvalidArgument (no param: the caller knows the field), with the JSON pointer of what is at fault: what is no schema,
+//         every keyword that cannot be kept to the letter, and what passes a limit. A schema that no value satisfies is found
+//         by Grammar::compile(), which knows of recursion.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/grammar/rules.h"
+
+namespace quire::grammar {
+
+struct SchemaLimits {
+  std::size_t max_bytes = 512 * 1024;      // of a schema's text
+  std::uint32_t max_depth = 64;            // of its nesting
+  std::uint32_t max_schemas = 10'000;      // that are reached
+  std::uint32_t max_properties = 1'000;    // of one object
+  std::uint32_t max_values = 5'000;        // of one enum
+  std::uint32_t max_shapes = 20'000;       // combinations of anyOf, oneOf and allOf
+  std::uint32_t max_text_states = 50'000;  // of patterns, formats and keys
+};
+
+Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
+
+Result<Done> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});
+
+// Any JSON object: response_format json_object.
+void json_object(Rules& rules);
+
+}  // namespace quire::grammar

@@ -1,0 +1,77 @@
+// One JSON Schema document: its schemas by number, where each stands, and what a $ref means.
+// Shape   a schema is an object or true or false. Two of them have numbers from the start: kAnything and kNothing.
+// Owner   views the document, which outlives it.
+// Fails   throws Refusal: what stands where, and what to do.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace quire::grammar {
+
+struct Refusal {
+  std::string pointer;  // of the keyword or schema at fault
+  std::string message;
+};
+
+using SchemaId = std::uint32_t;
+inline constexpr SchemaId kAnything = 0;
+inline constexpr SchemaId kNothing = 1;
+
+// A text of the caller's, as far as an error repeats it.
+std::string shown(std::string_view text);
+
+class Document {
+ public:
+  Document(const boost::json::value& root, std::uint32_t max_schemas);
+  Document(const Document&) = delete;
+
+  SchemaId root() { return add(root_, ""); }
+  const boost::json::object* object(SchemaId id) const {
+    return schemas_[id].value->if_object();
+  }  // null: true or false
+  const std::string& pointer(SchemaId id) const { return schemas_[id].pointer; }
+  bool items_may_be_a_list() const { return old_draft_; }
+
+  // The schema that is the value of a keyword, or stands in it under a name or an index.
+  SchemaId below(SchemaId parent, std::string_view keyword);
+  SchemaId below(SchemaId parent, std::string_view keyword, std::string_view name);
+  SchemaId below(SchemaId parent, std::string_view keyword, std::size_t index);
+
+  SchemaId target(SchemaId from, std::string_view reference);  // of the $ref in `from`
+
+  [[noreturn]] void refuse(SchemaId at, std::string_view keyword, std::string message) const;
+  [[noreturn]] void refuse_too_large(SchemaId at, std::uint32_t max_states) const;
+
+ private:
+  struct Schema {
+    const boost::json::value* value;
+    std::string pointer;
+  };
+  struct Place {
+    const boost::json::value* value;
+    std::string pointer;
+  };
+  SchemaId add(const boost::json::value& value, std::string pointer);
+  void read_draft();
+  void check_keywords(const boost::json::object& object, const std::string& pointer) const;
+  void find_anchors(const boost::json::value& value, const std::string& pointer);
+  Place follow(SchemaId from, std::string_view path) const;
+
+  const boost::json::value true_{true};
+  const boost::json::value false_{false};
+  const boost::json::value& root_;
+  std::uint32_t max_schemas_;
+  bool old_draft_ = false;
+  std::vector<Schema> schemas_;
+  std::unordered_map<const boost::json::value*, SchemaId> numbers_;
+  std::optional<std::map<std::string, Place, std::less<>>> anchors_;
+};
+
+}  // namespace quire::grammar

@@ -1,0 +1,23 @@
+// The formats of strings that are enforced, each as a pattern: what is written is always of the format, though not every text
+// of the format is written.
+// Thread  any.
+// Source  RFC 3339 (date, time, date-time, duration), RFC 4122 (uuid), RFC 2673 (ipv4), RFC 4291 (ipv6), RFC 5321 (email),
+//         RFC 1123 (hostname), RFC 3986 (uri), RFC 6901 (json-pointer).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace quire::grammar {
+
+struct Format {
+  std::string_view name;
+  std::string_view note;
+  std::string pattern;  // of the whole text, in the syntax of regex.h; empty: says nothing about strings
+};
+
+std::span<const Format> formats();
+const Format* find_format(std::string_view name);
+
+}  // namespace quire::grammar
