@@ -10,11 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "api/chat/chat_model.h"
+#include "api/openai/generation/grammars.h"
 #include "core/base/ids.h"
 #include "core/bridge/admission_queue.h"
 #include "core/bridge/control_queue.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/engine_status.h"
+#include "core/bridge/request_book.h"
 #include "core/bridge/worker_pool.h"
 #include "core/observe/metrics.h"
 #include "core/sample/params.h"
@@ -30,6 +33,19 @@ struct RequestLimits {
   std::uint32_t max_user_bytes = 256;   // bytes of `user`
   std::uint32_t max_choices = 128;      // prompts times best_of; so `n` and `best_of` are at most that, too
   std::uint32_t max_salt_bytes = 128;   // bytes of `cache_salt`
+  std::uint32_t max_request_id_bytes = 128;
+  std::uint32_t max_logprobs = 20;      // likeliest tokens told beside a token
+  std::uint32_t max_logit_bias = 1024;  // tokens in `logit_bias`
+  std::uint32_t max_stop_token_ids = 128;
+  std::uint32_t max_bad_words = 128;                // strings in `bad_words`
+  std::uint32_t max_bad_word_bytes = 4096;          // bytes of all of them together
+  std::uint32_t max_grammar_bytes = 65536;          // bytes of a schema, an expression, a grammar
+  std::uint32_t max_tokenized_bytes = 1u << 20;     // bytes of a text for /tokenize
+  std::uint32_t max_detokenized_tokens = 1u << 18;  // ids for /detokenize
+  std::uint32_t max_messages = 4096;                // messages of a conversation
+  std::uint32_t max_content_parts = 1024;           // text parts of a message
+  std::uint32_t max_tool_calls = 128;               // calls in a message
+  std::uint32_t max_tools = 128;                    // functions in `tools`
 };
 
 struct Services {
@@ -38,6 +54,7 @@ struct Services {
   bridge::Doorbell& doorbell;   // the engine's, for the streams
   const bridge::EngineStatus& engine;
   bridge::ControlQueue& control;  // save and load the prefix cache
+  bridge::RequestBook& requests;  // that run, and the last ones that ran
   observe::Metrics& metrics;
 
   std::shared_ptr<const text::Tokenizer> tokenizer;
@@ -55,7 +72,10 @@ struct Services {
   std::string fingerprint;          // system_fingerprint
   std::string version;
   RequestLimits limits;
-  std::string cache_dir;  // where saved caches lie; empty: they are neither saved nor loaded
+  // Null: whatever asks for a grammar is answered 400.
+  std::shared_ptr<openai::Grammars> grammars{};
+  std::string cache_dir;                             // where saved caches lie; empty: they are neither saved nor loaded
+  std::shared_ptr<const chat::ChatModel> chat = {};  // null: as without a chat template
 };
 
 }  // namespace quire::api

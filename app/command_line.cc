@@ -9,6 +9,9 @@
 #include <cmath>
 #include <map>
 
+#include "api/chat/chat_request.h"
+#include "api/openai/completions/request.h"
+#include "api/openai/fields/markdown.h"
 #include "app/bench/options.h"
 #include "app/config_fields.h"
 #include "app/units.h"
@@ -18,6 +21,12 @@
 
 namespace quire::app {
 namespace {
+
+std::string api_markdown() {
+  using api::openai::fields_markdown;
+  return fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
+         fields_markdown(api::openai::kChat, api::chat::chat_fields());
+}
 
 // Settings as CLI11 collects them: what was typed, by field.
 using Typed = std::map<std::string_view, std::vector<std::string>>;
@@ -71,6 +80,7 @@ class Parser {
                      "print the bytes, blocks and sequences that serving would take, and end");
     serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
     serve_->add_flag("--print-vllm-flags-markdown", print_vllm_flags_, "")->group("");
+    serve_->add_flag("--print-api-markdown", print_api_, "")->group("");
     generate_->add_option("--prompt", out_.generate.prompt, "what to go on from")->type_name("text")->required();
     generate_->add_option("--max-tokens", max_tokens_, "longest answer [256, or what fits]")->type_name("count");
     generate_->add_option("--temperature", temperature_, "0 is greedy [the model's, or 1; 0..2]")->type_name("number");
@@ -111,6 +121,7 @@ class Parser {
     }
     if (print_flags_) return print(flags_markdown());
     if (print_vllm_flags_) return print(vllm_flags_markdown());
+    if (print_api_) return print(api_markdown());
     take_command(problems);
     return std::move(out_);
   }
@@ -223,6 +234,7 @@ class Parser {
   TypedBenchFlags bench_typed_;
   bool json_ = false;
   bool print_flags_ = false;
+  bool print_api_ = false;
   bool print_vllm_flags_ = false;
 };
 

@@ -29,12 +29,16 @@ struct Config {
   std::uint32_t port = 0;
   std::vector<std::string> served_model_name;
   std::string generation_config;
+  std::string chat_template;     // file; empty: the model's own
+  std::string tool_call_parser;  // "auto", "none", "hermes", "llama3_json" or "mistral"
+  std::string reasoning_parser;  // "auto", "none", "think" or "mistral"
   std::uint32_t max_queue = 0;
   std::uint32_t max_queue_tokens = 0;
   Duration stall_timeout{};
   Duration drain_timeout{};
   std::uint32_t io_threads = 0;
   std::uint32_t max_connections = 0;
+  std::uint32_t max_explained_requests = 0;
   Bytes body_limit;
   Duration header_timeout{};
   Duration body_timeout{};

@@ -13,7 +13,9 @@
 #include <filesystem>
 
 #include "api/http/server.h"
+#include "api/openai/generation/grammars.h"
 #include "api/services.h"
+#include "app/chat_templates.h"
 #include "app/commands.h"
 #include "app/engine_settings.h"
 #include "app/instance.h"
@@ -22,6 +24,7 @@
 #include "app/version.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "core/bridge/request_book.h"
 #include "core/bridge/worker_pool.h"
 #include "core/model/numeric_mode.h"
 
@@ -72,13 +75,15 @@ std::uint32_t widest_window(const model::Config& model) {
   return model.windows.empty() ? 0 : *std::max_element(model.windows.begin(), model.windows.end());
 }
 
-api::Services services(const Config& config, Instance& instance, bridge::WorkerPool& workers) {
+api::Services services(const Config& config, Instance& instance, bridge::WorkerPool& workers,
+                       bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat) {
   return {
       .queue = instance.queue(),
       .workers = workers,
       .doorbell = instance.doorbell(),
       .engine = instance.status(),
       .control = instance.control(),
+      .requests = requests,
       .metrics = instance.metrics(),
       .tokenizer = instance.tokenizer(),
       .model_names = instance.names(),
@@ -95,7 +100,10 @@ api::Services services(const Config& config, Instance& instance, bridge::WorkerP
       .fingerprint = model::fingerprint(instance.numeric_mode()),
       .version = std::string(kVersion),
       .limits = {},
+      .grammars = std::make_shared<api::openai::Grammars>(
+          api::openai::vocabulary_of(*instance.tokenizer(), instance.model().vocab, instance.eos())),
       .cache_dir = config.cache_dir,
+      .chat = std::move(chat),
   };
 }
 
@@ -125,13 +133,15 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
 
+  std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *open_model(config.model).files);
   Instance instance(config);
   fmt::print("quire {}\n", kVersion);
   for (const std::string& line : instance.description()) fmt::print("{}\n", line);
 
   constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
   bridge::WorkerPool workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
-  api::http::Server server(server_config(config), services(config, instance, workers));
+  bridge::RequestBook requests(config.max_explained_requests);
+  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat)));
   server.start();
   std::atomic<bool> failed{
       false};  // written by the engine thread (release), read once the server has stopped (acquire)

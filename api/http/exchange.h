@@ -25,8 +25,10 @@ struct Request {
   std::string content_type;
   std::string content_encoding;
   std::string body;
-  std::string id;     // X-Request-Id, the client's or ours
-  TimePoint arrival;  // when its last byte was there
+  std::string id;             // X-Request-Id, the client's or ours
+  std::string key;            // X-Request-Key, as sent
+  std::string authorization;  // as sent
+  TimePoint arrival;          // when its last byte was there
 };
 
 struct Field {
@@ -63,10 +65,12 @@ class Answer {
   virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
   virtual void work() = 0;                     // parsing and tokenising
 
-  // Empty: admitted, and `door.on_news` is called whenever take_events() has something to do. Else: the refusal.
+  // Empty: admitted, and `door.on_news` is called whenever take_events() has something to do. Else: the whole answer, a
+  // refusal or what work() has made.
   virtual std::optional<Response> admit(const IoDoor& door) = 0;
 
-  virtual bool streams() const = 0;       // server-sent events, or one response at the end
+  virtual std::vector<Field> fields() const { return {}; }  // of its head, whatever becomes of it; once work() is done
+  virtual bool streams() const = 0;                         // server-sent events, or one response at the end
   virtual std::string take_events() = 0;  // takes what the engine said; the events to send, empty unless streams()
   virtual bool finished() const = 0;      // nothing more will come
   virtual bool failed() const = 0;        // finished with an error: whole() says which

@@ -54,9 +54,14 @@ std::string response_head(const Response& response, const HeadFacts& facts) {
 }
 
 std::string request_id_of(std::string_view given) {
-  if (!given.empty() && given.size() <= kMaxRequestIdBytes && std::all_of(given.begin(), given.end(), is_id_char)) {
-    return std::string(given);
-  }
+  return is_plain_id(given, kMaxRequestIdBytes) ? std::string(given) : random_id();
+}
+
+bool is_plain_id(std::string_view text, std::size_t max_bytes) {
+  return !text.empty() && text.size() <= max_bytes && std::all_of(text.begin(), text.end(), is_id_char);
+}
+
+std::string random_id() {
   std::random_device device;
   std::string id;
   for (int word = 0; word < 4; ++word) {

@@ -23,5 +23,8 @@ std::string response_head(const Response& response, const HeadFacts& facts);
 
 // The client's X-Request-Id where it is short and plain, else one of ours.
 std::string request_id_of(std::string_view given);
+std::string random_id();  // 128 random bits, in hexadecimal
+// Of 1 to `max_bytes` letters, digits and - _ . : alone.
+bool is_plain_id(std::string_view text, std::size_t max_bytes);
 
 }  // namespace quire::api::http

@@ -5,15 +5,24 @@
 
 #include "api/admin/cache_orders.h"
 #include "api/admin/metrics.h"
+#include "api/chat/chat_form.h"
+#include "api/chat/render.h"
 #include "api/http/text.h"
-#include "api/openai/completions.h"
+#include "api/http/worked_answer.h"
+#include "api/openai/completions/completion_form.h"
 #include "api/openai/errors.h"
 #include "api/openai/models.h"
+#include "api/openai/openapi/openapi.h"
+#include "api/openai/tokenize/tokenize.h"
+#include "api/requests/request_routes.h"
+#include "api/requests/tracked_request.h"
 
 namespace quire::api::http {
 namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kRequestPrefix = "/v1/requests/";
+constexpr std::string_view kExplain = "/explain";
 
 struct Context {
   const Services& services;
@@ -32,6 +41,7 @@ constexpr GetRoute kGets[] = {
     {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving); }, true},
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
+    {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
     {"/version", [](const Context& c) { return admin::version(c.services); }, false},
     {"/v1/models", [](const Context& c) { return openai::list_models(c.services); }, false},
 };
@@ -47,11 +57,23 @@ std::unique_ptr<Answer> order_cache(const Services& services, Request request) {
   return std::make_unique<admin::CacheOrder>(services, std::move(request), kind);
 }
 
+template <WorkedAnswer::Make make>
+std::unique_ptr<Answer> work_out(const Services& services, Request request) {
+  return std::make_unique<WorkedAnswer>(services, std::move(request), make);
+}
+
 constexpr PostRoute kPosts[] = {
     {"/v1/completions", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
-       return std::make_unique<openai::Completion>(services, std::move(request));
+       return openai::complete(services, std::move(request));
      }},
+    {"/tokenize", false, work_out<openai::tokenize>},
+    {"/detokenize", false, work_out<openai::detokenize>},
+    {"/v1/chat/completions", true,
+     [](const Services& services, Request request) -> std::unique_ptr<Answer> {
+       return chat::chat(services, std::move(request));
+     }},
+    {"/v1/chat/completions/render", false, work_out<chat::render>},
     {"/admin/cache/save", false, order_cache<bridge::ControlOrder::Kind::kSaveCache>},
     {"/admin/cache/load", false, order_cache<bridge::ControlOrder::Kind::kLoadCache>},
 };
@@ -74,6 +96,15 @@ Result<Done> check_media(const Request& request) {
   return Done{};
 }
 
+// `name` is what follows /v1/requests/.
+Response about_request(std::string_view name, const Request& request, const Services& services, bool is_get) {
+  if (name.ends_with(kExplain)) {
+    name.remove_suffix(kExplain.size());
+    return is_get ? requests::explain(services, name, request) : wrong_method("GET, HEAD");
+  }
+  return request.method == "DELETE" ? requests::cancel(services, name, request) : wrong_method("DELETE");
+}
+
 Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
   if (const auto why = admin::why_unavailable(services, serving)) {
     if (route.generates) services.metrics.admission_rejections.add();
@@ -87,6 +118,10 @@ Reply post(const PostRoute& route, Request request, const Services& services, ad
         Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()});
   }
   if (const Result<Done> media = check_media(request); !media) return openai::error_response(media.error());
+  if (route.generates && !requests::is_request_key(request.key)) {
+    return openai::error_response(
+        invalid("X-Request-Key", "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out"));
+  }
   return route.start(services, std::move(request));
 }
 
@@ -102,15 +137,20 @@ Reply route(Request request, const Services& services, admin::Serving serving) {
   if (path.starts_with(kModelPrefix)) {
     return is_get ? openai::show_model(services, path.substr(kModelPrefix.size())) : wrong_method("GET, HEAD");
   }
+  if (path.starts_with(kRequestPrefix)) {
+    return about_request(path.substr(kRequestPrefix.size()), request, services, is_get);
+  }
   for (const PostRoute& one : kPosts) {
     if (path != one.path) continue;
     if (request.method != "POST") return wrong_method("POST");
     return post(one, std::move(request), services, serving);
   }
-  return openai::error_response(Error{Code::kNotFound,
-                                      "no such path; this server has /v1/completions, /v1/models, /version, "
-                                      "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
-                                      "", 0});
+  return openai::error_response(
+      Error{Code::kNotFound,
+            "no such path; this server has /v1/completions, /v1/chat/completions, /v1/models, "
+            "/v1/requests/{id}, /v1/requests/{id}/explain, /tokenize, /detokenize, /openapi.json, /version, "
+            "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
+            "", 0});
 }
 
 bool is_probe(std::string_view path) {

@@ -28,7 +28,7 @@ struct ConnectionLimits {
   Duration linger_timeout =
       std::chrono::seconds(2);  // reading on after an error, so that the reply is not lost to a reset
   Duration first_byte_delay = std::chrono::milliseconds(250);  // how long a stream's head waits for its first token
-  Duration ping_interval = std::chrono::seconds(10);  // a comment, when a stream had nothing to say for so long
+  Duration ping_interval = std::chrono::seconds(5);  // a comment, when a stream had nothing to say for so long
 };
 
 struct ServerConfig {

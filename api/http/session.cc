@@ -102,6 +102,7 @@ Session::Task<void> Session::run() {
   }
   if (refusal_) {
     exchange_.keep_alive = false;
+    if (exchange_.id.empty()) exchange_.id = request_id_of({});
     Response refused = openai::error_response(*refusal_);
     co_await send(std::move(refused), nullptr);
     spoken = true;
@@ -193,7 +194,7 @@ Session::Task<bool> Session::collect(Answer& answer) {
 Session::Task<bool> Session::stream(Answer& answer) {
   const ConnectionLimits& limits = io_.config.limits;
   const bool again = keeps_alive();
-  std::string head = stream_head(again);  // empty once sent
+  std::string head = stream_head(answer, again);  // empty once sent
   TimePoint ping_at = now() + limits.first_byte_delay;
   std::string body;
   for (;;) {
@@ -229,10 +230,12 @@ Session::Task<bool> Session::stream(Answer& answer) {
   co_return next;
 }
 
-std::string Session::stream_head(bool keep_alive) const {
+std::string Session::stream_head(const Answer& answer, bool keep_alive) const {
   Response response;
   response.content_type = "text/event-stream; charset=utf-8";
-  response.fields = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  response.fields = answer.fields();
+  response.fields.push_back({"Cache-Control", "no-cache"});
+  response.fields.push_back({"X-Accel-Buffering", "no"});
   return response_head(response, {exchange_.id, exchange_.http_1_1, keep_alive && exchange_.http_1_1, std::nullopt});
 }
 
@@ -243,6 +246,9 @@ bool Session::keeps_alive() const {
 
 Session::Task<bool> Session::send(Response response, const Answer* answer) {
   const bool again = keeps_alive();
+  if (answer != nullptr) {
+    for (Field& field : answer->fields()) response.fields.push_back(std::move(field));
+  }
   const std::string head = response_head(response, {exchange_.id, exchange_.http_1_1, again, response.body.size()});
   std::string_view head_view = head;
   if (probe_sent_) head_view.remove_prefix(kProbe.size());

@@ -68,7 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool refuse(Fault fault, const char* message);
   FramingLimits framing_limits() const;
   bool keeps_alive() const;
-  std::string stream_head(bool keep_alive) const;
+  std::string stream_head(const Answer& answer, bool keep_alive) const;
   void wake();
   void watch();
   void on_readable();

@@ -61,6 +61,8 @@ Session::Task<bool> Session::read_request() {
   if (taken.refusal) co_return refuse(*taken.refusal);
   buffer_.consume(taken.bytes);
   exchange_.id = request_id_of(reader.field("X-Request-Id"));
+  request_.key = reader.field("X-Request-Key");
+  request_.authorization = reader.field("Authorization");
   request_.content_type = reader.field("Content-Type");
   request_.content_encoding = reader.field("Content-Encoding");
   if (expects_continue && buffer_.size() == 0) {

@@ -10,7 +10,7 @@
 namespace quire::api::http {
 
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
-inline constexpr std::string_view kSseComment = ": \n\n";  // says nothing, keeps the connection known to be alive
+inline constexpr std::string_view kSseComment = ": keep-alive\n\n";  // says nothing: clients pass comments over
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 // `json` holds no line break: JSON text escapes them.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 #include <string_view>
 
 namespace quire::api::http {
@@ -21,6 +23,24 @@ constexpr std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// "org%2Fname" → "org/name"; a percent sign that encodes nothing stands for itself.
+inline std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const auto end = std::from_chars(&text[i + 1], &text[i + 1] + 2, value, 16);
+      if (end.ec == std::errc() && end.ptr == &text[i + 1] + 2) {
+        out += static_cast<char>(value);
+        i += 2;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
 }
 
 }  // namespace quire::api::http

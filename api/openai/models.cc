@@ -1,9 +1,9 @@
 #include "api/openai/models.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
+#include "api/http/text.h"
 #include "api/openai/errors.h"
 #include "api/openai/response_writer.h"
 
@@ -18,24 +18,6 @@ void write_model(JsonWriter& json, const Services& services, std::string_view na
   json.end_object();
 }
 
-// "org%2Fname" → "org/name"; a percent sign that encodes nothing stands for itself.
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned value = 0;
-    if (text[i] == '%' && i + 2 < text.size()) {
-      const auto end = std::from_chars(&text[i + 1], &text[i + 1] + 2, value, 16);
-      if (end.ec == std::errc() && end.ptr == &text[i + 1] + 2) {
-        out += static_cast<char>(value);
-        i += 2;
-        continue;
-      }
-    }
-    out += text[i];
-  }
-  return out;
-}
-
 }  // namespace
 
 http::Response list_models(const Services& services) {
@@ -48,7 +30,7 @@ http::Response list_models(const Services& services) {
 }
 
 http::Response show_model(const Services& services, std::string_view encoded_name) {
-  const std::string name = percent_decoded(encoded_name);
+  const std::string name = http::percent_decoded(encoded_name);
   if (std::find(services.model_names.begin(), services.model_names.end(), name) == services.model_names.end()) {
     return error_response(Error{Code::kNotFound,
                                 "model_not_found: this model is not served here; GET /v1/models lists those that are",

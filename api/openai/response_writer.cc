@@ -129,6 +129,13 @@ JsonWriter& JsonWriter::number(double value) {
   return *this;
 }
 
+JsonWriter& JsonWriter::number(float value) {
+  if (!std::isfinite(value)) return null();
+  separate();
+  append_number(out_, value);
+  return *this;
+}
+
 JsonWriter& JsonWriter::boolean(bool value) {
   separate();
   out_ += value ? "true" : "false";

@@ -24,6 +24,7 @@ class JsonWriter {
   JsonWriter& number(std::int64_t value);
   JsonWriter& number(std::uint64_t value);
   JsonWriter& number(double value);
+  JsonWriter& number(float value);  // the shortest text that reads back as this float
   JsonWriter& boolean(bool value);
   JsonWriter& null();
 

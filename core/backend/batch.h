@@ -8,6 +8,7 @@
 
 #include "core/backend/tensors.h"
 #include "core/base/ids.h"
+#include "core/sample/edits.h"
 #include "core/sample/params.h"
 
 namespace quire::backend {
@@ -35,13 +36,16 @@ struct Speaker {
   std::uint32_t row = 0;
   std::uint32_t position = 0;  // of the token to be emitted: the row's position + 1. The noise counter.
   sample::Params params;
+  sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
+  TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
 };
 
 struct Choice {
-  TokenId token = -1;
+  TokenId token = -1;                        // drawn or given
   bool finite = true;                        // false: the row's logits held a NaN or infinity
   float logprob = 0.0f;                      // of the token, where asked for
   std::span<const sample::Candidate> top{};  // [num_top] where asked for; the device's, until its next begin()
+  std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
 };
 
 struct Batch {

@@ -127,6 +127,7 @@ void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab
   CHECK_LE(num_speakers(batch), logits.max_rows());
   CHECK_GT(vocab, 0u);
   CHECK_LE(vocab, logits.width());
+  for (const Speaker& speaker : batch.speakers) CHECK_LT(static_cast<std::int64_t>(speaker.given), std::int64_t{vocab});
 }
 
 }  // namespace quire::backend

@@ -105,8 +105,8 @@ class Ops {
   virtual void add(Buffer& x, const Buffer& y) = 0;
   // out[r,:] = x[speakers[r].row,:].
   virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
-  // One choice per speaker from its row of logits [R, V]: core/sample/sampler.h, V = `vocab` (a padded tail is never
-  // looked at).
+  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score: core/sample/sampler.h,
+  // V = `vocab` (a padded tail is never looked at).
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;

@@ -1,13 +1,19 @@
 #include "core/bridge/token_stream.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/stream_hub.h"
 
 namespace quire::bridge {
 
-TokenStream::TokenStream(std::shared_ptr<StreamHub> hub, std::uint32_t slot, std::function<void()> on_ready)
-    : hub_(std::move(hub)), slot_(slot), on_ready_(std::move(on_ready)) {}
+TokenStream::TokenStream(std::shared_ptr<StreamHub> hub, std::uint32_t slot, std::function<void()> on_ready,
+                         std::uint32_t num_top, std::unique_ptr<PromptScores> scores)
+    : hub_(std::move(hub)), slot_(slot), on_ready_(std::move(on_ready)), num_top_(num_top), scores_(std::move(scores)) {
+  CHECK_LE(num_top, sample::kMaxTop);
+  if (num_top > 0) tops_.resize(place(kCapacity + 1));
+}
 
 TokenStream::~TokenStream() { hub_->give_back(slot_); }
 
@@ -22,11 +28,14 @@ bool TokenStream::can_take_token() const {
   return free() >= 2;
 }
 
-void TokenStream::push(flow::TokenEvent event) {
+void TokenStream::push(flow::TokenEvent event, std::span<const flow::Candidate> top) {
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint32_t used = tail - head_.load(std::memory_order_acquire);
   CHECK_LT(used, flow::has_token(event.finish) ? kCapacity - 1 : kCapacity);
   ring_[tail % kCapacity] = event;
+  const std::size_t num_top = std::min<std::size_t>(top.size(), num_top_);
+  std::copy_n(top.data(), num_top, tops_.data() + place(tail % kCapacity));
+  num_tops_[tail % kCapacity] = static_cast<std::uint16_t>(num_top);
   tail_.store(tail + 1, std::memory_order_release);
   hub_->mark(slot_);
 }
@@ -35,6 +44,8 @@ std::optional<flow::TokenEvent> TokenStream::pop() {
   const std::uint32_t head = head_.load(std::memory_order_relaxed);
   if (head == tail_.load(std::memory_order_acquire)) return std::nullopt;
   const flow::TokenEvent event = ring_[head % kCapacity];
+  num_popped_top_ = num_tops_[head % kCapacity];
+  std::copy_n(tops_.data() + place(head % kCapacity), num_popped_top_, tops_.data() + place(kCapacity));
   head_.store(head + 1, std::memory_order_seq_cst);
   if (was_full_.load(std::memory_order_seq_cst) && was_full_.exchange(false, std::memory_order_seq_cst)) {
     hub_->doorbell_.ring();

@@ -267,11 +267,17 @@ class CpuOps final : public Ops {
       for (std::uint32_t r = range.first; r < range.last; ++r) {
         const Speaker& speaker = batch_.speakers[r];
         const std::span<sample::Candidate> room = std::span(lists_).subspan(r * longest, longest);
-        const sample::Drawn drawn = sample::draw({logits.row(r), vocab}, highest_of(r), speaker.params,
-                                                 speaker.position, sampling_[worker], room);
-        choices_[r] = {drawn.token, drawn.finite, drawn.logprob, drawn.top};
+        choices_[r] = choice_of(speaker, {logits.row(r), vocab}, highest_of(r), sampling_[worker], room);
       }
     });
+  }
+
+  static Choice choice_of(const Speaker& speaker, std::span<const float> row, sample::Highest highest,
+                          sample::Scratch& scratch, std::span<sample::Candidate> room) {
+    const sample::Drawn drawn =
+        speaker.given >= 0 ? sample::score(row, highest, speaker.given, speaker.params.num_top, scratch, room)
+                           : sample::draw(row, highest, speaker.params, speaker.position, scratch, room, speaker.edits);
+    return {drawn.token, drawn.finite, drawn.logprob, drawn.top, drawn.rank};
   }
 
   // Logits live in the widest buffers: scratch for a row of any is made with it, so that choose() never allocates.

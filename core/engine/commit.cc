@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/engine/engine.h"
 
 namespace quire::engine {
@@ -14,14 +16,19 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     schedule::Sequence& sequence = *planned[i];
     Live& live = live_of(sequence.id());
     const bool speaks = sequence.planned_rows == sequence.remaining();
+    const std::uint32_t num_scores = sequence.num_speaking(sequence.planned_rows) - (speaks ? 1 : 0);
     if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(sequence.planned_rows);
+    if (!sequence.decoding()) live.timeline->note_chunk(submitted_at_, now_, sequence.planned_rows);
     sequence.commit_rows(sequence.planned_rows);
     if (sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters) sequence.add_votes(runner_.votes(i));
     live.has_event = false;
     if (live.stream) touched_.push_back(&live);
+    commit_scores(live, choices.subspan(next_choice, num_scores));
+    next_choice += num_scores;
     if (!speaks) continue;
     const flow::StepChoice& choice = choices[next_choice++];
     CHECK_EQ(choice.seq, sequence.id());
+    if (live.has_event) continue;  // its prompt was not finite
     // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
     if (choice.finite) {
       const bool first = !sequence.heard();  // whoever waits for this prompt wants all of it
@@ -54,14 +61,37 @@ void Engine::learn_row_time(Duration step_time) {
   row_seconds_ = row_seconds_ == 0.0 ? row : 0.75 * row_seconds_ + 0.25 * row;
 }
 
-void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
+// Rows of its prompt, in order: what they say of the token after each.
+void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores) {
+  for (const flow::StepChoice& score : scores) {
+    CHECK_EQ(score.seq, live.sequence.id());
+    if (!score.finite) return fail(live);
+    bridge::PromptScores& told = *live.stream->scores_to_write();
+    const std::size_t i = live.sequence.num_scored();
+    told.logprobs[i] = score.logprob;
+    told.ranks[i] = score.rank;
+    std::ranges::copy(score.top, told.top.begin() + static_cast<std::ptrdiff_t>(i * told.num_top));
+    live.sequence.commit_score();
+  }
+}
+
+// Contained: this request ends, nobody else notices.
+void Engine::fail(Live& live) {
+  metrics_.corrupted_requests.add();
   live.has_event = true;
-  if (!choice.finite) {  // contained: this request ends, nobody else notices
-    metrics_.corrupted_requests.add();
-    live.event = {-1, flow::Finish::kFailed};
+  live.event = {-1, flow::Finish::kFailed};
+}
+
+void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
+  if (!choice.finite) return fail(live);
+  live.has_event = true;
+  if (live.sequence.request().max_tokens == 0) {  // the prompt was all; nobody asked for this token
+    live.event = {-1, flow::Finish::kScored};
     return;
   }
   live.event = {choice.token, live.sequence.append(choice.token), choice.logprob};
+  live.top = choice.top;
+  live.timeline->note_token(now_);
   count_token(live);
 }
 

@@ -6,6 +6,16 @@
 #include "core/engine/engine.h"
 
 namespace quire::engine {
+namespace {
+
+bridge::Timeline::End end_of(flow::Finish finish, bool satisfied) {
+  using End = bridge::Timeline::End;
+  if (finish == flow::Finish::kFailed) return End::kFailed;
+  if (finish == flow::Finish::kCancelled) return satisfied ? End::kStop : End::kAborted;
+  return finish == flow::Finish::kLength || finish == flow::Finish::kScored ? End::kLength : End::kStop;
+}
+
+}  // namespace
 
 // Every stream hears of its token; whoever is done leaves, and its blocks are back before the next plan.
 void Engine::deliver() {
@@ -15,7 +25,7 @@ void Engine::deliver() {
       finish(*live, live->event.finish);
       continue;
     }
-    live->stream->push(live->event);
+    live->stream->push(live->event, live->top);
     hubs_.push_back(&live->stream->hub());
   }
   touched_.clear();
@@ -26,13 +36,17 @@ void Engine::deliver() {
 void Engine::finish(Live& live, flow::Finish finish) {
   schedule::Sequence& sequence = live.sequence;
   const auto seconds = [](Duration duration) { return std::chrono::duration<double>(duration).count(); };
-  count_end(finish, live.stream->satisfied());
+  count_end(*live.stream, finish);
   metrics_.e2e_request_latency_s.observe(seconds(now_ - sequence.request().arrival));
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
   metrics_.request_generation_tokens.observe(sequence.num_generated());
   if (live.first_token != TimePoint{}) metrics_.request_decode_time_s.observe(seconds(now_ - live.first_token));
 
-  live.stream->push(flow::has_token(finish) ? live.event : flow::TokenEvent{-1, finish});
+  if (flow::has_token(finish)) {
+    live.stream->push(live.event, live.top);
+  } else {
+    live.stream->push({-1, finish});
+  }
   hubs_.push_back(&live.stream->hub());
   if (finish != flow::Finish::kFailed && sequence.state == schedule::State::kRunning) {
     sequence.publish_prefix(index_, /*tail=*/true);
@@ -56,11 +70,15 @@ void Engine::forget(Live& live) {
   live_.erase(sequence.id());  // ~BlockTable: the blocks are back
 }
 
-void Engine::count_end(flow::Finish finish, bool satisfied) {
+void Engine::count_end(const bridge::TokenStream& stream, flow::Finish finish) {
+  const bool satisfied = stream.satisfied();
+  stream.timeline()->note_end(now_, end_of(finish, satisfied));
   switch (finish) {
     case flow::Finish::kStop:
+    case flow::Finish::kComplete:
       return metrics_.success_stop.add();
     case flow::Finish::kLength:
+    case flow::Finish::kScored:
       return metrics_.success_length.add();
     case flow::Finish::kCancelled:
       return (satisfied ? metrics_.success_stop : metrics_.success_abort).add();

@@ -9,11 +9,13 @@ namespace quire::engine {
 Engine::Live::Live(SeqId id, bridge::Submission&& submission, kv::BlockPool& pool)
     : sequence(id, std::move(submission.request), pool),
       stream(std::move(submission.stream)),
+      timeline(stream ? stream->timeline() : nullptr),
       credit(std::move(submission.credit)) {}
 
 Engine::Live::Live(SeqId id, const Live& parent, kv::BlockPool& pool)
     : sequence(id, parent.sequence, pool),
       search(parent.search),
+      timeline(parent.timeline),
       first_run(parent.first_run),
       first_token(parent.first_token),
       last_token(parent.last_token) {}

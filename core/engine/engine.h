@@ -73,7 +73,10 @@ class Engine {
   void abandon() REQUIRES(engine_role);
 
   // Sends every sequence back that has said a token since it came in, as if the pool were dry. Between steps.
-  void preempt_all() REQUIRES(engine_role) { scheduler_.preempt_all(); }
+  void preempt_all() REQUIRES(engine_role) {
+    scheduler_.preempt_all();
+    note_preempted();
+  }
 
   bool idle() const { return live_.empty() && searches_.empty(); }
   std::uint32_t num_live() const { return static_cast<std::uint32_t>(live_.size()); }
@@ -95,26 +98,32 @@ class Engine {
     schedule::Sequence sequence;
     std::shared_ptr<bridge::TokenStream> stream;  // null: it is a hypothesis of `search`
     Search* search = nullptr;
-    bridge::Credit credit;  // of the waiting line, until the first run
+    std::shared_ptr<bridge::Timeline> timeline;  // of the stream, or of the search's first one
+    bridge::Credit credit;                       // of the waiting line, until the first run
     TimePoint first_run{};
     TimePoint first_token{};
     TimePoint last_token{};
     TimePoint parked_since{};
-    flow::TokenEvent event;  // of the step being committed
+    flow::TokenEvent event;                  // of the step being committed
+    std::span<const flow::Candidate> top{};  // with it: the runner's, until the next step
     bool has_event = false;
   };
 
   // step.cc
   void admit_new() REQUIRES(engine_role);
   bool fits(const flow::Request& request) const;
+  static bool can_tell_scores(const bridge::Submission& submission);
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
+  void note_preempted() REQUIRES(engine_role);
   void obey_orders() REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);
   schedule::PromptRows prompt_rows() const;
   // commit.cc
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
   void learn_row_time(Duration step_time) REQUIRES(engine_role);
+  void commit_scores(Live& live, std::span<const flow::StepChoice> scores) REQUIRES(engine_role);
+  void fail(Live& live) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
@@ -128,7 +137,7 @@ class Engine {
   void deliver() REQUIRES(engine_role);
   void finish(Live& live, flow::Finish finish) REQUIRES(engine_role);
   void forget(Live& live) REQUIRES(engine_role);
-  void count_end(flow::Finish finish, bool satisfied) REQUIRES(engine_role);
+  void count_end(const bridge::TokenStream& stream, flow::Finish finish) REQUIRES(engine_role);
   void flush_streams() REQUIRES(engine_role);
   void publish_gauges() REQUIRES(engine_role);
 

@@ -10,6 +10,7 @@ namespace quire::engine {
 
 void Engine::begin_search(Live& root, std::unique_ptr<Search> search) {
   root.search = search.get();
+  root.timeline = search->streams.front()->timeline();
   search->hypotheses.push_back(root.sequence.id());
   search->offers.resize(1);
   searches_.push_back(std::move(search));
@@ -54,6 +55,7 @@ void Engine::advance_searches() {
 // The next round: every hypothesis that goes on does so in the sequence of its parent, or in a fork of it. Who does not go on
 // leaves first, so that forks find a place; forks are made before any of them gets its new token.
 void Engine::advance(Search& search) {
+  search.streams.front()->timeline()->note_token(now_);
   const auto steps = search.beam.advance(search.offers);
   const std::vector<SeqId> parents = std::exchange(search.hypotheses, {});
   std::vector<bool> goes_on(parents.size(), false);
@@ -90,7 +92,7 @@ void Engine::tell_best(Search& search) {
     auto& stream = search.streams[i];
     if (!stream) continue;
     if (i >= search.beam.best().size()) {  // so few continuations that there are no more answers
-      count_end(flow::Finish::kFailed, false);
+      count_end(*stream, flow::Finish::kFailed);
       stream->push({-1, flow::Finish::kFailed});
       hubs_.push_back(&stream->hub());
       flush_streams();
@@ -102,11 +104,11 @@ void Engine::tell_best(Search& search) {
       const std::size_t next = search.num_told[i]++;
       const bool last = next + 1 == hypothesis.tokens.size();
       const flow::Finish finish = last ? hypothesis.finish : flow::Finish::kNone;
+      if (last) count_end(*stream, finish);
       stream->push({hypothesis.tokens[next], finish, hypothesis.logprobs[next]});
       hubs_.push_back(&stream->hub());
       told = true;
       if (!last) continue;
-      count_end(finish, false);
       metrics_.e2e_request_latency_s.observe(std::chrono::duration<double>(now_ - search.arrival).count());
       metrics_.request_prompt_tokens.observe(static_cast<double>(search.num_prompt_tokens));
       metrics_.request_generation_tokens.observe(static_cast<double>(hypothesis.tokens.size()));
@@ -123,7 +125,7 @@ void Engine::end_search(Search& search, flow::Finish finish) {
   for (const SeqId id : std::exchange(search.hypotheses, {})) forget(live_of(id));
   for (auto& stream : search.streams) {
     if (!stream) continue;
-    count_end(finish, stream->satisfied());
+    count_end(*stream, finish);
     stream->push({-1, finish});
     hubs_.push_back(&stream->hub());
     flush_streams();

@@ -4,6 +4,17 @@
 #include "core/engine/engine.h"
 
 namespace quire::engine {
+namespace {
+
+bool can_apply(const sample::Rules& rules, TokenId vocab) {
+  const std::vector<TokenId>& allowed = rules.allowed;
+  const bool allowed_fit =
+      allowed.empty() || (std::ranges::is_sorted(allowed) && allowed.front() >= 0 && allowed.back() < vocab);
+  return allowed_fit && rules.repetition_penalty > 0.0f &&
+         std::ranges::none_of(rules.bad_words, [](const auto& word) { return word.empty(); });
+}
+
+}  // namespace
 
 void Engine::step() {
   now_ = clock_.now();
@@ -12,6 +23,7 @@ void Engine::step() {
   drop_cancelled();
   obey_orders();
   const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
+  note_preempted();
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
@@ -24,7 +36,8 @@ void Engine::admit_new() {
   while (std::optional<bridge::Submission> submission = admission_.pop()) {
     const SeqId id(next_seq_++);
     // api/ has checked it; a request that got past it ends here, alone, before any kernel reads it.
-    const bool good = fits(submission->request);
+    const bool good = fits(submission->request) && can_tell_scores(*submission);
+    if (!good) submission->request.rules.reset();  // nothing is made of what cannot be applied
     const bool searches = good && submission->request.beam.has_value();
     std::unique_ptr<Search> search;
     if (searches) {
@@ -38,6 +51,7 @@ void Engine::admit_new() {
     Live& live = *at->second;
     scheduler_.add(live.sequence);
     if (searches) begin_search(live, std::move(search));
+    live.timeline->begin(live.sequence.request().arrival, live.sequence.num_tokens());
     if (!good) {
       for (const auto& stream : more_streams) {
         stream->push({-1, flow::Finish::kFailed});
@@ -52,19 +66,31 @@ bool Engine::fits(const flow::Request& request) const {
   const auto vocab = static_cast<TokenId>(options_.vocab);
   const bool ids_fit = std::all_of(request.prompt.begin(), request.prompt.end(),
                                    [vocab](TokenId token) { return token >= 0 && token < vocab; });
-  const bool length_fits = !request.prompt.empty() && request.max_tokens >= 1 &&
+  const bool top_fits = request.sampling.num_top <= sample::kMaxTop;
+  const bool rules_fit = !request.rules || can_apply(*request.rules, vocab);
+  const bool length_fits = !request.prompt.empty() && (request.max_tokens >= 1 || request.scores_prompt) &&
                            request.prompt.size() + request.max_tokens <= options_.max_model_len;
   const flow::KvPolicy& policy = request.kv_policy;
-  const bool policy_fits = policy.kind == flow::KvPolicy::Kind::kFull ||
-                           (options_.scheduler.window == 0 && policy.sinks >= schedule::kGroupTokens &&
-                            policy.sinks % schedule::kGroupTokens == 0 && policy.window >= schedule::kSpanTokens &&
-                            policy.window % schedule::kSpanTokens == 0 && policy.budget % schedule::kGroupTokens == 0);
+  const bool policy_fits =
+      policy.kind == flow::KvPolicy::Kind::kFull ||
+      (!request.scores_prompt && options_.scheduler.window == 0 && policy.sinks >= schedule::kGroupTokens &&
+       policy.sinks % schedule::kGroupTokens == 0 && policy.window >= schedule::kSpanTokens &&
+       policy.window % schedule::kSpanTokens == 0 && policy.budget % schedule::kGroupTokens == 0);
   const auto num_candidates = [&] { return Beam::num_candidates(*request.beam, request.stop_tokens.size()); };
   const bool beam_fits =
-      !request.beam || (request.beam->num_best >= 1 && request.beam->num_best <= request.beam->width &&
-                        request.beam->width <= options_.scheduler.max_num_seqs &&
-                        num_candidates() <= std::min(options_.vocab, sample::kMaxTop));
-  return ids_fit && length_fits && policy_fits && beam_fits;
+      !request.beam ||
+      (!request.rules && !request.grammar && !request.scores_prompt && request.beam->num_best >= 1 &&
+       request.beam->num_best <= request.beam->width && request.beam->width <= options_.scheduler.max_num_seqs &&
+       num_candidates() <= std::min(options_.vocab, sample::kMaxTop));
+  return ids_fit && top_fits && rules_fit && length_fits && policy_fits && beam_fits;
+}
+
+bool Engine::can_tell_scores(const bridge::Submission& submission) {
+  const flow::Request& request = submission.request;
+  if (!request.scores_prompt) return true;
+  const bridge::PromptScores* const scores = submission.stream->scores_to_write();
+  return scores != nullptr && scores->logprobs.size() + 1 == request.prompt.size() &&
+         scores->num_top >= request.sampling.num_top;
 }
 
 void Engine::drop_cancelled() {
@@ -98,12 +124,9 @@ void Engine::submit(const flow::StepPlan& plan) {
     live.first_run = now_;
     live.credit.give_back();
     ++num_started;
-    metrics_.prefix_cache_queries.add(sequence->num_tokens());
+    if (!sequence->request().scores_prompt) metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
-    if (live.stream) live.stream->set_cached_tokens(sequence->computed());
-    if (live.search != nullptr) {
-      for (const auto& stream : live.search->streams) stream->set_cached_tokens(sequence->computed());
-    }
+    live.timeline->note_start(now_, sequence->computed());
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
   if (num_started > 0) admission_.note_started(now_, num_started);
@@ -111,6 +134,12 @@ void Engine::submit(const flow::StepPlan& plan) {
   runner_.submit(plan);
   metrics_.iteration_tokens.observe(static_cast<double>(plan.tokens.size()));
   publish_gauges();
+}
+
+void Engine::note_preempted() {
+  for (const schedule::Scheduler::Preempted& one : scheduler_.preempted()) {
+    live_of(one.sequence->id()).timeline->note_preemption(now_, one.swapped);
+  }
 }
 
 schedule::PromptRows Engine::prompt_rows() const {

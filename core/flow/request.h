@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
+#include "core/grammar/grammar.h"
 #include "core/sample/params.h"
+#include "core/sample/rules.h"
 
 namespace quire::flow {
 
@@ -36,9 +39,15 @@ struct BeamSearch {
 
 struct Request {
   TimePoint arrival;              // when its bytes were there: latencies count from here
-  std::vector<TokenId> prompt;    // [1 .. max_model_len-1] ids, each in [0, logits width)
-  std::uint32_t max_tokens = 16;  // >= 1; prompt + max_tokens <= max_model_len
+  std::vector<TokenId> prompt;    // [>= 1] ids, each in [0, logits width)
+  std::uint32_t max_tokens = 16;  // prompt + max_tokens <= max_model_len; 0 only where the prompt is scored
   sample::Params sampling;
+  std::shared_ptr<const sample::Rules> rules{};  // null: none
+  std::shared_ptr<const grammar::Grammar>
+      grammar{};  // null: any text. What is generated is a text of it, or its beginning
+  // Every token of the prompt but the first gets its log probability, rank and sampling.num_top candidates:
+  // bridge::PromptScores. Such a prompt reads no cached blocks.
+  bool scores_prompt = false;
   std::vector<TokenId> stop_tokens;  // a choice in here ends the sequence (EOS list; empty with ignore_eos)
   // Blocks are shared with requests of the same root, at the same time and, where prefixes are cached, later. None:
   // never.

@@ -1,7 +1,9 @@
-// What one speaking sequence said in a step. Plain data; what the device sends back instead of logits.
+// What one row that speaks said in a step: a sequence's next token, or the score of a prompt token that is given. Plain
+// data; what the device sends back instead of logits.
 // Owner   the runner; `top` is valid until its next submit().
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "core/base/ids.h"
@@ -16,6 +18,7 @@ struct StepChoice {
                          // with an error
   float logprob = 0.0f;  // of the token, where asked for
   std::span<const sample::Candidate> top{};  // [num_top] likeliest first, ties by lowest id; fewer where V is smaller
+  std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
 };
 
 }  // namespace quire::flow

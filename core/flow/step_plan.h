@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/sample/edits.h"
 #include "core/sample/params.h"
 
 namespace quire::flow {
@@ -41,6 +43,9 @@ struct PlannedSequence {
   std::uint32_t first_table = 0;     // its block table is block_tables[first_table, first_table + num_table)
   std::uint32_t num_table = 0;       // covers first_position + num_rows tokens
   bool speaks = false;               // its last row's logits are sampled: a choice comes back
+  // Tokens of its prompt whose scores are wanted, each from the row before it: of its last rows, or where it speaks of the
+  // last ones before that. A choice comes back for each, before the one above. Borrowed until the step is collected.
+  std::span<const TokenId> given{};
   // Lossy KvPolicy: bit g of kept_groups[first_kept + s] says that the 16 positions from 256 s + 16 g are still there;
   // one word
   // for each span before that of its rows, which all lie in one span. num_kept 0: everything is there.
@@ -50,7 +55,8 @@ struct PlannedSequence {
   // positions. A sequence that begins anew in a place, for the first time or again, begins at a multiple of 16.
   std::uint32_t open_group = 0;
   bool wants_votes = false;  // how much its rows looked at each group of 16 positions comes back: Runner::votes()
-  sample::Params sampling;   // read only when it speaks
+  sample::Params sampling;   // read only when a choice comes back
+  sample::Edits edits{};  // only when it speaks: of its rules; borrowed from the sequence until the step is collected
 };
 
 struct StepPlan {

@@ -4,25 +4,30 @@
 #include <cstdint>
 
 #include "core/base/ids.h"
+#include "core/sample/params.h"
 
 namespace quire::flow {
+
+using sample::Candidate;
 
 enum class Finish : std::uint8_t {
   kNone,       // a token, more may follow
   kStop,       // the token is one of the request's stop tokens: end, the token's text is not part of the answer
   kLength,     // the token is the last that max_tokens allows
+  kComplete,   // the token is part of the answer, and the request's grammar allows no more
+  kScored,     // no token: max_tokens is 0, and the prompt has its scores
   kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
   kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
 };
 
 struct TokenEvent {
-  TokenId token = -1;  // valid with kNone, kStop and kLength
+  TokenId token = -1;  // valid where has_token(finish)
   Finish finish = Finish::kNone;
   float logprob = 0.0f;  // of the token, where the request asked for it
 };
 
 inline constexpr bool has_token(Finish finish) {
-  return finish == Finish::kNone || finish == Finish::kStop || finish == Finish::kLength;
+  return finish == Finish::kNone || finish == Finish::kStop || finish == Finish::kLength || finish == Finish::kComplete;
 }
 
 }  // namespace quire::flow

@@ -64,6 +64,7 @@ std::span<const flow::StepChoice> DecoderRunner::collect() {
     answers_[i].finite = choices_[i].finite;
     answers_[i].logprob = choices_[i].logprob;
     answers_[i].top = choices_[i].top;
+    answers_[i].rank = choices_[i].rank;
   }
   in_flight_ = false;
   return answers_;
@@ -125,9 +126,12 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   CHECK_LE(plan.kept_groups.size(), kept_groups_.capacity());
   const std::uint64_t num_slots = std::uint64_t{limits_.num_blocks} * limits_.block_tokens;
   std::uint32_t next_row = 0;
+  std::size_t num_speaking = 0;
   for (const flow::PlannedSequence& sequence : plan.sequences) {
     CHECK_EQ(sequence.first_row, next_row);
     CHECK_GT(sequence.num_rows, 0u);
+    CHECK_LE(sequence.given.size() + (sequence.speaks ? 1 : 0), sequence.num_rows);
+    num_speaking += sequence.given.size() + (sequence.speaks ? 1 : 0);
     CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
     next_row += sequence.num_rows;
     check(plan, sequence);
@@ -136,6 +140,7 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
     }
   }
   CHECK_EQ(next_row, plan.tokens.size());
+  CHECK_LE(num_speaking, limits_.max_sequences);
   for (const TokenId token : plan.tokens)
     CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
   for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
@@ -224,9 +229,15 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
       sequences_.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
       num_votes += sequences_.back().num_votes;
     }
-    if (!planned.speaks) continue;
     const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
-    speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling});
+    std::uint32_t row = last_row + (planned.speaks ? 0 : 1) - static_cast<std::uint32_t>(planned.given.size());
+    for (const TokenId given : planned.given) {
+      const std::uint32_t position = planned.first_position + (row - planned.first_row) + 1;
+      speakers_.push_back({row++, position, planned.sampling, {}, given});
+      answers_.push_back({planned.seq, -1, true});
+    }
+    if (!planned.speaks) continue;
+    speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling, planned.edits});
     answers_.push_back({planned.seq, -1, true});
   }
   choices_.assign(speakers_.size(), {});

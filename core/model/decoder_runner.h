@@ -21,7 +21,7 @@ namespace quire::model {
 
 struct RunnerLimits {
   std::uint32_t max_rows = 512;
-  std::uint32_t max_sequences = 64;  // also the number of open groups (int4)
+  std::uint32_t max_sequences = 64;  // also the number of rows that speak, and of open groups (int4)
   std::uint32_t block_tokens = 16;   // P, a multiple of 16
   std::uint32_t num_blocks = 0;
   backend::KvType kv_dtype = backend::KvType::kF32;

@@ -21,8 +21,7 @@ class Runner {
   virtual ~Runner() = default;
   // Starts the step on the device. Not when full().
   virtual void submit(const flow::StepPlan& plan) REQUIRES(engine_role) = 0;
-  // Waits for the oldest submitted step; one choice per speaking sequence, in plan order. Valid until the next
-  // collect().
+  // Waits for the oldest submitted step; one choice per row that speaks, in plan order. Valid until the next collect().
   virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
 
   // Of the step collected last, for plan.sequences[planned] with wants_votes: how much attention its rows paid to each

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -15,26 +16,29 @@ namespace {
 std::size_t gather(float lowest, std::size_t vocab, Scratch& scratch);
 std::uint64_t weigh(std::size_t count, Scratch& scratch);
 float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scratch);
+KeptRange typical(float typical_p, float lowest, std::size_t vocab, Scratch& scratch);
 
 }  // namespace
 
-float filter_threshold(const Params& params, std::size_t vocab, Scratch& scratch) {
+KeptRange kept_range(const Params& params, std::size_t vocab, Scratch& scratch) {
   const bool use_top_k = params.top_k > 0 && static_cast<std::size_t>(params.top_k) < vocab;
   const bool use_top_p = params.top_p < 1.0f;
-  float threshold = params.min_p > 0.0f ? log_f32(params.min_p) : -std::numeric_limits<float>::infinity();
-  if (!use_top_k && !use_top_p) return threshold;
+  const bool use_typical = params.typical_p < 1.0f;
+  KeptRange range;
+  if (params.min_p > 0.0f) range.lowest = log_f32(params.min_p);
+  if (!use_top_k && !use_top_p && !use_typical) return range;
 
-  std::size_t count = gather(threshold, vocab, scratch);
+  std::size_t count = gather(range.lowest, vocab, scratch);
   if (use_top_k && count > static_cast<std::size_t>(params.top_k)) {
-    threshold = reach(static_cast<std::uint64_t>(params.top_k), count, false, scratch);
-    if (use_top_p) count = gather(threshold, vocab, scratch);
+    range.lowest = reach(static_cast<std::uint64_t>(params.top_k), count, false, scratch);
+    if (use_top_p) count = gather(range.lowest, vocab, scratch);
   }
   if (use_top_p) {
     const double mass = static_cast<double>(weigh(count, scratch));
     const auto target = static_cast<std::uint64_t>(static_cast<double>(params.top_p) * mass);
-    threshold = reach(target, count, true, scratch);  // of 0: the highest, which is 0
+    range.lowest = reach(target, count, true, scratch);  // of 0: the highest, which is 0
   }
-  return threshold;
+  return use_typical ? typical(params.typical_p, range.lowest, vocab, scratch) : range;
 }
 
 namespace {
@@ -71,7 +75,7 @@ std::uint64_t weigh(std::size_t count, Scratch& scratch) {
 // Non-negative floats order as their bits do: the smaller the key, the larger z.
 std::uint32_t key_of(float z) { return std::bit_cast<std::uint32_t>(z) & 0x7fffffffu; }
 
-// The largest value of kept[0, count) whose count or mass, with that of all values above it, reaches `target`. Radix
+// The largest value of kept[0, count), none above 0, whose count or mass, with that of all values above it, reaches `target`. Radix
 // select: a pass bins what shares the digits found so far, walks to the bin where the target lies, keeps that bin only.
 float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scratch) {
   float* kept = scratch.kept.data();
@@ -100,6 +104,29 @@ float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scra
     found |= digit << shift;
   }
   return -std::bit_cast<float>(found);
+}
+
+// Of the z that reach `lowest`, those whose distance from their mean is small enough.
+KeptRange typical(float typical_p, float lowest, std::size_t vocab, Scratch& scratch) {
+  const std::size_t count = gather(lowest, vocab, scratch);
+  const std::uint64_t sum = weigh(count, scratch);
+  float* kept = scratch.kept.data();
+  std::uint64_t moment = 0;
+  for (std::size_t i = 0; i < count; ++i) moment += mass_of(scratch.weights[i] * -kept[i]);
+  const auto center = static_cast<float>(-static_cast<double>(moment) / static_cast<double>(sum));
+  for (std::size_t i = 0; i < count; ++i) kept[i] = -std::abs(kept[i] - center);
+  const auto target = static_cast<std::uint64_t>(static_cast<double>(typical_p) * static_cast<double>(sum));
+  const float distance = -reach(std::max<std::uint64_t>(target, 1), count, true, scratch);
+
+  const float from = std::max(lowest, kLowestThatMatters);
+  KeptRange range{0.0f, -std::numeric_limits<float>::infinity()};
+  for (std::size_t i = 0; i < vocab; ++i) {
+    const float z = scratch.z[i];
+    if (z < from || std::abs(z - center) > distance) continue;
+    range.lowest = std::min(range.lowest, z);
+    range.highest = std::max(range.highest, z);
+  }
+  return range;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Params {
   float temperature = 1.0f;        // >= 0, finite; below kGreedyTemperature: greedy
   float top_p = 1.0f;              // (0, 1]; 1 keeps all
   float min_p = 0.0f;              // [0, 1]; 0 keeps all
+  float typical_p = 1.0f;          // (0, 1]; 1 keeps all
   std::int32_t top_k = 0;          // 0 keeps all
   std::uint64_t seed = 0;          // Philox key
   std::uint32_t choice_index = 0;  // i of n

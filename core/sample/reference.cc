@@ -21,8 +21,31 @@ std::size_t with_ties(const std::vector<double>& sorted, std::size_t count) {
   return count;
 }
 
-// z of the tokens that the filters keep, best first.
-std::vector<double> filtered(std::vector<double> z, const Params& params) {
+struct Range {
+  double lowest;
+  double highest;
+};
+
+// Of z, best first, those nearest to their mean that have typical_p of the mass.
+Range typical(const std::vector<double>& z, double typical_p) {
+  double sum = 0.0;
+  double mean = 0.0;
+  for (const double x : z) sum += std::exp(x);
+  for (const double x : z) mean += std::exp(x) > 0.0 ? x * (std::exp(x) / sum) : 0.0;  // -inf: masked
+  std::vector<double> nearest = z;
+  const auto distance = [mean](double x) { return std::abs(x - mean); };
+  std::sort(nearest.begin(), nearest.end(), [&](double a, double b) { return distance(a) < distance(b); });
+  std::size_t count = 1;
+  for (double mass = std::exp(nearest[0]); mass < typical_p * sum && count < nearest.size(); ++count) {
+    mass += std::exp(nearest[count]);
+  }
+  while (count < nearest.size() && distance(nearest[count]) == distance(nearest[count - 1])) ++count;
+  nearest.resize(count);
+  return {*std::min_element(nearest.begin(), nearest.end()), *std::max_element(nearest.begin(), nearest.end())};
+}
+
+// The z that the filters keep.
+Range filtered(std::vector<double> z, const Params& params) {
   std::sort(z.begin(), z.end(), std::greater<>());
   const double min_p = params.min_p;
   z.erase(std::find_if(z.begin(), z.end(), [&](double x) { return std::exp(x) < min_p; }), z.end());
@@ -36,7 +59,7 @@ std::vector<double> filtered(std::vector<double> z, const Params& params) {
     for (double mass = 1.0; mass < wanted && count < z.size(); ++count) mass += std::exp(z[count]);
     z.resize(with_ties(z, count));
   }
-  return z;
+  return params.typical_p < 1.0f ? typical(z, params.typical_p) : Range{z.back(), z.front()};
 }
 
 }  // namespace
@@ -53,9 +76,11 @@ std::vector<double> reference_law(std::span<const float> logits, const Params& p
   for (std::size_t i = 0; i < z.size(); ++i) {
     z[i] = (static_cast<double>(logits[i]) - static_cast<double>(*highest)) / static_cast<double>(params.temperature);
   }
-  const double threshold = filtered(z, params).back();
+  const Range kept = filtered(z, params);
   double sum = 0.0;
-  for (std::size_t i = 0; i < z.size(); ++i) sum += law[i] = z[i] >= threshold ? std::exp(z[i]) : 0.0;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    sum += law[i] = z[i] >= kept.lowest && z[i] <= kept.highest ? std::exp(z[i]) : 0.0;
+  }
   for (double& p : law) p /= sum;
   return law;
 }

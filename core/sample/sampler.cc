@@ -13,36 +13,62 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+bool finite(Highest highest) { return highest.logit < kInfinity && highest.logit > -kInfinity; }
+
 TokenId choose(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
                Scratch& scratch);
 void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch);
-TokenId noisiest(std::size_t vocab, TokenId likeliest, float threshold, const Params& params, std::uint32_t position,
+TokenId noisiest(std::size_t vocab, TokenId first_token, KeptRange range, const Params& params, std::uint32_t position,
                  const Scratch& scratch);
 
 }  // namespace
 
 Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
-           std::span<Candidate> room) {
-  return draw(logits, highest_of(logits), params, position, scratch, room);
+           std::span<Candidate> room, const Edits& edits) {
+  return draw(logits, highest_of(logits), params, position, scratch, room, edits);
 }
 
 Drawn draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
-           Scratch& scratch, std::span<Candidate> room) {
+           Scratch& scratch, std::span<Candidate> room, const Edits& edits) {
   CHECK_GT(logits.size(), 0u);
   CHECK_LE(logits.size(), kMaxVocab);
   CHECK_LE(logits.size(), scratch.kept.size());
   CHECK_LE(params.num_top, kMaxTop);
   CHECK_LE(params.num_top, room.size());
 
-  if (!(highest.logit < kInfinity) || highest.logit == -kInfinity) return {-1, false};
+  if (!finite(highest)) return {-1, false};
   Drawn drawn;
-  drawn.token = choose(logits, highest, params, position, scratch);
+  if (edits.empty()) {
+    drawn.token = choose(logits, highest, params, position, scratch);
+  } else {
+    const std::span<const float> adjusted = adjust(logits, edits, scratch);
+    const Highest left = highest_of(adjusted);
+    if (!finite(left)) return {-1, false};
+    drawn.token = choose(adjusted, left, params, position, scratch);
+  }
   if (!params.logprob && params.num_top == 0) return drawn;
 
   const double log_sum = log_sum_of(logits, highest.logit, scratch);
   if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest.logit, log_sum);
   drawn.top = list_likeliest(logits, highest.logit, log_sum, room.first(params.num_top));
   return drawn;
+}
+
+Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top, Scratch& scratch,
+            std::span<Candidate> room) {
+  CHECK_LE(logits.size(), scratch.weights.size());
+  CHECK_LT(static_cast<std::size_t>(given), logits.size());
+  CHECK_LE(num_top, kMaxTop);
+  CHECK_LE(num_top, room.size());
+  if (!finite(highest)) return {-1, false};
+  const double log_sum = log_sum_of(logits, highest.logit, scratch);
+  const float logit = logits[static_cast<std::size_t>(given)];
+  Drawn scored{.token = given};
+  scored.logprob = logprob_of(logit, highest.logit, log_sum);
+  scored.top = list_likeliest(logits, highest.logit, log_sum, room.first(num_top));
+  scored.rank = 1;
+  for (const float other : logits) scored.rank += other > logit ? 1 : 0;
+  return scored;
 }
 
 // Lanes, so that the compiler can use vectors.
@@ -77,8 +103,12 @@ TokenId choose(std::span<const float> logits, Highest highest, const Params& par
   const auto likeliest = static_cast<TokenId>(std::find(begin, logits.end(), highest.logit) - logits.begin());
   if (params.temperature < kGreedyTemperature) return likeliest;
   shift_and_scale(logits, highest.logit, params.temperature, scratch);
-  const float threshold = filter_threshold(params, logits.size(), scratch);
-  return noisiest(logits.size(), likeliest, threshold, params, position, scratch);
+  const KeptRange range = kept_range(params, logits.size(), scratch);
+  TokenId first = likeliest;
+  if (range.highest < 0.0f) {
+    first = static_cast<TokenId>(std::find(scratch.z.begin(), scratch.z.end(), range.highest) - scratch.z.begin());
+  }
+  return noisiest(logits.size(), first, range, params, position, scratch);
 }
 
 // z, and -inf behind it to the end of the last noise block.
@@ -93,21 +123,22 @@ void shift_and_scale(std::span<const float> logits, float highest, float tempera
   for (std::size_t i = vocab; i % kTokensPerNoiseBlock != 0; ++i) z[i] = -kInfinity;
 }
 
-// argmax of z + noise over z >= threshold. Noise is bounded, so most tokens are ruled out before their noise, or its
-// logarithms, are computed; the likeliest token goes first, to give the bounds something to beat.
-TokenId noisiest(std::size_t vocab, TokenId likeliest, float threshold, const Params& params, std::uint32_t position,
+// argmax of z + noise over the z in range. Noise is bounded, so most tokens are ruled out before their noise, or its
+// logarithms, are computed; `first_token`, of the likeliest in range, goes first, to give the bounds something to beat.
+TokenId noisiest(std::size_t vocab, TokenId first_token, KeptRange range, const Params& params, std::uint32_t position,
                  const Scratch& scratch) {
-  TokenId best = likeliest;
-  float best_score = gumbel(params.seed, likeliest, position, params.choice_index, Domain::kTarget);
   const float* z = scratch.z.data();
+  TokenId best = first_token;
+  float best_score = z[first_token] + gumbel(params.seed, first_token, position, params.choice_index, Domain::kTarget);
   for (std::size_t first = 0; first < vocab; first += kTokensPerNoiseBlock) {
     const float block_z = std::max(std::max(z[first], z[first + 1]), std::max(z[first + 2], z[first + 3]));
-    if (block_z < threshold || block_z + kGumbelHighest < best_score) continue;
+    if (block_z < range.lowest || block_z + kGumbelHighest < best_score) continue;
     const auto block = static_cast<std::uint32_t>(first / kTokensPerNoiseBlock);
     const PhiloxCounter noise = noise_block(params.seed, block, position, params.choice_index, Domain::kTarget);
     for (std::uint32_t i = 0; i < kTokensPerNoiseBlock; ++i) {
       const float token_z = z[first + i];
-      if (token_z < threshold || token_z + gumbel_bound(noise.words[i]) < best_score) continue;
+      if (token_z < range.lowest || token_z > range.highest) continue;
+      if (token_z + gumbel_bound(noise.words[i]) < best_score) continue;
       const float score = token_z + gumbel_of_word(noise.words[i]);
       const auto token = static_cast<TokenId>(first + i);
       if (score > best_score || (score == best_score && token < best)) {

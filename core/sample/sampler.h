@@ -1,7 +1,9 @@
 // One sampler for every path that emits a token: a function of the logits, the parameters and the position alone.
-// Steps   greedy (temperature < kGreedyTemperature): the highest logit, ties to the lowest id. Else
+// Steps   where a request has rules, the row is adjusted first (edits.h), and the choice is made from that; log
+//         probabilities and what is finite are of the row as the model gave it.
+//         greedy (temperature < kGreedyTemperature): the highest logit, ties to the lowest id. Else
 //           z = (logit - highest logit) / temperature, in f32 (at 1 the division changes no bit and is left out);
-//           the filters drop tokens below one threshold on z (filters.h: min-p, top-k, top-p; ties stay together);
+//           the filters leave a range of z (filters.h: min-p, top-k, top-p, typical; ties stay together);
 //           the choice is argmax of z + Gumbel noise (noise.h; domain target), ties to the lowest id.
 //         Then, only where asked for: the chosen token's log probability and the num_top likeliest tokens with theirs
 //         (logprob.h), the same for greedy and drawn tokens. The chosen one need not be among the likeliest.
@@ -9,9 +11,9 @@
 //         together, and draw() looks for it no more.
 // Order   none of this depends on the order in which tokens are visited: a device may split the row as it likes.
 // Shape   logits [V], 1 <= V <= 2^20; only [0, V) is read. `room` is for at least num_top <= kMaxTop.
-// Thread  any; `scratch` is the caller's and was made for at least V. draw() does not allocate.
-// Fails   a NaN or +inf among the logits, or nothing above -inf: finite = false, token = -1, no list. -inf alone
-//         is legal: it means "masked" and is never drawn.
+// Thread  any; `scratch` is the caller's and was made for at least V. Nothing here allocates.
+// Fails   a NaN or +inf among the logits, or nothing above -inf, before adjusting or after: finite = false, token = -1,
+//         no list. -inf alone is legal: it means "masked" and is never drawn.
 // Source  Gumbel-max trick (Gumbel 1954; Maddison et al. 2014); Philox4x32-10 (Salmon et al. 2011). z relative to the
 //         highest is ours: it cannot overflow, and keeps the most bits where tokens win.
 #pragma once
@@ -22,6 +24,7 @@
 #include <span>
 
 #include "core/base/ids.h"
+#include "core/sample/edits.h"
 #include "core/sample/params.h"
 #include "core/sample/scratch.h"
 
@@ -32,6 +35,7 @@ struct Drawn {
   bool finite = true;
   float logprob = 0.0f;              // of the token, where params.logprob
   std::span<const Candidate> top{};  // [min(num_top, V)] likeliest first, ties by lowest id: the front of `room`
+  std::uint32_t rank = 0;            // score(): 1 + how many tokens have a higher logit
 };
 
 // The highest logit of a row or a piece of it; NaN or +inf: one of them is NaN or +inf. No token before `from` has it.
@@ -44,9 +48,13 @@ Highest highest_of(std::span<const float> logits);
 Highest join(Highest earlier, Highest later);
 
 Drawn draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
-           Scratch& scratch, std::span<Candidate> room = {});
+           Scratch& scratch, std::span<Candidate> room = {}, const Edits& edits = {});
 // The same, where nobody has looked yet.
 Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
-           std::span<Candidate> room = {});
+           std::span<Candidate> room = {}, const Edits& edits = {});
+
+// What the row says of a token that is given, in [0, V): nothing is drawn, and nothing adjusted.
+Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top, Scratch& scratch,
+            std::span<Candidate> room = {});
 
 }  // namespace quire::sample

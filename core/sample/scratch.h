@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxVocab = std::size_t{1} << 20;  // masses of 2^4
 inline constexpr std::size_t kSelectBins = 2048;
 
 struct Scratch {
+  std::vector<float> adjusted;      // [V] the logits as a request's rules leave them
   std::vector<float> z;             // [V padded] (logit - highest logit) / temperature
   std::vector<float> kept;          // [V] the z still in question
   std::vector<float> weights;       // [V] exp of each of them
@@ -29,7 +30,7 @@ struct Scratch {
   ExpEach exp_each;
 
   explicit Scratch(std::size_t vocab, ExpEach exp = sample::exp_each)
-      : z((vocab + 15) / 16 * 16), kept(vocab), weights(vocab), bins(kSelectBins), exp_each(exp) {}
+      : adjusted(vocab), z((vocab + 15) / 16 * 16), kept(vocab), weights(vocab), bins(kSelectBins), exp_each(exp) {}
 };
 
 }  // namespace quire::sample

@@ -10,7 +10,7 @@ void Scheduler::admit_waiting() {
   const auto is_parked = [](const Sequence* one) { return one->parked; };
   unheard_.clear();
   for (Sequence* one : running_) {
-    if (!one->heard() && !one->parked && one->publishes()) unheard_.push_back(one);
+    if (!one->heard() && !one->parked && can_be_waited_for(*one)) unheard_.push_back(one);
   }
   waiting_.begin_plan();
   while (budget_ > 0) {
@@ -26,6 +26,7 @@ void Scheduler::admit_waiting() {
       send_back_parked();
       continue;  // the line has moved
     }
+    if (spare_logit_rows_ == 0) return;
     if (!admit(*next)) {
       if (send_back_parked()) continue;
       CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
@@ -62,8 +63,8 @@ bool Scheduler::admit(Sequence& sequence) {
   sequence.begin_residency();
   enter(sequence);
   admitted_.push_back(&sequence);
-  if (sequence.publishes()) unheard_.push_back(&sequence);
-  plan_rows(sequence);
+  if (can_be_waited_for(sequence)) unheard_.push_back(&sequence);
+  take_rows(sequence, next_rows(sequence, /*entitled=*/0), /*entitled=*/0);
   return true;
 }
 
@@ -79,6 +80,9 @@ void Scheduler::leave(Sequence& sequence) {
   free_open_groups_.push_back(sequence.open_group);
 }
 
+// A prompt that is being scored goes slower than others: nobody waits for that.
+bool Scheduler::can_be_waited_for(const Sequence& sequence) { return sequence.publishes() && sequence.scored(); }
+
 // Somebody is computing the beginning of this prompt, more of it than is cached, and worth waiting for.
 bool Scheduler::waits_for_prefix(Sequence& sequence) {
   const auto& root = sequence.request().cache_root;
@@ -86,7 +90,7 @@ bool Scheduler::waits_for_prefix(Sequence& sequence) {
   const auto waited_for = [&](const Sequence* one) { return one->id() == sequence.waits_for; };
   if (std::ranges::any_of(unheard_, waited_for)) return true;
   sequence.waits_for = SeqId{};
-  const auto wanted = sequence.tokens().first(sequence.num_tokens() - 1);
+  const auto wanted = sequence.adoptable();
   if (wanted.size() < pool_.block_tokens()) return false;
   std::uint32_t coming = 0;
   SeqId from{};

@@ -51,6 +51,7 @@ Sequence& Scheduler::victim_for(Sequence& asker) const {
 
 void Scheduler::preempt_all() {
   plan_.clear();
+  preempted_.clear();
   snapshot_ = running_;
   for (Sequence* one : snapshot_) {
     one->planned_rows = 0;
@@ -62,12 +63,15 @@ void Scheduler::preempt_all() {
 void Scheduler::preempt(Sequence& victim) {
   const bool planned = victim.planned_rows > 0;  // then what this very step was to copy for it is not there yet
   budget_ += victim.planned_rows;
+  spare_logit_rows_ += planned ? victim.num_speaking(victim.planned_rows) : 1;
   victim.planned_rows = 0;
   if (!planned) victim.publish_prefix(index_, /*tail=*/true);
   if (!planned && victim.at_new_span()) victim.open_span();  // what is dropped there need not move
   // int4 begins again in the middle of a group's rows, whose votes would count twice: those are recomputed from the start.
   const bool can_move = !planned && !(options_.open_groups && victim.lossy());
-  if (can_move && swap_out(victim)) {
+  const bool moved = can_move && swap_out(victim);
+  preempted_.push_back({&victim, moved});
+  if (moved) {
     ++counts_.swapped;
   } else {
     ++counts_.recomputed;

@@ -8,10 +8,20 @@ namespace quire::schedule {
 
 static_assert(flow::kDroppedBlock == kv::kNoBlock);
 
+namespace {
+
+SchedulerOptions resolved(SchedulerOptions options) {
+  if (options.max_logit_rows == 0) options.max_logit_rows = options.max_num_seqs;
+  return options;
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index)
-    : options_(options), pool_(pool), index_(index), waiting_(options_, index) {
+    : options_(resolved(options)), pool_(pool), index_(index), waiting_(options_, index) {
   CHECK_GE(options.max_num_seqs, 1u);
   CHECK_GE(options.max_num_batched_tokens, options.max_num_seqs);
+  CHECK_GE(options_.max_logit_rows, options.max_num_seqs);
   CHECK_GE(options.fair_quantum_tokens, 1u);
   const std::size_t rows = options.max_num_batched_tokens;
   running_.reserve(options.max_num_seqs);
@@ -19,6 +29,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   unheard_.reserve(options.max_num_seqs);
   planned_.reserve(options.max_num_seqs);
   admitted_.reserve(options.max_num_seqs);
+  preempted_.reserve(options.max_num_seqs);
   plan_.sequences.reserve(options.max_num_seqs);
   plan_.tokens.reserve(rows);
   plan_.positions.reserve(rows);
@@ -59,16 +70,20 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   plan_.clear();
   planned_.clear();
   admitted_.clear();
+  preempted_.clear();
   std::swap(plan_.block_ops, early_ops_);
   early_ops_.clear();
   if (options_.poison) poison_emptied();
   budget_ = options_.max_num_batched_tokens;
   for (Sequence* sequence : running_) sequence->planned_rows = 0;
+  const std::uint32_t for_waiting = waiting_.size() > 0 && running_.size() < options_.max_num_seqs ? 1 : 0;
+  spare_logit_rows_ = options_.max_logit_rows - static_cast<std::uint32_t>(running_.size()) - for_waiting;
 
   plan_running(/*decoding=*/true);
   const bool streaming = budget_ < options_.max_num_batched_tokens;
   budget_ = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
   plan_running(/*decoding=*/false);
+  spare_logit_rows_ += for_waiting;
   admit_waiting();
 
   for (Sequence* sequence : running_) {
@@ -82,21 +97,24 @@ void Scheduler::plan_running(bool decoding) {
   for (Sequence* sequence : snapshot_) {
     if (budget_ == 0) return;
     if (sequence->state != State::kRunning || sequence->parked || sequence->decoding() != decoding) continue;
-    const std::uint32_t rows = next_rows(*sequence);
+    const std::uint32_t rows = next_rows(*sequence, /*entitled=*/1);
     if (!make_room(*sequence, sequence->computed() + rows)) continue;
-    sequence->planned_rows = rows;  // and no more, though a victim's rows may have become free: room was made for these
-    budget_ -= rows;
+    take_rows(*sequence, rows,
+              /*entitled=*/1);  // and no more, though a victim's may have become free: room is for these
   }
 }
 
-void Scheduler::plan_rows(Sequence& sequence) {
-  sequence.planned_rows = next_rows(sequence);
-  budget_ -= sequence.planned_rows;
+void Scheduler::take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) {
+  sequence.planned_rows = rows;
+  budget_ -= rows;
+  spare_logit_rows_ += entitled;
+  spare_logit_rows_ -= sequence.num_speaking(rows);
 }
 
 // A lossy sequence's rows of one step lie in one span: they see the same past.
-std::uint32_t Scheduler::next_rows(const Sequence& sequence) const {
-  const std::uint32_t rows = std::min(sequence.remaining(), budget_);
+std::uint32_t Scheduler::next_rows(const Sequence& sequence, std::uint32_t entitled) const {
+  const std::uint32_t rows =
+      std::min({sequence.remaining(), budget_, sequence.silent_rows() + spare_logit_rows_ + entitled});
   return sequence.lossy() ? std::min(rows, sequence.span_end() - sequence.computed()) : rows;
 }
 
@@ -111,6 +129,9 @@ void Scheduler::emit(Sequence& sequence) {
   entry.open_group = sequence.open_group;
   entry.speaks = sequence.planned_rows == sequence.remaining();
   entry.sampling = sequence.request().sampling;
+  const std::uint32_t num_given = sequence.num_speaking(entry.num_rows) - (entry.speaks ? 1 : 0);
+  entry.given = sequence.tokens().subspan(sequence.computed() + sequence.silent_rows() + 1, num_given);
+  if (entry.speaks && sequence.request().max_tokens > 0) entry.edits = sequence.edits();
   entry.first_kept = static_cast<std::uint32_t>(plan_.kept_groups.size());
   entry.num_kept = static_cast<std::uint32_t>(sequence.kept_groups().size());
   entry.wants_votes = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;

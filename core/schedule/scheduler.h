@@ -8,10 +8,13 @@
 //   pool is
 //     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its
 //     own tokens, it goes on as if nothing had been.
+//   - Every running sequence is entitled to one row of logits a step, and so is the next that waits while there is a place. A
+//     prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a row at least
+//     whenever a plain one would, and holds nobody up.
 // Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one
 // before it has said a token since its admission, so every residency moves it on by one token at least; and the pool
 // holds one sequence of maximum length, so somebody always runs.
-// Shape   at most max_num_seqs running sequences and max_num_batched_tokens rows a step.
+// Shape   at most max_num_seqs running sequences, max_num_batched_tokens rows and max_logit_rows rows of logits a step.
 // Owner   the engine. Borrows sequences from add() to remove().
 // Thread  engine.
 // Source  Orca (Yu et al. 2022) iteration-level scheduling; Sarathi-Serve (Agrawal et al. 2024) chunked prefill; vLLM's
@@ -68,6 +71,13 @@ class Scheduler {
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }
 
+  struct Preempted {
+    const Sequence* sequence = nullptr;
+    bool swapped = false;
+  };
+  // Sequences that plan(), or preempt_all(), sent back.
+  std::span<const Preempted> preempted() const { return preempted_; }
+
   // Nothing that was decided between steps still has to be done to blocks.
   bool settled() const { return early_ops_.empty(); }
 
@@ -79,15 +89,16 @@ class Scheduler {
 
  private:
   void plan_running(bool decoding) REQUIRES(engine_role);
-  void plan_rows(Sequence& sequence) REQUIRES(engine_role);
+  void take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) REQUIRES(engine_role);
   void emit(Sequence& sequence) REQUIRES(engine_role);
   // admit.cc
   void enter(Sequence& sequence) REQUIRES(engine_role);
   void leave(Sequence& sequence) REQUIRES(engine_role);
   void admit_waiting() REQUIRES(engine_role);
   bool admit(Sequence& sequence) REQUIRES(engine_role);
+  static bool can_be_waited_for(const Sequence& sequence);
   bool waits_for_prefix(Sequence& sequence) REQUIRES(engine_role);
-  std::uint32_t next_rows(const Sequence& sequence) const;
+  std::uint32_t next_rows(const Sequence& sequence, std::uint32_t entitled) const;
   bool reserve(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
   bool must_copy(const Sequence& sequence) const;
   void poison_emptied() REQUIRES(engine_role);
@@ -111,11 +122,13 @@ class Scheduler {
   std::vector<Sequence*> unheard_;   // of the running ones, those that others may wait for
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> admitted_;
+  std::vector<Preempted> preempted_;
   std::vector<std::uint32_t> free_host_blocks_;
   std::vector<std::uint32_t> free_open_groups_;
   std::vector<flow::BlockOp> early_ops_;  // of forks and preemptions between steps, for the next plan
   flow::StepPlan plan_;
-  std::uint32_t budget_ = 0;  // rows left in the step being planned
+  std::uint32_t budget_ = 0;            // rows left in the step being planned
+  std::uint32_t spare_logit_rows_ = 0;  // of logits, that nobody is entitled to
   SchedulerCounts counts_;
 };
 

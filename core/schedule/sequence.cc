@@ -18,6 +18,18 @@ Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
   const std::uint32_t longest = num_tokens() + request_->max_tokens;
   tokens_.reserve(longest);
   table.reserve(longest);
+  if (request_->rules) {
+    std::vector<TokenId> ends = request_->stop_tokens;
+    if (request_->grammar) {
+      const auto more = request_->grammar->vocabulary().ends();
+      ends.insert(ends.end(), more.begin(), more.end());
+    }
+    adjustment_.emplace(request_->rules, request_->prompt, std::move(ends), request_->max_tokens);
+  }
+  if (request_->grammar) {
+    matcher_.emplace(request_->grammar);
+    mask_.resize(request_->grammar->vocabulary().mask_words());
+  }
 }
 
 Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
@@ -43,15 +55,34 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
 
 flow::Finish Sequence::append(TokenId token) {
   tokens_.push_back(token);
-  const auto& stops = request_->stop_tokens;
-  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return flow::Finish::kStop;
+  if (adjustment_) adjustment_->append(answer());
+  if (matcher_) CHECK(matcher_->accept(token));  // it was allowed, or it would not have been drawn
+  if (ends_with(token)) return flow::Finish::kStop;
+  if (matcher_ && matcher_->only_ends()) return flow::Finish::kComplete;
   return num_generated() >= request_->max_tokens ? flow::Finish::kLength : flow::Finish::kNone;
+}
+
+bool Sequence::ends_with(TokenId token) const {
+  if (std::ranges::count(request_->stop_tokens, token) != 0) return true;
+  return request_->grammar && std::ranges::count(request_->grammar->vocabulary().ends(), token) != 0;
+}
+
+sample::Edits Sequence::edits() {
+  sample::Edits edits;
+  if (adjustment_) edits = adjustment_->edits();
+  if (!matcher_) return edits;
+  matcher_->allowed(mask_);
+  for (std::size_t word = 0; word < mask_.size() && !edits.allowed.empty(); ++word) {
+    mask_[word] &= word < edits.allowed.size() ? edits.allowed[word] : 0;
+  }
+  edits.allowed = mask_;
+  return edits;
 }
 
 void Sequence::adopt_prefix(kv::PrefixIndex& index) {
   CHECK(table.blocks().empty());
   if (!request_->cache_root || lossy()) return;
-  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, tokens().first(num_tokens() - 1))) {
+  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, adoptable())) {
     table.adopt(hit.block);
     computed_ += hit.num_tokens;
     if (hit.num_tokens != table.block_tokens()) continue;
@@ -64,7 +95,7 @@ void Sequence::adopt_prefix(kv::PrefixIndex& index) {
 std::uint32_t Sequence::cached_tokens(kv::PrefixIndex& index) const {
   if (!request_->cache_root || lossy()) return 0;
   std::uint32_t cached = 0;
-  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, tokens().first(num_tokens() - 1))) {
+  for (const kv::PrefixIndex::Hit& hit : index.match(*request_->cache_root, adoptable())) {
     cached += hit.num_tokens;
   }
   return cached;

@@ -5,16 +5,20 @@
 // Thread  engine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/base/ids.h"
 #include "core/flow/request.h"
 #include "core/flow/token_event.h"
+#include "core/grammar/matcher.h"
 #include "core/kv/block_table.h"
 #include "core/kv/prefix_index.h"
+#include "core/sample/adjustment.h"
 #include "core/schedule/retention.h"
 
 namespace quire::schedule {
@@ -24,7 +28,8 @@ enum class State : std::uint8_t { kWaiting, kRunning, kDone };
 class Sequence {
  public:
   Sequence(SeqId id, flow::Request request, kv::BlockPool& pool);
-  // A fork: the same tokens, and where the parent runs the same blocks with one more holder. It publishes nothing.
+  // A fork: the same tokens, and where the parent runs the same blocks with one more holder. It publishes nothing. Only a
+  // beam search forks, and has neither rules nor a grammar.
   Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool) REQUIRES(engine_role);
 
   SeqId id() const { return id_; }
@@ -36,8 +41,17 @@ class Sequence {
   std::span<const TokenId> tokens() const { return tokens_; }
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(tokens_.size()); }
   std::uint32_t num_generated() const { return num_tokens() - static_cast<std::uint32_t>(request_->prompt.size()); }
+  std::span<const TokenId> answer() const { return tokens().subspan(request_->prompt.size()); }
+  // What its rules and its grammar do to the logits of its next token; valid until the next append() or edits().
+  sample::Edits edits() REQUIRES(engine_role);
   std::uint32_t computed() const { return computed_; }
   std::uint32_t remaining() const { return num_tokens() - computed_; }
+  // Rows that it has still to run before the first whose logits are wanted: of those from there on all are, up to the last.
+  std::uint32_t silent_rows() const { return first_speaking() - computed_; }
+  // Of so many rows that it runs next, those whose logits are wanted.
+  std::uint32_t num_speaking(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
+  // All the scores that its request wants are told.
+  bool scored() const { return !request_->scores_prompt || num_scored_ + 1 >= request_->prompt.size(); }
   bool decoding() const { return remaining() == 1 && num_generated() > 0; }
   bool lossy() const { return request_->kv_policy.kind != flow::KvPolicy::Kind::kFull; }
   // What it computes can be found by others.
@@ -52,6 +66,9 @@ class Sequence {
   // ---- what a step did
   // K and V of `rows` more tokens are stored.
   void commit_rows(std::uint32_t rows) REQUIRES(engine_role) { computed_ += rows; }
+  // The score of the prompt token after the first num_scored() + 1 is told; it will not be wanted again.
+  void commit_score() REQUIRES(engine_role) { ++num_scored_; }
+  std::uint32_t num_scored() const { return num_scored_; }
   // Its last row was finite, and so is all that came before.
   void hear() REQUIRES(engine_role) {
     heard_ = true;
@@ -63,9 +80,11 @@ class Sequence {
   void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
 
   // ---- its blocks
-  // Begins with the blocks of the index that hold its first tokens, if any; at least its last token is left to run.
-  // Only while its table is empty.
+  // Begins with the blocks of the index that hold its first tokens, if any; its last token is left to run, and whatever has
+  // still to be scored. Only while its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
+  // What it may begin with, if others have computed it.
+  std::span<const TokenId> adoptable() const { return tokens().first(first_speaking()); }
   // Tokens that it would begin with.
   std::uint32_t cached_tokens(kv::PrefixIndex& index) const REQUIRES(engine_role);
   // Gives the last block back if it is part full: its tokens are to be run again.
@@ -107,10 +126,18 @@ class Sequence {
   static constexpr std::uint32_t kNoHostBlock = ~0u;
 
  private:
+  bool ends_with(TokenId token) const;
+  // Position of the first row whose logits are still wanted.
+  std::uint32_t first_speaking() const { return scored() ? num_tokens() - 1 : num_scored_; }
+
   const SeqId id_;
   const SeqId arrival_;                                 // of the first of its forks
   const std::shared_ptr<const flow::Request> request_;  // shared by forks
   std::vector<TokenId> tokens_;
+  std::optional<sample::Adjustment> adjustment_;  // where the request has rules
+  std::optional<grammar::Matcher> matcher_;       // where it has a grammar
+  std::vector<std::uint32_t> mask_;               // [V/32] tokens that the grammar, and the rules, allow next
+  std::uint32_t num_scored_ = 0;                  // rows of its prompt whose next token has its score
   std::uint32_t computed_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for
   bool heard_ = false;

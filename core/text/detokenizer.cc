@@ -5,10 +5,11 @@
 
 namespace quire::text {
 
-Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens)
+Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens, bool goes_on)
     : tokenizer_(std::move(tokenizer)),
       skip_special_tokens_(skip_special_tokens),
-      left_to_strip_(tokenizer_->decoder().strip_count()) {}
+      at_first_token_(!goes_on),
+      left_to_strip_(goes_on ? 0 : tokenizer_->decoder().strip_count()) {}
 
 std::string Detokenizer::push(TokenId id) {
   const TokenDecoder& decoder = tokenizer_->decoder();

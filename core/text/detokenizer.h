@@ -17,7 +17,8 @@ namespace quire::text {
 
 class Detokenizer {
  public:
-  Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens);
+  // `goes_on`: there is text in front already, so the first token keeps the blank that a text's beginning loses.
+  Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens, bool goes_on = false);
 
   std::string push(TokenId id);  // O(bytes of the token)
   std::string finish();          // what was held back; call once, last
@@ -29,7 +30,7 @@ class Detokenizer {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
-  bool at_first_token_ = true;
+  bool at_first_token_;
   std::size_t left_to_strip_;      // of the answer's beginning, as the decoder's Strip asks
   std::string held_;               // the beginning of a character: 0 to 3 bytes
   bool held_is_fallback_ = false;  // held_ came from byte-fallback tokens

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/openai/completions.h"
+#include "api/openai/completions/completion_form.h"
 #include "tests/api/fake_engine.h"
 
 namespace quire::api::test {
@@ -44,18 +44,21 @@ inline std::string text_of(const std::vector<std::string>& events, std::int64_t 
 
 class CompletionRig : public testing::Test {
  protected:
-  std::unique_ptr<openai::Completion> make(const std::string& body) {
+  std::unique_ptr<openai::Generation> make(const std::string& body) {
     http::Request request;
     request.method = "POST";
     request.body = body;
     request.id = "r1";
-    auto completion = std::make_unique<openai::Completion>(services_, std::move(request));
+    std::unique_ptr<openai::Generation> completion = open(std::move(request));
     completion->work();
     return completion;
   }
+  virtual std::unique_ptr<openai::Generation> open(http::Request request) {
+    return openai::complete(services_, std::move(request));
+  }
 
   // Admitted; its submissions are in submissions_.
-  std::unique_ptr<openai::Completion> start(const std::string& body) {
+  std::unique_ptr<openai::Generation> start(const std::string& body) {
     auto completion = make(body);
     const std::optional<http::Response> refused = completion->admit({hub_, [this] { ++news_; }, {}});
     EXPECT_FALSE(refused) << refused->body;
@@ -79,7 +82,7 @@ class CompletionRig : public testing::Test {
     const std::vector<TokenId> ids = services_.tokenizer->encode(text, false);
     for (std::size_t k = 0; k < ids.size(); ++k) say(i, ids[k], k + 1 == ids.size() ? finish : flow::Finish::kNone);
   }
-  static json::value whole(openai::Completion& completion) {
+  static json::value whole(openai::Generation& completion) {
     EXPECT_EQ(completion.take_events(), "");
     EXPECT_TRUE(completion.finished());
     return json::parse(completion.whole().body);

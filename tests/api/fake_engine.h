@@ -50,6 +50,7 @@ struct World {
             .doorbell = doorbell,
             .engine = status,
             .control = control,
+            .requests = requests,
             .metrics = metrics,
             .tokenizer = stories_tokenizer(),
             .model_names = {"stories", "org/stories"},
@@ -70,6 +71,7 @@ struct World {
   bridge::WorkerPool workers;
   bridge::EngineStatus status;
   bridge::ControlQueue control{doorbell};
+  bridge::RequestBook requests{4};
   observe::Metrics metrics{{.model_name = "stories", .version = "1.2.3", .numeric_mode = "test"}};
 };
 

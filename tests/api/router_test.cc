@@ -89,6 +89,38 @@ TEST_F(RouterTest, TakesOrdersToTheCache) {
   EXPECT_EQ(reply("POST", "/admin/cache").status, 404);
 }
 
+TEST_F(RouterTest, ExplainsAndCancelsRequestsByTheirName) {
+  Request request;
+  request.key = "0123456789abcdef";
+  const auto record = std::make_shared<bridge::RequestRecord>();
+  record->id = "a/b";  // whatever else an id may be: the last segment alone is ours
+  record->key = request.key;
+  world_.requests.enter(record);
+  EXPECT_EQ(reply("GET", "/v1/requests/a/b/explain", request).status, 200);
+  EXPECT_EQ(reply("HEAD", "/v1/requests/a/b/explain", request).status, 200);
+  EXPECT_EQ(reply("GET", "/v1/requests//explain", request).status, 404);
+  EXPECT_EQ(reply("GET", "/v1/requests/a/b/explain").status, 404) << "without the key";
+  EXPECT_EQ(field(reply("POST", "/v1/requests/a/b/explain"), "Allow"), "GET, HEAD");
+  EXPECT_EQ(field(reply("GET", "/v1/requests/a/b"), "Allow"), "DELETE");
+  serving_ = {.ready = false, .draining = true};
+  EXPECT_EQ(reply("DELETE", "/v1/requests/a/b", request).status, 200) << "draining or not";
+  EXPECT_EQ(reply("DELETE", "/v1/requests/", request).status, 404);
+  world_.requests.leave(record);
+  EXPECT_EQ(reply("DELETE", "/v1/requests/a/b", request).status, 404);
+}
+
+TEST_F(RouterTest, AKeyThatIsNoneIsRefusedWhereItIsChosen) {
+  Request request;
+  for (const char* good : {"", "0123456789abcdef"}) {
+    request.key = good;
+    EXPECT_EQ(reply("POST", "/v1/completions", request).status, 0) << good;
+  }
+  request.key = "0123456789abcde";
+  const Response refused = reply("POST", "/v1/completions", request);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(boost::json::parse(refused.body).at("error").at("param"), "X-Request-Key");
+}
+
 TEST_F(RouterTest, ReadsJsonAlone) {
   Request request;
   for (const char* type : {"", "application/json", "Application/JSON; charset=utf-8", " application/json ;x=y"}) {

@@ -391,7 +391,7 @@ TEST_F(SessionTest, ALongAnswerIsNotAnIdleConnection) {
   engine_.allow_tokens(0);
   RawClient client = connect();
   client.send(post_completion(kStream));
-  EXPECT_NE(client.read_until(": \n\n").find("HTTP/1.1 200"), std::string::npos);
+  EXPECT_NE(client.read_until(": keep-alive\n\n").find("HTTP/1.1 200"), std::string::npos);
   engine_.allow_tokens(-1);
   client.read_until("[DONE]");
 }
@@ -403,7 +403,7 @@ TEST_F(SessionTest, ASilentStreamSaysThatItLives) {
   RawClient client = connect();
   client.send(post_completion(kStream));
   client.read_until("\"text\"");
-  for (int i = 0; i < 3; ++i) client.read_until("\r\n: \n\n\r\n");
+  for (int i = 0; i < 3; ++i) client.read_until("\r\n: keep-alive\n\n\r\n");
   engine_.allow_tokens(-1);
   client.read_until("[DONE]");
 }

@@ -10,11 +10,19 @@
 
 namespace quire::sim {
 
+// What is said of a token.
+struct Score {
+  float logprob = 0.0f;
+  std::uint32_t rank = 0;
+  std::vector<flow::Candidate> top;
+};
+
 struct Answer {
   std::vector<TokenId> tokens;
-  std::vector<float> logprobs;  // of each
+  std::vector<Score> scores;  // of each
   flow::Finish finish = flow::Finish::kNone;
-  bool may_fail = false;  // a beam search may run hypotheses that are spoilt before it is over
+  bool may_fail = false;               // a beam search may run hypotheses that are spoilt before it is over
+  std::vector<Score> prompt_scores{};  // of each token of the prompt but the first
 };
 
 struct Expected {

@@ -20,7 +20,7 @@ constexpr Field<World> kWorldFields[] = {
     {"pin", &World::pin},         {"row_ms", &World::row_ms},
     {"save", &World::save},       {"load", &World::load},
     {"storm", &World::storm},     {"stop", &World::stop},
-    {"broken", &World::broken},
+    {"broken", &World::broken},   {"logits", &World::logits},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
     {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
@@ -31,7 +31,8 @@ constexpr Field<Arrival> kArrivalFields[] = {
     {"beam", &Arrival::beam},     {"best", &Arrival::best},       {"penalty", &Arrival::penalty},
     {"kv", &Arrival::kv},         {"sinks", &Arrival::sinks},     {"recent", &Arrival::recent},
     {"budget", &Arrival::budget}, {"cancel", &Arrival::cancel},   {"cancels", &Arrival::cancels},
-    {"read", &Arrival::read},
+    {"read", &Arrival::read},     {"rules", &Arrival::rules},     {"top", &Arrival::top},
+    {"score", &Arrival::score},   {"grammar", &Arrival::grammar},
 };
 
 template <typename Record>
@@ -100,6 +101,7 @@ World random_world(Random& random) {
   world.tails = random.one_in(6) ? 0 : 1;
   if (random.one_in(8)) world.max_len = random.between(2, longest);
   if (random.one_in(8)) world.pin = random.between(1, longest);
+  if (random.one_in(3)) world.logits = random.between(1, 20);
   if (random.one_in(8)) world.row_ms = random.one_of(1, 3, 10);
   if (random.one_in(8)) world.storm = random.between(1, 4);
   if (random.one_in(16)) {
@@ -133,6 +135,13 @@ Arrival random_arrival(Random& random, const World& world, int index, int& turn)
   one.logprob = random.one_in(3) ? 1 : 0;
   if (random.one_in(4)) one.n = random.between(2, 4);
   if (random.one_in(6)) one.stop = random.between(1, 6);
+  if (random.one_in(4)) one.rules = random.between(1, 40);
+  if (random.one_in(6)) one.grammar = random.between(1, 3);
+  if (random.one_in(4)) one.top = random.between(1, 3);
+  if (random.one_in(6)) {
+    one.score = 1;
+    if (random.one_in(2)) one.gen = 0;
+  }
   one.tenant = random.between(0, 2);
   one.prio = random.between(-1, 2);
   if (random.one_in(2)) one.deadline = one.at + random.between(0, 40);
@@ -196,6 +205,7 @@ Scenario valid(Scenario scenario) {
   if (world.max_len == world.blocks * world.p) world.max_len = 0;
   world.seqs = std::clamp(world.seqs, 1, 64);
   world.rows = std::clamp(world.rows, world.seqs, 4096);
+  world.logits = std::clamp(world.logits, 0, 4096);
   world.policy = std::clamp(world.policy, 0, 4);
   world.victim = std::clamp(world.victim, 0, 2);
   world.overtakes = std::max(world.overtakes, 0);
@@ -213,24 +223,26 @@ Scenario valid(Scenario scenario) {
   for (std::size_t i = 0; i < scenario.arrivals.size(); ++i) {
     Arrival& one = scenario.arrivals[i];
     one.at = std::max(one.at, i == 0 ? 0 : scenario.arrivals[i - 1].at);
-    one.len = std::clamp(one.len, 1, max_len - 1);
-    one.gen = std::clamp(one.gen, 1, max_len - one.len);
+    // A beam search is one sequence to its client, greedy, and keeps everything.
+    if (one.beam > 0) one.kv = one.rules = one.grammar = one.score = one.top = 0;
+    one.score = one.kv != 0 ? 0 : std::clamp(one.score, 0, 1);
+    const int least = one.score != 0 ? 0 : 1;
+    one.len = std::clamp(one.len, 1, max_len - least);
+    one.gen = std::clamp(one.gen, least, max_len - one.len);
+    one.top = std::clamp(one.top, 0, 256);
     one.root = std::max(one.root, 0);
     one.from = std::clamp(one.from, -1, static_cast<int>(i) - 1);
     one.shared = std::clamp(one.shared, 0, one.len);
-    one.n = std::clamp(one.n, 1, 8);
+    one.n = std::clamp(one.n, 1, one.gen == 0 || one.beam > 0 ? 1 : 8);
     one.stop = std::clamp(one.stop, 0, one.gen);
+    one.rules = std::max(one.rules, 0);
+    one.grammar = std::clamp(one.grammar, 0, 3);
     one.kv = world.window != 0 ? 0 : std::clamp(one.kv, 0, 2);
     one.sinks = std::max(one.sinks, 1);
     one.recent = std::max(one.recent, 1);
     one.budget = std::max(one.budget, 0);
-    // A beam search is one sequence to its client, greedy, and keeps everything.
     one.beam = std::clamp(one.beam, 0, std::min({world.seqs, world.vocab - (one.stop > 0 ? 1 : 0), 8}));
     one.best = std::clamp(one.best, 1, std::max(one.beam, 1));
-    if (one.beam > 0) {
-      one.n = 1;
-      one.kv = 0;
-    }
     one.cancels = std::clamp(one.cancels, 1, one.beam > 0 ? one.best : one.n);
     one.read = std::max(one.read, 0);
   }

@@ -21,6 +21,7 @@ struct World {
   int max_len = 0;     // 0: what the pool holds
   int seqs = 4;        // max_num_seqs
   int rows = 16;       // max_num_batched_tokens
+  int logits = 0;      // rows of logits beside one for each of the seqs
   int policy = 0;      // schedule::Policy
   int victim = 0;      // schedule::Victim
   int overtakes = 64;  // max_overtakes
@@ -48,7 +49,7 @@ struct World {
 struct Arrival {
   int at = 0;    // before this turn
   int len = 1;   // of the prompt
-  int gen = 1;   // max_tokens
+  int gen = 1;   // max_tokens; 0: only its prompt is scored
   int root = 1;  // 0: never shared
   int stem = 0;  // the first `shared` tokens are those of this stem,
   int shared = 0;
@@ -57,6 +58,10 @@ struct Arrival {
   int seed = 0;   // 0: greedy
   int n = 1;
   int logprob = 0;  // wants log probabilities
+  int top = 0;      // and so many candidates
+  int score = 0;    // its prompt is scored
+  int rules = 0;    // which it has, by a number; 0: none
+  int grammar = 0;  // which of the toy's it has; 0: none
   int stop = 0;     // its so-manieth token is a stop token; 0: none is
   int tenant = 0;
   int prio = 0;

@@ -34,6 +34,7 @@ RigOptions rig_options(const World& world) {
   options.block_tokens = u32(world.p);
   options.max_num_seqs = u32(world.seqs);
   options.max_num_batched_tokens = u32(world.rows);
+  options.max_logit_rows = u32(world.seqs + world.logits);
   options.max_model_len = u32(world.max_len);
   options.vocab = u32(world.vocab);
   options.queue = {.max_sequences = 64};
@@ -61,7 +62,7 @@ std::uint64_t turns_enough(const Scenario& scenario) {
   for (const Arrival& one : scenario.arrivals) {
     const auto sequences = static_cast<std::uint64_t>(std::max(one.n, one.beam));
     const auto prompt_turns = static_cast<std::uint64_t>(one.len + one.gen) + kStallTurns;
-    turns += sequences * static_cast<std::uint64_t>(one.gen) * (prompt_turns + 2) *
+    turns += sequences * static_cast<std::uint64_t>(std::max(one.gen, 1)) * (prompt_turns + 2) *
              static_cast<std::uint64_t>(std::max(one.read, 1));
   }
   return turns + static_cast<std::uint64_t>(scenario.arrivals.empty() ? 0 : scenario.arrivals.back().at);
@@ -121,6 +122,9 @@ class Sim {
     testing::Ask ask;
     ask.params = request.sampling;
     ask.stop_tokens = request.stop_tokens;
+    ask.rules = request.rules;
+    ask.grammar = request.grammar;
+    ask.scores_prompt = request.scores_prompt;
     ask.root = request.cache_root;
     ask.tenant = request.tenant;
     ask.priority = request.priority;
@@ -217,11 +221,15 @@ class Sim {
     const Answer& answer = expected_[i].answers[choice];
     ++counts_.sequences;
     counts_.beams += one.beam > 0 && choice == 0;
+    counts_.ruled += one.rules > 0;
+    counts_.governed += one.grammar > 0;
+    counts_.complete += client.finish == flow::Finish::kComplete;
     counts_.tokens += client.tokens.size();
     CHECK_LE(client.tokens.size(), answer.tokens.size());
     for (std::size_t k = 0; k < client.tokens.size(); ++k) {
       CHECK_EQ(client.tokens[k], answer.tokens[k]);
-      CHECK_EQ(client.logprobs[k], one.logprob != 0 || one.beam > 0 ? answer.logprobs[k] : 0.0f);
+      CHECK_EQ(client.logprobs[k], one.logprob != 0 || one.beam > 0 ? answer.scores[k].logprob : 0.0f);
+      check_top(client.tops[k], answer.scores[k]);
     }
     if (client.finish == flow::Finish::kCancelled) {  // it left, or it did not read and was dropped
       CHECK((one.cancel >= 0 && choice < cancels(i)) || one.read != 1);
@@ -237,6 +245,27 @@ class Sim {
     const std::uint32_t cached = client.stream->cached_tokens();
     CHECK_LT(cached, expected_[i].request.prompt.size());  // at least the last token is run
     if (one.root == 0 || one.kv != 0) CHECK_EQ(cached, 0u);
+    if (one.score != 0 && choice == 0) check_scores(client, answer);
+  }
+
+  void check_top(std::span<const flow::Candidate> told, const Score& score) {
+    CHECK_EQ(told.size(), score.top.size());
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      CHECK_EQ(told[i].token, score.top[i].token);
+      CHECK_EQ(told[i].logprob, score.top[i].logprob);
+    }
+  }
+
+  void check_scores(const Client& client, const Answer& answer) {
+    CHECK_EQ(client.stream->cached_tokens(), 0u);
+    const bool ended_early = client.tokens.empty() && client.finish != flow::Finish::kScored;
+    const bridge::PromptScores& scores = *client.stream->scores();
+    for (std::size_t i = 0; i < answer.prompt_scores.size() && !ended_early; ++i) {
+      CHECK_EQ(scores.logprobs[i], answer.prompt_scores[i].logprob);
+      CHECK_EQ(scores.ranks[i], answer.prompt_scores[i].rank);
+      check_top(scores.top_of(i).first(answer.prompt_scores[i].top.size()), answer.prompt_scores[i]);
+      ++counts_.scored;
+    }
   }
 
   const Scenario& scenario_;

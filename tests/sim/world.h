@@ -29,6 +29,10 @@ struct Counts {
   std::uint64_t parked = 0;          // sequences whose clients do not read, summed over turns
   std::uint64_t failed = 0;          // spoilt by what they saw
   std::uint64_t beams = 0;
+  std::uint64_t ruled = 0;     // sequences with rules
+  std::uint64_t scored = 0;    // prompt tokens
+  std::uint64_t governed = 0;  // sequences with a grammar
+  std::uint64_t complete = 0;  // that it ended
   std::uint64_t overtakes = 0;
   std::uint64_t broken = 0;         // devices
   std::uint64_t pinned = 0;         // prefixes

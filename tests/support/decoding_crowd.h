@@ -2,7 +2,10 @@
 // Everything that a turn of the engine does is in step(); a client's reading, which is another thread's work, is not.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -39,6 +42,10 @@ class InstantRunner final : public model::Runner {
 
  private:
   static TokenId token_behind(const flow::PlannedSequence& planned) {
+    const auto& allowed = planned.edits.allowed;
+    if (const auto word = std::ranges::find_if(allowed, std::identity()); word != allowed.end()) {  // the first allowed
+      return static_cast<TokenId>((word - allowed.begin()) * 32 + std::countr_zero(*word));
+    }
     return static_cast<TokenId>((planned.seq.value * 7919 + planned.first_position * std::uint64_t{104729}) %
                                 kCrowdVocab);
   }
@@ -54,6 +61,8 @@ struct CrowdOptions {
   bool prefix_caching = true;
   std::uint32_t num_waiting = 0;  // behind them, for whom there is no place
   schedule::Policy policy = schedule::Policy::kFcfs;
+  std::shared_ptr<const sample::Rules> rules{};
+  std::shared_ptr<const grammar::Grammar> grammar{};
 
   std::uint32_t length() const { return prompt_tokens + max_tokens; }
   std::uint32_t num_blocks() const { return num_sequences * (length() / block_tokens + 1); }
@@ -73,6 +82,8 @@ struct CrowdOptions {
     out.priority = static_cast<std::int32_t>(number % 3);
     out.deadline = TimePoint{} + std::chrono::seconds(number % 100);
     out.sampling.temperature = 0;
+    out.rules = rules;
+    out.grammar = grammar;
     if (prefix_caching) out.cache_root = CacheRoot{1, 1};
     return out;
   }

@@ -18,7 +18,8 @@ struct RigOptions {
   std::uint32_t block_tokens = 16;
   std::uint32_t max_num_seqs = 8;
   std::uint32_t max_num_batched_tokens = 64;
-  std::uint32_t max_model_len = 0;  // 0: what the pool holds
+  std::uint32_t max_logit_rows = 0;  // 0: max_num_seqs
+  std::uint32_t max_model_len = 0;   // 0: what the pool holds
   std::uint32_t vocab = 997;
   bridge::AdmissionQueue::Limits queue{};
   bool prefix_caching = true;
@@ -49,6 +50,9 @@ struct Ask {
   flow::KvPolicy kv_policy{};
   std::uint32_t n = 1;                     // so many choices of one prompt: one client each
   std::optional<flow::BeamSearch> beam{};  // one client for each of the best
+  std::shared_ptr<const sample::Rules> rules{};
+  std::shared_ptr<const grammar::Grammar> grammar{};
+  bool scores_prompt = false;  // the first choice's alone
 };
 
 // One request as its client sees it.
@@ -57,7 +61,8 @@ struct Client {
   std::vector<TokenId> tokens{};
   flow::Finish finish = flow::Finish::kNone;
   std::uint64_t finished_at_step = 0;
-  std::vector<float> logprobs{};  // one for each token
+  std::vector<float> logprobs{};                     // one for each token
+  std::vector<std::vector<flow::Candidate>> tops{};  // likewise
 
   bool done() const { return finish != flow::Finish::kNone; }
   void read_all() {
@@ -66,6 +71,7 @@ struct Client {
       if (flow::has_token(event->finish)) {
         tokens.push_back(event->token);
         logprobs.push_back(event->logprob);
+        tops.emplace_back(stream->top().begin(), stream->top().end());
       }
       finish = event->finish;
     }
@@ -84,6 +90,7 @@ class EngineRig {
                engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics, clock}) {
     if (auto* const toy = dynamic_cast<ToyRunner*>(&runner)) {
       toy->holders = [this](BlockId block) { return pool.holders(block); };
+      toy->max_logit_rows = options.max_logit_rows != 0 ? options.max_logit_rows : options.max_num_seqs;
       if (options.open_groups) toy->keep_open_groups(options.max_num_seqs);
       toy->promised = [this](BlockId block) { return engine.prefix_index().promised(block); };
     }
@@ -97,12 +104,30 @@ class EngineRig {
   // All sequences of one HTTP request: the choices in order, or the best of a beam search, best first.
   std::vector<Client> submit_many(std::vector<TokenId> prompt, std::uint32_t max_tokens, const Ask& ask) {
     std::vector<Client> clients(ask.beam ? ask.beam->num_best : ask.n);
-    for (Client& client : clients) client.stream = hub->open([] {});
+    for (Client& client : clients) {
+      const bool scores = ask.scores_prompt && &client == &clients[0];
+      client.stream =
+          hub->open([] {}, ask.params.num_top,
+                    scores ? std::make_unique<bridge::PromptScores>(prompt.size(), ask.params.num_top) : nullptr);
+    }
     std::vector<bridge::Submission> submissions(ask.beam ? 1 : ask.n);
     for (std::uint32_t i = 0; i < submissions.size(); ++i) {
-      submissions[i].request = {clock.now(), prompt,       max_tokens,   ask.params,    ask.stop_tokens, ask.root,
-                                ask.tenant,  ask.priority, ask.deadline, ask.kv_policy, ask.beam};
-      submissions[i].request.sampling.choice_index += i;
+      flow::Request& request = submissions[i].request;
+      request.arrival = clock.now();
+      request.prompt = prompt;
+      request.max_tokens = max_tokens;
+      request.sampling = ask.params;
+      request.sampling.choice_index += i;
+      request.rules = ask.rules;
+      request.grammar = ask.grammar;
+      request.scores_prompt = ask.scores_prompt && i == 0;
+      request.stop_tokens = ask.stop_tokens;
+      request.cache_root = ask.root;
+      request.tenant = ask.tenant;
+      request.priority = ask.priority;
+      request.deadline = ask.deadline;
+      request.kv_policy = ask.kv_policy;
+      request.beam = ask.beam;
       submissions[i].stream = clients[i].stream;
     }
     for (std::size_t i = submissions.size(); i < clients.size(); ++i) {
@@ -140,6 +165,7 @@ class EngineRig {
   static engine::EngineOptions engine_options(const RigOptions& options) {
     return {.scheduler = {.max_num_seqs = options.max_num_seqs,
                           .max_num_batched_tokens = options.max_num_batched_tokens,
+                          .max_logit_rows = options.max_logit_rows,
                           .policy = options.policy,
                           .victim = options.victim,
                           .max_overtakes = options.max_overtakes,

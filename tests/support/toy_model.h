@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
@@ -58,6 +59,34 @@ inline TokenId toy_choose(std::uint64_t hash, const sample::Params& params, std:
 // The table of log probabilities: multiples of 1/8, so that sums are exact and ties are common.
 inline float toy_logprob(std::uint64_t hash, TokenId token) {
   return -static_cast<float>(1 + toy_mix(hash, static_cast<std::uint64_t>(token) + 77) % 48) / 8.0f;
+}
+
+// The row of them.
+inline std::vector<float> toy_row(std::uint64_t hash, const ToyModel& model) {
+  std::vector<float> row(model.vocab);
+  for (std::uint32_t token = 0; token < model.vocab; ++token)
+    row[token] = toy_logprob(hash, static_cast<TokenId>(token));
+  return row;
+}
+
+// Under rules: of the tokens that they favour most (or mind least), the first from toy_choose()'s on. -1: they forbid all.
+inline TokenId toy_choose_adjusted(std::span<const float> row, std::span<const float> adjusted, TokenId from) {
+  TokenId best = -1;
+  float favour = -std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::size_t token = (static_cast<std::size_t>(from) + i) % row.size();
+    if (adjusted[token] - row[token] > favour) {
+      favour = adjusted[token] - row[token];
+      best = static_cast<TokenId>(token);
+    }
+  }
+  return best;
+}
+
+inline std::uint32_t toy_rank(std::uint64_t hash, TokenId token, const ToyModel& model) {
+  const std::vector<float> row = toy_row(hash, model);
+  const auto higher = [&](float other) { return other > toy_logprob(hash, token); };
+  return 1 + static_cast<std::uint32_t>(std::ranges::count_if(row, higher));
 }
 
 // The `count` likeliest tokens, likeliest first, ties by lowest id.

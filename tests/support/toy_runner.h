@@ -49,9 +49,12 @@ class ToyRunner final : public model::Runner {
     for (const flow::BlockOp& op : plan.block_ops) run(op);
     votes_.resize(plan.sequences.size());
     std::size_t num_tops = 0;
+    std::size_t num_speaking = 0;
     for (const flow::PlannedSequence& entry : plan.sequences) {
-      if (entry.speaks) num_tops += std::min(entry.sampling.num_top, model_.vocab);
+      num_speaking += entry.given.size() + (entry.speaks ? 1 : 0);
+      num_tops += (entry.given.size() + (entry.speaks ? 1 : 0)) * std::min(entry.sampling.num_top, model_.vocab);
     }
+    CHECK_LE(num_speaking, max_logit_rows);
     tops_.reserve(num_tops + model_.vocab);  // spans into it are given out
     std::uint32_t next_row = 0;
     for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
@@ -105,8 +108,9 @@ class ToyRunner final : public model::Runner {
   std::uint64_t poisons = 0;
   std::uint64_t swaps_out = 0;
   std::uint64_t swaps_in = 0;
-  std::uint64_t poisoned_seed = ~0ull;  // a request with this seed gets logits that are not finite
-  TokenId poisoned_token = -1;          // so does whoever sees this token
+  std::size_t max_logit_rows = ~std::size_t{0};  // in a step. EngineRig sets it.
+  std::uint64_t poisoned_seed = ~0ull;           // a request with this seed gets logits that are not finite
+  TokenId poisoned_token = -1;                   // so does whoever sees this token
   bool fail_next_collect = false;
   FakeClock* clock = nullptr;  // moved on by row_time for every row of a step
   Duration row_time{};
@@ -204,6 +208,11 @@ class ToyRunner final : public model::Runner {
       finite = finite && token != poisoned_token;
       store(plan.slots.at(row), table, {token, position, sum, finite ? 1u : 0u}, entry.seq, open);
       sum += toy_stored(token, position, sum);
+      const std::uint32_t first_given =
+          entry.first_row + entry.num_rows - (entry.speaks ? 1 : 0) - static_cast<std::uint32_t>(entry.given.size());
+      if (row >= first_given && row - first_given < entry.given.size()) {
+        score(entry, entry.given[row - first_given], sum, finite);
+      }
       if (!entry.wants_votes) continue;
       for (std::uint32_t group = 0; group <= position / kToyGroup; ++group) {
         if (is_kept(group * kToyGroup)) votes[group] += toy_vote(sum, position, group);
@@ -245,14 +254,33 @@ class ToyRunner final : public model::Runner {
     flow::StepChoice choice{entry.seq, -1, finite};
     if (finite) {
       choice.token = toy_choose(hash, entry.sampling, entry.first_position + entry.num_rows, model_);
-      if (entry.sampling.logprob) choice.logprob = toy_logprob(hash, choice.token);
-      if (entry.sampling.num_top > 0) {
-        const std::size_t before = tops_.size();
-        toy_top(hash, entry.sampling.num_top, model_, tops_);
-        choice.top = std::span(tops_).subspan(before);
+      if (!entry.edits.empty()) {
+        const std::vector<float> row = toy_row(hash, model_);
+        choice.token = toy_choose_adjusted(row, sample::adjust(row, entry.edits, scratch_), choice.token);
+        choice.finite = choice.token >= 0;
       }
     }
+    if (choice.finite) {
+      if (entry.sampling.logprob) choice.logprob = toy_logprob(hash, choice.token);
+      choice.top = list(hash, entry.sampling.num_top);
+    }
     choices_.push_back(choice);
+  }
+
+  void score(const flow::PlannedSequence& entry, TokenId given, std::uint64_t hash, bool finite) {
+    flow::StepChoice choice{entry.seq, given, finite};
+    if (finite) {
+      choice.logprob = toy_logprob(hash, given);
+      choice.rank = toy_rank(hash, given, model_);
+      choice.top = list(hash, entry.sampling.num_top);
+    }
+    choices_.push_back(choice);
+  }
+
+  std::span<const sample::Candidate> list(std::uint64_t hash, std::uint32_t num_top) {
+    const std::size_t before = tops_.size();
+    if (num_top > 0) toy_top(hash, num_top, model_, tops_);
+    return std::span(tops_).subspan(before);
   }
 
   const ToyModel model_;
@@ -264,6 +292,7 @@ class ToyRunner final : public model::Runner {
   std::vector<OpenGroup> open_;
   std::vector<flow::StepChoice> choices_;
   std::vector<sample::Candidate> tops_;
+  sample::Scratch scratch_{model_.vocab};
   std::vector<std::vector<std::uint64_t>> votes_;  // by planned sequence
   bool in_flight_ = false;
 };

@@ -87,6 +87,9 @@ class Server:
         text = body if isinstance(body, (str, bytes)) else json.dumps(body)
         return self.request("POST", "/v1/completions", text, {"Content-Type": "application/json", **dict(headers)})
 
+    def post_to(self, path, fields):
+        return self.request("POST", path, json.dumps(fields), {"Content-Type": "application/json"})
+
     def complete(self, prompt, **fields):
         answer = self.post({"prompt": prompt, **fields})
         assert answer.status == 200, answer.text
@@ -96,12 +99,12 @@ class Server:
         return self.complete(prompt, **fields)["choices"][0]["text"]
 
     @contextlib.contextmanager
-    def stream(self, prompt, **fields):
+    def stream(self, prompt, headers=(), **fields):
         """Yields the events of a stream as they come, as text; leaving early closes the connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request("POST", "/v1/completions", json.dumps({"prompt": prompt, "stream": True, **fields}),
-                               {"Content-Type": "application/json"})
+                               {"Content-Type": "application/json", **dict(headers)})
             response = connection.getresponse()
             assert response.status == 200, response.read()
             assert response.getheader("Content-Type").startswith("text/event-stream")
@@ -169,7 +172,7 @@ def events_of(response):
         if line.startswith("data: "):
             yield line[len("data: "):]
         else:
-            assert line in ("", ": "), line
+            assert line in ("", ": keep-alive"), line
 
 
 def choices_of(events):

@@ -143,6 +143,10 @@ def test_neutral_values_of_what_is_not_supported_are_accepted(client):
                               extra_body={"repetition_penalty": 1.0, "min_tokens": 0, "skip_special_tokens": True})
 
 
+def test_a_request_id_of_the_body_names_the_answer(server):
+    assert server.complete(PROMPT, max_tokens=1, request_id="mine-1")["id"] == "cmpl-mine-1"
+
+
 def test_prompts_are_never_logged(server):
     secret = "xyzzyplugh"
     server.complete(secret, max_tokens=1)

@@ -62,19 +62,20 @@ REFUSED = [
     ({"prompt": "a", "priority": "high"}, "priority"),
     ({"prompt": "a", "deadline_ms": 0}, "deadline_ms"),
     ({"prompt": "a", "kv_policy": {"type": "sink_window", "sinks": 16, "window": 100}}, "kv_policy.window"),
-    ({"prompt": "a", "echo": True}, "echo"),
-    ({"prompt": "a", "logprobs": 0}, "logprobs"),
+    ({"prompt": "a", "echo": "yes"}, "echo"),
+    ({"prompt": "a", "logprobs": 21}, "logprobs"),
+    ({"prompt": "a", "logprobs": -1}, "logprobs"),
+    ({"prompt": "a", "logprobs": True}, "logprobs"),
     ({"prompt": "a", "suffix": "x"}, "suffix"),
-    ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias"),
-    ({"prompt": "a", "presence_penalty": 1}, "presence_penalty"),
-    ({"prompt": "a", "frequency_penalty": 1}, "frequency_penalty"),
-    ({"prompt": "a", "repetition_penalty": 1.1}, "repetition_penalty"),
-    ({"prompt": "a", "min_tokens": 1}, "min_tokens"),
-    ({"prompt": "a", "stop_token_ids": [1]}, "stop_token_ids"),
+    ({"prompt": "a", "truncate_prompt_tokens": 0}, "truncate_prompt_tokens"),
+    ({"prompt": "a", "request_id": ""}, "request_id"),
+    ({"prompt": "a", "skip_special_tokens": 1}, "skip_special_tokens"),
+    ({"prompt": "a", "spaces_between_special_tokens": False}, "spaces_between_special_tokens"),
     ({"prompt": "a", "prompt_logprobs": -1}, "prompt_logprobs"),
     ({"prompt": "a", "prompt_embeds": "AAAA"}, "prompt_embeds"),
-    ({"prompt": "a", "response_format": {"type": "json_object"}}, "response_format"),
-    ({"prompt": "a", "surprise": 1}, "surprise"),
+    ({"prompt": "a", "response_format": {"type": "xml"}}, "response_format.type"),
+    ({"prompt": "a", "guided_choice": []}, "guided_choice"),
+    ({"prompt": "a", "logits_processors": ["os.system"]}, "logits_processors"),
     ('{"prompt": "a", "temperature": NaN}', None),
     ('{"prompt": "a", "temperature": Infinity}', None),
     ('{"prompt": "a", "temperature": 1e400}', None),
@@ -102,6 +103,17 @@ def test_what_is_invalid_is_named(server, body, param, stream):
         assert param in answer.error["message"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_unknown_is_passed_over_and_listed(server, stream):
+    answer = server.post({"prompt": "a", "max_tokens": 1, "stream": stream, "surprise": 1, "a\r\nX-Evil: b": 2})
+    assert answer.status == 200
+    assert answer.headers["x-quire-warnings"] == "unknown fields: surprise, a??X-Evil:?b"
+    assert "x-evil" not in answer.headers
+    assert "x-quire-warnings" not in server.post({"prompt": "a", "max_tokens": 1, "stream": stream}).headers
+    many = server.post({"prompt": "a", "max_tokens": 1, **{f"x{i}": i for i in range(5000)}})
+    assert many.status == 200 and len(many.headers["x-quire-warnings"]) < 1200
+
+
 def test_both_numbers_are_told_when_the_model_is_too_small(server):
     answer = server.post({"prompt": [5] * 500, "max_tokens": 13})
     assert answer.error["param"] == "max_tokens"
@@ -121,7 +133,9 @@ def test_a_model_that_is_not_served_is_not_found(server):
     ("DELETE", "/v1/completions", 405, "POST"),
     ("POST", "/live", 405, "GET, HEAD"),
     ("GET", "/nowhere", 404, None),
-    ("POST", "/v1/chat/completions", 404, None),
+    ("GET", "/v1/chat/completions", 405, "POST"),
+    ("GET", "/v1/chat/completions/render", 405, "POST"),
+    ("POST", "/v1/chat", 404, None),
 ])
 def test_paths_and_methods(server, method, path, status, allow):
     answer = server.request(method, path, b"{}" if method == "POST" else None)

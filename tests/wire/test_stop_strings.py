@@ -32,6 +32,17 @@ def test_any_stop_string_cuts_the_full_text(server, seed):
         assert usage["completion_tokens"] <= 120
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stop_string_stays_where_that_is_asked(server, seed):
+    fields = dict(max_tokens=60, seed=seed, temperature=1.0, ignore_eos=True, include_stop_str_in_output=True)
+    full = server.text(PROMPT, **fields)
+    stop = full[30:34]
+    kept = server.complete(PROMPT, **fields, stop=stop)["choices"][0]
+    assert kept["text"] == full[:full.find(stop) + len(stop)] and kept["stop_reason"] == stop
+    with server.stream(PROMPT, **fields, stop=stop) as events:
+        assert choices_of(events)[0][0] == (kept["text"], "stop", stop)
+
+
 def test_a_stop_string_that_never_comes_changes_nothing(server):
     fields = dict(max_tokens=40, seed=1, ignore_eos=True)
     full = server.complete(PROMPT, **fields)

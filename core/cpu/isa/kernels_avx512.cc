@@ -15,8 +15,8 @@ void add_halves(__m512i& sums, __m512i terms) { __asm__("vpaddw %1, %0, %0" : "+
 
 // Sums of whole numbers (gemm_integer.inc), pairs of products in 16 bits first.
 struct Dot8 {
-  static constexpr int kTileRows = 12;
-  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+  static constexpr int kTileRows = Vec::kTileRows;
+  static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
 
   __m512i v;
 
@@ -43,8 +43,8 @@ struct Dot8 {
 
 // Sums of 16 products stay in 16 bits: gemm_integer.inc.
 struct Dot4 {
-  static constexpr int kTileRows = 12;
-  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+  static constexpr int kTileRows = Vec::kTileRows;
+  static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
 
   __m512i v;
 

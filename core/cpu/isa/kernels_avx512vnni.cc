@@ -17,8 +17,8 @@ namespace {
 // Sums of whole numbers (gemm_integer.inc). The instruction takes weights without a sign, their codes and 128 or 8: what
 // that is too much is taken off before.
 struct Dot8 {
-  static constexpr int kTileRows = 12;
-  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+  static constexpr int kTileRows = Vec::kTileRows;
+  static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
 
   __m512i v;
 
@@ -33,8 +33,8 @@ struct Dot8 {
 };
 
 struct Dot4 {
-  static constexpr int kTileRows = 12;
-  static constexpr int tile_panels(int rows) { return rows <= 6 ? 4 : 2; }
+  static constexpr int kTileRows = Vec::kTileRows;
+  static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
 
   __m512i v;
 

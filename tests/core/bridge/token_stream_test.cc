@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "core/bridge/doorbell.h"
 #include "core/bridge/stream_hub.h"
@@ -138,6 +141,75 @@ TEST(TokenStreamStress, LosesNoTokenAndNoWakeUpWithASlowConsumer) {
   EXPECT_EQ(received, kTokens);
 }
 
+// ---- candidates
+
+std::vector<flow::Candidate> candidates(int token, std::size_t count) {
+  std::vector<flow::Candidate> list(count);
+  for (std::size_t i = 0; i < count; ++i) list[i] = {token + static_cast<int>(i), -static_cast<float>(i)};
+  return list;
+}
+
+bool same(std::span<const flow::Candidate> a, std::span<const flow::Candidate> b) {
+  return std::ranges::equal(a, b, [](const flow::Candidate& one, const flow::Candidate& other) {
+    return one.token == other.token && one.logprob == other.logprob;
+  });
+}
+
+TEST_F(TokenStreamTest, GivesEachTokenItsOwnCandidatesOverManyLaps) {
+  const auto stream = hub_->open([] {}, 5);
+  int pushed = 0;
+  int popped = 0;
+  for (int lap = 0; lap < 300; ++lap) {
+    for (int i = 0; i <= lap % 63 && stream->can_take_token(); ++i, ++pushed) {
+      stream->push({pushed, Finish::kNone}, candidates(pushed, static_cast<std::size_t>(pushed % 6)));
+    }
+    while (const auto event = stream->pop()) {
+      ASSERT_TRUE(same(stream->top(), candidates(popped, static_cast<std::size_t>(popped % 6)))) << popped;
+      ++popped;
+    }
+  }
+  EXPECT_EQ(popped, pushed);
+}
+
+TEST_F(TokenStreamTest, KeepsThePoppedCandidatesWhileTheEngineFillsTheirPlaceAgain) {
+  const auto stream = hub_->open([] {}, 2);
+  stream->push({1, Finish::kNone}, candidates(1, 2));
+  stream->pop();
+  for (int i = 0; stream->can_take_token(); ++i) stream->push({100 + i, Finish::kNone}, candidates(100 + i, 2));
+  EXPECT_TRUE(same(stream->top(), candidates(1, 2)));
+}
+
+TEST_F(TokenStreamTest, TellsNoMoreCandidatesThanItWasOpenedFor) {
+  for (const std::uint32_t num_top : {0u, 1u, 2u, 3u, sample::kMaxTop}) {
+    const auto stream = hub_->open([] {}, num_top);
+    EXPECT_TRUE(stream->top().empty());
+    stream->push({1, Finish::kNone}, candidates(1, 2));
+    stream->pop();
+    EXPECT_EQ(stream->top().size(), std::min(num_top, 2u));
+    stream->push({-1, Finish::kCancelled});
+    stream->pop();
+    EXPECT_TRUE(stream->top().empty()) << "an end has none";
+  }
+}
+
+TEST_F(TokenStreamTest, HoldsThePromptsScoresWhereItWasOpenedWithThem) {
+  EXPECT_EQ(stream_->scores(), nullptr);
+  const auto stream = hub_->open([] {}, 0, std::make_unique<PromptScores>(3, 2));
+  PromptScores* const scores = stream->scores_to_write();
+  ASSERT_EQ(scores->logprobs.size(), 2u);
+  ASSERT_EQ(scores->ranks.size(), 2u);
+  ASSERT_EQ(scores->top.size(), 4u);
+  EXPECT_EQ(scores->top_of(1).data(), &scores->top[2]);
+  scores->logprobs[1] = -2.5f;
+  stream->push({-1, Finish::kScored});
+  EXPECT_EQ(stream->pop()->finish, Finish::kScored);
+  EXPECT_EQ(stream->scores()->logprobs[1], -2.5f);
+}
+
+TEST_F(TokenStreamDeathTest, IsNotOpenedForMoreCandidatesThanADeviceLists) {
+  EXPECT_DEATH(hub_->open([] {}, sample::kMaxTop + 1), "CHECK");
+}
+
 // The client makes room at the very instant in which the engine finds none: it rings, or the engine sees the room.
 TEST(TokenStreamStress, RoomMadeWhileParkingIsNeverMissed) {
   constexpr int kRounds = 100'000 / kStressDivisor;
@@ -168,6 +240,26 @@ TEST(TokenStreamStress, RoomMadeWhileParkingIsNeverMissed) {
     }
     spin_until([&] { return popped.load() == round; });
     stream->push({round, Finish::kNone});
+  }
+}
+
+// Scores and candidates are plain memory: what makes them visible is the pop of the event behind them.
+TEST(TokenStreamStress, ScoresAndCandidatesAreThereWithTheEventThatFollowsThem) {
+  Doorbell engine;
+  const auto hub = std::make_shared<StreamHub>(
+      1, [] {}, engine);
+  for (int round = 0; round < 2000 / kStressDivisor; ++round) {
+    const auto stream = hub->open([] {}, 3, std::make_unique<PromptScores>(20, 0));
+    std::jthread engine_side([&stream, round] {
+      for (float& logprob : stream->scores_to_write()->logprobs) logprob = static_cast<float>(round);
+      for (int i = 0; i < 30; ++i) stream->push({i, Finish::kNone}, candidates(i + round, 3));
+    });
+    for (int popped = 0; popped < 30;) {
+      if (!stream->pop()) continue;
+      ASSERT_TRUE(same(stream->top(), candidates(popped + round, 3)));
+      for (const float logprob : stream->scores()->logprobs) ASSERT_EQ(logprob, static_cast<float>(round));
+      ++popped;
+    }
   }
 }
 

@@ -23,6 +23,7 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
         for (backend::Speaker& speaker : batch.speakers) {
           speaker.params.logprob = true;
           speaker.params.num_top = sample::kMaxTop;
+          if (speaker.row % 2 == 1) speaker.given = 1;
         }
         std::vector<backend::Choice> choices(batch.speakers.size());
         const long before = num_allocations.load();

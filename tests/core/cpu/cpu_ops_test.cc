@@ -101,6 +101,74 @@ TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
   }
 }
 
+TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
+  const std::uint32_t rows = 6;
+  const std::uint32_t vocab = 491;
+  Random random(3);
+  const std::vector<float> logits = random.floats(rows * vocab, 8.0f);
+  const std::vector<sample::Edit> each = {{.token = 7, .bias = 9.0f}, {.token = 400, .times = 2, .seen = true}};
+  const std::vector<TokenId> forbidden = {490, 3};
+  std::vector<std::uint32_t> allowed((vocab + 31) / 32, 0x7ff01u);
+  OwnedBatch batch = plain_rows(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    batch.speakers.push_back({r, 1000 + r, {.temperature = r % 2 == 0 ? 0.0f : 1.0f, .seed = r, .logprob = true}});
+    if (r != 3) batch.speakers.back().edits = {1.2f, 0.3f, 0.4f, each, forbidden, allowed};
+  }
+  for (const std::string& isa : supported_isas()) {
+    for (const std::uint32_t threads : {1u, 3u}) {
+      const auto ops = make_ops(isa, threads);
+      auto buffer = ops->make_buffer(rows, vocab);
+      ops->begin(batch.view());
+      fill(*ops, *buffer, logits);
+      ops->choose(*buffer, vocab);
+      std::vector<backend::Choice> choices(rows);
+      ops->collect(choices);
+      for (std::size_t r = 0; r < rows; ++r) {
+        sample::Scratch scratch(vocab);
+        const backend::Speaker& speaker = batch.speakers[r];
+        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * vocab, vocab), speaker.params,
+                                                 speaker.position, scratch, {}, speaker.edits);
+        EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
+        EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
+      }
+    }
+  }
+}
+
+TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {
+  const std::uint32_t rows = 5;
+  const std::uint32_t vocab = 491;
+  Random random(3);
+  const std::vector<float> logits = random.floats(rows * vocab, 8.0f);
+  OwnedBatch batch = plain_rows(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    batch.speakers.push_back({r, 1000 + r, {.num_top = r}, {}, r == 2 ? -1 : static_cast<TokenId>(r * 122)});
+  }
+  for (const std::string& isa : supported_isas()) {
+    for (const std::uint32_t threads : {1u, 3u}) {
+      const auto ops = make_ops(isa, threads);
+      auto buffer = ops->make_buffer(rows, vocab);
+      ops->begin(batch.view());
+      fill(*ops, *buffer, logits);
+      ops->choose(*buffer, vocab);
+      std::vector<backend::Choice> choices(rows);
+      ops->collect(choices);
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        if (r == 2) continue;
+        sample::Scratch scratch(vocab);
+        std::vector<sample::Candidate> room(r);
+        const auto row = std::span(logits).subspan(r * vocab, vocab);
+        const sample::Drawn scored =
+            sample::score(row, sample::highest_of(row), batch.speakers[r].given, r, scratch, room);
+        EXPECT_EQ(choices[r].token, batch.speakers[r].given);
+        EXPECT_EQ(choices[r].logprob, scored.logprob) << isa << " row " << r;
+        EXPECT_EQ(choices[r].rank, scored.rank);
+        EXPECT_EQ(choices[r].top.size(), r);
+      }
+    }
+  }
+}
+
 TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstructions) {
   const std::uint32_t rows = 9;
   const std::uint32_t vocab = 491;

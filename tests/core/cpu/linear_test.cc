@@ -26,16 +26,6 @@ std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, st
   return out;
 }
 
-std::vector<float> run_linear(Ops& ops, const std::vector<float>& x, const backend::Weight& w, std::uint32_t rows) {
-  auto in = ops.make_buffer(rows, w.k());
-  auto out = ops.make_buffer(rows, w.n());
-  const OwnedBatch batch = plain_rows(rows);
-  ops.begin(batch.view());
-  fill(ops, *in, x);
-  ops.linear(*in, w, rows, *out);
-  return read(ops, *out, rows);
-}
-
 void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, DType dtype) {
   SCOPED_TRACE(ops.description() + " rows " + std::to_string(rows) + " n " + std::to_string(n) + " k " +
                std::to_string(k) + " " + backend::name_of(dtype));

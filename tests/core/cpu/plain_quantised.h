@@ -137,17 +137,6 @@ inline std::unique_ptr<backend::Weight> pack(backend::Ops& ops, const Matrix& m,
   return ops.pack({&view, 1}, {}, kind);
 }
 
-inline std::vector<float> run_linear(backend::Ops& ops, const std::vector<float>& x, const backend::Weight& w,
-                                     std::uint32_t rows) {
-  auto in = ops.make_buffer(rows, w.k());
-  auto out = ops.make_buffer(rows, w.n());
-  const OwnedBatch batch = plain_rows(rows);
-  ops.begin(batch.view());
-  fill(ops, *in, x);
-  ops.linear(*in, w, rows, *out);
-  return read(ops, *out, rows);
-}
-
 inline std::vector<float> run_embed(backend::Ops& ops, const backend::Weight& table) {
   auto out = ops.make_buffer(table.n(), table.k());
   const OwnedBatch batch = plain_rows(table.n());

@@ -161,6 +161,18 @@ inline std::vector<float> read(backend::Ops& ops, const backend::Buffer& buffer,
   return out;
 }
 
+// Rows [rows, K] through a linear of their own.
+inline std::vector<float> run_linear(backend::Ops& ops, const std::vector<float>& x, const backend::Weight& w,
+                                     std::uint32_t rows) {
+  auto in = ops.make_buffer(rows, w.k());
+  auto out = ops.make_buffer(rows, w.n());
+  const OwnedBatch batch = plain_rows(rows);
+  ops.begin(batch.view());
+  fill(ops, *in, x);
+  ops.linear(*in, w, rows, *out);
+  return read(ops, *out, rows);
+}
+
 // The same bits everywhere; says where they first differ.
 inline ::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values vs " << b.size();

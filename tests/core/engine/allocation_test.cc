@@ -1,8 +1,11 @@
 // After the first steps a turn allocates nothing: operator new is counted while many sequences decode.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/support/allocation_counter.h"
 #include "tests/support/decoding_crowd.h"
+#include "tests/support/toy_grammars.h"
 
 namespace quire::testing {
 namespace {
@@ -26,21 +29,38 @@ TEST(Planning, AllocatesNothingOnceSequencesDecode) {
   }
 }
 
-TEST(Turns, AllocateNothingOnceSequencesDecode) {
+void expect_no_allocation(const CrowdOptions& options) {
   const RoleScope role(engine_role);
+  EngineCrowd crowd(options);
+  for (std::uint32_t i = 0; i < kWarmUp; ++i) crowd.step();
+  const long before = num_allocations.load();
+  for (std::uint32_t i = kWarmUp; i + 1 < options.max_tokens; ++i) {  // the last one says the end
+    crowd.step();
+    crowd.read_all();
+    ASSERT_EQ(crowd.num_running(), options.num_sequences);
+    ASSERT_EQ(num_allocations.load(), before) << options.num_sequences << " sequences, step " << i;
+  }
+}
+
+TEST(Turns, AllocateNothingOnceSequencesDecode) {
   for (const bool prefix_caching : {false, true}) {
     for (const std::uint32_t num_sequences : {1u, 64u}) {
-      const CrowdOptions options{.num_sequences = num_sequences, .prefix_caching = prefix_caching};
-      EngineCrowd crowd(options);
-      for (std::uint32_t i = 0; i < kWarmUp; ++i) crowd.step();
-      const long before = num_allocations.load();
-      for (std::uint32_t i = kWarmUp; i + 1 < options.max_tokens; ++i) {  // the last one says the end
-        crowd.step();
-        crowd.read_all();
-        ASSERT_EQ(crowd.num_running(), num_sequences);
-        ASSERT_EQ(num_allocations.load(), before) << num_sequences << " sequences, step " << i;
-      }
+      expect_no_allocation({.num_sequences = num_sequences, .prefix_caching = prefix_caching});
     }
+  }
+}
+
+TEST(Turns, AllocateNothingForSequencesWithRules) {
+  const auto rules = std::make_shared<const sample::Rules>(
+      sample::Rules{1.1f, 0.5f, 0.5f, {{1, 1.0f}, {4000, -5.0f}}, {}, {{7}, {1, 2}, {3, 4, 5}}, 20});
+  expect_no_allocation({.num_sequences = 8, .rules = rules});
+}
+
+TEST(Turns, AllocateNothingForSequencesUnderAGrammar) {
+  // ab, again and again, and a rule besides, so that both masks are there.
+  const auto rules = std::make_shared<const sample::Rules>(sample::Rules{.allowed = {0, 1}});
+  for (const auto& beside : {std::shared_ptr<const sample::Rules>(), rules}) {
+    expect_no_allocation({.num_sequences = 8, .rules = beside, .grammar = toy_grammar(2, toy_vocabulary(61))});
   }
 }
 

@@ -83,6 +83,55 @@ TEST_F(DecoderRunnerTest, SpeakersAreTheLastRowsOfSpeakingSequencesAtThePosition
   EXPECT_EQ(ops_.chosen_vocab, 20u);
 }
 
+TEST_F(DecoderRunnerTest, GivenTokensAreScoredByTheRowsBeforeTheOneThatSpeaks) {
+  const RoleScope engine(engine_role);
+  const std::vector<TokenId> given = {11, 12};
+  const std::vector<std::uint32_t> allowed = {7};
+  flow::StepPlan plan;
+  append(plan, 7, 4, 4, true);
+  append(plan, 8, 9, 1, false);
+  plan.sequences[0].given = given;
+  plan.sequences[0].edits.allowed = allowed;
+  runner_.submit(plan);
+  ASSERT_EQ(ops_.batch.speakers.size(), 3u);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ops_.batch.speakers[i].row, i + 1);
+    EXPECT_EQ(ops_.batch.speakers[i].position, i + 6);
+    EXPECT_EQ(ops_.batch.speakers[i].given, i < 2 ? given[i] : -1);
+    EXPECT_EQ(ops_.batch.speakers[i].edits.empty(), i < 2);
+  }
+  for (const flow::StepChoice& choice : runner_.collect()) EXPECT_EQ(choice.seq, SeqId(7));
+
+  plan.sequences[0].speaks = false;  // then they are those of its last rows
+  plan.sequences[1].given = std::span(given).first(1);
+  runner_.submit(plan);
+  ASSERT_EQ(ops_.batch.speakers.size(), 3u);
+  EXPECT_EQ(ops_.batch.speakers[0].row, 2u);
+  EXPECT_EQ(ops_.batch.speakers[1].row, 3u);
+  EXPECT_EQ(ops_.batch.speakers[2].row, 4u);
+  EXPECT_EQ(ops_.batch.speakers[2].position, 10u);
+  EXPECT_EQ(runner_.collect()[2].seq, SeqId(8));
+}
+
+TEST_F(DecoderRunnerTest, NoMoreRowsSpeakThanThereAreRowsOfLogits) {
+  const RoleScope engine(engine_role);
+  const std::vector<TokenId> given = {1, 2, 3};
+  flow::StepPlan plan;
+  append(plan, 7, 0, 4, true);
+  plan.sequences[0].given = std::span(given).first(2);
+  runner_.submit(plan);  // three
+  runner_.collect();
+  plan.sequences[0].given = given;
+  EXPECT_DEATH(runner_.submit(plan), "CHECK failed");
+  plan.sequences[0].speaks = false;
+  runner_.submit(plan);
+  runner_.collect();
+  append(plan, 8, 0, 1, false);
+  plan.sequences[1].given = std::span(given).first(2);  // of one row
+  plan.sequences[0].given = {};
+  EXPECT_DEATH(runner_.submit(plan), "CHECK failed");
+}
+
 TEST_F(DecoderRunnerTest, ChoicesComeBackInPlanOrderUnderTheirSequences) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;

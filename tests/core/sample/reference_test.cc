@@ -70,6 +70,17 @@ TEST(ReferenceLaw, MinPIsRelativeToTheLikeliest) {
   EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
 }
 
+TEST(ReferenceLaw, TypicalIsTheSmallestSetAroundTheEntropyThatReachesTheMass) {
+  // The entropy is 1.75 bits: a half is 0.75 away, a quarter 0.25, an eighth 1.25.
+  Params params;
+  params.typical_p = 0.24f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 0, near(1), 0));
+  params.typical_p = 0.26f;
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  params.typical_p = 0.76f;  // one of the two eighths would do; ties stay together
+  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+}
+
 TEST(ReferenceLaw, TopPCountsOnlyWhatTopKKept) {
   Params params;
   params.top_k = 2;     // 2/3 and 1/3 are left

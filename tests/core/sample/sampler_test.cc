@@ -17,13 +17,15 @@
 namespace quire::sample {
 namespace {
 
-Params make(float temperature, std::int32_t top_k = 0, float top_p = 1.0f, float min_p = 0.0f, std::uint64_t seed = 1) {
+Params make(float temperature, std::int32_t top_k = 0, float top_p = 1.0f, float min_p = 0.0f, std::uint64_t seed = 1,
+            float typical_p = 1.0f) {
   Params params;
   params.temperature = temperature;
   params.top_k = top_k;
   params.top_p = top_p;
   params.min_p = min_p;
   params.seed = seed;
+  params.typical_p = typical_p;
   return params;
 }
 
@@ -41,11 +43,11 @@ TokenId drawn_plainly(const std::vector<float>& row, const Params& params, std::
   std::vector<float> z(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) z[i] = (row[i] - highest) / params.temperature;
   std::copy(z.begin(), z.end(), scratch.z.begin());
-  const float threshold = filter_threshold(params, row.size(), scratch);
+  const KeptRange range = kept_range(params, row.size(), scratch);
   TokenId best = -1;
   float best_score = -kInf;
   for (TokenId token = 0; token < static_cast<TokenId>(row.size()); ++token) {
-    if (z[token] < threshold) continue;
+    if (z[token] < range.lowest || z[token] > range.highest) continue;
     const float score = z[token] + gumbel(params.seed, token, position, params.choice_index, Domain::kTarget);
     if (score > best_score) best = token, best_score = score;
   }
@@ -61,7 +63,9 @@ std::vector<Params> many_params() {
           make(1.0f, 0, 0.9f),
           make(1.3f, 0, 0.5f),
           make(1.0f, 0, 1.0f, 0.1f),
-          make(0.6f, 20, 0.95f, 0.05f)};
+          make(0.6f, 20, 0.95f, 0.05f),
+          make(1.0f, 0, 1.0f, 0.0f, 1, 0.5f),
+          make(0.8f, 30, 0.95f, 0.01f, 1, 0.7f)};
 }
 
 // ---- greedy
@@ -250,8 +254,9 @@ TEST(Draw, TokensNeverChange) {
   for (const Params& params : many_params()) {
     for (const std::uint32_t position : {0u, 1u, 0xffffffffu}) tokens.push_back(drawn(row, params, position));
   }
-  EXPECT_EQ(tokens, (std::vector<TokenId>{34,  591, 20,  34, 591, 831, 34,  591, 818, 885, 885, 831, 885, 591,
-                                          831, 885, 591, 20, 885, 591, 831, 885, 591, 831, 885, 591, 831}));
+  EXPECT_EQ(tokens,
+            (std::vector<TokenId>{34, 591, 20,  34,  591, 831, 34,  591, 818, 885, 885, 831, 885, 591, 831, 885, 591,
+                                  20, 885, 591, 831, 885, 591, 831, 885, 591, 831, 614, 591, 594, 885, 591, 831}));
 }
 
 TEST(DrawDeathTest, NeedsScratchForTheWholeRow) {

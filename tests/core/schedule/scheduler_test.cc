@@ -11,8 +11,10 @@ namespace {
 
 class SchedulerTest : public testing::Test {
  protected:
-  Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100) {
+  Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100,
+                bool scores_prompt = false) {
     flow::Request request;
+    request.scores_prompt = scores_prompt;
     request.prompt.resize(prompt);
     std::iota(request.prompt.begin(), request.prompt.end(), 0);
     request.max_tokens = max_tokens;
@@ -24,7 +26,9 @@ class SchedulerTest : public testing::Test {
   void commit(Scheduler& scheduler) {
     for (Sequence* sequence : scheduler.planned()) {
       const bool speaks = sequence->planned_rows == sequence->remaining();
+      const std::uint32_t num_scores = sequence->num_speaking(sequence->planned_rows) - (speaks ? 1 : 0);
       sequence->commit_rows(sequence->planned_rows);
+      for (std::uint32_t i = 0; i < num_scores; ++i) sequence->commit_score();
       if (!speaks) continue;
       sequence->hear();
       sequence->append(7);
@@ -156,8 +160,13 @@ TEST_F(SchedulerTest, ADryPoolSendsTheNewestBackAndTheOldestGoesOn) {
   EXPECT_EQ(rows_of(plan, oldest), 1u);
   EXPECT_EQ(rows_of(plan, middle), 1u);
   EXPECT_EQ(scheduler.num_preemptions(), 1u);
+  ASSERT_EQ(scheduler.preempted().size(), 1u);
+  EXPECT_EQ(scheduler.preempted()[0].sequence, &newest);
+  EXPECT_FALSE(scheduler.preempted()[0].swapped);
   commit(scheduler);
   EXPECT_EQ(pool.num_free(), 0u);
+  scheduler.plan();
+  EXPECT_TRUE(scheduler.preempted().empty()) << "told once";
 }
 
 TEST_F(SchedulerTest, ASequenceSentBackStandsInFrontAndIsRecomputedWholeWhenItReturns) {
@@ -268,6 +277,95 @@ TEST_F(SchedulerTest, PlanningDoesNotAllocateOnceItHasWarmedUp) {
   }
   const void* after[] = {plan.tokens.data(), plan.slots.data(), plan.block_tables.data(), plan.sequences.data()};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(before[i], after[i]);
+}
+
+// ---- prompts that are scored: all their rows want logits
+
+TEST_F(SchedulerTest, AScoredPromptIsCutByTheRowsOfLogits) {
+  kv::BlockPool& pool = make_pool(16, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 6}, pool, index_of(pool));
+  Sequence& sequence = add(scheduler, pool, 14, 100, true);
+  for (const auto& [rows, given, speaks] :
+       {std::tuple(6u, 6u, false), std::tuple(6u, 6u, false), std::tuple(2u, 1u, true), std::tuple(1u, 0u, true)}) {
+    const flow::StepPlan& plan = scheduler.plan();
+    ASSERT_EQ(plan.sequences.size(), 1u);
+    EXPECT_EQ(plan.sequences[0].num_rows, rows);
+    ASSERT_EQ(plan.sequences[0].given.size(), given);
+    for (std::size_t i = 0; i < given; ++i) {
+      EXPECT_EQ(plan.sequences[0].given[i], static_cast<TokenId>(plan.sequences[0].first_position + i + 1));
+    }
+    EXPECT_EQ(plan.sequences[0].speaks, speaks);
+    commit(scheduler);
+  }
+  EXPECT_EQ(sequence.num_scored(), 13u);
+}
+
+TEST_F(SchedulerTest, EverySequenceHasARowOfLogitsAndAScoredPromptTakesWhatIsLeft) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
+  Sequence& scored = add(scheduler, pool, 40, 100, true);
+  scheduler.plan();
+  EXPECT_EQ(scored.planned_rows, 4u) << "alone it has them all";
+  commit(scheduler);
+  Sequence& plain = add(scheduler, pool, 30);
+  scheduler.plan();
+  EXPECT_EQ(scored.planned_rows, 3u) << "one is for who waits";
+  EXPECT_EQ(plain.planned_rows, 30u);
+  commit(scheduler);
+  Sequence& second = add(scheduler, pool, 40, 100, true);
+  Sequence& third = add(scheduler, pool, 5);
+  scheduler.plan();
+  EXPECT_EQ(plain.planned_rows, 1u);
+  EXPECT_EQ(scored.planned_rows, 2u);
+  EXPECT_EQ(second.planned_rows, 1u) << "the row that was kept for it";
+  EXPECT_EQ(third.planned_rows, 0u) << "there is no row of logits left";
+  commit(scheduler);
+  scheduler.plan();
+  EXPECT_EQ(scored.planned_rows, 1u);
+  EXPECT_EQ(second.planned_rows, 1u);
+  EXPECT_EQ(third.planned_rows, 5u);
+}
+
+TEST_F(SchedulerTest, APlainPromptThatDoesNotSpeakYetLeavesItsRowOfLogitsToOthers) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 2, .max_num_batched_tokens = 16}, pool, index_of(pool));
+  Sequence& plain = add(scheduler, pool, 60);
+  scheduler.plan();
+  commit(scheduler);
+  Sequence& scored = add(scheduler, pool, 20, 100, true);
+  scheduler.plan({.while_streaming = 12, .alone = 12});
+  EXPECT_EQ(plain.planned_rows, 12u);
+  EXPECT_EQ(scored.planned_rows, 0u) << "the budget is spent";
+}
+
+TEST_F(SchedulerTest, AScoredPromptThatCameBackRunsWhatItHasScoredInSilence) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 2, .max_num_batched_tokens = 64}, pool, index_of(pool));
+  Sequence& scored = add(scheduler, pool, 20, 100, true);
+  for (int i = 0; i < 3; ++i) {
+    scheduler.plan();
+    commit(scheduler);
+  }
+  EXPECT_EQ(scored.num_scored(), 6u);
+  scheduler.remove(scored);
+  scored.forget_computed();
+  scored.state = State::kWaiting;
+  scheduler.add(scored);
+  const flow::StepPlan& plan = scheduler.plan();
+  ASSERT_EQ(plan.sequences.size(), 1u);
+  EXPECT_EQ(plan.sequences[0].num_rows, 8u);
+  EXPECT_EQ(plan.sequences[0].given.size(), 2u);
+  EXPECT_EQ(plan.sequences[0].given[0], 7);
+}
+
+TEST_F(SchedulerTest, ThereIsARowOfLogitsForEveryPlace) {
+  kv::BlockPool& pool = make_pool(16, 16);
+  kv::PrefixIndex& index = index_of(pool);
+  for (const std::uint32_t rows : {0u, 4u, 5u}) {
+    Scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = rows}, pool, index);
+  }
+  const SchedulerOptions too_few{.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 3};
+  EXPECT_DEATH(Scheduler(too_few, pool, index), "CHECK failed");
 }
 
 }  // namespace

@@ -93,6 +93,20 @@ TEST(Detokenizer, MetaspaceLeavesTheFirstTokensMarkOut) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{7, 7}, true), "ab ab");
 }
 
+TEST(Detokenizer, KeepsTheFirstBlankWhereItGoesOn) {
+  const auto goes_on = [](const std::shared_ptr<const Tokenizer>& tokenizer, const std::vector<TokenId>& ids) {
+    Detokenizer detokenizer(tokenizer, true, true);
+    std::string text;
+    for (const TokenId id : ids) text += detokenizer.push(id);
+    return text + detokenizer.finish();
+  };
+  EXPECT_EQ(goes_on(SmallTokenizer::sentencepiece().load(), {259, 261}), " b");
+  EXPECT_EQ(goes_on(SmallTokenizer::letters().load(), {0, 1}), " a b");
+  SmallTokenizer small = SmallTokenizer::letters();
+  small.decoder = R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"})";
+  EXPECT_EQ(goes_on(small.load(), {7, 7}), " ab ab");
+}
+
 TEST(Detokenizer, PassesOverIdsWithoutAToken) {
   const auto tokenizer = SmallTokenizer::bytes().load();
   EXPECT_THAT(streamed(tokenizer, {0xC3, -1, 99'999, 0xA9}), ElementsAre("", "", "", "é", ""));

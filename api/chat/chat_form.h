@@ -1,0 +1,73 @@
+// POST /v1/chat/completions: a conversation, answered with messages.
+//   body → messages, tools → the template's text → token ids → ... → text → reasoning, content, calls → message or deltas
+// Shape   a stream of a choice: its role, then deltas of reasoning, content and calls, then its finish_reason. Log
+//         probabilities and token ids stand beside the first delta of the tokens that they are of.
+// Owner   the Generation. Thread and Fails  as Form says.
+// Source  OpenAI's chat completions; reasoning, stop_reason and token ids are vLLM's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/chat/answer/answer_parser.h"
+#include "api/chat/answer/call_ids.h"
+#include "api/chat/chat_request.h"
+#include "api/http/exchange.h"
+#include "api/openai/generation/form.h"
+#include "api/openai/generation/generation.h"
+#include "api/openai/response_writer.h"
+#include "api/services.h"
+
+namespace quire::api::chat {
+
+// A request's prompt, as text and as the token ids that the model gets.
+struct TokenPrompt {
+  std::string text;
+  std::vector<TokenId> ids;
+  bool in_reasoning = false;
+};
+Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services);
+
+class ChatForm final : public openai::Form {
+ public:
+  // `services` outlives it.
+  explicit ChatForm(const Services& services) : services_(services) {}
+
+  Result<Done> read(const std::string& body) override;
+  const openai::GenerationRequest& request() const override { return request_; }
+  Result<std::vector<std::vector<TokenId>>> prompts() override;
+
+  void append_piece(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece) override;
+  void append_end(std::string& events, const openai::AnswerFacts& facts, const openai::Usage& usage) override;
+  std::string whole(const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
+                    const openai::Usage& usage) override;
+
+ private:
+  struct Streamed {  // one choice, so far
+    AnswerParser parser;
+    bool calls = false;
+  };
+
+  AnswerForm answer_form() const;
+  void show_marks();
+  std::string id_of(const openai::AnswerFacts& facts, const openai::Piece& piece, std::size_t call) const;
+  using WriteDelta = std::function<void(openai::JsonWriter&)>;  // as the next value
+  void append_event(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece,
+                    const WriteDelta& write_delta, bool tells_tokens, bool ends) const;
+  void append_choice(std::string& json, const openai::AnswerFacts& facts, const openai::Piece& piece) const;
+  void append_logprobs(openai::JsonWriter& writer, const openai::Piece& piece) const;
+
+  const Services& services_;
+  ChatRequest request_;
+  std::vector<std::string> tool_names_;
+  bool in_reasoning_ = false;
+  CallIds ids_;
+  std::vector<Streamed> streamed_;  // [n] where the answer is streamed
+};
+
+std::unique_ptr<openai::Generation> chat(const Services& services, http::Request request);
+
+}  // namespace quire::api::chat

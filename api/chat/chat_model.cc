@@ -1,0 +1,86 @@
+#include "api/chat/chat_model.h"
+
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace quire::api::chat {
+namespace {
+
+bool holds(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+constexpr const char* kTool = "quire_probes_a_tool";
+constexpr const char* kCity = "quire_probes_an_argument";
+
+// A question, a call, its result: as much of a conversation as every template with tools can render.
+boost::json::object probe(const boost::json::object& special_tokens, const ChatTemplate& form) {
+  boost::json::value arguments = boost::json::object{{"city", kCity}};
+  if (!form.object_arguments) arguments = std::string("{\"city\": \"") + kCity + "\"}";
+  boost::json::object call = {{"id", "abcdef123"}, {"type", "function"}};
+  call["function"] = boost::json::object{{"name", kTool}, {"arguments", std::move(arguments)}};
+  boost::json::object said = {{"role", "assistant"}, {"tool_calls", boost::json::array{std::move(call)}}};
+  if (form.no_content == NoContent::kEmpty) said["content"] = "";
+  if (form.no_content == NoContent::kNull) said["content"] = nullptr;
+
+  boost::json::object variables = special_tokens;
+  variables["messages"] = boost::json::array{
+      boost::json::object{{"role", "user"}, {"content", "weather?"}}, std::move(said),
+      boost::json::object{{"role", "tool"}, {"content", "sunny"}, {"tool_call_id", "abcdef123"}, {"name", kTool}}};
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = true;
+  return variables;
+}
+
+// As transformers gives it, unless the template then drops the call or its arguments; where it drops them whatever it gets,
+// as it renders at all.
+void find_form_of_calls(ChatTemplate& found, const boost::json::object& special_tokens) {
+  const std::tm now{};
+  std::optional<NoContent> renders;
+  for (const bool objects : {true, false}) {
+    for (const NoContent content : {NoContent::kAbsent, NoContent::kEmpty, NoContent::kNull}) {
+      found.object_arguments = objects;
+      found.no_content = content;
+      const Result<std::string> text = found.jinja.render(probe(special_tokens, found), now);
+      if (!text) continue;
+      // As an object the argument is seen with its quotes as they are; quoted once more, it was taken for a text.
+      if (holds(*text, kTool) && holds(*text, kCity) && !holds(*text, std::string(kCity) + "\\\"")) return;
+      if (!renders) renders = content;
+    }
+  }
+  found.object_arguments = true;
+  found.no_content = renders.value_or(NoContent::kAbsent);
+}
+
+}  // namespace
+
+Result<ChatTemplate> read_template(std::string_view source, const boost::json::object& special_tokens) {
+  Result<quire::chat::Template> jinja = quire::chat::Template::parse(source);
+  if (!jinja) return jinja.error();
+  ChatTemplate found{std::move(*jinja)};
+  found.knows_developer = holds(source, "developer");
+  find_form_of_calls(found, special_tokens);
+  return found;
+}
+
+CallForm call_form_of(std::string_view source) {
+  if (holds(source, "[TOOL_CALLS]")) return CallForm::kMistral;
+  if (holds(source, "<tool_call>") && !holds(source, "<function=") && !holds(source, "<arg_key>")) {
+    return CallForm::kHermes;
+  }
+  if (holds(source, "{\"name\": function name, \"parameters\": dictionary")) return CallForm::kLlamaJson;
+  return CallForm::kNone;
+}
+
+bool marks_arguments(std::string_view source) { return holds(source, "[ARGS]"); }
+
+ReasoningForm reasoning_form_of(std::string_view source) {
+  if (holds(source, "</think>")) return ReasoningForm::kThinkTags;
+  if (holds(source, "[/THINK]")) return ReasoningForm::kMistral;
+  return ReasoningForm::kNone;
+}
+
+}  // namespace quire::api::chat

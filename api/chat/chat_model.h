@@ -1,0 +1,47 @@
+// What chat needs to know of the served model: its templates, and the forms that they taught it to answer in.
+// Owner   app makes one at start; Services share it. Never changes.
+// Thread  any.
+// Fails   read_template(): kInvalidArgument naming line and construct.
+// Source  what a template expects of a message (arguments as objects or as text, a call's missing content) is found out by
+//         rendering a call, as llama.cpp's minja does; the forms are known by the marks in the template's text.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "api/chat/answer/answer_parser.h"
+#include "api/chat/answer/call_parser.h"
+#include "core/base/result.h"
+#include "core/chat/template.h"
+
+namespace quire::api::chat {
+
+// A call's content where there is none.
+enum class NoContent : std::uint8_t { kAbsent, kEmpty, kNull };
+
+struct ChatTemplate {
+  quire::chat::Template jinja;
+  bool object_arguments = true;  // of a call; false: as JSON text
+  NoContent no_content = NoContent::kAbsent;
+  bool knows_developer = false;  // the role; else its messages are the system's
+};
+
+Result<ChatTemplate> read_template(std::string_view source, const boost::json::object& special_tokens);
+
+struct ChatModel {
+  std::optional<ChatTemplate> plain;       // none: this model does not chat
+  std::optional<ChatTemplate> with_tools;  // where tools are given; none: `plain` has them, too
+  boost::json::object special_tokens;      // bos_token and the like: variables of a template
+  CallForm calls = CallForm::kNone;
+  bool marks_arguments = false;  // Mistral: name[ARGS]{...}
+  ReasoningForm reasoning = ReasoningForm::kNone;
+};
+
+// By the marks in a template's text.
+CallForm call_form_of(std::string_view source);
+bool marks_arguments(std::string_view source);
+ReasoningForm reasoning_form_of(std::string_view source);
+
+}  // namespace quire::api::chat

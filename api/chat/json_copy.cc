@@ -1,0 +1,64 @@
+#include "api/chat/json_copy.h"
+
+#include <utility>
+
+#include "api/openai/json_values.h"
+
+namespace quire::api::chat {
+namespace {
+
+using simdjson::dom::element;
+using Type = simdjson::dom::element_type;
+
+// False: too deep.
+bool copy(element from, int depth, boost::json::value& to) {
+  switch (from.type()) {
+    case Type::ARRAY: {
+      if (depth == kMaxDepth) return false;
+      boost::json::array& array = to.emplace_array();
+      for (const element one : openai::array_of(from)) {
+        if (!copy(one, depth + 1, array.emplace_back(nullptr))) return false;
+      }
+      return true;
+    }
+    case Type::OBJECT: {
+      if (depth == kMaxDepth) return false;
+      boost::json::object& object = to.emplace_object();
+      for (const auto field : openai::object_of(from)) {
+        if (!copy(field.value, depth + 1, object[field.key])) return false;
+      }
+      return true;
+    }
+    case Type::STRING:
+      to.emplace_string() = from.get_string().value_unsafe();
+      return true;
+    case Type::INT64:
+      to = from.get_int64().value_unsafe();
+      return true;
+    case Type::UINT64:
+      to = from.get_uint64().value_unsafe();
+      return true;
+    case Type::DOUBLE:
+      to = from.get_double().value_unsafe();
+      return true;
+    case Type::BOOL:
+      to = from.get_bool().value_unsafe();
+      return true;
+    case Type::NULL_VALUE:
+      to = nullptr;
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<boost::json::value> copy_of(const std::string& path, element value) {
+  boost::json::value out;
+  if (!copy(value, 0, out)) {
+    return invalid(path, path + " may be nested " + std::to_string(kMaxDepth) + " deep at most");
+  }
+  return out;
+}
+
+}  // namespace quire::api::chat

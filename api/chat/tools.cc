@@ -1,0 +1,137 @@
+#include "api/chat/tools.h"
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <string_view>
+#include <utility>
+
+#include "api/chat/json_copy.h"
+#include "api/openai/json_values.h"
+
+namespace quire::api::chat {
+namespace {
+
+using openai::array_of;
+using simdjson::dom::element;
+
+constexpr std::size_t kMaxName = 64;
+
+bool is_name(std::string_view text) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
+  return !text.empty() && text.size() <= kMaxName && std::all_of(text.begin(), text.end(), fits);
+}
+
+Result<std::string> name_of(const std::string& path, const boost::json::object& function) {
+  const boost::json::value* name = function.if_contains("name");
+  if (name == nullptr || name->is_null()) return invalid(path, path + " is missing");
+  if (!name->is_string() || !is_name(name->get_string())) {
+    return invalid(path, path + " must have 1 to 64 letters, digits, underscores, dashes and dots");
+  }
+  return std::string(name->get_string());
+}
+
+// Of tools[i]: checked, and put to the request's functions.
+Result<Done> add_function(const std::string& path, boost::json::object& tool, ChatRequest& request) {
+  const boost::json::value* type = tool.if_contains("type");
+  if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
+  if (!type->is_string() || type->get_string() != "function") {
+    return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");
+  }
+  const std::string in = path + ".function";
+  boost::json::value* function = tool.if_contains("function");
+  if (function == nullptr) return invalid(in, in + " is missing");
+  if (!function->is_object()) return invalid(in, in + " must be an object");
+  boost::json::object& members = function->get_object();
+
+  ToolFunction read;
+  Result<std::string> name = name_of(in + ".name", members);
+  if (!name) return name.error();
+  read.name = std::move(*name);
+  const auto same = [&](const ToolFunction& other) { return other.name == read.name; };
+  if (std::any_of(request.functions.begin(), request.functions.end(), same)) {
+    return invalid(in + ".name", in + ".name is another function's, too");
+  }
+  if (const boost::json::value* description = members.if_contains("description");
+      description != nullptr && !description->is_string() && !description->is_null()) {
+    return invalid(in + ".description", in + ".description must be a string");
+  }
+  if (const boost::json::value* schema = members.if_contains("parameters"); schema != nullptr && !schema->is_null()) {
+    if (!schema->is_object()) return invalid(in + ".parameters", in + ".parameters must be an object: a JSON Schema");
+    read.parameters = boost::json::serialize(*schema);
+  }
+  if (const boost::json::value* strict = members.if_contains("strict"); strict != nullptr) {
+    if (!strict->is_bool() && !strict->is_null()) return invalid(in + ".strict", in + ".strict must be true or false");
+    read.strict = strict->is_bool() && strict->get_bool();
+    members.stable_erase(members.find("strict"));  // for us, not for the model
+  }
+  request.functions.push_back(std::move(read));
+  return Done{};
+}
+
+}  // namespace
+
+Result<Done> read_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
+  if (!value.is_array()) return invalid(path, path + " must be a list of functions");
+  for (const element one : array_of(value)) {
+    if (request.tools.size() == services.limits.max_tools) {
+      return invalid(path, path + " may hold at most " + std::to_string(services.limits.max_tools) + " functions");
+    }
+    const std::string in = path + "[" + std::to_string(request.tools.size()) + "]";
+    Result<boost::json::value> tool = copy_of(in, one);
+    if (!tool) return tool.error();
+    if (!tool->is_object()) return invalid(in, in + " must be an object");
+    if (Result<Done> added = add_function(in, tool->get_object(), request); !added) return added.error();
+    request.tools.push_back(std::move(*tool));
+  }
+  return Done{};
+}
+
+Result<Done> read_tool_choice(const std::string& path, element value, const Services&, ChatRequest& request) {
+  ToolChoice& choice = request.tool_choice;
+  if (value.is_string()) {
+    const std::string_view word = value.get_string().value_unsafe();
+    if (word == "none") choice.kind = ToolChoice::Kind::kNone;
+    if (word == "required") choice.kind = ToolChoice::Kind::kRequired;
+    if (word == "none" || word == "auto" || word == "required") return Done{};
+  }
+  element part;
+  if (value.is_object() && value["type"].get(part) == simdjson::SUCCESS) {
+    if (!part.is_string() || part.get_string().value_unsafe() != "function") {
+      return invalid(path + ".type", path + ".type must be \"function\"");
+    }
+    const std::string name = path + ".function.name";
+    if (value["function"]["name"].get(part) != simdjson::SUCCESS) return invalid(name, name + " is missing");
+    Result<std::string> chosen = openai::string_of(name, part, kMaxName);
+    if (!chosen) return chosen.error();
+    choice = {ToolChoice::Kind::kNamed, std::move(*chosen)};
+    return Done{};
+  }
+  return invalid(path, path +
+                           " must be \"none\", \"auto\", \"required\", or a function as "
+                           "{\"type\": \"function\", \"function\": {\"name\": ...}}");
+}
+
+Result<Done> settle_tools(ChatRequest& request, const Services& services) {
+  const ToolChoice& choice = request.tool_choice;
+  if (request.tools.empty() && request.forces_call()) {
+    return invalid("tool_choice", "tool_choice asks for a call, but there are no tools");
+  }
+  if (choice.kind == ToolChoice::Kind::kNamed) {
+    const auto chosen = [&](const ToolFunction& function) { return function.name == choice.name; };
+    if (std::none_of(request.functions.begin(), request.functions.end(), chosen)) {
+      return invalid("tool_choice", "tool_choice.function.name is none of the tools");
+    }
+  }
+  const bool understands = services.chat != nullptr && services.chat->calls != CallForm::kNone;
+  if (request.offers_tools() && !understands) {
+    return invalid("tools",
+                   "this model's chat template teaches no form of calls that this server knows: leave tools "
+                   "out, send \"tool_choice\": \"none\", or start the server with --tool-call-parser");
+  }
+  return Done{};
+}
+
+}  // namespace quire::api::chat

@@ -1,0 +1,76 @@
+#include "api/openai/completions/fill_in.h"
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+
+namespace quire::api::openai {
+namespace {
+
+struct Marks {
+  const char* prefix;
+  const char* suffix;
+  const char* middle;  // null: the answer follows the prefix, and the suffix stands in front
+};
+
+constexpr Marks kMarks[] = {
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},
+    {"▁<PRE>", "▁<SUF>", "▁<MID>"},
+    {"<PRE>", "<SUF>", "<MID>"},
+    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
+    {"[PREFIX]", "[SUFFIX]", nullptr},
+};
+
+struct Frame {
+  TokenId prefix;
+  TokenId suffix;
+  std::optional<TokenId> middle;
+};
+
+std::optional<Frame> frame_of(const text::Tokenizer& tokenizer) {
+  for (const Marks& marks : kMarks) {
+    const std::optional<TokenId> prefix = tokenizer.id_of(marks.prefix);
+    const std::optional<TokenId> suffix = tokenizer.id_of(marks.suffix);
+    const std::optional<TokenId> middle = marks.middle != nullptr ? tokenizer.id_of(marks.middle) : std::nullopt;
+    if (prefix && suffix && (middle || marks.middle == nullptr)) return Frame{*prefix, *suffix, middle};
+  }
+  return std::nullopt;
+}
+
+// Does this tokenizer begin texts with its own token?
+bool begins_texts(const text::Tokenizer& tokenizer) {
+  const std::vector<TokenId> nothing = tokenizer.encode("", true);
+  return tokenizer.bos() && !nothing.empty() && nothing.front() == *tokenizer.bos();
+}
+
+}  // namespace
+
+Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionRequest& request,
+                                     const text::Tokenizer& tokenizer) {
+  const std::optional<Frame> frame = frame_of(tokenizer);
+  if (!frame) return invalid("suffix", "suffix is for models with tokens to fill in the middle; this one has none");
+  const std::vector<TokenId>* given = std::get_if<std::vector<TokenId>>(&prompt);
+  const std::vector<TokenId> before =
+      given != nullptr ? *given : tokenizer.encode(std::get<std::string>(prompt), false);
+  const std::vector<TokenId> after = tokenizer.encode(*request.suffix, false);
+
+  std::vector<TokenId> ids;
+  const auto append = [&ids](TokenId mark, const std::vector<TokenId>& text) {
+    ids.push_back(mark);
+    ids.insert(ids.end(), text.begin(), text.end());
+  };
+  if (request.add_special_tokens && begins_texts(tokenizer)) ids.push_back(*tokenizer.bos());
+  if (frame->middle) {
+    append(frame->prefix, before);
+    append(frame->suffix, after);
+    ids.push_back(*frame->middle);
+  } else {
+    append(frame->suffix, after);
+    append(frame->prefix, before);
+  }
+  return ids;
+}
+
+}  // namespace quire::api::openai

@@ -1,0 +1,217 @@
+#include "api/openai/fields/read_body.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api/openai/json_values.h"
+#include "core/base/check.h"
+
+namespace quire::api::openai {
+namespace {
+
+using simdjson::dom::element;
+
+constexpr std::size_t kMaxDepth = 128;  // of a schema within a tool, and then some
+constexpr std::size_t kMinParserBytes = 64;
+constexpr std::size_t kMaxToldUnknown = 16;
+
+std::string spelled(double number) {
+  return number == std::floor(number) ? std::to_string(static_cast<std::int64_t>(number)) : std::to_string(number);
+}
+
+std::string spelled_range(const Number& kind) {
+  if (kind.above) return "above " + spelled(kind.lowest) + " and up to " + spelled(kind.highest);
+  return "from " + spelled(kind.lowest) + " to " + spelled(kind.highest);
+}
+
+std::int64_t highest_of(const Integer& kind, const RequestLimits& limits) {
+  return kind.limit != nullptr ? std::int64_t{limits.*kind.limit} : kind.highest;
+}
+
+// One value of a field into the request: a visitor of Field::kind.
+struct Reader {
+  const std::string& name;
+  element value;
+  const Services& services;
+  GenerationRequest& request;
+
+  Result<Done> operator()(const Flag& kind) const {
+    const Result<bool> flag = boolean_of(name, value);
+    if (!flag) return flag.error();
+    request.*kind.member = *flag;
+    return Done{};
+  }
+  Result<Done> operator()(const Integer& kind) const {
+    const Result<std::int64_t> number = integer_of(name, value, kind.lowest, highest_of(kind, services.limits));
+    if (!number) return number.error();
+    kind.set(request, *number);
+    return Done{};
+  }
+  Result<Done> operator()(const Number& kind) const {
+    const Result<double> number = number_of(name, value, spelled_range(kind).c_str(), [&kind](double x) {
+      // As f32, too: a double so small that it becomes 0 is refused.
+      const bool above = kind.above ? static_cast<float>(x) > static_cast<float>(kind.lowest) : x >= kind.lowest;
+      return above && x <= kind.highest;
+    });
+    if (!number) return number.error();
+    kind.set(request, *number);
+    return Done{};
+  }
+  Result<Done> operator()(const Text& kind) const {
+    Result<std::string> text = string_of(name, value, services.limits.*kind.max_bytes);
+    if (!text) return text.error();
+    if (kind.member == nullptr) return Done{};
+    if (text->empty()) return invalid(name, name + " must not be empty: leave it out");
+    request.*kind.member = std::move(*text);
+    return Done{};
+  }
+  Result<Done> operator()(const Shaped& kind) const { return kind.read(name, value, services, request); }
+  Result<Done> operator()(const Neutral& kind) const {
+    if (kind.is_neutral(value)) return Done{};
+    return invalid(name, name + " is not supported: leave it out");
+  }
+};
+
+const Field* find(std::span<const Field> fields, unsigned endpoints, std::string_view name) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) {
+    return (field.endpoints & endpoints) != 0 && name == field.name;
+  });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+// Reads the fields of one body, one after the other.
+class BodyReader {
+ public:
+  BodyReader(Endpoint endpoint, std::span<const Field> own, const Services& services, GenerationRequest& request)
+      : endpoint_(endpoint), services_(services), request_(request) {
+    given_.own_ = own;
+    CHECK_LE(own.size() + shared_fields().size(), given_.bits_.size());
+  }
+
+  Result<Done> read(std::string_view key, element value) {
+    const Field* own = find(given_.own_, endpoint_, key);
+    const Field* field = own != nullptr ? own : find(shared_fields(), endpoint_, key);
+    if (field == nullptr) {
+      pass_over(request_, key);
+      return Done{};
+    }
+    const std::string name = field->name;
+    const std::size_t bit = given_.bit_of(key);
+    if (seen_[bit]) return invalid(name, name + " is given twice");
+    seen_[bit] = true;
+    if (value.is_null()) return Done{};
+    given_.bits_[bit] = true;
+    return std::visit(Reader{name, value, services_, request_}, field->kind);
+  }
+
+  const Given& given() const { return given_; }
+
+ private:
+  const Endpoint endpoint_;
+  const Services& services_;
+  GenerationRequest& request_;
+  Given given_;
+  std::bitset<128> seen_;
+};
+
+std::size_t Given::bit_of(std::string_view name) const {
+  std::size_t bit = 0;
+  for (const std::span<const Field> fields : {own_, shared_fields()}) {
+    for (const Field& field : fields) {
+      if (name == field.name) return bit;
+      ++bit;
+    }
+  }
+  return bits_.size();
+}
+
+bool Given::operator()(std::string_view name) const {
+  const std::size_t bit = bit_of(name);
+  return bit < bits_.size() && bits_[bit];
+}
+
+Result<Given> read_body(const std::string& body, Endpoint endpoint, std::span<const Field> own,
+                        const Services& services, GenerationRequest& request) {
+  simdjson::dom::parser parser;
+  element root;
+  if (const auto error = parser.allocate(std::max(body.size(), kMinParserBytes), kMaxDepth)) {
+    return parse_failure(error);
+  }
+  if (const auto error = parser.parse(body).get(root)) return parse_failure(error);
+  if (!root.is_object()) return invalid("", "the body must be a JSON object");
+
+  request.model = services.model_names.front();
+  request.sampling = services.defaults;
+  BodyReader reader(endpoint, own, services, request);
+  const simdjson::dom::object fields = object_of(root);
+  for (const auto field : fields) {
+    if (Result<Done> read = reader.read(field.key, field.value); !read) return read.error();
+  }
+  return reader.given();
+}
+
+void pass_over(GenerationRequest& request, std::string_view path) {
+  ++request.num_unknown_fields;
+  if (request.unknown_fields.size() == kMaxToldUnknown) return;
+  // A header holds printable ASCII; the commas are between names.
+  std::string name = echoed(path);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~' || c == ','; }, '?');
+  request.unknown_fields.push_back(std::move(name));
+}
+
+std::string warnings_of(const GenerationRequest& request) {
+  if (request.num_unknown_fields == 0) return {};
+  std::string text = "unknown fields: ";
+  for (const std::string& name : request.unknown_fields) {
+    if (&name != &request.unknown_fields.front()) text += ", ";
+    text += name;
+  }
+  const std::size_t untold = request.num_unknown_fields - request.unknown_fields.size();
+  if (untold > 0) text += " and " + std::to_string(untold) + " more";
+  return text;
+}
+
+std::string range_text(const Field& field, const RequestLimits& limits) {
+  struct Words {
+    const RequestLimits& limits;
+    std::string operator()(const Flag&) const { return "true or false"; }
+    std::string operator()(const Integer& kind) const {
+      using Int32 = std::numeric_limits<std::int32_t>;
+      const std::int64_t highest = highest_of(kind, limits);
+      if (kind.lowest == std::numeric_limits<std::int64_t>::min()) return "64 bits";
+      if (kind.lowest == Int32::min()) return "32 bits";
+      if (highest == Int32::max()) return std::to_string(kind.lowest) + " and up";
+      return std::to_string(kind.lowest) + " to " + std::to_string(highest);
+    }
+    std::string operator()(const Number& kind) const {
+      const std::string range = spelled(kind.lowest) + (kind.above ? " and up to " : " to ") + spelled(kind.highest);
+      return kind.above ? "above " + range : range;
+    }
+    std::string operator()(const Text& kind) const {
+      return "up to " + std::to_string(limits.*kind.max_bytes) + " bytes";
+    }
+    std::string operator()(const Shaped& kind) const { return kind.range; }
+    std::string operator()(const Neutral& kind) const { return std::string("only ") + kind.range; }
+  };
+  return std::visit(Words{limits}, field.kind);
+}
+
+std::string json_type(const Field& field) {
+  struct Name {
+    std::string operator()(const Flag&) const { return "boolean"; }
+    std::string operator()(const Integer&) const { return "integer"; }
+    std::string operator()(const Number&) const { return "number"; }
+    std::string operator()(const Text&) const { return "string"; }
+    std::string operator()(const Shaped& kind) const { return kind.json; }
+    std::string operator()(const Neutral& kind) const { return kind.json; }
+  };
+  return std::visit(Name{}, field.kind);
+}
+
+}  // namespace quire::api::openai

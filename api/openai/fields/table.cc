@@ -1,0 +1,109 @@
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "api/openai/fields/field.h"
+#include "api/openai/fields/grammar_fields.h"
+#include "api/openai/fields/kv_policy_field.h"
+#include "api/openai/fields/list_fields.h"
+#include "api/openai/fields/neutral.h"
+
+namespace quire::api::openai {
+namespace {
+
+using R = GenerationRequest;
+using P = sample::Params;
+using L = RequestLimits;
+
+constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kInt64 = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxDeadline_ms = 3'600'000;
+
+template <typename T, typename V>
+void store(T& member, V value) {
+  member = static_cast<T>(value);
+}
+template <typename T, typename V>
+void store(std::optional<T>& member, V value) {
+  member = static_cast<T>(value);
+}
+template <auto kMember, typename V>
+void put(R& request, V value) {
+  store(request.*kMember, value);
+}
+template <auto kMember, typename V>
+void put_sampling(R& request, V value) {
+  store(request.sampling.*kMember, value);
+}
+template <auto kMember, typename V>
+void put_rule(R& request, V value) {
+  store(request.rules.*kMember, value);
+}
+void put_top_k(R& request, std::int64_t value) {
+  request.sampling.top_k = value < 0 ? 0 : static_cast<std::int32_t>(value);  // -1 and 0 both keep all
+}
+
+// name, endpoints, kind with range and target, default, help, test
+// clang-format off
+constexpr Field kFields[] = {
+    {"model", kGenerating, Shaped{"string", "a served name", read_model}, "the first one", "which model answers; another one is answered 404", "wire/test_errors.py"},
+    {"max_tokens", kGenerating, Integer{0, kInt32, put<&R::max_tokens>}, "completions: 16, or what room is left; chat: what room is left", "longest answer, in tokens; prompt and answer fit `--max-model-len`. 0 scores the prompt: it needs `echo` or `prompt_logprobs`", "wire/test_scoring.py"},
+    {"temperature", kGenerating, Number{0, 2, false, put_sampling<&P::temperature>}, "the model's, or 1", "0 takes the likeliest token", "api/openai/fields/read_body_test.cc"},
+    {"top_p", kGenerating, Number{0, 1, true, put_sampling<&P::top_p>}, "the model's, or 1", "keep the likeliest tokens of this mass", "api/openai/fields/read_body_test.cc"},
+    {"top_k", kGenerating, Integer{-1, kInt32, put_top_k}, "the model's, or 0", "keep so many likeliest tokens; -1 and 0 keep all", "api/openai/fields/read_body_test.cc"},
+    {"min_p", kGenerating, Number{0, 1, false, put_sampling<&P::min_p>}, "the model's, or 0", "keep tokens this likely, as a part of the likeliest", "api/openai/fields/read_body_test.cc"},
+    {"typical_p", kGenerating, Number{0, 1, true, put_sampling<&P::typical_p>}, "1", "keep the most typical tokens of this mass", "wire/test_rules.py"},
+    {"seed", kGenerating, Integer{-kInt64 - 1, kInt64, put<&R::seed>}, "drawn, and told in the answer", "the same request with the same seed is answered the same", "wire/test_completions.py"},
+    {"repetition_penalty", kGenerating, Number{0, 2, true, put_rule<&sample::Rules::repetition_penalty>}, "1", "divides what favours tokens of prompt and answer", "wire/test_rules.py"},
+    {"presence_penalty", kGenerating, Number{-2, 2, false, put_rule<&sample::Rules::presence_penalty>}, "0", "taken off tokens that the answer has", "wire/test_rules.py"},
+    {"frequency_penalty", kGenerating, Number{-2, 2, false, put_rule<&sample::Rules::frequency_penalty>}, "0", "taken off tokens for each time that the answer has them", "wire/test_rules.py"},
+    {"logit_bias", kGenerating, Shaped{"object", "token ids as keys, -100 to 100 as values, up to 1024 of them", read_logit_bias}, "none", "added to the logits of tokens", "wire/test_rules.py"},
+    {"allowed_token_ids", kGenerating, Shaped{"array", "token ids, at least one", read_allowed_token_ids}, "all", "no other tokens are said", "wire/test_rules.py"},
+    {"bad_words", kGenerating, Shaped{"array", "up to 128 texts of 4096 bytes together", read_bad_words}, "none", "never said, at the beginning of a word or inside one", "wire/test_rules.py"},
+    {"min_tokens", kGenerating, Integer{0, kInt32, put_rule<&sample::Rules::min_tokens>}, "0", "nothing ends the answer before it has so many tokens; stop strings are not looked for in them", "wire/test_rules.py"},
+    {"stop", kGenerating, Shaped{"string|array", "a text, or up to 16 of them with 512 bytes together", read_stop}, "none", "the answer ends before the first of these", "wire/test_stop_strings.py"},
+    {"stop_token_ids", kGenerating, Shaped{"array", "up to 128 token ids", read_stop_token_ids}, "none", "these tokens end the answer as the model's own ends do", "wire/test_rules.py"},
+    {"include_stop_str_in_output", kGenerating, Flag{&R::include_stop}, "false", "what ended the answer stays in its text", "wire/test_stop_strings.py"},
+    {"ignore_eos", kGenerating, Flag{&R::ignore_eos}, "false", "the model's own ends are tokens like any other", "wire/test_completions.py"},
+    {"n", kGenerating, Integer{1, 0, put<&R::n>, &L::max_choices}, "1", "answers to each prompt", "wire/test_forks.py"},
+    {"best_of", kGenerating, Integer{1, 0, put<&R::best_of>, &L::max_choices}, "`n`", "so many run, the `n` best are told", "wire/test_forks.py"},
+    {"use_beam_search", kGenerating, Flag{&R::use_beam_search}, "false", "search, `best_of` hypotheses wide", "wire/test_forks.py"},
+    {"length_penalty", kGenerating, Number{-5, 5, false, put<&R::length_penalty>}, "1", "of a search: a sum of log probabilities is divided by tokens to this power", "wire/test_forks.py"},
+    {"stream", kGenerating, Flag{&R::stream}, "false", "tell the answer as it is made", "wire/test_completions.py"},
+    {"stream_options", kGenerating, Shaped{"object", "`include_usage`, `continuous_usage_stats`: true or false", read_stream_options}, "none", "of a stream: an event with the usage before the end; in every event, too", "wire/test_logprobs.py"},
+    {"prompt_logprobs", kGenerating, Integer{0, 0, put<&R::prompt_logprobs>, &L::max_logprobs}, "none", "log probability and rank of the prompt's tokens, and so many likeliest; such a prompt reads no cached blocks", "wire/test_scoring.py"},
+    {"return_token_ids", kGenerating, Flag{&R::return_token_ids}, "false", "`prompt_token_ids` and `token_ids` in each choice", "wire/test_logprobs.py"},
+    {"return_tokens_as_token_ids", kGenerating, Flag{&R::return_tokens_as_token_ids}, "false", "log probabilities name tokens `token_id:17`", "wire/test_logprobs.py"},
+    {"skip_special_tokens", kGenerating, Flag{&R::skip_special_tokens}, "true", "special tokens add no text", "api/openai/generation/choice_test.cc"},
+    {"spaces_between_special_tokens", kGenerating, Neutral{"boolean", "true", is_true}, "true", "not supported otherwise", "api/openai/fields/read_body_test.cc"},
+    {"add_special_tokens", kGenerating, Flag{&R::add_special_tokens}, "completions: true; chat: false", "begin the prompt as the tokenizer does", "api/openai/completions/completion_form_test.cc"},
+    {"truncate_prompt_tokens", kGenerating, Integer{-1, kInt32, put<&R::truncate_prompt_tokens>}, "none", "keep the last so many tokens of the prompt; -1: as many as fit; 0 is refused", "api/openai/completions/completion_form_test.cc"},
+    {"response_format", kGenerating, Shaped{"object", "`{\"type\": \"text\"}`, `json_object`, `json_schema` with a schema", read_response_format}, "text", "what the answer must be", "wire/test_structured.py"},
+    {"structured_outputs", kGenerating, Shaped{"object", "one of `json`, `json_object`, `regex`, `choice`, `grammar`", read_structured_outputs}, "none", "what the answer must be", "wire/test_structured.py"},
+    {"guided_json", kGenerating, Shaped{"object|string", "a JSON Schema", read_guided_json}, "none", "`structured_outputs.json`", "wire/test_structured.py"},
+    {"guided_regex", kGenerating, Shaped{"string", "a regular expression", read_guided_regex}, "none", "`structured_outputs.regex`", "wire/test_structured.py"},
+    {"guided_choice", kGenerating, Shaped{"array", "texts", read_guided_choice}, "none", "`structured_outputs.choice`", "wire/test_structured.py"},
+    {"guided_grammar", kGenerating, Shaped{"string", "an EBNF grammar", read_guided_grammar}, "none", "`structured_outputs.grammar`", "wire/test_structured.py"},
+    {"cache_salt", kGenerating, Text{&L::max_salt_bytes, &R::cache_salt}, "shared with all", "share cached prefixes with the same salt only", "wire/test_cache.py"},
+    {"priority", kGenerating, Integer{-kInt32 - 1, kInt32, put<&R::priority>}, "0", "lower goes first; orders the line under the priority policy", "api/openai/fields/read_body_test.cc"},
+    {"deadline_ms", kGenerating, Integer{1, kMaxDeadline_ms, put<&R::deadline_ms>}, "none", "milliseconds after arrival; orders the line under the deadline policy", "api/openai/fields/read_body_test.cc"},
+    {"kv_policy", kGenerating, Shaped{"object", "see below", read_kv_policy}, "keep everything", "which K and V a long answer keeps", "wire/test_cache.py"},
+    {"request_id", kGenerating, Text{&L::max_request_id_bytes, &R::request_id}, "X-Request-Id, or drawn", "names the answer", "wire/test_completions.py"},
+    {"user", kGenerating, Text{&L::max_user_bytes, nullptr}, "none", "checked, and of no effect", "api/openai/fields/read_body_test.cc"},
+    {"logits_processors", kGenerating, Neutral{"array", "empty", is_empty}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"logprob_token_ids", kGenerating, Neutral{"array", "empty", is_empty}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"truncation_side", kGenerating, Neutral{"string", "\"left\"", is_left}, "left", "not supported otherwise", "api/openai/fields/read_body_test.cc"},
+    {"prompt_embeds", kGenerating, Neutral{"string", "null", is_never}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"guided_whitespace_pattern", kGenerating, Neutral{"string", "null", is_never}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"guided_decoding_backend", kGenerating, Neutral{"string", "null", is_never}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"kv_transfer_params", kGenerating, Neutral{"object", "null", is_never}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"vllm_xargs", kGenerating, Neutral{"object", "empty", is_empty}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+    {"repetition_detection", kGenerating, Neutral{"object", "null", is_never}, "none", "not supported", "api/openai/fields/read_body_test.cc"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Field> shared_fields() { return kFields; }
+
+}  // namespace quire::api::openai

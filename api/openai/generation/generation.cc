@@ -1,0 +1,285 @@
+#include "api/openai/generation/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <span>
+#include <utility>
+
+#include "api/http/sse_writer.h"
+#include "api/openai/errors.h"
+#include "api/openai/fields/read_body.h"
+#include "api/openai/generation/sequences.h"
+
+namespace quire::api::openai {
+namespace {
+
+constexpr int kRetryStreams_s = 1;
+
+std::uint64_t random_bits() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+using GrammarPtr = std::shared_ptr<const grammar::Grammar>;
+
+// The endpoint's own, or what the body asks for, or none.
+Result<GrammarPtr> grammar_of(const GenerationRequest& request, const Services& services) {
+  if (request.grammar || !request.grammar_text) return request.grammar;
+  if (services.grammars) return services.grammars->of(*request.grammar_text);
+  const std::string& field = request.grammar_text->field;
+  return invalid(field, field + " is not supported here: leave it out");
+}
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Form::append_error(std::string& events, const Error& error) {
+  http::append_event(events, error_json(error));
+  events += http::kSseDone;
+}
+
+Generation::Generation(const Services& services, http::Request request, std::unique_ptr<Form> form)
+    : services_(services), http_(std::move(request)), form_(std::move(form)), tracked_(services.requests, http_) {
+  facts_.created = unix_now();
+  facts_.fingerprint = services.fingerprint;
+}
+
+// ---- before admission
+
+void Generation::work() {
+  if (Result<Done> prepared = prepare(); !prepared) failure_ = prepared.error();
+  http_.body = std::string();
+}
+
+Result<Done> Generation::prepare() {
+  if (Result<Done> read = form_->read(http_.body); !read) return read.error();
+  facts_.id = request().request_id.empty() ? http_.id : request().request_id;
+  facts_.model = request().model;
+  // Kept below 2^53, so that a client that reads JSON numbers as doubles can send it back.
+  facts_.seed = request().seed ? *request().seed : static_cast<std::int64_t>(random_bits() >> 11);
+
+  Result<std::vector<std::vector<TokenId>>> prompts = form_->prompts();
+  if (!prompts) return prompts.error();
+  Result<GrammarPtr> grammar = grammar_of(request(), services_);
+  if (!grammar) return grammar.error();
+  Result<Sequences> sequences =
+      sequences_of(request(), std::move(*prompts), {facts_.seed, http_.arrival, std::move(*grammar)}, services_);
+  if (!sequences) return sequences.error();
+  sequences_ = std::move(sequences->sequences);
+  prompts_ = std::move(sequences->prompts);
+  return Done{};
+}
+
+std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
+  if (failure_) return error_response(*failure_);
+  const Result<Done> admitted = submit(door);
+  sequences_.clear();
+  if (admitted) {
+    tracked_.enter(facts_.id);
+    return std::nullopt;
+  }
+  choices_.clear();
+  failure_ = admitted.error();
+  if (failure_->code != Code::kInvalidArgument) services_.metrics.admission_rejections.add();
+  return error_response(*failure_);
+}
+
+Result<Done> Generation::submit(const http::IoDoor& door) {
+  std::vector<bridge::Submission> submissions;
+  submissions.reserve(sequences_.size());
+  choices_.reserve(sequences_.size() * (request().use_beam_search ? request().n : 1));
+  for (flow::Request& sequence : sequences_) {
+    const std::uint32_t num_streams = sequence.beam ? sequence.beam->num_best : 1;
+    bridge::Submission submission{std::move(sequence), nullptr, {}};
+    for (std::uint32_t i = 0; i < num_streams; ++i) {
+      Result<std::shared_ptr<bridge::TokenStream>> stream = open_choice(door, submission.request);
+      if (!stream) return stream.error();
+      if (i == 0) {
+        tracked_.add_sequence(*stream);
+        submission.stream = std::move(*stream);
+      } else {
+        tracked_.add_stream(*stream);
+        submission.more_streams.push_back(std::move(*stream));
+      }
+    }
+    submissions.push_back(std::move(submission));
+  }
+  told_.resize(choices_.size());
+  return services_.queue.admit(submissions);
+}
+
+Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http::IoDoor& door,
+                                                                     const flow::Request& sequence) {
+  std::unique_ptr<bridge::PromptScores> scores;
+  if (sequence.scores_prompt) {
+    scores = std::make_unique<bridge::PromptScores>(sequence.prompt.size(), sequence.sampling.num_top);
+  }
+  std::shared_ptr<bridge::TokenStream> stream =
+      door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(scores));
+  if (!stream) {
+    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "", kRetryStreams_s};
+  }
+  choices_.emplace_back(stream, services_.tokenizer, request());
+  return stream;
+}
+
+std::vector<http::Field> Generation::fields() const {
+  std::vector<http::Field> fields = tracked_.fields();
+  std::string warnings = warnings_of(request());
+  if (!warnings.empty()) fields.push_back({"X-Quire-Warnings", std::move(warnings)});
+  return fields;
+}
+
+// ---- while the engine generates
+
+std::string Generation::take_events() {
+  std::string events;
+  bool open = false;
+  for (std::size_t i = 0; i < choices_.size() && !failure_; ++i) {
+    const flow::Finish fault = choices_[i].take();
+    if (fault == flow::Finish::kCancelled && tracked_.cancelled()) {
+      end_cancelled(choices_[i]);
+    } else if (fault != flow::Finish::kNone) {
+      give_up(fault);
+    }
+    if (i % choices_per_prompt() == 0) prompts_[i / choices_per_prompt()].scores = choices_[i].scores();
+    open = open || choices_[i].finish_reason() == nullptr;
+  }
+  if (!open) finished_ = true;
+  if (request().stream) append_events(events);
+  return events;
+}
+
+// What it said until then is its answer. A prompt that was to be scored may have no scores.
+void Generation::end_cancelled(Choice& choice) {
+  if (request().scores_prompt()) return give_up({Code::kCancelled, "the request was cancelled", "", 0});
+  choice.abort();
+}
+
+void Generation::fail(Error error) {
+  if (!finished_) give_up(std::move(error));
+}
+
+void Generation::give_up(flow::Finish why) {
+  if (why == flow::Finish::kCancelled) {
+    return give_up({Code::kTimeout, "the answer was not read for too long and was cancelled", "", 0});
+  }
+  if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});
+  if (request().grammar || request().grammar_text) {
+    const std::string field = request().grammar_text ? request().grammar_text->field : "response_format";
+    return give_up(invalid(field, field +
+                                      ": no token that this model may say goes on with it; do other fields forbid what "
+                                      "it asks for?"));
+  }
+  return give_up({Code::kInternal, "the model gave no finite result for this request", "", 0});
+}
+
+void Generation::give_up(Error error) {
+  failure_ = std::move(error);
+  for (Choice& choice : choices_) choice.abort();
+  finished_ = true;
+}
+
+// Indices into choices_, in the order of the answer.
+std::vector<std::size_t> Generation::answered() const {
+  std::vector<std::size_t> all;
+  const std::span<const Choice> choices(choices_);
+  for (std::size_t first = 0; first < choices.size(); first += choices_per_prompt()) {
+    for (const std::size_t i : ranked(choices.subspan(first, choices_per_prompt()), request().n)) {
+      all.push_back(first + i);
+    }
+  }
+  return all;
+}
+
+http::Tally Generation::tally() const {
+  http::Tally tally;
+  for (const PromptRun& prompt : prompts_) tally.prompt_tokens += prompt.num_tokens;
+  for (const Choice& choice : choices_) tally.completion_tokens += choice.num_tokens();
+  return tally;
+}
+
+// ---- what is written
+
+// For the last event, or the whole answer.
+void Generation::note_timings() {
+  const Usage used = usage();
+  facts_.timings.clear();
+  tracked_.append_timings(facts_.timings, {used.prompt_tokens, used.cached_tokens.value_or(0), used.completion_tokens});
+}
+
+bool Generation::has_news(std::size_t i) const {
+  const Choice& choice = choices_[i];
+  const bool ends = choice.finish_reason() != nullptr && !told_[i].end;
+  const bool awaits_scores = request().scores_prompt() && prompt_of(i).scores == nullptr;
+  return !awaits_scores && (ends || !choice.text().empty() || !choice.tokens().tokens.empty());
+}
+
+void Generation::append_events(std::string& events) {
+  if (ended_) return;
+  std::size_t after_last = failure_ ? 0 : choices_.size();
+  while (after_last > 0 && !has_news(after_last - 1)) --after_last;
+  for (std::size_t i = 0; i < after_last; ++i) {
+    if (!has_news(i)) continue;
+    if (finished_ && i + 1 == after_last && !request().include_usage) note_timings();
+    form_->append_piece(events, facts_, piece_of(i, i));  // a stream answers every choice: best_of is n
+    choices_[i].drop_told();
+    told_[i] = {true, choices_[i].finish_reason() != nullptr};
+  }
+  if (!finished_) return;
+  ended_ = true;
+  if (failure_) {
+    form_->append_error(events, *failure_);
+  } else {
+    note_timings();
+    form_->append_end(events, facts_, usage());
+  }
+}
+
+http::Response Generation::whole() {
+  if (failure_) return error_response(*failure_);
+  std::vector<Piece> pieces;
+  for (const std::size_t i : answered()) pieces.push_back(piece_of(i, pieces.size()));
+  note_timings();
+  http::Response response;
+  response.body = form_->whole(facts_, pieces, usage());
+  return response;
+}
+
+Piece Generation::piece_of(std::size_t choice, std::size_t index) const {
+  const Choice& one = choices_[choice];
+  return {.index = index,
+          .prompt_index = choice / choices_per_prompt(),
+          .first = !told_[choice].any,
+          .text = one.text(),
+          .tokens = one.tokens(),
+          .finish_reason = one.finish_reason(),
+          .stop_reason = one.stop_reason(),
+          .prompt = prompt_of(choice),
+          .num_tokens = one.num_tokens()};
+}
+
+Usage Generation::usage() const {
+  const http::Tally used = tally();
+  return {used.prompt_tokens, used.completion_tokens, cached_tokens()};
+}
+
+// Of each prompt what its least lucky sequence found: what siblings share with each other is no hit. A search has one
+// prefill, and says of it on its first stream.
+std::uint64_t Generation::cached_tokens() const {
+  std::uint64_t sum = 0;
+  for (std::size_t first = 0; first < choices_.size(); first += choices_per_prompt()) {
+    std::uint32_t least = choices_[first].cached_tokens();
+    for (std::size_t i = 1; i < choices_per_prompt() && !request().use_beam_search; ++i) {
+      least = std::min(least, choices_[first + i].cached_tokens());
+    }
+    sum += least;
+  }
+  return sum;
+}
+
+}  // namespace quire::api::openai

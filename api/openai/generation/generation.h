@@ -1,0 +1,83 @@
+// A POST that generates: from a body to sequences in the engine, and from their tokens to an answer in its Form's words.
+// Shape   each prompt has the same number of choices, one after the other in choices_: its best_of sequences, or the n
+//         hypotheses that its search tells. Of them n are answered, as indices prompt · n + rank.
+// Owner   the session that read the request. Destruction cancels every sequence that still runs.
+// Thread  as http::Answer says.
+// Fails   every fault of the request is a response from admit(), before any byte of an answer; a fault of the engine
+//         ends the whole request, all its choices.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/http/exchange.h"
+#include "api/openai/generation/choice.h"
+#include "api/openai/generation/form.h"
+#include "api/requests/tracked_request.h"
+#include "api/services.h"
+#include "core/bridge/admission_queue.h"
+#include "core/flow/request.h"
+
+namespace quire::api::openai {
+
+class Generation final : public http::Answer {
+ public:
+  // `services` outlives it.
+  Generation(const Services& services, http::Request request, std::unique_ptr<Form> form);
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  std::size_t work_bytes() const override { return http_.body.size(); }
+  void work() override;
+  std::optional<http::Response> admit(const http::IoDoor& door) override;
+  bool streams() const override { return form_->request().stream; }
+  std::vector<http::Field> fields() const override;
+  std::string take_events() override;
+  bool finished() const override { return finished_; }
+  bool failed() const override { return failure_.has_value(); }
+  http::Response whole() override;
+  void fail(Error error) override;
+  http::Tally tally() const override;
+
+ private:
+  const GenerationRequest& request() const { return form_->request(); }
+  Result<Done> prepare();
+  std::size_t choices_per_prompt() const { return request().use_beam_search ? request().n : request().best_of; }
+  const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
+
+  Result<Done> submit(const http::IoDoor& door);
+  Result<std::shared_ptr<bridge::TokenStream>> open_choice(const http::IoDoor& door, const flow::Request& sequence);
+  void give_up(flow::Finish why);
+  void end_cancelled(Choice& choice);
+  void give_up(Error error);
+  std::vector<std::size_t> answered() const;
+  void note_timings();
+  bool has_news(std::size_t choice) const;
+
+  void append_events(std::string& events);
+  Piece piece_of(std::size_t choice, std::size_t index) const;
+  Usage usage() const;
+  std::uint64_t cached_tokens() const;
+
+  const Services& services_;
+  http::Request http_;
+  const std::unique_ptr<Form> form_;
+  AnswerFacts facts_;
+  requests::TrackedRequest tracked_;
+
+  std::vector<flow::Request> sequences_;  // ready for admission; empty afterwards
+  std::vector<PromptRun> prompts_;
+  std::optional<Error> failure_;
+  std::vector<Choice> choices_;
+  struct Told {
+    bool any = false;  // an event of it is out
+    bool end = false;  // the one with its finish_reason is
+  };
+  std::vector<Told> told_;  // [choices]
+  bool finished_ = false;
+  bool ended_ = false;  // the stream's last events are out
+};
+
+}  // namespace quire::api::openai

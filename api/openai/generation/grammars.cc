@@ -1,0 +1,84 @@
+#include "api/openai/generation/grammars.h"
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/grammar/choice.h"
+#include "core/grammar/ebnf.h"
+#include "core/grammar/json_schema.h"
+#include "core/grammar/regex.h"
+#include "core/text/token_decoder.h"
+
+namespace quire::api::openai {
+namespace {
+
+using Kind = GrammarText::Kind;
+
+Result<Done> write_schema(grammar::Rules& rules, const std::string& text) {
+  const Result<boost::json::value> schema = grammar::parse_schema(text);
+  if (!schema) return schema.error();
+  return grammar::json_schema(rules, *schema);
+}
+
+Result<Done> write_choice(grammar::Rules& rules, const std::string& text) {
+  std::vector<std::string> texts;
+  const Result<boost::json::value> list = grammar::parse_schema(text);
+  if (!list) return list.error();
+  for (const boost::json::value& one : list->as_array()) texts.emplace_back(one.as_string());
+  return grammar::choice(rules, texts);
+}
+
+Result<Done> write_regex(grammar::Rules& rules, const std::string& text) {
+  const grammar::RuleId root = rules.declare("root");
+  const Result<grammar::Expr> body = grammar::regex(rules, text, grammar::RegexUse::kWhole);
+  if (!body) return body.error();
+  rules.define(root, *body);
+  return Done{};
+}
+
+Result<Done> write(grammar::Rules& rules, const GrammarText& text) {
+  switch (text.kind) {
+    case Kind::kJsonObject:
+      grammar::json_object(rules);
+      return Done{};
+    case Kind::kJsonSchema:
+      return write_schema(rules, text.text);
+    case Kind::kChoice:
+      return write_choice(rules, text.text);
+    case Kind::kRegex:
+      return write_regex(rules, text.text);
+    case Kind::kEbnf:
+      if (const Result<grammar::RuleId> root = grammar::ebnf(rules, text.text); !root) return root.error();
+      return Done{};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::of(const GrammarText& text) {
+  std::string name = static_cast<char>('0' + static_cast<int>(text.kind)) + text.text;
+  if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
+  const auto refuse = [&text](const Error& error) { return invalid(text.field, text.field + ": " + error.message); };
+  grammar::Rules rules;
+  if (const Result<Done> written = write(rules, text); !written) return refuse(written.error());
+  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary_);
+  if (!compiled) return refuse(compiled.error());
+  recent_.keep(std::move(name), *compiled);
+  return compiled;
+}
+
+std::shared_ptr<const grammar::Vocabulary> vocabulary_of(const text::Tokenizer& tokenizer, std::uint32_t logits_width,
+                                                         std::span<const TokenId> ends) {
+  std::vector<std::string> pieces(logits_width);
+  for (std::uint32_t id = 0; id < logits_width; ++id) {
+    const text::TokenDecoder::Piece& piece = tokenizer.decoder().piece(static_cast<TokenId>(id));
+    if (!piece.skip) pieces[id] = piece.bytes;
+  }
+  for (const TokenId end : ends) pieces[static_cast<std::size_t>(end)].clear();
+  return std::make_shared<const grammar::Vocabulary>(std::move(pieces), std::vector<TokenId>(ends.begin(), ends.end()));
+}
+
+}  // namespace quire::api::openai

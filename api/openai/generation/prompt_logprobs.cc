@@ -1,0 +1,47 @@
+#include "api/openai/generation/prompt_logprobs.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "api/openai/generation/token_text.h"
+
+namespace quire::api::openai {
+namespace {
+
+constexpr float kLowest = -9999.0f;  // vLLM's
+
+struct Entry {
+  flow::Candidate token;
+  std::uint32_t rank;
+};
+
+void append_entry(JsonWriter& writer, const text::Tokenizer& tokenizer, const Entry& entry) {
+  writer.key(std::to_string(entry.token.token)).begin_object();
+  writer.key("logprob").number(told_logprob(entry.token.logprob)).key("rank").number(std::uint64_t{entry.rank});
+  writer.key("decoded_token").text(token_bytes(tokenizer, entry.token.token)).end_object();
+}
+
+}  // namespace
+
+float told_logprob(float logprob) { return std::max(logprob, kLowest); }
+
+void append_prompt_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const PromptRun& prompt,
+                            const GenerationRequest& request) {
+  writer.begin_array().null();
+  for (std::size_t i = 0; i + 1 < prompt.ids.size(); ++i) {
+    const Entry own{{prompt.ids[i + 1], prompt.scores->logprobs[i]}, prompt.scores->ranks[i]};
+    const std::span<const flow::Candidate> top = prompt.scores->top_of(i);
+    writer.begin_object();
+    append_entry(writer, tokenizer, own);
+    std::uint32_t rank = 1;
+    for (std::size_t k = 0; k < std::min<std::size_t>(top.size(), *request.prompt_logprobs) && top[k].token >= 0; ++k) {
+      if (k > 0 && top[k].logprob != top[k - 1].logprob) rank = static_cast<std::uint32_t>(k + 1);
+      if (top[k].token != own.token.token) append_entry(writer, tokenizer, {top[k], rank});
+    }
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+}  // namespace quire::api::openai

@@ -1,0 +1,133 @@
+#include "api/openai/generation/sequences.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/openai/cache_root.h"
+#include "api/openai/generation/rules.h"
+
+namespace quire::api::openai {
+namespace {
+
+using Ids = std::vector<TokenId>;
+
+// What the sequences of all prompts have in common.
+flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts facts, const Services& services) {
+  flow::Request sequence;
+  sequence.arrival = facts.arrival;
+  sequence.sampling = request.sampling;
+  sequence.sampling.seed = static_cast<std::uint64_t>(facts.seed);
+  sequence.grammar = std::move(facts.grammar);
+  if (!request.ignore_eos) sequence.stop_tokens = services.eos;
+  sequence.stop_tokens.insert(sequence.stop_tokens.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
+  sequence.priority = request.priority;
+  if (request.deadline_ms) sequence.deadline = facts.arrival + std::chrono::milliseconds(*request.deadline_ms);
+  sequence.kv_policy = request.kv_policy;
+  if (request.use_beam_search) {
+    sequence.beam = flow::BeamSearch{request.best_of, request.n, request.length_penalty};
+  }
+  return sequence;
+}
+
+std::optional<CacheRoot> root_of_prompt(const GenerationRequest& request, const Services& services) {
+  if (request.kv_policy.kind != flow::KvPolicy::Kind::kFull) return std::nullopt;
+  if (services.prefix_caching) {
+    return root_of_tenant(services.fingerprint, flow::Request{}.tenant, request.cache_salt);
+  }
+  if (request.best_of > 1) return unique_cache_root();
+  return std::nullopt;
+}
+
+Result<Done> check_ids(const Ids& ids, const GenerationRequest& request, const Services& services) {
+  const std::string field = request.prompt_field;
+  if (ids.empty()) return invalid(field, field + " has no tokens");
+  const auto fits = [&](TokenId id) { return id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width; };
+  if (!std::all_of(ids.begin(), ids.end(), fits)) {
+    return invalid(field, field + " spells a token that this model has no row for");
+  }
+  return Done{};
+}
+
+// Its last tokens stay: what the answer goes on from.
+void truncate(Ids& ids, const GenerationRequest& request, const Services& services) {
+  if (!request.truncate_prompt_tokens) return;
+  std::size_t keep = static_cast<std::size_t>(std::max(*request.truncate_prompt_tokens, 1));
+  if (*request.truncate_prompt_tokens < 0) {
+    const std::size_t wanted = request.max_tokens.value_or(1);
+    keep = services.max_model_len - std::min<std::size_t>(wanted, services.max_model_len - 1);
+  }
+  if (ids.size() > keep) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(keep));
+}
+
+Result<std::uint32_t> max_tokens_for(std::size_t prompt_tokens, const GenerationRequest& request,
+                                     const Services& services) {
+  const std::size_t limit = services.max_model_len;
+  const std::string field = request.prompt_field;
+  const std::string ends =
+      " the model takes at most " + std::to_string(limit) + " (max_model_len), prompt and answer together: ";
+  const std::size_t least = request.max_tokens == 0u ? 0 : 1;
+  if (prompt_tokens + least > limit) {
+    return invalid(field, field + " has " + std::to_string(prompt_tokens) + " tokens;" + ends + "shorten the " + field);
+  }
+  const std::size_t room = limit - prompt_tokens;
+  if (!request.max_tokens) return static_cast<std::uint32_t>(std::min<std::size_t>(request.default_max_tokens, room));
+  if (*request.max_tokens > room) {
+    const std::string name = request.max_tokens_field;
+    return invalid(name, name + " is " + std::to_string(*request.max_tokens) + " and the " + field + " has " +
+                             std::to_string(prompt_tokens) + " tokens;" + ends + "shorten the " + field +
+                             " or ask for at most " + std::to_string(room));
+  }
+  return *request.max_tokens;
+}
+
+Result<Done> check_min_tokens(std::uint32_t max_tokens, const GenerationRequest& request) {
+  if (request.rules.min_tokens <= max_tokens) return Done{};
+  return invalid("min_tokens", "min_tokens is " + std::to_string(request.rules.min_tokens) +
+                                   " and the answer may have at most " + std::to_string(max_tokens) +
+                                   " tokens: ask for fewer, or raise max_tokens");
+}
+
+}  // namespace
+
+Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids> prompts, SequenceFacts facts,
+                               const Services& services) {
+  flow::Request sequence = sequence_for_all(request, std::move(facts), services);
+  Result<std::shared_ptr<const sample::Rules>> rules = rules_of(request, sequence.stop_tokens, services);
+  if (!rules) return rules.error();
+  sequence.rules = std::move(*rules);
+
+  Sequences out;
+  const std::uint32_t copies = request.use_beam_search ? 1 : request.best_of;
+  const std::uint64_t most = services.queue.limits().max_tokens;
+  std::uint64_t prompt_tokens = 0;
+  for (Ids& ids : prompts) {
+    truncate(ids, request, services);
+    if (Result<Done> checked = check_ids(ids, request, services); !checked) return checked.error();
+    const Result<std::uint32_t> max_tokens = max_tokens_for(ids.size(), request, services);
+    if (!max_tokens) return max_tokens.error();
+    if (Result<Done> checked = check_min_tokens(*max_tokens, request); !checked) return checked.error();
+    prompt_tokens += ids.size();
+    if (prompt_tokens * copies > most) {  // before the copies are made
+      const std::string field = request.prompt_field;
+      return invalid(field, field + ": its sequences have more than the " + std::to_string(most) +
+                                " prompt tokens in all that may wait here: send several requests");
+    }
+    out.prompts.push_back({.num_tokens = static_cast<std::uint32_t>(ids.size()), .ids = {}, .scores = nullptr});
+    if (request.keeps_prompt()) out.prompts.back().ids = ids;
+    sequence.prompt = std::move(ids);
+    sequence.max_tokens = *max_tokens;
+    sequence.cache_root = root_of_prompt(request, services);
+    for (std::uint32_t i = 0; i < copies; ++i) {
+      sequence.sampling.choice_index = i;
+      sequence.scores_prompt = request.scores_prompt() && (i == 0 || *max_tokens == 0);  // once for all of its choices
+      out.sequences.push_back(sequence);
+    }
+  }
+  return out;
+}
+
+}  // namespace quire::api::openai

@@ -1,0 +1,35 @@
+// What a settled request and its prompts are for the engine: a sequence for each choice, or a search for each prompt.
+// Thread  a worker; pure function.
+// Fails   kInvalidArgument naming the field: a prompt that is empty, too long or not the model's, max_tokens that do not
+//         fit, rules that leave nothing to say. Copies of a prompt are counted before they are made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "api/openai/generation/form.h"
+#include "api/openai/generation/request.h"
+#include "api/services.h"
+#include "core/base/clock.h"
+#include "core/base/result.h"
+#include "core/flow/request.h"
+
+namespace quire::api::openai {
+
+struct Sequences {
+  std::vector<flow::Request> sequences;  // of each prompt one after the other
+  std::vector<PromptRun> prompts;        // without scores
+};
+
+// What a request is given besides its body.
+struct SequenceFacts {
+  std::int64_t seed = 0;
+  TimePoint arrival;
+  std::shared_ptr<const grammar::Grammar> grammar;  // null: none
+};
+
+Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<std::vector<TokenId>> prompts,
+                               SequenceFacts facts, const Services& services);
+
+}  // namespace quire::api::openai

@@ -1,0 +1,22 @@
+// What a token is called where an answer tells of tokens, and how long texts are there.
+// Shape   a token's bytes need not be UTF-8: what is not comes out of the writer as U+FFFD. Lengths are in code points.
+// Thread  any; pure functions.
+// Source  vLLM's "token_id:17", for clients that need the token whatever its bytes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/base/ids.h"
+#include "core/text/tokenizer.h"
+
+namespace quire::api::openai {
+
+std::string_view token_bytes(const text::Tokenizer& tokenizer, TokenId id);  // empty: no such token
+// Its bytes, or "token_id:17" where that is asked for or it has none.
+std::string token_name(const text::Tokenizer& tokenizer, TokenId id, bool as_id);
+
+std::size_t num_code_points(std::string_view utf8);
+
+}  // namespace quire::api::openai

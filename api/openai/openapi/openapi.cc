@@ -1,0 +1,165 @@
+#include "api/openai/openapi/openapi.h"
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "api/openai/completions/request.h"
+#include "api/openai/errors.h"
+#include "api/openai/openapi/field_schema.h"
+#include "api/openai/response_writer.h"
+#include "api/openai/tokenize/tokenize.h"
+
+namespace quire::api::openai {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+// ---- bodies that a table of fields describes
+
+struct Described {
+  std::string_view path;
+  std::string_view summary;
+  Endpoint endpoint;
+  std::span<const Field> (*own)();
+  std::string_view required;  // the one field that has to be there
+  bool streams;
+};
+
+constexpr Described kDescribed[] = {
+    {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, "prompt", true},
+    {"/tokenize", "The token ids of a text", kTokenize, tokenize_fields, "prompt", false},
+    {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, "tokens", false},
+};
+
+// ---- the others
+
+struct Plain {
+  std::string_view path;  // {name} in it is a parameter
+  std::string_view method;
+  std::string_view summary;
+  std::string_view media;
+  bool takes_key;
+};
+
+constexpr Plain kPlain[] = {
+    {"/live", "get", "Whether the process should go on", "application/json", false},
+    {"/ready", "get", "Whether requests are taken", "application/json", false},
+    {"/health", "get", "Both", "application/json", false},
+    {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain", false},
+    {"/version", "get", "The server's version", "application/json", false},
+    {"/openapi.json", "get", "This document", "application/json", false},
+    {"/v1/models", "get", "The models that are served", "application/json", false},
+    {"/v1/models/{model}", "get", "One of them", "application/json", false},
+    {"/v1/requests/{id}/explain", "get", "What became of a request, and when", "application/json", true},
+    {"/v1/requests/{id}", "delete", "End a running request", "application/json", true},
+};
+
+constexpr std::string_view kCachePaths[] = {"/admin/cache/save", "/admin/cache/load"};
+
+// ---- what they have in common
+
+void write_media(JsonWriter& json, std::string_view media, std::string_view schema) {
+  json.key(media).begin_object().key("schema").begin_object();
+  if (schema.empty()) {
+    json.key("type").text(media == "application/json" ? "object" : "string");
+  } else {
+    json.key("$ref").text(schema);
+  }
+  json.end_object().end_object();
+}
+
+void write_responses(JsonWriter& json, std::string_view media, bool streams) {
+  json.key("responses").begin_object();
+  json.key("200").begin_object().key("description").text("the answer").key("content").begin_object();
+  write_media(json, media, {});
+  if (streams) write_media(json, "text/event-stream", {});
+  json.end_object().end_object();
+  json.key("default").begin_object().key("description").text("a refusal, or a fault").key("content").begin_object();
+  write_media(json, "application/json", "#/components/schemas/Error");
+  json.end_object().end_object();
+  json.end_object();
+}
+
+void write_parameter(JsonWriter& json, std::string_view name, std::string_view in, bool required) {
+  json.begin_object().key("name").text(name).key("in").text(in).key("required").boolean(required);
+  json.key("schema").begin_object().key("type").text("string").end_object().end_object();
+}
+
+void write_parameters(JsonWriter& json, const Plain& plain) {
+  json.key("parameters").begin_array();
+  if (const std::size_t open = plain.path.find('{'); open != std::string_view::npos) {
+    write_parameter(json, plain.path.substr(open + 1, plain.path.find('}') - open - 1), "path", true);
+  }
+  if (plain.takes_key) write_parameter(json, "X-Request-Key", "header", false);
+  json.end_array();
+}
+
+template <typename WriteSchema>
+void write_body(JsonWriter& json, WriteSchema write_schema) {
+  json.key("requestBody").begin_object().key("required").boolean(true).key("content").begin_object();
+  json.key("application/json").begin_object().key("schema");
+  write_schema();
+  json.end_object().end_object().end_object();
+}
+
+void write_described(JsonWriter& json, const Described& one, const RequestLimits& limits) {
+  json.key(one.path).begin_object().key("post").begin_object().key("summary").text(one.summary);
+  const std::array required{one.required};
+  write_body(json, [&] { write_body_schema(json, one.endpoint, one.own(), required, limits); });
+  write_responses(json, "application/json", one.streams);
+  json.end_object().end_object();
+}
+
+void write_plain(JsonWriter& json, const Plain& one) {
+  json.key(one.path).begin_object().key(one.method).begin_object().key("summary").text(one.summary);
+  write_parameters(json, one);
+  write_responses(json, one.media, false);
+  json.end_object().end_object();
+}
+
+void write_cache_order(JsonWriter& json, std::string_view path) {
+  json.key(path).begin_object().key("post").begin_object().key("summary").text("The prefix cache to a file, or back");
+  write_body(json, [&json] {
+    json.begin_object().key("type").text("object").key("required").begin_array().text("path").end_array();
+    json.key("properties").begin_object().key("path").begin_object().key("type").text("string");
+    json.key("description").text("a plain file name in --cache-dir").end_object().end_object();
+    json.key("additionalProperties").boolean(false).end_object();
+  });
+  write_responses(json, "application/json", false);
+  json.end_object().end_object();
+}
+
+void write_error_schema(JsonWriter& json) {
+  json.begin_object().key("type").text("object").key("required").begin_array().text("error").end_array();
+  json.key("properties").begin_object().key("error").begin_object().key("type").text("object");
+  json.key("required").begin_array().text("message").text("type").text("param").text("code").end_array();
+  json.key("properties").begin_object();
+  json.key("message").begin_object().key("type").text("string").end_object();
+  json.key("type").begin_object().key("type").text("string").end_object();
+  json.key("param").begin_object().key("type").begin_array().text("string").text("null").end_array();
+  json.key("description").text("the field at fault").end_object();
+  json.key("code").begin_object().key("type").text("integer").key("description").text("the HTTP status").end_object();
+  json.end_object().end_object().end_object().end_object();
+}
+
+}  // namespace
+
+http::Response openapi(const Services& services) {
+  http::Response response;
+  JsonWriter json(response.body);
+  json.begin_object().key("openapi").text("3.1.0");
+  json.key("info").begin_object().key("title").text("quire").key("version").text(services.version).end_object();
+  json.key("paths").begin_object();
+  for (const Described& one : kDescribed) write_described(json, one, services.limits);
+  for (const Plain& one : kPlain) write_plain(json, one);
+  for (const std::string_view path : kCachePaths) write_cache_order(json, path);
+  json.end_object();
+  json.key("components").begin_object().key("schemas").begin_object().key("Error");
+  write_error_schema(json);
+  json.end_object().end_object().end_object();
+  return response;
+}
+
+}  // namespace quire::api::openai

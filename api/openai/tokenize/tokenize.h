@@ -1,0 +1,23 @@
+// POST /tokenize and /detokenize: texts to token ids and back, as requests that generate read and write them.
+// Thread  any (a worker); pure functions of the body and the Services.
+// Fails   every fault is a response: 400 naming the field, 404 for a model that is not served.
+// Source  vLLM's shapes: {"prompt", "add_special_tokens", "return_token_strs"} → {"count", "max_model_len", "tokens",
+//         "token_strs"}, and {"tokens"} → {"prompt"}.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "api/http/exchange.h"
+#include "api/openai/fields/field.h"
+#include "api/services.h"
+
+namespace quire::api::openai {
+
+http::Response tokenize(const Services& services, const std::string& body);
+http::Response detokenize(const Services& services, const std::string& body);
+
+std::span<const Field> tokenize_fields();
+std::span<const Field> detokenize_fields();
+
+}  // namespace quire::api::openai

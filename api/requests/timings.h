@@ -1,0 +1,29 @@
+// Where the time of one request went, as its answer tells it: `timings`.
+// Shape   queued: from arrival to the first run of any of its sequences. prompt: from there to the last one's first
+//         token. predicted: from the first token of any of them to the last of all.
+// Thread  any; a pure function of what the engine has written so far.
+// Source  names and units of llama.cpp's server (prompt_n counts what was computed, not what the cache held); queued_ms
+//         is ours.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/bridge/timeline.h"
+
+namespace quire::api::requests {
+
+// As `usage` says them.
+struct TokenCounts {
+  std::uint64_t prompt = 0;
+  std::uint64_t cached = 0;  // of the prompt
+  std::uint64_t completion = 0;
+};
+
+// "timings":{…}, without a comma on either side.
+void append_timings(std::string& json, std::span<const std::shared_ptr<const bridge::Timeline>> timelines,
+                    const TokenCounts& counts);
+
+}  // namespace quire::api::requests

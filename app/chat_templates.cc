@@ -1,0 +1,137 @@
+#include "app/chat_templates.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/start_error.h"
+
+namespace quire::app {
+namespace {
+
+using api::chat::CallForm;
+using api::chat::ChatModel;
+using api::chat::ChatTemplate;
+using api::chat::ReasoningForm;
+
+constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                          "pad_token", "cls_token", "mask_token"};
+
+struct Sources {
+  std::string where;  // for errors
+  std::optional<std::string> plain;
+  std::optional<std::string> tool_use;
+};
+
+std::string text_of(model::FileBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+boost::json::object json_of(const model::ModelFiles& files, std::string_view name) {
+  const auto bytes = files.find(name);
+  if (!bytes) return {};
+  boost::system::error_code error;
+  boost::json::value value = boost::json::parse(text_of(*bytes), error);
+  if (error || !value.is_object()) throw StartError(files.describe(name) + ": this is not a JSON object");
+  return std::move(value.get_object());
+}
+
+Sources from_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw StartError(fmt::format("--chat-template {}: there is no such file", path));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) throw StartError(fmt::format("--chat-template {}: cannot be read", path));
+  return {path, std::move(text), std::nullopt};
+}
+
+// Of a `chat_template`: a text, or a list of {"name", "template"}.
+Sources from_json(std::string where, const boost::json::object& object) {
+  Sources sources{std::move(where), std::nullopt, std::nullopt};
+  const boost::json::value* given = object.if_contains("chat_template");
+  if (given == nullptr || given->is_null()) return sources;
+  if (given->is_string()) {
+    sources.plain = given->get_string();
+    return sources;
+  }
+  const auto refuse = [&] {
+    throw StartError(sources.where + ": chat_template must be a text or a list of named ones");
+  };
+  if (!given->is_array()) refuse();
+  for (const boost::json::value& one : given->get_array()) {
+    const boost::json::object* named = one.if_object();
+    const boost::json::value* name = named != nullptr ? named->if_contains("name") : nullptr;
+    const boost::json::value* text = named != nullptr ? named->if_contains("template") : nullptr;
+    if (name == nullptr || text == nullptr || !name->is_string() || !text->is_string()) refuse();
+    if (name->get_string() == "default") sources.plain = text->get_string();
+    if (name->get_string() == "tool_use") sources.tool_use = text->get_string();
+  }
+  return sources;
+}
+
+Sources find_sources(const Config& config, const model::ModelFiles& files, const boost::json::object& tokenizer) {
+  if (!config.chat_template.empty()) return from_file(config.chat_template);
+  if (const auto jinja = files.find("chat_template.jinja")) {
+    return {files.describe("chat_template.jinja"), text_of(*jinja), std::nullopt};
+  }
+  if (files.find("chat_template.json")) {
+    return from_json(files.describe("chat_template.json"), json_of(files, "chat_template.json"));
+  }
+  return from_json(files.describe("tokenizer_config.json"), tokenizer);
+}
+
+// Texts, or objects that say how the text is found ({"content": "<s>", ...}).
+void add_special_tokens(const boost::json::object& object, boost::json::object& tokens) {
+  for (const char* name : kSpecialTokens) {
+    const boost::json::value* token = object.if_contains(name);
+    if (token != nullptr && token->is_object()) token = token->get_object().if_contains("content");
+    if (token != nullptr && token->is_string() && !tokens.contains(name)) tokens[name] = *token;
+  }
+}
+
+ChatTemplate read(const Sources& sources, const std::string& text, const boost::json::object& special_tokens) {
+  Result<ChatTemplate> read = api::chat::read_template(text, special_tokens);
+  if (read) return std::move(*read);
+  throw StartError(
+      fmt::format("{}: {}; give another one with --chat-template FILE", sources.where, read.error().message));
+}
+
+CallForm call_form(const Config& config, std::string_view source) {
+  if (config.tool_call_parser == "hermes") return CallForm::kHermes;
+  if (config.tool_call_parser == "llama3_json") return CallForm::kLlamaJson;
+  if (config.tool_call_parser == "mistral") return CallForm::kMistral;
+  return config.tool_call_parser == "none" ? CallForm::kNone : api::chat::call_form_of(source);
+}
+
+ReasoningForm reasoning_form(const Config& config, std::string_view source) {
+  if (config.reasoning_parser == "think") return ReasoningForm::kThinkTags;
+  if (config.reasoning_parser == "mistral") return ReasoningForm::kMistral;
+  return config.reasoning_parser == "none" ? ReasoningForm::kNone : api::chat::reasoning_form_of(source);
+}
+
+}  // namespace
+
+std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const model::ModelFiles& files) {
+  const boost::json::object tokenizer = json_of(files, "tokenizer_config.json");
+  const Sources sources = find_sources(config, files, tokenizer);
+  auto chat = std::make_shared<ChatModel>();
+  add_special_tokens(tokenizer, chat->special_tokens);
+  add_special_tokens(json_of(files, "special_tokens_map.json"), chat->special_tokens);
+  if (sources.plain) chat->plain = read(sources, *sources.plain, chat->special_tokens);
+  if (sources.tool_use) chat->with_tools = read(sources, *sources.tool_use, chat->special_tokens);
+  const std::string of_tools = sources.tool_use.value_or(sources.plain.value_or(""));
+  chat->calls = call_form(config, of_tools);
+  chat->marks_arguments = api::chat::marks_arguments(of_tools);
+  chat->reasoning = reasoning_form(config, sources.plain.value_or(of_tools));
+  return chat;
+}
+
+}  // namespace quire::app

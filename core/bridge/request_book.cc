@@ -1,0 +1,86 @@
+#include "core/bridge/request_book.h"
+
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace quire::bridge {
+namespace {
+
+// As long for the first difference as for the last.
+bool equal(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+void RequestBook::enter(std::shared_ptr<RequestRecord> record) {
+  std::string id = record->id;
+  const std::lock_guard lock(mutex_);
+  pages_.emplace(std::move(id), Page{std::move(record), true});
+}
+
+void RequestBook::leave(const std::shared_ptr<RequestRecord>& record) {
+  const std::lock_guard lock(mutex_);
+  const auto at = page_of(*record);
+  CHECK(at != pages_.end());
+  pages_.erase(at);
+  record->streams.clear();
+  if (max_finished_ == 0) return;
+  pages_.emplace(record->id, Page{record, false});
+  finished_.push_back(record);
+  num_timelines_ += record->timelines.size();
+  while (finished_.size() > max_finished_) drop_oldest();
+  while (finished_.size() > 1 && num_timelines_ > max_finished_ * kTimelinesPerRequest) drop_oldest();
+}
+
+std::optional<RequestBook::Found> RequestBook::find(std::string_view id, std::string_view key) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = page_of(id, key);
+  if (at == pages_.end()) return std::nullopt;
+  return Found{at->second.record, at->second.running};
+}
+
+bool RequestBook::cancel(std::string_view id, std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  const auto at = page_of(id, key);
+  if (at == pages_.end() || !at->second.running) return false;
+  at->second.record->cancelled.store(true, std::memory_order_release);
+  for (const std::weak_ptr<TokenStream>& one : at->second.record->streams) {
+    if (const auto stream = one.lock()) stream->cancel();
+  }
+  return true;
+}
+
+RequestBook::Pages::const_iterator RequestBook::page_of(const RequestRecord& record) const {
+  const auto [begin, end] = pages_.equal_range(record.id);
+  for (auto at = begin; at != end; ++at) {
+    if (at->second.record.get() == &record) return at;
+  }
+  return pages_.end();
+}
+
+// Who has used an id and a key twice is told of the request that runs, or of either.
+RequestBook::Pages::const_iterator RequestBook::page_of(std::string_view id, std::string_view key) const {
+  const auto [begin, end] = pages_.equal_range(std::string(id));
+  auto found = pages_.end();
+  for (auto at = begin; at != end; ++at) {
+    if (!equal(at->second.record->key, key)) continue;
+    if (found == pages_.end() || at->second.running) found = at;
+  }
+  return found;
+}
+
+void RequestBook::drop_oldest() {
+  const std::shared_ptr<RequestRecord> oldest = std::move(finished_.front());
+  finished_.pop_front();
+  num_timelines_ -= oldest->timelines.size();
+  pages_.erase(page_of(*oldest));
+}
+
+}  // namespace quire::bridge

@@ -1,0 +1,138 @@
+// What happened to one sequence in the engine, and when: written as it happens, readable at any time.
+// Shape   times are microseconds after the request's arrival, at most 2^32 - 2 (71 minutes). The lists keep their first
+//         entries and only count what comes later: no step allocates.
+// Owner   shared by the TokenStream, the engine's sequence and whoever is asked about the request.
+// Thread  begin(), note_*() and end(): engine. All else: any.
+// Fails   never.
+// Source  ours. An entry is written before the count that publishes it and never changed, so a reader needs no lock.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/base/clock.h"
+
+namespace quire::bridge {
+
+// A list that one thread appends to and any thread reads.
+template <typename T, std::uint32_t capacity>
+class Trail {
+ public:
+  static constexpr std::uint32_t kCapacity = capacity;
+
+  void add(const T& entry) {
+    const std::uint32_t n = num_.load(std::memory_order_relaxed);
+    if (n < capacity) entries_[n] = entry;
+    num_.store(n + 1, std::memory_order_release);
+  }
+  std::uint32_t num() const { return num_.load(std::memory_order_acquire); }  // those that were not kept included
+  std::span<const T> kept() const { return {entries_.data(), std::min(num(), capacity)}; }
+
+ private:
+  std::array<T, capacity> entries_{};
+  std::atomic<std::uint32_t> num_{0};  // written by the one that appends (release), read by any (acquire)
+};
+
+class Timeline {
+ public:
+  using Micros = std::uint32_t;
+
+  struct Chunk {  // a part of the prompt (or, after a preemption, of all that was said) in one step
+    Micros at = 0;
+    Micros took = 0;  // the whole step, whoever else was in it
+    std::uint32_t rows = 0;
+  };
+  struct Preemption {
+    Micros at = 0;
+    bool swapped = false;  // its blocks were moved; else they are computed again
+  };
+  struct Gap {                // between two tokens
+    std::uint32_t token = 0;  // index of the later one
+    Micros length = 0;
+  };
+  enum class End : std::uint8_t { kNone, kStop, kLength, kAborted, kFailed };
+
+  // ---- engine
+  void begin(TimePoint arrival, std::uint32_t prompt_tokens) {
+    arrival_ = arrival;
+    prompt_tokens_.store(prompt_tokens, std::memory_order_relaxed);
+  }
+  // Its first run, behind so many tokens that the cache held.
+  void note_start(TimePoint now, std::uint32_t cached_tokens) {
+    cached_tokens_.store(cached_tokens, std::memory_order_relaxed);
+    start_.store(since_arrival(now), std::memory_order_release);
+  }
+  void note_chunk(TimePoint submitted, TimePoint now, std::uint32_t rows) {
+    const Micros at = since_arrival(submitted);
+    chunks_.add({at, since_arrival(now) - at, rows});
+  }
+  void note_preemption(TimePoint now, bool swapped) { preemptions_.add({since_arrival(now), swapped}); }
+  void note_token(TimePoint now) {
+    const Micros at = since_arrival(now);
+    const std::uint32_t n = tokens_.num();
+    if (n > 0) {
+      const Micros length = at - last_token_.load(std::memory_order_relaxed);
+      if (n == 1 || length > longest_gap()->length) {
+        longest_gap_.store(std::uint64_t{n} << 32 | length, std::memory_order_relaxed);
+      }
+    }
+    last_token_.store(at, std::memory_order_relaxed);
+    tokens_.add(at);
+  }
+  void note_end(TimePoint now, End how) {
+    ended_.store(since_arrival(now), std::memory_order_relaxed);
+    end_.store(how, std::memory_order_release);
+  }
+
+  // ---- any
+  std::uint32_t prompt_tokens() const { return prompt_tokens_.load(std::memory_order_relaxed); }  // 0: not begun
+  // When it first ran; empty while it waits.
+  std::optional<Micros> start() const {
+    const Micros at = start_.load(std::memory_order_acquire);
+    return at == kNever ? std::nullopt : std::optional(at);
+  }
+  std::uint32_t cached_tokens() const {
+    return cached_tokens_.load(std::memory_order_relaxed);
+  }  // once start() is known
+  const Trail<Chunk, 64>& chunks() const { return chunks_; }
+  const Trail<Preemption, 16>& preemptions() const { return preemptions_; }
+  const Trail<Micros, 256>& tokens() const { return tokens_; }  // when each was said
+  std::optional<Micros> last_token() const {
+    return tokens_.num() == 0 ? std::nullopt : std::optional(last_token_.load(std::memory_order_relaxed));
+  }
+  std::optional<Gap> longest_gap() const {
+    const std::uint64_t packed = longest_gap_.load(std::memory_order_relaxed);
+    if (packed == 0) return std::nullopt;
+    return Gap{static_cast<std::uint32_t>(packed >> 32), static_cast<Micros>(packed)};
+  }
+  End end() const { return end_.load(std::memory_order_acquire); }
+  Micros ended() const { return ended_.load(std::memory_order_relaxed); }  // once end() says how
+
+ private:
+  static constexpr Micros kNever = ~0u;
+
+  Micros since_arrival(TimePoint now) const {
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now - arrival_).count();
+    return static_cast<Micros>(std::clamp<std::int64_t>(micros, 0, kNever - 1));
+  }
+
+  // All atomics are written by the engine and read by any thread. Relaxed ones are published by the release behind
+  // them, or are good by themselves.
+  TimePoint arrival_{};  // engine only
+  std::atomic<std::uint32_t> prompt_tokens_{0};
+  std::atomic<std::uint32_t> cached_tokens_{0};  // published by start_
+  std::atomic<Micros> start_{kNever};
+  Trail<Chunk, 64> chunks_;
+  Trail<Preemption, 16> preemptions_;
+  Trail<Micros, 256> tokens_;
+  std::atomic<Micros> last_token_{0};          // published by the count of tokens_
+  std::atomic<std::uint64_t> longest_gap_{0};  // token << 32 | length; 0: none
+  std::atomic<Micros> ended_{0};               // published by end_
+  std::atomic<End> end_{End::kNone};
+};
+
+}  // namespace quire::bridge

@@ -1,0 +1,272 @@
+#include "api/chat/answer/answer_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace quire::api::chat {
+namespace {
+
+const std::vector<std::string> kTools = {"get_weather", "now"};
+
+AnswerForm form_of(CallForm calls, ReasoningForm reasoning = ReasoningForm::kNone) {
+  AnswerForm form;
+  form.calls = calls;
+  form.reasoning = reasoning;
+  form.tools = kTools;
+  return form;
+}
+
+// Every delta of an answer that comes in these pieces, put together on the way as a client does.
+AnswerParts parts_of(const AnswerForm& form, const std::vector<std::string>& pieces) {
+  AnswerParser parser(form);
+  AnswerParts parts;
+  for (const std::string& piece : pieces) {
+    Deltas deltas;
+    parser.push(piece, deltas);
+    parts.take(deltas);
+  }
+  Deltas deltas;
+  parser.finish(deltas);
+  parts.take(deltas);
+  return parts;
+}
+
+std::string shown(const AnswerParts& parts) {
+  std::string text = "[" + parts.reasoning + "]" + parts.content;
+  for (const ToolCall& call : parts.calls) text += "|" + call.name + call.arguments;
+  return text;
+}
+std::string said(const AnswerForm& form, const std::string& text) { return shown(parts_of(form, {text})); }
+
+// ---- Hermes
+
+TEST(HermesCalls, AreTakenOutOfTheText) {
+  const AnswerForm form = form_of(CallForm::kHermes);
+  EXPECT_EQ(said(form, "hello\n"), "[]hello\n");
+  EXPECT_EQ(said(form, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"), "[]|now{}");
+  EXPECT_EQ(said(form,
+                 "Let me see.\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+                 "\"Z}\\\"\"}}\n</tool_call>\n"),
+            "[]Let me see.|get_weather{\"city\": \"Z}\\\"\"}");
+  EXPECT_EQ(
+      said(form,
+           "<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>\n<tool_call>{\"arguments\":{\"a\":[1]},\"name\":"
+           "\"get_weather\"}</tool_call> done"),
+      "[]done|now{}|get_weather{\"a\":[1]}");
+}
+
+TEST(HermesCalls, TakeParametersTextsAndNothingForArguments) {
+  const AnswerForm form = form_of(CallForm::kHermes);
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"parameters\":{\"a\":1}}</tool_call>"), "[]|now{\"a\":1}");
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"arguments\":\"{\\\"a\\\":1}\"}</tool_call>"), "[]|now{\"a\":1}");
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\"}</tool_call>"), "[]|now{}");
+  EXPECT_EQ(said(form, "<tool_call>{\"id\":7,\"type\":\"function\",\"name\":\"now\",\"arguments\":null}</tool_call>"),
+            "[]|now{}");
+}
+
+TEST(HermesCalls, ThatAreMalformedStayContent) {
+  const AnswerForm form = form_of(CallForm::kHermes);
+  for (const std::string text :
+       {"<tool_call>now()</tool_call>", "<tool_call>{\"name\": \"unknown\", \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"name\": 7}</tool_call>", "<tool_call>{\"arguments\": {}}</tool_call>", "<tool_call>{name: now}",
+        "<tool_call>{\"name\": \"now\", \"arguments\": [1]}</tool_call>",
+        "<tool_call>{\"name\": \"now\", \"arguments\": \"text\"}</tool_call>",
+        "<tool_call>{\"name\": \"now\", \"why\": 1, \"arguments\": {}}", "<tool_call>", "<tool_ca",
+        "a < b <tool_calls>", "<tool_call>{\"name\": \"now\", \"name\": \"now\"}", "<tool_call> \n {\"name\": \"no"}) {
+    EXPECT_EQ(said(form, text), "[]" + text);
+  }
+  EXPECT_EQ(said(form, "<tool_call>oops<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"),
+            "[]<tool_call>oops|now{}");
+}
+
+TEST(HermesCalls, AreCertainOnceTheirArgumentsBegin) {
+  const AnswerForm form = form_of(CallForm::kHermes);
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"arguments\":{\"a\": \"cut"), "[]|now{\"a\": \"cut");
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"arguments\":{a: 1}}\n</tool_call> bye"), "[]bye|now{a: 1}}");
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"arguments\":{\"a\":1}\n</tool_call>bye"), "[]bye|now{\"a\":1}");
+  EXPECT_EQ(said(form, "<tool_call>{\"name\":\"now\",\"arguments\":{}}"), "[]|now{}");
+}
+
+// ---- Llama
+
+TEST(LlamaCalls, AreTheWholeAnswerOrStandBehindTheTag) {
+  const AnswerForm form = form_of(CallForm::kLlamaJson);
+  EXPECT_EQ(said(form, "{\"name\": \"now\", \"parameters\": {}}"), "[]|now{}");
+  EXPECT_EQ(said(form,
+                 "\n{\"type\": \"function\", \"name\": \"now\", \"parameters\": {\"a\": 1}}; "
+                 "{\"name\":\"get_weather\",\"parameters\":{}}"),
+            "[]|now{\"a\": 1}|get_weather{}");
+  EXPECT_EQ(said(form, "Sure. <|python_tag|>{\"name\":\"now\",\"parameters\":{}}"), "[]Sure.|now{}");
+}
+
+TEST(LlamaCalls, LeaveOtherTextAlone) {
+  const AnswerForm form = form_of(CallForm::kLlamaJson);
+  for (const std::string text : {"Hello {\"name\": \"now\", \"parameters\": {}}", "{\"name\": \"Ann\", \"age\": 3}",
+                                 "{\"answer\": 42}", "  \n", "", "<|python_tag|>print(1)", "{", "<|python", "[1]"}) {
+    EXPECT_EQ(said(form, text), "[]" + text);
+  }
+  EXPECT_EQ(said(form, "{\"name\":\"now\",\"parameters\":{}} and so on"), "[]and so on|now{}");
+  EXPECT_EQ(said(form, "{\"name\":\"now\",\"parameters\":{x"), "[]|now{x");
+}
+
+// ---- Mistral
+
+TEST(MistralCalls, AreAListOrNamesWithArguments) {
+  const AnswerForm form = form_of(CallForm::kMistral);
+  EXPECT_EQ(said(form,
+                 "[TOOL_CALLS][{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"get_weather\", \"arguments\": "
+                 "{\"a\": []}, \"id\": \"x\"}]"),
+            "[]|now{}|get_weather{\"a\": []}");
+  EXPECT_EQ(said(form, "Hm. [TOOL_CALLS]now[ARGS]{\"a\": 1}[TOOL_CALLS]get_weather[CALL_ID]abc[ARGS]{}"),
+            "[]Hm.|now{\"a\": 1}|get_weather{}");
+  EXPECT_EQ(said(form, "[TOOL_CALLS] now{\"a\": 1}"), "[]|now{\"a\": 1}");
+  EXPECT_EQ(said(form, "[TOOL_CALLS]{\"name\": \"now\", \"arguments\": {}} so"), "[]so|now{}");
+}
+
+TEST(MistralCalls, ThatAreMalformedStayContent) {
+  const AnswerForm form = form_of(CallForm::kMistral);
+  for (const std::string text :
+       {"[TOOL_CALLS][]", "[TOOL_CALLS]unknown[ARGS]{}", "[TOOL_CALLS]now[WHAT]{}", "[TOOL_CALLS][1]", "[TOOL_CALLS]",
+        "[TOOL_CALLS][{\"name\": \"unknown\"}]", "[TOOL", "[1, 2]", "[TOOL_CALLS]now[ARGS]"}) {
+    EXPECT_EQ(said(form, text), "[]" + text);
+  }
+  EXPECT_EQ(said(form, "[TOOL_CALLS]" + std::string(257, 'a') + "{}"), "[][TOOL_CALLS]" + std::string(257, 'a') + "{}");
+  EXPECT_EQ(said(form, "[TOOL_CALLS]now[ARGS]{\"a\": x}"), "[]|now{\"a\": x}");
+}
+
+// ---- reasoning
+
+TEST(Reasoning, IsTakenOutWhereTheAnswerBeginsWithIt) {
+  const AnswerForm form = form_of(CallForm::kNone, ReasoningForm::kThinkTags);
+  EXPECT_EQ(said(form, "<think>\nhm, so\n</think>\n\nYes.\n"), "[hm, so]Yes.\n");
+  EXPECT_EQ(said(form, "\n<think></think>Yes"), "[]Yes");
+  EXPECT_EQ(said(form, "No <think>x</think>"), "[]No <think>x</think>");
+  EXPECT_EQ(said(form, "<think>cut off "), "[cut off ]");
+  EXPECT_EQ(said(form, " <thi"), "[] <thi");
+  EXPECT_EQ(said(form, "<think>a </thinker> b</think>c"), "[a </thinker> b]c");
+  EXPECT_EQ(said(form_of(CallForm::kNone, ReasoningForm::kMistral), "[THINK]hm[/THINK]Yes"), "[hm]Yes");
+}
+
+TEST(Reasoning, GoesOnWhereThePromptOpenedIt) {
+  AnswerForm form = form_of(CallForm::kHermes, ReasoningForm::kThinkTags);
+  form.in_reasoning = true;
+  EXPECT_EQ(said(form, "\nhm <tool_call>\n</think>\n\n<tool_call>{\"name\":\"now\",\"arguments\":{}}</tool_call>"),
+            "[hm <tool_call>]|now{}");
+  EXPECT_EQ(said(form, "never ends"), "[never ends]");
+}
+
+TEST(Reasoning, IsToldToNobodyWhoDoesNotWantIt) {
+  AnswerForm form = form_of(CallForm::kNone, ReasoningForm::kThinkTags);
+  form.include_reasoning = false;
+  EXPECT_EQ(said(form, "<think>hm</think>Yes"), "[]Yes");
+}
+
+TEST(Calls, BehindTheMostAreToldToNobody) {
+  AnswerForm form = form_of(CallForm::kLlamaJson);
+  form.max_calls = 1;
+  EXPECT_EQ(said(form, "{\"name\":\"now\",\"parameters\":{}};{\"name\":\"get_weather\",\"parameters\":{\"a\":1}}"),
+            "[]|now{}");
+}
+
+TEST(Calls, AreTextWhereTheFormIsNone) {
+  EXPECT_EQ(said(form_of(CallForm::kNone), "<tool_call>{}</tool_call>[TOOL_CALLS]"),
+            "[]<tool_call>{}</tool_call>[TOOL_CALLS]");
+}
+
+TEST(MarkerScanner, StreamsEndlessWhiteSpace) {
+  AnswerParser parser(form_of(CallForm::kHermes));
+  Deltas deltas;
+  parser.push("a" + std::string(65, '\n'), deltas);
+  ASSERT_EQ(deltas.all().size(), 1u);
+  EXPECT_EQ(deltas.all()[0].text, "a\n");  // 64 are held back
+}
+
+// ---- what a stream says adds up
+
+const char* const kAnswers[] = {
+    "plain text, nothing else\n",
+    "<think>\nlet me see\n</think>\n\nYes.",
+    "<think>first</think>\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Z\xC3\xBCrich "
+    "\\\"x\\\" </tool_call>\"}}\n</tool_call>\n"
+    "<tool_call>\n{\"arguments\": {\"a\": [1, {\"b\": null}]}, \"name\": \"now\"}\n</tool_call> and more",
+    "x <tool_call>{\"name\": \"nobody\"} y <tool_call>{\"name\":\"now\",\"arguments\":{bad}}</tool_call> z",
+    "a < b <tool <tool_call <tool_call>\n\n<think>",
+    "{\"name\": \"now\", \"parameters\": {\"a\": \"}\"}} ; {\"name\": \"get_weather\", \"parameters\": {}} done",
+    "{\"name\": \"Ann\"} <|python_tag|> {\"type\": \"function\", \"name\": \"now\", \"parameters\": \"{\\\"q\\\": "
+    "1}\"}",
+    "<|python_tag|>import os <|python_tag|>{\"name\":\"now\",\"parameters\":{\"a\":tru",
+    "[TOOL_CALLS][{\"name\": \"now\", \"arguments\": {\"a\": 1}}, {\"name\": \"get_weather\", \"arguments\": {}}] tail",
+    "[THINK]hm[/THINK]ok [TOOL_CALLS]now[ARGS]{\"a\": {}}[TOOL_CALLS]get_weather[CALL_ID]x[ARGS]{\"b\": 2} "
+    "[TOOL_CALLS]zzz{}",
+    "[TOOL_CALLS] [ {\"name\":\"now\"} , 7 ]",
+    "  \n\n <think> \n a \n\n b \n </think> \n\n c \n ",
+};
+
+class AnySplit : public testing::TestWithParam<std::tuple<CallForm, ReasoningForm, bool>> {
+ protected:
+  AnswerForm form() const {
+    AnswerForm form = form_of(std::get<0>(GetParam()), std::get<1>(GetParam()));
+    form.in_reasoning = std::get<2>(GetParam());
+    return form;
+  }
+};
+
+TEST_P(AnySplit, OfTheTextIntoTwoAddsUpToTheWholeAnswer) {
+  for (const std::string text : kAnswers) {
+    const std::string whole = said(form(), text);
+    for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+      ASSERT_EQ(shown(parts_of(form(), {text.substr(0, cut), text.substr(cut)})), whole) << text << " cut at " << cut;
+    }
+  }
+}
+
+TEST_P(AnySplit, OfRandomTextsIntoManyAddsUpToTheWholeAnswer) {
+  constexpr const char* kBits[] = {"<tool_call>",
+                                   "</tool_call>",
+                                   "<think>",
+                                   "</think>",
+                                   "[TOOL_CALLS]",
+                                   "[ARGS]",
+                                   "<|python_tag|>",
+                                   "{\"name\": \"now\"",
+                                   ", \"arguments\": {",
+                                   "}",
+                                   "{",
+                                   "\"a\": \"b\"",
+                                   ";",
+                                   ",",
+                                   " ",
+                                   "\n",
+                                   "x",
+                                   "[",
+                                   "]",
+                                   "\"",
+                                   "\\",
+                                   "now",
+                                   "<",
+                                   "[THINK]",
+                                   "[/THINK]"};
+  for (unsigned seed = 1; seed <= 2000; ++seed) {
+    std::mt19937 random(seed);
+    std::string text;
+    for (auto n = random() % 16; n > 0; --n) text += kBits[random() % std::size(kBits)];
+    std::vector<std::string> pieces;
+    for (std::size_t at = 0; at < text.size();) {
+      pieces.push_back(text.substr(at, 1 + random() % 5));
+      at += pieces.back().size();
+    }
+    ASSERT_EQ(shown(parts_of(form(), pieces)), said(form(), text)) << "seed " << seed << ": " << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, AnySplit,
+    testing::Combine(testing::Values(CallForm::kNone, CallForm::kHermes, CallForm::kLlamaJson, CallForm::kMistral),
+                     testing::Values(ReasoningForm::kNone, ReasoningForm::kThinkTags, ReasoningForm::kMistral),
+                     testing::Bool()));
+
+}  // namespace
+}  // namespace quire::api::chat

@@ -1,0 +1,126 @@
+#include "api/chat/prompt.h"
+
+#include "tests/api/chat/chat_world.h"
+
+namespace quire::api::chat::test {
+namespace {
+
+class Prompts : public ChatBodies {
+ protected:
+  Result<ChatPrompt> render(const std::string& body) {
+    return render_prompt(services_.chat.get(), good(body), std::tm{});
+  }
+  std::string text(const std::string& body) {
+    const Result<ChatPrompt> prompt = render(body);
+    return prompt ? prompt->text : prompt.error().param + ": " + prompt.error().message;
+  }
+};
+
+constexpr const char* kTurns = R"([{"role":"user","content":"hi"},{"role":"assistant","content":" so  "}])";
+
+TEST_F(Prompts, AreWhatTheTemplateMakesOfTheConversation) {
+  EXPECT_EQ(text(with("")), "<user>hi\n<assistant>");
+  EXPECT_EQ(text(with(R"("add_generation_prompt":false)")), "<user>hi\n");
+}
+
+TEST_F(Prompts, HaveTheVariablesOfTheRequest) {
+  services_.chat = model_of(
+      "{{ bos_token }}|{{ tools is none }}|{{ documents is none }}|{{ mood }}|{{ reasoning_effort }}|{{ "
+      "enable_thinking }}");
+  EXPECT_EQ(text(with("")), "<s>|True|True|||");
+  EXPECT_EQ(text(with(R"("chat_template_kwargs":{"mood":"sad"},"reasoning_effort":"low","documents":[{}])")),
+            "<s>|True|False|sad|low|");
+  EXPECT_EQ(text(with(R"("reasoning_effort":"none")")), "<s>|True|True||none|False");
+  EXPECT_EQ(text(with(R"("reasoning_effort":"none","chat_template_kwargs":{"enable_thinking":true})")),
+            "<s>|True|True||none|True");
+}
+
+TEST_F(Prompts, ShowToolsThatMayBeCalled) {
+  auto model = std::make_shared<ChatModel>(*model_of("plain {{ tools is none }}", CallForm::kHermes));
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
+  services_.chat = model;
+  EXPECT_EQ(text(with(tools)), "plain False");
+  EXPECT_EQ(text(with(tools + R"(,"tool_choice":"none")")), "plain True");
+  model->with_tools = *read_template("with {{ tools[0].function.name }}", {});
+  EXPECT_EQ(text(with(tools)), "with f");
+  EXPECT_EQ(text(with(tools + R"(,"tool_choice":"none")")), "plain True");
+}
+
+TEST_F(Prompts, GoOnWhereTheLastMessageEnds) {
+  EXPECT_EQ(text(R"({"continue_final_message":true,"messages":)" + std::string(kTurns) + "}"),
+            "<user>hi\n<assistant> so  ");
+  services_.chat = model_of("{% for m in messages %}[{{ m.content | trim }}]{% endfor %}");
+  EXPECT_EQ(text(R"({"continue_final_message":true,"messages":)" + std::string(kTurns) + "}"), "[hi][so");
+  services_.chat = model_of("{{ messages[0].content }}");
+  EXPECT_EQ(text(R"({"continue_final_message":true,"messages":)" + std::string(kTurns) + "}").substr(0, 23),
+            "continue_final_message:");
+}
+
+TEST_F(Prompts, MayEndInsideReasoning) {
+  services_.chat = model_of(
+      "{{ messages[-1].content }}{% if add_generation_prompt %}<think>\n{% if no %}</think>{% endif %}{% endif %}",
+      CallForm::kNone, ReasoningForm::kThinkTags);
+  EXPECT_TRUE(render(with(""))->in_reasoning);
+  EXPECT_FALSE(render(with(R"("chat_template_kwargs":{"no":true})"))->in_reasoning);
+  EXPECT_FALSE(render(with(R"("add_generation_prompt":false)"))->in_reasoning);
+  const auto goes_on = [&](const std::string& content) {
+    return render(R"({"continue_final_message":true,"messages":[{"role":"assistant","content":")" + content + "\"}]}")
+        ->in_reasoning;
+  };
+  EXPECT_TRUE(goes_on("<think>so far"));
+  EXPECT_FALSE(goes_on("<think>so far</think>and"));
+  EXPECT_FALSE(goes_on("and"));
+}
+
+TEST_F(Prompts, AreRefusedInTheTemplatesOwnWords) {
+  services_.chat = model_of("{{ raise_exception('roles must alternate') }}");
+  EXPECT_EQ(text(with("")), "messages: chat template, line 1: roles must alternate");
+  services_.chat = model_of("{{ raise_exception(messages[0].content) }}");
+  const std::string told = text(of_messages(R"([{"role":"user","content":")" + std::string(10'000, 'x') + "\"}]"));
+  EXPECT_LT(told.size(), 250u);
+}
+
+TEST_F(Prompts, NeedATemplate) {
+  services_.chat = std::make_shared<ChatModel>();
+  EXPECT_NE(text(with("")).find("--chat-template"), std::string::npos);
+  services_.chat = nullptr;
+  EXPECT_NE(text(with("")).find("--chat-template"), std::string::npos);
+}
+
+TEST(ChatModel, KnowsTheFormOfCallsByTheMarksInATemplate) {
+  EXPECT_EQ(call_form_of("...<tool_call>..."), CallForm::kHermes);
+  EXPECT_EQ(call_form_of("<tool_call><function=x>"), CallForm::kNone);
+  EXPECT_EQ(call_form_of("<tool_call>f<arg_key>"), CallForm::kNone);
+  EXPECT_EQ(call_form_of("[TOOL_CALLS]"), CallForm::kMistral);
+  EXPECT_EQ(call_form_of(R"({"name": function name, "parameters": dictionary of)"), CallForm::kLlamaJson);
+  EXPECT_EQ(call_form_of("plain"), CallForm::kNone);
+  EXPECT_EQ(reasoning_form_of("x</think>"), ReasoningForm::kThinkTags);
+  EXPECT_EQ(reasoning_form_of("[/THINK]"), ReasoningForm::kMistral);
+  EXPECT_EQ(reasoning_form_of("plain"), ReasoningForm::kNone);
+}
+
+TEST(ChatModel, FindsOutHowATemplateTakesCalls) {
+  const char* const null_content =
+      "{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.name + "
+      "m.tool_calls[0].function.arguments }}"
+      "{% endif %}{% endfor %}";
+  const Result<ChatTemplate> found = read_template(null_content, {});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->object_arguments);
+  EXPECT_EQ(found->no_content, NoContent::kNull);
+  const Result<ChatTemplate> knows_no_calls =
+      read_template("{% for m in messages %}{{ m.content + ';' }}{% endfor %}", {});
+  EXPECT_EQ(knows_no_calls->no_content, NoContent::kEmpty);
+  const Result<ChatTemplate> usual = read_template(kPlain, {});
+  EXPECT_TRUE(usual->object_arguments);
+  EXPECT_EQ(usual->no_content, NoContent::kAbsent);
+}
+
+TEST(ChatModel, NamesTheLineOfATemplateThatIsWrong) {
+  const Result<ChatTemplate> read = read_template("a\n{% if %}", {});
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("line 2"), std::string::npos) << read.error().message;
+}
+
+}  // namespace
+}  // namespace quire::api::chat::test

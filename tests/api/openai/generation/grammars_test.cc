@@ -1,0 +1,79 @@
+#include "api/openai/generation/grammars.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/grammar/matcher.h"
+#include "tests/api/completion_rig.h"
+
+namespace quire::api::openai {
+namespace {
+
+using Kind = GrammarText::Kind;
+
+class GrammarsTest : public test::CompletionRig {
+ protected:
+  GrammarsTest() {
+    services_.grammars =
+        std::make_shared<Grammars>(vocabulary_of(*services_.tokenizer, services_.logits_width, services_.eos));
+  }
+  bool takes(const GrammarText& text, const std::string& answer) {
+    const auto grammar = services_.grammars->of(text);
+    EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
+    if (!grammar) return false;
+    grammar::Matcher matcher(*grammar);
+    for (const TokenId id : services_.tokenizer->encode(answer, false)) {
+      if (!matcher.accept(id)) return false;
+    }
+    return matcher.complete();
+  }
+};
+
+TEST_F(GrammarsTest, EveryKindOfTextBecomesAGrammar) {
+  EXPECT_TRUE(takes({Kind::kRegex, "[a-c]+", "f"}, "abc"));
+  EXPECT_FALSE(takes({Kind::kRegex, "[a-c]+", "f"}, "abd"));
+  EXPECT_TRUE(takes({Kind::kChoice, R"(["yes","no"])", "f"}, "no"));
+  EXPECT_FALSE(takes({Kind::kChoice, R"(["yes","no"])", "f"}, "n"));
+  EXPECT_TRUE(takes({Kind::kEbnf, R"(root ::= "a" | "b")", "f"}, "b"));
+  EXPECT_TRUE(takes({Kind::kJsonSchema, R"({"type":"integer"})", "f"}, "17"));
+  EXPECT_FALSE(takes({Kind::kJsonSchema, R"({"type":"integer"})", "f"}, "x"));
+  EXPECT_TRUE(takes({Kind::kJsonObject, "", "f"}, R"({"a":1})"));
+}
+
+TEST_F(GrammarsTest, TheSameTextIsCompiledOnce) {
+  const auto first = services_.grammars->of({Kind::kRegex, "a+", "f"});
+  EXPECT_EQ(*first, *services_.grammars->of({Kind::kRegex, "a+", "g"}));
+  EXPECT_NE(*first, *services_.grammars->of({Kind::kRegex, "a*b", "f"}));
+  EXPECT_NE(*first, *services_.grammars->of({Kind::kChoice, R"(["a+"])", "f"}));
+}
+
+TEST_F(GrammarsTest, ARefusalNamesItsField) {
+  for (const GrammarText& text :
+       {GrammarText{Kind::kRegex, "(a", "f"}, GrammarText{Kind::kJsonSchema, "{", "f"},
+        GrammarText{Kind::kEbnf, "x ::= \"a\"", "f"}, GrammarText{Kind::kChoice, R"([""])", "f"}}) {
+    const auto grammar = services_.grammars->of(text);
+    ASSERT_FALSE(grammar.ok()) << text.text;
+    EXPECT_EQ(grammar.error().param, "f");
+    EXPECT_TRUE(grammar.error().message.starts_with("f: ")) << grammar.error().message;
+  }
+}
+
+TEST_F(GrammarsTest, SequencesShareTheirGrammar) {
+  const auto completion = start(R"({"prompt":["a","b"],"n":2,"guided_regex":"a+"})");
+  ASSERT_EQ(submissions_.size(), 4u);
+  ASSERT_TRUE(submissions_[0].request.grammar);
+  for (const bridge::Submission& one : submissions_) EXPECT_EQ(one.request.grammar, submissions_[0].request.grammar);
+  EXPECT_EQ(refusal(R"({"prompt":"a","guided_regex":"(a"})", 400).at("param"), "guided_regex");
+}
+
+TEST_F(GrammarsTest, SpecialTokensAreNoPartOfAnAnswer) {
+  const auto vocabulary = vocabulary_of(*services_.tokenizer, services_.logits_width, services_.eos);
+  EXPECT_EQ(vocabulary->size(), 4096u);
+  EXPECT_TRUE(vocabulary->piece(0).empty());
+  EXPECT_EQ(vocabulary->piece(services_.tokenizer->encode(" king", false).at(0)), " king");
+}
+
+}  // namespace
+}  // namespace quire::api::openai

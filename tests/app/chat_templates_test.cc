@@ -1,0 +1,121 @@
+#include "app/chat_templates.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/start_error.h"
+
+namespace quire::app {
+namespace {
+
+using api::chat::CallForm;
+using api::chat::ReasoningForm;
+
+// Reads the chat model of a directory with these files.
+class ChatTemplates : public testing::Test {
+ protected:
+  ChatTemplates() {
+    config_.tool_call_parser = config_.reasoning_parser = "auto";
+    std::filesystem::create_directories(folder_);
+  }
+  ~ChatTemplates() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  std::shared_ptr<const api::chat::ChatModel> load() {
+    return load_chat_model(config_, *model::ModelFiles::directory(folder_.string()));
+  }
+  static std::string rendered(const std::optional<api::chat::ChatTemplate>& form) {
+    return form ? form->jinja.render({}, std::tm{}).value() : "none";
+  }
+  std::string refusal() {
+    try {
+      load();
+    } catch (const StartError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  Config config_;
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ChatTemplates, AreNoneWhereTheModelHasNone) {
+  EXPECT_FALSE(load()->plain);
+  write("tokenizer_config.json", R"({"chat_template": null})");
+  EXPECT_FALSE(load()->plain);
+}
+
+TEST_F(ChatTemplates, AreTakenFromTheFirstPlaceThatHasOne) {
+  write("tokenizer_config.json", R"({"chat_template": "config"})");
+  EXPECT_EQ(rendered(load()->plain), "config");
+  write("chat_template.json", R"({"chat_template": "json"})");
+  EXPECT_EQ(rendered(load()->plain), "json");
+  write("chat_template.jinja", "jinja");
+  EXPECT_EQ(rendered(load()->plain), "jinja");
+  config_.chat_template = write("mine", "mine");
+  EXPECT_EQ(rendered(load()->plain), "mine");
+}
+
+TEST_F(ChatTemplates, MayHaveNames) {
+  write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "rag", "template": "{% if %}"}, {"name": "default", "template": "D"}]})");
+  EXPECT_EQ(rendered(load()->plain), "D");
+  EXPECT_EQ(rendered(load()->with_tools), "T");
+}
+
+TEST_F(ChatTemplates, KnowTheSpecialTokens) {
+  write("tokenizer_config.json",
+        R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null})");
+  write("special_tokens_map.json", R"({"eos_token": "other", "unk_token": {"content": "<unk>"}})");
+  const boost::json::object expected = {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}};
+  EXPECT_EQ(load()->special_tokens, expected);
+}
+
+TEST_F(ChatTemplates, TeachForms) {
+  write("chat_template.jinja", "<tool_call></think>");
+  EXPECT_EQ(load()->calls, CallForm::kHermes);
+  EXPECT_EQ(load()->reasoning, ReasoningForm::kThinkTags);
+  config_.reasoning_parser = config_.tool_call_parser = "none";
+  EXPECT_EQ(load()->calls, CallForm::kNone);
+  EXPECT_EQ(load()->reasoning, ReasoningForm::kNone);
+  const std::pair<const char*, CallForm> forms[] = {
+      {"hermes", CallForm::kHermes}, {"llama3_json", CallForm::kLlamaJson}, {"mistral", CallForm::kMistral}};
+  for (const auto& [word, form] : forms) {
+    config_.tool_call_parser = word;
+    EXPECT_EQ(load()->calls, form);
+  }
+  config_.reasoning_parser = "mistral";
+  EXPECT_EQ(load()->reasoning, ReasoningForm::kMistral);
+  config_.reasoning_parser = "think";
+  EXPECT_EQ(load()->reasoning, ReasoningForm::kThinkTags);
+}
+
+TEST_F(ChatTemplates, ThatCannotBeReadStopTheStart) {
+  write("chat_template.jinja", "a\n{% if %}");
+  EXPECT_NE(refusal().find("chat_template.jinja: chat template, line 2"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("--chat-template"), std::string::npos) << refusal();
+  config_.chat_template = (folder_ / "nowhere").string();
+  EXPECT_NE(refusal().find("there is no such file"), std::string::npos) << refusal();
+  config_.chat_template.clear();
+  std::filesystem::remove(folder_ / "chat_template.jinja");
+  write("tokenizer_config.json", R"({"chat_template": 7})");
+  EXPECT_NE(refusal().find("chat_template must be"), std::string::npos) << refusal();
+  write("tokenizer_config.json", "no json");
+  EXPECT_NE(refusal().find("not a JSON object"), std::string::npos) << refusal();
+}
+
+}  // namespace
+}  // namespace quire::app

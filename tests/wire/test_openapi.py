@@ -1,0 +1,73 @@
+"""The OpenAPI document, and what becomes of requests that are made from it: whatever they say, the server has an answer."""
+
+import os
+
+import hypothesis
+import jsonschema
+import pytest
+import schemathesis
+from schemathesis import GenerationMode
+
+EXAMPLES = int(os.environ.get("QUIRE_OPENAPI_EXAMPLES", "10"))
+SETTINGS = hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None,
+                               phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def document(server):
+    return server.get("/openapi.json").json
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_request_made_from_the_document_is_answered_with_a_fault_of_ours(server, document, mode):
+    walked = []
+    for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        operation = found.ok()
+        if mode is GenerationMode.NEGATIVE and not operation.body:
+            continue  # nothing to be wrong
+
+        @SETTINGS
+        @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+        def ask(case):
+            response = case.call(base_url=server.url, timeout=60)
+            assert response.status_code < 500, (case.as_curl_command(), response.text)
+            assert response.headers["x-request-id"]
+
+        ask()
+        walked.append(operation.label)
+    assert len(walked) >= (15 if mode is GenerationMode.POSITIVE else 5), walked
+    assert server.get("/health").status == 200
+
+
+def test_every_reference_leads_somewhere_and_every_body_is_a_schema(document):
+    assert document["openapi"].startswith("3.1")
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert operation["summary"] and "200" in operation["responses"], (path, method)
+            body = operation.get("requestBody")
+            if body:
+                jsonschema.Draft202012Validator.check_schema(body["content"]["application/json"]["schema"])
+    jsonschema.Draft202012Validator.check_schema(document["components"]["schemas"]["Error"])
+
+
+def test_a_refusal_is_the_error_of_the_document(server, document):
+    validator = jsonschema.Draft202012Validator(document["components"]["schemas"]["Error"])
+    for answer in (server.post({"prompt": "a", "max_tokens": -1}), server.get("/nowhere"), server.post("{"),
+                   server.get("/v1/requests/x/explain")):
+        assert answer.status >= 400
+        validator.validate(answer.json)
+
+
+def test_a_body_that_the_schema_takes_with_plain_values_is_answered(server, document):
+    fields = document["paths"]["/v1/completions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = {"prompt": "Once", "max_tokens": 2}
+    for name, field in fields["properties"].items():
+        if "null" in field["type"]:
+            assert server.post({**body, name: None}).status == 200, name
+    for name, field in fields["properties"].items():
+        for bound, beyond in (("minimum", -1), ("maximum", 1)):
+            if bound in field:
+                value = field[bound] + beyond
+                if abs(value) < 2**31:
+                    answer = server.post({**body, name: value})
+                    assert answer.status == 400 and answer.error["param"] == name, (name, value, answer.text)
