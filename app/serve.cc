@@ -11,6 +11,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "api/http/server.h"
 #include "api/openai/generation/grammars.h"
@@ -75,6 +80,21 @@ std::uint32_t widest_window(const model::Config& model) {
   return model.windows.empty() ? 0 : *std::max_element(model.windows.begin(), model.windows.end());
 }
 
+std::shared_ptr<api::openai::Grammars> grammars(const Instance& instance, const api::chat::ChatModel* chat) {
+  const text::Tokenizer& tokenizer = *instance.tokenizer();
+  const auto vocabulary_with = [&](std::span<const std::string_view> marks) {
+    return api::openai::vocabulary_of(tokenizer, instance.model().vocab, instance.eos(), marks);
+  };
+  std::vector<std::string_view> special;
+  if (chat != nullptr) special = api::chat::marks_of(*chat);
+  std::erase_if(special, [&](std::string_view mark) {
+    const std::optional<TokenId> id = tokenizer.id_of(mark);
+    return !id || !tokenizer.is_special(*id);
+  });
+  const auto plain = vocabulary_with({});
+  return std::make_shared<api::openai::Grammars>(plain, special.empty() ? plain : vocabulary_with(special));
+}
+
 api::Services services(const Config& config, Instance& instance, bridge::WorkerPool& workers,
                        bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat) {
   return {
@@ -100,8 +120,7 @@ api::Services services(const Config& config, Instance& instance, bridge::WorkerP
       .fingerprint = model::fingerprint(instance.numeric_mode()),
       .version = std::string(kVersion),
       .limits = {},
-      .grammars = std::make_shared<api::openai::Grammars>(
-          api::openai::vocabulary_of(*instance.tokenizer(), instance.model().vocab, instance.eos())),
+      .grammars = grammars(instance, chat.get()),
       .cache_dir = config.cache_dir,
       .chat = std::move(chat),
   };

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "api/chat/answer_grammar.h"
 #include "api/chat/message_writer.h"
 #include "api/chat/prompt.h"
 #include "api/http/sse_writer.h"
@@ -71,11 +72,11 @@ Result<Done> ChatForm::read(const std::string& body) {
 }
 
 Result<std::vector<std::vector<TokenId>>> ChatForm::prompts() {
-  if (request_.forces_call()) {
-    return invalid("tool_choice", "tool_choice: calls cannot be forced yet: send \"auto\"");
-  }
   Result<TokenPrompt> prompt = prompt_of(request_, services_);
   if (!prompt) return prompt.error();
+  Result<std::shared_ptr<const grammar::Grammar>> grammar = answer_grammar(request_, prompt->in_reasoning, services_);
+  if (!grammar) return grammar.error();
+  request_.grammar = std::move(*grammar);
   show_marks();
   in_reasoning_ = prompt->in_reasoning;
   ids_ = CallIds(services_.chat->calls, prompt->ids);

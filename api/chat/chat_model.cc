@@ -66,6 +66,13 @@ Result<ChatTemplate> read_template(std::string_view source, const boost::json::o
   return found;
 }
 
+std::vector<std::string_view> marks_of(const ChatModel& model) {
+  const std::span<const std::string_view> of_calls = marks_of(model.calls);
+  std::vector<std::string_view> all(of_calls.begin(), of_calls.end());
+  if (const std::optional<Marks> marks = marks_of(model.reasoning)) all.insert(all.end(), {marks->begin, marks->end});
+  return all;
+}
+
 CallForm call_form_of(std::string_view source) {
   if (holds(source, "[TOOL_CALLS]")) return CallForm::kMistral;
   if (holds(source, "<tool_call>") && !holds(source, "<function=") && !holds(source, "<arg_key>")) {

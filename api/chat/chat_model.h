@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "api/chat/answer/answer_parser.h"
 #include "api/chat/answer/call_parser.h"
@@ -38,6 +39,9 @@ struct ChatModel {
   bool marks_arguments = false;  // Mistral: name[ARGS]{...}
   ReasoningForm reasoning = ReasoningForm::kNone;
 };
+
+// What stands around calls and reasoning in this model's answers. A tokenizer may have these as special tokens.
+std::vector<std::string_view> marks_of(const ChatModel& model);
 
 // By the marks in a template's text.
 CallForm call_form_of(std::string_view source);

@@ -4,7 +4,7 @@
 
 namespace quire::grammar {
 
-Result<Done> choice(Rules& rules, std::span<const std::string> texts) {
+Result<RuleId> choice(Rules& rules, std::span<const std::string> texts) {
   if (texts.empty()) return invalid("", "has no choices: give one or more");
   if (texts.size() > kMaxChoices) {
     return invalid("", "has " + std::to_string(texts.size()) + " choices; the limit is " + std::to_string(kMaxChoices));
@@ -22,7 +22,7 @@ Result<Done> choice(Rules& rules, std::span<const std::string> texts) {
     ways.push_back(rules.bytes(texts[i]));
   }
   rules.define(root, rules.choice(ways));
-  return Done{};
+  return root;
 }
 
 }  // namespace quire::grammar

@@ -15,6 +15,6 @@ namespace quire::grammar {
 inline constexpr std::size_t kMaxChoices = 10'000;
 inline constexpr std::size_t kMaxChoiceBytes = 100'000;  // all together
 
-Result<Done> choice(Rules& rules, std::span<const std::string> texts);
+Result<RuleId> choice(Rules& rules, std::span<const std::string> texts);
 
 }  // namespace quire::grammar

@@ -47,22 +47,24 @@ Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimit
   return value;
 }
 
-Result<Done> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) try {
+Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) try {
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
   }
   StateBudget budget(limits.max_text_states);
   Document document(schema, limits.max_schemas);
   Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
+  const auto root = static_cast<RuleId>(rules.rules().size());  // the first one declared
   SchemaWriter(rules, document, alternatives, budget).write();
-  return Done{};
+  return root;
 } catch (const Refusal& refusal) {
   return refused(refusal.pointer, refusal.message);
 }
 
-void json_object(Rules& rules) {
+RuleId json_object(Rules& rules) {
   const RuleId root = rules.declare("json object");
   rules.define(root, JsonText(rules).any_object());
+  return root;
 }
 
 }  // namespace quire::grammar

@@ -2,7 +2,7 @@
 // Shape   properties are written in the schema's order; the required ones always. An object that names properties has no others
 //         unless additionalProperties, patternProperties or unevaluatedProperties allow them. White space and digits are
 //         bounded (schema/json_text.h). docs/structured-output.md says what is supported, keyword by keyword.
-// Owner   the rules hold nothing of the schema. Rules are empty before.
+// Owner   the rules hold nothing of the schema.
 // Thread  any one at a time.
 // Fails   kInvalidArgument (no param: the caller knows the field), with the JSON pointer of what is at fault: what is no schema,
 //         every keyword that cannot be kept to the letter, and what passes a limit. A schema that no value satisfies is found
@@ -31,9 +31,8 @@ struct SchemaLimits {
 
 Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
 
-Result<Done> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});
-
-// Any JSON object: response_format json_object.
-void json_object(Rules& rules);
+// Both return the rule of the whole text: 0 where `rules` were empty.
+Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});
+RuleId json_object(Rules& rules);  // any JSON object
 
 }  // namespace quire::grammar

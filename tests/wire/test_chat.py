@@ -2,8 +2,11 @@
 
 import json
 
+import jsonschema
 import openai
 import pytest
+
+from conftest import Server
 
 TALE = [{"role": "system", "content": "A little girl named Lily lived by the sea."}, {"role": "user", "content": "She loved to"}]
 TEXT = "A little girl named Lily lived by the sea.\nShe loved to"
@@ -122,3 +125,69 @@ def test_tools_may_be_offered_where_the_form_of_calls_is_known(start_server, tmp
         {"id": "c1", "type": "function", "function": {"name": "look", "arguments": json.dumps({"at": "sky"})}}]},
         {"role": "tool", "tool_call_id": "c1", "content": "blue"}]
     assert ask(client, messages=talk, tools=[TOOL]).choices[0].finish_reason == "length"
+
+
+@pytest.fixture(scope="module")
+def caller(tmp_path_factory):
+    """A client of the embedded model, taught Hermes calls by its template."""
+    path = tmp_path_factory.mktemp("template") / "t.jinja"
+    path.write_text(HERMES)
+    running = Server("--chat-template", path)
+    yield running.client()
+    assert running.stop() == 0, running.log[-4000:]
+
+
+def streamed_calls(chunks):
+    """Names, ids, arguments, and the finish reason."""
+    calls, finish = {}, None
+    for chunk in chunks:
+        for choice in chunk.choices:
+            finish = choice.finish_reason or finish
+            assert not choice.delta.content
+            for part in choice.delta.tool_calls or []:
+                call = calls.setdefault(part.index, {"name": "", "arguments": "", "id": part.id})
+                call["name"] += part.function.name or ""
+                call["arguments"] += part.function.arguments or ""
+    return [calls[i] for i in sorted(calls)], finish
+
+
+OTHER = {"type": "function", "function": {"name": "count", "parameters": {"type": "object", "properties": {
+    "to": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["to"]}}}
+
+
+@pytest.mark.parametrize("choice,names", [
+    ("required", {"look", "count"}),
+    ({"type": "function", "function": {"name": "count"}}, {"count"}),
+])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_forced_call_is_one_with_arguments_of_its_schema(caller, choice, names, seed):
+    fields = {"tools": [TOOL, OTHER], "tool_choice": choice, "parallel_tool_calls": False, "seed": seed, "temperature": 1.0, "max_tokens": 200}
+    answer = ask(caller, **fields).choices[0]
+    assert answer.finish_reason == "tool_calls" and answer.message.content is None
+    (call,) = answer.message.tool_calls
+    assert call.function.name in names
+    jsonschema.validate(json.loads(call.function.arguments), {t["function"]["name"]: t["function"]["parameters"] for t in [TOOL, OTHER]}[call.function.name])
+    calls, finish = streamed_calls(ask(caller, **fields, stream=True))
+    assert (calls, finish) == ([{"name": call.function.name, "arguments": call.function.arguments, "id": call.id}], "tool_calls")
+
+
+def test_a_strict_tool_leaves_the_model_free_to_talk(caller):
+    strict = {"type": "function", "function": {**TOOL["function"], "strict": True}}
+    free = ask(caller, tools=[TOOL]).choices[0]
+    assert ask(caller, tools=[strict]).choices[0].message.content == free.message.content != ""
+
+
+def test_a_form_of_content_may_stand_beside_tools(caller):
+    answer = ask(caller, tools=[TOOL], max_tokens=200, response_format={"type": "json_schema", "json_schema": {
+        "name": "is", "schema": {"type": "object", "properties": {"is": {"type": "boolean"}}, "required": ["is"]}}}).choices[0]
+    if answer.message.tool_calls is None:
+        assert json.loads(answer.message.content)["is"] in (True, False)
+    else:
+        assert answer.message.tool_calls[0].function.name == "look"
+
+
+def test_a_schema_of_arguments_that_cannot_be_kept_is_refused(caller):
+    bad = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "$dynamicRef": "#x"}}}
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(caller, tools=[TOOL, bad], tool_choice="required")
+    assert caught.value.param == "tools[1].function.parameters" and "$dynamicRef" in caught.value.message

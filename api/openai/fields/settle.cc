@@ -48,7 +48,7 @@ Result<Done> check_search(const GenerationRequest& request) {
     return invalid("logprobs", "logprobs may be 0 in a beam search, which tells the tokens it chose alone");
   }
   if (request.grammar_text || request.grammar) {
-    const std::string field = request.grammar_text ? request.grammar_text->field : "response_format";
+    const std::string field = request.grammar_text ? request.grammar_text->field : request.grammar_field;
     return invalid(field, field + " has no place in a beam search: leave it out");
   }
   if (request.scores_prompt()) {

@@ -170,7 +170,7 @@ void Generation::give_up(flow::Finish why) {
   }
   if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});
   if (request().grammar || request().grammar_text) {
-    const std::string field = request().grammar_text ? request().grammar_text->field : "response_format";
+    const std::string field = request().grammar_text ? request().grammar_text->field : request().grammar_field;
     return give_up(invalid(field, field +
                                       ": no token that this model may say goes on with it; do other fields forbid what "
                                       "it asks for?"));

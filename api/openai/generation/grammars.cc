@@ -1,6 +1,7 @@
 #include "api/openai/generation/grammars.h"
 
 #include <boost/json/value.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,13 +17,13 @@ namespace {
 
 using Kind = GrammarText::Kind;
 
-Result<Done> write_schema(grammar::Rules& rules, const std::string& text) {
+Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text) {
   const Result<boost::json::value> schema = grammar::parse_schema(text);
   if (!schema) return schema.error();
   return grammar::json_schema(rules, *schema);
 }
 
-Result<Done> write_choice(grammar::Rules& rules, const std::string& text) {
+Result<grammar::RuleId> write_choice(grammar::Rules& rules, const std::string& text) {
   std::vector<std::string> texts;
   const Result<boost::json::value> list = grammar::parse_schema(text);
   if (!list) return list.error();
@@ -30,19 +31,18 @@ Result<Done> write_choice(grammar::Rules& rules, const std::string& text) {
   return grammar::choice(rules, texts);
 }
 
-Result<Done> write_regex(grammar::Rules& rules, const std::string& text) {
+Result<grammar::RuleId> write_regex(grammar::Rules& rules, const std::string& text) {
   const grammar::RuleId root = rules.declare("root");
   const Result<grammar::Expr> body = grammar::regex(rules, text, grammar::RegexUse::kWhole);
   if (!body) return body.error();
   rules.define(root, *body);
-  return Done{};
+  return root;
 }
 
-Result<Done> write(grammar::Rules& rules, const GrammarText& text) {
+Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text) {
   switch (text.kind) {
     case Kind::kJsonObject:
-      grammar::json_object(rules);
-      return Done{};
+      return grammar::json_object(rules);
     case Kind::kJsonSchema:
       return write_schema(rules, text.text);
     case Kind::kChoice:
@@ -50,32 +50,56 @@ Result<Done> write(grammar::Rules& rules, const GrammarText& text) {
     case Kind::kRegex:
       return write_regex(rules, text.text);
     case Kind::kEbnf:
-      if (const Result<grammar::RuleId> root = grammar::ebnf(rules, text.text); !root) return root.error();
-      return Done{};
+      break;
   }
-  return Done{};
+  return grammar::ebnf(rules, text.text);
 }
 
 }  // namespace
 
+Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text) {
+  const Result<grammar::RuleId> root = write(rules, text);
+  if (!root) return invalid(text.field, text.field + ": " + root.error().message);
+  return root;
+}
+
 Result<std::shared_ptr<const grammar::Grammar>> Grammars::of(const GrammarText& text) {
-  std::string name = static_cast<char>('0' + static_cast<int>(text.kind)) + text.text;
+  const auto whole = [&text](grammar::Rules& rules) -> Result<Done> {
+    const Result<grammar::RuleId> root = write_grammar(rules, text);
+    if (!root) return root.error();
+    return Done{};
+  };
+  return find(static_cast<char>('0' + static_cast<int>(text.kind)) + text.text, text.field, whole, vocabulary_);
+}
+
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::of(const std::string& name, const std::string& field,
+                                                             const Write& write) {
+  return find("marked " + name, field, write, marked_);
+}
+
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::find(
+    std::string name, const std::string& field, const Write& write,
+    const std::shared_ptr<const grammar::Vocabulary>& vocabulary) {
   if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
-  const auto refuse = [&text](const Error& error) { return invalid(text.field, text.field + ": " + error.message); };
   grammar::Rules rules;
-  if (const Result<Done> written = write(rules, text); !written) return refuse(written.error());
-  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary_);
-  if (!compiled) return refuse(compiled.error());
+  if (const Result<Done> written = write(rules); !written) return written.error();
+  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary);
+  if (!compiled) return invalid(field, field + ": " + compiled.error().message);
   recent_.keep(std::move(name), *compiled);
   return compiled;
 }
 
 std::shared_ptr<const grammar::Vocabulary> vocabulary_of(const text::Tokenizer& tokenizer, std::uint32_t logits_width,
-                                                         std::span<const TokenId> ends) {
+                                                         std::span<const TokenId> ends,
+                                                         std::span<const std::string_view> marks) {
   std::vector<std::string> pieces(logits_width);
   for (std::uint32_t id = 0; id < logits_width; ++id) {
     const text::TokenDecoder::Piece& piece = tokenizer.decoder().piece(static_cast<TokenId>(id));
     if (!piece.skip) pieces[id] = piece.bytes;
+  }
+  for (const std::string_view mark : marks) {
+    const std::optional<TokenId> id = tokenizer.id_of(mark);
+    if (id && static_cast<std::uint32_t>(*id) < logits_width) pieces[static_cast<std::size_t>(*id)] = mark;
   }
   for (const TokenId end : ends) pieces[static_cast<std::size_t>(end)].clear();
   return std::make_shared<const grammar::Vocabulary>(std::move(pieces), std::vector<TokenId>(ends.begin(), ends.end()));

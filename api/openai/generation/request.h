@@ -76,6 +76,7 @@ struct GenerationRequest {
   bool goes_on = false;                   // the answer's text goes on from the prompt's: text::Detokenizer
   const char* prompt_field = "prompt";    // that errors of the prompt name
   const char* max_tokens_field = "max_tokens";
+  const char* grammar_field = "response_format";  // that errors of `grammar` name, where it has no text
 
   // Once settled: the prompt's tokens get log probabilities, because the answer tells of them, or is nothing else.
   bool scores_prompt() const { return prompt_logprobs || (echo && logprobs) || max_tokens == 0u; }

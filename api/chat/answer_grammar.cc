@@ -1,0 +1,163 @@
+#include "api/chat/answer_grammar.h"
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/chat/answer/answer_parser.h"
+#include "api/chat/answer/call_text.h"
+#include "api/chat/chat_model.h"
+#include "core/grammar/free_text.h"
+#include "core/grammar/json_schema.h"
+
+namespace quire::api::chat {
+namespace {
+
+using grammar::Expr;
+using grammar::Rules;
+using Kind = ToolChoice::Kind;
+
+std::string parameters_field(std::size_t tool) { return "tools[" + std::to_string(tool) + "].function.parameters"; }
+
+// A schema of arguments, which are always an object: one that leaves the type open is told so.
+Result<Done> settle_type(boost::json::object& schema, const std::string& field) {
+  boost::json::value& type = schema["type"];
+  const auto is_object = [](const boost::json::value& one) { return one == "object"; };
+  const bool among = type.is_array() && std::ranges::any_of(type.get_array(), is_object);
+  if (!type.is_null() && !is_object(type) && !among) {
+    return invalid(field, field + ".type must be \"object\": arguments are one");
+  }
+  type = "object";
+  return Done{};
+}
+
+class Writer {
+ public:
+  Writer(Rules& rules, const ChatRequest& request, const ChatModel& model, bool in_reasoning)
+      : rules_(rules), request_(request), model_(model), in_reasoning_(in_reasoning) {}
+
+  Result<Done> write() {
+    const grammar::RuleId answer = rules_.declare("answer");
+    const Result<Expr> said = content_and_calls();
+    if (!said) return said.error();
+    rules_.define(answer, behind_reasoning(*said));
+    return Done{};
+  }
+
+ private:
+  Result<Expr> content_and_calls() {
+    std::optional<Expr> content;
+    if (request_.grammar_text && !request_.forces_call()) {
+      const Result<grammar::RuleId> written = openai::write_grammar(rules_, *request_.grammar_text);
+      if (!written) return written.error();
+      content = rules_.use(*written);
+    }
+    if (!request_.offers_tools()) return *content;
+    const Result<std::vector<CallText::Tool>> tools = called();
+    if (!tools) return tools.error();
+    const bool named = request_.tool_choice.kind == Kind::kNamed;
+    const CallText text{model_.calls, model_.marks_arguments, request_.parallel_tool_calls && !named};
+    if (request_.forces_call()) return text.calls(rules_, *tools);
+    if (!content) return text.text_with_calls(rules_, *tools);
+    const Expr ways[] = {*content, text.calls(rules_, *tools)};
+    return rules_.choice(ways);
+  }
+
+  Result<std::vector<CallText::Tool>> called() {
+    std::vector<CallText::Tool> tools;
+    for (std::size_t i = 0; i < request_.functions.size(); ++i) {
+      const ToolFunction& function = request_.functions[i];
+      if (request_.tool_choice.kind == Kind::kNamed && function.name != request_.tool_choice.name) continue;
+      Result<Expr> arguments = arguments_of(function, parameters_field(i));
+      if (!arguments) return arguments.error();
+      tools.push_back({function.name, *arguments});
+    }
+    return tools;
+  }
+
+  Result<Expr> arguments_of(const ToolFunction& function, const std::string& field) {
+    if (function.parameters.empty() || !(function.strict || request_.forces_call())) {
+      if (!any_object_) any_object_ = grammar::json_object(rules_);
+      return rules_.use(*any_object_);
+    }
+    const auto refuse = [&](const Error& error) { return invalid(field, field + ": " + error.message); };
+    Result<boost::json::value> schema = grammar::parse_schema(function.parameters);
+    if (!schema) return refuse(schema.error());
+    if (Result<Done> typed = settle_type(schema->as_object(), field); !typed) return typed.error();
+    const Result<grammar::RuleId> written = grammar::json_schema(rules_, *schema);
+    if (!written) return refuse(written.error());
+    return rules_.use(*written);
+  }
+
+  // The end mark, and the line breaks that models put behind it.
+  Expr behind_reasoning(Expr said) {
+    const std::optional<Marks> marks = marks_of(model_.reasoning);
+    if (!marks) return said;
+    const Expr blank = rules_.repeat(rules_.bytes("\n"), 0, kMaxBlank);
+    const Expr rest[] = {grammar::text_until(rules_, marks->end), blank};
+    if (in_reasoning_) {
+      const Expr parts[] = {rules_.sequence(rest), said};
+      return rules_.sequence(parts);
+    }
+    const Expr all[] = {rules_.bytes(marks->begin), rules_.sequence(rest)};
+    const Expr parts[] = {rules_.repeat(rules_.sequence(all), 0, 1), said};
+    return rules_.sequence(parts);
+  }
+
+  static constexpr std::uint32_t kMaxBlank = 4;
+
+  Rules& rules_;
+  const ChatRequest& request_;
+  const ChatModel& model_;
+  bool in_reasoning_;
+  std::optional<grammar::RuleId> any_object_;
+};
+
+// All that the grammar is made from, so that equal names are equal grammars.
+std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_reasoning) {
+  std::string name = "chat";
+  const auto add = [&name](std::string_view part) {
+    name += ' ' + std::to_string(part.size()) + ' ' + std::string(part);
+  };
+  const auto add_number = [&add](auto number) { add(std::to_string(static_cast<int>(number))); };
+  add_number(model.reasoning);
+  add_number(in_reasoning);
+  if (request.grammar_text) {
+    add_number(request.grammar_text->kind);
+    add(request.grammar_text->text);
+  }
+  if (!request.offers_tools()) return name;
+  add_number(model.calls);
+  add_number(model.marks_arguments);
+  add_number(request.parallel_tool_calls);
+  add_number(request.tool_choice.kind);
+  add(request.tool_choice.name);
+  for (const ToolFunction& function : request.functions) {
+    add(function.name);
+    add(function.parameters);
+    add_number(function.strict);
+  }
+  return name;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(const ChatRequest& request, bool in_reasoning,
+                                                               const Services& services) {
+  const ChatModel& model = *services.chat;
+  const bool holds_calls = request.forces_call() || (request.offers_tools() && request.has_strict_tool());
+  const bool holds_content = request.grammar_text.has_value();
+  const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningForm::kNone;
+  if (!holds_calls && !(holds_content && more_than_content)) return {nullptr};
+  const std::string field = holds_content ? request.grammar_text->field : request.grammar_field;
+  if (request.use_beam_search) return invalid(field, field + " has no place in a beam search: leave it out");
+  if (services.grammars == nullptr) return invalid(field, field + " is not supported here: leave it out");
+  return services.grammars->of(name_of(request, model, in_reasoning), field,
+                               [&](Rules& rules) { return Writer(rules, request, model, in_reasoning).write(); });
+}
+
+}  // namespace quire::api::chat

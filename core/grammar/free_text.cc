@@ -1,0 +1,50 @@
+#include "core/grammar/free_text.h"
+
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/grammar/code_points.h"
+#include "core/grammar/schema/language.h"
+
+namespace quire::grammar {
+namespace {
+
+constexpr std::uint32_t kMaxStates = 50'000;  // far more than marks of this length can need
+constexpr std::size_t kMaxMark = 64;
+
+Expr in_order(Rules& rules, std::initializer_list<Expr> parts) { return rules.sequence({parts.begin(), parts.size()}); }
+
+void check_mark(std::string_view mark) {
+  CHECK(!mark.empty() && mark.size() <= kMaxMark);
+  for (std::size_t n = 1; n < mark.size(); ++n) CHECK(mark.substr(0, n) != mark.substr(mark.size() - n));
+}
+
+}  // namespace
+
+Expr any_text(Rules& rules) { return rules.repeat(emit_utf8(rules, all_but({})), 0, kUnbounded); }
+
+Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::string_view blank_and) {
+  Rules own;
+  const Expr any = any_text(own);
+  std::vector<Expr> excluded;
+  for (const std::string_view mark : marks) {
+    check_mark(mark);
+    excluded.push_back(in_order(own, {any, own.bytes(mark), any}));
+  }
+  if (!blank_and.empty()) {
+    ByteSet blank;
+    for (const unsigned char c : {' ', '\t', '\n', '\r'}) blank.set(c);
+    excluded.push_back(in_order(own, {own.repeat(own.byte_set(blank), 0, kUnbounded), own.bytes(blank_and), any}));
+  }
+  StateBudget budget(kMaxStates);
+  const Language forbidden = Language::of(own, own.choice(excluded), budget);
+  return Language::of_utf8(budget).without(forbidden, budget).write(rules);
+}
+
+Expr text_until(Rules& rules, std::string_view mark) {
+  return in_order(rules, {text_without(rules, {&mark, 1}), rules.bytes(mark)});
+}
+
+}  // namespace quire::grammar

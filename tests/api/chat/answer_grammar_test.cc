@@ -1,0 +1,153 @@
+#include "api/chat/answer_grammar.h"
+
+#include "core/grammar/matcher.h"
+#include "tests/api/chat/chat_world.h"
+
+namespace quire::api::chat::test {
+namespace {
+
+using openai::Grammars;
+using openai::vocabulary_of;
+
+class AnswerGrammar : public ChatBodies {
+ protected:
+  AnswerGrammar() {
+    services_.grammars =
+        std::make_shared<Grammars>(vocabulary_of(*services_.tokenizer, services_.logits_width, services_.eos));
+    services_.chat = model_of(kPlain, CallForm::kHermes);
+  }
+  void reason() { services_.chat = model_of(kPlain, CallForm::kHermes, ReasoningForm::kThinkTags); }
+
+  static std::string tool(const std::string& name, const std::string& parameters, bool strict = false) {
+    return R"({"type":"function","function":{"name":")" + name + R"(","parameters":)" + parameters +
+           (strict ? R"(,"strict":true}})" : "}}");
+  }
+  static constexpr const char* kDigit = R"({"properties":{"n":{"enum":[1,2]}},"required":["n"]})";
+  static std::string tools(const std::string& more = "", bool strict = false) {
+    return with(R"("tools":[)" + tool("f", kDigit, strict) + "," + tool("g", "{}") + "]" +
+                (more.empty() ? "" : "," + more));
+  }
+
+  std::shared_ptr<const grammar::Grammar> grammar_of(const std::string& body, bool in_reasoning = false) {
+    const auto grammar = answer_grammar(good(body), in_reasoning, services_);
+    EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
+    return grammar.ok() ? *grammar : nullptr;
+  }
+  std::string refused(const std::string& body) {
+    const auto grammar = answer_grammar(good(body), false, services_);
+    if (grammar.ok()) return "";
+    EXPECT_EQ(grammar.error().code, Code::kInvalidArgument);
+    return grammar.error().param + " | " + grammar.error().message;
+  }
+  bool allows(const std::shared_ptr<const grammar::Grammar>& grammar, const std::string& answer) {
+    grammar::Matcher matcher(grammar);
+    for (const TokenId id : services_.tokenizer->encode(answer, false)) {
+      if (!matcher.accept(id)) return false;
+    }
+    return matcher.complete();
+  }
+  static std::string call(const std::string& name, const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}\n</tool_call>";
+  }
+};
+
+TEST_F(AnswerGrammar, IsNoneWhereNothingIsAskedFor) {
+  EXPECT_EQ(grammar_of(with("")), nullptr);
+  EXPECT_EQ(grammar_of(tools()), nullptr);
+  EXPECT_EQ(grammar_of(tools(R"("tool_choice":"none")", true)), nullptr);
+  EXPECT_EQ(grammar_of(with(R"("response_format":{"type":"json_object"})")), nullptr);  // its own says it all
+}
+
+TEST_F(AnswerGrammar, OfARequiredCallTakesCallsOfEveryTool) {
+  const auto grammar = grammar_of(tools(R"("tool_choice":"required")"));
+  EXPECT_TRUE(allows(grammar, call("f", R"({"n": 2})")));
+  EXPECT_TRUE(allows(grammar, call("g", R"({"a": [true]})")));
+  EXPECT_TRUE(allows(grammar, call("g", "{}") + "\n" + call("f", R"({"n": 1})")));
+  for (const std::string bad : {"", "Hello", "h", "{}"}) EXPECT_FALSE(allows(grammar, bad)) << bad;
+  EXPECT_FALSE(allows(grammar, call("f", R"({"n": 3})")));
+  EXPECT_FALSE(allows(grammar, call("f", "{}")));
+  EXPECT_FALSE(allows(grammar, "So: " + call("g", "{}")));
+}
+
+TEST_F(AnswerGrammar, OfANamedCallTakesThatOneOnce) {
+  const auto grammar = grammar_of(tools(R"("tool_choice":{"type":"function","function":{"name":"g"}})"));
+  EXPECT_TRUE(allows(grammar, call("g", "{}")));
+  EXPECT_FALSE(allows(grammar, call("g", "{}") + "\n" + call("g", "{}")));
+  EXPECT_FALSE(allows(grammar, call("f", R"({"n": 1})")));
+}
+
+TEST_F(AnswerGrammar, OfOneCallAtMostTakesNoSecondOne) {
+  const auto grammar = grammar_of(tools(R"("tool_choice":"required","parallel_tool_calls":false)"));
+  EXPECT_TRUE(allows(grammar, call("f", R"({"n": 1})")));
+  EXPECT_FALSE(allows(grammar, call("g", "{}") + "\n" + call("g", "{}")));
+}
+
+TEST_F(AnswerGrammar, OfAStrictToolHoldsItsArgumentsAndLeavesTextFree) {
+  const auto grammar = grammar_of(tools("", true));
+  EXPECT_TRUE(allows(grammar, "Hello, <b>world</b>!"));
+  EXPECT_TRUE(allows(grammar, "Look: " + call("f", R"({"n": 1})")));
+  EXPECT_TRUE(allows(grammar, call("g", R"({"n": 3})")));  // not strict
+  EXPECT_FALSE(allows(grammar, "Look: " + call("f", R"({"n": 3})")));
+  EXPECT_FALSE(allows(grammar, call("h", "{}")));
+}
+
+TEST_F(AnswerGrammar, OfContentBesideToolsIsTheContentOrCalls) {
+  const auto grammar = grammar_of(tools(R"("response_format":{"type":"json_object"})"));
+  EXPECT_TRUE(allows(grammar, R"({"yes": 1})"));
+  EXPECT_TRUE(allows(grammar, call("f", "{}")));
+  EXPECT_FALSE(allows(grammar, "yes"));
+  EXPECT_FALSE(allows(grammar, R"({"yes": 1})" + call("f", "{}")));
+}
+
+TEST_F(AnswerGrammar, LetsAModelReasonBefore) {
+  reason();
+  const std::string object = R"("response_format":{"type":"json_object"})";
+  const auto begins = grammar_of(with(object));
+  EXPECT_TRUE(allows(begins, "{}"));
+  EXPECT_TRUE(allows(begins, "<think>\nIt is {, I think.\n</think>\n\n{}"));
+  EXPECT_FALSE(allows(begins, "I think\n</think>\n\n{}"));
+  EXPECT_FALSE(allows(begins, "<think>a</think>b</think>{}"));
+  const auto inside = grammar_of(with(object), true);
+  EXPECT_TRUE(allows(inside, "I think\n</think>\n\n{}"));
+  EXPECT_FALSE(allows(inside, "{}"));
+  const auto forced = grammar_of(tools(R"("tool_choice":"required")"), true);
+  EXPECT_TRUE(allows(forced, "Hm.</think>" + call("g", "{}")));
+  EXPECT_FALSE(allows(forced, "Hm." + call("g", "{}")));
+}
+
+TEST_F(AnswerGrammar, IsKeptForTheNextRequestAndApartFromOthers) {
+  const auto one = grammar_of(tools(R"("tool_choice":"required")"));
+  EXPECT_EQ(grammar_of(tools(R"("tool_choice":"required")")), one);
+  EXPECT_NE(grammar_of(tools(R"("tool_choice":"required")", true)), nullptr);
+  EXPECT_NE(grammar_of(tools(R"("tool_choice":"required","parallel_tool_calls":false)")), one);
+  reason();
+  EXPECT_NE(grammar_of(tools(R"("tool_choice":"required")")), one);
+}
+
+TEST_F(AnswerGrammar, IsRefusedWithTheSchemaAtFault) {
+  const auto of = [&](const std::string& parameters) {
+    return refused(with(R"("tool_choice":"required","tools":[)" + tool("g", "{}") + "," + tool("f", parameters) + "]"));
+  };
+  EXPECT_EQ(of(R"({"type":"object"})"), "");
+  EXPECT_EQ(of(R"({"type":["null","object"]})"), "");
+  EXPECT_TRUE(of(R"({"type":"string"})").starts_with("tools[1].function.parameters | ")) << of(R"({"type":"string"})");
+  EXPECT_TRUE(
+      of(R"({"$dynamicRef":"x"})").starts_with("tools[1].function.parameters | tools[1].function.parameters: schema"));
+  EXPECT_TRUE(
+      refused(with(R"("tools":[)" + tool("f", R"({"$dynamicRef":"x"})", true) + "]")).starts_with("tools[0].function"));
+  EXPECT_EQ(refused(with(R"("tools":[)" + tool("f", R"({"$dynamicRef":"x"})") + "]")), "");  // held to by nobody
+}
+
+TEST_F(AnswerGrammar, HasNoPlaceInASearch) {
+  EXPECT_TRUE(refused(tools(R"("tool_choice":"required","use_beam_search":true,"temperature":0)"))
+                  .starts_with("tool_choice | "));
+  EXPECT_TRUE(refused(tools(R"("use_beam_search":true,"temperature":0)", true)).starts_with("tools | "));
+}
+
+TEST_F(AnswerGrammar, IsNotToBeHadWithoutGrammars) {
+  services_.grammars = nullptr;
+  EXPECT_TRUE(refused(tools(R"("tool_choice":"required")")).starts_with("tool_choice | "));
+}
+
+}  // namespace
+}  // namespace quire::api::chat::test
