@@ -27,10 +27,10 @@ struct ToyModel {
 };
 
 // A prompt for each seed.
-inline std::vector<TokenId> toy_prompt(std::uint32_t length, std::uint32_t seed) {
+inline std::vector<TokenId> toy_prompt(std::uint32_t length, std::uint32_t seed, const ToyModel& model = {}) {
   std::mt19937 random(seed);
   std::vector<TokenId> prompt(length);
-  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kToyVocab);
+  for (TokenId& token : prompt) token = static_cast<TokenId>(random() % kToyVocab % model.vocab);
   return prompt;
 }
 

@@ -86,8 +86,8 @@ bool CallReader::begin_value(char c, Deltas& out) {
   in_value_ = true;
   value_.clear();
   if (c == '{' && name_) {
-    certain_ = told_at_once_ = true;
-    out.add(Delta::Kind::kCall, *name_, call_);
+    told_at_once_ = true;
+    be_certain(out);
   }
   return true;
 }
@@ -112,11 +112,17 @@ bool CallReader::end_value(Deltas& out) {
   return true;
 }
 
-void CallReader::tell(Deltas& out) {
+void CallReader::be_certain(Deltas& out) {
+  certain_ = true;
+  ++num_calls_;
   out.add(Delta::Kind::kCall, *name_, call_);
+}
+
+void CallReader::tell(Deltas& out) {
+  be_certain(out);
   out.add(Delta::Kind::kArguments, *arguments_, call_);
   arguments_.reset();
-  certain_ = has_arguments_ = true;
+  has_arguments_ = true;
 }
 
 bool CallReader::known(const std::string& name) const {

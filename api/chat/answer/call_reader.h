@@ -30,8 +30,9 @@ class CallReader {
     kBroken,
   };
 
-  // `call`: its number. `tools` outlives it.
-  CallReader(std::span<const std::string> tools, std::size_t call) : tools_(tools), call_(call) {}
+  // `num_calls`: this one's number, counted up once it is certain. Both outlive it.
+  CallReader(std::span<const std::string> tools, std::size_t& num_calls)
+      : tools_(tools), num_calls_(num_calls), call_(num_calls) {}
 
   Said take(char c, Deltas& out);  // from the object's { on; after anything but kMore no more
   bool certain() const { return certain_; }
@@ -43,10 +44,12 @@ class CallReader {
   bool end_key();
   bool begin_value(char c, Deltas& out);
   bool end_value(Deltas& out);
+  void be_certain(Deltas& out);
   void tell(Deltas& out);
   bool known(const std::string& name) const;
 
   std::span<const std::string> tools_;
+  std::size_t& num_calls_;
   std::size_t call_;
   JsonWalker walker_;
   Member member_ = Member::kOther;

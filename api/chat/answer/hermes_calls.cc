@@ -64,10 +64,7 @@ void HermesCalls::take_open(char c, Deltas& out) {
 }
 
 void HermesCalls::take_object(char c, Deltas& out) {
-  const bool was_certain = reader_->certain();
-  const CallReader::Said said = reader_->take(c, out);
-  if (!was_certain && reader_->certain()) ++num_calls_;
-  switch (said) {
+  switch (reader_->take(c, out)) {
     case CallReader::Said::kMore:
       if (!reader_->certain()) raw_ += c;
       return;

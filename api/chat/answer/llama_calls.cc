@@ -75,10 +75,7 @@ void LlamaCalls::begin_object(char c, Deltas& out) {
 }
 
 void LlamaCalls::take_object(char c, Deltas& out) {
-  const bool was_certain = reader_->certain();
-  const CallReader::Said said = reader_->take(c, out);
-  if (!was_certain && reader_->certain()) ++num_calls_;
-  switch (said) {
+  switch (reader_->take(c, out)) {
     case CallReader::Said::kMore:
       if (!reader_->certain()) raw_ += c;
       return;

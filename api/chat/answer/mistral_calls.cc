@@ -82,12 +82,8 @@ void MistralCalls::take_item(char c, Deltas& out) {
 }
 
 void MistralCalls::take_object(char c, Deltas& out) {
-  const bool was_certain = reader_->certain();
   const CallReader::Said said = reader_->take(c, out);
-  if (!was_certain && reader_->certain()) {
-    ++num_calls_;
-    raw_.clear();
-  }
+  if (reader_->certain()) raw_.clear();
   switch (said) {
     case CallReader::Said::kMore:
       if (!reader_->certain()) raw_ += c;

@@ -18,12 +18,6 @@ using quire::testing::ToyRunner;
 
 constexpr ToyModel kSmall{.vocab = 61};
 
-std::vector<TokenId> small_prompt(std::uint32_t length, std::uint32_t seed) {
-  std::vector<TokenId> prompt = toy_prompt(length, seed);
-  for (TokenId& token : prompt) token %= 61;
-  return prompt;
-}
-
 void expect_candidates(const Client& client, const std::vector<TokenId>& prompt, std::uint32_t num_top) {
   ToyPast past(kSmall);
   for (const TokenId token : prompt) past.push(token);
@@ -48,13 +42,13 @@ TEST(Candidates, ReachTheClientWithTheirTokenHoweverManyItAskedFor) {
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < std::size(asked); ++i) {
     const sample::Params params{.temperature = 0.0f, .logprob = true, .num_top = asked[i]};
-    clients.push_back(rig.submit(small_prompt(8, i), 20, params));
+    clients.push_back(rig.submit(toy_prompt(8, i, kSmall), 20, params));
   }
   rig.run(clients);
   EXPECT_GT(rig.metrics.preemptions.value(), 0u);
   for (std::uint32_t i = 0; i < std::size(asked); ++i) {
     EXPECT_EQ(clients[i].tokens.size(), 20u);
-    expect_candidates(clients[i], small_prompt(8, i), asked[i]);
+    expect_candidates(clients[i], toy_prompt(8, i, kSmall), asked[i]);
   }
 }
 
@@ -63,11 +57,11 @@ TEST(Candidates, StandBesideTheirTokensInAStreamThatIsReadLate) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
   std::vector<Client> clients{
-      rig.submit(small_prompt(8, 1), 150, {.temperature = 0.0f, .logprob = true, .num_top = 3})};
+      rig.submit(toy_prompt(8, 1, kSmall), 150, {.temperature = 0.0f, .logprob = true, .num_top = 3})};
   for (int i = 0; i < 80; ++i) rig.turn();  // the ring is full
   rig.run(clients);
   EXPECT_EQ(clients[0].tokens.size(), 150u);
-  expect_candidates(clients[0], small_prompt(8, 1), 3);
+  expect_candidates(clients[0], toy_prompt(8, 1, kSmall), 3);
 }
 
 TEST(Candidates, MoreThanADeviceListsAreRefused) {

@@ -28,12 +28,6 @@ using quire::testing::ToyRunner;
 
 constexpr ToyModel kSmall{.vocab = 61};
 
-std::vector<TokenId> small_prompt(std::uint32_t length, std::uint32_t seed) {
-  std::vector<TokenId> prompt = toy_prompt(length, seed);
-  for (TokenId& token : prompt) token %= 61;
-  return prompt;
-}
-
 void expect_scores(const Client& client, const std::vector<TokenId>& prompt, std::uint32_t num_top) {
   const bridge::PromptScores& scores = *client.stream->scores();
   ASSERT_EQ(scores.logprobs.size(), prompt.size() - 1);
@@ -66,10 +60,10 @@ TEST_F(PromptScoresTest, AreThoseOfEveryTokenButTheFirst) {
     for (const std::uint32_t num_top : {0u, 1u, 5u, 70u}) {
       ToyRunner runner(64, 4, kSmall);
       EngineRig rig(small(), runner);
-      std::vector<Client> clients = rig.submit_many(small_prompt(length, 1), 10, scored(num_top));
+      std::vector<Client> clients = rig.submit_many(toy_prompt(length, 1, kSmall), 10, scored(num_top));
       rig.run(clients);
-      expect_scores(clients[0], small_prompt(length, 1), num_top);
-      EXPECT_EQ(clients[0].tokens, toy_answer(small_prompt(length, 1), EngineRig::greedy(), 10, kSmall));
+      expect_scores(clients[0], toy_prompt(length, 1, kSmall), num_top);
+      EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(length, 1, kSmall), EngineRig::greedy(), 10, kSmall));
     }
   }
 }
@@ -78,11 +72,11 @@ TEST_F(PromptScoresTest, WithoutATokenToGenerateTheStreamEndsWithTheScoresAlone)
   for (const std::uint32_t length : {1u, 2u, 64u * 4u}) {  // the last: as long as the model takes
     ToyRunner runner(64, 4, kSmall);
     EngineRig rig(small(), runner);
-    std::vector<Client> clients = rig.submit_many(small_prompt(length, 1), 0, scored(2));
+    std::vector<Client> clients = rig.submit_many(toy_prompt(length, 1, kSmall), 0, scored(2));
     rig.run(clients);
     EXPECT_EQ(clients[0].finish, Finish::kScored);
     EXPECT_TRUE(clients[0].tokens.empty());
-    expect_scores(clients[0], small_prompt(length, 1), 2);
+    expect_scores(clients[0], toy_prompt(length, 1, kSmall), 2);
     std::uint32_t rows = 0;
     for (const std::uint32_t in_step : runner.rows_in_step) rows += in_step;
     EXPECT_EQ(rows, length) << "no row beyond the prompt's";
@@ -98,27 +92,27 @@ TEST_F(PromptScoresTest, TakeNoMoreRowsOfLogitsInAStepThanThereAre) {
     options.max_logit_rows = logit_rows;  // the toy checks it
     ToyRunner runner(64, 4, kSmall);
     EngineRig rig(options, runner);
-    std::vector<Client> clients = rig.submit_many(small_prompt(40, 1), 0, scored());
+    std::vector<Client> clients = rig.submit_many(toy_prompt(40, 1, kSmall), 0, scored());
     rig.run(clients);
     EXPECT_EQ(*std::ranges::max_element(runner.rows_in_step), logit_rows);
-    expect_scores(clients[0], small_prompt(40, 1), 0);
+    expect_scores(clients[0], toy_prompt(40, 1, kSmall), 0);
   }
 }
 
 TEST_F(PromptScoresTest, ReadNoCacheAndFillItForOthers) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
-  std::vector<Client> clients = rig.submit_many(small_prompt(40, 1), 1, {});
+  std::vector<Client> clients = rig.submit_many(toy_prompt(40, 1, kSmall), 1, {});
   rig.run(clients);
-  clients = rig.submit_many(small_prompt(40, 1), 0, scored());
+  clients = rig.submit_many(toy_prompt(40, 1, kSmall), 0, scored());
   rig.run(clients);
   EXPECT_EQ(clients[0].stream->cached_tokens(), 0u);
-  expect_scores(clients[0], small_prompt(40, 1), 0);
+  expect_scores(clients[0], toy_prompt(40, 1, kSmall), 0);
 
   EngineRig other(small(), runner);
-  clients = other.submit_many(small_prompt(30, 2), 0, scored());
+  clients = other.submit_many(toy_prompt(30, 2, kSmall), 0, scored());
   other.run(clients);
-  clients = other.submit_many(small_prompt(30, 2), 1, {});
+  clients = other.submit_many(toy_prompt(30, 2, kSmall), 1, {});
   other.run(clients);
   EXPECT_EQ(clients[0].stream->cached_tokens(), 29u);
 }
@@ -126,13 +120,13 @@ TEST_F(PromptScoresTest, ReadNoCacheAndFillItForOthers) {
 TEST_F(PromptScoresTest, WaitForNobodyWhoComputesTheSamePrompt) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
-  std::vector<Client> clients = rig.submit_many(small_prompt(100, 1), 3, {});
-  clients.push_back(rig.submit_many(small_prompt(100, 1), 3, scored())[0]);
-  clients.push_back(rig.submit_many(small_prompt(100, 1), 3, {})[0]);
+  std::vector<Client> clients = rig.submit_many(toy_prompt(100, 1, kSmall), 3, {});
+  clients.push_back(rig.submit_many(toy_prompt(100, 1, kSmall), 3, scored())[0]);
+  clients.push_back(rig.submit_many(toy_prompt(100, 1, kSmall), 3, {})[0]);
   rig.run(clients);
   EXPECT_EQ(clients[1].stream->cached_tokens(), 0u);
   EXPECT_EQ(clients[2].stream->cached_tokens(), 99u) << "it waited for the first";
-  expect_scores(clients[1], small_prompt(100, 1), 0);
+  expect_scores(clients[1], toy_prompt(100, 1, kSmall), 0);
 }
 
 TEST_F(PromptScoresTest, AreTheSameAfterPreemptions) {
@@ -144,7 +138,8 @@ TEST_F(PromptScoresTest, AreTheSameAfterPreemptions) {
     ToyRunner runner(24, 4, kSmall);
     EngineRig rig(options, runner);
     std::vector<Client> clients;
-    for (std::uint32_t i = 0; i < 6; ++i) clients.push_back(rig.submit_many(small_prompt(20, i), 30, scored(2))[0]);
+    for (std::uint32_t i = 0; i < 6; ++i)
+      clients.push_back(rig.submit_many(toy_prompt(20, i, kSmall), 30, scored(2))[0]);
     std::uint64_t turns = 0;
     const auto done = [&] { return std::ranges::all_of(clients, &Client::done); };
     while (!done() && turns < 10000) {
@@ -154,8 +149,8 @@ TEST_F(PromptScoresTest, AreTheSameAfterPreemptions) {
     }
     EXPECT_GT(rig.engine.scheduler().num_preemptions(), 0u);
     for (std::uint32_t i = 0; i < 6; ++i) {
-      expect_scores(clients[i], small_prompt(20, i), 2);
-      EXPECT_EQ(clients[i].tokens, toy_answer(small_prompt(20, i), EngineRig::greedy(), 30, kSmall));
+      expect_scores(clients[i], toy_prompt(20, i, kSmall), 2);
+      EXPECT_EQ(clients[i].tokens, toy_answer(toy_prompt(20, i, kSmall), EngineRig::greedy(), 30, kSmall));
     }
   }
 }
@@ -165,7 +160,7 @@ TEST_F(PromptScoresTest, ARowThatIsNotFiniteFailsThatRequestAlone) {
     ToyRunner runner(64, 4, kSmall);
     runner.poisoned_token = 60;
     EngineRig rig(small(), runner);
-    std::vector<TokenId> prompt = small_prompt(40, 1);
+    std::vector<TokenId> prompt = toy_prompt(40, 1, kSmall);
     std::ranges::replace(prompt, 60, 59);
     const std::vector<TokenId> good = prompt;
     prompt[bad] = 60;
@@ -188,11 +183,11 @@ TEST_F(PromptScoresTest, HoldNobodyUpAndAreHeldUpByNobody) {
   EngineRig rig(options, runner);
   // Seven streams decode in eight places; a long prompt to be scored comes, and a short one behind it.
   std::vector<Client> streams;
-  for (std::uint32_t i = 0; i < 6; ++i) streams.push_back(rig.submit(small_prompt(3, i), 60));
+  for (std::uint32_t i = 0; i < 6; ++i) streams.push_back(rig.submit(toy_prompt(3, i, kSmall), 60));
   rig.turn();
   rig.turn();
-  std::vector<Client> late = rig.submit_many(small_prompt(50, 9), 0, scored());
-  late.push_back(rig.submit(small_prompt(2, 10), 1));
+  std::vector<Client> late = rig.submit_many(toy_prompt(50, 9, kSmall), 0, scored());
+  late.push_back(rig.submit(toy_prompt(2, 10, kSmall), 1));
   const std::uint64_t before = rig.turns;
   rig.run(late);
   // Eight rows of logits: six streams take theirs, the scored prompt one, and there is one for who waits.
@@ -203,7 +198,7 @@ TEST_F(PromptScoresTest, HoldNobodyUpAndAreHeldUpByNobody) {
     EXPECT_GE(stream.tokens.size(), rig.turns - 1 - 1) << "a token each turn";
   }
   rig.run(streams);
-  expect_scores(late[0], small_prompt(50, 9), 0);
+  expect_scores(late[0], toy_prompt(50, 9, kSmall), 0);
 }
 
 TEST_F(PromptScoresTest, AreRefusedWhereTheStreamCannotTellThem) {
@@ -211,7 +206,7 @@ TEST_F(PromptScoresTest, AreRefusedWhereTheStreamCannotTellThem) {
   EngineRig rig(small(), runner);
   const auto submit = [&](std::unique_ptr<bridge::PromptScores> scores, std::uint32_t max_tokens, bool scores_prompt) {
     std::vector<bridge::Submission> submissions(1);
-    submissions[0].request.prompt = small_prompt(5, 1);
+    submissions[0].request.prompt = toy_prompt(5, 1, kSmall);
     submissions[0].request.max_tokens = max_tokens;
     submissions[0].request.sampling.num_top = 2;
     submissions[0].request.scores_prompt = scores_prompt;
@@ -238,7 +233,7 @@ TEST_F(PromptScoresTest, ABeamSearchOrALossyPolicyHasNone) {
   Ask lossy = scored();
   lossy.kv_policy = {flow::KvPolicy::Kind::kSinkWindow, 16, 256, 0};
   for (const Ask& ask : {beam, lossy}) {
-    std::vector<Client> clients = rig.submit_many(small_prompt(5, 1), 3, ask);
+    std::vector<Client> clients = rig.submit_many(toy_prompt(5, 1, kSmall), 3, ask);
     rig.run(clients);
     EXPECT_EQ(clients[0].finish, Finish::kFailed);
   }

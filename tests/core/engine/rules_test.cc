@@ -22,12 +22,6 @@ using quire::testing::ToyRunner;
 
 constexpr ToyModel kSmall{.vocab = 61};
 
-std::vector<TokenId> small_prompt(std::uint32_t length, std::uint32_t seed) {
-  std::vector<TokenId> prompt = toy_prompt(length, seed);
-  for (TokenId& token : prompt) token %= 61;
-  return prompt;
-}
-
 std::shared_ptr<const sample::Rules> shared(sample::Rules rules) {
   return std::make_shared<const sample::Rules>(std::move(rules));
 }
@@ -55,11 +49,11 @@ TEST_F(RulesTest, ChangeTheAnswerOfWhoHasThemAndOfNobodyElse) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
   const auto rules = shared({.frequency_penalty = 0.5f, .presence_penalty = 0.5f, .bad_words = {{3}, {4, 5}}});
-  std::vector<Client> clients = rig.submit_many(small_prompt(9, 1), 30, {.rules = rules});
-  clients.push_back(rig.submit(small_prompt(9, 1), 30));
+  std::vector<Client> clients = rig.submit_many(toy_prompt(9, 1, kSmall), 30, {.rules = rules});
+  clients.push_back(rig.submit(toy_prompt(9, 1, kSmall), 30));
   rig.run(clients);
-  EXPECT_EQ(clients[0].tokens, ruled_answer(small_prompt(9, 1), *rules, 30));
-  EXPECT_EQ(clients[1].tokens, toy_answer(small_prompt(9, 1), EngineRig::greedy(), 30, kSmall));
+  EXPECT_EQ(clients[0].tokens, ruled_answer(toy_prompt(9, 1, kSmall), *rules, 30));
+  EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(9, 1, kSmall), EngineRig::greedy(), 30, kSmall));
   EXPECT_NE(clients[0].tokens, clients[1].tokens);
 }
 
@@ -70,20 +64,21 @@ TEST_F(RulesTest, PenaltiesCountTheSameTokensAfterAPreemption) {
     const auto rules = shared({.repetition_penalty = 1.5f, .frequency_penalty = 0.25f, .bad_words = {{1, 2}}});
     std::vector<Client> clients;
     for (std::uint32_t i = 0; i < 4; ++i)
-      clients.push_back(rig.submit_many(small_prompt(8, i), 40, {.rules = rules})[0]);
+      clients.push_back(rig.submit_many(toy_prompt(8, i, kSmall), 40, {.rules = rules})[0]);
     rig.run(clients);
     EXPECT_GT(rig.metrics.preemptions.value(), 0u);
-    for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(clients[i].tokens, ruled_answer(small_prompt(8, i), *rules, 40));
+    for (std::uint32_t i = 0; i < 4; ++i)
+      EXPECT_EQ(clients[i].tokens, ruled_answer(toy_prompt(8, i, kSmall), *rules, 40));
   }
 }
 
 TEST_F(RulesTest, MinTokensKeepsAStopTokenFromEndingTheAnswerTooEarly) {
-  const std::vector<TokenId> plain = toy_answer(small_prompt(5, 3), EngineRig::greedy(), 1, kSmall);
+  const std::vector<TokenId> plain = toy_answer(toy_prompt(5, 3, kSmall), EngineRig::greedy(), 1, kSmall);
   for (const std::uint32_t min_tokens : {0u, 1u, 2u}) {
     ToyRunner runner(64, 4, kSmall);
     EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
     std::vector<Client> clients = rig.submit_many(
-        small_prompt(5, 3), 20, {.stop_tokens = {plain[0]}, .rules = shared({.min_tokens = min_tokens})});
+        toy_prompt(5, 3, kSmall), 20, {.stop_tokens = {plain[0]}, .rules = shared({.min_tokens = min_tokens})});
     rig.run(clients);
     EXPECT_EQ(clients[0].finish == flow::Finish::kStop && clients[0].tokens.size() == 1, min_tokens == 0);
     EXPECT_EQ(clients[0].tokens[0] == plain[0], min_tokens == 0);
@@ -94,12 +89,12 @@ TEST_F(RulesTest, WhereNothingIsAllowedThatRequestAloneFails) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
   std::vector<Client> clients =
-      rig.submit_many(small_prompt(5, 3), 20, {.rules = shared({.allowed = {7}, .bad_words = {{7, 7}}})});
-  clients.push_back(rig.submit(small_prompt(5, 4), 20));
+      rig.submit_many(toy_prompt(5, 3, kSmall), 20, {.rules = shared({.allowed = {7}, .bad_words = {{7, 7}}})});
+  clients.push_back(rig.submit(toy_prompt(5, 4, kSmall), 20));
   rig.run(clients);
   EXPECT_EQ(clients[0].finish, flow::Finish::kFailed);
   EXPECT_EQ(clients[0].tokens, std::vector<TokenId>{7});
-  EXPECT_EQ(clients[1].tokens, toy_answer(small_prompt(5, 4), EngineRig::greedy(), 20, kSmall));
+  EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(5, 4, kSmall), EngineRig::greedy(), 20, kSmall));
   EXPECT_EQ(rig.pool.num_held(), 0u);
 }
 
@@ -109,7 +104,7 @@ TEST_F(RulesTest, ThatCannotBeAppliedEndTheRequestBeforeItRuns) {
         sample::Rules{.allowed = {2, 61}}, sample::Rules{.bad_words = {{1}, {}}}}) {
     ToyRunner runner(64, 4, kSmall);
     EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
-    std::vector<Client> clients = rig.submit_many(small_prompt(5, 3), 5, {.rules = shared(rules)});
+    std::vector<Client> clients = rig.submit_many(toy_prompt(5, 3, kSmall), 5, {.rules = shared(rules)});
     rig.run(clients);
     EXPECT_EQ(clients[0].finish, flow::Finish::kFailed);
     EXPECT_EQ(runner.steps, 0u);
@@ -120,7 +115,7 @@ TEST_F(RulesTest, ABeamSearchTakesNone) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
   Ask ask{.beam = flow::BeamSearch{2, 2, 1.0}, .rules = shared({})};
-  std::vector<Client> clients = rig.submit_many(small_prompt(5, 3), 5, ask);
+  std::vector<Client> clients = rig.submit_many(toy_prompt(5, 3, kSmall), 5, ask);
   rig.run(clients);
   for (const Client& client : clients) EXPECT_EQ(client.finish, flow::Finish::kFailed);
 }
