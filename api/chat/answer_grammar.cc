@@ -21,8 +21,6 @@ using grammar::Expr;
 using grammar::Rules;
 using Kind = ToolChoice::Kind;
 
-std::string parameters_field(std::size_t tool) { return "tools[" + std::to_string(tool) + "].function.parameters"; }
-
 // A schema of arguments, which are always an object: one that leaves the type open is told so.
 Result<Done> settle_type(boost::json::object& schema, const std::string& field) {
   boost::json::value& type = schema["type"];
@@ -69,21 +67,21 @@ class Writer {
 
   Result<std::vector<CallText::Tool>> called() {
     std::vector<CallText::Tool> tools;
-    for (std::size_t i = 0; i < request_.functions.size(); ++i) {
-      const ToolFunction& function = request_.functions[i];
+    for (const ToolFunction& function : request_.functions) {
       if (request_.tool_choice.kind == Kind::kNamed && function.name != request_.tool_choice.name) continue;
-      Result<Expr> arguments = arguments_of(function, parameters_field(i));
+      Result<Expr> arguments = arguments_of(function);
       if (!arguments) return arguments.error();
       tools.push_back({function.name, *arguments});
     }
     return tools;
   }
 
-  Result<Expr> arguments_of(const ToolFunction& function, const std::string& field) {
+  Result<Expr> arguments_of(const ToolFunction& function) {
     if (function.parameters.empty() || !(function.strict || request_.forces_call())) {
       if (!any_object_) any_object_ = grammar::json_object(rules_);
       return rules_.use(*any_object_);
     }
+    const std::string& field = function.parameters_field;
     const auto refuse = [&](const Error& error) { return invalid(field, field + ": " + error.message); };
     Result<boost::json::value> schema = grammar::parse_schema(function.parameters);
     if (!schema) return refuse(schema.error());

@@ -1,12 +1,8 @@
 #include "api/chat/chat_form.h"
 
-#include <chrono>
-#include <ctime>
 #include <utility>
 
-#include "api/chat/answer_grammar.h"
 #include "api/chat/message_writer.h"
-#include "api/chat/prompt.h"
 #include "api/http/sse_writer.h"
 #include "api/openai/generation/envelope.h"
 
@@ -19,13 +15,6 @@ using openai::Piece;
 
 constexpr openai::Envelope kWhole{"chatcmpl-", "chat.completion"};
 constexpr openai::Envelope kChunk{"chatcmpl-", "chat.completion.chunk"};
-
-std::tm local_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  return parts;
-}
 
 // An answer that calls ends for its calls, unless something cut it short.
 Piece as_told(const Piece& piece, bool calls) {
@@ -51,76 +40,21 @@ bool has_call(const Deltas& deltas) {
 
 // ---- before admission
 
-Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services) {
-  Result<ChatPrompt> rendered = render_prompt(services.chat.get(), request, local_now());
-  if (!rendered) return rendered.error();
-  TokenPrompt prompt{std::move(rendered->text), {}, rendered->in_reasoning};
-  prompt.ids = services.tokenizer->encode(prompt.text, request.add_special_tokens);
-  if (prompt.ids.empty() && services.bos) prompt.ids.push_back(*services.bos);
-  if (prompt.ids.empty()) {
-    return invalid("messages", "messages make an empty prompt, and this model has no token that begins a text");
-  }
-  return prompt;
-}
-
 Result<Done> ChatForm::read(const std::string& body) {
   Result<ChatRequest> parsed = parse_chat_request(body, services_);
   if (!parsed) return parsed.error();
   request_ = std::move(*parsed);
-  for (const ToolFunction& function : request_.functions) tool_names_.push_back(function.name);
   return Done{};
 }
 
 Result<std::vector<std::vector<TokenId>>> ChatForm::prompts() {
-  Result<TokenPrompt> prompt = prompt_of(request_, services_);
-  if (!prompt) return prompt.error();
-  Result<std::shared_ptr<const grammar::Grammar>> grammar = answer_grammar(request_, prompt->in_reasoning, services_);
-  if (!grammar) return grammar.error();
-  request_.grammar = std::move(*grammar);
-  show_marks();
-  in_reasoning_ = prompt->in_reasoning;
-  ids_ = CallIds(services_.chat->calls, prompt->ids);
-  request_.messages = {};
-  request_.tools = {};
-  for (std::uint32_t i = 0; request_.stream && i < request_.n; ++i) {
-    streamed_.push_back({AnswerParser(answer_form())});
-  }
-  std::vector<std::vector<TokenId>> all;
-  all.push_back(std::move(prompt->ids));
-  return all;
-}
-
-// Marks that the tokenizer has as special tokens are parts of the text for us; what other special tokens are said (few are, but
-// those that end an answer) is then shown, too.
-void ChatForm::show_marks() {
-  const AnswerForm form = answer_form();
-  const auto show = [&](std::string_view mark) {
-    const std::optional<TokenId> id = services_.tokenizer->id_of(mark);
-    if (id && services_.tokenizer->is_special(*id)) request_.skip_special_tokens = false;
-  };
-  for (const std::string_view mark : marks_of(form.calls)) show(mark);
-  if (const std::optional<Marks> marks = marks_of(form.reasoning)) {
-    show(marks->begin);
-    show(marks->end);
-  }
-}
-
-AnswerForm ChatForm::answer_form() const {
-  AnswerForm form;
-  form.reasoning = services_.chat->reasoning;
-  form.in_reasoning = in_reasoning_;
-  form.include_reasoning = request_.include_reasoning;
-  if (!tool_names_.empty() && request_.tool_choice.kind != ToolChoice::Kind::kNone) form.calls = services_.chat->calls;
-  form.tools = tool_names_;
-  if (!request_.parallel_tool_calls) form.max_calls = 1;
-  return form;
+  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_);
+  if (!prompts) return prompts.error();
+  for (std::uint32_t i = 0; request_.stream && i < request_.n; ++i) streamed_.push_back({turn_.parser()});
+  return prompts;
 }
 
 // ---- what is written
-
-std::string ChatForm::id_of(const AnswerFacts& facts, const Piece& piece, std::size_t call) const {
-  return ids_.of(facts.seed, piece.index, call);
-}
 
 void ChatForm::append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) {
   if (piece.first) append_event(events, facts, piece, append_role, false, false);
@@ -131,7 +65,7 @@ void ChatForm::append_piece(std::string& events, const AnswerFacts& facts, const
   one.calls = one.calls || has_call(deltas);
 
   bool tells_tokens = !piece.tokens.tokens.empty();
-  const IdOf id = [&](std::size_t call) { return id_of(facts, piece, call); };
+  const IdOf id = [&](std::size_t call) { return turn_.call_id(facts, piece.index, call); };
   for (const Delta& delta : deltas.all()) {
     const auto write = [&](JsonWriter& writer) { append_delta(writer, delta, id); };
     append_event(events, facts, piece, write, std::exchange(tells_tokens, false), false);
@@ -200,16 +134,10 @@ std::string ChatForm::whole(const AnswerFacts& facts, std::span<const Piece> pie
 }
 
 void ChatForm::append_choice(std::string& json, const AnswerFacts& facts, const Piece& piece) const {
-  AnswerParser parser(answer_form());
-  Deltas deltas;
-  parser.push(piece.text, deltas);
-  parser.finish(deltas);
-  AnswerParts parts;
-  parts.take(deltas);
-
+  const AnswerParts parts = turn_.parts_of(piece.text);
   JsonWriter writer(json);
   writer.begin_object().key("index").number(std::uint64_t{piece.index}).key("message");
-  append_message(writer, parts, [&](std::size_t call) { return id_of(facts, piece, call); });
+  append_message(writer, parts, [&](std::size_t call) { return turn_.call_id(facts, piece.index, call); });
   writer.key("logprobs");
   append_logprobs(writer, piece);
   openai::append_finish(writer, as_told(piece, !parts.calls.empty()));

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "api/chat/answer/answer_parser.h"
-#include "api/chat/answer/call_ids.h"
 #include "api/chat/chat_request.h"
+#include "api/chat/turn.h"
 #include "api/http/exchange.h"
 #include "api/openai/generation/form.h"
 #include "api/openai/generation/generation.h"
@@ -23,18 +23,10 @@
 
 namespace quire::api::chat {
 
-// A request's prompt, as text and as the token ids that the model gets.
-struct TokenPrompt {
-  std::string text;
-  std::vector<TokenId> ids;
-  bool in_reasoning = false;
-};
-Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services);
-
 class ChatForm final : public openai::Form {
  public:
   // `services` outlives it.
-  explicit ChatForm(const Services& services) : services_(services) {}
+  explicit ChatForm(const Services& services) : services_(services), turn_(services) {}
 
   Result<Done> read(const std::string& body) override;
   const openai::GenerationRequest& request() const override { return request_; }
@@ -51,9 +43,6 @@ class ChatForm final : public openai::Form {
     bool calls = false;
   };
 
-  AnswerForm answer_form() const;
-  void show_marks();
-  std::string id_of(const openai::AnswerFacts& facts, const openai::Piece& piece, std::size_t call) const;
   using WriteDelta = std::function<void(openai::JsonWriter&)>;  // as the next value
   void append_event(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece,
                     const WriteDelta& write_delta, bool tells_tokens, bool ends) const;
@@ -62,9 +51,7 @@ class ChatForm final : public openai::Form {
 
   const Services& services_;
   ChatRequest request_;
-  std::vector<std::string> tool_names_;
-  bool in_reasoning_ = false;
-  CallIds ids_;
+  Turn turn_;
   std::vector<Streamed> streamed_;  // [n] where the answer is streamed
 };
 

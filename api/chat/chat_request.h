@@ -24,7 +24,8 @@ namespace quire::api::chat {
 
 struct ToolFunction {
   std::string name;
-  std::string parameters;  // a JSON Schema as text; empty: none, any object will do
+  std::string parameters;        // a JSON Schema as text; empty: none, any object will do
+  std::string parameters_field;  // that it was given in, for errors
   bool strict = false;
 };
 

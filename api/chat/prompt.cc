@@ -55,8 +55,8 @@ boost::json::object variables_of(const ChatModel& model, const ChatRequest& requ
   return variables;
 }
 
-Error refused(Error error) {
-  error.param = "messages";
+Error refused(Error error, const ChatRequest& request) {
+  error.param = request.prompt_field;
   if (error.message.size() > kMaxTold) {
     std::size_t end = kMaxTold;
     while (end > 0 && (static_cast<unsigned char>(error.message[end]) & 0xC0) == 0x80) --end;
@@ -96,7 +96,7 @@ bool is_open(std::string_view message, const Marks& marks) {
 
 Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now) {
   if (model == nullptr || !model->plain) {
-    return invalid("messages",
+    return invalid(request.prompt_field,
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
                    "prompt to /v1/completions");
   }
@@ -113,7 +113,7 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
   }
 
   Result<std::string> text = form.jinja.render(variables, now);
-  if (!text) return refused(text.error());
+  if (!text) return refused(text.error(), request);
   ChatPrompt prompt{std::move(*text)};
   if (request.continue_final_message) {
     if (Result<Done> cut = cut_at_mark(prompt.text); !cut) return cut.error();

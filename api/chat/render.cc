@@ -1,7 +1,7 @@
 #include "api/chat/render.h"
 
-#include "api/chat/chat_form.h"
 #include "api/chat/chat_request.h"
+#include "api/chat/turn.h"
 #include "api/openai/errors.h"
 #include "api/openai/response_writer.h"
 

@@ -59,7 +59,10 @@ Result<Done> add_function(const std::string& path, boost::json::object& tool, Ch
     return invalid(in + ".description", in + ".description must be a string");
   }
   if (const boost::json::value* schema = members.if_contains("parameters"); schema != nullptr && !schema->is_null()) {
-    if (!schema->is_object()) return invalid(in + ".parameters", in + ".parameters must be an object: a JSON Schema");
+    read.parameters_field = in + ".parameters";
+    if (!schema->is_object()) {
+      return invalid(read.parameters_field, read.parameters_field + " must be an object: a JSON Schema");
+    }
     read.parameters = boost::json::serialize(*schema);
   }
   if (const boost::json::value* strict = members.if_contains("strict"); strict != nullptr) {

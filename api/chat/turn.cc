@@ -1,0 +1,83 @@
+#include "api/chat/turn.h"
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/chat/answer_grammar.h"
+#include "api/chat/prompt.h"
+
+namespace quire::api::chat {
+namespace {
+
+std::tm local_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  return parts;
+}
+
+}  // namespace
+
+Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services) {
+  Result<ChatPrompt> rendered = render_prompt(services.chat.get(), request, local_now());
+  if (!rendered) return rendered.error();
+  TokenPrompt prompt{std::move(rendered->text), {}, rendered->in_reasoning};
+  prompt.ids = services.tokenizer->encode(prompt.text, request.add_special_tokens);
+  if (prompt.ids.empty() && services.bos) prompt.ids.push_back(*services.bos);
+  if (prompt.ids.empty()) {
+    const std::string field = request.prompt_field;
+    return invalid(field, field + ": the prompt is empty, and this model has no token that begins a text");
+  }
+  return prompt;
+}
+
+Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request) {
+  Result<TokenPrompt> prompt = prompt_of(request, services_);
+  if (!prompt) return prompt.error();
+  Result<std::shared_ptr<const grammar::Grammar>> grammar = answer_grammar(request, prompt->in_reasoning, services_);
+  if (!grammar) return grammar.error();
+  request.grammar = std::move(*grammar);
+  for (const ToolFunction& function : request.functions) tool_names_.push_back(function.name);
+  form_.reasoning = services_.chat->reasoning;
+  form_.in_reasoning = prompt->in_reasoning;
+  form_.include_reasoning = request.include_reasoning;
+  if (request.offers_tools()) form_.calls = services_.chat->calls;
+  form_.tools = tool_names_;
+  if (!request.parallel_tool_calls) form_.max_calls = 1;
+  show_marks(request);
+  ids_ = CallIds(services_.chat->calls, prompt->ids);
+  request.messages = {};
+  request.tools = {};
+  std::vector<std::vector<TokenId>> all;
+  all.push_back(std::move(prompt->ids));
+  return all;
+}
+
+// Marks that the tokenizer has as special tokens are parts of the text for us; what other special tokens are said (few are, but
+// those that end an answer) is then shown, too.
+void Turn::show_marks(ChatRequest& request) const {
+  const auto show = [&](std::string_view mark) {
+    const std::optional<TokenId> id = services_.tokenizer->id_of(mark);
+    if (id && services_.tokenizer->is_special(*id)) request.skip_special_tokens = false;
+  };
+  for (const std::string_view mark : marks_of(form_.calls)) show(mark);
+  if (const std::optional<Marks> marks = marks_of(form_.reasoning)) {
+    show(marks->begin);
+    show(marks->end);
+  }
+}
+
+AnswerParts Turn::parts_of(std::string_view text) const {
+  AnswerParser whole = parser();
+  Deltas deltas;
+  whole.push(text, deltas);
+  whole.finish(deltas);
+  AnswerParts parts;
+  parts.take(deltas);
+  return parts;
+}
+
+}  // namespace quire::api::chat
