@@ -62,6 +62,32 @@ TEST(Memory, IsZeroAndOnCacheLines) {
   }
 }
 
+// choose() gives what the sampler gives for each row alone, on every instruction set.
+void expect_sampler_s_choices(const OwnedBatch& batch, const std::vector<float>& logits, std::uint32_t width,
+                              std::uint32_t vocab) {
+  const std::size_t rows = batch.speakers.size();
+  for (const std::string& isa : supported_isas()) {
+    for (const std::uint32_t threads : {1u, 3u}) {
+      const auto ops = make_ops(isa, threads);
+      auto buffer = ops->make_buffer(static_cast<std::uint32_t>(rows), width);
+      ops->begin(batch.view());
+      fill(*ops, *buffer, logits);
+      ops->choose(*buffer, vocab);
+      std::vector<backend::Choice> choices(rows);
+      ops->collect(choices);
+      for (std::size_t r = 0; r < rows; ++r) {
+        sample::Scratch scratch(vocab);
+        const backend::Speaker& speaker = batch.speakers[r];
+        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), speaker.params,
+                                                 speaker.position, scratch, {}, speaker.edits);
+        EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
+        EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
+        EXPECT_TRUE(choices[r].finite);
+      }
+    }
+  }
+}
+
 TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
   const std::uint32_t rows = 9;
   const std::uint32_t width = 500;
@@ -81,24 +107,7 @@ TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
     params.seed = 100 + r;
     batch.speakers.push_back({r, 1000 + r, params});
   }
-  for (const std::string& isa : supported_isas()) {
-    for (const std::uint32_t threads : {1u, 3u}) {
-      const auto ops = make_ops(isa, threads);
-      auto buffer = ops->make_buffer(rows, width);
-      ops->begin(batch.view());
-      fill(*ops, *buffer, logits);
-      ops->choose(*buffer, vocab);
-      std::vector<backend::Choice> choices(rows);
-      ops->collect(choices);
-      for (std::size_t r = 0; r < rows; ++r) {
-        sample::Scratch scratch(vocab);
-        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), batch.speakers[r].params,
-                                                 batch.speakers[r].position, scratch);
-        EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
-        EXPECT_TRUE(choices[r].finite);
-      }
-    }
-  }
+  expect_sampler_s_choices(batch, logits, width, vocab);
 }
 
 TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
@@ -114,25 +123,7 @@ TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
     batch.speakers.push_back({r, 1000 + r, {.temperature = r % 2 == 0 ? 0.0f : 1.0f, .seed = r, .logprob = true}});
     if (r != 3) batch.speakers.back().edits = {1.2f, 0.3f, 0.4f, each, forbidden, allowed};
   }
-  for (const std::string& isa : supported_isas()) {
-    for (const std::uint32_t threads : {1u, 3u}) {
-      const auto ops = make_ops(isa, threads);
-      auto buffer = ops->make_buffer(rows, vocab);
-      ops->begin(batch.view());
-      fill(*ops, *buffer, logits);
-      ops->choose(*buffer, vocab);
-      std::vector<backend::Choice> choices(rows);
-      ops->collect(choices);
-      for (std::size_t r = 0; r < rows; ++r) {
-        sample::Scratch scratch(vocab);
-        const backend::Speaker& speaker = batch.speakers[r];
-        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * vocab, vocab), speaker.params,
-                                                 speaker.position, scratch, {}, speaker.edits);
-        EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
-        EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
-      }
-    }
-  }
+  expect_sampler_s_choices(batch, logits, vocab, vocab);
 }
 
 TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {
