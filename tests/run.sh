@@ -80,8 +80,8 @@ stage_asan() { # address and undefined-behaviour sanitizers on core and the simu
   build_targets asan '\(core_[a-z_]*\|sim\)_test' && run_gtests asan "${targets[@]/#/build/asan/tests/}"
 }
 
-stage_asan-api() { # address sanitizer on the HTTP side (both at once take minutes a coroutine unit)
-  build_targets asan-api api_test && run_gtests asan-api "${targets[@]/#/build/asan-api/tests/}"
+stage_asan-api() { # address sanitizer on the HTTP side, above the core of the stage before
+  build_targets asan api_test && run_gtests asan-api "${targets[@]/#/build/asan/tests/}"
 }
 
 stage_tsan() { # thread sanitizer on bridge, engine and session in one binary
