@@ -31,6 +31,14 @@ def test_a_count_is_what_the_prompt_costs(server):
         assert server.complete(text, max_tokens=1)["usage"]["prompt_tokens"] == count
 
 
+def test_a_conversation_has_the_tokens_that_it_is_run_with(server):
+    body = {"messages": [{"role": "user", "content": "Once upon a time"}]}
+    told = ask(server, "/tokenize", body).json
+    assert told["tokens"] == ask(server, "/v1/chat/completions/render", body).json["prompt_token_ids"]
+    usage = ask(server, "/v1/chat/completions", body | {"max_tokens": 1}).json["usage"]
+    assert told["count"] == usage["prompt_tokens"]
+
+
 def test_faults_name_their_field(server):
     for path, body, param in (("/tokenize", {}, "prompt"), ("/tokenize", {"prompt": 1}, "prompt"),
                               ("/tokenize", {"prompt": "a" * (1 << 20) + "b"}, "prompt"),

@@ -1,6 +1,5 @@
 #include "api/openai/openapi/openapi.h"
 
-#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,8 +13,6 @@
 namespace quire::api::openai {
 namespace {
 
-using Names = std::span<const std::string_view>;
-
 // ---- bodies that a table of fields describes
 
 struct Described {
@@ -23,13 +20,13 @@ struct Described {
   std::string_view summary;
   Endpoint endpoint;
   std::span<const Field> (*own)();
-  std::string_view required;  // the one field that has to be there
+  std::string_view required;  // the one field that has to be there; empty: none by itself
   bool streams;
 };
 
 constexpr Described kDescribed[] = {
     {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, "prompt", true},
-    {"/tokenize", "The token ids of a text", kTokenize, tokenize_fields, "prompt", false},
+    {"/tokenize", "The token ids of a text, or of a conversation", kTokenize, tokenize_fields, "", false},
     {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, "tokens", false},
 };
 
@@ -106,7 +103,7 @@ void write_body(JsonWriter& json, WriteSchema write_schema) {
 
 void write_described(JsonWriter& json, const Described& one, const RequestLimits& limits) {
   json.key(one.path).begin_object().key("post").begin_object().key("summary").text(one.summary);
-  const std::array required{one.required};
+  const std::span<const std::string_view> required(&one.required, one.required.empty() ? 0 : 1);
   write_body(json, [&] { write_body_schema(json, one.endpoint, one.own(), required, limits); });
   write_responses(json, "application/json", one.streams);
   json.end_object().end_object();

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/chat/chat_request.h"
+#include "api/chat/turn.h"
 #include "api/openai/errors.h"
 #include "api/openai/fields/list_fields.h"
 #include "api/openai/fields/read_body.h"
@@ -21,6 +23,13 @@ struct TokenizeRequest : GenerationRequest {
   std::optional<std::string> prompt;
   bool return_token_strs = false;
 };
+
+// What only a conversation has. chat::parse_chat_request() reads and checks it.
+constexpr const char* kOfMessages[] = {
+    "add_generation_prompt", "continue_final_message", "chat_template_kwargs", "tools", "tool_choice", "documents",
+    "reasoning_effort",
+};
+
 struct DetokenizeRequest : GenerationRequest {
   std::vector<TokenId> tokens;
 };
@@ -31,6 +40,8 @@ Result<Done> read_text(const std::string& name, element value, const Services& s
   request.prompt = std::move(*text);
   return Done{};
 }
+
+Result<Done> leave_to_chat(const std::string&, element, const Services&, GenerationRequest&) { return Done{}; }
 
 Result<Done> read_return_token_strs(const std::string& name, element value, const Services&, TokenizeRequest& request) {
   const Result<bool> flag = boolean_of(name, value);
@@ -49,8 +60,16 @@ Result<Done> read_tokens(const std::string& name, element value, const Services&
 // clang-format off
 constexpr Field kTokenizeFields[] = {
     {"model", kTokenize, Shaped{"string", "a served name", read_model}, "the first one", "whose tokenizer; another one is answered 404", "wire/test_tokenize.py"},
-    {"prompt", kTokenize, Shaped{"string", "up to 1048576 bytes", read_own<TokenizeRequest, read_text>}, "required", "the text", "wire/test_tokenize.py"},
-    {"add_special_tokens", kTokenize, Flag{&GenerationRequest::add_special_tokens}, "true", "begin as a prompt does", "wire/test_tokenize.py"},
+    {"prompt", kTokenize, Shaped{"string", "up to 1048576 bytes", read_own<TokenizeRequest, read_text>}, "required, or `messages`", "the text", "wire/test_tokenize.py"},
+    {"messages", kTokenize, Shaped{"array", "as /v1/chat/completions takes them", leave_to_chat}, "required, or `prompt`", "the conversation", "wire/test_tokenize.py"},
+    {"add_special_tokens", kTokenize, Flag{&GenerationRequest::add_special_tokens}, "prompt: true; messages: false", "begin as a prompt does", "wire/test_tokenize.py"},
+    {"add_generation_prompt", kTokenize, Shaped{"boolean", "true or false", leave_to_chat}, "true", "of a conversation, as in /v1/chat/completions", "api/openai/tokenize/tokenize_test.cc"},
+    {"continue_final_message", kTokenize, Shaped{"boolean", "true or false", leave_to_chat}, "false", "likewise", "api/openai/tokenize/tokenize_test.cc"},
+    {"chat_template_kwargs", kTokenize, Shaped{"object", "names and values", leave_to_chat}, "none", "likewise", "api/openai/tokenize/tokenize_test.cc"},
+    {"tools", kTokenize, Shaped{"array", "functions", leave_to_chat}, "none", "likewise", "api/openai/tokenize/tokenize_test.cc"},
+    {"tool_choice", kTokenize, Shaped{"string|object", "`none`, `auto`, `required`, or a function", leave_to_chat}, "`auto` with tools", "likewise", "api/openai/tokenize/tokenize_test.cc"},
+    {"documents", kTokenize, Shaped{"array", "objects", leave_to_chat}, "none", "likewise", "api/openai/tokenize/tokenize_test.cc"},
+    {"reasoning_effort", kTokenize, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", leave_to_chat}, "the template's", "likewise", "api/openai/tokenize/tokenize_test.cc"},
     {"return_token_strs", kTokenize, Shaped{"boolean", "true or false", read_own<TokenizeRequest, read_return_token_strs>}, "false", "tell each token's spelling in the vocabulary", "wire/test_tokenize.py"},
 };
 constexpr Field kDetokenizeFields[] = {
@@ -64,15 +83,34 @@ void add_warnings(const GenerationRequest& request, http::Response& response) {
   if (!warnings.empty()) response.fields.push_back({"X-Quire-Warnings", std::move(warnings)});
 }
 
+// Of the text, or of the conversation as /v1/chat/completions would run it.
+Result<std::vector<TokenId>> ids_of(const std::string& body, const TokenizeRequest& request, const Given& given,
+                                    const Services& services) {
+  if (!given("messages")) {
+    if (!request.prompt) return invalid("prompt", "prompt is missing");
+    for (const char* field : kOfMessages) {
+      if (given(field)) return invalid(field, std::string(field) + " belongs to messages, and here is a prompt");
+    }
+    return services.tokenizer->encode(*request.prompt, request.add_special_tokens);
+  }
+  if (request.prompt) return invalid("messages", "messages and prompt: give one of them");
+  const Result<chat::ChatRequest> conversation = chat::parse_chat_request(body, services);
+  if (!conversation) return conversation.error();
+  Result<chat::TokenPrompt> prompt = chat::prompt_of(*conversation, services);
+  if (!prompt) return prompt.error();
+  return std::move(prompt->ids);
+}
+
 }  // namespace
 
 http::Response tokenize(const Services& services, const std::string& body) {
   TokenizeRequest request;
   const Result<Given> given = read_body(body, kTokenize, tokenize_fields(), services, request);
   if (!given) return error_response(given.error());
-  if (!request.prompt) return error_response(invalid("prompt", "prompt is missing"));
+  const Result<std::vector<TokenId>> told = ids_of(body, request, *given, services);
+  if (!told) return error_response(told.error());
 
-  const std::vector<TokenId> ids = services.tokenizer->encode(*request.prompt, request.add_special_tokens);
+  const std::vector<TokenId>& ids = *told;
   http::Response response;
   JsonWriter json(response.body);
   json.begin_object().key("count").number(std::uint64_t{ids.size()});

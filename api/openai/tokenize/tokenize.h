@@ -1,8 +1,8 @@
 // POST /tokenize and /detokenize: texts to token ids and back, as requests that generate read and write them.
 // Thread  any (a worker); pure functions of the body and the Services.
 // Fails   every fault is a response: 400 naming the field, 404 for a model that is not served.
-// Source  vLLM's shapes: {"prompt", "add_special_tokens", "return_token_strs"} → {"count", "max_model_len", "tokens",
-//         "token_strs"}, and {"tokens"} → {"prompt"}.
+// Source  vLLM's shapes: {"prompt" or "messages", "add_special_tokens", "return_token_strs"} → {"count", "max_model_len",
+//         "tokens", "token_strs"}, and {"tokens"} → {"prompt"}. A conversation's fields are those of /v1/chat/completions.
 #pragma once
 
 #include <span>
