@@ -128,8 +128,8 @@ class Ops {
   virtual void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) = 0;
   virtual void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) = 0;
 
-  // ---- for tests
-  // Rows of a buffer to host memory, f32, row major.
+  // ---- after collect()
+  // Rows of a buffer to host memory, f32, row major: hidden states that somebody wants, and whatever tests look at.
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
 
   // ---- fused: an override may be faster, never different (tests compare bit for bit)

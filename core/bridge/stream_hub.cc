@@ -14,14 +14,15 @@ StreamHub::StreamHub(std::uint32_t max_streams, std::function<void()> wake, Door
 }
 
 std::shared_ptr<TokenStream> StreamHub::open(std::function<void()> on_ready, std::uint32_t num_top,
-                                             std::unique_ptr<PromptScores> scores) {
+                                             std::unique_ptr<PromptScores> scores,
+                                             std::unique_ptr<PromptEmbedding> embedding) {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) return nullptr;
   const std::uint32_t slot = free_.back();
   free_.pop_back();
   open_.fetch_add(1, std::memory_order_relaxed);
-  auto stream =
-      std::make_shared<TokenStream>(shared_from_this(), slot, std::move(on_ready), num_top, std::move(scores));
+  auto stream = std::make_shared<TokenStream>(shared_from_this(), slot, std::move(on_ready), num_top, std::move(scores),
+                                              std::move(embedding));
   streams_[slot] = stream;
   return stream;
 }

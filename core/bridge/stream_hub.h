@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/bridge/prompt_embedding.h"
 #include "core/bridge/prompt_scores.h"
 
 namespace quire::bridge {
@@ -28,8 +29,10 @@ class StreamHub : public std::enable_shared_from_this<StreamHub> {
   // `on_ready` runs on the io thread, from drain(), when the stream has news. It must not throw. It may be called with
   // nothing to pop, also after the end was popped; it is destroyed by whoever drops the stream last.
   // With each token so many candidates can be told, <= sample::kMaxTop. `scores`: for a request that scores its prompt.
+  // `embedding`: for one that pools it.
   std::shared_ptr<TokenStream> open(std::function<void()> on_ready, std::uint32_t num_top = 0,
-                                    std::unique_ptr<PromptScores> scores = nullptr);
+                                    std::unique_ptr<PromptScores> scores = nullptr,
+                                    std::unique_ptr<PromptEmbedding> embedding = nullptr);
 
   // Calls on_ready of every stream marked since the last drain().
   void drain();

@@ -9,8 +9,14 @@
 namespace quire::bridge {
 
 TokenStream::TokenStream(std::shared_ptr<StreamHub> hub, std::uint32_t slot, std::function<void()> on_ready,
-                         std::uint32_t num_top, std::unique_ptr<PromptScores> scores)
-    : hub_(std::move(hub)), slot_(slot), on_ready_(std::move(on_ready)), num_top_(num_top), scores_(std::move(scores)) {
+                         std::uint32_t num_top, std::unique_ptr<PromptScores> scores,
+                         std::unique_ptr<PromptEmbedding> embedding)
+    : hub_(std::move(hub)),
+      slot_(slot),
+      on_ready_(std::move(on_ready)),
+      num_top_(num_top),
+      scores_(std::move(scores)),
+      embedding_(std::move(embedding)) {
   CHECK_LE(num_top, sample::kMaxTop);
   if (num_top > 0) tops_.resize(place(kCapacity + 1));
 }

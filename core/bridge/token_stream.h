@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "core/bridge/prompt_embedding.h"
 #include "core/bridge/prompt_scores.h"
 #include "core/bridge/timeline.h"
 #include "core/flow/token_event.h"
@@ -28,7 +29,8 @@ class TokenStream {
   static constexpr std::uint32_t kCapacity = 64;
 
   TokenStream(std::shared_ptr<StreamHub> hub, std::uint32_t slot, std::function<void()> on_ready,
-              std::uint32_t num_top = 0, std::unique_ptr<PromptScores> scores = nullptr);
+              std::uint32_t num_top = 0, std::unique_ptr<PromptScores> scores = nullptr,
+              std::unique_ptr<PromptEmbedding> embedding = nullptr);
   ~TokenStream();
   TokenStream(const TokenStream&) = delete;
   TokenStream& operator=(const TokenStream&) = delete;
@@ -38,6 +40,7 @@ class TokenStream {
   bool can_take_token() const;
   // Where the prompt's scores go, or null; written before the first push, which publishes them.
   PromptScores* scores_to_write() { return scores_.get(); }
+  PromptEmbedding* embedding_to_write() { return embedding_.get(); }  // likewise
   // After an event with a finish nothing more is pushed. Of the candidates the first num_top are told. Marks the stream
   // ready; the hub's flush() wakes the io thread.
   void push(flow::TokenEvent event, std::span<const flow::Candidate> top = {});
@@ -50,7 +53,8 @@ class TokenStream {
   std::optional<flow::TokenEvent> pop();
   // The candidates told with the event popped last, until the next pop().
   std::span<const flow::Candidate> top() const { return std::span(tops_).subspan(place(kCapacity), num_popped_top_); }
-  const PromptScores* scores() const { return scores_.get(); }  // after the first pop()
+  const PromptScores* scores() const { return scores_.get(); }           // after the first pop()
+  const PromptEmbedding* embedding() const { return embedding_.get(); }  // likewise
   // How much of the prompt came from the prefix cache. After the first pop(); of a search, on its first stream.
   std::uint32_t cached_tokens() const { return timeline_->cached_tokens(); }
   // The client went away, or the answer failed: the engine drops the sequence within one step.
@@ -75,9 +79,10 @@ class TokenStream {
   // [kCapacity + 1, num_top] handed over as ring_ is; the last line is io's copy of the event popped last.
   const std::uint32_t num_top_;
   std::vector<flow::Candidate> tops_;
-  const std::unique_ptr<PromptScores> scores_;       // null: not asked for
-  std::array<std::uint16_t, kCapacity> num_tops_{};  // of each event in the ring
-  std::uint16_t num_popped_top_ = 0;                 // io thread only
+  const std::unique_ptr<PromptScores> scores_;        // null: not asked for
+  const std::unique_ptr<PromptEmbedding> embedding_;  // likewise
+  std::array<std::uint16_t, kCapacity> num_tops_{};   // of each event in the ring
+  std::uint16_t num_popped_top_ = 0;                  // io thread only
   std::atomic<std::uint32_t> head_{0};  // next to pop: written by io (release), read by the engine (acquire)
   std::atomic<std::uint32_t> tail_{0};  // next to push: written by the engine (release), read by io (acquire)
   std::atomic<bool> was_full_{

@@ -15,8 +15,9 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
   for (std::size_t i = 0; i < planned.size(); ++i) {
     schedule::Sequence& sequence = *planned[i];
     Live& live = live_of(sequence.id());
-    const bool speaks = sequence.planned_rows == sequence.remaining();
+    const bool speaks = sequence.speaks(sequence.planned_rows);
     const std::uint32_t num_scores = sequence.num_speaking(sequence.planned_rows) - (speaks ? 1 : 0);
+    const std::uint32_t num_pooled = sequence.num_pooled(sequence.planned_rows);
     if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(sequence.planned_rows);
     if (!sequence.decoding()) live.timeline->note_chunk(submitted_at_, now_, sequence.planned_rows);
     sequence.commit_rows(sequence.planned_rows);
@@ -25,17 +26,13 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     if (live.stream) touched_.push_back(&live);
     commit_scores(live, choices.subspan(next_choice, num_scores));
     next_choice += num_scores;
+    if (num_pooled > 0) commit_pooled(live, runner_.pooled(i));
     if (!speaks) continue;
     const flow::StepChoice& choice = choices[next_choice++];
     CHECK_EQ(choice.seq, sequence.id());
     if (live.has_event) continue;  // its prompt was not finite
     // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
-    if (choice.finite) {
-      const bool first = !sequence.heard();  // whoever waits for this prompt wants all of it
-      sequence.hear();
-      sequence.publish_prefix(index_, /*tail=*/first);
-      if (options_.scheduler.window != 0) sequence.drop_behind(options_.scheduler.window);
-    }
+    if (choice.finite) hear(sequence);
     if (live.search != nullptr) {
       hear_offer(live, choice);
     } else {
@@ -73,6 +70,27 @@ void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores)
     std::ranges::copy(score.top, told.top.begin() + static_cast<std::ptrdiff_t>(i * told.num_top));
     live.sequence.commit_score();
   }
+}
+
+// Rows of its prompt, in order. With the last of them the embedding is there.
+void Engine::commit_pooled(Live& live, std::span<const float> rows) {
+  bridge::PromptEmbedding& told = *live.stream->embedding_to_write();
+  const std::uint32_t before = told.num_rows;
+  told.add(rows);
+  live.sequence.commit_pooled(told.num_rows - before);
+  if (live.sequence.remaining() > 0) return;
+  if (!told.finite()) return fail(live);
+  hear(live.sequence);
+  live.has_event = true;
+  live.event = {-1, flow::Finish::kScored};
+}
+
+// What it has computed is sound, and whoever begins alike may have it.
+void Engine::hear(schedule::Sequence& sequence) {
+  const bool first = !sequence.heard();  // whoever waits for this prompt wants all of it
+  sequence.hear();
+  sequence.publish_prefix(index_, /*tail=*/first);
+  if (options_.scheduler.window != 0) sequence.drop_behind(options_.scheduler.window);
 }
 
 // Contained: this request ends, nobody else notices.

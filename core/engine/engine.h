@@ -112,7 +112,7 @@ class Engine {
   // step.cc
   void admit_new() REQUIRES(engine_role);
   bool fits(const flow::Request& request) const;
-  static bool can_tell_scores(const bridge::Submission& submission);
+  bool can_tell(const bridge::Submission& submission) const;
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
   void note_preempted() REQUIRES(engine_role);
@@ -123,6 +123,8 @@ class Engine {
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
   void learn_row_time(Duration step_time) REQUIRES(engine_role);
   void commit_scores(Live& live, std::span<const flow::StepChoice> scores) REQUIRES(engine_role);
+  void commit_pooled(Live& live, std::span<const float> rows) REQUIRES(engine_role);
+  void hear(schedule::Sequence& sequence) REQUIRES(engine_role);
   void fail(Live& live) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);

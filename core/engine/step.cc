@@ -36,7 +36,7 @@ void Engine::admit_new() {
   while (std::optional<bridge::Submission> submission = admission_.pop()) {
     const SeqId id(next_seq_++);
     // api/ has checked it; a request that got past it ends here, alone, before any kernel reads it.
-    const bool good = fits(submission->request) && can_tell_scores(*submission);
+    const bool good = fits(submission->request) && can_tell(*submission);
     if (!good) submission->request.rules.reset();  // nothing is made of what cannot be applied
     const bool searches = good && submission->request.beam.has_value();
     std::unique_ptr<Search> search;
@@ -68,7 +68,8 @@ bool Engine::fits(const flow::Request& request) const {
                                    [vocab](TokenId token) { return token >= 0 && token < vocab; });
   const bool top_fits = request.sampling.num_top <= sample::kMaxTop;
   const bool rules_fit = !request.rules || can_apply(*request.rules, vocab);
-  const bool length_fits = !request.prompt.empty() && (request.max_tokens >= 1 || request.scores_prompt) &&
+  const bool length_fits = !request.prompt.empty() &&
+                           (request.max_tokens >= 1 || request.scores_prompt || request.embeds()) &&
                            request.prompt.size() + request.max_tokens <= options_.max_model_len;
   const flow::KvPolicy& policy = request.kv_policy;
   const bool policy_fits =
@@ -82,11 +83,18 @@ bool Engine::fits(const flow::Request& request) const {
       (!request.rules && !request.grammar && !request.scores_prompt && request.beam->num_best >= 1 &&
        request.beam->num_best <= request.beam->width && request.beam->width <= options_.scheduler.max_num_seqs &&
        num_candidates() <= std::min(options_.vocab, sample::kMaxTop));
-  return ids_fit && top_fits && rules_fit && length_fits && policy_fits && beam_fits;
+  const bool pooling_fits =
+      !request.embeds() || (request.max_tokens == 0 && !request.scores_prompt && !request.rules && !request.grammar &&
+                            !request.beam && policy.kind == flow::KvPolicy::Kind::kFull);
+  return ids_fit && top_fits && rules_fit && length_fits && policy_fits && beam_fits && pooling_fits;
 }
 
-bool Engine::can_tell_scores(const bridge::Submission& submission) {
+bool Engine::can_tell(const bridge::Submission& submission) const {
   const flow::Request& request = submission.request;
+  if (request.embeds()) {
+    const bridge::PromptEmbedding* const embedding = submission.stream->embedding_to_write();
+    return embedding != nullptr && !embedding->sums.empty() && embedding->sums.size() == runner_.hidden_width();
+  }
   if (!request.scores_prompt) return true;
   const bridge::PromptScores* const scores = submission.stream->scores_to_write();
   return scores != nullptr && scores->logprobs.size() + 1 == request.prompt.size() &&
@@ -124,7 +132,7 @@ void Engine::submit(const flow::StepPlan& plan) {
     live.first_run = now_;
     live.credit.give_back();
     ++num_started;
-    if (!sequence->request().scores_prompt) metrics_.prefix_cache_queries.add(sequence->num_tokens());
+    if (!sequence->request().needs_every_row()) metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
     live.timeline->note_start(now_, sequence->computed());
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());

@@ -37,10 +37,17 @@ struct BeamSearch {
   double length_penalty = 1.0;  // score = sum of log probabilities / tokens ^ length_penalty
 };
 
+// What is wanted of a prompt instead of an answer: its rows' hidden states, as the model's final norm leaves them.
+enum class Pooling : std::uint8_t {
+  kNone,  // an answer
+  kLast,  // the last row's
+  kMean,  // the sum of all rows'
+};
+
 struct Request {
   TimePoint arrival;              // when its bytes were there: latencies count from here
   std::vector<TokenId> prompt;    // [>= 1] ids, each in [0, logits width)
-  std::uint32_t max_tokens = 16;  // prompt + max_tokens <= max_model_len; 0 only where the prompt is scored
+  std::uint32_t max_tokens = 16;  // prompt + max_tokens <= max_model_len; 0 only where the prompt is scored or pooled
   sample::Params sampling;
   std::shared_ptr<const sample::Rules> rules{};  // null: none
   std::shared_ptr<const grammar::Grammar>
@@ -48,6 +55,8 @@ struct Request {
   // Every token of the prompt but the first gets its log probability, rank and sampling.num_top candidates:
   // bridge::PromptScores. Such a prompt reads no cached blocks.
   bool scores_prompt = false;
+  // bridge::PromptEmbedding, and nothing besides: max_tokens is 0. Under kMean the prompt reads no cached blocks.
+  Pooling pooling = Pooling::kNone;
   std::vector<TokenId> stop_tokens;  // a choice in here ends the sequence (EOS list; empty with ignore_eos)
   // Blocks are shared with requests of the same root, at the same time and, where prefixes are cached, later. None:
   // never.
@@ -57,6 +66,10 @@ struct Request {
   std::optional<TimePoint> deadline{};  // for the deadline policy: earlier goes first
   KvPolicy kv_policy{};
   std::optional<BeamSearch> beam{};
+
+  bool embeds() const { return pooling != Pooling::kNone; }
+  // Something is wanted of every row of the prompt.
+  bool needs_every_row() const { return scores_prompt || pooling == Pooling::kMean; }
 };
 
 }  // namespace quire::flow

@@ -54,8 +54,9 @@ struct PlannedSequence {
   // int4: the sequence's own place [0, max_sequences) as long as it runs, for its newest, unfinished group of 16
   // positions. A sequence that begins anew in a place, for the first time or again, begins at a multiple of 16.
   std::uint32_t open_group = 0;
-  bool wants_votes = false;  // how much its rows looked at each group of 16 positions comes back: Runner::votes()
-  sample::Params sampling;   // read only when a choice comes back
+  std::uint32_t num_pooled = 0;  // so many of its last rows have their hidden states wanted: Runner::pooled()
+  bool wants_votes = false;      // how much its rows looked at each group of 16 positions comes back: Runner::votes()
+  sample::Params sampling;       // read only when a choice comes back
   sample::Edits edits{};  // only when it speaks: of its rules; borrowed from the sequence until the step is collected
 };
 

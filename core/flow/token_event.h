@@ -15,7 +15,7 @@ enum class Finish : std::uint8_t {
   kStop,       // the token is one of the request's stop tokens: end, the token's text is not part of the answer
   kLength,     // the token is the last that max_tokens allows
   kComplete,   // the token is part of the answer, and the request's grammar allows no more
-  kScored,     // no token: max_tokens is 0, and the prompt has its scores
+  kScored,     // no token: max_tokens is 0, and the prompt has its scores, or its embedding
   kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
   kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
 };

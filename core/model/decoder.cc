@@ -38,7 +38,8 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_spea
   return workspace;
 }
 
-void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const {
+void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
+                      bool norms_all) const {
   ops_.begin(batch);
   ops_.embed(*weights_.embed, *workspace.x);
   for (const backend::LayerSpec& layer : layers_) {
@@ -47,6 +48,9 @@ void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Work
     ops_.project_add(*workspace.attention, *layer.out, *workspace.scratch, *workspace.x);
     ops_.norm_gate_up(layer, *workspace.x, *workspace.scratch, *workspace.gate_up, *workspace.activated);
     ops_.project_add(*workspace.activated, *layer.down, *workspace.scratch, *workspace.x);
+  }
+  if (norms_all) {
+    ops_.norm(*workspace.x, *weights_.norm, config_.norm_eps, batch.num_rows(), *workspace.scratch);
   }
   const auto num_speakers = static_cast<std::uint32_t>(batch.speakers.size());
   if (num_speakers == 0) return;

@@ -44,8 +44,10 @@ class Decoder {
 
   Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const;
 
-  // Begins the step and queues all of it; collect() has the choices. The speakers' logits end up in workspace.logits.
-  void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace) const;
+  // Begins the step and queues all of it; collect() has the choices. The speakers' logits end up in workspace.logits, and
+  // with `norms_all` every row's hidden state behind the final norm in workspace.scratch.
+  void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
+               bool norms_all = false) const;
 
   const Config& config() const { return config_; }
   std::uint32_t max_model_len() const { return max_model_len_; }

@@ -33,6 +33,8 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   speakers_.reserve(limits.max_sequences);
   answers_.reserve(limits.max_sequences);
   choices_.reserve(limits.max_sequences);
+  pooled_rows_.reserve(limits.max_sequences);
+  pooled_.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
 }
 
 void DecoderRunner::submit(const flow::StepPlan& plan) {
@@ -52,13 +54,14 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.speakers = speakers_;
   batch.kept_groups = kept_groups_;
   batch.num_votes = static_cast<std::uint32_t>(votes_.size());
-  decoder_.forward(batch, *cache_, workspace_);
+  decoder_.forward(batch, *cache_, workspace_, /*norms_all=*/!pooled_.empty());
 }
 
 std::span<const flow::StepChoice> DecoderRunner::collect() {
   CHECK(!idle());
   if (!sequences_.empty()) ops_.collect(choices_);
   if (!votes_.empty()) ops_.read_votes(votes_);
+  read_pooled();
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     answers_[i].token = choices_[i].token;
     answers_[i].finite = choices_[i].finite;
@@ -74,6 +77,22 @@ std::span<const std::uint64_t> DecoderRunner::votes(std::size_t planned) const {
   CHECK(idle());
   CHECK_LT(planned, sequences_.size());
   return std::span(votes_).subspan(sequences_[planned].first_vote, sequences_[planned].num_votes);
+}
+
+void DecoderRunner::read_pooled() {
+  const std::size_t width = hidden_width();
+  for (const PooledRows& rows : pooled_rows_) {
+    if (rows.num_rows == 0) continue;
+    ops_.read(*workspace_.scratch, rows.first_row, rows.num_rows,
+              std::span(pooled_).subspan(rows.begin, rows.num_rows * width));
+  }
+}
+
+std::span<const float> DecoderRunner::pooled(std::size_t planned) const {
+  CHECK(idle());
+  CHECK_LT(planned, pooled_rows_.size());
+  const PooledRows& rows = pooled_rows_[planned];
+  return std::span(pooled_).subspan(rows.begin, std::size_t{rows.num_rows} * hidden_width());
 }
 
 void DecoderRunner::read_logits(std::span<float> out) {
@@ -131,6 +150,7 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
     CHECK_EQ(sequence.first_row, next_row);
     CHECK_GT(sequence.num_rows, 0u);
     CHECK_LE(sequence.given.size() + (sequence.speaks ? 1 : 0), sequence.num_rows);
+    CHECK_LE(sequence.num_pooled, sequence.num_rows);
     num_speaking += sequence.given.size() + (sequence.speaks ? 1 : 0);
     CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
     next_row += sequence.num_rows;
@@ -219,7 +239,9 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   sequences_.clear();
   speakers_.clear();
   answers_.clear();
+  pooled_rows_.clear();
   std::uint32_t num_votes = 0;
+  std::size_t num_pooled = 0;
   for (const flow::PlannedSequence& planned : plan.sequences) {
     sequences_.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
                           planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
@@ -230,6 +252,8 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
       num_votes += sequences_.back().num_votes;
     }
     const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
+    pooled_rows_.push_back({last_row + 1 - planned.num_pooled, planned.num_pooled, num_pooled * hidden_width()});
+    num_pooled += planned.num_pooled;
     std::uint32_t row = last_row + (planned.speaks ? 0 : 1) - static_cast<std::uint32_t>(planned.given.size());
     for (const TokenId given : planned.given) {
       const std::uint32_t position = planned.first_position + (row - planned.first_row) + 1;
@@ -242,6 +266,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   }
   choices_.assign(speakers_.size(), {});
   votes_.resize(num_votes);
+  pooled_.resize(num_pooled * hidden_width());
 }
 
 }  // namespace quire::model

@@ -37,6 +37,8 @@ class DecoderRunner final : public Runner {
   void submit(const flow::StepPlan& plan) override REQUIRES(engine_role);
   std::span<const flow::StepChoice> collect() override REQUIRES(engine_role);
   std::span<const std::uint64_t> votes(std::size_t planned) const override;
+  std::span<const float> pooled(std::size_t planned) const override;
+  std::uint32_t hidden_width() const override { return decoder_.config().hidden; }
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
@@ -59,6 +61,7 @@ class DecoderRunner final : public Runner {
   void use_open_groups(const flow::StepPlan& plan);
   std::span<std::byte> swap_block(std::uint32_t index);
   void translate(const flow::StepPlan& plan);
+  void read_pooled();
 
   backend::Ops& ops_;
   const Decoder& decoder_;
@@ -87,7 +90,14 @@ class DecoderRunner final : public Runner {
   std::vector<backend::Speaker> speakers_;  // [R]
   std::vector<flow::StepChoice> answers_;   // [R] seq filled in by submit(), the rest by collect()
   std::vector<backend::Choice> choices_;    // [R]
-  std::vector<std::uint64_t> votes_;        // of all sequences that want them; grows with the longest such step
+  struct PooledRows {
+    std::uint32_t first_row = 0;  // in the step
+    std::uint32_t num_rows = 0;
+    std::size_t begin = 0;  // in pooled_
+  };
+  std::vector<PooledRows> pooled_rows_;  // [S]
+  std::vector<float> pooled_;            // [rows that are pooled, E]; reserved, untouched until somebody pools
+  std::vector<std::uint64_t> votes_;     // of all sequences that want them; grows with the longest such step
 };
 
 }  // namespace quire::model

@@ -30,6 +30,11 @@ class Runner {
   // 16)].
   virtual std::span<const std::uint64_t> votes(std::size_t /*planned*/) const { return {}; }
 
+  // Of the step collected last, for plan.sequences[planned]: the hidden states of its num_pooled last rows, as the model's
+  // final norm leaves them. [num_pooled, hidden_width()], valid until the next submit().
+  virtual std::span<const float> pooled(std::size_t /*planned*/) const { return {}; }
+  virtual std::uint32_t hidden_width() const { return 0; }  // E; 0: it tells none
+
   virtual bool idle() const = 0;  // nothing submitted and not collected
   virtual bool full() const = 0;  // depth steps are in flight
 

@@ -113,8 +113,9 @@ void Scheduler::take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t 
 
 // A lossy sequence's rows of one step lie in one span: they see the same past.
 std::uint32_t Scheduler::next_rows(const Sequence& sequence, std::uint32_t entitled) const {
-  const std::uint32_t rows =
-      std::min({sequence.remaining(), budget_, sequence.silent_rows() + spare_logit_rows_ + entitled});
+  const std::uint32_t few_speak =
+      sequence.embeds() ? sequence.remaining() : sequence.silent_rows() + spare_logit_rows_ + entitled;
+  const std::uint32_t rows = std::min({sequence.remaining(), budget_, few_speak});
   return sequence.lossy() ? std::min(rows, sequence.span_end() - sequence.computed()) : rows;
 }
 
@@ -127,7 +128,8 @@ void Scheduler::emit(Sequence& sequence) {
   entry.first_table = static_cast<std::uint32_t>(plan_.block_tables.size());
   entry.num_table = kv::blocks_for(sequence.computed() + sequence.planned_rows, pool_.block_tokens());
   entry.open_group = sequence.open_group;
-  entry.speaks = sequence.planned_rows == sequence.remaining();
+  entry.speaks = sequence.speaks(sequence.planned_rows);
+  entry.num_pooled = sequence.num_pooled(sequence.planned_rows);
   entry.sampling = sequence.request().sampling;
   const std::uint32_t num_given = sequence.num_speaking(entry.num_rows) - (entry.speaks ? 1 : 0);
   entry.given = sequence.tokens().subspan(sequence.computed() + sequence.silent_rows() + 1, num_given);

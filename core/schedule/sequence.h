@@ -46,10 +46,16 @@ class Sequence {
   sample::Edits edits() REQUIRES(engine_role);
   std::uint32_t computed() const { return computed_; }
   std::uint32_t remaining() const { return num_tokens() - computed_; }
-  // Rows that it has still to run before the first whose logits are wanted: of those from there on all are, up to the last.
-  std::uint32_t silent_rows() const { return first_speaking() - computed_; }
+  bool embeds() const { return request_->embeds(); }
+  // Rows that it has still to run before the first of which something is wanted, logits or, where it embeds, hidden states:
+  // of those from there on all are, up to the last.
+  std::uint32_t silent_rows() const { return first_wanted() - computed_; }
   // Of so many rows that it runs next, those whose logits are wanted.
-  std::uint32_t num_speaking(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
+  std::uint32_t num_speaking(std::uint32_t rows) const { return embeds() ? 0 : num_wanted(rows); }
+  // Of so many rows that it runs next, those whose hidden states are wanted.
+  std::uint32_t num_pooled(std::uint32_t rows) const { return embeds() ? num_wanted(rows) : 0; }
+  // After so many more rows its next token is chosen.
+  bool speaks(std::uint32_t rows) const { return rows == remaining() && !embeds(); }
   // All the scores that its request wants are told.
   bool scored() const { return !request_->scores_prompt || num_scored_ + 1 >= request_->prompt.size(); }
   bool decoding() const { return remaining() == 1 && num_generated() > 0; }
@@ -68,6 +74,8 @@ class Sequence {
   void commit_rows(std::uint32_t rows) REQUIRES(engine_role) { computed_ += rows; }
   // The score of the prompt token after the first num_scored() + 1 is told; it will not be wanted again.
   void commit_score() REQUIRES(engine_role) { ++num_scored_; }
+  // The hidden states of so many rows more are taken; they will not be wanted again.
+  void commit_pooled(std::uint32_t rows) REQUIRES(engine_role) { num_scored_ += rows; }
   std::uint32_t num_scored() const { return num_scored_; }
   // Its last row was finite, and so is all that came before.
   void hear() REQUIRES(engine_role) {
@@ -84,7 +92,7 @@ class Sequence {
   // still to be scored. Only while its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // What it may begin with, if others have computed it.
-  std::span<const TokenId> adoptable() const { return tokens().first(first_speaking()); }
+  std::span<const TokenId> adoptable() const { return tokens().first(first_wanted()); }
   // Tokens that it would begin with.
   std::uint32_t cached_tokens(kv::PrefixIndex& index) const REQUIRES(engine_role);
   // Gives the last block back if it is part full: its tokens are to be run again.
@@ -127,8 +135,12 @@ class Sequence {
 
  private:
   bool ends_with(TokenId token) const;
-  // Position of the first row whose logits are still wanted.
-  std::uint32_t first_speaking() const { return scored() ? num_tokens() - 1 : num_scored_; }
+  // Position of the first row of which something is still wanted.
+  std::uint32_t first_wanted() const {
+    const bool all_told = request_->pooling != flow::Pooling::kMean && scored();
+    return all_told ? num_tokens() - 1 : num_scored_;
+  }
+  std::uint32_t num_wanted(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
 
   const SeqId id_;
   const SeqId arrival_;                                 // of the first of its forks
@@ -137,7 +149,7 @@ class Sequence {
   std::optional<sample::Adjustment> adjustment_;  // where the request has rules
   std::optional<grammar::Matcher> matcher_;       // where it has a grammar
   std::vector<std::uint32_t> mask_;               // [V/32] tokens that the grammar, and the rules, allow next
-  std::uint32_t num_scored_ = 0;                  // rows of its prompt whose next token has its score
+  std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled
   std::uint32_t computed_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for
   bool heard_ = false;

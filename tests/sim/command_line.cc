@@ -31,6 +31,7 @@ void print(const Counts& counts, double seconds) {
       {"beam searches", counts.beams},
       {"with rules", counts.ruled},
       {"scored tokens", counts.scored},
+      {"pooled prompts", counts.pooled},
       {"with a grammar", counts.governed},
       {"completed by it", counts.complete},
       {"pinned prefixes", counts.pinned},

@@ -110,6 +110,7 @@ Answer answer(const World& world, const flow::Request& request, int number) {
     if (request.scores_prompt) answer.prompt_scores.push_back(score_of(token));
     push(token);
   }
+  if (request.embeds()) answer.embedding = testing::toy_embedding(request.prompt, request.pooling, model_of(world));
   for (;;) {
     if (!finite || request.max_tokens == 0) {
       answer.finish = finite ? flow::Finish::kScored : flow::Finish::kFailed;
@@ -176,6 +177,7 @@ std::vector<Expected> expect(const Scenario& scenario) {
     request.sampling.logprob = one.logprob != 0;
     request.sampling.num_top = static_cast<std::uint32_t>(one.top);
     request.scores_prompt = one.score != 0;
+    request.pooling = static_cast<flow::Pooling>(one.pool);
     request.rules = rules_of(world, one);
     request.grammar = grammar_of(world, one.grammar);
     request.sampling.seed = static_cast<std::uint64_t>(one.seed);

@@ -23,6 +23,7 @@ struct Answer {
   flow::Finish finish = flow::Finish::kNone;
   bool may_fail = false;               // a beam search may run hypotheses that are spoilt before it is over
   std::vector<Score> prompt_scores{};  // of each token of the prompt but the first
+  std::vector<double> embedding{};     // of a prompt that is pooled
 };
 
 struct Expected {

@@ -32,7 +32,7 @@ constexpr Field<Arrival> kArrivalFields[] = {
     {"kv", &Arrival::kv},         {"sinks", &Arrival::sinks},     {"recent", &Arrival::recent},
     {"budget", &Arrival::budget}, {"cancel", &Arrival::cancel},   {"cancels", &Arrival::cancels},
     {"read", &Arrival::read},     {"rules", &Arrival::rules},     {"top", &Arrival::top},
-    {"score", &Arrival::score},   {"grammar", &Arrival::grammar},
+    {"score", &Arrival::score},   {"grammar", &Arrival::grammar}, {"pool", &Arrival::pool},
 };
 
 template <typename Record>
@@ -142,6 +142,7 @@ Arrival random_arrival(Random& random, const World& world, int index, int& turn)
     one.score = 1;
     if (random.one_in(2)) one.gen = 0;
   }
+  if (random.one_in(8)) one.pool = random.between(1, 2);
   one.tenant = random.between(0, 2);
   one.prio = random.between(-1, 2);
   if (random.one_in(2)) one.deadline = one.at + random.between(0, 40);
@@ -224,9 +225,11 @@ Scenario valid(Scenario scenario) {
     Arrival& one = scenario.arrivals[i];
     one.at = std::max(one.at, i == 0 ? 0 : scenario.arrivals[i - 1].at);
     // A beam search is one sequence to its client, greedy, and keeps everything.
-    if (one.beam > 0) one.kv = one.rules = one.grammar = one.score = one.top = 0;
+    if (one.beam > 0) one.kv = one.rules = one.grammar = one.score = one.pool = one.top = 0;
+    one.pool = one.kv != 0 ? 0 : std::clamp(one.pool, 0, 2);
+    if (one.pool != 0) one.gen = one.score = one.rules = one.grammar = 0;
     one.score = one.kv != 0 ? 0 : std::clamp(one.score, 0, 1);
-    const int least = one.score != 0 ? 0 : 1;
+    const int least = one.score != 0 || one.pool != 0 ? 0 : 1;
     one.len = std::clamp(one.len, 1, max_len - least);
     one.gen = std::clamp(one.gen, least, max_len - one.len);
     one.top = std::clamp(one.top, 0, 256);

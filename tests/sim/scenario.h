@@ -60,6 +60,7 @@ struct Arrival {
   int logprob = 0;  // wants log probabilities
   int top = 0;      // and so many candidates
   int score = 0;    // its prompt is scored
+  int pool = 0;     // flow::Pooling: its prompt is pooled, and that is all
   int rules = 0;    // which it has, by a number; 0: none
   int grammar = 0;  // which of the toy's it has; 0: none
   int stop = 0;     // its so-manieth token is a stop token; 0: none is

@@ -28,6 +28,7 @@ TEST(Sim, EverySeedKeepsTheContractAndEveryStreamHearsItsAnswer) {
   EXPECT_GT(counts.cancelled, counts.schedules / 10);
   EXPECT_GT(counts.failed, counts.schedules / 100);
   EXPECT_GT(counts.beams, counts.schedules / 10);
+  EXPECT_GT(counts.pooled, counts.schedules / 10);
   EXPECT_GT(counts.overtakes, counts.schedules / 10);
   EXPECT_GT(counts.broken, counts.schedules / 100);
   EXPECT_GT(counts.pinned, counts.schedules / 100);

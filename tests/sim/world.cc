@@ -125,6 +125,7 @@ class Sim {
     ask.rules = request.rules;
     ask.grammar = request.grammar;
     ask.scores_prompt = request.scores_prompt;
+    ask.pooling = request.pooling;
     ask.root = request.cache_root;
     ask.tenant = request.tenant;
     ask.priority = request.priority;
@@ -246,6 +247,7 @@ class Sim {
     CHECK_LT(cached, expected_[i].request.prompt.size());  // at least the last token is run
     if (one.root == 0 || one.kv != 0) CHECK_EQ(cached, 0u);
     if (one.score != 0 && choice == 0) check_scores(client, answer);
+    if (one.pool != 0) check_embedding(client, expected_[i]);
   }
 
   void check_top(std::span<const flow::Candidate> told, const Score& score) {
@@ -266,6 +268,13 @@ class Sim {
       check_top(scores.top_of(i).first(answer.prompt_scores[i].top.size()), answer.prompt_scores[i]);
       ++counts_.scored;
     }
+  }
+
+  void check_embedding(const Client& client, const Expected& expected) {
+    if (expected.request.needs_every_row()) CHECK_EQ(client.stream->cached_tokens(), 0u);
+    if (client.finish != flow::Finish::kScored) return;
+    CHECK(client.stream->embedding()->sums == expected.answers[0].embedding);
+    ++counts_.pooled;
   }
 
   const Scenario& scenario_;

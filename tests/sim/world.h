@@ -31,6 +31,7 @@ struct Counts {
   std::uint64_t beams = 0;
   std::uint64_t ruled = 0;     // sequences with rules
   std::uint64_t scored = 0;    // prompt tokens
+  std::uint64_t pooled = 0;    // prompts
   std::uint64_t governed = 0;  // sequences with a grammar
   std::uint64_t complete = 0;  // that it ended
   std::uint64_t overtakes = 0;

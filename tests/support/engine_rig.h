@@ -53,6 +53,7 @@ struct Ask {
   std::shared_ptr<const sample::Rules> rules{};
   std::shared_ptr<const grammar::Grammar> grammar{};
   bool scores_prompt = false;  // the first choice's alone
+  flow::Pooling pooling = flow::Pooling::kNone;
 };
 
 // One request as its client sees it.
@@ -86,6 +87,7 @@ class EngineRig {
         control(doorbell),
         hub(std::make_shared<bridge::StreamHub>(
             options.max_streams, [this] { ++wakes; }, doorbell)),
+        hidden_width(runner.hidden_width()),
         engine(engine_options(options),
                engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics, clock}) {
     if (auto* const toy = dynamic_cast<ToyRunner*>(&runner)) {
@@ -106,9 +108,11 @@ class EngineRig {
     std::vector<Client> clients(ask.beam ? ask.beam->num_best : ask.n);
     for (Client& client : clients) {
       const bool scores = ask.scores_prompt && &client == &clients[0];
+      const bool embeds = ask.pooling != flow::Pooling::kNone;
       client.stream =
           hub->open([] {}, ask.params.num_top,
-                    scores ? std::make_unique<bridge::PromptScores>(prompt.size(), ask.params.num_top) : nullptr);
+                    scores ? std::make_unique<bridge::PromptScores>(prompt.size(), ask.params.num_top) : nullptr,
+                    embeds ? std::make_unique<bridge::PromptEmbedding>(hidden_width) : nullptr);
     }
     std::vector<bridge::Submission> submissions(ask.beam ? 1 : ask.n);
     for (std::uint32_t i = 0; i < submissions.size(); ++i) {
@@ -121,6 +125,7 @@ class EngineRig {
       request.rules = ask.rules;
       request.grammar = ask.grammar;
       request.scores_prompt = ask.scores_prompt && i == 0;
+      request.pooling = ask.pooling;
       request.stop_tokens = ask.stop_tokens;
       request.cache_root = ask.root;
       request.tenant = ask.tenant;
@@ -194,6 +199,7 @@ class EngineRig {
   bridge::ControlQueue control;
   std::uint64_t wakes = 0;
   std::shared_ptr<bridge::StreamHub> hub;
+  const std::uint32_t hidden_width;  // of the runner
   engine::Engine engine;
   std::uint64_t turns = 0;
 };

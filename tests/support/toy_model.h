@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -83,6 +84,15 @@ inline TokenId toy_choose_adjusted(std::span<const float> row, std::span<const f
   return best;
 }
 
+inline constexpr std::uint32_t kToyHidden = 3;
+
+// A row's hidden state: of many sizes, so that the order in which such rows are added up tells.
+inline float toy_hidden(std::uint64_t hash, std::uint32_t i) {
+  const std::uint64_t bits = toy_mix(hash, i + 1234567);
+  return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits >> 40)) - 8388608.0f,
+                    static_cast<int>(bits % 80) - 40);
+}
+
 inline std::uint32_t toy_rank(std::uint64_t hash, TokenId token, const ToyModel& model) {
   const std::vector<float> row = toy_row(hash, model);
   const auto higher = [&](float other) { return other > toy_logprob(hash, token); };
@@ -156,6 +166,19 @@ class ToyPast {
   std::vector<std::uint64_t> votes_;   // by group
   std::uint64_t sum_ = 0;
 };
+
+// The sums of a pooled prompt, from its tokens alone.
+inline std::vector<double> toy_embedding(std::span<const TokenId> prompt, flow::Pooling pooling,
+                                         const ToyModel& model = {}) {
+  ToyPast past(model);
+  std::vector<double> sums(kToyHidden);
+  for (const TokenId token : prompt) {
+    past.push(token);
+    const bool counts = pooling == flow::Pooling::kMean || past.length() == prompt.size();
+    for (std::uint32_t i = 0; i < kToyHidden && counts; ++i) sums[i] += double{toy_hidden(past.hash(), i)};
+  }
+  return sums;
+}
 
 // What a lone request must answer, from its tokens alone.
 inline std::vector<TokenId> toy_answer(std::span<const TokenId> prompt, const sample::Params& params,

@@ -44,6 +44,7 @@ class ToyRunner final : public model::Runner {
     choices_.clear();
     tops_.clear();
     votes_.clear();
+    pooled_.assign(plan.sequences.size(), {});
     ++steps;
     rows_in_step.push_back(static_cast<std::uint32_t>(plan.tokens.size()));
     for (const flow::BlockOp& op : plan.block_ops) run(op);
@@ -59,7 +60,9 @@ class ToyRunner final : public model::Runner {
     std::uint32_t next_row = 0;
     for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
       CHECK_EQ(plan.sequences[i].first_row, next_row);
-      run(plan, plan.sequences[i], votes_[i]);
+      CHECK_LE(plan.sequences[i].num_pooled, plan.sequences[i].num_rows);
+      if (plan.sequences[i].num_pooled > 0) CHECK(!plan.sequences[i].speaks && plan.sequences[i].given.empty());
+      run(plan, plan.sequences[i], votes_[i], pooled_[i]);
       next_row += plan.sequences[i].num_rows;
     }
     CHECK_EQ(plan.tokens.size(), next_row);
@@ -74,6 +77,8 @@ class ToyRunner final : public model::Runner {
     return choices_;
   }
   std::span<const std::uint64_t> votes(std::size_t planned) const override { return votes_.at(planned); }
+  std::span<const float> pooled(std::size_t planned) const override { return pooled_.at(planned); }
+  std::uint32_t hidden_width() const override { return kToyHidden; }
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
@@ -164,7 +169,8 @@ class ToyRunner final : public model::Runner {
     std::ranges::copy(with, content(to).begin());
   }
 
-  void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::vector<std::uint64_t>& votes) {
+  void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::vector<std::uint64_t>& votes,
+           std::vector<float>& pooled) {
     CHECK_GE(entry.num_rows, 1u);
     const std::uint32_t length = entry.first_position + entry.num_rows;
     CHECK_LE(length, entry.num_table * block_tokens_);
@@ -212,6 +218,11 @@ class ToyRunner final : public model::Runner {
           entry.first_row + entry.num_rows - (entry.speaks ? 1 : 0) - static_cast<std::uint32_t>(entry.given.size());
       if (row >= first_given && row - first_given < entry.given.size()) {
         score(entry, entry.given[row - first_given], sum, finite);
+      }
+      const bool pools = entry.first_row + entry.num_rows - row <= entry.num_pooled;
+      for (std::uint32_t i = 0; i < kToyHidden && pools; ++i) {
+        const bool good = finite && entry.sampling.seed != poisoned_seed;
+        pooled.push_back(good ? toy_hidden(sum, i) : std::numeric_limits<float>::quiet_NaN());
       }
       if (!entry.wants_votes) continue;
       for (std::uint32_t group = 0; group <= position / kToyGroup; ++group) {
@@ -294,6 +305,7 @@ class ToyRunner final : public model::Runner {
   std::vector<sample::Candidate> tops_;
   sample::Scratch scratch_{model_.vocab};
   std::vector<std::vector<std::uint64_t>> votes_;  // by planned sequence
+  std::vector<std::vector<float>> pooled_;         // likewise
   bool in_flight_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <span>
 #include <thread>
 #include <vector>
@@ -204,6 +205,31 @@ TEST_F(TokenStreamTest, HoldsThePromptsScoresWhereItWasOpenedWithThem) {
   stream->push({-1, Finish::kScored});
   EXPECT_EQ(stream->pop()->finish, Finish::kScored);
   EXPECT_EQ(stream->scores()->logprobs[1], -2.5f);
+}
+
+TEST_F(TokenStreamTest, HoldsThePromptsEmbeddingWhereItWasOpenedWithOne) {
+  EXPECT_EQ(stream_->embedding(), nullptr);
+  const auto stream = hub_->open([] {}, 0, nullptr, std::make_unique<PromptEmbedding>(2));
+  const float rows[] = {1.0f, -0.5f, 0x1p-30f, 4.0f};
+  stream->embedding_to_write()->add(std::span(rows).first(2));
+  stream->embedding_to_write()->add(std::span(rows).last(2));
+  stream->push({-1, Finish::kScored});
+  EXPECT_EQ(stream->pop()->finish, Finish::kScored);
+  EXPECT_EQ(stream->embedding()->num_rows, 2u);
+  EXPECT_EQ(stream->embedding()->sums, (std::vector<double>{1.0 + 0x1p-30, 3.5}));
+}
+
+TEST_F(TokenStreamTest, AnEmbeddingIsFiniteWhereAllItsRowsAre) {
+  const float most = std::numeric_limits<float>::max();
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    PromptEmbedding embedding(1);
+    for (int row = 0; row < 1000; ++row) embedding.add({&most, 1});
+    EXPECT_TRUE(embedding.finite());
+    for (const float row : {odd, -odd, 1.0f}) {
+      embedding.add({&row, 1});
+      EXPECT_FALSE(embedding.finite());
+    }
+  }
 }
 
 TEST_F(TokenStreamDeathTest, IsNotOpenedForMoreCandidatesThanADeviceLists) {

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "tests/support/allocation_counter.h"
 #include "tests/support/decoding_crowd.h"
+#include "tests/support/engine_rig.h"
 #include "tests/support/toy_grammars.h"
 
 namespace quire::testing {
@@ -54,6 +57,43 @@ TEST(Turns, AllocateNothingForSequencesWithRules) {
   const auto rules = std::make_shared<const sample::Rules>(
       sample::Rules{1.1f, 0.5f, 0.5f, {{1, 1.0f}, {4000, -5.0f}}, {}, {{7}, {1, 2}, {3, 4, 5}}, 20});
   expect_no_allocation({.num_sequences = 8, .rules = rules});
+}
+
+// Tells the same hidden states of every row.
+class PoolingRunner final : public model::Runner {
+ public:
+  void submit(const flow::StepPlan& plan) override {
+    num_pooled_ = plan.sequences.empty() ? 0 : plan.sequences[0].num_pooled;
+    in_flight_ = true;
+  }
+  std::span<const flow::StepChoice> collect() override {
+    in_flight_ = false;
+    return {};
+  }
+  std::span<const float> pooled(std::size_t) const override { return std::span(rows_).first(num_pooled_ * 4); }
+  std::uint32_t hidden_width() const override { return 4; }
+  bool idle() const override { return !in_flight_; }
+  bool full() const override { return in_flight_; }
+
+ private:
+  const std::vector<float> rows_ = std::vector<float>(64, 0.5f);
+  std::size_t num_pooled_ = 0;
+  bool in_flight_ = false;
+};
+
+TEST(Turns, AllocateNothingWhileAPromptIsPooled) {
+  const RoleScope role(engine_role);
+  PoolingRunner runner;
+  EngineRig rig({.max_num_batched_tokens = 16, .cut_by_time = false}, runner);
+  std::vector<Client> clients = rig.submit_many(toy_prompt(600, 1), 0, {.pooling = flow::Pooling::kMean});
+  for (std::uint32_t i = 0; i < kWarmUp; ++i) rig.turn();
+  const long before = num_allocations.load();
+  for (std::uint32_t i = kWarmUp; i < 600 / 16; ++i) {
+    rig.turn();
+    ASSERT_EQ(num_allocations.load(), before) << "turn " << i;
+  }
+  rig.run(clients);
+  EXPECT_EQ(clients[0].stream->embedding()->sums, std::vector<double>(4, 300.0));
 }
 
 TEST(Turns, AllocateNothingForSequencesUnderAGrammar) {

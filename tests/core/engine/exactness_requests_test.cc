@@ -1,5 +1,5 @@
 // The promise for everything that a request may ask for, on the real decoder and CPU backend: rules, grammars, several
-// choices, log probabilities, candidates and prompt scores are the same bits alone and in any company.
+// choices, log probabilities, candidates, prompt scores and embeddings are the same bits alone and in any company.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::vector<Request> many_requests() {
   const auto vocabulary = quire::testing::toy_vocabulary(kVocab);
   std::vector<TokenId> low(200);
   for (TokenId id = 0; id < 200; ++id) low[static_cast<std::size_t>(id)] = id;
-  std::vector<Request> all(8);
+  std::vector<Request> all(10);
   all[0] = {20, 30, 0, {.params = {.temperature = 0.8f, .typical_p = 0.9f, .seed = 1, .logprob = true, .num_top = 3}}};
   all[0].ask.rules = shared({1.2f, 0.4f, 0.3f, {{5, 4.0f}, {77, -3.0f}}, low, {{5, 5}, {9}}, 10});
   all[0].ask.stop_tokens = {5, 300};
@@ -67,6 +67,8 @@ std::vector<Request> many_requests() {
   all[5].ask.rules = shared({.frequency_penalty = 1.5f, .bad_words = {{1, 1}}, .min_tokens = 4});
   all[6] = {70, 12, 3, {.params = {.temperature = 0.0f, .logprob = true, .num_top = 1}, .scores_prompt = true}};
   all[7] = {1, 20, 4, {.params = {.temperature = 0.0f, .logprob = true}, .scores_prompt = true}};
+  all[8] = {45, 0, 1, {.pooling = flow::Pooling::kMean}};
+  all[9] = {70, 0, 3, {.pooling = flow::Pooling::kLast}};  // begins as the scored one does
   return all;
 }
 
@@ -105,6 +107,10 @@ Heard heard_by(const Client& client) {
     append_bytes(heard.numbers, scores->logprobs);
     append_bytes(heard.numbers, scores->ranks);
     append_bytes(heard.numbers, scores->top);
+  }
+  if (const bridge::PromptEmbedding* embedding = client.stream->embedding()) {
+    EXPECT_TRUE(embedding->finite() && embedding->sums[0] != 0.0);
+    append_bytes(heard.numbers, embedding->sums);
   }
   return heard;
 }
@@ -207,7 +213,7 @@ class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
   static inline std::uint64_t preemptions_ = 0;
 };
 
-TEST_P(ExactRequestsTest, TokensLogprobsAndScoresDoNotDependOnCompanyChunksBlocksPlacesOrThreads) {
+TEST_P(ExactRequestsTest, AnswersScoresAndEmbeddingsDoNotDependOnCompanyChunksBlocksPlacesOrThreads) {
   const auto alone = answers({.name = "alone", .together = false});
   for (const Setting& setting :
        {Setting{.name = "together"}, Setting{.name = "together, two threads", .threads = 2},
@@ -220,7 +226,7 @@ TEST_P(ExactRequestsTest, TokensLogprobsAndScoresDoNotDependOnCompanyChunksBlock
   }
 }
 
-TEST_P(ExactRequestsTest, TokensLogprobsAndScoresDoNotDependOnPreemptions) {
+TEST_P(ExactRequestsTest, AnswersScoresAndEmbeddingsDoNotDependOnPreemptions) {
   const auto alone = answers({.name = "alone", .together = false});
   for (const Setting& setting : {Setting{.name = "nine blocks", .num_blocks = 9},
                                  Setting{.name = "nine blocks, swapping", .num_blocks = 9, .num_swap_blocks = 12},

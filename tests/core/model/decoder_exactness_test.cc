@@ -69,7 +69,8 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
     runner_ = std::make_unique<DecoderRunner>(*ops_, *decoder_, limits);
   }
 
-  // One step of some rows of some sequences, all of which speak. Their logits, in order.
+  // One step of some rows of some sequences, all of which speak. Their logits, in order. With pools_ nobody speaks, and
+  // it is the hidden states of all rows.
   std::vector<std::vector<float>> step(const std::vector<Part>& parts) {
     const RoleScope engine(engine_role);
     flow::StepPlan plan;
@@ -80,7 +81,8 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
       planned.first_position = sequence->done;
       planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
       planned.num_table = kBlocksEach;
-      planned.speaks = true;
+      planned.speaks = !pools_;
+      planned.num_pooled = pools_ ? num_rows : 0;
       planned.open_group = sequence->open_group;
       planned.first_kept = static_cast<std::uint32_t>(plan.kept_groups.size());
       planned.num_kept = static_cast<std::uint32_t>(sequence->kept.size());
@@ -96,6 +98,12 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
     }
     runner_->submit(plan);
     runner_->collect();
+    std::vector<std::vector<float>> hidden;
+    for (std::size_t i = 0; i < parts.size() && pools_; ++i) {
+      const std::span<const float> pooled = runner_->pooled(i);
+      hidden.emplace_back(pooled.begin(), pooled.end());
+    }
+    if (pools_) return hidden;
     std::vector<float> logits(parts.size() * kVocab);
     runner_->read_logits(logits);
     std::vector<std::vector<float>> rows;
@@ -133,6 +141,7 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
   std::unique_ptr<backend::Ops> ops_ = cpu::make_cpu_ops({2, "auto", 512});
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<DecoderRunner> runner_;
+  bool pools_ = false;
 };
 
 void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -161,6 +170,23 @@ TEST_P(DecoderExactness, LogitsDoNotDependOnBatchMates) {
   step({{&third, 6}, {&first, 1}, {&second, 25}});
   const auto found = step({{&first, 99}, {&second, 1}, {&third, 1}});
   for (std::size_t i = 0; i < 3; ++i) expect_same_bits(found[i], expected[i]);
+}
+
+TEST_P(DecoderExactness, HiddenStatesDependNeitherOnChunksNorOnBatchMates) {
+  pools_ = true;
+  Sequence prompt = sequence(300, 1, 0);
+  Sequence mate = sequence(300, 2, kBlocksEach);
+  const std::vector<float> whole = alone(prompt);
+  ASSERT_EQ(whole.size(), 300u * 40);
+  for (const std::uint32_t chunk : {1u, 15u, 16u, 17u, 255u, 256u, 257u}) {
+    prompt.done = mate.done = 0;
+    std::vector<float> all;
+    while (prompt.done < 300) {
+      const auto rows = step({{&mate, 1}, {&prompt, std::min(chunk, 300 - prompt.done)}});
+      all.insert(all.end(), rows[1].begin(), rows[1].end());
+    }
+    expect_same_bits(all, whole);
+  }
 }
 
 TEST_P(DecoderExactness, LogitsDoNotDependOnWhichBlocksHoldTheSequence) {

@@ -253,6 +253,39 @@ TEST_F(DecoderRunnerTest, VotesComeBackForThoseWhoWantThemAGroupOf16EachUpToThei
   EXPECT_THAT(runner_.votes(0), ElementsAre(0u, 1u));
 }
 
+TEST_F(DecoderRunnerTest, HiddenStatesOfTheLastRowsComeBackForThoseWhoseRowsArePooledAndNoLogitsAreMade) {
+  const RoleScope engine(engine_role);
+  flow::StepPlan plan;
+  append(plan, 7, 0, 2, false);
+  append(plan, 8, 0, 3, false);
+  append(plan, 9, 0, 3, false);
+  plan.sequences[0].num_pooled = 2;
+  plan.sequences[2].num_pooled = 1;
+  runner_.submit(plan);
+  EXPECT_EQ(std::count(ops_.calls.begin(), ops_.calls.end(), "norm"), 2 * 2 + 1) << "the final one, of all rows";
+  EXPECT_EQ(ops_.calls.back(), "norm");
+  EXPECT_TRUE(runner_.collect().empty());
+  const std::uint32_t width = runner_.hidden_width();
+  const auto expect_rows = [&](std::size_t planned, std::uint32_t first, std::uint32_t num) {
+    const std::span<const float> rows = runner_.pooled(planned);
+    ASSERT_EQ(rows.size(), std::size_t{num} * width);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(rows[i], static_cast<float>(100 * (first + i / width) + i % width));
+    }
+  };
+  expect_rows(0, 0, 2);
+  expect_rows(1, 5, 0);
+  expect_rows(2, 7, 1);
+
+  plan.sequences[0].num_pooled = plan.sequences[2].num_pooled = 0;
+  runner_.submit(plan);
+  EXPECT_EQ(std::count(ops_.calls.begin(), ops_.calls.end(), "norm"), 2 * 2) << "nobody wants any";
+  runner_.collect();
+  EXPECT_TRUE(runner_.pooled(2).empty());
+  plan.sequences[0].num_pooled = 3;  // of two rows
+  EXPECT_DEATH(runner_.submit(plan), "3 vs 2");
+}
+
 TEST_F(DecoderRunnerTest, APlanOfBlockOpsAloneRunsNoForwardAndSaysNothing) {
   const RoleScope engine(engine_role);
   flow::StepPlan rows;

@@ -171,8 +171,12 @@ class FakeOps final : public backend::Ops {
   }
   void read_tail(const backend::KvCache&, BlockId, std::span<std::byte>) override {}
   void write_tail(backend::KvCache&, BlockId, std::span<const std::byte>) override {}
-  void read(const backend::Buffer&, std::uint32_t, std::uint32_t, std::span<float>) override {
+  // Element i of row t is 100 t + i.
+  void read(const backend::Buffer& buffer, std::uint32_t first_row, std::uint32_t, std::span<float> out) override {
     calls.push_back("read");
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = static_cast<float>(100 * (first_row + i / buffer.width()) + i % buffer.width());
+    }
   }
 };
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t kBlockTokens = 16;
 constexpr std::uint32_t kBlocksEach = 4;
 constexpr std::uint32_t kSequences = 6;
 
-// The next `rows` tokens of every sequence, all of which speak; sequence s holds blocks [4s, 4s + 4).
+// The next `rows` tokens of every sequence, of which some speak and the others are pooled; sequence s holds blocks [4s, 4s + 4).
 flow::StepPlan next_step(std::uint32_t first_position, std::uint32_t rows) {
   flow::StepPlan plan;
   for (std::uint32_t s = 0; s < kSequences; ++s) {
@@ -25,7 +25,8 @@ flow::StepPlan next_step(std::uint32_t first_position, std::uint32_t rows) {
     planned.first_position = first_position;
     planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
     planned.num_table = kBlocksEach;
-    planned.speaks = true;
+    planned.speaks = s % 3 != 0;
+    planned.num_pooled = s % 3 == 0 ? rows : 0;
     planned.open_group = s;
     planned.sampling.temperature = s % 2 == 0 ? 0.0f : 1.0f;
     planned.sampling.logprob = true;
@@ -67,7 +68,8 @@ TEST(DecoderRunner, AllocatesNothingInAStepNotEvenInTheFirst) {
         runner.submit(plan);
         const std::span<const flow::StepChoice> choices = runner.collect();
         ASSERT_EQ(quire::testing::num_allocations.load(), before) << rows << " rows at " << position;
-        ASSERT_EQ(choices.size(), kSequences);
+        ASSERT_EQ(choices.size(), kSequences - 2);
+        ASSERT_EQ(runner.pooled(3).size(), rows * runner.hidden_width());
         for (const flow::StepChoice& choice : choices) ASSERT_EQ(choice.top.size(), 5u);
         position += rows;
       }

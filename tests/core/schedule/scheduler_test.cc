@@ -12,8 +12,9 @@ namespace {
 class SchedulerTest : public testing::Test {
  protected:
   Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100,
-                bool scores_prompt = false) {
+                bool scores_prompt = false, flow::Pooling pooling = flow::Pooling::kNone) {
     flow::Request request;
+    request.pooling = pooling;
     request.scores_prompt = scores_prompt;
     request.prompt.resize(prompt);
     std::iota(request.prompt.begin(), request.prompt.end(), 0);
@@ -25,10 +26,12 @@ class SchedulerTest : public testing::Test {
   // What the engine does with a plan: rows are stored, whoever spoke gets a token.
   void commit(Scheduler& scheduler) {
     for (Sequence* sequence : scheduler.planned()) {
-      const bool speaks = sequence->planned_rows == sequence->remaining();
+      const bool speaks = sequence->speaks(sequence->planned_rows);
+      const std::uint32_t num_pooled = sequence->num_pooled(sequence->planned_rows);
       const std::uint32_t num_scores = sequence->num_speaking(sequence->planned_rows) - (speaks ? 1 : 0);
       sequence->commit_rows(sequence->planned_rows);
       for (std::uint32_t i = 0; i < num_scores; ++i) sequence->commit_score();
+      sequence->commit_pooled(num_pooled);
       if (!speaks) continue;
       sequence->hear();
       sequence->append(7);
@@ -74,6 +77,27 @@ TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
       EXPECT_EQ(plan.slots[row], sequence.table.slot(first + row));
     }
     commit(scheduler);
+  }
+}
+
+TEST_F(SchedulerTest, APooledPromptTakesItsChunksWithoutARowOfLogits) {
+  for (const flow::Pooling pooling : {flow::Pooling::kLast, flow::Pooling::kMean}) {
+    const bool mean = pooling == flow::Pooling::kMean;
+    kv::BlockPool& pool = make_pool(16, 16);
+    Scheduler scheduler({.max_num_seqs = 2, .max_num_batched_tokens = 16}, pool, index_of(pool));
+    Sequence& pooled = add(scheduler, pool, 40, 0, false, pooling);
+    for (const auto& [rows, last] : {std::pair(16u, false), std::pair(16u, false), std::pair(8u, true)}) {
+      const flow::StepPlan& plan = scheduler.plan();
+      ASSERT_EQ(plan.sequences.size(), 1u);
+      EXPECT_EQ(plan.sequences[0].num_rows, rows);
+      EXPECT_EQ(plan.sequences[0].num_pooled, mean ? rows : last ? 1u : 0u);
+      EXPECT_FALSE(plan.sequences[0].speaks);
+      EXPECT_TRUE(plan.sequences[0].given.empty());
+      commit(scheduler);
+    }
+    EXPECT_EQ(pooled.remaining(), 0u);
+    scheduler.remove(pooled);
+    EXPECT_TRUE(scheduler.plan().empty());
   }
 }
 
