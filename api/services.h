@@ -63,6 +63,7 @@ struct Services {
   std::int64_t created = 0;  // unix seconds: when the server started
   std::uint32_t max_model_len = 0;  // tokens of prompt and answer together
   std::uint32_t logits_width = 0;   // token ids are in [0, logits_width)
+  std::uint32_t hidden_size = 0;    // numbers of an embedding
   std::uint32_t max_num_seqs = 64;  // sequences that run at the same time: no beam search is wider
   std::uint32_t model_window = 0;   // the widest of its sliding windows, in positions; 0: it has none
   bool prefix_caching = true;       // what was computed is kept for whoever begins alike

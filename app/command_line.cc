@@ -11,6 +11,7 @@
 
 #include "api/chat/chat_request.h"
 #include "api/openai/completions/request.h"
+#include "api/openai/embeddings/request.h"
 #include "api/openai/fields/markdown.h"
 #include "app/bench/options.h"
 #include "app/config_fields.h"
@@ -25,7 +26,8 @@ namespace {
 std::string api_markdown() {
   using api::openai::fields_markdown;
   return fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
-         fields_markdown(api::openai::kChat, api::chat::chat_fields());
+         fields_markdown(api::openai::kChat, api::chat::chat_fields()) + "\n" +
+         fields_markdown(api::openai::kEmbeddings, api::openai::embedding_fields());
 }
 
 // Settings as CLI11 collects them: what was typed, by field.

@@ -111,6 +111,7 @@ api::Services services(const Config& config, Instance& instance, bridge::WorkerP
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
       .max_model_len = instance.max_model_len(),
       .logits_width = instance.model().vocab,
+      .hidden_size = instance.model().hidden,
       .max_num_seqs = config.max_num_seqs,
       .model_window = widest_window(instance.model()),
       .prefix_caching = config.prefix_caching == "on",

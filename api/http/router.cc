@@ -10,6 +10,7 @@
 #include "api/http/text.h"
 #include "api/http/worked_answer.h"
 #include "api/openai/completions/completion_form.h"
+#include "api/openai/embeddings/embedding_form.h"
 #include "api/openai/errors.h"
 #include "api/openai/models.h"
 #include "api/openai/openapi/openapi.h"
@@ -66,6 +67,10 @@ constexpr PostRoute kPosts[] = {
     {"/v1/completions", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::complete(services, std::move(request));
+     }},
+    {"/v1/embeddings", true,
+     [](const Services& services, Request request) -> std::unique_ptr<Answer> {
+       return openai::embed(services, std::move(request));
      }},
     {"/tokenize", false, work_out<openai::tokenize>},
     {"/detokenize", false, work_out<openai::detokenize>},
@@ -147,7 +152,7 @@ Reply route(Request request, const Services& services, admin::Serving serving) {
   }
   return openai::error_response(
       Error{Code::kNotFound,
-            "no such path; this server has /v1/completions, /v1/chat/completions, /v1/models, "
+            "no such path; this server has /v1/completions, /v1/chat/completions, /v1/embeddings, /v1/models, "
             "/v1/requests/{id}, /v1/requests/{id}/explain, /tokenize, /detokenize, /openapi.json, /version, "
             "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
             "", 0});

@@ -57,6 +57,7 @@ struct World {
             .created = 1700000000,
             .max_model_len = 512,
             .logits_width = 4096,
+            .hidden_size = 6,
             .eos = {0},
             .bos = TokenId{0},
             .defaults = {.temperature = 0.8f, .top_p = 0.9f},

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "api/openai/fields/list_fields.h"
 #include "api/openai/fields/read_body.h"
 #include "api/openai/fields/settle.h"
 #include "api/openai/json_values.h"
@@ -14,64 +13,16 @@ namespace quire::api::openai {
 namespace {
 
 using simdjson::dom::element;
-using Type = simdjson::dom::element_type;
-
-constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
-
-constexpr const char* kPromptShape =
-    "prompt must be a string, a list of strings, a list of token ids, or a list of lists of token ids";
-
-Result<std::vector<TokenId>> ids_of(element value, const Services& services) {
-  Result<std::vector<TokenId>> ids = token_ids_of("prompt", value, services, kAnyNumber);
-  if (ids && ids->empty()) return invalid("prompt", "prompt: a list of token ids must not be empty");
-  return ids;
-}
-
-// A list whose elements must all be of the first one's kind.
-Result<std::vector<Prompt>> prompts_of(simdjson::dom::array array, const Services& services) {
-  std::vector<Prompt> prompts;
-  const Type kind = (*array.begin()).type();
-  for (const element value : array) {
-    if (value.type() != kind) return invalid("prompt", kPromptShape);
-    if (prompts.size() == services.limits.max_prompts) {
-      return invalid("prompt", "prompt may be a list of at most " + std::to_string(services.limits.max_prompts) +
-                                   " prompts: send the others in further requests");
-    }
-    if (value.is_string()) {
-      prompts.emplace_back(std::string(value.get_string().value_unsafe()));
-    } else {
-      Result<std::vector<TokenId>> ids = ids_of(value, services);
-      if (!ids) return ids.error();
-      prompts.emplace_back(std::move(*ids));
-    }
-  }
-  return prompts;
-}
 
 Result<Done> read_prompt(const std::string& name, element value, const Services& services, CompletionRequest& request) {
-  if (value.is_string()) {
-    request.prompts.emplace_back(std::string(value.get_string().value_unsafe()));
-    return Done{};
-  }
-  if (!value.is_array()) return invalid(name, kPromptShape);
-  const simdjson::dom::array array = array_of(value);
-  if (array.begin() == array.end()) return invalid(name, "prompt must not be an empty list");
-  const Type first = (*array.begin()).type();
-  if (first == Type::STRING || first == Type::ARRAY) {
-    Result<std::vector<Prompt>> prompts = prompts_of(array, services);
-    if (!prompts) return prompts.error();
-    request.prompts = std::move(*prompts);
-    return Done{};
-  }
-  if (first != Type::INT64 && first != Type::UINT64) return invalid(name, kPromptShape);
-  Result<std::vector<TokenId>> ids = ids_of(value, services);
-  if (!ids) return ids.error();
-  request.prompts.emplace_back(std::move(*ids));
+  Result<std::vector<Prompt>> prompts = prompts_of(name, value, services);
+  if (!prompts) return prompts.error();
+  request.prompts = std::move(*prompts);
   return Done{};
 }
 
 Result<Done> read_suffix(const std::string& name, element value, const Services&, CompletionRequest& request) {
-  Result<std::string> suffix = string_of(name, value, kAnyNumber);
+  Result<std::string> suffix = string_of(name, value, std::numeric_limits<std::size_t>::max());
   if (!suffix) return suffix.error();
   request.suffix = std::move(*suffix);
   return Done{};
@@ -83,7 +34,7 @@ void put_logprobs(GenerationRequest& request, std::int64_t value) {
 
 // clang-format off
 constexpr Field kOwn[] = {
-    {"prompt", kCompletions, Shaped{"string|array", "a text, a list of texts, of token ids, or of lists of token ids; at most 128 prompts", read_own<CompletionRequest, read_prompt>}, "required", "what the model goes on from", "wire/test_completions.py"},
+    {"prompt", kCompletions, Shaped{"string|array", kPromptsRange, read_own<CompletionRequest, read_prompt>}, "required", "what the model goes on from", "wire/test_completions.py"},
     {"suffix", kCompletions, Shaped{"string", "a text", read_own<CompletionRequest, read_suffix>}, "none", "what comes after the answer: fill in the middle, where the tokenizer has the tokens for it, else 400", "api/openai/completions/completion_form_test.cc"},
     {"echo", kCompletions, Flag{&GenerationRequest::echo}, "false", "the prompt in front of the answer, with `logprobs` its log probabilities, too", "wire/test_scoring.py"},
     {"logprobs", kCompletions, Integer{0, 0, put_logprobs, &RequestLimits::max_logprobs}, "none", "log probability of each token and so many likeliest; 0: of the token alone", "wire/test_logprobs.py"},

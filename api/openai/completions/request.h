@@ -9,18 +9,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "api/openai/fields/field.h"
+#include "api/openai/fields/prompts.h"
 #include "api/openai/generation/request.h"
 #include "api/services.h"
-#include "core/base/ids.h"
 #include "core/base/result.h"
 
 namespace quire::api::openai {
-
-using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
 struct CompletionRequest : GenerationRequest {
   std::vector<Prompt> prompts;        // [1 .. max_prompts]; ids are in [0, logits_width)

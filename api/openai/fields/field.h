@@ -17,8 +17,9 @@
 
 namespace quire::api::openai {
 
-enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kTokenize = 4, kDetokenize = 8 };
+enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kTokenize = 4, kDetokenize = 8, kEmbeddings = 16 };
 inline constexpr unsigned kGenerating = kCompletions | kChat;
+inline constexpr unsigned kReading = kGenerating | kEmbeddings;  // a prompt
 
 using Limit = std::uint32_t RequestLimits::*;
 

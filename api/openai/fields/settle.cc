@@ -99,6 +99,7 @@ Result<Done> settle_choices(GenerationRequest& request, std::size_t num_prompts,
 }
 
 Result<Done> settle_scores(GenerationRequest& request) {
+  if (request.embeds()) return Done{};
   const char* max_tokens = request.max_tokens_field;
   if (request.max_tokens == 0u && !request.echo && !request.prompt_logprobs) {
     return invalid(max_tokens, std::string(max_tokens) +

@@ -81,7 +81,8 @@ void Choice::abort() {
 void Choice::end(const char* reason) {
   finish_reason_ = reason;
   cached_tokens_ = stream_->cached_tokens();
-  if (stream_->scores() == nullptr) stream_.reset();  // its place among the streams is free again
+  if (stream_->scores() == nullptr && stream_->embedding() == nullptr)
+    stream_.reset();  // its place among the streams is free again
 }
 
 void Choice::drop_told() {
@@ -93,6 +94,8 @@ void Choice::drop_told() {
 double Choice::mean_logprob() const { return num_tokens_ == 0 ? 0.0 : logprob_sum_ / static_cast<double>(num_tokens_); }
 
 const bridge::PromptScores* Choice::scores() const { return heard_ && stream_ ? stream_->scores() : nullptr; }
+
+const bridge::PromptEmbedding* Choice::embedding() const { return heard_ && stream_ ? stream_->embedding() : nullptr; }
 
 std::vector<std::size_t> ranked(std::span<const Choice> choices, std::size_t n) {
   std::vector<std::size_t> order(choices.size());

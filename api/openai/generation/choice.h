@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/openai/generation/request.h"
+#include "core/bridge/prompt_embedding.h"
 #include "core/bridge/prompt_scores.h"
 #include "core/bridge/token_stream.h"
 #include "core/flow/token_event.h"
@@ -66,6 +67,7 @@ class Choice {
   std::uint32_t cached_tokens() const { return cached_tokens_; }  // once ended
   // Of its prompt, where it was opened with room for them; null until they are there.
   const bridge::PromptScores* scores() const;
+  const bridge::PromptEmbedding* embedding() const;  // likewise
 
  private:
   void take_token(const flow::TokenEvent& event);
@@ -73,7 +75,7 @@ class Choice {
   void end(const char* reason);
 
   const GenerationRequest* request_;
-  std::shared_ptr<bridge::TokenStream> stream_;  // null once ended, unless it holds scores
+  std::shared_ptr<bridge::TokenStream> stream_;  // null once ended, unless it holds scores or an embedding
   text::Detokenizer detokenizer_;
   text::StopMatcher matcher_;
   std::string text_;

@@ -16,6 +16,7 @@
 #include "api/openai/generation/request.h"
 #include "core/base/ids.h"
 #include "core/base/result.h"
+#include "core/bridge/prompt_embedding.h"
 #include "core/bridge/prompt_scores.h"
 
 namespace quire::api::openai {
@@ -41,6 +42,7 @@ struct PromptRun {
   std::uint32_t num_tokens = 0;
   std::vector<TokenId> ids;                      // where the answer tells of them (echo, return_token_ids, scores)
   const bridge::PromptScores* scores = nullptr;  // where it was scored
+  const bridge::PromptEmbedding* embedding = nullptr;  // where it was pooled
 };
 
 // What one choice says: all of it, or, in a stream, what came since the piece before.

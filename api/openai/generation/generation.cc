@@ -118,8 +118,10 @@ Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http:
   if (sequence.scores_prompt) {
     scores = std::make_unique<bridge::PromptScores>(sequence.prompt.size(), sequence.sampling.num_top);
   }
+  std::unique_ptr<bridge::PromptEmbedding> embedding;
+  if (sequence.embeds()) embedding = std::make_unique<bridge::PromptEmbedding>(services_.hidden_size);
   std::shared_ptr<bridge::TokenStream> stream =
-      door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(scores));
+      door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(scores), std::move(embedding));
   if (!stream) {
     return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "", kRetryStreams_s};
   }
@@ -146,7 +148,11 @@ std::string Generation::take_events() {
     } else if (fault != flow::Finish::kNone) {
       give_up(fault);
     }
-    if (i % choices_per_prompt() == 0) prompts_[i / choices_per_prompt()].scores = choices_[i].scores();
+    if (i % choices_per_prompt() == 0) {
+      PromptRun& prompt = prompts_[i / choices_per_prompt()];
+      prompt.scores = choices_[i].scores();
+      prompt.embedding = choices_[i].embedding();
+    }
     open = open || choices_[i].finish_reason() == nullptr;
   }
   if (!open) finished_ = true;
@@ -154,9 +160,10 @@ std::string Generation::take_events() {
   return events;
 }
 
-// What it said until then is its answer. A prompt that was to be scored may have no scores.
+// What it said until then is its answer. A prompt that was to be scored or embedded may not be so yet.
 void Generation::end_cancelled(Choice& choice) {
-  if (request().scores_prompt()) return give_up({Code::kCancelled, "the request was cancelled", "", 0});
+  if (request().scores_prompt() || request().embeds())
+    return give_up({Code::kCancelled, "the request was cancelled", "", 0});
   choice.abort();
 }
 

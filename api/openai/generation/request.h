@@ -30,7 +30,7 @@ struct GenerationRequest {
   std::string model;       // one of the served names
   std::string request_id;  // the body's; empty: none
 
-  std::optional<std::uint32_t> max_tokens;  // 0 only where the prompt is scored
+  std::optional<std::uint32_t> max_tokens;  // 0 only where the prompt is scored or embedded
   sample::Params sampling;                  // the server's defaults where the body says nothing; no seed, no index
   std::optional<std::int64_t> seed;
 
@@ -71,6 +71,9 @@ struct GenerationRequest {
   std::vector<std::string> unknown_fields;  // accepted and passed over; shortened names, a bounded number
   std::uint32_t num_unknown_fields = 0;     // all of them
 
+  flow::Pooling pooling =
+      flow::Pooling::kNone;  // what an endpoint that embeds wants of each prompt; max_tokens is 0 then
+
   // What differs from endpoint to endpoint, and is not in a body.
   std::uint32_t default_max_tokens = 16;  // or what room is left
   bool goes_on = false;                   // the answer's text goes on from the prompt's: text::Detokenizer
@@ -79,7 +82,8 @@ struct GenerationRequest {
   const char* grammar_field = "response_format";  // that errors of `grammar` name, where it has no text
 
   // Once settled: the prompt's tokens get log probabilities, because the answer tells of them, or is nothing else.
-  bool scores_prompt() const { return prompt_logprobs || (echo && logprobs) || max_tokens == 0u; }
+  bool scores_prompt() const { return prompt_logprobs || (echo && logprobs) || (max_tokens == 0u && !embeds()); }
+  bool embeds() const { return pooling != flow::Pooling::kNone; }
   bool keeps_prompt() const { return prompt_logprobs || echo || return_token_ids; }
   bool has_rules() const {
     return rules.repetition_penalty != 1.0f || rules.frequency_penalty != 0.0f || rules.presence_penalty != 0.0f ||

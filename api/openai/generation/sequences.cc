@@ -27,6 +27,7 @@ flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts f
   sequence.priority = request.priority;
   if (request.deadline_ms) sequence.deadline = facts.arrival + std::chrono::milliseconds(*request.deadline_ms);
   sequence.kv_policy = request.kv_policy;
+  sequence.pooling = request.pooling;
   if (request.use_beam_search) {
     sequence.beam = flow::BeamSearch{request.best_of, request.n, request.length_penalty};
   }

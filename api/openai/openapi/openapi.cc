@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/openai/completions/request.h"
+#include "api/openai/embeddings/request.h"
 #include "api/openai/errors.h"
 #include "api/openai/openapi/field_schema.h"
 #include "api/openai/response_writer.h"
@@ -26,6 +27,7 @@ struct Described {
 
 constexpr Described kDescribed[] = {
     {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, "prompt", true},
+    {"/v1/embeddings", "Prompts as vectors", kEmbeddings, embedding_fields, "input", false},
     {"/tokenize", "The token ids of a text, or of a conversation", kTokenize, tokenize_fields, "", false},
     {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, "tokens", false},
 };

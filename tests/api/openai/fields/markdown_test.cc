@@ -7,6 +7,7 @@
 
 #include "api/chat/chat_request.h"
 #include "api/openai/completions/request.h"
+#include "api/openai/embeddings/request.h"
 #include "tests/api/fake_engine.h"
 
 namespace quire::api::openai {
@@ -15,7 +16,8 @@ namespace {
 TEST(FieldsMarkdown, IsWhatTheDocumentSays) {
   const std::string document = test::read_repo_file("docs/api.md");
   for (const std::string& table :
-       {fields_markdown(kCompletions, completion_fields()), fields_markdown(kChat, chat::chat_fields())}) {
+       {fields_markdown(kCompletions, completion_fields()), fields_markdown(kChat, chat::chat_fields()),
+        fields_markdown(kEmbeddings, embedding_fields())}) {
     EXPECT_NE(document.find(table), std::string::npos) << "print it with `quire serve --print-api-markdown`";
   }
 }
@@ -28,7 +30,8 @@ TEST(FieldsMarkdown, HidesASharedFieldBehindAnOwnOne) {
 }
 
 TEST(FieldsMarkdown, EveryFieldNamesATestThatSpeaksOfIt) {
-  for (const std::span<const Field> fields : {completion_fields(), chat::chat_fields(), shared_fields()}) {
+  for (const std::span<const Field> fields :
+       {completion_fields(), chat::chat_fields(), embedding_fields(), shared_fields()}) {
     for (const Field& field : fields) {
       const std::string path = std::string("tests/") + field.test;
       const std::string text = test::read_repo_file(path);

@@ -1,0 +1,69 @@
+#include "api/openai/embeddings/embedding_form.h"
+
+#include <utility>
+
+#include "api/openai/embeddings/vector.h"
+#include "api/openai/generation/envelope.h"
+#include "api/openai/response_writer.h"
+
+namespace quire::api::openai {
+namespace {
+
+constexpr Envelope kEnvelope{"embd-", "list"};
+
+}  // namespace
+
+Result<Done> EmbeddingForm::read(const std::string& body) {
+  Result<EmbeddingRequest> parsed = parse_embedding_request(body, services_);
+  if (!parsed) return parsed.error();
+  request_ = std::move(*parsed);
+  return Done{};
+}
+
+Result<std::vector<std::vector<TokenId>>> EmbeddingForm::prompts() {
+  std::vector<std::vector<TokenId>> all;
+  for (Prompt& input : request_.inputs) {
+    auto* const ids = std::get_if<std::vector<TokenId>>(&input);
+    all.push_back(ids != nullptr
+                      ? std::move(*ids)
+                      : services_.tokenizer->encode(std::get<std::string>(input), request_.add_special_tokens));
+  }
+  request_.inputs.clear();
+  return all;
+}
+
+std::string EmbeddingForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
+  std::string json;
+  append_head(json, kEnvelope, facts);
+  json += ",\"data\":[";
+  for (const Piece& piece : pieces) {
+    if (piece.index != 0) json += ',';
+    append_vector(json, piece);
+  }
+  json += ']';
+  append_usage(json, usage);
+  json += '}';
+  return json;
+}
+
+void EmbeddingForm::append_vector(std::string& json, const Piece& piece) const {
+  const std::vector<float> vector =
+      vector_of(*piece.prompt.embedding, request_.dimensions.value_or(services_.hidden_size), request_.normalize);
+  JsonWriter writer(json);
+  writer.begin_object().key("object").text("embedding").key("index").number(std::uint64_t{piece.index});
+  writer.key("embedding");
+  if (request_.base64) {
+    writer.text(base64_of(vector));
+  } else {
+    writer.begin_array();
+    for (const float number : vector) writer.number(number);
+    writer.end_array();
+  }
+  writer.end_object();
+}
+
+std::unique_ptr<Generation> embed(const Services& services, http::Request request) {
+  return std::make_unique<Generation>(services, std::move(request), std::make_unique<EmbeddingForm>(services));
+}
+
+}  // namespace quire::api::openai
