@@ -243,7 +243,7 @@ run_pytest() { # run_pytest LABEL SECONDS ARGUMENT…
     unset QUIRE_SHARED
   fi
   QUIRE_BUILD_DIR="$PWD/build/release" PYTHONDONTWRITEBYTECODE=1 timeout "$limit_s" .venv/bin/python -m pytest -q \
-    --no-header --tb=short -rs -p no:cacheprovider -o "markers=full: slow, only with --full" -o junit_logging=system-out "--junitxml=$report" "$@" \
+    --no-header --tb=short -rs -p no:cacheprovider -o junit_logging=system-out "--junitxml=$report" "$@" \
     </dev/null
   status=$?
   if ((status == 5)) && [[ " ${slow_stages[*]} " == *" $label "* ]]; then

@@ -83,10 +83,12 @@ Result<Done> read_reasoning_effort(const std::string& path, element value, const
   return invalid(path, path + " must be none, minimal, low, medium, high or xhigh");
 }
 
-// What OpenAI keeps for its own books: an object or a string that changes no answer.
+// What OpenAI keeps for its own books: it changes no answer.
+Result<Done> read_metadata(const std::string& path, element value, const Services&, GenerationRequest&) {
+  return value.is_object() ? Result<Done>(Done{}) : invalid(path, path + " must be an object");
+}
 Result<Done> read_note(const std::string& path, element value, const Services&, GenerationRequest&) {
-  if (value.is_object() || value.is_string()) return Done{};
-  return invalid(path, path + " must be a string or an object");
+  return value.is_string() ? Result<Done>(Done{}) : invalid(path, path + " must be a string");
 }
 
 bool says(element value, std::string_view word) {
@@ -118,7 +120,7 @@ constexpr Field kFields[] = {
     {"documents", kChat, Shaped{"array", "objects", kOwnReader<read_documents>}, "none", "for templates that know them", "api/chat/chat_request_test.cc"},
     {"reasoning_effort", kChat, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", kOwnReader<read_reasoning_effort>}, "the template's", "a variable of the chat template; `none` sets `enable_thinking` and `thinking` to false, too", "api/chat/prompt_test.cc"},
     {"include_reasoning", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::include_reasoning>}, "true", "false: reasoning is generated, and left out of the answer", "api/chat/chat_form_test.cc"},
-    {"metadata", kChat, Shaped{"object", "an object", read_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
+    {"metadata", kChat, Shaped{"object", "an object", read_metadata}, "none", "of no effect", "api/chat/chat_request_test.cc"},
     {"safety_identifier", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
     {"prompt_cache_key", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` parts them", "api/chat/chat_request_test.cc"},
     {"store", kChat, Neutral{"boolean", "false", openai::is_false}, "false", "nothing is stored", "api/chat/chat_request_test.cc"},

@@ -17,6 +17,7 @@ TEMPLATES = sorted(FOLDER.glob("*.jinja"))
 def test_a_published_template_renders_as_the_reference(path):
     source = path.read_text()
     cases = [(source, variables) for _, variables in conversations()]
+    assert len(cases) >= 500
     found = differences(cases)
     assert not found, f"{len(found)} of {len(cases)} differ, first:\n" + "\n".join(found[:3])
     assert sum(what == "o" for what, _ in ours(cases)) > len(cases) // 10  # and not all are common failures

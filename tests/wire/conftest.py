@@ -19,6 +19,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
 PATIENCE_S = 60
+# Hermes' calls, and a switch that begins reasoning, as Qwen's templates have them.
+TALKING_TEMPLATE = (
+    "{%- for m in messages -%}<|{{ m.role }}|>{{ m.reasoning_content or '' }}{{ m.content or '' }}"
+    "{%- for c in m.tool_calls or [] -%}<tool_call>{{ c.function | tojson }}</tool_call>{%- endfor -%}{%- endfor -%}"
+    "{%- if tools %}{{ tools | tojson }}{% endif -%}{%- if enable_thinking %}<think>{% endif -%}"
+)
 
 
 class Answer:
@@ -208,6 +214,16 @@ def idle(metrics):
 def server():
     """One with default settings, shared by the tests that leave it as they found it."""
     running = Server()
+    yield running
+    assert running.stop() == 0, running.log[-4000:]
+
+
+@pytest.fixture(scope="session")
+def talker(tmp_path_factory):
+    """One whose chat template knows tools and reasoning."""
+    template = tmp_path_factory.mktemp("template") / "talk.jinja"
+    template.write_text(TALKING_TEMPLATE)
+    running = Server("--chat-template", template, "--tool-call-parser", "hermes", "--reasoning-parser", "think")
     yield running
     assert running.stop() == 0, running.log[-4000:]
 

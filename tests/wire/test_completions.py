@@ -25,7 +25,7 @@ def test_an_openai_client_completes(client):
     usage = answer.usage
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
     assert usage.prompt_tokens == len(TOKENIZER.encode(PROMPT).ids)
-    assert usage.prompt_tokens_details.cached_tokens == 0
+    assert 0 <= usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens
 
 
 def test_a_prompt_that_was_answered_before_is_found_and_said_so(start_server):

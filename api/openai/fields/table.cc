@@ -80,7 +80,7 @@ constexpr Field kFields[] = {
     {"truncate_prompt_tokens", kReading, Integer{-1, kInt32, put<&R::truncate_prompt_tokens>}, "none", "keep the last so many tokens of the prompt; -1: as many as fit; 0 is refused", "api/openai/completions/completion_form_test.cc"},
     {"response_format", kGenerating, Shaped{"object", "`{\"type\": \"text\"}`, `json_object`, `json_schema` with a schema", read_response_format}, "text", "what the answer must be", "wire/test_structured.py"},
     {"structured_outputs", kGenerating, Shaped{"object", "one of `json`, `json_object`, `regex`, `choice`, `grammar`", read_structured_outputs}, "none", "what the answer must be", "wire/test_structured.py"},
-    {"guided_json", kGenerating, Shaped{"object|string", "a JSON Schema", read_guided_json}, "none", "`structured_outputs.json`", "wire/test_structured.py"},
+    {"guided_json", kGenerating, Shaped{"object|boolean|string", "a JSON Schema", read_guided_json}, "none", "`structured_outputs.json`", "wire/test_structured.py"},
     {"guided_regex", kGenerating, Shaped{"string", "a regular expression", read_guided_regex}, "none", "`structured_outputs.regex`", "wire/test_structured.py"},
     {"guided_choice", kGenerating, Shaped{"array", "texts", read_guided_choice}, "none", "`structured_outputs.choice`", "wire/test_structured.py"},
     {"guided_grammar", kGenerating, Shaped{"string", "an EBNF grammar", read_guided_grammar}, "none", "`structured_outputs.grammar`", "wire/test_structured.py"},

@@ -106,6 +106,9 @@ TEST_F(ChatRequests, RefuseWhatIsNotSupported) {
                                                        {"prompt_logprobs", "1"},
                                                        {"web_search_options", "{}"},
                                                        {"metadata", "1"},
+                                                       {"metadata", "\"x\""},
+                                                       {"safety_identifier", "{}"},
+                                                       {"prompt_cache_key", "[\"x\"]"},
                                                        {"thinking_token_budget", "1"},
                                                        {"mm_processor_kwargs", "{\"a\":1}"}};
   for (const auto& [name, value] : cases) wrong("\"" + std::string(name) + "\":" + value, name);

@@ -1,0 +1,86 @@
+"""Client libraries, each with packages of its own: their pins disagree with each other's and with ours."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from test_chat import TALE, TOOL
+
+PROGRAMS = pathlib.Path(__file__).parent / "clients"
+PLACE = ROOT / "build" / "clients"
+OPENAI_NODE = "openai@7.57.0"
+# Nobody calls home, asks a hub or reads the settings of whoever runs the tests.
+QUIET = {
+    "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false",
+    "NO_PROXY": "*", "no_proxy": "*", "TOKENIZERS_PARALLELISM": "false",
+}  # fmt: skip
+
+# What the model is made to say where a call is wanted of it, and where a person is.
+CALL = r'[a-z ]{3,12}<tool_call>\n\{"name": "look", "arguments": \{"at": "(sky|sea)", "for_s": [1-9][0-9]?\}\}\n</tool_call>'
+CALLS = r'(<tool_call>\n\{"name": "look", "arguments": \{"at": "(sky|sea)"\}\}\n</tool_call>\n){2}'
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "pattern": "^[A-Z][a-z]{1,7}$"}, "age": {"type": "integer", "minimum": 0, "maximum": 130},
+                   "color": {"type": "string", "enum": ["red", "green", "blue"]}},
+    "required": ["name", "age", "color"],
+    "additionalProperties": False,
+}  # fmt: skip
+PLAIN = {"model": "stories", "seed": 5, "temperature": 0.8}
+QUESTION = {"talk": TALE, "tool": TOOL, "call": CALL, "calls": CALLS, "person": PERSON, **PLAIN, "prompt": "Once upon a time", "model_folder": str(ROOT / "models" / "stories")}
+
+
+def wire(server, path="/v1/chat/completions", **fields):
+    """What the same question is answered without any library."""
+    begin = {"messages": TALE} if path.endswith("chat/completions") else {"prompt": QUESTION["prompt"]}
+    answer = server.post_to(path, {**PLAIN, **begin, **fields})
+    assert answer.status == 200, answer.text
+    return answer.json
+
+
+def heard_by(name, server):
+    """What clients/ask_NAME.py heard, run with the packages of clients/NAME.txt."""
+    return _run([_python_with(name), PROGRAMS / f"ask_{name}.py"], server, cwd=PROGRAMS)
+
+
+def heard_by_node(server):
+    """What clients/ask_openai.mjs heard, run with the openai package of npm."""
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    _install(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(PLACE), OPENAI_NODE], OPENAI_NODE)
+    program = PLACE / "ask_openai.mjs"  # beside node_modules, where imports are looked for
+    shutil.copy(PROGRAMS / program.name, program)
+    return _run(["node", program], server, cwd=PLACE)
+
+
+def _python_with(name):
+    folder, wanted = PLACE / name, (PROGRAMS / f"{name}.txt").read_text()
+    stamp = folder / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True, capture_output=True, timeout=300)
+        _install([folder / "bin" / "pip", "install", "-q", "-r", PROGRAMS / f"{name}.txt"], wanted.split()[0])
+        stamp.write_text(wanted)
+    return folder / "bin" / "python"
+
+
+def _install(command, what):
+    PLACE.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+    if done.returncode != 0:
+        pytest.skip(f"{what} cannot be installed: {done.stderr.strip()[-500:]}")
+
+
+def _run(command, server, **options):
+    settings = {name: value for name, value in os.environ.items() if not re.match(r"(?i)openai|langchain|langsmith|litellm|.*_proxy$", name)}
+    done = subprocess.run([str(part) for part in command], input=json.dumps({"url": server.url, **QUESTION}), capture_output=True, text=True,
+                          timeout=600, env=settings | QUIET, **options)
+    assert done.returncode == 0, done.stderr[-6000:]
+    return json.loads(done.stdout.splitlines()[-1])
