@@ -10,9 +10,11 @@
 #include <map>
 
 #include "api/chat/chat_request.h"
+#include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
 #include "api/openai/fields/markdown.h"
+#include "api/responses/responses_request.h"
 #include "app/bench/options.h"
 #include "app/config_fields.h"
 #include "app/units.h"
@@ -27,7 +29,9 @@ std::string api_markdown() {
   using api::openai::fields_markdown;
   return fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
          fields_markdown(api::openai::kChat, api::chat::chat_fields()) + "\n" +
-         fields_markdown(api::openai::kEmbeddings, api::openai::embedding_fields());
+         fields_markdown(api::openai::kEmbeddings, api::openai::embedding_fields()) + "\n" +
+         fields_markdown(api::openai::kResponses, api::responses::responses_fields()) + "\n" +
+         fields_markdown(api::openai::kMessages, api::messages::messages_fields());
 }
 
 // Settings as CLI11 collects them: what was typed, by field.

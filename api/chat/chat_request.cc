@@ -45,20 +45,6 @@ Result<Done> read_flag(const std::string& path, element value, const Services&, 
   return Done{};
 }
 
-Result<Done> read_kwargs(const std::string& path, element value, const Services& services, ChatRequest& request) {
-  if (!value.is_object()) return invalid(path, path + " must be an object");
-  for (const auto field : openai::object_of(value)) {
-    const std::string in = path + "." + openai::echoed(field.key);
-    if (services.chat != nullptr && is_own_variable(*services.chat, field.key)) {
-      return invalid(in, in + " is not for a request to say");
-    }
-    Result<boost::json::value> copied = copy_of(in, field.value);
-    if (!copied) return copied.error();
-    request.template_kwargs[field.key] = std::move(*copied);
-  }
-  return Done{};
-}
-
 Result<Done> read_documents(const std::string& path, element value, const Services&, ChatRequest& request) {
   Result<boost::json::value> copied = copy_of(path, value);
   if (!copied) return copied.error();
@@ -71,25 +57,6 @@ Result<Done> read_documents(const std::string& path, element value, const Servic
 }
 
 constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
-
-Result<Done> read_reasoning_effort(const std::string& path, element value, const Services&, ChatRequest& request) {
-  if (value.is_string()) {
-    const std::string_view word = value.get_string().value_unsafe();
-    if (std::find(std::begin(kEfforts), std::end(kEfforts), word) != std::end(kEfforts)) {
-      request.reasoning_effort = word;
-      return Done{};
-    }
-  }
-  return invalid(path, path + " must be none, minimal, low, medium, high or xhigh");
-}
-
-// What OpenAI keeps for its own books: it changes no answer.
-Result<Done> read_metadata(const std::string& path, element value, const Services&, GenerationRequest&) {
-  return value.is_object() ? Result<Done>(Done{}) : invalid(path, path + " must be an object");
-}
-Result<Done> read_note(const std::string& path, element value, const Services&, GenerationRequest&) {
-  return value.is_string() ? Result<Done>(Done{}) : invalid(path, path + " must be a string");
-}
 
 bool says(element value, std::string_view word) {
   return value.is_string() && value.get_string().value_unsafe() == word;
@@ -113,14 +80,14 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, with `logprobs`", "wire/test_chat.py"},
     {"tools", kChat, Shaped{"array", "up to 128 functions, see below", kOwnReader<read_tools>}, "none", "functions that the model may call", "api/chat/tools_test.cc"},
     {"tool_choice", kChat, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwnReader<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/chat/tools_test.cc"},
-    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::parallel_tool_calls>}, "true", "false: one call at most is told", "api/chat/chat_form_test.cc"},
+    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", kOwnReader<read_parallel_tool_calls>}, "true", "false: one call at most is told", "api/chat/chat_form_test.cc"},
     {"add_generation_prompt", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::add_generation_prompt>}, "true", "end the prompt with the beginning of the assistant's turn", "api/chat/prompt_test.cc"},
     {"continue_final_message", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::continue_final_message>}, "false", "go on where the last message ends, instead of beginning a turn", "api/chat/prompt_test.cc"},
-    {"chat_template_kwargs", kChat, Shaped{"object", "names and values", kOwnReader<read_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/chat/chat_request_test.cc"},
+    {"chat_template_kwargs", kChat, Shaped{"object", "names and values", kOwnReader<read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/chat/chat_request_test.cc"},
     {"documents", kChat, Shaped{"array", "objects", kOwnReader<read_documents>}, "none", "for templates that know them", "api/chat/chat_request_test.cc"},
     {"reasoning_effort", kChat, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", kOwnReader<read_reasoning_effort>}, "the template's", "a variable of the chat template; `none` sets `enable_thinking` and `thinking` to false, too", "api/chat/prompt_test.cc"},
     {"include_reasoning", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::include_reasoning>}, "true", "false: reasoning is generated, and left out of the answer", "api/chat/chat_form_test.cc"},
-    {"metadata", kChat, Shaped{"object", "an object", read_metadata}, "none", "of no effect", "api/chat/chat_request_test.cc"},
+    {"metadata", kChat, Shaped{"object", "an object", read_object_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
     {"safety_identifier", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
     {"prompt_cache_key", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` parts them", "api/chat/chat_request_test.cc"},
     {"store", kChat, Neutral{"boolean", "false", openai::is_false}, "false", "nothing is stored", "api/chat/chat_request_test.cc"},
@@ -181,6 +148,47 @@ Result<ChatRequest> parse_chat_request(const std::string& body, const Services& 
   if (Result<Done> settled = settle_tools(request, services); !settled) return settled.error();
   if (Result<Done> settled = openai::settle(request, 1, services, *given); !settled) return settled.error();
   return request;
+}
+
+Result<Done> read_template_kwargs(const std::string& path, element value, const Services& services,
+                                  ChatRequest& request) {
+  if (!value.is_object()) return invalid(path, path + " must be an object");
+  for (const auto field : openai::object_of(value)) {
+    const std::string in = path + "." + openai::echoed(field.key);
+    if (services.chat != nullptr && is_own_variable(*services.chat, field.key)) {
+      return invalid(in, in + " is not for a request to say");
+    }
+    Result<boost::json::value> copied = copy_of(in, field.value);
+    if (!copied) return copied.error();
+    request.template_kwargs[field.key] = std::move(*copied);
+  }
+  return Done{};
+}
+
+Result<Done> read_reasoning_effort(const std::string& path, element value, const Services&, ChatRequest& request) {
+  if (value.is_string()) {
+    const std::string_view word = value.get_string().value_unsafe();
+    if (std::find(std::begin(kEfforts), std::end(kEfforts), word) != std::end(kEfforts)) {
+      request.reasoning_effort = word;
+      return Done{};
+    }
+  }
+  return invalid(path, path + " must be none, minimal, low, medium, high or xhigh");
+}
+
+Result<Done> read_parallel_tool_calls(const std::string& path, element value, const Services&, ChatRequest& request) {
+  const Result<bool> flag = openai::boolean_of(path, value);
+  if (!flag) return flag.error();
+  request.parallel_tool_calls = *flag;
+  return Done{};
+}
+
+Result<Done> read_note(const std::string& path, element value, const Services&, GenerationRequest&) {
+  return value.is_string() ? Result<Done>(Done{}) : invalid(path, path + " must be a string");
+}
+
+Result<Done> read_object_note(const std::string& path, element value, const Services&, GenerationRequest&) {
+  return value.is_object() ? Result<Done>(Done{}) : invalid(path, path + " must be an object");
 }
 
 std::span<const Field> chat_fields() { return kFields; }

@@ -6,6 +6,8 @@
 // Source  OpenAI's API reference for chat completions; vLLM's ChatCompletionRequest.
 #pragma once
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -62,6 +64,14 @@ struct ChatRequest : openai::GenerationRequest {
     return tool_choice.kind == ToolChoice::Kind::kRequired || tool_choice.kind == ToolChoice::Kind::kNamed;
   }
 };
+
+// Fields of every endpoint with a conversation.
+Result<Done> read_template_kwargs(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
+Result<Done> read_reasoning_effort(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
+Result<Done> read_parallel_tool_calls(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
+// What others keep for their own books, and changes no answer: a string; an object.
+Result<Done> read_note(const std::string&, simdjson::dom::element, const Services&, openai::GenerationRequest&);
+Result<Done> read_object_note(const std::string&, simdjson::dom::element, const Services&, openai::GenerationRequest&);
 
 Result<ChatRequest> parse_chat_request(const std::string& body, const Services& services);
 

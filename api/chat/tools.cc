@@ -33,8 +33,8 @@ Result<std::string> name_of(const std::string& path, const boost::json::object& 
   return std::string(name->get_string());
 }
 
-// Of tools[i]: checked, and put to the request's functions.
-Result<Done> add_function(const std::string& path, boost::json::object& tool, ChatRequest& request) {
+// {"type": "function", "function": {...}}
+Result<Done> read_nested(const std::string& path, boost::json::object& tool, ChatRequest& request) {
   const boost::json::value* type = tool.if_contains("type");
   if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
   if (!type->is_string() || type->get_string() != "function") {
@@ -44,8 +44,13 @@ Result<Done> add_function(const std::string& path, boost::json::object& tool, Ch
   boost::json::value* function = tool.if_contains("function");
   if (function == nullptr) return invalid(in, in + " is missing");
   if (!function->is_object()) return invalid(in, in + " must be an object");
-  boost::json::object& members = function->get_object();
+  return add_function(in, function->get_object(), "parameters", request);
+}
 
+}  // namespace
+
+Result<Done> add_function(const std::string& in, boost::json::object& members, const char* schema,
+                          ChatRequest& request) {
   ToolFunction read;
   Result<std::string> name = name_of(in + ".name", members);
   if (!name) return name.error();
@@ -58,12 +63,12 @@ Result<Done> add_function(const std::string& path, boost::json::object& tool, Ch
       description != nullptr && !description->is_string() && !description->is_null()) {
     return invalid(in + ".description", in + ".description must be a string");
   }
-  if (const boost::json::value* schema = members.if_contains("parameters"); schema != nullptr && !schema->is_null()) {
-    read.parameters_field = in + ".parameters";
-    if (!schema->is_object()) {
+  if (const boost::json::value* value = members.if_contains(schema); value != nullptr && !value->is_null()) {
+    read.parameters_field = in + "." + schema;
+    if (!value->is_object()) {
       return invalid(read.parameters_field, read.parameters_field + " must be an object: a JSON Schema");
     }
-    read.parameters = boost::json::serialize(*schema);
+    read.parameters = boost::json::serialize(*value);
   }
   if (const boost::json::value* strict = members.if_contains("strict"); strict != nullptr) {
     if (!strict->is_bool() && !strict->is_null()) return invalid(in + ".strict", in + ".strict must be true or false");
@@ -74,9 +79,17 @@ Result<Done> add_function(const std::string& path, boost::json::object& tool, Ch
   return Done{};
 }
 
-}  // namespace
+boost::json::object nested_function(boost::json::object& members, const char* schema) {
+  boost::json::object function;
+  for (const char* name : {"name", "description", schema}) {
+    boost::json::value* value = members.if_contains(name);
+    if (value != nullptr && !value->is_null()) function[name == schema ? "parameters" : name] = std::move(*value);
+  }
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
 
-Result<Done> read_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
+Result<Done> read_tool_list(const std::string& path, element value, const Services& services, ChatRequest& request,
+                            ReadTool read_one) {
   if (!value.is_array()) return invalid(path, path + " must be a list of functions");
   for (const element one : array_of(value)) {
     if (request.tools.size() == services.limits.max_tools) {
@@ -86,10 +99,14 @@ Result<Done> read_tools(const std::string& path, element value, const Services& 
     Result<boost::json::value> tool = copy_of(in, one);
     if (!tool) return tool.error();
     if (!tool->is_object()) return invalid(in, in + " must be an object");
-    if (Result<Done> added = add_function(in, tool->get_object(), request); !added) return added.error();
+    if (Result<Done> added = read_one(in, tool->get_object(), request); !added) return added.error();
     request.tools.push_back(std::move(*tool));
   }
   return Done{};
+}
+
+Result<Done> read_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
+  return read_tool_list(path, value, services, request, read_nested);
 }
 
 Result<Done> read_tool_choice(const std::string& path, element value, const Services&, ChatRequest& request) {

@@ -6,6 +6,7 @@
 
 #include <simdjson.h>
 
+#include <boost/json/object.hpp>
 #include <string>
 
 #include "api/chat/chat_request.h"
@@ -16,6 +17,18 @@ namespace quire::api::chat {
 
 Result<Done> read_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
+
+// For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the request's, and
+// leaves the tool as templates read it.
+using ReadTool = Result<Done> (*)(const std::string& path, boost::json::object& tool, ChatRequest&);
+Result<Done> read_tool_list(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&,
+                            ReadTool read_one);
+// A function's name, description, schema (under that name) and strictness, checked, and put to the request's functions.
+// `strict`, which is for us alone, is taken out of `members`.
+Result<Done> add_function(const std::string& path, boost::json::object& members, const char* schema,
+                          ChatRequest& request);
+// {"type": "function", "function": {name, description, parameters}} of such members.
+boost::json::object nested_function(boost::json::object& members, const char* schema);
 
 // Once all fields are read: what is chosen is there, and this model can be understood when it calls.
 Result<Done> settle_tools(ChatRequest& request, const Services& services);

@@ -19,6 +19,14 @@ std::tm local_now() {
   return parts;
 }
 
+// Of an answer that nobody streams.
+class Unheard final : public ItemEvents {
+ public:
+  void begin(const AnswerItem&) override {}
+  void more(const AnswerItem&, std::string_view) override {}
+  void end(const AnswerItem&) override {}
+};
+
 }  // namespace
 
 Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services) {
@@ -70,14 +78,26 @@ void Turn::show_marks(ChatRequest& request) const {
   }
 }
 
-AnswerParts Turn::parts_of(std::string_view text) const {
+Deltas Turn::deltas_of(std::string_view text) const {
   AnswerParser whole = parser();
   Deltas deltas;
   whole.push(text, deltas);
   whole.finish(deltas);
+  return deltas;
+}
+
+AnswerParts Turn::parts_of(std::string_view text) const {
   AnswerParts parts;
-  parts.take(deltas);
+  parts.take(deltas_of(text));
   return parts;
+}
+
+std::vector<AnswerItem> Turn::items_of(std::string_view text) const {
+  Unheard nobody;
+  AnswerItems items;
+  items.take(deltas_of(text), nobody);
+  items.finish(nobody);
+  return items.all();
 }
 
 }  // namespace quire::api::chat

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/chat/answer/answer_items.h"
 #include "api/chat/answer/answer_parser.h"
 #include "api/chat/answer/answer_parts.h"
 #include "api/chat/answer/call_ids.h"
@@ -42,11 +43,13 @@ class Turn {
 
   AnswerParser parser() const { return AnswerParser(form_); }
   AnswerParts parts_of(std::string_view text) const;  // of a whole answer
+  std::vector<AnswerItem> items_of(std::string_view text) const;
   std::string call_id(const openai::AnswerFacts& facts, std::size_t choice, std::size_t call) const {
     return ids_.of(facts.seed, choice, call);
   }
 
  private:
+  Deltas deltas_of(std::string_view text) const;
   void show_marks(ChatRequest& request) const;
 
   const Services& services_;

@@ -9,6 +9,7 @@
 #include "api/chat/render.h"
 #include "api/http/text.h"
 #include "api/http/worked_answer.h"
+#include "api/messages/messages_form.h"
 #include "api/openai/completions/completion_form.h"
 #include "api/openai/embeddings/embedding_form.h"
 #include "api/openai/errors.h"
@@ -17,6 +18,7 @@
 #include "api/openai/tokenize/tokenize.h"
 #include "api/requests/request_routes.h"
 #include "api/requests/tracked_request.h"
+#include "api/responses/responses_form.h"
 
 namespace quire::api::http {
 namespace {
@@ -51,6 +53,7 @@ struct PostRoute {
   std::string_view path;
   bool generates;  // it takes a place in the waiting line
   std::unique_ptr<Answer> (*start)(const Services&, Request);
+  openai::ErrorShape error_shape = openai::ErrorShape::kOpenAi;
 };
 
 template <bridge::ControlOrder::Kind kind>
@@ -79,6 +82,16 @@ constexpr PostRoute kPosts[] = {
        return chat::chat(services, std::move(request));
      }},
     {"/v1/chat/completions/render", false, work_out<chat::render>},
+    {"/v1/responses", true,
+     [](const Services& services, Request request) -> std::unique_ptr<Answer> {
+       return responses::respond(services, std::move(request));
+     }},
+    {"/v1/messages", true,
+     [](const Services& services, Request request) -> std::unique_ptr<Answer> {
+       return messages::converse(services, std::move(request));
+     },
+     openai::ErrorShape::kAnthropic},
+    {"/v1/messages/count_tokens", false, work_out<messages::count_tokens>, openai::ErrorShape::kAnthropic},
     {"/admin/cache/save", false, order_cache<bridge::ControlOrder::Kind::kSaveCache>},
     {"/admin/cache/load", false, order_cache<bridge::ControlOrder::Kind::kLoadCache>},
 };
@@ -110,23 +123,27 @@ Response about_request(std::string_view name, const Request& request, const Serv
   return request.method == "DELETE" ? requests::cancel(services, name, request) : wrong_method("DELETE");
 }
 
-Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
+// Why it is turned away before anything is parsed: shedding must be far cheaper than serving.
+Result<Done> check(const PostRoute& route, const Request& request, const Services& services, admin::Serving serving) {
   if (const auto why = admin::why_unavailable(services, serving)) {
     if (route.generates) services.metrics.admission_rejections.add();
-    return openai::error_response(*why);
+    return *why;
   }
-  // Turned away before anything is parsed: shedding must be far cheaper than serving.
   const bridge::AdmissionQueue& queue = services.queue;
   if (route.generates && queue.waiting_sequences() >= queue.limits().max_sequences) {
     services.metrics.admission_rejections.add();
-    return openai::error_response(
-        Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()});
+    return Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()};
   }
-  if (const Result<Done> media = check_media(request); !media) return openai::error_response(media.error());
+  if (Result<Done> media = check_media(request); !media) return media.error();
   if (route.generates && !requests::is_request_key(request.key)) {
-    return openai::error_response(
-        invalid("X-Request-Key", "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out"));
+    return invalid("X-Request-Key", "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out");
   }
+  return Done{};
+}
+
+Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
+  const Result<Done> checked = check(route, request, services, serving);
+  if (!checked) return openai::error_response(checked.error(), route.error_shape);
   return route.start(services, std::move(request));
 }
 
@@ -152,7 +169,8 @@ Reply route(Request request, const Services& services, admin::Serving serving) {
   }
   return openai::error_response(
       Error{Code::kNotFound,
-            "no such path; this server has /v1/completions, /v1/chat/completions, /v1/embeddings, /v1/models, "
+            "no such path; this server has /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages, "
+            "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
             "/v1/requests/{id}, /v1/requests/{id}/explain, /tokenize, /detokenize, /openapi.json, /version, "
             "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
             "", 0});

@@ -16,6 +16,12 @@ inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 // `json` holds no line break: JSON text escapes them.
 inline void append_event(std::string& out, std::string_view json) { out.append("data: ").append(json).append("\n\n"); }
 
+// One with a name.
+inline void append_event(std::string& out, std::string_view name, std::string_view json) {
+  out.append("event: ").append(name).append("\n");
+  append_event(out, json);
+}
+
 // Nothing for empty data: an empty chunk would be the last one.
 inline void append_chunk(std::string& out, std::string_view data) {
   if (data.empty()) return;

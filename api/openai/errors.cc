@@ -10,43 +10,44 @@ namespace {
 
 struct Row {
   int status;
-  const char* type;
+  const char* type;       // OpenAI's
+  const char* anthropic;  // its type there
 };
 
-constexpr std::string_view kInvalid = "invalid_request_error";
+constexpr const char* kInvalid = "invalid_request_error";
 
 Row row_of(Code code) {
   switch (code) {
     case Code::kInvalidArgument:
-      return {400, kInvalid.data()};
+      return {400, kInvalid, kInvalid};
     case Code::kUnauthorized:
-      return {401, "authentication_error"};
+      return {401, "authentication_error", "authentication_error"};
     case Code::kNotFound:
-      return {404, "not_found_error"};
+      return {404, "not_found_error", "not_found_error"};
     case Code::kMethodNotAllowed:
-      return {405, kInvalid.data()};
+      return {405, kInvalid, kInvalid};
     case Code::kTimeout:
-      return {408, "timeout_error"};
+      return {408, "timeout_error", "timeout_error"};
     case Code::kTooLarge:
-      return {413, kInvalid.data()};
+      return {413, kInvalid, "request_too_large"};
     case Code::kUnsupportedMedia:
-      return {415, kInvalid.data()};
+      return {415, kInvalid, kInvalid};
     case Code::kQueueFull:
-      return {429, "rate_limit_error"};
+      return {429, "rate_limit_error", "rate_limit_error"};
     case Code::kHeaderTooLarge:
-      return {431, kInvalid.data()};
+      return {431, kInvalid, "request_too_large"};
     case Code::kCancelled:
-      return {499, "cancelled_error"};  // nginx's number: nobody is left to read it, logs are
+      return {499, "cancelled_error", "api_error"};  // nginx's number: nobody is left to read it, logs are
     case Code::kInternal:
-      return {500, "server_error"};
+      return {500, "server_error", "api_error"};
     case Code::kUnavailable:
-      return {503, "unavailable_error"};
+      return {503, "unavailable_error", "overloaded_error"};
     case Code::kOutOfBlocks:
-      return {503, "unavailable_error"};
+      return {503, "unavailable_error", "overloaded_error"};
     case Code::kDeadline:
-      return {504, "timeout_error"};
+      return {504, "timeout_error", "timeout_error"};
   }
-  return {500, "server_error"};
+  return {500, "server_error", "api_error"};
 }
 
 Row row_of(http::Fault fault) {
@@ -60,20 +61,23 @@ Row row_of(http::Fault fault) {
     case http::Fault::kTooSlow:
       return row_of(Code::kTimeout);
     case http::Fault::kLengthRequired:
-      return {411, kInvalid.data()};
+      return {411, kInvalid, kInvalid};
     case http::Fault::kUnknownExpectation:
-      return {417, kInvalid.data()};
+      return {417, kInvalid, kInvalid};
     case http::Fault::kUnsupportedVersion:
-      return {505, kInvalid.data()};
+      return {505, kInvalid, kInvalid};
   }
   return row_of(Code::kInternal);
 }
 
-std::string json_of(Row row, std::string_view message, std::string_view param) {
+std::string json_of(Row row, std::string_view message, std::string_view param, ErrorShape shape) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object().key("error").begin_object();
-  json.key("message").text(message).key("type").text(row.type).key("param");
+  json.begin_object();
+  if (shape == ErrorShape::kAnthropic) json.key("type").text("error");
+  json.key("error").begin_object();
+  json.key("message").text(message);
+  json.key("type").text(shape == ErrorShape::kAnthropic ? row.anthropic : row.type).key("param");
   if (param.empty()) {
     json.null();
   } else {
@@ -88,12 +92,14 @@ std::string json_of(Row row, std::string_view message, std::string_view param) {
 int status_of(Code code) { return row_of(code).status; }
 int status_of(http::Fault fault) { return row_of(fault).status; }
 
-std::string error_json(const Error& error) { return json_of(row_of(error.code), error.message, error.param); }
+std::string error_json(const Error& error, ErrorShape shape) {
+  return json_of(row_of(error.code), error.message, error.param, shape);
+}
 
-http::Response error_response(const Error& error) {
+http::Response error_response(const Error& error, ErrorShape shape) {
   http::Response response;
   response.status = status_of(error.code);
-  response.body = error_json(error);
+  response.body = error_json(error, shape);
   if (error.code == Code::kQueueFull || error.code == Code::kUnavailable || error.code == Code::kOutOfBlocks) {
     response.fields.push_back({"Retry-After", std::to_string(std::max(1, error.retry_after_s))});
   }
@@ -103,7 +109,7 @@ http::Response error_response(const Error& error) {
 http::Response error_response(const http::Refusal& refusal) {
   http::Response response;
   response.status = status_of(refusal.fault);
-  response.body = json_of(row_of(refusal.fault), refusal.message, {});
+  response.body = json_of(row_of(refusal.fault), refusal.message, {}, ErrorShape::kOpenAi);
   return response;
 }
 

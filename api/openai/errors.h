@@ -1,8 +1,10 @@
-// The one place where a fault becomes an HTTP status and an OpenAI error object.
+// The one place where a fault becomes an HTTP status and an error object.
 // Shape   {"error":{"message","type","param","code"}}; code is the status as an integer, type is OpenAI's snake_case word.
+//         Anthropic's has "type":"error" in front, and types of its own.
 // Thread  any; pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "api/http/exchange.h"
@@ -14,8 +16,11 @@ namespace quire::api::openai {
 int status_of(Code code);
 int status_of(http::Fault fault);
 
-std::string error_json(const Error& error);
-http::Response error_response(const Error& error);  // with Retry-After where trying again may help
+enum class ErrorShape : std::uint8_t { kOpenAi, kAnthropic };
+
+std::string error_json(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+// With Retry-After where trying again may help.
+http::Response error_response(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
 http::Response error_response(const http::Refusal& refusal);
 
 }  // namespace quire::api::openai

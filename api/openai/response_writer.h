@@ -27,6 +27,7 @@ class JsonWriter {
   JsonWriter& number(float value);  // the shortest text that reads back as this float
   JsonWriter& boolean(bool value);
   JsonWriter& null();
+  JsonWriter& written(std::string_view json);  // a value, or members of an object, as text already
 
  private:
   JsonWriter& open(char bracket);

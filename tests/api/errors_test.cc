@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace quire::api::openai {
 namespace {
@@ -55,6 +56,26 @@ TEST(Errors, OnlyWhatMayPassSaysWhenToTryAgain) {
     EXPECT_EQ(says, row.status == 429 || row.status == 503) << row.status;
   }
   EXPECT_EQ(error_response(Error{Code::kQueueFull, "why", "", 0}).fields.front().value, "1");
+}
+
+TEST(Errors, HaveAnthropicsShapeAndTypesWhereTheyAreAskedFor) {
+  const std::pair<Code, const char*> cases[] = {
+      {Code::kInvalidArgument, "invalid_request_error"},
+      {Code::kUnauthorized, "authentication_error"},
+      {Code::kNotFound, "not_found_error"},
+      {Code::kTooLarge, "request_too_large"},
+      {Code::kQueueFull, "rate_limit_error"},
+      {Code::kInternal, "api_error"},
+      {Code::kUnavailable, "overloaded_error"},
+      {Code::kOutOfBlocks, "overloaded_error"},
+      {Code::kDeadline, "timeout_error"},
+  };
+  for (const auto& [code, type] : cases) {
+    const http::Response response = error_response(Error{code, "why", "field", 7}, ErrorShape::kAnthropic);
+    EXPECT_EQ(response.status, status_of(code));
+    EXPECT_EQ(response.body, std::string(R"({"type":"error","error":{"message":"why","type":")") + type +
+                                 R"(","param":"field","code":)" + std::to_string(status_of(code)) + "}}");
+  }
 }
 
 TEST(Errors, NoParamIsNull) {

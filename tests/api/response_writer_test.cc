@@ -88,5 +88,12 @@ TEST(JsonWriter, PutsCommasWhereTheyBelong) {
   EXPECT_EQ(out, R"({"a":[-1,null,{},true],"b":{"c":"d","e":18446744073709551615}})");
 }
 
+TEST(JsonWriter, TakesWhatIsWrittenAlreadyAsAValueAndAsMembers) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().key("a").written("[1]").written(R"("b":2,"c":3)").key("d").null().end_object();
+  EXPECT_EQ(out, R"({"a":[1],"b":2,"c":3,"d":null})");
+}
+
 }  // namespace
 }  // namespace quire::api::openai

@@ -121,6 +121,18 @@ TEST_F(RouterTest, AKeyThatIsNoneIsRefusedWhereItIsChosen) {
   EXPECT_EQ(boost::json::parse(refused.body).at("error").at("param"), "X-Request-Key");
 }
 
+TEST_F(RouterTest, RefusesMessagesInTheirShapeAndAllElseInOpenAis) {
+  serving_.ready = false;
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens"}) {
+    const boost::json::value refused = boost::json::parse(reply("POST", path).body);
+    EXPECT_EQ(refused.at("type"), "error");
+    EXPECT_EQ(refused.at("error").at("type"), "overloaded_error");
+  }
+  const boost::json::value refused = boost::json::parse(reply("POST", "/v1/responses").body);
+  EXPECT_EQ(refused.at("error").at("type"), "unavailable_error");
+  EXPECT_FALSE(refused.as_object().contains("type"));
+}
+
 TEST_F(RouterTest, ReadsJsonAlone) {
   Request request;
   for (const char* type : {"", "application/json", "Application/JSON; charset=utf-8", " application/json ;x=y"}) {

@@ -25,6 +25,11 @@ TALKING_TEMPLATE = (
     "{%- for c in m.tool_calls or [] -%}<tool_call>{{ c.function | tojson }}</tool_call>{%- endfor -%}{%- endfor -%}"
     "{%- if tools %}{{ tools | tojson }}{% endif -%}{%- if enable_thinking %}<think>{% endif -%}"
 )
+# What a Qwen template teaches, without its talk.
+HERMES = ("{%- for m in messages -%}<|{{ m.role }}|>{{ m.content or '' }}{%- for c in m.tool_calls or [] -%}"
+          "<tool_call>{{ c.function | tojson }}</tool_call>{%- endfor -%}{%- endfor -%}")
+# One whose answers begin with reasoning where that is asked for.
+THINKING = "{% for m in messages %}{{ m.content }} {% endfor %}{% if enable_thinking %}<think>{% endif %}{# </think> #}"
 
 
 class Answer:
@@ -218,14 +223,29 @@ def server():
     assert running.stop() == 0, running.log[-4000:]
 
 
+def server_of(template, folder, *flags):
+    (folder / "t.jinja").write_text(template)
+    running = Server("--chat-template", folder / "t.jinja", *flags)
+    yield running
+    assert running.stop() == 0, running.log[-4000:]
+
+
 @pytest.fixture(scope="session")
 def talker(tmp_path_factory):
     """One whose chat template knows tools and reasoning."""
-    template = tmp_path_factory.mktemp("template") / "talk.jinja"
-    template.write_text(TALKING_TEMPLATE)
-    running = Server("--chat-template", template, "--tool-call-parser", "hermes", "--reasoning-parser", "think")
-    yield running
-    assert running.stop() == 0, running.log[-4000:]
+    flags = ("--tool-call-parser", "hermes", "--reasoning-parser", "think")
+    yield from server_of(TALKING_TEMPLATE, tmp_path_factory.mktemp("talking"), *flags)
+
+
+@pytest.fixture(scope="session")
+def hermes_server(tmp_path_factory):
+    """One whose template teaches calls."""
+    yield from server_of(HERMES, tmp_path_factory.mktemp("hermes"))
+
+
+@pytest.fixture(scope="session")
+def thinking_server(tmp_path_factory):
+    yield from server_of(THINKING, tmp_path_factory.mktemp("thinking"))
 
 
 @pytest.fixture

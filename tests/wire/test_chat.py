@@ -6,16 +6,13 @@ import jsonschema
 import openai
 import pytest
 
-from conftest import Server
+from conftest import HERMES
 
 TALE = [{"role": "system", "content": "A little girl named Lily lived by the sea."}, {"role": "user", "content": "She loved to"}]
 TEXT = "A little girl named Lily lived by the sea.\nShe loved to"
 TOOL = {"type": "function", "function": {"name": "look", "description": "Look at it", "parameters": {
     "type": "object", "properties": {"at": {"type": "string", "enum": ["sky", "sea"]}, "for_s": {"type": "integer"}},
     "required": ["at"], "additionalProperties": False}}}
-# What a Qwen template teaches, without its talk.
-HERMES = ("{%- for m in messages -%}<|{{ m.role }}|>{{ m.content or '' }}{%- for c in m.tool_calls or [] -%}"
-          "<tool_call>{{ c.function | tojson }}</tool_call>{%- endfor -%}{%- endfor -%}")
 
 
 def ask(client, **fields):
@@ -128,13 +125,9 @@ def test_tools_may_be_offered_where_the_form_of_calls_is_known(start_server, tmp
 
 
 @pytest.fixture(scope="module")
-def caller(tmp_path_factory):
+def caller(hermes_server):
     """A client of the embedded model, taught Hermes calls by its template."""
-    path = tmp_path_factory.mktemp("template") / "t.jinja"
-    path.write_text(HERMES)
-    running = Server("--chat-template", path)
-    yield running.client()
-    assert running.stop() == 0, running.log[-4000:]
+    return hermes_server.client()
 
 
 def streamed_calls(chunks):

@@ -17,8 +17,19 @@
 
 namespace quire::api::openai {
 
-enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kTokenize = 4, kDetokenize = 8, kEmbeddings = 16 };
-inline constexpr unsigned kGenerating = kCompletions | kChat;
+enum Endpoint : unsigned {
+  kCompletions = 1,
+  kChat = 2,
+  kTokenize = 4,
+  kDetokenize = 8,
+  kResponses = 16,
+  kMessages = 32,
+  kCountTokens = 64,
+  kEmbeddings = 128,
+};
+inline constexpr unsigned kChoices = kCompletions | kChat;  // the answer is a list of choices
+inline constexpr unsigned kOpenAiForms = kChoices | kResponses;
+inline constexpr unsigned kGenerating = kOpenAiForms | kMessages;
 inline constexpr unsigned kReading = kGenerating | kEmbeddings;  // a prompt
 
 using Limit = std::uint32_t RequestLimits::*;

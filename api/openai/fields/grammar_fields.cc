@@ -64,7 +64,7 @@ Result<Done> read_json_schema(const std::string& path, element value, const Serv
       if (const Result<bool> flag = boolean_of(inner, field.value); !flag) return flag.error();
     } else if (field.key == "name" || field.key == "description") {
       if (!field.value.is_string()) return invalid(inner, inner + " must be a string");
-    } else {
+    } else if (field.key != "type") {
       pass_over(request, inner);
     }
   }
@@ -72,10 +72,8 @@ Result<Done> read_json_schema(const std::string& path, element value, const Serv
   return Done{};
 }
 
-}  // namespace
-
-Result<Done> read_response_format(const std::string& path, element value, const Services& services,
-                                  GenerationRequest& request) {
+// One of "text", "json_object" and "json_schema".
+Result<std::string_view> format_type(const std::string& path, element value) {
   if (!value.is_object()) return invalid(path, path + " must be an object");
   std::string_view type;
   const std::string type_path = path + ".type";
@@ -83,6 +81,16 @@ Result<Done> read_response_format(const std::string& path, element value, const 
   if (!typed || (type != "text" && type != "json_object" && type != "json_schema")) {
     return invalid(type_path, type_path + R"( must be "text", "json_object" or "json_schema")");
   }
+  return type;
+}
+
+}  // namespace
+
+Result<Done> read_response_format(const std::string& path, element value, const Services& services,
+                                  GenerationRequest& request) {
+  const Result<std::string_view> read = format_type(path, value);
+  if (!read) return read.error();
+  const std::string_view type = *read;
   const simdjson::dom::object fields = object_of(value);
   for (const auto field : fields) {
     const bool known = field.key == "type" || (field.key == "json_schema" && type == "json_schema");
@@ -96,6 +104,15 @@ Result<Done> read_response_format(const std::string& path, element value, const 
     return invalid(schema_path, schema_path + " is missing");
   }
   return read_json_schema(schema_path, schema, services, request);
+}
+
+Result<Done> read_flat_format(const std::string& path, element value, const Services& services,
+                              GenerationRequest& request) {
+  const Result<std::string_view> type = format_type(path, value);
+  if (!type) return type.error();
+  if (*type == "text") return Done{};
+  if (*type == "json_object") return set_grammar(path, Kind::kJsonObject, "", services, request);
+  return read_json_schema(path, value, services, request);
 }
 
 Result<Done> read_structured_outputs(const std::string& path, element value, const Services& services,

@@ -15,6 +15,8 @@
 namespace quire::api::openai {
 
 Result<Done> read_response_format(const std::string&, simdjson::dom::element, const Services&, GenerationRequest&);
+// The same with the schema's members beside the type, as `text.format` and `output_config.format` have it.
+Result<Done> read_flat_format(const std::string&, simdjson::dom::element, const Services&, GenerationRequest&);
 Result<Done> read_structured_outputs(const std::string&, simdjson::dom::element, const Services&, GenerationRequest&);
 Result<Done> read_guided_json(const std::string&, simdjson::dom::element, const Services&, GenerationRequest&);
 Result<Done> read_guided_regex(const std::string&, simdjson::dom::element, const Services&, GenerationRequest&);

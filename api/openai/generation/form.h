@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/openai/errors.h"
 #include "api/openai/generation/choice.h"
 #include "api/openai/generation/request.h"
 #include "core/base/ids.h"
@@ -71,10 +72,13 @@ class Form {
   // ---- a stream: server-sent events, appended to `events`
   virtual void append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) = 0;  // may hold it back
   virtual void append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) = 0;    // after all pieces
-  virtual void append_error(std::string& events, const Error& error);  // instead of the end
+  virtual void append_error(std::string& events, const AnswerFacts& facts, const Error& error);  // instead of the end
 
   // ---- or one body: every answered choice as a whole piece, by index
   virtual std::string whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) = 0;
+
+  // Of a refusal before the first byte, and of a fault instead of a whole answer.
+  virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
 };
 
 }  // namespace quire::api::openai

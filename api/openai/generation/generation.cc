@@ -37,7 +37,7 @@ std::int64_t unix_now() {
 
 }  // namespace
 
-void Form::append_error(std::string& events, const Error& error) {
+void Form::append_error(std::string& events, const AnswerFacts&, const Error& error) {
   http::append_event(events, error_json(error));
   events += http::kSseDone;
 }
@@ -75,7 +75,7 @@ Result<Done> Generation::prepare() {
 }
 
 std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
-  if (failure_) return error_response(*failure_);
+  if (failure_) return error_response(*failure_, form_->error_shape());
   const Result<Done> admitted = submit(door);
   sequences_.clear();
   if (admitted) {
@@ -85,7 +85,7 @@ std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   choices_.clear();
   failure_ = admitted.error();
   if (failure_->code != Code::kInvalidArgument) services_.metrics.admission_rejections.add();
-  return error_response(*failure_);
+  return error_response(*failure_, form_->error_shape());
 }
 
 Result<Done> Generation::submit(const http::IoDoor& door) {
@@ -240,7 +240,7 @@ void Generation::append_events(std::string& events) {
   if (!finished_) return;
   ended_ = true;
   if (failure_) {
-    form_->append_error(events, *failure_);
+    form_->append_error(events, facts_, *failure_);
   } else {
     note_timings();
     form_->append_end(events, facts_, usage());
@@ -248,7 +248,7 @@ void Generation::append_events(std::string& events) {
 }
 
 http::Response Generation::whole() {
-  if (failure_) return error_response(*failure_);
+  if (failure_) return error_response(*failure_, form_->error_shape());
   std::vector<Piece> pieces;
   for (const std::size_t i : answered()) pieces.push_back(piece_of(i, pieces.size()));
   note_timings();

@@ -1,15 +1,20 @@
 #include "api/openai/openapi/openapi.h"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
 #include "api/openai/errors.h"
 #include "api/openai/openapi/field_schema.h"
 #include "api/openai/response_writer.h"
 #include "api/openai/tokenize/tokenize.h"
+#include "api/responses/responses_request.h"
 
 namespace quire::api::openai {
 namespace {
@@ -21,15 +26,28 @@ struct Described {
   std::string_view summary;
   Endpoint endpoint;
   std::span<const Field> (*own)();
-  std::string_view required;  // the one field that has to be there; empty: none by itself
+  std::array<std::string_view, 2> required;  // the fields that have to be there, two at most
   bool streams;
 };
 
 constexpr Described kDescribed[] = {
-    {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, "prompt", true},
-    {"/v1/embeddings", "Prompts as vectors", kEmbeddings, embedding_fields, "input", false},
-    {"/tokenize", "The token ids of a text, or of a conversation", kTokenize, tokenize_fields, "", false},
-    {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, "tokens", false},
+    {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true},
+    {"/v1/responses", "Answer a conversation with items", kResponses, responses::responses_fields, {"input"}, true},
+    {"/v1/messages",
+     "Answer a conversation with a message of blocks",
+     kMessages,
+     messages::messages_fields,
+     {"messages", "max_tokens"},
+     true},
+    {"/v1/messages/count_tokens",
+     "The length of a conversation in tokens",
+     kCountTokens,
+     messages::messages_fields,
+     {"messages"},
+     false},
+    {"/v1/embeddings", "Prompts as vectors", kEmbeddings, embedding_fields, {"input"}, false},
+    {"/tokenize", "The token ids of a text, or of a conversation", kTokenize, tokenize_fields, {}, false},
+    {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, {"tokens"}, false},
 };
 
 // ---- the others
@@ -105,7 +123,9 @@ void write_body(JsonWriter& json, WriteSchema write_schema) {
 
 void write_described(JsonWriter& json, const Described& one, const RequestLimits& limits) {
   json.key(one.path).begin_object().key("post").begin_object().key("summary").text(one.summary);
-  const std::span<const std::string_view> required(&one.required, one.required.empty() ? 0 : 1);
+  const auto num_required =
+      static_cast<std::size_t>(std::ranges::count_if(one.required, [](auto name) { return !name.empty(); }));
+  const auto required = std::span<const std::string_view>(one.required).first(num_required);
   write_body(json, [&] { write_body_schema(json, one.endpoint, one.own(), required, limits); });
   write_responses(json, "application/json", one.streams);
   json.end_object().end_object();

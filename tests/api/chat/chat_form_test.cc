@@ -2,8 +2,7 @@
 
 #include <map>
 
-#include "tests/api/chat/chat_world.h"
-#include "tests/api/completion_rig.h"
+#include "tests/api/chat/answer_rig.h"
 
 namespace quire::api::chat::test {
 namespace {
@@ -11,9 +10,8 @@ namespace {
 namespace json = boost::json;
 using flow::Finish;
 
-class ChatAnswers : public api::test::CompletionRig {
+class ChatAnswers : public AnswerRig {
  protected:
-  ChatAnswers() { services_.chat = model_of(kPlain, CallForm::kHermes, ReasoningForm::kThinkTags); }
   std::unique_ptr<openai::Generation> open(http::Request request) override {
     return chat(services_, std::move(request));
   }
@@ -27,22 +25,6 @@ class ChatAnswers : public api::test::CompletionRig {
         (members.empty() ? "" : "," + members));
   }
 
-  // A whole answer whose first choice says this.
-  json::value answered(const std::string& request, const std::string& text, Finish finish = Finish::kLength) {
-    auto completion = start(request);
-    say_all(*completion, text, finish);
-    return whole(*completion);
-  }
-  // The newest choice says this, a token a turn: its stream's ring is small.
-  std::string say_all(openai::Generation& completion, const std::string& text, Finish finish) {
-    const std::vector<TokenId> ids = services_.tokenizer->encode(text, false);
-    std::string events;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      say(submissions_.size() - 1, ids[i], i + 1 == ids.size() ? finish : Finish::kNone);
-      events += completion.take_events();
-    }
-    return events;
-  }
   static json::value message(const json::value& answer) { return answer.at("choices").at(0).at("message"); }
 
   // What a client puts together from a choice's events.
@@ -86,8 +68,6 @@ class ChatAnswers : public api::test::CompletionRig {
     return heard;
   }
 };
-
-constexpr const char* kCall = "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\": [1, \"}\"]}}\n</tool_call>";
 
 TEST_F(ChatAnswers, AreMessagesInOpenAisShape) {
   const json::value answer = answered(body(), "Hello there.");

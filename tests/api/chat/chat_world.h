@@ -33,23 +33,20 @@ inline std::shared_ptr<const ChatModel> model_of(std::string_view source, CallFo
   return model;
 }
 
-class ChatBodies : public testing::Test {
+// A body of an endpoint with a conversation, read by `kParse`.
+template <typename Request, Result<Request> (*kParse)(const std::string&, const Services&)>
+class Bodies : public testing::Test {
  protected:
-  Result<ChatRequest> read(const std::string& body) { return parse_chat_request(body, services_); }
-  ChatRequest good(const std::string& body) {
-    Result<ChatRequest> request = read(body);
+  Result<Request> read(const std::string& body) { return kParse(body, services_); }
+  Request good(const std::string& body) {
+    Result<Request> request = read(body);
     EXPECT_TRUE(request) << request.error().message;
-    return request ? std::move(*request) : ChatRequest();
+    return request ? std::move(*request) : Request();
   }
-  // A body with these members beside one message.
-  static std::string with(const std::string& members) {
-    return R"({"messages":[{"role":"user","content":"hi"}])" + (members.empty() ? "" : "," + members) + "}";
-  }
-  static std::string of_messages(const std::string& messages) { return R"({"messages":)" + messages + "}"; }
 
   // "param: message" of a refusal; "" where it is none.
   std::string refusal(const std::string& body) {
-    const Result<ChatRequest> request = read(body);
+    const Result<Request> request = read(body);
     if (request) return "";
     EXPECT_EQ(request.error().code, Code::kInvalidArgument);
     EXPECT_LE(request.error().message.size(), 400u);
@@ -67,5 +64,21 @@ class ChatBodies : public testing::Test {
     return services;
   }();
 };
+
+class ChatBodies : public Bodies<ChatRequest, parse_chat_request> {
+ protected:
+  // A body with these members beside one message.
+  static std::string with(const std::string& members) {
+    return R"({"messages":[{"role":"user","content":"hi"}])" + (members.empty() ? "" : "," + members) + "}";
+  }
+  static std::string of_messages(const std::string& messages) { return R"({"messages":)" + messages + "}"; }
+};
+
+// "[one,one,...]", for limits.
+inline std::string list_of(const std::string& one, std::size_t count) {
+  std::string list;
+  for (std::size_t i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + one;
+  return "[" + list + "]";
+}
 
 }  // namespace quire::api::chat::test

@@ -100,28 +100,22 @@ TEST_F(Messages, AreRefusedWithThePathOfWhatIsWrong) {
   wrong(calls(R"({"function":{"name":"f","arguments":[1]}})"), "messages[0].tool_calls[0].function.arguments");
 }
 
-std::string repeated(const std::string& one, std::size_t count) {
-  std::string list;
-  for (std::size_t i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + one;
-  return "[" + list + "]";
-}
-
 TEST_F(Messages, ArePartsCallsAndNumberWithinTheirLimits) {
   const std::string message = R"({"role":"user","content":"a"})";
   const std::string part = R"({"type":"text","text":"a"})";
   const std::string call = R"({"function":{"name":"f"}})";
   for (const std::size_t count : {4095u, 4096u}) {
-    EXPECT_EQ(refusal(of_messages(repeated(message, count))), "");
+    EXPECT_EQ(refusal(of_messages(list_of(message, count))), "");
   }
-  wrong(repeated(message, 4097), "messages");
+  wrong(list_of(message, 4097), "messages");
   for (const std::size_t count : {1023u, 1024u}) {
-    EXPECT_EQ(refusal(of_messages(R"([{"role":"user","content":)" + repeated(part, count) + "}]")), "");
+    EXPECT_EQ(refusal(of_messages(R"([{"role":"user","content":)" + list_of(part, count) + "}]")), "");
   }
-  wrong(R"([{"role":"user","content":)" + repeated(part, 1025) + "}]", "messages[0].content");
+  wrong(R"([{"role":"user","content":)" + list_of(part, 1025) + "}]", "messages[0].content");
   for (const std::size_t count : {127u, 128u}) {
-    EXPECT_EQ(refusal(of_messages(R"([{"role":"assistant","tool_calls":)" + repeated(call, count) + "}]")), "");
+    EXPECT_EQ(refusal(of_messages(R"([{"role":"assistant","tool_calls":)" + list_of(call, count) + "}]")), "");
   }
-  wrong(R"([{"role":"assistant","tool_calls":)" + repeated(call, 129) + "}]", "messages[0].tool_calls");
+  wrong(R"([{"role":"assistant","tool_calls":)" + list_of(call, 129) + "}]", "messages[0].tool_calls");
 }
 
 TEST_F(Messages, NestArgumentsFortyEightDeepAndNoDeeper) {

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "api/chat/chat_request.h"
+#include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
+#include "api/responses/responses_request.h"
 #include "tests/api/fake_engine.h"
 
 namespace quire::api::openai {
@@ -17,7 +19,8 @@ TEST(FieldsMarkdown, IsWhatTheDocumentSays) {
   const std::string document = test::read_repo_file("docs/api.md");
   for (const std::string& table :
        {fields_markdown(kCompletions, completion_fields()), fields_markdown(kChat, chat::chat_fields()),
-        fields_markdown(kEmbeddings, embedding_fields())}) {
+        fields_markdown(kEmbeddings, embedding_fields()), fields_markdown(kResponses, responses::responses_fields()),
+        fields_markdown(kMessages, messages::messages_fields())}) {
     EXPECT_NE(document.find(table), std::string::npos) << "print it with `quire serve --print-api-markdown`";
   }
 }
@@ -31,7 +34,8 @@ TEST(FieldsMarkdown, HidesASharedFieldBehindAnOwnOne) {
 
 TEST(FieldsMarkdown, EveryFieldNamesATestThatSpeaksOfIt) {
   for (const std::span<const Field> fields :
-       {completion_fields(), chat::chat_fields(), embedding_fields(), shared_fields()}) {
+       {completion_fields(), chat::chat_fields(), embedding_fields(), responses::responses_fields(),
+        messages::messages_fields(), shared_fields()}) {
     for (const Field& field : fields) {
       const std::string path = std::string("tests/") + field.test;
       const std::string text = test::read_repo_file(path);

@@ -59,6 +59,10 @@ TEST_F(OpenApiTest, ABodyHasEveryFieldOfItsTablesAndNoOther) {
   }
   EXPECT_TRUE(described.contains("prompt"));
   EXPECT_EQ(schema("/v1/completions").at("required"), json::parse(R"(["prompt"])"));
+  EXPECT_EQ(schema("/v1/messages").at("required"), json::parse(R"(["messages","max_tokens"])"));
+  EXPECT_TRUE(schema("/v1/messages").at("properties").as_object().contains("stop_sequences"));
+  EXPECT_FALSE(schema("/v1/messages/count_tokens").at("properties").as_object().contains("max_tokens"));
+  EXPECT_TRUE(schema("/v1/responses").at("properties").as_object().contains("max_output_tokens"));
   EXPECT_EQ(schema("/detokenize").at("properties").as_object().size(), 2u);
 }
 

@@ -1,0 +1,127 @@
+#include "api/chat/message_parts.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "api/chat/json_copy.h"
+#include "api/openai/json_values.h"
+
+namespace quire::api::chat {
+namespace {
+
+using openai::array_of;
+using simdjson::dom::element;
+
+// `"a"`, `"a" or "b"`.
+std::string quoted(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    text.append(text.empty() ? "\"" : " or \"").append(word).append("\"");
+  }
+  return text;
+}
+
+Result<std::string> text_of_part(const std::string& path, element part, std::span<const std::string_view> types) {
+  if (Result<Done> object = need_object(path, part); !object) return object.error();
+  const Result<std::string> kind = text_member(path, part, "type");
+  if (!kind) return kind.error();
+  if (std::find(types.begin(), types.end(), *kind) == types.end()) {
+    return invalid(path + ".type", path + ".type must be " + quoted(types) + ": this server reads text alone");
+  }
+  return text_member(path, part, "text");
+}
+
+}  // namespace
+
+std::string at(const std::string& path, std::size_t index) { return path + "[" + std::to_string(index) + "]"; }
+
+bool is_given(element object, std::string_view key, element& value) {
+  return object[key].get(value) == simdjson::SUCCESS && !value.is_null();
+}
+
+Result<Done> need_object(const std::string& path, element value) {
+  if (value.is_object()) return Done{};
+  return invalid(path, path + " must be an object");
+}
+
+Result<std::string> text_member(const std::string& path, element object, std::string_view key) {
+  const std::string in = path + "." + std::string(key);
+  element value;
+  if (object[key].get(value) != simdjson::SUCCESS) return invalid(in, in + " is missing");
+  return openai::string_of(in, value, kAnyText);
+}
+
+Result<std::string> text_of(const std::string& path, element content, std::span<const std::string_view> types,
+                            const Services& services) {
+  if (content.is_string()) return std::string(content.get_string().value_unsafe());
+  if (!content.is_array()) return invalid(path, path + " must be a string or a list of text parts");
+  std::string joined;
+  std::size_t index = 0;
+  for (const element part : array_of(content)) {
+    if (index == services.limits.max_content_parts) {
+      return invalid(path, path + " may have at most " + std::to_string(index) + " parts: join them");
+    }
+    Result<std::string> text = text_of_part(at(path, index), part, types);
+    if (!text) return text.error();
+    if (index++ != 0) joined += '\n';
+    joined += *text;
+  }
+  if (index == 0) return invalid(path, path + " must not be an empty list");
+  return joined;
+}
+
+const ChatTemplate* template_of(const Services& services) {
+  const ChatModel* model = services.chat.get();
+  if (model == nullptr) return nullptr;
+  return model->with_tools ? &*model->with_tools : model->plain ? &*model->plain : nullptr;
+}
+
+Result<boost::json::value> arguments_of(const std::string& path, element value, const ChatTemplate* form) {
+  boost::json::value arguments;
+  if (value.is_string()) {
+    const std::string_view text = value.get_string().value_unsafe();
+    boost::system::error_code error;
+    boost::json::parse_options options;
+    options.max_depth = kMaxDepth;
+    arguments = text.empty() ? boost::json::object() : boost::json::parse(text, error, {}, options);
+    if (error) return invalid(path, path + " must be the text of a JSON object");
+  } else {
+    Result<boost::json::value> copied = copy_of(path, value);
+    if (!copied) return copied.error();
+    arguments = std::move(*copied);
+  }
+  if (!arguments.is_object()) return invalid(path, path + " must be the text of a JSON object");
+  if (form == nullptr || form->object_arguments) return arguments;
+  if (value.is_string()) return boost::json::value(value.get_string().value_unsafe());
+  return boost::json::value(boost::json::serialize(arguments));
+}
+
+MessageDraft::MessageDraft(std::string_view role, const ChatTemplate* form) : form_(form) {
+  const bool as_system = role == "developer" && form != nullptr && !form->knows_developer;
+  out_["role"] = as_system ? "system" : role;
+}
+
+void MessageDraft::set_no_content() {
+  const NoContent none = form_ != nullptr ? form_->no_content : NoContent::kAbsent;
+  if (none == NoContent::kEmpty) out_["content"] = "";
+  if (none == NoContent::kNull) out_["content"] = nullptr;
+}
+
+void MessageDraft::set_reasoning(const std::string& text) {
+  for (const char* known : {"reasoning_content", "reasoning", "thinking"}) {
+    if (!out_.contains(known)) out_[known] = text;
+  }
+}
+
+void MessageDraft::add_call(std::string id, std::string name, boost::json::value arguments) {
+  boost::json::object call;
+  if (!id.empty()) call["id"] = std::move(id);
+  call["type"] = "function";
+  call["function"] = boost::json::object{{"name", std::move(name)}, {"arguments", std::move(arguments)}};
+  if (!out_.contains("tool_calls")) out_["tool_calls"] = boost::json::array();
+  out_["tool_calls"].get_array().emplace_back(std::move(call));
+}
+
+}  // namespace quire::api::chat

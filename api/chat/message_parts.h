@@ -1,0 +1,65 @@
+// What messages are made of, read from a body and put into the shape that the served model's template reads: for every endpoint
+// with a conversation, whatever its messages look like.
+// Thread  any; pure functions.
+// Fails   kInvalidArgument with the path of what is wrong.
+// Source  the shape is that of OpenAI's chat messages, which templates are written for; the names of reasoning are those that
+//         transformers fills in.
+#pragma once
+
+#include <simdjson.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/chat/chat_model.h"
+#include "api/services.h"
+#include "core/base/result.h"
+
+namespace quire::api::chat {
+
+inline constexpr std::size_t kAnyText = std::numeric_limits<std::size_t>::max();  // the body has its own limit
+
+std::string at(const std::string& path, std::size_t index);  // "path[index]"
+// There, and not null.
+bool is_given(simdjson::dom::element object, std::string_view key, simdjson::dom::element& value);
+Result<Done> need_object(const std::string& path, simdjson::dom::element value);
+// A member that has to be there.
+Result<std::string> text_member(const std::string& path, simdjson::dom::element object, std::string_view key);
+
+// A text, or a list of parts {"type": one of `types`, "text": ...}, joined by line breaks.
+Result<std::string> text_of(const std::string& path, simdjson::dom::element content,
+                            std::span<const std::string_view> types, const Services& services);
+
+// The template that most of what is asked of a message is about. Null: this model does not chat.
+const ChatTemplate* template_of(const Services& services);
+
+// A call's arguments, an object or the text of one, as the template wants them.
+Result<boost::json::value> arguments_of(const std::string& path, simdjson::dom::element value,
+                                        const ChatTemplate* form);
+
+// {role, content, tool_calls, reasoning, ...}, member by member.
+class MessageDraft {
+ public:
+  // A developer is the system where the template does not know the role.
+  MessageDraft(std::string_view role, const ChatTemplate* form);
+
+  void set(std::string_view name, std::string text) { out_[name] = std::move(text); }
+  void set_no_content();                        // what the template expects of a message that calls, and says nothing
+  void set_reasoning(const std::string& text);  // under each of its names that is not taken
+  void add_call(std::string id, std::string name, boost::json::value arguments);  // an empty id is left out
+
+  bool has(std::string_view name) const { return out_.contains(name); }
+  boost::json::value take() { return boost::json::value(std::move(out_)); }
+
+ private:
+  const ChatTemplate* form_;
+  boost::json::object out_;
+};
+
+}  // namespace quire::api::chat

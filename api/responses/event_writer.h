@@ -1,0 +1,50 @@
+// The events of a streamed response, numbered in their order.
+//   response.created, in_progress → of each item: output_item.added ... output_item.done → response.completed
+// Shape   a message and reasoning have one part each: content_part.added, the deltas of its text, its text, content_part.done; a
+//         call has the deltas of its arguments, and its arguments.
+// Owner   a form; request and turn outlive it. It writes to the text and of the facts that write_to() named last.
+// Thread  one at a time.
+// Source  OpenAI's API reference for streamed responses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "api/chat/answer/answer_items.h"
+#include "api/openai/generation/form.h"
+#include "api/openai/response_writer.h"
+#include "api/responses/response_object.h"
+
+namespace quire::api::responses {
+
+class EventWriter final : public chat::ItemEvents {
+ public:
+  explicit EventWriter(const ResponseObject& object) : object_(object) {}
+
+  void write_to(std::string& events, const openai::AnswerFacts& facts) {
+    events_ = &events;
+    facts_ = &facts;
+  }
+
+  void response(std::string_view type, const Progress& progress);  // an event with all of it
+
+  void begin(const chat::AnswerItem& item) override;
+  void more(const chat::AnswerItem& item, std::string_view text) override;
+  void end(const chat::AnswerItem& item) override;
+  void ends_as(std::string_view status) { end_status_ = status; }  // the items that end from here on
+
+ private:
+  template <typename Write>
+  void event(std::string_view type, Write write);
+  template <typename Write>
+  void item_event(std::string_view type, const chat::AnswerItem& item, Write write);
+
+  const ResponseObject object_;
+  std::string* events_ = nullptr;
+  const openai::AnswerFacts* facts_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  std::string_view end_status_ = "completed";
+};
+
+}  // namespace quire::api::responses

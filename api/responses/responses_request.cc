@@ -1,0 +1,257 @@
+#include "api/responses/responses_request.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "api/chat/message_parts.h"
+#include "api/chat/tools.h"
+#include "api/openai/fields/grammar_fields.h"
+#include "api/openai/fields/neutral.h"
+#include "api/openai/fields/read_body.h"
+#include "api/openai/fields/settle.h"
+#include "api/openai/json_values.h"
+#include "api/responses/input_items.h"
+
+namespace quire::api::responses {
+namespace {
+
+using chat::ChatRequest;
+using openai::Field;
+using openai::GenerationRequest;
+using openai::Integer;
+using openai::kResponses;
+using openai::Neutral;
+using openai::Shaped;
+using simdjson::dom::element;
+
+constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMaxPairs = 16;  // of metadata, with lengths in bytes: OpenAI's numbers
+constexpr std::size_t kMaxKey = 64;
+constexpr std::size_t kMaxValue = 512;
+
+bool says(element value, std::string_view word) {
+  return value.is_string() && value.get_string().value_unsafe() == word;
+}
+
+void put_max_output_tokens(GenerationRequest& request, std::int64_t value) {
+  request.max_tokens = static_cast<std::uint32_t>(value);
+}
+
+Result<Done> read_instructions(const std::string& path, element value, const Services&, ResponsesRequest& request) {
+  Result<std::string> text = openai::string_of(path, value, chat::kAnyText);
+  if (!text) return text.error();
+  request.instructions = std::move(*text);
+  return Done{};
+}
+
+template <std::string ResponsesRequest::*kMember>
+Result<Done> read_name(const std::string& path, element value, const Services& services, ResponsesRequest& request) {
+  Result<std::string> text = openai::string_of(path, value, services.limits.max_user_bytes);
+  if (!text) return text.error();
+  request.*kMember = std::move(*text);
+  return Done{};
+}
+
+// ---- tools
+
+Result<Done> read_tool(const std::string& path, boost::json::object& tool, ChatRequest& request) {
+  const boost::json::value* type = tool.if_contains("type");
+  if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
+  if (!type->is_string() || type->get_string() != "function") {
+    return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");
+  }
+  if (Result<Done> added = chat::add_function(path, tool, "parameters", request); !added) return added.error();
+  tool = chat::nested_function(tool, "parameters");
+  return Done{};
+}
+
+Result<Done> read_tools(const std::string& path, element value, const Services& services, ResponsesRequest& request) {
+  if (Result<Done> read = chat::read_tool_list(path, value, services, request, read_tool); !read) return read.error();
+  request.tools_json = simdjson::minify(value);
+  return Done{};
+}
+
+// A word, as in a chat, or {"type": "function", "name": ...}.
+Result<Done> read_tool_choice(const std::string& path, element value, const Services& services,
+                              ResponsesRequest& request) {
+  request.tool_choice_json = simdjson::minify(value);
+  if (!value.is_object()) return chat::read_tool_choice(path, value, services, request);
+  element type;
+  if (value["type"].get(type) != simdjson::SUCCESS || !says(type, "function")) {
+    return invalid(path + ".type", path + ".type must be \"function\"");
+  }
+  Result<std::string> name = chat::text_member(path, value, "name");
+  if (!name) return name.error();
+  request.tool_choice = {chat::ToolChoice::Kind::kNamed, std::move(*name)};
+  return Done{};
+}
+
+// ---- objects with members of their own
+
+Result<Done> read_text(const std::string& path, element value, const Services& services, ResponsesRequest& request) {
+  if (!value.is_object()) return invalid(path, path + " must be an object");
+  for (const auto field : openai::object_of(value)) {
+    const std::string inner = path + "." + openai::echoed(field.key);
+    if (field.value.is_null()) continue;
+    if (field.key == "format") {
+      if (Result<Done> read = openai::read_flat_format(inner, field.value, services, request); !read) {
+        return read.error();
+      }
+      request.format_json = simdjson::minify(field.value);
+    } else if (field.key == "verbosity") {
+      if (!says(field.value, "medium")) return invalid(inner, inner + " is not supported: leave it out");
+    } else {
+      openai::pass_over(request, inner);
+    }
+  }
+  return Done{};
+}
+
+constexpr std::string_view kSummaries[] = {"auto", "concise", "detailed"};
+
+Result<Done> read_reasoning(const std::string& path, element value, const Services& services,
+                            ResponsesRequest& request) {
+  if (!value.is_object()) return invalid(path, path + " must be an object");
+  for (const auto field : openai::object_of(value)) {
+    const std::string inner = path + "." + openai::echoed(field.key);
+    if (field.value.is_null()) continue;
+    if (field.key == "effort") {
+      if (Result<Done> read = chat::read_reasoning_effort(inner, field.value, services, request); !read) {
+        return read.error();
+      }
+    } else if (field.key == "summary") {
+      const auto word = [&](std::string_view one) { return says(field.value, one); };
+      const auto* found = std::find_if(std::begin(kSummaries), std::end(kSummaries), word);
+      if (found == std::end(kSummaries)) return invalid(inner, inner + " must be auto, concise or detailed");
+      request.reasoning_summary = *found;
+    } else {
+      openai::pass_over(request, inner);
+    }
+  }
+  return Done{};
+}
+
+Result<Done> read_metadata(const std::string& path, element value, const Services&, ResponsesRequest& request) {
+  if (!value.is_object()) return invalid(path, path + " must be an object");
+  const simdjson::dom::object pairs = openai::object_of(value);
+  if (pairs.size() > kMaxPairs) {
+    return invalid(path, path + " may hold at most " + std::to_string(kMaxPairs) + " pairs");
+  }
+  for (const auto pair : pairs) {
+    const std::string inner = path + "." + openai::echoed(pair.key);
+    if (pair.key.size() > kMaxKey) {
+      return invalid(path, path + ": keys may have at most " + std::to_string(kMaxKey) + " bytes");
+    }
+    if (const Result<std::string> text = openai::string_of(inner, pair.value, kMaxValue); !text) return text.error();
+  }
+  request.metadata_json = simdjson::minify(value);
+  return Done{};
+}
+
+constexpr std::string_view kIncludes[] = {
+    "reasoning.encrypted_content",
+    "message.input_image.image_url",
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+};
+
+// What they are about is never in an answer of ours, and log probabilities are not told here.
+Result<Done> read_include(const std::string& path, element value, const Services&, GenerationRequest&) {
+  if (!value.is_array()) return invalid(path, path + " must be a list of strings");
+  std::size_t index = 0;
+  for (const element one : openai::array_of(value)) {
+    const std::string in = chat::at(path, index++);
+    const auto word = [&](std::string_view known) { return says(one, known); };
+    if (std::none_of(std::begin(kIncludes), std::end(kIncludes), word)) {
+      return invalid(in, in + " is not supported: leave it out");
+    }
+  }
+  return Done{};
+}
+
+Result<Done> read_store(const std::string& path, element value, const Services&, GenerationRequest&) {
+  if (const Result<bool> flag = openai::boolean_of(path, value); !flag) return flag.error();
+  return Done{};
+}
+
+Result<Done> read_truncation(const std::string& path, element value, const Services&, ResponsesRequest& request) {
+  if (says(value, "auto")) {
+    request.truncate_prompt_tokens = -1;
+  } else if (!says(value, "disabled")) {
+    return invalid(path, path + " must be auto or disabled");
+  }
+  return Done{};
+}
+
+bool is_usual_tier(element value) { return says(value, "auto") || says(value, "default"); }
+
+template <Result<Done> (*kRead)(const std::string&, element, const Services&, ResponsesRequest&)>
+constexpr auto kOwn = openai::read_own<ResponsesRequest, kRead>;
+template <Result<Done> (*kRead)(const std::string&, element, const Services&, ChatRequest&)>
+constexpr auto kOfChat = openai::read_own<ChatRequest, kRead>;
+
+// clang-format off
+constexpr Field kFields[] = {
+    {"input", kResponses, Shaped{"string|array", "a text, or 1 to 4096 items, see below", kOfChat<read_input>}, "required", "the conversation", "api/responses/input_items_test.cc"},
+    {"instructions", kResponses, Shaped{"string", "a text", kOwn<read_instructions>}, "none", "the system's message, in front of `input`", "api/responses/responses_request_test.cc"},
+    {"max_output_tokens", kResponses, Integer{1, kInt32, put_max_output_tokens}, "what room is left", "longest answer, in tokens, reasoning and calls among them", "api/responses/responses_request_test.cc"},
+    {"tools", kResponses, Shaped{"array", "up to 128 functions, see below", kOwn<read_tools>}, "none", "functions that the model may call", "api/responses/responses_request_test.cc"},
+    {"tool_choice", kResponses, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwn<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/responses/responses_request_test.cc"},
+    {"parallel_tool_calls", kResponses, Shaped{"boolean", "true or false", kOfChat<chat::read_parallel_tool_calls>}, "true", "false: one call at most is told", "api/responses/responses_form_test.cc"},
+    {"text", kResponses, Shaped{"object", "`format`: `{\"type\": \"text\"}`, `json_object`, or `json_schema` with a schema; `verbosity`: only `medium`", kOwn<read_text>}, "text", "what the answer must be", "api/responses/responses_request_test.cc"},
+    {"reasoning", kResponses, Shaped{"object", "`effort`: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`; `summary`: `auto`, `concise`, `detailed`", kOwn<read_reasoning>}, "the template's", "as `reasoning_effort` of a chat; a summary is not made: the reasoning itself is told", "api/responses/responses_request_test.cc"},
+    {"chat_template_kwargs", kResponses, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/responses/responses_request_test.cc"},
+    {"truncation", kResponses, Shaped{"string", "`auto`, `disabled`", kOwn<read_truncation>}, "disabled", "auto: of a prompt that is too long the last tokens are kept", "api/responses/responses_form_test.cc"},
+    {"include", kResponses, Shaped{"array", "names of what an answer here never has", read_include}, "none", "of no effect; `message.output_text.logprobs` is not supported", "api/responses/responses_request_test.cc"},
+    {"metadata", kResponses, Shaped{"object", "up to 16 texts of 512 bytes, by names of 64 bytes", kOwn<read_metadata>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
+    {"user", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::user>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
+    {"safety_identifier", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::safety_identifier>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
+    {"prompt_cache_key", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::prompt_cache_key>>}, "none", "told again; prefixes are found by their tokens, and `cache_salt` parts them", "api/responses/responses_request_test.cc"},
+    {"prompt_cache_retention", kResponses, Shaped{"string", "a text", chat::read_note}, "none", "of no effect", "api/responses/responses_request_test.cc"},
+    {"store", kResponses, Shaped{"boolean", "true or false", read_store}, "false", "of no effect: nothing is stored, and the answer says so", "api/responses/responses_request_test.cc"},
+    {"service_tier", kResponses, Neutral{"string", "\"auto\" or \"default\"", is_usual_tier}, "auto", "there is one tier", "api/responses/responses_request_test.cc"},
+    {"background", kResponses, Neutral{"boolean", "false", openai::is_false}, "false", "not supported", "api/responses/responses_request_test.cc"},
+    {"top_logprobs", kResponses, Neutral{"integer", "0", openai::is_zero}, "0", "not supported otherwise", "api/responses/responses_request_test.cc"},
+    {"previous_response_id", kResponses, Neutral{"string", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
+    {"conversation", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
+    {"prompt", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send `instructions`", "api/responses/responses_request_test.cc"},
+    {"max_tool_calls", kResponses, Neutral{"integer", "null", openai::is_never}, "none", "it is for tools that a server runs", "api/responses/responses_request_test.cc"},
+    {"context_management", kResponses, Neutral{"array", "empty", openai::is_empty}, "none", "not supported", "api/responses/responses_request_test.cc"},
+    {"moderation", kResponses, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/responses/responses_request_test.cc"},
+};
+// clang-format on
+
+// In front of all that was said.
+void put_instructions(ResponsesRequest& request, const Services& services) {
+  if (!request.instructions) return;
+  chat::MessageDraft message("system", chat::template_of(services));
+  message.set("content", *request.instructions);
+  request.messages.insert(request.messages.begin(), message.take());
+}
+
+}  // namespace
+
+ResponsesRequest::ResponsesRequest() {
+  prompt_field = "input";
+  max_tokens_field = "max_output_tokens";
+}
+
+Result<ResponsesRequest> parse_responses_request(const std::string& body, const Services& services) {
+  ResponsesRequest request;
+  const Result<openai::Given> given = openai::read_body(body, kResponses, kFields, services, request);
+  if (!given) return given.error();
+  if (request.messages.empty()) return invalid("input", "input is missing");
+  put_instructions(request, services);
+  if (Result<Done> settled = chat::settle_tools(request, services); !settled) return settled.error();
+  if (Result<Done> settled = openai::settle(request, 1, services, *given); !settled) return settled.error();
+  return request;
+}
+
+std::span<const Field> responses_fields() { return kFields; }
+
+}  // namespace quire::api::responses
