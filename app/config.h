@@ -45,7 +45,7 @@ struct Config {
   Duration idle_timeout{};
   // the engine
   std::string dtype;
-  std::string quantize;      // "none", "int8", "int4", "w8a8" or "w4a8"
+  std::string quantize;      // "none", "int8", "int4", "w8a8", "w4a8" or "w16a16"
   std::string packed_cache;  // directory; empty: every start packs the weights
   std::optional<std::uint32_t> max_model_len;
   std::uint32_t max_num_seqs = 0;

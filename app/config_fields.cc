@@ -34,7 +34,7 @@ constexpr Field kFields[] = {
     {"body-timeout", &Config::body_timeout, "60s", "1ms..1h", kServe, "time for a request's body to arrive"},
     {"idle-timeout", &Config::idle_timeout, "75s", "1ms..1h", kServe, "a kept-alive connection without a request is closed after this"},
     {"dtype", &Config::dtype, "auto", "auto|bf16=bfloat16|f16=float16|f16=half|f32=float32|f32=float", kRunning, "the checkpoint's type: another is refused, since weights are used as they are stored, or quantised from that"},
-    {"quantize", &Config::quantize, "none", "none|int8|int4|w8a8|w4a8", kAll, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; with a8, multiply by them in integers; docs/quantization.md says what that costs and saves"},
+    {"quantize", &Config::quantize, "none", "none|int8|int4|w8a8|w4a8|w16a16", kAll, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; with a8, multiply by them in integers; w16a16: in bf16, rows of activations rounded too; docs/quantization.md says what that costs and saves"},
     {"packed-cache", &Config::packed_cache, "", "", kRunning, "directory, the model's own for example, that keeps the weights as they are packed: the next start maps that file instead of packing them again; empty: every start packs"},
     {"max-model-len", &Config::max_model_len, "auto", "2..16777216", kServe | kGenerate | kInspect, "longest sequence, prompt and answer; auto: the model's own, or what the KV cache holds"},
     {"max-num-seqs", &Config::max_num_seqs, "64", "1..4096", kServe, "sequences that run at the same time"},
@@ -53,7 +53,7 @@ constexpr Field kFields[] = {
     {"swap-space", &Config::swap_space, "0", "0..1024TiB", kServe, "main memory that the KV blocks of preempted sequences move to, on a device with memory of its own; 0: they are recomputed"},
     {"device", &Config::device, "auto", "auto|cpu|cuda", kRunning, "what runs the model; this build has the CPU"},
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
-    {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
+    {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni|avx512bf16", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
     {"log-level", &Config::log_level, "info", "debug|info=notset|warning=warn|error=critical|off", kAll, "least severe event that is logged"},
 };
 // clang-format on

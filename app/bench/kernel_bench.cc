@@ -40,7 +40,8 @@ constexpr WeightKind kWeights[] = {{"f32", DType::kF32},
                                    {"int8", DType::kBF16, backend::Quantize::kInt8},
                                    {"int4", DType::kBF16, backend::Quantize::kInt4},
                                    {"w8a8", DType::kBF16, backend::Quantize::kW8A8},
-                                   {"w4a8", DType::kBF16, backend::Quantize::kW4A8}};
+                                   {"w4a8", DType::kBF16, backend::Quantize::kW4A8},
+                                   {"w16a16", DType::kBF16, backend::Quantize::kW16A16}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
 // The attention of a 1B model; K and V of one layer.

@@ -41,7 +41,8 @@ class Ops {
 
   // ---- made while starting
   // bias: empty, or one f32 span per matrix (an empty one: no bias for that matrix). Quantised from what the matrices
-  // hold, s a scale and q whole; w8a8 is packed as int8, w4a8 as int4:
+  // hold, s a scale and q whole; w8a8 is packed as int8, w4a8 as int4, w16a16 to
+  // the nearest bf16, ties to even:
   //   int8  s[n] = max over k of |w[n,k]| / 127 in f32;  q[n,k] = w / s to the nearest, ties to even, within -127..127
   //   int4  by groups g of 32 inputs, counted from the first: s[n,g] = the number of the largest size among them, the
   //         first of equals, / -8, to the nearest bf16;  q[n,k] = w / s likewise, within -8..7
@@ -82,6 +83,10 @@ class Ops {
   //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
   //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
   //         out[t,n] = acc + bias[n]
+  // w16a16 multiplies bf16 by bf16, which f32 holds exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even; xb and w are 0
+  // behind K. acc begins with +0; for each pair of inputs k, k + 1, k even and ascending, the odd one first:
+  //   acc = fma(xb[t,k+1], w[n,k+1], acc);  acc = fma(xb[t,k], w[n,k], acc);  then out[t,n] = acc + bias[n]
+  // Here subnormal numbers are zeros of their sign wherever they are read or come out.
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
   // For every row: q and k heads RMS-normed where the spec says so (norm's equation over D), then rotated by halves:
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos);   K and V then stored at the row's slot in the cache's

@@ -23,28 +23,30 @@ enum class WeightType : std::uint8_t {
   kF32,
   kBF16,
   kF16,
-  kInt8,  // -127..127 times an f32 of the output
-  kInt4,  // -8..7 times a bf16 of each 32 inputs of the output
-  kW8A8,  // kInt8's numbers, multiplied in integers: the other factor is quantised too
-  kW4A8,  // kInt4's likewise
+  kInt8,    // -127..127 times an f32 of the output
+  kInt4,    // -8..7 times a bf16 of each 32 inputs of the output
+  kW8A8,    // kInt8's numbers, multiplied in integers: the other factor is quantised too
+  kW4A8,    // kInt4's likewise
+  kW16A16,  // kBF16's numbers, multiplied by bf16: the other factor is rounded too
 };
-inline constexpr WeightType kAllWeightTypes[] = {WeightType::kF32,  WeightType::kBF16, WeightType::kF16,
-                                                 WeightType::kInt8, WeightType::kInt4, WeightType::kW8A8,
-                                                 WeightType::kW4A8};
+inline constexpr WeightType kAllWeightTypes[] = {WeightType::kF32,  WeightType::kBF16,  WeightType::kF16,
+                                                 WeightType::kInt8, WeightType::kInt4,  WeightType::kW8A8,
+                                                 WeightType::kW4A8, WeightType::kW16A16};
 
 constexpr const char* name_of(WeightType type) {
-  constexpr const char* kNames[] = {"f32", "bf16", "f16", "int8", "int4", "w8a8", "w4a8"};
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "int8", "int4", "w8a8", "w4a8", "w16a16"};
   return kNames[static_cast<int>(type)];
 }
 
-// What packing does to a checkpoint's numbers; of the latter two, what linear() does to its input too.
-enum class Quantize : std::uint8_t { kNone, kInt8, kInt4, kW8A8, kW4A8 };
+// What packing does to a checkpoint's numbers; of the latter three, what linear() does to its input too.
+enum class Quantize : std::uint8_t { kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16 };
 
 constexpr WeightType weight_type(DType stored, Quantize quantize) {
   if (quantize == Quantize::kInt8) return WeightType::kInt8;
   if (quantize == Quantize::kInt4) return WeightType::kInt4;
   if (quantize == Quantize::kW8A8) return WeightType::kW8A8;
   if (quantize == Quantize::kW4A8) return WeightType::kW4A8;
+  if (quantize == Quantize::kW16A16) return WeightType::kW16A16;
   return static_cast<WeightType>(stored);
 }
 

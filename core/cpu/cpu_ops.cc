@@ -249,7 +249,7 @@ class CpuOps final : public Ops {
  private:
   // What its steps need is there.
   std::unique_ptr<Weight> ready(std::unique_ptr<PackedWeight> weight) {
-    if (weight->in_integers()) coder_.reserve(weight->k());
+    if (weight->wants_codes()) coder_.reserve(*weight);
     return weight;
   }
 

@@ -5,14 +5,14 @@
 namespace quire::cpu {
 
 void Product::prepare(std::uint32_t row) const {
-  if (prepares()) means_.coder.quantize_row(means_.kernels, x_, row);
+  if (prepares()) means_.coder.code_row(means_.kernels, w_, x_, row);
 }
 
 void Product::multiply(Range rows, Range panels) const {
   GemmArgs args;
   args.x = x_.row(rows.first);
   args.x_stride = x_.stride();
-  if (prepares()) args.coded = means_.coder.rows(rows.first, w_.k());
+  if (prepares()) args.coded = means_.coder.rows(w_, rows.first);
   args.rows = rows.last - rows.first;
   args.k = w_.k();
   args.panels = w_.panel(panels.first);

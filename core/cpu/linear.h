@@ -1,5 +1,5 @@
 // out[r,:] = x[r,:] · Wᵀ (· scales) + bias for any number of rows, in one pass over the weights: a whole linear, and the
-// pieces of it for ops that do more than that. Rows are quantised first where the weight is multiplied in integers.
+// pieces of it for ops that do more than that. Rows are quantised or rounded first where the weight wants that.
 // Shape   x [rows, K], w [N, K] in panels, out [rows, N].
 // Thread  linear: engine; shares panels, and rows where there are few panels, out over the team. The pieces: any worker.
 #pragma once
@@ -28,8 +28,8 @@ class Product {
       : means_(means), x_(x), w_(w), out_(out) {}
 
   // Whether prepare() has anything to do.
-  bool prepares() const { return w_.in_integers(); }
-  // The row of x is there: quantises it.
+  bool prepares() const { return w_.wants_codes(); }
+  // The row of x is there: codes it.
   void prepare(std::uint32_t row) const;
   // Some panels' outputs for some rows.
   void multiply(Range rows, Range panels) const;

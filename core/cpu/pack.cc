@@ -50,6 +50,9 @@ void pack_part(const std::byte* row, std::size_t first, std::size_t last, DType 
 constexpr std::size_t kInt4Inputs = 2 * kInt4Group;
 constexpr std::size_t kInt4Words = kGroup + kInt4Inputs / 8 * kGroup;  // 32-bit
 
+// Where input i of an output lies in a panel of bf16, behind the output's first.
+std::size_t bf16_at(std::size_t i) { return i / 2 * 2 * kGroup + i % 2; }
+
 // Where input i of an output lies in a panel of int8 or, four of them in a word, of w8a8.
 std::size_t int8_at(std::size_t i, std::uint32_t lane, WeightType type) {
   return type == WeightType::kInt8 ? i * kGroup + lane : (i / 4 * kGroup + lane) * 4 + i % 4;
@@ -62,6 +65,11 @@ void pack_int8(std::span<const float> w, std::size_t first, float scale, std::ui
   int8_codes(w, scale, codes);
   auto* out = reinterpret_cast<std::int8_t*>(panel);
   for (std::size_t i = 0; i < w.size(); ++i) out[int8_at(first + i, lane, type)] = codes[i];
+}
+
+void pack_bf16(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
+  auto* halves = reinterpret_cast<std::uint16_t*>(panel) + 2 * lane;
+  for (std::size_t i = 0; i < w.size(); ++i) halves[bf16_at(first + i)] = bf16_of_f32(w[i]);
 }
 
 void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
@@ -143,7 +151,9 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
         float part[kPart];
         const std::span<float> w(part, last - first);
         widen(sources[lane] + first * backend::bytes_of(dtype), dtype, w);
-        if (scales != nullptr) {
+        if (type == WeightType::kW16A16) {
+          pack_bf16(w, first, lane, weight->panel(panel));
+        } else if (scales != nullptr) {
           pack_int8(w, first, scales[lane], lane, type, weight->panel(panel));
         } else {
           pack_int4(w, first, lane, weight->panel(panel));
@@ -163,9 +173,10 @@ void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
       for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kGroup];
       return;
     }
-    case WeightType::kBF16: {
+    case WeightType::kBF16:
+    case WeightType::kW16A16: {
       const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + 2 * lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_bf16(values[i / 2 * 2 * kGroup + i % 2]);
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_bf16(values[bf16_at(i)]);
       return;
     }
     case WeightType::kF16: {

@@ -5,33 +5,47 @@
 namespace quire::cpu {
 namespace {
 
-std::uint32_t num_groups_of(std::uint32_t k) { return (k + kCodedGroup - 1) / kCodedGroup; }
+bool is_rounded(const PackedWeight& w) { return w.type() == backend::WeightType::kW16A16; }
 
-// A line more than whole groups: rows of a power of two would share a few sets of the first cache.
-std::size_t code_stride_of(std::uint32_t num_groups) { return std::size_t{num_groups} * kCodedGroup + 64; }
+// Of whole numbers.
+std::uint32_t num_groups_of(const PackedWeight& w) {
+  return is_rounded(w) ? 0 : (w.k() + kCodedGroup - 1) / kCodedGroup;
+}
+
+// A line more than there are: rows of a power of two would share a few sets of the first cache.
+std::size_t code_stride_of(const PackedWeight& w) {
+  const std::size_t rounded = (std::size_t{w.k()} * sizeof(float) + 63) / 64 * 64;
+  return (is_rounded(w) ? rounded : std::size_t{num_groups_of(w)} * kCodedGroup) + 64;
+}
 
 }  // namespace
 
-void RowCoder::reserve(std::uint32_t k) {
-  const std::uint32_t num_groups = num_groups_of(k);
-  if (num_groups <= num_groups_) return;
-  num_groups_ = num_groups;
-  codes_ = Memory(max_rows_ * code_stride_of(num_groups), "rows as codes");
-  groups_ = Memory(std::size_t{max_rows_} * num_groups * sizeof(CodedGroup), "the scales of rows as codes");
+void RowCoder::reserve(const PackedWeight& w) {
+  if (const std::size_t stride = code_stride_of(w); stride > code_stride_) {
+    code_stride_ = stride;
+    codes_ = Memory(max_rows_ * stride, "rows as codes");
+  }
+  if (const std::uint32_t num_groups = num_groups_of(w); num_groups > num_groups_) {
+    num_groups_ = num_groups;
+    groups_ = Memory(std::size_t{max_rows_} * num_groups * sizeof(CodedGroup), "the scales of rows as codes");
+  }
 }
 
-void RowCoder::quantize_row(const Kernels& kernels, const HostBuffer& x, std::uint32_t row) {
+void RowCoder::code_row(const Kernels& kernels, const PackedWeight& w, const HostBuffer& x, std::uint32_t row) {
   CHECK_LT(row, max_rows_);
-  const std::uint32_t num_groups = num_groups_of(x.width());
+  CHECK_EQ(x.width(), w.k());
+  const std::uint32_t num_groups = num_groups_of(w);
   CHECK_LE(num_groups, num_groups_);
-  auto* codes = reinterpret_cast<std::int8_t*>(codes_.data()) + row * code_stride_of(num_groups);
+  CHECK_LE(code_stride_of(w), code_stride_);
+  auto* codes = reinterpret_cast<std::int8_t*>(codes_.data()) + row * code_stride_of(w);
+  if (is_rounded(w)) return kernels.round_row(x.row(row), w.k(), codes);
   auto* groups = reinterpret_cast<CodedGroup*>(groups_.data()) + std::size_t{row} * num_groups;
-  kernels.quantize_row(x.row(row), x.width(), codes, groups);
+  kernels.quantize_row(x.row(row), w.k(), codes, groups);
 }
 
-CodedRows RowCoder::rows(std::uint32_t first, std::uint32_t k) const {
-  const std::uint32_t num_groups = num_groups_of(k);
-  const std::size_t code_stride = code_stride_of(num_groups);
+CodedRows RowCoder::rows(const PackedWeight& w, std::uint32_t first) const {
+  const std::uint32_t num_groups = num_groups_of(w);
+  const std::size_t code_stride = code_stride_of(w);
   const auto* codes = reinterpret_cast<const std::int8_t*>(codes_.data());
   const auto* groups = reinterpret_cast<const CodedGroup*>(groups_.data());
   return {codes + first * code_stride, code_stride, groups + std::size_t{first} * num_groups, num_groups};

@@ -21,6 +21,7 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
     case WeightType::kF32:
       return padded(1) * 4;
     case WeightType::kBF16:
+    case WeightType::kW16A16:
       return padded(2) * 2;
     case WeightType::kF16:
       return padded(1) * 2;

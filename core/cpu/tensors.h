@@ -31,8 +31,8 @@ class PackedWeight final : public backend::Weight {
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
 
-  // Whether it is multiplied in integers: its linear's input is quantised first.
-  bool in_integers() const { return type() == backend::WeightType::kW8A8 || type() == backend::WeightType::kW4A8; }
+  // Whether its linear's input is quantised or rounded first (RowCoder).
+  bool wants_codes() const { return type() >= backend::WeightType::kW8A8; }
 
   std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }

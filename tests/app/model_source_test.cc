@@ -110,7 +110,8 @@ TEST(ModelSource, QuantisedWeightsTakeWhatPlanningSaysAndAreNamed) {
        {Case{"none", ", bf16, ", "bf16", 1.01}, Case{"int8", ", bf16 quantised to int8, ", "int8", 0.52},
         Case{"int4", ", bf16 quantised to int4, ", "int4", 0.34},
         Case{"w8a8", ", bf16 quantised to w8a8, ", "w8a8", 0.52},
-        Case{"w4a8", ", bf16 quantised to w4a8, ", "w4a8", 0.34}}) {
+        Case{"w4a8", ", bf16 quantised to w4a8, ", "w4a8", 0.34},
+        Case{"w16a16", ", bf16 quantised to w16a16, ", "w16a16", 1.01}}) {
     const LoadedModel model = load_model(quiet_config(c.quantize), open_model("stories"), 16);
     EXPECT_EQ(model.packed_bytes, model.decoder->packed_bytes()) << c.quantize;
     EXPECT_LT(static_cast<double>(model.packed_bytes), c.of_stored * static_cast<double>(model.weight_bytes));

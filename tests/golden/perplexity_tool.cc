@@ -137,7 +137,7 @@ void run(const Options& options) {
   const model::Config config = model::load_config(*files);
   if (options.weights) {
     using enum backend::Quantize;
-    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8}) {
+    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
       const model::Decoder decoder(*ops, config, *files, options.window, quantize);
       measure(*ops, decoder, options, backend::KvType::kF32, tokens);
     }

@@ -1,12 +1,11 @@
 // One table of kernels per instruction set: raw pointers in, raw pointers out, the same bits from every table.
-// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, kernels_avx512.cc, kernels_avx512vnni.cc) compiled with its
-// own -m flags. Those files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>,
+// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, ..., kernels_avx512bf16.cc) compiled with its own -m flags. Those files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>,
 // <cstddef> and the constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be
 // the copy that the linker keeps for the whole program.
 //
 // Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
 //         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
-//         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout too.
+//         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout; w16a16 is bf16.
 //         int8 [K up to a multiple of 4][16], the scales apart, by output. int4: for each 64 k's a line of 16 32-bit
 //         words, word j the bf16 scales of output j for the first 32 of them (low half) and the others; then for each 8
 //         k's a line of 16 words, word j the codes of output j: the first four k's in the low halves of its bytes, the
@@ -43,17 +42,18 @@ struct CodedGroup {
   std::int32_t start8;
   std::int32_t start4[kCodedGroup / kInt4Group];
 };
-// Rows as quantize_row() leaves them. Codes that only fill a group up are 0.
+// Rows as quantize_row() leaves them; codes that only fill a group up are 0. Or as round_row() does: without groups, and what the
+// bytes of `codes` are is between it and gemm of one table.
 struct CodedRows {
   const std::int8_t* codes = nullptr;
-  std::size_t code_stride = 0;
+  std::size_t code_stride = 0;  // bytes
   const CodedGroup* groups = nullptr;
   std::size_t group_stride = 0;
 };
 
 // out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] where scales are given; then
-// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale. w8a8 and w4a8: `coded` instead of
-// x, and the equations of Ops::linear.
+// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale. w8a8, w4a8 and w16a16: `coded`
+// instead of x, and the equations of Ops::linear.
 // Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
 struct GemmArgs {
   const float* x = nullptr;
@@ -93,10 +93,12 @@ struct Kernels {
   std::uint32_t tile_rows;    // rows that share one load of a weight
   std::uint32_t tile_panels;  // panels worth handing out together
 
-  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4, w8a8, w4a8.
-  void (*gemm[7])(const GemmArgs& args);
+  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4, w8a8, w4a8, w16a16.
+  void (*gemm[8])(const GemmArgs& args);
   // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (Ops::linear has the equations).
   void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
+  // A row of n for w16a16, at most 4 * (n + 1) bytes of it.
+  void (*round_row)(const float* x, std::size_t n, std::int8_t* out);
   // Attention, by backend::KvType: gemm over K in a panel_list, and sums of V rows. rows of weigh <= tile_rows.
   void (*score[5])(const GemmArgs& args);
   void (*weigh[5])(const WeighArgs& args);
@@ -128,5 +130,6 @@ const Kernels* kernels_scalar();
 const Kernels* kernels_avx2();        // AVX2, FMA, F16C
 const Kernels* kernels_avx512();      // AVX-512 F, BW, DQ, VL
 const Kernels* kernels_avx512vnni();  // and VNNI
+const Kernels* kernels_avx512bf16();  // and BF16
 
 }  // namespace quire::cpu

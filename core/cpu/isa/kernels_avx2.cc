@@ -251,6 +251,7 @@ struct Dot4 {
   }
 };
 
+#include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
 #include "core/cpu/isa/quantize_row.inc"

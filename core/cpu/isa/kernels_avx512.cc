@@ -59,6 +59,7 @@ struct Dot4 {
   Vec f32() const { return {_mm512_cvtepi32_ps(_mm512_madd_epi16(v, _mm512_set1_epi16(1)))}; }
 };
 
+#include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
 #include "core/cpu/isa/quantize_row.inc"

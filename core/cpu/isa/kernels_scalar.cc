@@ -1,4 +1,6 @@
 // The scalar table: the reference, for any machine. Sixteen lanes are sixteen floats; fma is the C library's: exact.
+#include <xmmintrin.h>
+
 #include "core/base/float_bits.h"
 #include "core/cpu/isa/kernels.h"
 #include "core/sample/math.h"
@@ -156,6 +158,7 @@ struct NibblesOfWord {
 using Dot8 = Dot<BytesOfWord, 4>;
 using Dot4 = Dot<NibblesOfWord, 8>;
 
+#include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/gemm.inc"
 #include "core/cpu/isa/quantize_row.inc"
 #include "core/cpu/isa/rows.inc"

@@ -2,8 +2,13 @@
 
 #include <cpuid.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
+#include "core/backend/tensors.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
 
@@ -19,6 +24,39 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
+// What a table makes of a small product in bf16, cancellation, infinity and numbers near the smallest among its inputs. How
+// vdpbf16ps rounds is written down less exactly than how an fma does, so it is tried.
+constexpr std::uint32_t kTried = 64;  // inputs
+std::array<std::uint32_t, kLanes> tried(const Kernels& table) {
+  std::array<float, kTried> x{};
+  std::array<std::uint16_t, kTried * kLanes> panel{};
+  std::uint32_t random = 1;
+  const auto draw = [&random] { return random = random * 1664525u + 1013904223u; };
+  for (float& value : x) {
+    const std::uint32_t bits = (draw() & 0x80ffffffu) + 0x3e800000u;
+    std::memcpy(&value, &bits, sizeof value);
+  }
+  for (std::uint16_t& half : panel) half = static_cast<std::uint16_t>((draw() >> 16 & 0x80ffu) + 0x3e80u);
+  for (std::uint32_t i = 0; i < kTried; i += 8)
+    panel[i * kLanes] = static_cast<std::uint16_t>(0x0080u + i);  // output 0
+  panel[2] = 0x7f7f;                                              // output 1
+  alignas(64) std::array<std::int8_t, (kTried + 1) * sizeof(float)> row{};
+  table.round_row(x.data(), kTried, row.data());
+  std::array<float, kLanes> out{};
+  GemmArgs args;
+  args.coded.codes = row.data();
+  args.rows = 1;
+  args.k = kTried;
+  args.panels = panel.data();
+  args.panel_bytes = sizeof panel;
+  args.n = kLanes;
+  args.out = out.data();
+  table.gemm[static_cast<int>(backend::WeightType::kW16A16)](args);
+  std::array<std::uint32_t, kLanes> bits{};
+  std::memcpy(bits.data(), out.data(), sizeof bits);
+  return bits;
+}
+
 // Slowest first.
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables = {kernels_scalar()};
@@ -27,7 +65,11 @@ std::vector<const Kernels*> supported_kernels() {
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     tables.push_back(kernels_avx512());
-    if (__builtin_cpu_supports("avx512vnni")) tables.push_back(kernels_avx512vnni());
+    const bool vnni = __builtin_cpu_supports("avx512vnni");
+    if (vnni) tables.push_back(kernels_avx512vnni());
+    if (vnni && __builtin_cpu_supports("avx512bf16") && tried(*kernels_avx512bf16()) == tried(*kernels_avx512())) {
+      tables.push_back(kernels_avx512bf16());
+    }
   }
   return tables;
 }

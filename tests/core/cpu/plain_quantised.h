@@ -40,6 +40,11 @@ struct Plain {
 };
 
 inline Plain quantised(const Matrix& w, Quantize kind) {
+  if (kind == Quantize::kW16A16) {
+    Plain out{w.k, w.k, {}, std::vector<float>(w.n, 1.0f)};
+    for (const float value : w.values) out.codes.push_back(f32_of_bf16(bf16_of_f32(value)));
+    return out;
+  }
   const bool is_int8 = has_codes_of_8_bits(kind);
   Plain out{w.k, is_int8 ? w.k : 32u, std::vector<float>(w.values.size()), {}};
   for (std::size_t n = 0; n < w.n; ++n) {
@@ -106,6 +111,19 @@ inline float plain_dot_in_integers(const PlainRow& x, const Plain& w, std::size_
   return sum;
 }
 
+// Subnormal numbers are zeros.
+inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+inline float plain_dot_in_bf16(std::span<const float> x, const Plain& w, std::size_t n) {
+  const auto add = [&](float sum, std::size_t k) {
+    if (k >= w.k) return flushed(std::fma(0.0f, 0.0f, sum));
+    return flushed(std::fma(flushed(f32_of_bf16(bf16_of_f32(flushed(x[k])))), flushed(w.codes[n * w.k + k]), sum));
+  };
+  float sum = 0.0f;
+  for (std::size_t k = 0; k < w.k; k += 2) sum = add(add(sum, k + 1), k);
+  return sum;
+}
+
 inline float plain_dot(std::span<const float> x, const Plain& w, std::size_t n, Quantize kind) {
   float sum = 0.0f;
   for (std::size_t k = 0; k < w.k; ++k) {
@@ -123,8 +141,9 @@ inline std::vector<float> plain_linear(const std::vector<float>& x, const Matrix
     const auto row = std::span(x).subspan(r * w.k, w.k);
     const PlainRow in_integers = quantised_row(row);
     for (std::size_t n = 0; n < w.n; ++n) {
-      float sum =
-          is_in_integers(kind) ? plain_dot_in_integers(in_integers, plain, n, kind) : plain_dot(row, plain, n, kind);
+      float sum = kind == Quantize::kW16A16 ? plain_dot_in_bf16(row, plain, n)
+                  : is_in_integers(kind)    ? plain_dot_in_integers(in_integers, plain, n, kind)
+                                            : plain_dot(row, plain, n, kind);
       if (has_codes_of_8_bits(kind)) sum = sum * plain.scale(n, 0);
       out.push_back(bias.empty() ? sum : sum + bias[n]);
     }

@@ -1,0 +1,51 @@
+// The table of AVX-512 with VNNI and BF16: as the AVX-512 VNNI table, but pairs of products of bf16 are one instruction.
+#include <immintrin.h>
+
+#include "core/cpu/isa/kernels.h"
+#include "core/sample/exp_constants.h"
+
+namespace quire::cpu {
+namespace {
+
+#include "core/cpu/isa/dot_vnni.inc"
+
+// The instruction takes the odd k of a pair first, and subnormals for zero, whatever the mode (gemm_pairs.inc).
+struct Pairs {
+  static constexpr int kTileRows = Vec::kTileRows;
+  static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
+  static constexpr std::size_t kRowBytes = 2 * sizeof(std::uint16_t);
+
+  __m512i v;
+
+  static Pairs load(const unsigned char* p) { return {_mm512_loadu_si512(p)}; }
+  // In place, as vpdpbusd is.
+  void add_to(Vec& sum, const std::int8_t* x) const {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.v) : "v"(v), "v"(broadcast_word(x)));
+  }
+};
+
+// As pairs.inc, in 16 bits.
+void round_row(const float* x, std::size_t n, std::int8_t* out) {
+  const std::size_t padded = (n + 1) / 2 * 2;
+  for (std::size_t i = 0; i < padded; i += kLanes) {
+    const auto left = [i](std::size_t end) { return end - i < kLanes ? static_cast<std::uint32_t>(end - i) : kLanes; };
+    const __m256bh rounded = _mm512_cvtneps_pbh(Vec::load(x + i, i < n ? left(n) : 0).v);
+    const auto mask = static_cast<__mmask16>((1u << left(padded)) - 1u);
+    _mm256_mask_storeu_epi16(out + 2 * i, mask, reinterpret_cast<const __m256i&>(rounded));
+  }
+}
+
+#include "core/cpu/isa/exp.inc"
+#include "core/cpu/isa/gemm.inc"
+#include "core/cpu/isa/quantize_row.inc"
+#include "core/cpu/isa/rows.inc"
+#include "core/cpu/isa/span.inc"
+#include "core/cpu/isa/table.inc"
+
+constexpr Kernels kTable = make_table("avx512bf16");
+
+}  // namespace
+
+const Kernels* kernels_avx512bf16() { return &kTable; }
+
+}  // namespace quire::cpu
