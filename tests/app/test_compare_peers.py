@@ -110,6 +110,18 @@ def test_bf16_is_never_quantized():
     assert "--quantize" not in peers.quire_command(arguments(), pathlib.Path("d"), peers.CASES["decode"][0], 1, "bf16")
 
 
+def test_activations_are_rounded_beside_bf16_where_that_is_asked_for():
+    plain = [peer[:2] for peer in peers.peers_of(arguments())]
+    both = [peer[:2] for peer in peers.peers_of(arguments("--quire-bf16", "w16a16"))]
+    assert [peer for peer in both if peer not in plain] == [
+        ("llama.cpp bf16, quire w16a16", "w16a16"), ("vLLM bfloat16, quire w16a16", "w16a16")]
+    assert [peer for peer in both if peer in plain] == plain
+    case = peers.CASES["decode"][0]
+    ours = peers.quire_command(arguments(), pathlib.Path("d"), case, 1, "w16a16")
+    assert ours[ours.index("--quantize") + 1] == "w16a16"
+    assert "d/bf16.gguf" in peers.llama_command(arguments(), pathlib.Path("d"), case, 1, "w16a16")
+
+
 def test_a_peer_that_is_not_there_gets_rows_without_figures():
     args = arguments("--peers", "bf16")
     vllm = [peer for peer in peers.peers_of(args) if peer[0].startswith("vLLM")]
