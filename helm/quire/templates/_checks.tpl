@@ -1,0 +1,74 @@
+{{/* What a schema cannot say. Included by deployment.yaml: a template fails with one sentence that names the values. */}}
+{{- define "quire.checks" -}}
+{{- $values := .Values -}}
+{{- $kube := .Capabilities.KubeVersion.Version -}}
+
+{{- if not (kindIs "invalid" $values.shutdown.terminationGracePeriodSeconds) -}}
+{{- if lt (include "quire.graceSeconds" . | int64) (include "quire.leastGraceSeconds" . | int64) -}}
+{{- fail (printf "shutdown.terminationGracePeriodSeconds is %s: it must be at least %s, which is shutdown.preStopSeconds (%d) + config.drain-timeout (%s s) + 10" (include "quire.graceSeconds" .) (include "quire.leastGraceSeconds" .) (int64 $values.shutdown.preStopSeconds) (include "quire.drainSeconds" .)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- $source := $values.model.source -}}
+{{- $needs := dict "embedded" list "pvc" (list "claimName") "image" (list "reference") "initContainer" (list "image") "hostPath" (list "path") -}}
+{{- range get $needs $source -}}
+{{- if not (index $values.model $source .) -}}
+{{- fail (printf "model.source is %s: set model.%s.%s" $source $source .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (ne $source "embedded") (not (index $values.config "served-model-name")) -}}
+{{- fail (printf "model.source is %s: set config.served-model-name to the name that requests use" $source) -}}
+{{- end -}}
+{{- if and (eq $source "embedded") $values.model.subPath -}}
+{{- fail "model.subPath is set and model.source is embedded: set model.source" -}}
+{{- end -}}
+{{- if and (eq $source "image") (semverCompare "<1.31-0" $kube) -}}
+{{- fail (printf "model.source is image: image volumes need Kubernetes 1.31, this is %s" $kube) -}}
+{{- end -}}
+
+{{- $seqs := index $values.config "max-num-seqs" | default 64 -}}
+{{- $rows := index $values.config "max-num-batched-tokens" | default 512 -}}
+{{- if not (or (kindIs "string" $seqs) (kindIs "string" $rows)) -}}
+{{- if gt (int64 $seqs) (int64 $rows) -}}
+{{- fail (printf "config.max-num-seqs (%d) must not be above config.max-num-batched-tokens (%d)" (int64 $seqs) (int64 $rows)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $values.packedCache.enabled (index $values.config "packed-cache") -}}
+{{- fail "packedCache.enabled sets the server's packed-cache itself: take config.packed-cache out" -}}
+{{- end -}}
+
+{{- $scaled := $values.autoscaling -}}
+{{- if and $scaled.hpa.enabled $scaled.keda.enabled -}}
+{{- fail "autoscaling.hpa and autoscaling.keda are both enabled: choose one" -}}
+{{- end -}}
+{{- if or $scaled.hpa.enabled $scaled.keda.enabled -}}
+{{- if gt (int64 $scaled.minReplicas) (int64 $scaled.maxReplicas) -}}
+{{- fail (printf "autoscaling.minReplicas (%d) is above autoscaling.maxReplicas (%d)" (int64 $scaled.minReplicas) (int64 $scaled.maxReplicas)) -}}
+{{- end -}}
+{{- if and $scaled.hpa.enabled (lt (int64 $scaled.minReplicas) 1) -}}
+{{- fail "autoscaling.minReplicas is 0: a HorizontalPodAutoscaler needs 1, KEDA goes to 0" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $scaled.keda.enabled (not $scaled.keda.serverAddress) -}}
+{{- fail "autoscaling.keda.enabled: set autoscaling.keda.serverAddress to the URL of Prometheus" -}}
+{{- end -}}
+{{- if and (ne (toString $values.pdb.minAvailable) "") (ne (toString $values.pdb.maxUnavailable) "") -}}
+{{- fail "pdb.minAvailable and pdb.maxUnavailable exclude each other: set one" -}}
+{{- end -}}
+
+{{- if and $values.ingress.enabled (not $values.ingress.hosts) -}}
+{{- fail "ingress.enabled: set ingress.hosts" -}}
+{{- end -}}
+{{- if and $values.httpRoute.enabled (not $values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.enabled: set httpRoute.parentRefs to the Gateway" -}}
+{{- end -}}
+{{- if and $values.inferencePool.enabled (not $values.inferencePool.endpointPicker.name) -}}
+{{- fail "inferencePool.enabled: set inferencePool.endpointPicker.name to the Service of the endpoint picker" -}}
+{{- end -}}
+{{- if and $values.serviceMonitor.enabled $values.podMonitor.enabled -}}
+{{- fail "serviceMonitor and podMonitor are both enabled: every pod would be scraped twice" -}}
+{{- end -}}
+{{- if and $values.service.nodePort (eq $values.service.type "ClusterIP") -}}
+{{- fail "service.nodePort is set: set service.type to NodePort or LoadBalancer" -}}
+{{- end -}}
+{{- end -}}
