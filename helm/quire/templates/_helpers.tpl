@@ -110,7 +110,8 @@ capabilities:
 {{- end -}}
 
 {{- define "quire.drainSeconds" -}}
-{{- include "quire.seconds" (index .Values.config "drain-timeout" | default "30s") -}}
+{{- $given := index .Values.config "drain-timeout" -}}
+{{- kindIs "invalid" $given | ternary "30s" $given | include "quire.seconds" -}}
 {{- end -}}
 
 {{/* preStop, then the drain, then ten seconds to end: a pod is never killed in the middle of an answer it may finish */}}

