@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: deploy/install_packages.sh build [test]
+# Installs the Debian packages that are missing: deploy/install_packages.sh build|run|test…
 # The list is deploy/packages.txt. Where it may not install, it prints the command to run and ends with 1.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -12,7 +12,7 @@ for section in "$@"; do
     "$here/packages.txt")
 done
 if ((${#wanted[@]} == 0)); then
-  echo "usage: deploy/install_packages.sh build [test]" >&2
+  echo "usage: deploy/install_packages.sh build|run|test…" >&2
   exit 2
 fi
 

@@ -1,0 +1,25 @@
+# quire on CPUs: docker build -f deploy/docker/cpu.Dockerfile -t quire:0.1.0 .
+# Built and installed by the scripts of the quickstart. Both stages are Debian 12, or something made of it.
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${BASE_IMAGE} AS build
+WORKDIR /src
+COPY deploy/packages.txt deploy/install_packages.sh deploy/
+RUN deploy/install_packages.sh build
+COPY . .
+RUN deploy/quickstart.sh --build-only && strip build/release/quire
+
+FROM ${BASE_IMAGE}
+COPY deploy/packages.txt deploy/install_packages.sh /tmp/deploy/
+RUN /tmp/deploy/install_packages.sh run && rm -rf /tmp/deploy /var/lib/apt/lists/* /var/cache/apt/* /var/log/*.log /var/log/apt
+COPY LICENSE /usr/share/doc/quire/LICENSE
+COPY --from=build /src/build/release/quire /usr/local/bin/quire
+LABEL org.opencontainers.image.title=quire \
+      org.opencontainers.image.description="A server for language models with the OpenAI API" \
+      org.opencontainers.image.licenses=Apache-2.0 \
+      org.opencontainers.image.version=0.1.0
+USER 65532:65532
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/quire"]
+CMD ["serve", "--host", "0.0.0.0"]
