@@ -20,6 +20,7 @@ LABEL org.opencontainers.image.title=quire \
       org.opencontainers.image.version=0.1.0
 USER 65532:65532
 EXPOSE 8000
-STOPSIGNAL SIGTERM
+# Whether the server on the usual port tells its statistics; Kubernetes asks with probes of its own.
+HEALTHCHECK --interval=10s --timeout=12s --start-period=30m --retries=6 CMD ["/usr/local/bin/quire", "inspect", "--url", "http://127.0.0.1:8000"]
 ENTRYPOINT ["/usr/local/bin/quire"]
 CMD ["serve", "--host", "0.0.0.0"]
