@@ -43,12 +43,6 @@ def test_what_is_generated_is_current():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_binary_says_what_the_flags_page_says():
-    """The page that the schema is made of is the server's own."""
-    said = subprocess.run([BINARY, "serve", "--print-flags-markdown"], capture_output=True, text=True, timeout=60).stdout
-    assert list(generate.flags(said)) == list(generate.flags((ROOT / "docs" / "flags.md").read_text()))
-
-
 def test_every_flag_of_serve_is_a_setting():
     rows = [row for row in (ROOT / "docs" / "flags.md").read_text().splitlines() if row.startswith("| `--")]
     names = {re.match(r"\| `--([\w-]+)`", row)[1] for row in rows if "serve" in row.rsplit("|", 3)[1] or "| all |" in row}
@@ -152,6 +146,31 @@ def test_a_value_that_cannot_be_is_refused(path, value):
 )
 def test_a_value_at_its_limit_is_taken(path, value):
     check(tree(path, value))
+
+
+UNITS = {
+    "max-queue-tokens": ["2", "2.5k", "2m", "2K", "2M"],
+    "body-limit": ["2000", "2k", "2K", "2m", "2M", "2000B", "2kB", "2KB", "2MB", "1.5KiB", "2MiB"],
+    "kv-cache-memory": ["auto", "1GB", "1GiB", "1g", "1G"],
+    "drain-timeout": ["0", "2000000ns", "2000us", "2ms", "2s", "1.5m", "1h", "0.01d"],
+}
+NO_UNITS = {
+    "max-queue-tokens": ["2x", "-2", "2 k", "k", "1.", "2KiB"],
+    "body-limit": ["2Mi", "2kib", "2 MiB", "auto"],
+    "drain-timeout": ["30", "2min", "2S", "-1s", "auto", "1h30m"],
+}
+
+
+def server_takes(name, text, tmp_path):
+    settings = tmp_path / "quire.toml"
+    settings.write_text(f"{name} = {json.dumps(text)}\n")
+    return subprocess.run([BINARY, "serve", "--config", settings, "--plan"], capture_output=True, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("name, text, good", [(n, x, True) for n in UNITS for x in UNITS[n]] + [(n, x, False) for n in NO_UNITS for x in NO_UNITS[n]])
+def test_schema_and_server_agree_about_units(name, text, good, tmp_path):
+    said = jsonschema.Draft7Validator(SETTINGS[name]).is_valid(text)
+    assert (said, server_takes(name, text, tmp_path)) == (good, good)
 
 
 def test_versions_agree():
