@@ -103,8 +103,17 @@ def kubernetes_models():
     return fetch(TOOLS / "kubernetes-models", make)
 
 
+class StrictLoader(yaml.CSafeLoader):
+    """YAML in which no key is said twice: Helm lets that pass, and an API server does not."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"said twice: {sorted(key for key in keys if keys.count(key) > 1)}{node.start_mark}"
+        return super().construct_mapping(node, deep)
+
+
 def objects_of(text):
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, StrictLoader) if document]
 
 
 def template(major, *args, kube="1.35", release="stories", namespace="llm"):

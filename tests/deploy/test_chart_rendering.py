@@ -7,7 +7,7 @@ import warnings
 import pytest
 import yaml
 
-from deploy_tools import CASES, CHART, case_file, helm, kubernetes_models, only, render, run, template
+from deploy_tools import CASES, CHART, case_file, helm, kubernetes_models, objects_of, only, render, run, template
 
 pytestmark = pytest.mark.full
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
@@ -69,6 +69,11 @@ def test_the_check_of_objects_is_not_blind():
     deployment["spec"]["template"]["spec"]["containers"][0]["bogus"] = 1
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(deployment, "1.35", strict=True)
+
+
+def test_a_key_that_is_said_twice_is_found():
+    with pytest.raises(AssertionError, match="said twice: .'a', 'a'."):
+        objects_of("b: {a: 1, a: 2}")
 
 
 def test_an_older_kubernetes_than_1_25_is_refused():
@@ -234,7 +239,7 @@ def test_what_is_scaled_has_no_replicas_of_its_own(case):
 
 def test_keda_asks_for_this_releases_queue_and_cache():
     triggers = only(render("-f", case_file("keda")), "ScaledObject")["spec"]["triggers"]
-    queries = {trigger["metadata"]["query"]: trigger["metadata"]["threshold"] for trigger in triggers}
+    queries = {one["metadata"]["query"]: one["metadata"]["threshold"] for one in triggers if one["type"] == "prometheus"}
     series = 'namespace="llm",pod=~"stories-quire-[a-z0-9]+-[a-z0-9]+"'
     assert queries == {f"sum(vllm:num_requests_waiting{{{series}}})": "4", f"sum(vllm:kv_cache_usage_perc{{{series}}})": "0.8"}
 
@@ -318,6 +323,11 @@ def test_a_package_holds_what_a_release_needs(tmp_path):
         ("autoscaling", {"minReplicas": 5, "hpa": {"enabled": True}}, "autoscaling.minReplicas (5) is above"),
         ("autoscaling", {"minReplicas": 0, "hpa": {"enabled": True}}, "autoscaling.minReplicas is 0"),
         ("autoscaling.keda.enabled", True, "set autoscaling.keda.serverAddress"),
+        ("autoscaling", {"minReplicas": 0, "keda": {"enabled": True, "serverAddress": "http://p"}}, "autoscaling.keda.extraTriggers"),
+        ("extraArgs", ["--drain-timeout=10m"], "extraArgs has --drain-timeout=10m: set config.drain-timeout"),
+        ("extraArgs", ["--port", "80"], "extraArgs has --port"),
+        ("extraArgs", ["--drain-timeout-of-another-kind"], None),
+        ("extraEnv", [{"name": "QUIRE_DRAIN_TIMEOUT", "value": "10m"}], "extraEnv has QUIRE_DRAIN_TIMEOUT: set config.drain-timeout"),
         ("ingress.enabled", True, "set ingress.hosts"),
         ("httpRoute.enabled", True, "set httpRoute.parentRefs"),
         ("inferencePool.enabled", True, "set inferencePool.endpointPicker.name"),

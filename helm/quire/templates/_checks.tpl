@@ -37,6 +37,18 @@
 {{- fail "packedCache.enabled sets the server's packed-cache itself: take config.packed-cache out" -}}
 {{- end -}}
 
+{{/* Arguments and environment go before the file: what the chart computes with must stand in the file. */}}
+{{- range $values.extraArgs -}}
+{{- if regexMatch "^--(config|drain-timeout|model|packed-cache|port)(=|$)" . -}}
+{{- fail (printf "extraArgs has %s: set config.drain-timeout, containerPort, model or packedCache" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $values.extraEnv -}}
+{{- if hasPrefix "QUIRE_" (.name | default "") -}}
+{{- fail (printf "extraEnv has %s: set config.%s" .name (.name | trimPrefix "QUIRE_" | lower | replace "_" "-")) -}}
+{{- end -}}
+{{- end -}}
+
 {{- $scaled := $values.autoscaling -}}
 {{- if and $scaled.hpa.enabled $scaled.keda.enabled -}}
 {{- fail "autoscaling.hpa and autoscaling.keda are both enabled: choose one" -}}
@@ -48,6 +60,9 @@
 {{- if and $scaled.hpa.enabled (lt (int64 $scaled.minReplicas) 1) -}}
 {{- fail "autoscaling.minReplicas is 0: a HorizontalPodAutoscaler needs 1, KEDA goes to 0" -}}
 {{- end -}}
+{{- end -}}
+{{- if and $scaled.keda.enabled (lt (int64 $scaled.minReplicas) 1) (not $scaled.keda.extraTriggers) -}}
+{{- fail "autoscaling.minReplicas is 0: no pod tells of a queue then; add a trigger that wakes the first one to autoscaling.keda.extraTriggers" -}}
 {{- end -}}
 {{- if and $scaled.keda.enabled (not $scaled.keda.serverAddress) -}}
 {{- fail "autoscaling.keda.enabled: set autoscaling.keda.serverAddress to the URL of Prometheus" -}}
