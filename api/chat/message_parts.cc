@@ -115,11 +115,11 @@ void MessageDraft::set_reasoning(const std::string& text) {
   }
 }
 
-void MessageDraft::add_call(std::string id, std::string name, boost::json::value arguments) {
+void MessageDraft::add_call(std::string_view id, std::string_view name, boost::json::value arguments) {
   boost::json::object call;
-  if (!id.empty()) call["id"] = std::move(id);
+  if (!id.empty()) call["id"] = id;
   call["type"] = "function";
-  call["function"] = boost::json::object{{"name", std::move(name)}, {"arguments", std::move(arguments)}};
+  call["function"] = boost::json::object{{"name", name}, {"arguments", std::move(arguments)}};
   if (!out_.contains("tool_calls")) out_["tool_calls"] = boost::json::array();
   out_["tool_calls"].get_array().emplace_back(std::move(call));
 }

@@ -49,10 +49,10 @@ class MessageDraft {
   // A developer is the system where the template does not know the role.
   MessageDraft(std::string_view role, const ChatTemplate* form);
 
-  void set(std::string_view name, std::string text) { out_[name] = std::move(text); }
+  void set(std::string_view name, std::string_view text) { out_[name] = text; }
   void set_no_content();                        // what the template expects of a message that calls, and says nothing
   void set_reasoning(const std::string& text);  // under each of its names that is not taken
-  void add_call(std::string id, std::string name, boost::json::value arguments);  // an empty id is left out
+  void add_call(std::string_view id, std::string_view name, boost::json::value arguments);  // an empty id is left out
 
   bool has(std::string_view name) const { return out_.contains(name); }
   boost::json::value take() { return boost::json::value(std::move(out_)); }

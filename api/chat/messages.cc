@@ -45,7 +45,7 @@ Result<Done> add_call(const std::string& path, element value, const ChatTemplate
     if (!given) return given.error();
     arguments = std::move(*given);
   }
-  message.add_call(std::move(id), std::move(*name), std::move(arguments));
+  message.add_call(id, *name, std::move(arguments));
   return Done{};
 }
 

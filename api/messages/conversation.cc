@@ -107,7 +107,7 @@ class MessageReader {
     if (num_calls_++ == services_.limits.max_tool_calls) {
       return invalid(path_, path_ + " may hold at most " + std::to_string(services_.limits.max_tool_calls) + " calls");
     }
-    assistant_.add_call(std::move(*id), std::move(*name), std::move(*arguments));
+    assistant_.add_call(*id, *name, std::move(*arguments));
     return Done{};
   }
 
@@ -125,8 +125,8 @@ class MessageReader {
     }
     end_text();
     MessageDraft message("tool", form_);
-    message.set("content", std::move(text));
-    message.set("tool_call_id", std::move(*id));
+    message.set("content", text);
+    message.set("tool_call_id", *id);
     request_.messages.push_back(message.take());
     return Done{};
   }
