@@ -72,7 +72,8 @@ TEST_F(EmbeddingFormTest, NumbersAndBase64SayTheSame) {
   pool(0, 0.3f);
   pool(1, 0.3f);
   std::vector<float> vector;
-  for (const json::value& number : whole(*numbers).at("data").at(0).at("embedding").as_array()) {
+  const json::value told = whole(*numbers);
+  for (const json::value& number : told.at("data").at(0).at("embedding").as_array()) {
     vector.push_back(static_cast<float>(number.to_number<double>()));
   }
   ASSERT_EQ(vector.size(), 6u);

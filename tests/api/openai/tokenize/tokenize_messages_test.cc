@@ -11,7 +11,7 @@ namespace json = boost::json;
 
 class TokenizeMessages : public chat::test::ChatBodies {
  protected:
-  TokenizeMessages() { services_.chat = chat::test::model_of(kTelling); }
+  TokenizeMessages() { services_.chat = chat::test::model_of(kTelling, chat::CallForm::kHermes); }
 
   // Prints whatever a request may tell a template.
   static constexpr const char* kTelling =
