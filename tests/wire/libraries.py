@@ -23,9 +23,6 @@ QUIET = {
     "NO_PROXY": "*", "no_proxy": "*", "TOKENIZERS_PARALLELISM": "false",
 }  # fmt: skip
 
-# What the model is made to say where a call is wanted of it, and where a person is.
-CALL = r'[a-z ]{3,12}<tool_call>\n\{"name": "look", "arguments": \{"at": "(sky|sea)", "for_s": [1-9][0-9]?\}\}\n</tool_call>'
-CALLS = r'(<tool_call>\n\{"name": "look", "arguments": \{"at": "(sky|sea)"\}\}\n</tool_call>\n){2}'
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string", "pattern": "^[A-Z][a-z]{1,7}$"}, "age": {"type": "integer", "minimum": 0, "maximum": 130},
@@ -34,7 +31,8 @@ PERSON = {
     "additionalProperties": False,
 }  # fmt: skip
 PLAIN = {"model": "stories", "seed": 5, "temperature": 0.8}
-QUESTION = {"talk": TALE, "tool": TOOL, "call": CALL, "calls": CALLS, "person": PERSON, **PLAIN, "prompt": "Once upon a time", "model_folder": str(ROOT / "models" / "stories")}
+CALLING = {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 120}
+QUESTION = {"talk": TALE, "calling": CALLING, "person": PERSON, **PLAIN, "prompt": "Once upon a time", "model_folder": str(ROOT / "models" / "stories")}
 
 
 def wire(server, path="/v1/chat/completions", **fields):

@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from conftest import PATIENCE_S, idle
-from libraries import CALL, CALLS, PERSON, PLAIN, QUESTION, wire
+from libraries import CALLING, PERSON, PLAIN, QUESTION, wire
 from test_chat import TALE, TOOL
 
 pytestmark = pytest.mark.full
@@ -39,11 +39,7 @@ def asynchronous(talker):
 
 
 def chat(client, **fields):
-    return client.chat.completions.create(**PLAIN, **{"messages": TALE, "max_tokens": 24, **fields})
-
-
-def calling(pattern=CALL):
-    return dict(tools=[TOOL], max_tokens=120, extra_body={"structured_outputs": {"regex": pattern}})
+    return client.chat.completions.create(**{**PLAIN, "messages": TALE, "max_tokens": 24, **fields})
 
 
 def calls_of(message):
@@ -82,18 +78,23 @@ def test_a_chat_is_heard_whole_streamed_and_at_once(talker, client, asynchronous
     assert set(asyncio.run(twenty_of_each())) == {expected}
 
 
-@pytest.mark.parametrize("pattern, number", [(CALL, 1), (CALLS, 2)])
-def test_calls_are_heard_whole_and_streamed_with_the_same_ids(client, pattern, number):
-    choice = chat(client, **calling(pattern)).choices[0]
-    calls = calls_of(choice.message)
-    assert len(calls) == len({id_ for id_, _, _ in calls}) == number
+NAMED = {"type": "function", "function": {"name": "look"}}
+
+
+@pytest.mark.parametrize("choice", ["required", NAMED], ids=["required", "named"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_calls_are_heard_whole_and_streamed_with_the_same_ids(client, choice, parallel):
+    fields = {**CALLING, "tool_choice": choice, "parallel_tool_calls": parallel, "max_tokens": 300}
+    whole = chat(client, **fields).choices[0]
+    calls = calls_of(whole.message)
+    assert len(calls) == len({id_ for id_, _, _ in calls}) >= 1
     assert all(name == "look" and arguments["at"] in ("sky", "sea") for _, name, arguments in calls)
-    content, streamed, finish = gathered(chat(client, **calling(pattern), stream=True))
-    assert (content, streamed, finish) == (choice.message.content or "", calls, "tool_calls")
+    assert gathered(chat(client, **fields, stream=True)) == ("", calls, whole.finish_reason)
+    assert parallel or (len(calls) == 1 and whole.finish_reason == "tool_calls")
 
 
 def test_the_stream_helper_parses_the_arguments_of_a_call(client):
-    fields = {**calling(), "tools": [openai.pydantic_function_tool(look)]}
+    fields = {**CALLING, "tools": [openai.pydantic_function_tool(look)]}
     with client.chat.completions.stream(**PLAIN, messages=TALE, **fields) as stream:
         pieces = [event.arguments_delta for event in stream if event.type == "tool_calls.function.arguments.delta"]
         (call,) = stream.get_final_completion().choices[0].message.tool_calls
@@ -102,7 +103,7 @@ def test_the_stream_helper_parses_the_arguments_of_a_call(client):
 
 
 def test_a_call_is_answered_and_the_talk_goes_on(client):
-    message = chat(client, **calling()).choices[0].message
+    message = chat(client, **CALLING).choices[0].message
     talk = [*TALE, message, {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "It is blue."}]
     answer = chat(client, messages=talk, tools=[TOOL])
     assert answer.choices[0].message.content and answer.usage.prompt_tokens > 80
@@ -181,7 +182,7 @@ def test_the_request_id_is_on_every_answer_and_error(client):
 ], ids=lambda value: str(value)[:30])
 def test_errors_have_the_types_of_the_client(client, fields, kind, status, param, stream):
     with pytest.raises(kind) as caught:
-        chat(client, **fields, stream=stream) if "model" not in fields else client.chat.completions.create(**fields, messages=TALE, stream=stream)
+        chat(client, **fields, stream=stream)
     assert caught.value.status_code == status and caught.value.param == param
     assert caught.value.body["message"] and caught.value.body["code"] == status
 

@@ -199,8 +199,10 @@ def test_every_place_inside_takes_or_refuses_every_value_by_name(talker, body):
     connection = Connection(talker)
     assert connection.post("/v1/chat/completions", json.dumps(body)).status == 200
     with Bystander(talker):
-        for path in places(body):
-            for value_name, value in VALUES.items():
+        for place, path in enumerate(places(body)):
+            for nth, (value_name, value) in enumerate(VALUES.items()):
+                if len(value) > 10_000 and (place + nth) % 8 != 0:
+                    continue  # megabytes are for some places each
                 text = put(body, path, "?mark?").replace('"?mark?"', value, 1)
                 answer = connection.post("/v1/chat/completions", text)
                 if answer.status != 200:

@@ -12,15 +12,13 @@ from test_chat import TOOL
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
 WORDS = ("Once", " upon", " a", " time", "little", "dragon", " sea", "\n", " Lily", "é", "🙂", "the ", "“Oh!”", " said Tom")
 CALL = r'<tool_call>\n?\{"name": "(look|nothing)", "arguments": \{"at": "(sky|sea|[a-zé\\u00e9]{3,9})", "for_s": [1-9][0-9]{0,2}\}\}\n?</tool_call>'
-FORMS = {  # what the model is made to say
+FORMS = {  # what the model may say
     "call": CALL,
     "talk_and_call": f"[a-z ]{{3,20}}{CALL}",
     "calls": f"({CALL}\\n?){{2,3}}",
     "broken_call": r'<tool_call>\{"name": "look", "arguments": \{"at": [a-z]{2,8}</tool_call>[a-z ]{2,9}',
     "no_call": r"<tool_cal[a-k ]{2,12}",
-    "reasoning": r"<think>[a-z ]{5,30}</think>\n?[a-z ]{5,30}",
-    "reasoning_and_call": f"<think>[a-z ]{{5,20}}</think>{CALL}",
-    "opened_reasoning": r"[a-z ]{5,30}</think>[a-z ]{5,30}",
+    "thoughts": r"[a-z ]{5,30}</think>\n?[a-z ]{5,30}",
 }
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}}, "required": ["name", "age"]}
 
@@ -183,39 +181,58 @@ def random_chat(chance):
         fields["include_reasoning"] = False
     if chance.random() < 0.2:
         fields["parallel_tool_calls"] = False
-    kind = chance.choice(["free", "form", *FORMS, *FORMS])
+    fields.pop("min_tokens", None)  # a form may be at its end before
+    kind = chance.choice(["free", "form", "forced", "forced", *FORMS, *FORMS])
     if kind == "form":
         fields.update(random_form(chance))
     elif kind in FORMS:
         fields["structured_outputs"] = {"regex": FORMS[kind]}
+    elif kind == "forced":
+        fields["tool_choice"] = chance.choice(["required", {"type": "function", "function": {"name": "look"}}])
+    if kind in FORMS or kind == "forced":
         fields["max_tokens"] = chance.choice([20, 60, 150, 150])
         fields.pop("stop", None)
-    if "call" in kind or chance.random() < 0.2:
+    if "call" in kind or kind == "forced" or chance.random() < 0.2:
         fields["tools"] = [TOOL]
-    if kind == "opened_reasoning" or chance.random() < 0.2:
+    if chance.random() < 0.2:
         fields["chat_template_kwargs"] = {"enable_thinking": True}
     return fields
 
 
+def same_chat(server, body):
+    """The choices of a chat, once it is found to be the same streamed and whole."""
+    asker = Asker(server, "/v1/chat/completions")
+    whole = asker.whole(body)
+    choices, usage = gathered(asker.events(body), empty_message, add_delta)
+    for choice in choices + whole["choices"]:  # nothing said is "" or null: the head of a stream cannot know which
+        choice["message"]["content"] = choice["message"]["content"] or None
+    assert choices == whole["choices"], body
+    assert usage == plain_usage(whole["usage"]), body
+    return choices
+
+
 def test_a_streamed_chat_is_the_whole_one(talker):
-    asker = Asker(talker, "/v1/chat/completions")
-    seen = {"calls": 0, "several calls": 0, "content and call": 0, "reasoning": 0, "reasoning and content": 0, "logprobs": 0}
-    for seed in range(200):
-        body = random_chat(random.Random(seed))
-        whole = asker.whole(body)
-        choices, usage = gathered(asker.events(body), empty_message, add_delta)
-        expected = whole["choices"]
-        for choice in choices + expected:  # nothing said is "" or null: the head of a stream cannot know which
-            choice["message"]["content"] = choice["message"]["content"] or None
-        assert choices == expected, (seed, body)
-        assert usage == plain_usage(whole["usage"]), (seed, body)
-        for choice in expected:
+    seen = {"calls": 0, "several calls": 0, "content and call": 0, "reasoning": 0, "cut call": 0, "logprobs": 0}
+    for seed in range(120):
+        for choice in same_chat(talker, random_chat(random.Random(seed))):
             message = choice["message"]
             calls = message.get("tool_calls", [])
             seen["calls"] += bool(calls)
             seen["several calls"] += len(calls) > 1
             seen["content and call"] += bool(calls and message["content"])
             seen["reasoning"] += "reasoning" in message
-            seen["reasoning and content"] += bool("reasoning" in message and message["content"])
+            seen["cut call"] += bool(calls and choice["finish_reason"] == "length")
             seen["logprobs"] += choice["logprobs"] is not None
     assert min(seen.values()) >= 3, seen
+
+
+def test_marks_are_found_among_their_own_pieces(talker):
+    """Nothing but the pieces of a mark is said, in any order: now and then they make one, and often nearly."""
+    pieces = talker.post_to("/tokenize", {"prompt": "</think>"}).json["tokens"]
+    found = 0
+    for seed in range(6):
+        choices = same_chat(talker, {
+            "messages": [{"role": "user", "content": "Look"}], "chat_template_kwargs": {"enable_thinking": True}, "allowed_token_ids": pieces,
+            "n": 8, "seed": seed, "max_tokens": 300, "temperature": 2, "top_p": 1, "frequency_penalty": 2, "logprobs": seed % 2 == 0})  # fmt: skip
+        found += sum(choice["message"]["content"] is not None for choice in choices)
+    assert found >= 2

@@ -31,6 +31,16 @@ std::int64_t highest_of(const Integer& kind, const RequestLimits& limits) {
   return kind.limit != nullptr ? std::int64_t{limits.*kind.limit} : kind.highest;
 }
 
+// Whether the value has one of the types, "array|object"; of numbers nothing is asked.
+bool is_of(std::string_view types, element value) {
+  const char* type = value.is_array()    ? "array"
+                     : value.is_object() ? "object"
+                     : value.is_string() ? "string"
+                     : value.is_bool()   ? "boolean"
+                                         : "";
+  return types.find(type) != types.npos;
+}
+
 // One value of a field into the request: a visitor of Field::kind.
 struct Reader {
   const std::string& name;
@@ -70,7 +80,7 @@ struct Reader {
   }
   Result<Done> operator()(const Shaped& kind) const { return kind.read(name, value, services, request); }
   Result<Done> operator()(const Neutral& kind) const {
-    if (kind.is_neutral(value)) return Done{};
+    if (is_of(kind.json, value) && kind.is_neutral(value)) return Done{};
     return invalid(name, name + " is not supported: leave it out");
   }
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/chat/chat_request.h"
 #include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
@@ -32,6 +33,8 @@ struct Described {
 
 constexpr Described kDescribed[] = {
     {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true},
+    {"/v1/chat/completions", "Answer a conversation", kChat, chat::chat_fields, {"messages"}, true},
+    {"/v1/chat/completions/render", "The prompt of a conversation", kChat, chat::chat_fields, {"messages"}, false},
     {"/v1/responses", "Answer a conversation with items", kResponses, responses::responses_fields, {"input"}, true},
     {"/v1/messages",
      "Answer a conversation with a message of blocks",

@@ -17,8 +17,9 @@ place = dict(base_url=question["url"] + "/v1", api_key="none", max_retries=0, mo
 how = dict(seed=question["seed"], temperature=question["temperature"])
 talk = [{"system": SystemMessage, "user": HumanMessage}[m["role"]](m["content"]) for m in question["talk"]]
 chat = ChatOpenAI(**place, **how, max_tokens=24)
-caller = ChatOpenAI(**place, **how, max_tokens=120, extra_body={"structured_outputs": {"regex": question["call"]}}).bind_tools([question["tool"]])
 formed = ChatOpenAI(**place, **how, max_tokens=120)
+tools = question["calling"]["tools"]
+caller = formed.bind_tools(tools, tool_choice="required", parallel_tool_calls=False)
 plain = OpenAI(**place, **how, max_tokens=24)
 
 
@@ -32,7 +33,7 @@ class Person(BaseModel):
 
 def told(message):
     return {"content": message.content, "usage": message.usage_metadata, "finish": message.response_metadata.get("finish_reason"),
-            "calls": [{"name": call["name"], "args": call["args"]} for call in message.tool_calls]}  # fmt: skip
+            "calls": [[call["name"], call["args"]] for call in message.tool_calls]}  # fmt: skip
 
 
 def streamed(model, messages, **options):
@@ -55,14 +56,14 @@ async def collected(stream):
 def second_turn():
     first = caller.invoke(talk)
     back = [ToolMessage("It is blue.", tool_call_id=call["id"]) for call in first.tool_calls]
-    return told(chat.bind_tools([question["tool"]]).invoke([*talk, first, *back]))
+    return told(chat.bind_tools(tools).invoke([*talk, first, *back]))
 
 
 def fault():
     try:
         ChatOpenAI(**{**place, "model": "gpt-4"}).invoke(talk)
     except openai.NotFoundError as error:
-        return [type(error).__name__, error.param]
+        return error.param
 
 
 heard = {
@@ -77,6 +78,7 @@ heard = {
     "person": formed.with_structured_output(Person, method="json_schema").invoke(talk).model_dump(),
     "person_as_dict": formed.with_structured_output(question["person"] | {"title": "person"}, method="json_schema").invoke(talk),
     "person_in_a_stream": [p if isinstance(p, dict) else p.model_dump() for p in formed.with_structured_output(Person, method="json_schema").stream(talk)][-1],
+    "person_by_a_call": formed.with_structured_output(Person, method="function_calling").invoke(talk).model_dump(),
     "fault": fault(),
     "completed": plain.invoke(question["prompt"]),
     "completed_in_a_stream": "".join(plain.stream(question["prompt"])),

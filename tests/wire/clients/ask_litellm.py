@@ -12,7 +12,7 @@ question = json.load(sys.stdin)
 place = dict(api_base=question["url"] + "/v1", api_key="none", max_retries=0)
 how = dict(seed=question["seed"], temperature=question["temperature"])
 talk = dict(messages=question["talk"], **how, **place)
-tools = dict(tools=[question["tool"]], max_tokens=120, extra_body={"structured_outputs": {"regex": question["call"]}})
+tools = question["calling"]
 form = {"type": "json_schema", "json_schema": {"name": "person", "schema": question["person"], "strict": True}}
 
 

@@ -7,7 +7,7 @@ const client = new OpenAI({baseURL: question.url + '/v1', apiKey: 'none', maxRet
 const how = {model: question.model, seed: question.seed, temperature: question.temperature};
 const talk = {...how, messages: question.talk};
 const form = {type: 'json_schema', json_schema: {name: 'person', schema: question.person, strict: true}};
-const tools = {tools: [question.tool], max_tokens: 120, structured_outputs: {regex: question.call}};
+const tools = question.calling;
 
 const told = ({choices: [choice], usage}) => ({
   content: choice.message.content,

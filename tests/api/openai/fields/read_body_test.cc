@@ -146,9 +146,9 @@ TEST_F(ReadBodyTest, WhatIsNotSupportedIsAcceptedWhereItChangesNothing) {
     std::vector<const char*> other;
   } kCases[] = {
       {"spaces_between_special_tokens", {"null", "true"}, {"false", "1"}},
-      {"logits_processors", {"null", "[]"}, {"[\"os.system\"]", "\"\""}},
+      {"logits_processors", {"null", "[]"}, {"[\"os.system\"]", "\"\"", "{}"}},
       {"prompt_embeds", {"null"}, {"\"AAAA\"", "[1.0]", "[]"}},
-      {"vllm_xargs", {"null", "{}"}, {R"({"a":1})"}},
+      {"vllm_xargs", {"null", "{}"}, {R"({"a":1})", "[]"}},
       {"truncation_side", {"null", "\"left\""}, {"\"right\"", "1"}},
       {"kv_transfer_params", {"null"}, {"{}"}},
   };

@@ -49,6 +49,23 @@ TEST_F(OpenApiTest, EveryPathOfItIsARouteWithThatMethod) {
   }
 }
 
+TEST_F(OpenApiTest, EveryPathThatA404NamesIsInIt) {
+  http::Request request;
+  request.path = "/nowhere";
+  request.method = "GET";
+  const auto reply = http::route(std::move(request), services_, {.ready = true, .draining = false});
+  const auto* response = std::get_if<http::Response>(&reply);
+  ASSERT_NE(response, nullptr);
+  const std::string told(json::parse(response->body).at("error").at("message").as_string());
+  std::size_t num_paths = 0;
+  for (std::size_t begin = told.find(" /"); begin != told.npos; begin = told.find(" /", begin + 1)) {
+    const std::string path = told.substr(begin + 1, told.find_first_of(", ", begin + 1) - begin - 1);
+    EXPECT_TRUE(document_.at("paths").as_object().contains(path)) << path;
+    ++num_paths;
+  }
+  EXPECT_GT(num_paths, 10u);
+}
+
 TEST_F(OpenApiTest, ABodyHasEveryFieldOfItsTablesAndNoOther) {
   std::set<std::string> described;
   for (const auto& field : schema("/v1/completions").at("properties").as_object()) {
@@ -63,6 +80,7 @@ TEST_F(OpenApiTest, ABodyHasEveryFieldOfItsTablesAndNoOther) {
   EXPECT_TRUE(schema("/v1/messages").at("properties").as_object().contains("stop_sequences"));
   EXPECT_FALSE(schema("/v1/messages/count_tokens").at("properties").as_object().contains("max_tokens"));
   EXPECT_TRUE(schema("/v1/responses").at("properties").as_object().contains("max_output_tokens"));
+  EXPECT_TRUE(schema("/v1/chat/completions").at("properties").as_object().contains("max_completion_tokens"));
   EXPECT_EQ(schema("/detokenize").at("properties").as_object().size(), 2u);
 }
 
