@@ -76,12 +76,12 @@ class InputReader {
     Result<std::string> text = chat::text_of(in, content, kTexts, services_);
     if (!text) return text.error();
     if (*role == "assistant") {
-      turn_without({"content", "tool_calls"}).set("content", std::move(*text));
+      turn_without({"content", "tool_calls"}).set("content", *text);
       return Done{};
     }
     end_turn();
     MessageDraft message(*role, form_);
-    message.set("content", std::move(*text));
+    message.set("content", *text);
     request_.messages.push_back(message.take());
     return Done{};
   }
@@ -129,8 +129,8 @@ class InputReader {
     if (!text) return text.error();
     end_turn();
     MessageDraft message("tool", form_);
-    message.set("content", std::move(*text));
-    message.set("tool_call_id", std::move(*id));
+    message.set("content", *text);
+    message.set("tool_call_id", *id);
     request_.messages.push_back(message.take());
     return Done{};
   }
@@ -147,7 +147,7 @@ class InputReader {
 Result<Done> read_input(const std::string& path, element value, const Services& services, chat::ChatRequest& request) {
   if (value.is_string()) {
     MessageDraft message("user", chat::template_of(services));
-    message.set("content", std::string(value.get_string().value_unsafe()));
+    message.set("content", value.get_string().value_unsafe());
     request.messages.push_back(message.take());
     return Done{};
   }
