@@ -8,6 +8,11 @@
 #include "core/grammar/automaton/rule_facts.h"
 
 namespace quire::grammar {
+namespace {
+
+constexpr std::uint64_t kPrepareWork = 1 << 21;  // some 30 ms
+
+}  // namespace
 
 Result<std::shared_ptr<const Grammar>> Grammar::compile(const Rules& rules,
                                                         std::shared_ptr<const Vocabulary> vocabulary,
@@ -18,7 +23,9 @@ Result<std::shared_ptr<const Grammar>> Grammar::compile(const Rules& rules,
   Result<Automaton> built = Automaton::build(rules, *facts, budget);
   if (!built) return built.error();
   auto automaton = std::make_unique<const Automaton>(*std::move(built));
-  return std::shared_ptr<const Grammar>(new Grammar(std::move(vocabulary), std::move(automaton)));
+  std::shared_ptr<const Grammar> grammar(new Grammar(std::move(vocabulary), std::move(automaton)));
+  grammar->masks().prepare(kPrepareWork);
+  return grammar;
 }
 
 Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, std::unique_ptr<const Automaton> automaton)

@@ -1,4 +1,5 @@
-// A grammar ready to be matched against a vocabulary: an automaton over bytes, and the token masks found so far.
+// A grammar ready to be matched against a vocabulary: an automaton over bytes, and the token masks found so far: compile() finds
+// those of short texts.
 // Owner   shared_ptr<const Grammar>, which holds its Vocabulary. Every sequence that it governs shares it.
 // Thread  compile(): any, and the end of its last owner. Matchers of one Grammar: one thread at a time (the engine's), for they
 //         share masks(), which is not locked.

@@ -59,7 +59,7 @@ void Matcher::allowed(std::span<std::uint32_t> mask) {
   const std::size_t num_words = vocabulary.mask_words();
   CHECK_GE(mask.size(), num_words);
   std::fill(mask.begin() + static_cast<std::ptrdiff_t>(num_words), mask.end(), 0);
-  state_->grammar->masks().allowed(state_->stacks, state_->tops, mask.first(num_words));
+  if (!state_->grammar->masks().allowed(state_->stacks, state_->tops, mask.first(num_words))) state_->tops.clear();
   if (!complete()) return;
   for (const TokenId end : vocabulary.ends()) {
     mask[static_cast<std::size_t>(end) / 32] |= 1U << static_cast<std::uint32_t>(end) % 32;

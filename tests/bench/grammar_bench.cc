@@ -4,6 +4,8 @@
 //   FirstMask     the first mask of a state inside a string: a walk over the whole vocabulary.
 //   Token         a mask and a token accepted, along a text of the grammar, again and again: what a step pays. Target: 50 us.
 //   WorstToken    the dearest of these masks, once everything was seen.
+//   Case, Slow    of every grammar in grammar_cases.h, along texts of its own: compile_ms; first_us, the dearest mask of a new
+//                 grammar; median_us, p99_us and worst_us of all masks once everything was seen, each the least of five tries.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,9 +23,12 @@
 #include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
 #include "core/grammar/matcher.h"
+#include "tests/bench/grammar_cases.h"
 
 namespace quire::grammar {
 namespace {
+
+using bench::kAnyJson;
 
 std::string vocabulary_file;
 
@@ -75,18 +80,6 @@ const std::shared_ptr<const Vocabulary>& vocabulary() {
   static const auto made = std::make_shared<const Vocabulary>(pieces(), std::vector<TokenId>{});
   return made;
 }
-
-const char* const kAnyJson = R"x(
-root   ::= value
-value  ::= object | array | string | number | "true" | "false" | "null"
-object ::= "{" ws (pair ("," ws pair)*)? ws "}"
-pair   ::= string ":" ws value
-array  ::= "[" ws (value ("," ws value)*)? ws "]"
-string ::= "\"" char* "\""
-char   ::= [^"\\\x00-\x1f] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})
-number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)?
-ws     ::= [ \n\t]{0,20}
-)x";
 
 const char* const kSchema = R"x(
 root    ::= "{" ws "\"name\":" ws string "," ws "\"age\":" ws integer "," ws "\"tags\":" ws tags "," ws "\"address\":" ws address
@@ -185,6 +178,98 @@ void WorstToken(benchmark::State& state, const char* text) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+struct Walk {
+  std::vector<TokenId> tokens;
+  std::vector<double> times;  // of the mask before each, in microseconds
+};
+
+TokenId pick(const std::vector<std::uint32_t>& mask, std::mt19937_64& random) {
+  std::vector<TokenId> all;
+  std::vector<TokenId> marks;  // with what ends strings, objects and the like in them
+  for (std::size_t t = 0; t < 32 * mask.size(); ++t) {
+    if ((mask[t / 32] >> t % 32 & 1) == 0) continue;
+    const auto token = static_cast<TokenId>(t);
+    all.push_back(token);
+    if (vocabulary()->piece(token).find_first_of("\"{}[],:;.()'-\n") != std::string_view::npos) marks.push_back(token);
+  }
+  const std::vector<TokenId>& from = marks.empty() || random() % 4 != 0 ? all : marks;
+  return from.empty() ? -1 : from[random() % from.size()];
+}
+
+// At random, up to so many tokens.
+Walk walk(const std::shared_ptr<const Grammar>& grammar, std::size_t most, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Walk out;
+  Matcher matcher(grammar);
+  std::vector<std::uint32_t> mask(vocabulary()->mask_words());
+  while (out.tokens.size() < most) {
+    const auto begin = Clock::now();
+    matcher.allowed(mask);
+    out.times.push_back(microseconds_since(begin));
+    const TokenId token = pick(mask, random);
+    if (token < 0) break;
+    out.tokens.push_back(token);
+    CHECK(matcher.accept(token));
+  }
+  return out;
+}
+
+void repeat(const std::shared_ptr<const Grammar>& grammar, Walk& walk, bool first) {
+  Matcher matcher(grammar);
+  std::vector<std::uint32_t> mask(vocabulary()->mask_words());
+  for (std::size_t i = 0; i < walk.times.size(); ++i) {
+    const auto begin = Clock::now();
+    matcher.allowed(mask);
+    const double time = microseconds_since(begin);
+    walk.times[i] = first ? time : std::min(walk.times[i], time);
+    if (i < walk.tokens.size()) CHECK(matcher.accept(walk.tokens[i]));
+  }
+}
+
+void Case(benchmark::State& state, const bench::Case& one, std::size_t num_tokens, std::uint64_t num_walks) {
+  vocabulary();
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    const auto grammar = Grammar::compile(bench::rules_of(one), vocabulary());
+    state.counters["compile_ms"] = microseconds_since(begin) / 1000;
+    CHECK(grammar.ok());
+    std::vector<Walk> walks;
+    for (std::uint64_t seed = 0; seed < num_walks; ++seed) walks.push_back(walk(*grammar, num_tokens, seed));
+    double first = 0;
+    for (const Walk& w : walks) first = std::max(first, *std::max_element(w.times.begin(), w.times.end()));
+    std::vector<double> times;
+    for (Walk& w : walks) {
+      for (int round = 0; round < 5; ++round) repeat(*grammar, w, round == 0);
+      times.insert(times.end(), w.times.begin(), w.times.end());
+    }
+    std::sort(times.begin(), times.end());
+    state.counters["first_us"] = first;
+    state.counters["tokens"] = static_cast<double>(times.size());
+    state.counters["median_us"] = times[times.size() / 2];
+    state.counters["p99_us"] = times[times.size() * 99 / 100];
+    state.counters["worst_us"] = times.back();
+  }
+}
+
+void register_cases() {
+  for (const bench::Case& one : bench::usual_cases()) {
+    benchmark::RegisterBenchmark(("Case/" + std::string(one.name)).c_str(), [one](benchmark::State& state) {
+      Case(state, one, 250, 8);
+    })->Iterations(1);
+  }
+  for (const bench::Case& one : bench::slow_cases()) {
+    benchmark::RegisterBenchmark(("Slow/" + std::string(one.name)).c_str(), [one](benchmark::State& state) {
+      Case(state, one, 60, 1);
+    })->Iterations(1);
+  }
+}
+
 BENCHMARK(VocabularyTree)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Compile, any_json, kAnyJson)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Compile, schema, kSchema)->Unit(benchmark::kMillisecond);
@@ -200,5 +285,6 @@ BENCHMARK_CAPTURE(WorstToken, schema, kSchema)->Unit(benchmark::kMicrosecond)->U
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (argc > 1) quire::grammar::vocabulary_file = argv[1];
+  quire::grammar::register_cases();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -2,29 +2,84 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
+#include "core/grammar/automaton/automaton.h"
 #include "core/grammar/automaton/number_row.h"
 
 namespace quire::grammar {
 namespace {
 
-bool may_call_nothing(const Automaton& automaton, std::uint32_t state) {
-  const auto calls = automaton.calls_of(state);
+class Refinement {
+ public:
+  explicit Refinement(const Automaton& automaton);
+
+  bool refine();  // one round; false where it took nothing apart: no later one will
+  const std::vector<std::uint32_t>& class_of() const { return class_of_; }
+
+ private:
+  bool may_call_nothing(std::uint32_t state) const;
+  void find_before();
+  NumberRow look(std::uint32_t state) const;
+  std::uint32_t new_class() {
+    size_.push_back(0);
+    return static_cast<std::uint32_t>(size_.size() - 1);
+  }
+
+  const Automaton& automaton_;
+  std::vector<std::uint32_t> class_of_;
+  std::vector<std::uint32_t> size_;          // by class: states
+  std::vector<std::uint32_t> num_affected_;  // by class: of them, those in affected_
+  std::vector<std::uint32_t> affected_;      // states of which the next round may see something new
+  std::vector<std::uint32_t> first_before_;  // by state, and one behind the last: in before_
+  std::vector<std::uint32_t> before_;        // states from which one byte, or a call, leads there
+};
+
+Refinement::Refinement(const Automaton& automaton)
+    : automaton_(automaton), class_of_(automaton.size()), size_(2, 0), num_affected_(2, 0) {
+  find_before();
+  for (std::uint32_t s = 0; s < class_of_.size(); ++s) {
+    const bool alone = s == Automaton::kEnd || may_call_nothing(s);
+    class_of_[s] = alone ? new_class() : automaton.states[s].ends;
+    ++size_[class_of_[s]];
+    if (!alone) affected_.push_back(s);
+  }
+}
+
+bool Refinement::may_call_nothing(std::uint32_t state) const {
+  const auto calls = automaton_.calls_of(state);
   return std::any_of(calls.begin(), calls.end(),
-                     [&](const Automaton::Call& call) { return automaton.states[call.callee].ends; });
+                     [&](const Automaton::Call& call) { return automaton_.states[call.callee].ends; });
+}
+
+void Refinement::find_before() {
+  const auto for_each_step = [this](const auto& visit) {
+    for (std::uint32_t s = 0; s < class_of_.size(); ++s) {
+      for (const Automaton::Run& run : automaton_.runs_of(s)) visit(s, run.target);
+      for (const Automaton::Call& call : automaton_.calls_of(s)) {
+        if (call.back != Automaton::kNone) visit(s, call.back);
+      }
+    }
+  };
+  first_before_.assign(class_of_.size() + 1, 0);
+  for_each_step([this](std::uint32_t, std::uint32_t to) { ++first_before_[to]; });
+  std::uint32_t sum = 0;
+  for (std::uint32_t& first : first_before_) first = sum += first;
+  before_.resize(sum);
+  for_each_step([this](std::uint32_t from, std::uint32_t to) { before_[--first_before_[to]] = from; });
 }
 
 // What is seen of a state in one step, where states of one class look the same.
-NumberRow look(const Automaton& automaton, std::uint32_t state, const std::vector<std::uint32_t>& class_of) {
-  NumberRow seen{automaton.states[state].ends};
-  for (const Automaton::Call& call : automaton.calls_of(state)) {
+NumberRow Refinement::look(std::uint32_t state) const {
+  NumberRow seen{class_of_[state]};
+  for (const Automaton::Call& call : automaton_.calls_of(state)) {
     seen.push_back(call.callee);
-    seen.push_back(call.back == Automaton::kNone ? call.back : class_of[call.back]);
+    seen.push_back(call.back == Automaton::kNone ? call.back : class_of_[call.back]);
   }
   seen.push_back(Automaton::kNone);
   std::uint32_t last = Automaton::kNone;
-  for (const Automaton::Run& run : automaton.runs_of(state)) {
-    const std::uint32_t target = class_of[run.target];
+  for (const Automaton::Run& run : automaton_.runs_of(state)) {
+    const std::uint32_t target = class_of_[run.target];
     const bool goes_on = target == last && (seen.back() & 0xFF) + 1U == run.first;
     if (goes_on) {
       seen.back() = (seen.back() & 0xFF00U) | run.last;
@@ -37,39 +92,46 @@ NumberRow look(const Automaton& automaton, std::uint32_t state, const std::vecto
   return seen;
 }
 
+bool Refinement::refine() {
+  num_affected_.assign(size_.size(), 0);
+  for (const std::uint32_t s : affected_) ++num_affected_[class_of_[s]];
+  // Those of a class that are not affected look as before, and nobody else does: they keep its number. Where there are none,
+  // the first that look alike keep it.
+  std::unordered_map<NumberRow, std::uint32_t, NumberRowHash> class_with_look;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> moved;  // a state, its new class
+  for (const std::uint32_t s : affected_) {
+    const std::uint32_t old = class_of_[s];
+    if (size_[old] == 1) continue;
+    const auto [at, is_new] = class_with_look.try_emplace(look(s), old);
+    if (is_new && num_affected_[old] < size_[old]) at->second = new_class();
+    if (is_new && num_affected_[old] == size_[old]) num_affected_[old] = 0;  // the next look is another class
+    if (at->second != old) moved.emplace_back(s, at->second);
+  }
+  for (const auto& [s, to] : moved) {
+    --size_[class_of_[s]];
+    ++size_[to];
+    class_of_[s] = to;
+  }
+  affected_.clear();
+  for (const auto& [s, to] : moved) {
+    affected_.insert(affected_.end(), before_.begin() + first_before_[s], before_.begin() + first_before_[s + 1]);
+  }
+  std::sort(affected_.begin(), affected_.end());
+  affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
+  return !moved.empty();
+}
+
 }  // namespace
 
-std::vector<std::uint32_t> alike_states(const Automaton& automaton) {
-  const auto num_states = static_cast<std::uint32_t>(automaton.size());
-  std::vector<std::uint32_t> class_of(num_states);  // the first state of the class
-  std::vector<std::uint32_t> class_size(num_states, 0);
-  std::vector<std::uint8_t> alone(num_states);
-  std::vector<std::uint32_t> first_with(2, Automaton::kNone);
-  std::size_t num_classes = 0;
-  const auto join = [&](std::uint32_t state, std::uint32_t first, std::vector<std::uint32_t>& classes) {
-    classes[state] = first;
-    num_classes += ++class_size[first] == 1;
-  };
-  for (std::uint32_t s = 0; s < num_states; ++s) {
-    alone[s] = s == Automaton::kEnd || may_call_nothing(automaton, s);
-    std::uint32_t& first = first_with[automaton.states[s].ends];
-    if (first == Automaton::kNone && !alone[s]) first = s;
-    join(s, alone[s] ? s : first, class_of);
+AlikeStates alike_states(const Automaton& automaton) {
+  Refinement refinement(automaton);
+  AlikeStates alike;
+  std::uint32_t num_rounds = 0;
+  for (std::size_t i = 0; i < alike.size(); ++i) {
+    while (num_rounds < kAlikeBytes[i] && refinement.refine()) ++num_rounds;
+    alike[i] = refinement.class_of();
   }
-  for (std::uint32_t round = 0; round < kAlikeBytes; ++round) {
-    const std::size_t before = num_classes;
-    std::vector<std::uint32_t> next(num_states);
-    std::unordered_map<NumberRow, std::uint32_t, NumberRowHash> seen;
-    for (std::uint32_t s = 0; s < num_states; ++s) alone[s] |= class_size[class_of[s]] == 1;
-    std::fill(class_size.begin(), class_size.end(), 0);
-    num_classes = 0;
-    for (std::uint32_t s = 0; s < num_states; ++s) {
-      join(s, alone[s] ? s : seen.try_emplace(look(automaton, s, class_of), s).first->second, next);
-    }
-    class_of = std::move(next);
-    if (num_classes == before) break;
-  }
-  return class_of;
+  return alike;
 }
 
 }  // namespace quire::grammar

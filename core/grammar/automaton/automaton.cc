@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/grammar/automaton/alike.h"
 #include "core/grammar/automaton/nfa.h"
 #include "core/grammar/automaton/number_row.h"
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/grammar/automaton/alike.h"
 #include "core/grammar/automaton/compile_budget.h"
 #include "core/grammar/automaton/rule_facts.h"
 #include "core/grammar/rules.h"
@@ -45,7 +46,7 @@ struct Automaton {
   std::vector<Run> runs;
   std::vector<Call> calls;
   std::vector<std::array<std::uint32_t, 256>> rows;
-  std::vector<std::uint32_t> alike;  // alike.h
+  AlikeStates alike;
   std::uint32_t start = 0;
 
   std::size_t size() const { return states.size() - 1; }

@@ -33,16 +33,22 @@ class Frontier {
   bool last_step(Stacks& stacks, std::size_t depth, std::uint8_t byte, std::vector<Stack>& tops);
   bool settle(Stacks& stacks, std::vector<Stack>& tops);  // begins with `tops`, gives them their least form
 
-  bool lost() const { return lost_; }  // since begin() or settle()
+  bool lost() const { return lost_; }                   // since begin() or settle()
+  std::uint64_t work() const { return work_; }          // stacks looked at, since the start
+  std::span<const Stack> at(std::size_t depth) const {  // until the next step
+    return {entries_.data() + frames_[depth].begin, entries_.data() + frames_[depth].end};
+  }
   bool at_bottom(std::size_t depth) const { return frames_[depth].bottom; }
   bool only_bottom(std::size_t depth) const {
     return frames_[depth].bottom && frames_[depth].end - frames_[depth].begin == 1;
   }
 
  private:
-  struct Entry {
-    Stack stack;
-    std::uint32_t same_state;  // an earlier one of the set, kNone: none
+  static constexpr std::size_t kFew = 16;         // stacks that are compared one by one
+  static constexpr std::size_t kNumSlots = 8192;  // a power of two, well above kMaxStacks
+  struct Slot {
+    std::uint32_t set = 0;    // num_sets_ when it was filled; other than now: free
+    std::uint32_t entry = 0;  // in entries_
   };
   struct Frame {
     std::uint32_t begin = 0, end = 0;  // of entries_
@@ -55,17 +61,23 @@ class Frontier {
   bool step_alone(Stacks& stacks, std::size_t depth, std::uint8_t byte);
   bool move(Stacks& stacks, std::size_t depth, std::uint8_t byte);
   bool close(Stacks& stacks, std::size_t depth);
+  bool lose();
   bool finish(Stacks& stacks, std::size_t depth, std::vector<Stack>& tops);
+  bool full() const { return entries_.size() - begin_ > kMaxStacks; }
   void add(Stack stack);
+  Slot& slot_of(Stack stack);
   template <typename Keep>
   bool keep(std::size_t depth, const Keep& keep);
 
   const Automaton& automaton_;
-  std::vector<Entry> entries_;
+  std::vector<Stack> entries_;
   std::vector<Frame> frames_;
   std::uint32_t begin_ = 0;  // of the set being made
   bool lost_ = false;
-  std::vector<std::uint32_t> last_;  // by state: the entry that was added last
+  std::uint64_t work_ = 0;
+  std::uint32_t num_sets_ = 0;  // that were too many for kFew
+  bool hashed_ = false;         // the set being made is one of them
+  std::vector<Slot> slots_;     // of a set being made
 };
 
 }  // namespace quire::grammar

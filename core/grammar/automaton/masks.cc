@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-
-#include "core/grammar/automaton/alike.h"
+#include <deque>
+#include <set>
+#include <utility>
 
 namespace quire::grammar {
 namespace {
 
 constexpr std::size_t kRoomMasks = 512;
+constexpr std::size_t kWordsPerReading = 8;  // counted for its own size
+constexpr std::size_t kWordsPerToken = 8;    // that a mask costs to merge, against a token of a list
+constexpr std::size_t kMaxPlaces = 500;      // that prepare() looks at
 constexpr std::uint32_t kAnyLength = UINT32_MAX;
 
 void set_bit(std::span<std::uint32_t> mask, TokenId token) {
@@ -23,12 +27,12 @@ Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
     : automaton_(automaton),
       vocabulary_(vocabulary),
       frontier_(automaton),
-      short_(automaton.size()),
-      long_(automaton.size()),
       room_words_(kRoomMasks * vocabulary.mask_words() + vocabulary.tree().size()),
       room_(std::make_unique_for_overwrite<std::uint32_t[]>(room_words_)),
       mask_(vocabulary.mask_words()) {
-  nodes_.reserve(vocabulary.tree().size());
+  open_.reserve(kMaxStacks);
+  next_.reserve(kMaxStacks);
+  forget();
 }
 
 bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view bytes) {
@@ -49,50 +53,115 @@ bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view b
   return goes_on || frontier_.lost();
 }
 
-void Masks::allowed(Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask) {
-  std::fill(mask.begin(), mask.end(), 0);
-  for (const Stack& top : tops) {
-    add(local(short_, automaton_.alike[top.state], {0, kAlikeBytes}), stacks, top.below, mask);
-    add(local(long_, top.state, {kAlikeBytes, kAnyLength}), stacks, top.below, mask);
+bool Masks::allowed(const Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask) {
+  for (int tries = 0; tries < 2; ++tries) {  // with room left, then with all of it
+    const std::uint32_t round = round_;
+    std::fill(mask.begin(), mask.end(), 0);
+    if (find(stacks, tops, kMaxMaskWork, &mask)) return true;
+    if (round_ == round) break;
   }
+  std::fill(mask.begin(), mask.end(), 0);
+  return false;
 }
 
-void Masks::add(const Local& known, Stacks& stacks, std::uint32_t below, std::span<std::uint32_t> mask) {
-  merge(known, mask);
-  if (known.num_nodes == 0 || below == Stacks::kBottom) return;
-  const std::uint32_t* nodes = room_.get() + known.offset;
-  nodes += known.num_tokens == kIsMask ? mask_.size() : known.num_tokens;
-  const std::size_t num_nodes = stacks.size();
-  const Stack rest = stacks.pop(below);
-  frontier_.begin(stacks, {&rest, 1});
-  for (std::uint32_t i = 0; i < known.num_nodes; ++i) walk(stacks, nodes[i], {0, kAnyLength}, mask, nullptr);
-  stacks.truncate(num_nodes);
+// Without a mask only what is new counts as work.
+bool Masks::find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_t most_work,
+                 std::span<std::uint32_t>* mask) {
+  ++num_masks_;
+  std::uint64_t work = 0;
+  for (std::uint32_t band = 0; band < kNumBands; ++band) {
+    open_.clear();
+    for (const Stack& top : tops) {
+      if (top.state != Automaton::kEnd) open_.push_back({band, top});
+    }
+    while (!open_.empty()) {
+      next_.clear();
+      for (const Open& open : open_) {
+        const std::uint64_t before = this->work();
+        if (++work > most_work) return false;
+        Reading* const reading = reading_of(band, open, most_work - work);
+        if (reading == nullptr) return false;
+        if (reading->last_mask != num_masks_) {
+          reading->last_mask = num_masks_;
+          work += mask != nullptr ? reading->work : this->work() - before;
+          if (work > most_work) return false;
+          if (mask != nullptr) merge(*reading, *mask);
+        }
+        if (reading->ends == kNoNodes || open.stack.below == Stacks::kBottom) continue;
+        next_.push_back({reading->ends, stacks.pop(open.stack.below)});
+      }
+      std::swap(open_, next_);
+      if (open_.size() < 2) continue;
+      std::sort(open_.begin(), open_.end());
+      open_.erase(std::unique(open_.begin(), open_.end()), open_.end());
+    }
+  }
+  return true;
 }
 
-const Masks::Local& Masks::local(std::vector<Local>& locals, std::uint32_t state, Lengths lengths) {
-  Local& local = locals[state];
-  if (local.round == round_) return local;
+std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
+  return band < kAlikeBytes.size() ? automaton_.alike[band][state] : state;
+}
+
+// None: it takes more, or everything that was kept had to be forgotten.
+Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work) {
+  const std::uint64_t key = std::uint64_t{open.nodes} << 32 | class_of(band, open.stack.state);
+  if (const auto found = readings_.find(key); found != readings_.end()) return &found->second;
+  const Band lengths{band == 0 ? 0 : kAlikeBytes[band - 1], band < kAlikeBytes.size() ? kAlikeBytes[band] : kAnyLength};
+  const std::uint64_t begin_work = work();
+  const Stack alone{open.stack.state, Stacks::kBottom};
   std::fill(mask_.begin(), mask_.end(), 0);
   nodes_.clear();
-  const Stack alone{state, Stacks::kBottom};
-  if (frontier_.begin(local_stacks_, {&alone, 1})) walk(local_stacks_, 0, lengths, mask_, &nodes_);
+  bool found_all = true;
+  if (frontier_.begin(local_stacks_, {&alone, 1})) {
+    const NodeList roots = lists_[open.nodes];
+    for (std::uint32_t i = 0; i < roots.size && found_all; ++i) {
+      const std::uint32_t root = room_[roots.offset + i];
+      if (root != 0 && frontier_.at_bottom(0)) nodes_.push_back(root);  // it may match nothing
+      found_all = walk(root, lengths, begin_work + most_work);
+    }
+  }
   local_stacks_.truncate(1);
-  keep(local);
-  return local;
+  return found_all ? keep(key, band, work() - begin_work) : nullptr;
 }
 
-void Masks::keep(Local& local) {
+bool Masks::walk(std::uint32_t root, Band band, std::uint64_t end_work) {
+  const auto tree = vocabulary_.tree();
+  const std::uint32_t base = tree[root].depth + 1U;
+  for (std::uint32_t i = root + 1; i < tree[root].end;) {
+    ++num_nodes_seen_;
+    if (work() > end_work) return false;
+    const Vocabulary::Node& node = tree[i];
+    const std::uint32_t before = node.depth - base;
+    if (node.depth > band.upto || node.reach <= band.above || !frontier_.step(local_stacks_, before, node.byte)) {
+      i = node.end;
+      continue;
+    }
+    if (node.depth > band.above) {
+      for (const TokenId token : vocabulary_.tokens_at(i)) set_bit(mask_, token);
+    }
+    if (frontier_.at_bottom(before + 1) && node.end > i + 1 && node.depth < band.upto) nodes_.push_back(i);
+    i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
+  }
+  return true;
+}
+
+Masks::Reading* Masks::keep(std::uint64_t key, std::uint32_t band, std::uint64_t work) {
+  if (!std::is_sorted(nodes_.begin(), nodes_.end())) std::sort(nodes_.begin(), nodes_.end());
+  nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
   std::uint32_t num_tokens = 0;
   for (const std::uint32_t word : mask_) num_tokens += static_cast<std::uint32_t>(std::popcount(word));
-  const bool few = num_tokens < mask_.size();
-  const std::size_t needed = (few ? num_tokens : mask_.size()) + nodes_.size();
-  if (num_used_ + needed > room_words_) {
-    num_used_ = 0;
-    ++round_;
+  const bool few = num_tokens < mask_.size() / kWordsPerToken;
+  const std::size_t num_words = few ? num_tokens : mask_.size();
+  if (num_used_ + num_words + nodes_.size() + kWordsPerReading > room_words_) {
+    forget();
+    return nullptr;
   }
-  local = {round_, static_cast<std::uint32_t>(num_used_), few ? num_tokens : kIsMask,
-           static_cast<std::uint32_t>(nodes_.size())};
+  num_used_ += kWordsPerReading;
+  Reading reading{static_cast<std::uint32_t>(num_used_), few ? num_tokens : kIsMask, kNoNodes,
+                  static_cast<std::uint32_t>(work), 0};
   std::uint32_t* out = room_.get() + num_used_;
+  num_used_ += num_words;
   if (few) {
     for (std::uint32_t i = 0; i < mask_.size(); ++i) {
       for (std::uint32_t word = mask_[i]; word != 0; word &= word - 1) {
@@ -100,37 +169,100 @@ void Masks::keep(Local& local) {
       }
     }
   } else {
-    out = std::copy(mask_.begin(), mask_.end(), out);
+    std::copy(mask_.begin(), mask_.end(), out);
   }
-  std::copy(nodes_.begin(), nodes_.end(), out);
-  num_used_ += needed;
+  if (!nodes_.empty()) reading.ends = keep_nodes(band);
+  return &(readings_[key] = reading);
 }
 
-void Masks::merge(const Local& local, std::span<std::uint32_t> mask) const {
-  const std::uint32_t* kept = room_.get() + local.offset;
-  if (local.num_tokens == kIsMask) {
+// The number of the list that is as nodes_.
+std::uint32_t Masks::keep_nodes(std::uint32_t band) {
+  std::uint64_t hash = band;
+  for (const std::uint32_t node : nodes_) hash = (hash ^ node) * 0x9E3779B97F4A7C15 + (hash >> 29);
+  const auto [first, last] = list_with_hash_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    const NodeList& list = lists_[at->second];
+    const std::span<const std::uint32_t> kept{room_.get() + list.offset, list.size};
+    if (list.band == band && std::ranges::equal(nodes_, kept)) return at->second;
+  }
+  const auto number = static_cast<std::uint32_t>(lists_.size());
+  lists_.push_back({band, static_cast<std::uint32_t>(num_used_), static_cast<std::uint32_t>(nodes_.size())});
+  list_with_hash_.emplace(hash, number);
+  std::copy(nodes_.begin(), nodes_.end(), room_.get() + num_used_);
+  num_used_ += nodes_.size();
+  return number;
+}
+
+// Texts are tried a byte at a time, one for all that lead the same way; those behind which nearly the same may follow count as
+// one.
+void Masks::prepare(std::uint64_t most_work) {
+  const std::uint64_t end_work = work() + most_work;
+  const std::uint32_t round = round_;
+  std::set<NumberRow> seen;
+  std::deque<Place> places;
+  const auto come_to = [&](Place&& place) {
+    if (seen.size() < kMaxPlaces && seen.insert(look_of(place)).second) places.push_back(std::move(place));
+  };
+  Place start;
+  start.tops.push_back({automaton_.start, Stacks::kBottom});
+  frontier_.settle(start.stacks, start.tops);
+  come_to(std::move(start));
+  for (; !places.empty() && work() < end_work && num_used_ < room_words_ / 2; places.pop_front()) {
+    Place& place = places.front();
+    if (!find(place.stacks, place.tops, end_work - work(), nullptr) || round_ != round) return;
+    const std::bitset<256> bytes = bytes_to_try(place);
+    for (std::size_t b = 0; b < bytes.size(); ++b) {
+      if (!bytes[b]) continue;
+      Place next = place;
+      const char byte = static_cast<char>(b);
+      if (advance(next.stacks, next.tops, {&byte, 1})) come_to(std::move(next));
+    }
+  }
+}
+
+std::bitset<256> Masks::bytes_to_try(Place& place) {
+  std::bitset<256> bytes;
+  const std::size_t num_nodes = place.stacks.size();
+  if (!frontier_.begin(place.stacks, place.tops)) return bytes;
+  for (const Stack& stack : frontier_.at(0)) {
+    const auto runs = automaton_.runs_of(stack.state);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const auto same = [&](const Automaton::Run& run) { return run.target == runs[i].target; };
+      if (std::none_of(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), same)) bytes.set(runs[i].first);
+    }
+  }
+  place.stacks.truncate(num_nodes);
+  return bytes;
+}
+
+// The upmost states of every stack.
+NumberRow Masks::look_of(const Place& place) const {
+  NumberRow look;
+  for (Stack stack : place.tops) {
+    for (int height = 0; height < 3; ++height) {
+      look.push_back(automaton_.alike.back()[stack.state]);
+      if (stack.state != Automaton::kEnd) stack = place.stacks.pop(stack.below);
+    }
+  }
+  return look;
+}
+
+void Masks::forget() {
+  readings_.clear();
+  list_with_hash_.clear();
+  ++round_;
+  room_[0] = 0;
+  num_used_ = 1;
+  lists_.clear();
+  for (std::uint32_t band = 0; band < kNumBands; ++band) lists_.push_back({band, 0, 1});
+}
+
+void Masks::merge(const Reading& reading, std::span<std::uint32_t> mask) const {
+  const std::uint32_t* kept = room_.get() + reading.offset;
+  if (reading.num_tokens == kIsMask) {
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] |= kept[i];
   } else {
-    for (std::uint32_t i = 0; i < local.num_tokens; ++i) set_bit(mask, static_cast<TokenId>(kept[i]));
-  }
-}
-
-void Masks::walk(Stacks& stacks, std::uint32_t root, Lengths lengths, std::span<std::uint32_t> mask,
-                 std::vector<std::uint32_t>* at_bottom) {
-  const auto tree = vocabulary_.tree();
-  const std::uint32_t base = tree[root].depth + 1U;
-  for (std::uint32_t i = root + 1; i < tree[root].end;) {
-    const Vocabulary::Node& node = tree[i];
-    const std::uint32_t before = node.depth - base;
-    if (node.depth > lengths.upto || node.reach <= lengths.above || !frontier_.step(stacks, before, node.byte)) {
-      i = node.end;
-      continue;
-    }
-    if (node.depth > lengths.above) {
-      for (const TokenId token : vocabulary_.tokens_at(i)) set_bit(mask, token);
-      if (at_bottom != nullptr && frontier_.at_bottom(before + 1) && node.end > i + 1) at_bottom->push_back(i);
-    }
-    i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
+    for (std::uint32_t i = 0; i < reading.num_tokens; ++i) set_bit(mask, static_cast<TokenId>(kept[i]));
   }
 }
 

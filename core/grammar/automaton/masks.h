@@ -1,28 +1,38 @@
 // Which tokens may come next, and what is remembered so that this is cheap.
 // Shape   a token either stays within the rule on top of a stack (or enters others from there), or that rule ends inside the
-//         token and what lies below decides. The former depends on the top state alone: it is found once by a walk over the
-//         vocabulary's tree and kept; for the latter the walk keeps the nodes at which the rule ended, and goes on from those
-//         with the true stack. Short tokens are kept once for all states that are alike (alike.h), long ones are few.
+//         token and what lies below decides. So a stack is read from its top: a *reading* is the tokens that one state allows
+//         below some nodes of the vocabulary's tree, and the nodes at which its rule ends, below which the state under it
+//         reads on; the top begins at the root. Readings do not know the stack, are found once by a walk over the tree, and
+//         kept: a mask of what was seen before is their union. Tokens of up to kAlikeBytes[i] bytes are read once for all
+//         states that are alike for so many bytes (alike.h); of longer ones there are few.
 //         Kept tokens are a list where they are few, a mask otherwise. Their room is fixed; when it is full, all are
 //         forgotten.
 // Owner   Grammar; every sequence that it governs shares it.
-// Thread  one at a time: the engine's.
-// Source  the split by what tokens depend on is XGrammar's (Dong et al., MLSys 2025); here it is made when a state is first
-//         met, not in advance.
+// Thread  one at a time: that which compiles, then the engine's.
+// Fails   allowed(): false, and none, where the readings of one mask take more than kMaxMaskWork to find, or more than the room
+//         to keep; whether they do depends on the stacks alone, not on what is kept.
+// Source  the split by what tokens depend on is XGrammar's (Dong et al., MLSys 2025); here it goes on below the top, and is
+//         made when a state is first met.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/grammar/automaton/automaton.h"
 #include "core/grammar/automaton/frontier.h"
+#include "core/grammar/automaton/number_row.h"
 #include "core/grammar/automaton/stacks.h"
 #include "core/grammar/vocabulary.h"
 
 namespace quire::grammar {
+
+// Nodes of the tree and stacks on them that are looked at: some 50 ms.
+inline constexpr std::uint64_t kMaxMaskWork = 1 << 22;
 
 class Masks {
  public:
@@ -32,43 +42,72 @@ class Masks {
   // where there are more than kMaxStacks: nothing follows such a text.
   bool advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view bytes);
   // Overwrites `mask` by the tokens that add bytes.
-  void allowed(Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask);
+  bool allowed(const Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask);
+  // Finds what the masks of short texts need, the shortest first, up to so much work.
+  void prepare(std::uint64_t most_work);
+
   Frontier& frontier() { return frontier_; }
+  std::uint64_t work() const { return num_nodes_seen_ + frontier_.work(); }  // done so far
 
  private:
   static constexpr std::uint32_t kIsMask = UINT32_MAX;
-  struct Local {
-    std::uint32_t round = 0;       // of the room; other than now: forgotten
-    std::uint32_t offset = 0;      // into room_: the tokens, then the nodes
-    std::uint32_t num_tokens = 0;  // kIsMask: a mask
-    std::uint32_t num_nodes = 0;   // of the vocabulary's tree: below these the stack decides
+  static constexpr std::uint32_t kNoNodes = UINT32_MAX;
+  static constexpr std::uint32_t kNumBands = kAlikeBytes.size() + 1;
+
+  // Tokens of more than `above` bytes, and up to `upto`. A list of nodes belongs to one band; list b is the root, of band b.
+  struct Band {
+    std::uint32_t above = 0, upto = 0;
+  };
+  struct NodeList {
+    std::uint32_t band = 0;
+    std::uint32_t offset = 0, size = 0;  // in room_
+  };
+  struct Reading {
+    std::uint32_t offset = 0;       // into room_
+    std::uint32_t num_tokens = 0;   // kIsMask: a mask
+    std::uint32_t ends = kNoNodes;  // a list: below these nodes what lies below the state decides
+    std::uint32_t work = 0;         // that it took to find
+    std::uint64_t last_mask = 0;    // that it is part of
+  };
+  struct Open {  // what is still to be read for a mask
+    std::uint32_t nodes = 0;
+    Stack stack;
+    friend auto operator<=>(const Open&, const Open&) = default;
+  };
+  struct Place {  // that prepare() comes to
+    Stacks stacks;
+    std::vector<Stack> tops;
   };
 
-  // Tokens of more than `above` bytes, and up to `upto`.
-  struct Lengths {
-    std::uint32_t above, upto;
-  };
-
-  void add(const Local& known, Stacks& stacks, std::uint32_t below, std::span<std::uint32_t> mask);
-  const Local& local(std::vector<Local>& locals, std::uint32_t state, Lengths lengths);
-  void keep(Local& local);
-  void merge(const Local& local, std::span<std::uint32_t> mask) const;
-  // Marks the tokens below `root`, where depth 0 of the frontier is; lists the nodes where the bottom is reached.
-  void walk(Stacks& stacks, std::uint32_t root, Lengths lengths, std::span<std::uint32_t> mask,
-            std::vector<std::uint32_t>* at_bottom);
+  bool find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_t most_work, std::span<std::uint32_t>* mask);
+  Reading* reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work);
+  std::uint32_t class_of(std::uint32_t band, std::uint32_t state) const;
+  // Marks in mask_ the tokens below `root`, where depth 0 of the frontier is; lists in nodes_ where the bottom is reached.
+  // False: it took more.
+  bool walk(std::uint32_t root, Band band, std::uint64_t end_work);
+  Reading* keep(std::uint64_t key, std::uint32_t band, std::uint64_t work);
+  std::uint32_t keep_nodes(std::uint32_t band);
+  void forget();
+  void merge(const Reading& reading, std::span<std::uint32_t> mask) const;
+  std::bitset<256> bytes_to_try(Place& place);
+  NumberRow look_of(const Place& place) const;
 
   const Automaton& automaton_;
   const Vocabulary& vocabulary_;
   Frontier frontier_;
   Stacks local_stacks_;
-  std::vector<Local> short_;  // by state that others are alike to
-  std::vector<Local> long_;   // by state
-  std::uint32_t round_ = 1;
+  std::unordered_map<std::uint64_t, Reading> readings_;  // by list of nodes, and state or what it is alike to
+  std::vector<NodeList> lists_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> list_with_hash_;
+  std::uint32_t round_ = 0;  // of the room
   std::size_t room_words_;
   std::unique_ptr<std::uint32_t[]> room_;
   std::size_t num_used_ = 0;
-  std::vector<std::uint32_t> mask_;   // of the walk that fills a Local
+  std::uint64_t num_nodes_seen_ = 0;
+  std::uint64_t num_masks_ = 0;
+  std::vector<std::uint32_t> mask_;   // of the reading being found
   std::vector<std::uint32_t> nodes_;  // in the same way
+  std::vector<Open> open_, next_;     // scratch of find()
 };
 
 }  // namespace quire::grammar

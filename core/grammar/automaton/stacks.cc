@@ -2,19 +2,26 @@
 
 namespace quire::grammar {
 
+void Stacks::reserve(std::size_t nodes) {
+  nodes_.reserve(nodes);
+  number_.reserve(nodes);
+  std::size_t num_slots = slots_.size();
+  while (num_slots < 2 * nodes) num_slots *= 2;
+  find_slots(num_slots);
+}
+
 std::uint32_t Stacks::push(std::uint32_t state, std::uint32_t below) {
-  for (std::uint32_t node = nodes_[below].above; node != 0; node = nodes_[node].sibling) {
-    if (nodes_[node].state == state) return node;
-  }
-  const auto node = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back({state, below, 0, nodes_[below].above});
-  nodes_[below].above = node;
+  std::uint32_t& slot = slot_of(state, below);
+  if (slot != 0) return slot;
+  const auto node = slot = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({state, below});
+  if (2 * nodes_.size() > slots_.size()) find_slots(2 * slots_.size());
   return node;
 }
 
 void Stacks::truncate(std::size_t size) {
-  while (nodes_.size() > size) {  // the last one is the first of those on its node
-    nodes_[nodes_.back().below].above = nodes_.back().sibling;
+  while (nodes_.size() > size) {  // the last one stands in nobody's way
+    slot_of(nodes_.back().state, nodes_.back().below) = 0;
     nodes_.pop_back();
   }
 }
@@ -29,17 +36,26 @@ void Stacks::compact(std::span<Stack> tops) {
   number_[0] = 0;
   for (std::size_t i = 1; i < nodes_.size(); ++i) {  // what lies below has its new number already
     if (number_[i] == 0) continue;
-    nodes_[num_kept] = {nodes_[i].state, number_[nodes_[i].below], 0, 0};
+    nodes_[num_kept] = {nodes_[i].state, number_[nodes_[i].below]};
     number_[i] = num_kept++;
   }
   nodes_.resize(num_kept);
-  nodes_[0].above = 0;
-  for (std::uint32_t i = 1; i < num_kept; ++i) {
-    Node& below = nodes_[nodes_[i].below];
-    nodes_[i].sibling = below.above;
-    below.above = i;
-  }
+  find_slots(slots_.size());
   for (Stack& top : tops) top.below = number_[top.below];
+}
+
+// Where the node is, or where it would be.
+std::uint32_t& Stacks::slot_of(std::uint32_t state, std::uint32_t below) {
+  std::uint64_t hash = (std::uint64_t{state} << 32 | below) * 0x9E3779B97F4A7C15;
+  for (hash >>= 32;; ++hash) {
+    std::uint32_t& slot = slots_[hash & (slots_.size() - 1)];
+    if (slot == 0 || (nodes_[slot].state == state && nodes_[slot].below == below)) return slot;
+  }
+}
+
+void Stacks::find_slots(std::size_t num_slots) {
+  slots_.assign(num_slots, 0);
+  for (std::uint32_t i = 1; i < nodes_.size(); ++i) slot_of(nodes_[i].state, nodes_[i].below) = i;
 }
 
 }  // namespace quire::grammar

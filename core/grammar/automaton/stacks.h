@@ -6,6 +6,7 @@
 // Source  graph-structured stacks (Tomita 1987), as a tree: nothing here merges tops, sets of stacks do (frontier.h).
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,20 +17,17 @@ namespace quire::grammar {
 struct Stack {
   std::uint32_t state = 0;
   std::uint32_t below = 0;
-  friend bool operator==(const Stack&, const Stack&) = default;
+  friend auto operator<=>(const Stack&, const Stack&) = default;
 };
 
 class Stacks {
  public:
   static constexpr std::uint32_t kBottom = 0;
 
-  Stacks() : nodes_(1) {}
+  Stacks() : nodes_(1), slots_(kFewSlots, 0) {}
 
   std::size_t size() const { return nodes_.size(); }
-  void reserve(std::size_t nodes) {
-    nodes_.reserve(nodes);
-    number_.reserve(nodes);
-  }
+  void reserve(std::size_t nodes);
   // What is left of a stack once its upmost rule is over.
   Stack pop(std::uint32_t node) const { return {nodes_[node].state, nodes_[node].below}; }
   std::uint32_t push(std::uint32_t state, std::uint32_t below);
@@ -38,13 +36,17 @@ class Stacks {
   void compact(std::span<Stack> tops);
 
  private:
+  static constexpr std::size_t kFewSlots = 64;  // a power of two
   struct Node {
     std::uint32_t state = 0;
     std::uint32_t below = 0;
-    std::uint32_t above = 0;    // one of those that lie on it; 0: none
-    std::uint32_t sibling = 0;  // the next of these
   };
+
+  std::uint32_t& slot_of(std::uint32_t state, std::uint32_t below);
+  void find_slots(std::size_t num_slots);
+
   std::vector<Node> nodes_;
+  std::vector<std::uint32_t> slots_;   // nodes by what they are, each in the first place that was free; 0: free
   std::vector<std::uint32_t> number_;  // compact(): by old number, the new one
 };
 
