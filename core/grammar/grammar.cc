@@ -8,11 +8,6 @@
 #include "core/grammar/automaton/rule_facts.h"
 
 namespace quire::grammar {
-namespace {
-
-constexpr std::uint64_t kPrepareWork = 1 << 21;  // some 30 ms
-
-}  // namespace
 
 Result<std::shared_ptr<const Grammar>> Grammar::compile(const Rules& rules,
                                                         std::shared_ptr<const Vocabulary> vocabulary,
@@ -24,7 +19,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::compile(const Rules& rules,
   if (!built) return built.error();
   auto automaton = std::make_unique<const Automaton>(*std::move(built));
   std::shared_ptr<const Grammar> grammar(new Grammar(std::move(vocabulary), std::move(automaton)));
-  grammar->masks().prepare(kPrepareWork);
+  grammar->masks().prepare();
   return grammar;
 }
 

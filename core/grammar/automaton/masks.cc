@@ -53,11 +53,12 @@ bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view b
   return goes_on || frontier_.lost();
 }
 
-bool Masks::allowed(const Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask) {
+bool Masks::allowed(const Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask,
+                    std::uint64_t most_work) {
   for (int tries = 0; tries < 2; ++tries) {  // with room left, then with all of it
     const std::uint32_t round = round_;
     std::fill(mask.begin(), mask.end(), 0);
-    if (find(stacks, tops, kMaxMaskWork, &mask)) return true;
+    if (find(stacks, tops, most_work, &mask)) return true;
     if (round_ == round) break;
   }
   std::fill(mask.begin(), mask.end(), 0);
@@ -70,6 +71,7 @@ bool Masks::find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_
   ++num_masks_;
   std::uint64_t work = 0;
   for (std::uint32_t band = 0; band < kNumBands; ++band) {
+    if (vocabulary_.tree()[0].reach <= above(band)) break;  // no token is so long
     open_.clear();
     for (const Stack& top : tops) {
       if (top.state != Automaton::kEnd) open_.push_back({band, top});
@@ -99,6 +101,8 @@ bool Masks::find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_
   return true;
 }
 
+std::uint32_t Masks::above(std::uint32_t band) { return band == 0 ? 0 : kAlikeBytes[band - 1]; }
+
 std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
   return band < kAlikeBytes.size() ? automaton_.alike[band][state] : state;
 }
@@ -107,7 +111,7 @@ std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
 Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work) {
   const std::uint64_t key = std::uint64_t{open.nodes} << 32 | class_of(band, open.stack.state);
   if (const auto found = readings_.find(key); found != readings_.end()) return &found->second;
-  const Band lengths{band == 0 ? 0 : kAlikeBytes[band - 1], band < kAlikeBytes.size() ? kAlikeBytes[band] : kAnyLength};
+  const Band lengths{above(band), band < kAlikeBytes.size() ? kAlikeBytes[band] : kAnyLength};
   const std::uint64_t begin_work = work();
   const Stack alone{open.stack.state, Stacks::kBottom};
   std::fill(mask_.begin(), mask_.end(), 0);
@@ -240,7 +244,7 @@ NumberRow Masks::look_of(const Place& place) const {
   NumberRow look;
   for (Stack stack : place.tops) {
     for (int height = 0; height < 3; ++height) {
-      look.push_back(automaton_.alike.back()[stack.state]);
+      look.push_back(class_of(0, stack.state));
       if (stack.state != Automaton::kEnd) stack = place.stacks.pop(stack.below);
     }
   }

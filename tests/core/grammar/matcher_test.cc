@@ -105,6 +105,43 @@ TEST(Matcher, DoesNotCareHowTheTextWasCutIntoTokens) {
   });
 }
 
+// States count as alike for so many bytes: tokens on both sides of every such length, in repetitions that are about to end.
+TEST(Matcher, AllowsExactlyTheTokensThatItAcceptsHoweverLongTheyAre) {
+  std::vector<std::string> pieces = {"a", "b", "c"};
+  for (std::size_t length = 2; length < 100; length += length < 20 || (length > 60 && length < 70) ? 1 : 9) {
+    for (const char* part : {"a", "ab", "abc", "aabca", "bcab"}) {
+      std::string piece;
+      while (piece.size() < length) piece += part;
+      pieces.push_back(piece.substr(0, length));
+    }
+  }
+  const auto vocabulary = std::make_shared<const Vocabulary>(pieces, std::vector<TokenId>{});
+  RandomGrammar random(1);
+  for (const char* text : {R"(root ::= [a-c]{0,150})", R"(root ::= ("a" | "b" "c"? | "c" "a"){3,90} "b")",
+                           R"(root ::= word{2,60}
+                              word ::= [ab]+ "c" | "c"? word2
+                              word2 ::= "ab" word2? | "a")",
+                           R"(root ::= "a" root? "b"? | [abc]{2,70})",
+                           R"(root ::= part{0,120} "c"
+                              part ::= "a" | "b" | "ca" | "aab" part)"}) {
+    const auto grammar = compile_ebnf(text, vocabulary);
+    for (int walk = 0; walk < 8; ++walk) {
+      Matcher matcher(grammar);
+      for (int step = 0; step < 40; ++step) {
+        const std::vector<TokenId> allowed = tokens_of(mask_of(matcher, *grammar));
+        std::vector<TokenId> accepted;
+        for (TokenId t = 0; t < static_cast<TokenId>(pieces.size()); ++t) {
+          if (Matcher(matcher).accept(t)) accepted.push_back(t);
+        }
+        ASSERT_EQ(allowed, accepted) << text << ", step " << step;
+        if (allowed.empty()) break;
+        const std::uint32_t few = walk % 2 == 0 ? 3 : static_cast<std::uint32_t>(allowed.size());
+        ASSERT_TRUE(matcher.accept(allowed[random.below(std::min(few, static_cast<std::uint32_t>(allowed.size())))]));
+      }
+    }
+  }
+}
+
 TEST(Matcher, LeadsToTextsOfTheGrammarAlone) {
   int num_finished = 0;
   with_random_grammars(kNumGrammars, [&](RandomGrammar& random, const Rules& rules, const auto& grammar) {

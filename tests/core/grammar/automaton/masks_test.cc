@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/grammar/automaton/automaton.h"
 #include "tests/core/grammar/matching.h"
 #include "tests/support/allocation_counter.h"
 
@@ -71,6 +72,120 @@ TEST(Masks, SharedBySequencesThatDoNotSeeEachOther) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(mask_of(one, *grammar), alone(R"({"a":{"b":{)"));
     EXPECT_EQ(mask_of(other, *grammar), alone(R"({"a":[{)"));
+  }
+}
+
+// What finding masks costs along a text, byte by byte; what accepting costs is not counted.
+std::uint64_t work_of_masks(const std::shared_ptr<const Grammar>& grammar, std::string_view text) {
+  Matcher matcher(grammar);
+  std::uint64_t work = 0;
+  for (const char c : text) {
+    const std::uint64_t before = grammar->masks().work();
+    EXPECT_FALSE(testing::tokens_of(mask_of(matcher, *grammar)).empty());
+    work += grammar->masks().work() - before;
+    EXPECT_TRUE(matcher.accept(static_cast<unsigned char>(c)));
+  }
+  return work;
+}
+
+std::string repeated(std::string_view text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+TEST(Masks, WalkNothingForWhatWasSeenBefore) {
+  const std::vector<std::string> pieces = {"\":", " a",   " and", "and ", "b, c", "words, and other words",
+                                           "}}",  "]]],", "a\"}"};
+  const struct {
+    const char* grammar;
+    std::string text;
+  } cases[] = {
+      {kJson, kText},
+      {R"x(root ::= ([a-z]+ [,;]? " "){3,60} [a-z]+ ".")x", repeated("one, two; and ", 15) + "end."},
+      {R"x(root ::= "'" ([^'\\] | "\\" ['\\]){0,1500} "'")x", "'" + repeated("it\\'s ", 200) + "'"},
+      {R"x(root ::= "[" (root ("," root)*)? "]")x", repeated("[", 300) + repeated("]", 300)},
+      {R"x(root ::= [a-z] root more? | [a-z]
+           more ::= [a-z ]+)x",
+       repeated("ab", 20)},
+  };
+  for (const auto& one : cases) {
+    const auto grammar = compile_ebnf(one.grammar, byte_vocabulary(pieces));
+    work_of_masks(grammar, one.text);
+    EXPECT_EQ(work_of_masks(grammar, one.text), 0u) << one.grammar;
+  }
+}
+
+TEST(Masks, OfShortTextsAreFoundWhenTheGrammarIsCompiled) {
+  const auto grammar = compile_ebnf(kJson, byte_vocabulary({"\":", "\",\"", "}}", "]}", "true,\""}));
+  EXPECT_GT(grammar->masks().work(), 0u);
+  EXPECT_EQ(work_of_masks(grammar, R"({"abc":[1,22,"x"],"d":true})"), 0u);
+}
+
+// Every rule reads all letters, and all end in another way: as many states at once as there are rules.
+std::string many_readings(int count) {
+  std::string rules = "root ::= any any\nany ::= r0";
+  for (int i = 1; i < count; ++i) rules += " | r" + std::to_string(i);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "r" + std::to_string(i);
+    rules += "\n" + name + " ::= [a-z ]* \"" + std::to_string(i) + ".\" (" + name + " \"-" + std::to_string(i) + "\")?";
+  }
+  return rules + "\n";
+}
+
+std::vector<std::string> words(std::size_t count) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string word;
+    for (std::size_t n = i; n > 0 || word.size() < 3; n /= 26) word += static_cast<char>('a' + n % 26);
+    all.push_back(word);
+  }
+  return all;
+}
+
+TEST(Masks, TakeABoundedAmountOfWorkHoweverAmbiguousTheText) {
+  const auto vocabulary = byte_vocabulary(words(20'000));
+  for (const int count : {10, 1000}) {
+    const auto grammar = compile_ebnf(many_readings(count), vocabulary);
+    EXPECT_LT(grammar->masks().work(), kPrepareWork + kMaxMaskWork / 8);
+    Matcher matcher(grammar);
+    ASSERT_TRUE(matcher.accept('a'));
+    const std::uint64_t before = grammar->masks().work();
+    const auto tokens = testing::tokens_of(mask_of(matcher, *grammar));
+    EXPECT_LT(grammar->masks().work() - before, kMaxMaskWork + kMaxMaskWork / 8);
+    EXPECT_EQ(tokens.empty(), count == 1000);
+    EXPECT_EQ(matcher.accept('a'), count == 10);  // behind no mask nothing is accepted
+    EXPECT_FALSE(matcher.complete());
+  }
+}
+
+TEST(Masks, CountTheSameWorkWhetherOrNotItHasBeenDone) {
+  const auto vocabulary = byte_vocabulary(words(500));
+  const auto fresh = [&] { return compile_ebnf(many_readings(5), vocabulary); };
+  Stacks stacks;
+  std::vector<Stack> tops;
+  const auto can = [&](const Grammar& grammar, std::uint64_t most_work) {
+    stacks = Stacks();
+    tops = {{grammar.automaton().start, Stacks::kBottom}};
+    std::vector<std::uint32_t> mask(grammar.vocabulary().mask_words(), ~0u);
+    const bool found = grammar.masks().allowed(stacks, tops, mask, most_work);
+    EXPECT_EQ(testing::tokens_of(mask).empty(), !found);
+    return found;
+  };
+  const auto known = fresh();
+  ASSERT_TRUE(can(*known, kMaxMaskWork));
+  std::uint64_t needed = 0;
+  for (std::uint64_t step = 1 << 20; step > 0; step /= 2) {
+    if (!can(*known, needed + step)) needed += step;
+  }
+  ++needed;
+  for (const std::uint64_t most_work : {needed - 1, needed, needed + 1}) {
+    Masks unknown(known->automaton(), *vocabulary);
+    stacks = Stacks();
+    tops = {{known->automaton().start, Stacks::kBottom}};
+    std::vector<std::uint32_t> mask(vocabulary->mask_words());
+    EXPECT_EQ(unknown.allowed(stacks, tops, mask, most_work), most_work >= needed);
+    EXPECT_EQ(can(*known, most_work), most_work >= needed);
   }
 }
 
