@@ -14,8 +14,8 @@ class Refinement {
  public:
   explicit Refinement(const Automaton& automaton);
 
-  bool refine();  // one round; false where it took nothing apart: no later one will
-  const std::vector<std::uint32_t>& class_of() const { return class_of_; }
+  bool refine();                                      // one round; false where it took nothing apart: no later one will
+  std::vector<std::uint32_t> first_of_class() const;  // by state
 
  private:
   bool may_call_nothing(std::uint32_t state) const;
@@ -121,6 +121,14 @@ bool Refinement::refine() {
   return !moved.empty();
 }
 
+std::vector<std::uint32_t> Refinement::first_of_class() const {
+  std::vector<std::uint32_t> first(size_.size(), Automaton::kNone);
+  std::vector<std::uint32_t> of_state(class_of_.size());
+  for (std::uint32_t s = 0; s < of_state.size(); ++s)
+    of_state[s] = first[class_of_[s]] = std::min(first[class_of_[s]], s);
+  return of_state;
+}
+
 }  // namespace
 
 AlikeStates alike_states(const Automaton& automaton) {
@@ -129,7 +137,7 @@ AlikeStates alike_states(const Automaton& automaton) {
   std::uint32_t num_rounds = 0;
   for (std::size_t i = 0; i < alike.size(); ++i) {
     while (num_rounds < kAlikeBytes[i] && refinement.refine()) ++num_rounds;
-    alike[i] = refinement.class_of();
+    alike[i] = refinement.first_of_class();
   }
   return alike;
 }

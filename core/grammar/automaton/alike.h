@@ -1,7 +1,6 @@
 // States that a text of limited length does not tell apart: what is found out about one of them holds for all.
-// Shape   of each length in kAlikeBytes a number for every state. From states of one number the same texts of up to so many
-//         bytes lead somewhere, and to the end of their rule after the same bytes. Far from its ends, a repetition with a
-//         count is all alike.
+// Shape   alike[i][s] is the first state from which the same texts of up to kAlikeBytes[i] bytes lead somewhere, and to the
+//         end of its rule after the same bytes; often s itself. Far from its ends, a repetition with a count is all alike.
 // Thread  any.
 // Source  partition refinement (Moore 1956), as many rounds as bytes count: two states of one class after k rounds agree on k
 //         bytes, since every byte takes at least one step in a rule. Not where a call may match nothing: such states are

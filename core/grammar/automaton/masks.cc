@@ -30,6 +30,9 @@ Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
       room_words_(kRoomMasks * vocabulary.mask_words() + vocabulary.tree().size()),
       room_(std::make_unique_for_overwrite<std::uint32_t[]>(room_words_)),
       mask_(vocabulary.mask_words()) {
+  std::uint32_t longest = 0;
+  for (const Vocabulary::Node& node : vocabulary.tree()) longest = std::max<std::uint32_t>(longest, node.depth);
+  looped_.resize(longest + 1);
   open_.reserve(kMaxStacks);
   next_.reserve(kMaxStacks);
   forget();
@@ -109,45 +112,117 @@ std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
 
 // None: it takes more, or everything that was kept had to be forgotten.
 Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work) {
-  const std::uint64_t key = std::uint64_t{open.nodes} << 32 | class_of(band, open.stack.state);
+  const std::uint32_t state = class_of(band, open.stack.state);
+  const std::uint64_t key = std::uint64_t{open.nodes} << 32 | state;
   if (const auto found = readings_.find(key); found != readings_.end()) return &found->second;
   const Band lengths{above(band), band < kAlikeBytes.size() ? kAlikeBytes[band] : kAnyLength};
   const std::uint64_t begin_work = work();
-  const Stack alone{open.stack.state, Stacks::kBottom};
+  const Stack alone{state, Stacks::kBottom};
   std::fill(mask_.begin(), mask_.end(), 0);
   nodes_.clear();
   bool found_all = true;
   if (frontier_.begin(local_stacks_, {&alone, 1})) {
     const NodeList roots = lists_[open.nodes];
+    const Vocabulary::Classes loops = find_loops(band);
     for (std::uint32_t i = 0; i < roots.size && found_all; ++i) {
       const std::uint32_t root = room_[roots.offset + i];
       if (root != 0 && frontier_.at_bottom(0)) nodes_.push_back(root);  // it may match nothing
-      found_all = walk(root, lengths, begin_work + most_work);
+      found_all = walk(root, lengths, loops, begin_work + most_work);
     }
   }
   local_stacks_.truncate(1);
   return found_all ? keep(key, band, work() - begin_work) : nullptr;
 }
 
-bool Masks::walk(std::uint32_t root, Band band, std::uint64_t end_work) {
+Vocabulary::Classes Masks::find_loops(std::uint32_t band) {
+  if (frontier_.at_bottom(0)) return 0;
+  Vocabulary::Classes loops = 0;
+  for (std::uint32_t c = 0; c < Vocabulary::kNumAsciiClasses; ++c) loops |= Vocabulary::Classes{1} << c;
+  for (std::uint8_t byte = 0; byte < 128; ++byte) {
+    const Vocabulary::Classes own = Vocabulary::Classes{1} << Vocabulary::ascii_class(byte);
+    if ((loops & own) != 0 && !(frontier_.step(local_stacks_, 0, byte) && leads_back(band, 1))) loops &= ~own;
+  }
+  if (loops == 0) return 0;
+  for (std::uint8_t byte = 0xC2; byte <= 0xF4; ++byte) {
+    const std::uint8_t first = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
+    const std::uint8_t last = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
+    const std::uint32_t left = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
+    if (!frontier_.step(local_stacks_, 0, byte) || !characters_lead_back(band, 1, left, first, last)) return loops;
+  }
+  return loops | Vocabulary::kCharacter;
+}
+
+bool Masks::leads_back(std::uint32_t band, std::size_t depth) const {
+  const auto now = frontier_.at(depth);
+  const auto then = frontier_.at(0);
+  if (now.size() != then.size()) return false;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    Stack a = now[i];
+    Stack b = then[i];
+    while (class_of(band, a.state) == class_of(band, b.state) && a.state != Automaton::kEnd) {
+      a = local_stacks_.pop(a.below);
+      b = local_stacks_.pop(b.below);
+    }
+    if (a.state != Automaton::kEnd || b.state != Automaton::kEnd) return false;
+  }
+  return true;
+}
+
+// All of `left` bytes more, of which the next are from first to last.
+bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::uint32_t left, std::uint8_t first,
+                                 std::uint8_t last) {
+  if (frontier_.at(depth).size() != 1) return false;
+  std::uint32_t next = first;
+  for (const Automaton::Run& run : automaton_.runs_of(frontier_.at(depth)[0].state)) {
+    if (run.last < next) continue;
+    if (run.first > next || !frontier_.step(local_stacks_, depth, static_cast<std::uint8_t>(next))) return false;
+    const bool back =
+        left == 1 ? leads_back(band, depth + 1) : characters_lead_back(band, depth + 1, left - 1, 0x80, 0xBF);
+    if (!back) return false;
+    next = run.last + 1U;
+    if (next > last) return true;
+  }
+  return false;
+}
+
+bool Masks::walk(std::uint32_t root, Band band, Vocabulary::Classes loops, std::uint64_t end_work) {
   const auto tree = vocabulary_.tree();
   const std::uint32_t base = tree[root].depth + 1U;
+  looped_[0] = (vocabulary_.classes(root) & Vocabulary::kEndsWithin) == 0;
   for (std::uint32_t i = root + 1; i < tree[root].end;) {
     ++num_nodes_seen_;
     if (work() > end_work) return false;
     const Vocabulary::Node& node = tree[i];
     const std::uint32_t before = node.depth - base;
-    if (node.depth > band.upto || node.reach <= band.above || !frontier_.step(local_stacks_, before, node.byte)) {
+    if (node.depth > band.upto || node.reach <= band.above) {
       i = node.end;
       continue;
     }
-    if (node.depth > band.above) {
-      for (const TokenId token : vocabulary_.tokens_at(i)) set_bit(mask_, token);
+    const Vocabulary::Classes classes = vocabulary_.classes(i);
+    if (looped_[before] && (classes & ~Vocabulary::kEndsWithin & ~loops) == 0 && node.reach <= band.upto &&
+        node.reach < UINT8_MAX) {
+      mark(vocabulary_.tokens_in(i), band.above);
+      i = node.end;
+      continue;
     }
+    if (!frontier_.step(local_stacks_, before, node.byte)) {
+      i = node.end;
+      continue;
+    }
+    const Vocabulary::Classes own =
+        node.byte < 128 ? Vocabulary::Classes{1} << Vocabulary::ascii_class(node.byte) : Vocabulary::kCharacter;
+    looped_[before + 1] = looped_[before] && (classes & Vocabulary::kOwnMalformed) == 0 && (own & ~loops) == 0;
+    if (node.depth > band.above) mark(vocabulary_.tokens_at(i), 0);
     if (frontier_.at_bottom(before + 1) && node.end > i + 1 && node.depth < band.upto) nodes_.push_back(i);
     i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
   }
   return true;
+}
+
+void Masks::mark(std::span<const TokenId> tokens, std::uint32_t above) {
+  for (const TokenId token : tokens) {
+    if (above == 0 || vocabulary_.piece(token).size() > above) set_bit(mask_, token);
+  }
 }
 
 Masks::Reading* Masks::keep(std::uint64_t key, std::uint32_t band, std::uint64_t work) {

@@ -5,6 +5,7 @@
 //         reads on; the top begins at the root. Readings do not know the stack, are found once by a walk over the tree, and
 //         kept: a mask of what was seen before is their union. Tokens of up to kAlikeBytes[i] bytes are read once for all
 //         states that are alike for so many bytes (alike.h); of longer ones there are few.
+//         Where letters lead back to where they were met, as inside a string, all that is written with them is read at once.
 //         Kept tokens are a list where they are few, a mask otherwise. Their room is fixed; when it is full, all are
 //         forgotten.
 // Owner   Grammar; every sequence that it governs shares it.
@@ -85,9 +86,15 @@ class Masks {
   Reading* reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work);
   static std::uint32_t above(std::uint32_t band);
   std::uint32_t class_of(std::uint32_t band, std::uint32_t state) const;
+  // Of what a text may consist so that it leads back to what is at depth 0 of the frontier, or is like it in this band.
+  Vocabulary::Classes find_loops(std::uint32_t band);
+  bool leads_back(std::uint32_t band, std::size_t depth) const;
+  bool characters_lead_back(std::uint32_t band, std::size_t depth, std::uint32_t left, std::uint8_t first,
+                            std::uint8_t last);
   // Marks in mask_ the tokens below `root`, where depth 0 of the frontier is; lists in nodes_ where the bottom is reached.
   // False: it took more.
-  bool walk(std::uint32_t root, Band band, std::uint64_t end_work);
+  bool walk(std::uint32_t root, Band band, Vocabulary::Classes loops, std::uint64_t end_work);
+  void mark(std::span<const TokenId> tokens, std::uint32_t above);
   Reading* keep(std::uint64_t key, std::uint32_t band, std::uint64_t work);
   std::uint32_t keep_nodes(std::uint32_t band);
   void forget();
@@ -111,6 +118,7 @@ class Masks {
   std::vector<std::uint32_t> mask_;   // of the reading being found
   std::vector<std::uint32_t> nodes_;  // in the same way
   std::vector<Open> open_, next_;     // scratch of find()
+  std::vector<std::uint8_t> looped_;  // of walk(): by depth, the text so far led back
 };
 
 }  // namespace quire::grammar

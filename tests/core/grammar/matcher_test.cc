@@ -142,6 +142,43 @@ TEST(Matcher, AllowsExactlyTheTokensThatItAcceptsHoweverLongTheyAre) {
   }
 }
 
+// What leads back to where it was met is read at once: characters whole, cut off, and what is none.
+TEST(Matcher, AllowsExactlyTheTokensThatItAcceptsOfAllCharacters) {
+  const char* const parts[] = {
+      "a",        "Z",    "7",    "\"",           "\\",           "\n",       " ",    "\xC3\xA9",
+      "\xE4\xB8", "\xAD", "\xE4", "\xE4\xB8\xAD", "\xED\xA0\x80", "\xC0\x80", "\xFF", "\xF0\x9F\x98\x80",
+      "\xF0\x9F", "\x98"};
+  RandomGrammar random(2);
+  std::vector<std::string> pieces;
+  for (int b = 0; b < 256; ++b) pieces.push_back(std::string(1, static_cast<char>(b)));
+  while (pieces.size() < 1500) {
+    std::string piece;
+    for (std::uint32_t n = 1 + random.below(6); n > 0; --n) piece += parts[random.below(std::size(parts))];
+    pieces.push_back(piece);
+  }
+  const auto vocabulary = std::make_shared<const Vocabulary>(pieces, std::vector<TokenId>{});
+  for (const char* text :
+       {R"(root ::= "\"" [^"]* "\"")", R"(root ::= [^\n]{0,30})", R"(root ::= [a-zé]+ ("\"" [^"7] "\"")? root?)",
+        R"(root ::= [\x00-\uD7FF]* "\"")", R"(root ::= ([^"\\] | "\\" [^n])* "\n")",
+        R"(root ::= [a-zA-Z0-9 中]* part
+                              part ::= [^ ]+ (" " part)?)"}) {
+    const auto grammar = compile_ebnf(text, vocabulary);
+    for (int walk = 0; walk < 3; ++walk) {
+      Matcher matcher(grammar);
+      for (int step = 0; step < 12; ++step) {
+        const std::vector<TokenId> allowed = tokens_of(mask_of(matcher, *grammar));
+        std::vector<TokenId> accepted;
+        for (TokenId t = 0; t < static_cast<TokenId>(pieces.size()); ++t) {
+          if (Matcher(matcher).accept(t)) accepted.push_back(t);
+        }
+        ASSERT_EQ(allowed, accepted) << text << ", step " << step;
+        if (allowed.empty()) break;
+        ASSERT_TRUE(matcher.accept(allowed[random.below(static_cast<std::uint32_t>(allowed.size()))]));
+      }
+    }
+  }
+}
+
 TEST(Matcher, LeadsToTextsOfTheGrammarAlone) {
   int num_finished = 0;
   with_random_grammars(kNumGrammars, [&](RandomGrammar& random, const Rules& rules, const auto& grammar) {

@@ -159,6 +159,19 @@ TEST(Masks, TakeABoundedAmountOfWorkHoweverAmbiguousTheText) {
   }
 }
 
+TEST(Masks, ReadWhatIsWrittenWithLettersAloneAtOnceInsideAString) {
+  std::vector<std::string> pieces = words(20'000);
+  for (std::size_t i = 0; i < 1000; ++i) pieces[i] += "\xE4\xB8\xAD";
+  const auto vocabulary = byte_vocabulary(pieces);
+  for (const char* text : {R"(root ::= "\"" [^"]* "\"")", R"(root ::= "\"" ([^"\\] | "\\" ["\\]){0,5000} "\"")"}) {
+    const auto grammar = compile_ebnf(text, vocabulary);
+    Matcher at_string(grammar);
+    ASSERT_TRUE(at_string.accept('"'));
+    EXPECT_GT(testing::tokens_of(mask_of(at_string, *grammar)).size(), 20'000u);
+    EXPECT_LT(grammar->masks().work(), vocabulary->tree().size() / 2);
+  }
+}
+
 TEST(Masks, CountTheSameWorkWhetherOrNotItHasBeenDone) {
   const auto vocabulary = byte_vocabulary(words(500));
   const auto fresh = [&] { return compile_ebnf(many_readings(5), vocabulary); };
