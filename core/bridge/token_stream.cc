@@ -34,6 +34,11 @@ bool TokenStream::can_take_token() const {
   return free() >= 2;
 }
 
+bool TokenStream::can_take(std::uint32_t num_tokens) const {
+  const std::uint32_t used = tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire);
+  return used + num_tokens < kCapacity;
+}
+
 void TokenStream::push(flow::TokenEvent event, std::span<const flow::Candidate> top) {
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint32_t used = tail - head_.load(std::memory_order_acquire);

@@ -38,6 +38,7 @@ class TokenStream {
   // ---- engine
   // Room for a token and, behind it, for the end. A sequence without room is parked: not planned.
   bool can_take_token() const;
+  bool can_take(std::uint32_t num_tokens) const;  // so many tokens, and the end; nobody is rung for who is told no
   // Where the prompt's scores go, or null; written before the first push, which publishes them.
   PromptScores* scores_to_write() { return scores_.get(); }
   PromptEmbedding* embedding_to_write() { return embedding_.get(); }  // likewise

@@ -23,6 +23,7 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     sequence.commit_rows(sequence.planned_rows);
     if (sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters) sequence.add_votes(runner_.votes(i));
     live.has_event = false;
+    live.jumped.clear();
     if (live.stream) touched_.push_back(&live);
     commit_scores(live, choices.subspan(next_choice, num_scores));
     next_choice += num_scores;
@@ -58,11 +59,19 @@ void Engine::learn_row_time(Duration step_time) {
   row_seconds_ = row_seconds_ == 0.0 ? row : 0.75 * row_seconds_ + 0.25 * row;
 }
 
-// Rows of its prompt, in order: what they say of the token after each.
+// Rows of its prompt, or before tokens that were forced, in order: what they say of the token after each.
 void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores) {
   for (const flow::StepChoice& score : scores) {
     CHECK_EQ(score.seq, live.sequence.id());
     if (!score.finite) return fail(live);
+    if (live.sequence.num_untold() > 0) {
+      const float logprob = live.sequence.request().sampling.logprob ? score.logprob : 0.0f;
+      live.jumped.push_back({live.sequence.tell(), flow::Finish::kNone, logprob});
+      metrics_.jumped_tokens.add();
+      live.timeline->note_token(now_);
+      count_token(live);
+      continue;
+    }
     bridge::PromptScores& told = *live.stream->scores_to_write();
     const std::size_t i = live.sequence.num_scored();
     told.logprobs[i] = score.logprob;
@@ -111,6 +120,20 @@ void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
   live.top = choice.top;
   live.timeline->note_token(now_);
   count_token(live);
+  if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
+}
+
+// What must follow is appended at once and run in one step, with the choice behind it. It is told with that step, when its row
+// has turned out to be finite; as far as the stream has room for all of them.
+void Engine::jump_ahead(Live& live) {
+  static constexpr std::uint32_t kMostAhead = 16;
+  schedule::Sequence& sequence = live.sequence;
+  const auto num_told = static_cast<std::uint32_t>(live.jumped.size()) + 1;
+  while (sequence.num_untold() < kMostAhead && live.stream->can_take(num_told + sequence.num_untold() + 2)) {
+    const TokenId token = sequence.forced();
+    if (token < 0) return;
+    sequence.append_untold(token);
+  }
 }
 
 void Engine::count_token(Live& live) {

@@ -20,6 +20,8 @@ bridge::Timeline::End end_of(flow::Finish finish, bool satisfied) {
 // Every stream hears of its token; whoever is done leaves, and its blocks are back before the next plan.
 void Engine::deliver() {
   for (Live* live : touched_) {
+    for (const flow::TokenEvent& event : live->jumped) live->stream->push(event);
+    if (!live->jumped.empty()) hubs_.push_back(&live->stream->hub());
     if (!live->has_event) continue;
     if (live->event.finish != flow::Finish::kNone) {
       finish(*live, live->event.finish);
@@ -39,7 +41,7 @@ void Engine::finish(Live& live, flow::Finish finish) {
   count_end(*live.stream, finish);
   metrics_.e2e_request_latency_s.observe(seconds(now_ - sequence.request().arrival));
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
-  metrics_.request_generation_tokens.observe(sequence.num_generated());
+  metrics_.request_generation_tokens.observe(sequence.num_generated() - sequence.num_untold());
   if (live.first_token != TimePoint{}) metrics_.request_decode_time_s.observe(seconds(now_ - live.first_token));
 
   if (flow::has_token(finish)) {

@@ -33,6 +33,7 @@ struct EngineOptions {
   schedule::SchedulerOptions scheduler;
   std::uint32_t vocab = 0;          // logits width: a prompt id at or above it is refused
   std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
+  bool jump_ahead = true;           // a token that a grammar leaves no choice of waits for no step of its own
   bool prefix_caching = true;       // else blocks are shared among living sequences alone
   bool check_blocks = false;        // the pool's invariants, every step (debug builds always)
   bool poison_blocks = false;       // blocks given back, and fresh ones, are filled with NaN
@@ -104,7 +105,8 @@ class Engine {
     TimePoint first_token{};
     TimePoint last_token{};
     TimePoint parked_since{};
-    flow::TokenEvent event;                  // of the step being committed
+    std::vector<flow::TokenEvent> jumped;    // of the step being committed, before its event
+    flow::TokenEvent event;                  // of that step
     std::span<const flow::Candidate> top{};  // with it: the runner's, until the next step
     bool has_event = false;
   };
@@ -127,6 +129,7 @@ class Engine {
   void hear(schedule::Sequence& sequence) REQUIRES(engine_role);
   void fail(Live& live) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
+  void jump_ahead(Live& live) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
   void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);

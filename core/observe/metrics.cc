@@ -120,6 +120,8 @@ void add_cache(const Metrics& m, Families& out) {
   }
   out.counter("quire:queue_overtakes_total", "Waiting sequences that a later arrival went before, each time counted.",
               number(m.overtakes));
+  out.counter("quire:jumped_tokens_total", "Generated tokens that a grammar left no choice of, run with the next ones.",
+              number(m.jumped_tokens));
 }
 
 }  // namespace

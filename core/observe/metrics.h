@@ -53,6 +53,7 @@ class Metrics {
   Counter overtakes;  // one for each waiting sequence that a later arrival went before
   Counter prompt_tokens;
   Counter generation_tokens;
+  Counter jumped_tokens;  // of them, those that waited for no step of their own
   Counter success_stop;
   Counter success_length;
   Counter success_abort;

@@ -94,10 +94,15 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
 
 void Scheduler::plan_running(bool decoding) {
   snapshot_ = running_;  // make_room() takes sequences out of running_ while we walk
+  const auto is_meant = [decoding](const Sequence* sequence) {
+    return sequence->state == State::kRunning && !sequence->parked && sequence->decoding() == decoding;
+  };
+  auto others = decoding ? static_cast<std::uint32_t>(std::ranges::count_if(snapshot_, is_meant)) : 0;
   for (Sequence* sequence : snapshot_) {
     if (budget_ == 0) return;
-    if (sequence->state != State::kRunning || sequence->parked || sequence->decoding() != decoding) continue;
-    const std::uint32_t rows = next_rows(*sequence, /*entitled=*/1);
+    if (!is_meant(sequence)) continue;
+    if (decoding) --others;  // each of these has its row, however many this one could run
+    const std::uint32_t rows = std::min(next_rows(*sequence, /*entitled=*/1), budget_ - others);
     if (!make_room(*sequence, sequence->computed() + rows)) continue;
     take_rows(*sequence, rows,
               /*entitled=*/1);  // and no more, though a victim's may have become free: room is for these

@@ -1,6 +1,7 @@
 #include "core/schedule/sequence.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/base/check.h"
@@ -55,6 +56,7 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
 
 flow::Finish Sequence::append(TokenId token) {
   tokens_.push_back(token);
+  mask_found_ = false;
   if (adjustment_) adjustment_->append(answer());
   if (matcher_) CHECK(matcher_->accept(token));  // it was allowed, or it would not have been drawn
   if (ends_with(token)) return flow::Finish::kStop;
@@ -71,12 +73,37 @@ sample::Edits Sequence::edits() {
   sample::Edits edits;
   if (adjustment_) edits = adjustment_->edits();
   if (!matcher_) return edits;
-  matcher_->allowed(mask_);
+  find_mask();
+  mask_found_ = edits.allowed.empty();
   for (std::size_t word = 0; word < mask_.size() && !edits.allowed.empty(); ++word) {
     mask_[word] &= word < edits.allowed.size() ? edits.allowed[word] : 0;
   }
   edits.allowed = mask_;
   return edits;
+}
+
+void Sequence::find_mask() {
+  if (!mask_found_) matcher_->allowed(mask_);
+  mask_found_ = true;
+}
+
+TokenId Sequence::forced() {
+  if (!matcher_ || adjustment_ || lossy() || num_generated() + 1 >= request_->max_tokens) return -1;
+  find_mask();
+  TokenId only = -1;
+  for (std::size_t word = 0; word < mask_.size(); ++word) {
+    if (mask_[word] == 0) continue;
+    if (only >= 0 || !std::has_single_bit(mask_[word])) return -1;
+    only = static_cast<TokenId>(32 * word) + std::countr_zero(mask_[word]);
+  }
+  if (only < 0 || ends_with(only)) return -1;
+  grammar::Matcher next(*matcher_);
+  return next.accept(only) && !next.only_ends() ? only : -1;
+}
+
+void Sequence::append_untold(TokenId token) {
+  CHECK(append(token) == flow::Finish::kNone);
+  ++num_untold_;
 }
 
 void Sequence::adopt_prefix(kv::PrefixIndex& index) {

@@ -58,7 +58,7 @@ class Sequence {
   bool speaks(std::uint32_t rows) const { return rows == remaining() && !embeds(); }
   // All the scores that its request wants are told.
   bool scored() const { return !request_->scores_prompt || num_scored_ + 1 >= request_->prompt.size(); }
-  bool decoding() const { return remaining() == 1 && num_generated() > 0; }
+  bool decoding() const { return remaining() <= 1 + num_untold_ && num_generated() > 0; }
   bool lossy() const { return request_->kv_policy.kind != flow::KvPolicy::Kind::kFull; }
   // What it computes can be found by others.
   bool publishes() const { return publishes_; }
@@ -84,6 +84,14 @@ class Sequence {
   }
   // The token chosen after the last one; says whether it ends the sequence.
   flow::Finish append(TokenId token) REQUIRES(engine_role);
+  // The token that must come next: where its grammar allows one alone, nothing else could forbid that one, and the sequence
+  // goes on behind it. -1: none.
+  TokenId forced() REQUIRES(engine_role);
+  // Appends what forced() said, before the row is run that it is a choice of: that row wants its logits still, as a prompt's
+  // that is scored, and with them the token is told.
+  void append_untold(TokenId token) REQUIRES(engine_role);
+  std::uint32_t num_untold() const { return num_untold_; }
+  TokenId tell() REQUIRES(engine_role) { return tokens_[num_tokens() - num_untold_--]; }
   // How much attention the rows of the step paid to each group of 16 positions.
   void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
 
@@ -138,9 +146,10 @@ class Sequence {
   // Position of the first row of which something is still wanted.
   std::uint32_t first_wanted() const {
     const bool all_told = request_->pooling != flow::Pooling::kMean && scored();
-    return all_told ? num_tokens() - 1 : num_scored_;
+    return all_told ? num_tokens() - 1 - num_untold_ : num_scored_;
   }
   std::uint32_t num_wanted(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
+  void find_mask();
 
   const SeqId id_;
   const SeqId arrival_;                                 // of the first of its forks
@@ -149,6 +158,8 @@ class Sequence {
   std::optional<sample::Adjustment> adjustment_;  // where the request has rules
   std::optional<grammar::Matcher> matcher_;       // where it has a grammar
   std::vector<std::uint32_t> mask_;               // [V/32] tokens that the grammar, and the rules, allow next
+  bool mask_found_ = false;                       // of the grammar alone
+  std::uint32_t num_untold_ = 0;                  // of its last tokens
   std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled
   std::uint32_t computed_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for

@@ -33,6 +33,7 @@ void print(const Counts& counts, double seconds) {
       {"scored tokens", counts.scored},
       {"pooled prompts", counts.pooled},
       {"with a grammar", counts.governed},
+      {"jumped", counts.jumped},
       {"completed by it", counts.complete},
       {"pinned prefixes", counts.pinned},
       {"broken devices", counts.broken},

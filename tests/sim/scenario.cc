@@ -21,6 +21,7 @@ constexpr Field<World> kWorldFields[] = {
     {"save", &World::save},       {"load", &World::load},
     {"storm", &World::storm},     {"stop", &World::stop},
     {"broken", &World::broken},   {"logits", &World::logits},
+    {"jump", &World::jump},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
     {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
@@ -104,6 +105,7 @@ World random_world(Random& random) {
   if (random.one_in(3)) world.logits = random.between(1, 20);
   if (random.one_in(8)) world.row_ms = random.one_of(1, 3, 10);
   if (random.one_in(8)) world.storm = random.between(1, 4);
+  world.jump = random.one_in(4) ? 0 : 1;
   if (random.one_in(16)) {
     world.stop = random.between(0, 40);
     world.broken = random.between(0, 1);

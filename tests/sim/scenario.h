@@ -37,6 +37,7 @@ struct World {
   int groups = 0;  // unfinished groups of 16 are kept apart, as int4 does it
   int pin = 0;     // so many tokens of stem 0 are pinned, for root 1
   int row_ms = 0;  // the time that a row takes: prompts are cut by it
+  int jump = 1;    // tokens that a grammar leaves no choice of are run ahead
   int save = -1;   // before this turn the cache is saved,
   int load = -1;   // and before this one loaded again
   int storm = 0;   // before every so-manieth turn all that have spoken are sent back; 0: never

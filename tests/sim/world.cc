@@ -52,6 +52,7 @@ RigOptions rig_options(const World& world) {
   options.max_streams = 64;
   options.tails = world.tails != 0;
   options.open_groups = world.groups != 0;
+  options.jump_ahead = world.jump != 0;
   return options;
 }
 
@@ -211,6 +212,7 @@ class Sim {
     counts_.cached_tokens += rig_.metrics.prefix_cache_hits.value();
     counts_.preemptions += rig_.engine.scheduler().num_preemptions();
     counts_.overtakes += rig_.engine.scheduler().num_overtakes();
+    counts_.jumped += rig_.metrics.jumped_tokens.value();
     counts_.copies += runner_.copies;
     counts_.poisons += runner_.poisons;
     counts_.swaps_in += runner_.swaps_in;

@@ -34,6 +34,7 @@ struct Counts {
   std::uint64_t pooled = 0;    // prompts
   std::uint64_t governed = 0;  // sequences with a grammar
   std::uint64_t complete = 0;  // that it ended
+  std::uint64_t jumped = 0;    // tokens that it left no choice of
   std::uint64_t overtakes = 0;
   std::uint64_t broken = 0;         // devices
   std::uint64_t pinned = 0;         // prefixes

@@ -36,7 +36,8 @@ struct RigOptions {
   Duration stall_timeout = std::chrono::seconds(30);
   std::uint32_t max_streams = 4096;
   bool cut_by_time = true;  // false: only the budget cuts prompts
-  bool tails = true;        // part of a block may be shared
+  bool jump_ahead = true;
+  bool tails = true;  // part of a block may be shared
 };
 
 // What a client may ask for beyond a prompt and a number of tokens.
@@ -180,6 +181,7 @@ class EngineRig {
                           .open_groups = options.open_groups},
             .vocab = options.vocab,
             .max_model_len = options.max_model_len ? options.max_model_len : options.num_blocks * options.block_tokens,
+            .jump_ahead = options.jump_ahead,
             .prefix_caching = options.prefix_caching,
             .check_blocks = options.check_blocks,
             .poison_blocks = options.poison_blocks,

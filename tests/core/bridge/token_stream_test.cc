@@ -54,6 +54,16 @@ TEST_F(TokenStreamTest, TakesATokenWhileItAndAnEndFit) {
   EXPECT_FALSE(stream_->can_take_token());
 }
 
+TEST_F(TokenStreamTest, TakesSoManyTokensWhileTheyAndAnEndFit) {
+  fill(50);
+  const std::uint32_t room = TokenStream::kCapacity - 51;
+  EXPECT_TRUE(stream_->can_take(room - 1));
+  EXPECT_TRUE(stream_->can_take(room));
+  EXPECT_FALSE(stream_->can_take(room + 1));
+  fill(static_cast<int>(room));
+  stream_->push({-1, Finish::kCancelled});
+}
+
 TEST_F(TokenStreamTest, AnEndFitsWhereNoTokenDoes) {
   const auto capacity = static_cast<int>(TokenStream::kCapacity);
   fill(capacity - 1);

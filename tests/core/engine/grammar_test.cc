@@ -141,6 +141,85 @@ TEST_F(GrammarTest, ItsAnswerIsTheSameAfterPreemptionsAndBesideOthers) {
   EXPECT_EQ(answers(64, 0, true), plain);
 }
 
+// Grammars that leave no choice for long: a choice of long texts over a and b, with one token for each letter.
+std::shared_ptr<const grammar::Grammar> one_of_two(const std::string& a, const std::string& b) {
+  grammar::Rules rules;
+  const grammar::RuleId root = rules.declare("root");
+  const grammar::Expr texts[] = {rules.bytes(a), rules.bytes(b)};
+  rules.define(root, rules.choice(texts));
+  return *grammar::Grammar::compile(rules, toy_vocabulary(3));
+}
+
+struct Heard {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  Finish finish;
+  bool operator==(const Heard&) const = default;
+};
+
+TEST_F(GrammarTest, WhatItLeavesNoChoiceOfIsSaidInFewerStepsAndIsTheSame) {
+  const auto text = [](std::uint32_t seed) {
+    std::string out(1, seed % 2 == 0 ? 'a' : 'b');
+    for (std::uint32_t i = 0; i < 90; ++i) out += quire::testing::toy_mix(seed, i) % 2 == 0 ? 'a' : 'b';
+    return out;
+  };
+  std::uint64_t steps[2];
+  const auto hear = [&](bool jump_ahead, bool storm, std::uint32_t num_blocks, std::uint32_t logit_rows,
+                        TokenId spoilt) {
+    ToyRunner runner(num_blocks, 4, {.vocab = 3});
+    runner.poisoned_token = spoilt;
+    RigOptions options{.num_blocks = num_blocks, .block_tokens = 4, .max_logit_rows = logit_rows, .vocab = 3};
+    options.jump_ahead = jump_ahead;
+    EngineRig rig(options, runner);
+    std::vector<Client> clients;
+    for (std::uint32_t seed = 0; seed < 6; ++seed) {
+      Ask ask{.params = {.temperature = 1.0f, .seed = seed, .logprob = seed % 2 == 0}};
+      ask.grammar = one_of_two(text(2 * seed), text(2 * seed + 1));
+      if (seed == 4) ask.stop_tokens = {1};
+      clients.push_back(rig.submit_many({0, 2, 0}, seed == 5 ? 50 : 100, ask)[0]);
+    }
+    for (int turn = 0; storm && turn < 60; ++turn) {
+      rig.turn();
+      rig.engine.preempt_all();
+      for (Client& client : clients) client.read_all();
+    }
+    rig.run(clients);
+    steps[jump_ahead ? 1 : 0] = rig.metrics.engine_steps.value();
+    EXPECT_EQ(rig.metrics.jumped_tokens.value() > 0, jump_ahead);
+    std::vector<Heard> heard;
+    std::size_t num_tokens = 0;
+    for (const Client& client : clients) {
+      heard.push_back({client.tokens, client.logprobs, client.finish});
+      num_tokens += client.tokens.size();
+    }
+    EXPECT_EQ(rig.metrics.generation_tokens.value(), num_tokens);
+    return heard;
+  };
+  for (const TokenId spoilt : {-1, 1}) {
+    const auto plain = hear(false, false, 256, 0, spoilt);
+    EXPECT_EQ(hear(true, false, 256, 64, spoilt), plain);
+    EXPECT_LT(spoilt < 0 ? 4 * steps[1] : 0, steps[0]);
+    EXPECT_EQ(hear(true, false, 256, 0, spoilt), plain);
+    EXPECT_EQ(hear(true, false, 30, 20, spoilt), plain);
+    EXPECT_EQ(hear(true, true, 256, 64, spoilt), plain);
+  }
+}
+
+TEST_F(GrammarTest, NothingIsRunAheadForWhomTheStreamHasNoRoom) {
+  ToyRunner runner(256, 4, {.vocab = 3});
+  RigOptions options{.num_blocks = 256, .block_tokens = 4, .max_logit_rows = 64, .vocab = 3};
+  EngineRig rig(options, runner);
+  Ask ask;
+  ask.grammar = one_of_two("a" + std::string(150, 'b'), "b" + std::string(150, 'a'));
+  std::vector<Client> clients = rig.submit_many({0, 2, 0}, 200, ask);
+  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  EXPECT_LT(rig.metrics.generation_tokens.value(), bridge::TokenStream::kCapacity);
+  EXPECT_GT(rig.metrics.generation_tokens.value(), bridge::TokenStream::kCapacity - 4);
+  rig.run(clients);
+  EXPECT_EQ(clients[0].tokens.size(), 151u);
+  EXPECT_EQ(clients[0].finish, Finish::kComplete);
+}
+
 TEST_F(GrammarTest, ABeamSearchTakesNone) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
