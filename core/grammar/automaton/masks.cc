@@ -13,7 +13,7 @@ constexpr std::size_t kRoomMasks = 512;
 constexpr std::size_t kWordsPerReading = 8;  // counted for its own size
 constexpr std::size_t kWordsPerToken = 8;    // that a mask costs to merge, against a token of a list
 constexpr std::size_t kMaxPlaces = 500;      // that prepare() looks at
-constexpr std::uint32_t kAnyLength = UINT32_MAX;
+constexpr std::uint32_t kManyNodes = 512;    // below one, so that it may pay to look for loops
 
 void set_bit(std::span<std::uint32_t> mask, TokenId token) {
   const auto bit = static_cast<std::uint32_t>(token);
@@ -32,7 +32,7 @@ Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
       mask_(vocabulary.mask_words()) {
   std::uint32_t longest = 0;
   for (const Vocabulary::Node& node : vocabulary.tree()) longest = std::max<std::uint32_t>(longest, node.depth);
-  looped_.resize(longest + 1);
+  loops_.resize(longest + 1);
   open_.reserve(kMaxStacks);
   next_.reserve(kMaxStacks);
   forget();
@@ -104,8 +104,6 @@ bool Masks::find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_
   return true;
 }
 
-std::uint32_t Masks::above(std::uint32_t band) { return band == 0 ? 0 : kAlikeBytes[band - 1]; }
-
 std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
   return band < kAlikeBytes.size() ? automaton_.alike[band][state] : state;
 }
@@ -115,7 +113,6 @@ Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uin
   const std::uint32_t state = class_of(band, open.stack.state);
   const std::uint64_t key = std::uint64_t{open.nodes} << 32 | state;
   if (const auto found = readings_.find(key); found != readings_.end()) return &found->second;
-  const Band lengths{above(band), band < kAlikeBytes.size() ? kAlikeBytes[band] : kAnyLength};
   const std::uint64_t begin_work = work();
   const Stack alone{state, Stacks::kBottom};
   std::fill(mask_.begin(), mask_.end(), 0);
@@ -123,42 +120,43 @@ Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uin
   bool found_all = true;
   if (frontier_.begin(local_stacks_, {&alone, 1})) {
     const NodeList roots = lists_[open.nodes];
-    const Vocabulary::Classes loops = find_loops(band);
+    loops_[0] = find_loops(band, 0);
     for (std::uint32_t i = 0; i < roots.size && found_all; ++i) {
       const std::uint32_t root = room_[roots.offset + i];
       if (root != 0 && frontier_.at_bottom(0)) nodes_.push_back(root);  // it may match nothing
-      found_all = walk(root, lengths, loops, begin_work + most_work);
+      found_all = walk(root, band, begin_work + most_work);
     }
   }
   local_stacks_.truncate(1);
   return found_all ? keep(key, band, work() - begin_work) : nullptr;
 }
 
-Vocabulary::Classes Masks::find_loops(std::uint32_t band) {
-  if (frontier_.at_bottom(0)) return 0;
-  Vocabulary::Classes loops = 0;
-  for (std::uint32_t c = 0; c < Vocabulary::kNumAsciiClasses; ++c) loops |= Vocabulary::Classes{1} << c;
+Vocabulary::Classes Masks::find_loops(std::uint32_t band, std::size_t depth) {
+  if (frontier_.at_bottom(depth)) return 0;
+  Vocabulary::Classes loops = Vocabulary::kCharacter - 1;
   for (std::uint8_t byte = 0; byte < 128; ++byte) {
     const Vocabulary::Classes own = Vocabulary::Classes{1} << Vocabulary::ascii_class(byte);
-    if ((loops & own) != 0 && !(frontier_.step(local_stacks_, 0, byte) && leads_back(band, 1))) loops &= ~own;
+    if ((loops & own) == 0) continue;
+    if (!frontier_.step(local_stacks_, depth, byte) || !leads_back(band, depth + 1, depth)) loops &= ~own;
   }
   if (loops == 0) return 0;
   for (std::uint8_t byte = 0xC2; byte <= 0xF4; ++byte) {
     const std::uint8_t first = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
     const std::uint8_t last = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
     const std::uint32_t left = byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3;
-    if (!frontier_.step(local_stacks_, 0, byte) || !characters_lead_back(band, 1, left, first, last)) return loops;
+    if (!frontier_.step(local_stacks_, depth, byte)) return loops;
+    if (!characters_lead_back(band, depth + 1, depth, left, first, last)) return loops;
   }
   return loops | Vocabulary::kCharacter;
 }
 
-bool Masks::leads_back(std::uint32_t band, std::size_t depth) const {
-  const auto now = frontier_.at(depth);
-  const auto then = frontier_.at(0);
-  if (now.size() != then.size()) return false;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    Stack a = now[i];
-    Stack b = then[i];
+bool Masks::leads_back(std::uint32_t band, std::size_t depth, std::size_t then) const {
+  const auto stacks = frontier_.at(depth);
+  const auto stacks_then = frontier_.at(then);
+  if (stacks.size() != stacks_then.size()) return false;
+  for (std::size_t i = 0; i < stacks.size(); ++i) {
+    Stack a = stacks[i];
+    Stack b = stacks_then[i];
     while (class_of(band, a.state) == class_of(band, b.state) && a.state != Automaton::kEnd) {
       a = local_stacks_.pop(a.below);
       b = local_stacks_.pop(b.below);
@@ -169,15 +167,15 @@ bool Masks::leads_back(std::uint32_t band, std::size_t depth) const {
 }
 
 // All of `left` bytes more, of which the next are from first to last.
-bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::uint32_t left, std::uint8_t first,
-                                 std::uint8_t last) {
+bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::size_t then, std::uint32_t left,
+                                 std::uint8_t first, std::uint8_t last) {
   if (frontier_.at(depth).size() != 1) return false;
   std::uint32_t next = first;
   for (const Automaton::Run& run : automaton_.runs_of(frontier_.at(depth)[0].state)) {
     if (run.last < next) continue;
     if (run.first > next || !frontier_.step(local_stacks_, depth, static_cast<std::uint8_t>(next))) return false;
-    const bool back =
-        left == 1 ? leads_back(band, depth + 1) : characters_lead_back(band, depth + 1, left - 1, 0x80, 0xBF);
+    const bool back = left == 1 ? leads_back(band, depth + 1, then)
+                                : characters_lead_back(band, depth + 1, then, left - 1, 0x80, 0xBF);
     if (!back) return false;
     next = run.last + 1U;
     if (next > last) return true;
@@ -185,38 +183,45 @@ bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::uin
   return false;
 }
 
-bool Masks::walk(std::uint32_t root, Band band, Vocabulary::Classes loops, std::uint64_t end_work) {
+bool Masks::walk(std::uint32_t root, std::uint32_t band, std::uint64_t end_work) {
   const auto tree = vocabulary_.tree();
   const std::uint32_t base = tree[root].depth + 1U;
-  looped_[0] = (vocabulary_.classes(root) & Vocabulary::kEndsWithin) == 0;
-  for (std::uint32_t i = root + 1; i < tree[root].end;) {
+  const Vocabulary::Classes loops_of_reading = loops_[0];
+  if ((vocabulary_.classes(root) & Vocabulary::kEndsWithin) != 0) loops_[0] = 0;
+  std::uint32_t i = root + 1;
+  while (i < tree[root].end) {
     ++num_nodes_seen_;
     if (work() > end_work) return false;
     const Vocabulary::Node& node = tree[i];
     const std::uint32_t before = node.depth - base;
-    if (node.depth > band.upto || node.reach <= band.above) {
+    const Vocabulary::Classes classes = vocabulary_.classes(i) & ~Vocabulary::kEndsWithin;
+    const bool in_band = node.depth <= upto(band) && node.reach > above(band);
+    if (in_band && (classes & ~loops_[before]) == 0 && node.reach <= upto(band) && node.reach < UINT8_MAX) {
+      mark(vocabulary_.tokens_in(i), above(band));
       i = node.end;
-      continue;
-    }
-    const Vocabulary::Classes classes = vocabulary_.classes(i);
-    if (looped_[before] && (classes & ~Vocabulary::kEndsWithin & ~loops) == 0 && node.reach <= band.upto &&
-        node.reach < UINT8_MAX) {
-      mark(vocabulary_.tokens_in(i), band.above);
+    } else if (in_band && frontier_.step(local_stacks_, before, node.byte)) {
+      if (node.depth > above(band)) mark(vocabulary_.tokens_at(i), 0);
+      if (frontier_.at_bottom(before + 1) && node.end > i + 1 && node.depth < upto(band)) nodes_.push_back(i);
+      loops_[before + 1] = loops_behind(i, band, before);
+      i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
+    } else {
       i = node.end;
-      continue;
     }
-    if (!frontier_.step(local_stacks_, before, node.byte)) {
-      i = node.end;
-      continue;
-    }
-    const Vocabulary::Classes own =
-        node.byte < 128 ? Vocabulary::Classes{1} << Vocabulary::ascii_class(node.byte) : Vocabulary::kCharacter;
-    looped_[before + 1] = looped_[before] && (classes & Vocabulary::kOwnMalformed) == 0 && (own & ~loops) == 0;
-    if (node.depth > band.above) mark(vocabulary_.tokens_at(i), 0);
-    if (frontier_.at_bottom(before + 1) && node.end > i + 1 && node.depth < band.upto) nodes_.push_back(i);
-    i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
   }
+  loops_[0] = loops_of_reading;
   return true;
+}
+
+// Behind a node at depth before + 1: what leads back there. It is looked for where it may save more than it costs.
+Vocabulary::Classes Masks::loops_behind(std::uint32_t i, std::uint32_t band, std::size_t before) {
+  const Vocabulary::Node& node = vocabulary_.tree()[i];
+  const Vocabulary::Classes classes = vocabulary_.classes(i);
+  const Vocabulary::Classes own =
+      node.byte < 128 ? Vocabulary::Classes{1} << Vocabulary::ascii_class(node.byte) : Vocabulary::kCharacter;
+  const bool well_formed = (classes & Vocabulary::kOwnMalformed) == 0;
+  if (well_formed && (own & ~loops_[before]) == 0) return loops_[before];
+  const bool within = (classes & Vocabulary::kEndsWithin) != 0;
+  return !within && node.end - i >= kManyNodes ? find_loops(band, before + 1) : 0;
 }
 
 void Masks::mark(std::span<const TokenId> tokens, std::uint32_t above) {

@@ -57,11 +57,7 @@ class Masks {
   static constexpr std::uint32_t kNoNodes = UINT32_MAX;
   static constexpr std::uint32_t kNumBands = kAlikeBytes.size() + 1;
 
-  // Tokens of more than `above` bytes, and up to `upto`. A list of nodes belongs to one band; list b is the root, of band b.
-  struct Band {
-    std::uint32_t above = 0, upto = 0;
-  };
-  struct NodeList {
+  struct NodeList {  // of one band; list b is the root, of band b
     std::uint32_t band = 0;
     std::uint32_t offset = 0, size = 0;  // in room_
   };
@@ -84,16 +80,19 @@ class Masks {
 
   bool find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_t most_work, std::span<std::uint32_t>* mask);
   Reading* reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work);
-  static std::uint32_t above(std::uint32_t band);
+  // A band is the tokens of more than `above` bytes and up to `upto`.
+  static std::uint32_t above(std::uint32_t band) { return band == 0 ? 0 : kAlikeBytes[band - 1]; }
+  static std::uint32_t upto(std::uint32_t band) { return band < kAlikeBytes.size() ? kAlikeBytes[band] : UINT32_MAX; }
   std::uint32_t class_of(std::uint32_t band, std::uint32_t state) const;
-  // Of what a text may consist so that it leads back to what is at depth 0 of the frontier, or is like it in this band.
-  Vocabulary::Classes find_loops(std::uint32_t band);
-  bool leads_back(std::uint32_t band, std::size_t depth) const;
-  bool characters_lead_back(std::uint32_t band, std::size_t depth, std::uint32_t left, std::uint8_t first,
-                            std::uint8_t last);
+  // Of what a text may consist so that it leads back to what is at this depth of the frontier, or is like it in this band.
+  Vocabulary::Classes find_loops(std::uint32_t band, std::size_t depth);
+  bool leads_back(std::uint32_t band, std::size_t depth, std::size_t then) const;
+  bool characters_lead_back(std::uint32_t band, std::size_t depth, std::size_t then, std::uint32_t left,
+                            std::uint8_t first, std::uint8_t last);
   // Marks in mask_ the tokens below `root`, where depth 0 of the frontier is; lists in nodes_ where the bottom is reached.
   // False: it took more.
-  bool walk(std::uint32_t root, Band band, Vocabulary::Classes loops, std::uint64_t end_work);
+  bool walk(std::uint32_t root, std::uint32_t band, std::uint64_t end_work);
+  Vocabulary::Classes loops_behind(std::uint32_t node, std::uint32_t band, std::size_t before);
   void mark(std::span<const TokenId> tokens, std::uint32_t above);
   Reading* keep(std::uint64_t key, std::uint32_t band, std::uint64_t work);
   std::uint32_t keep_nodes(std::uint32_t band);
@@ -115,10 +114,10 @@ class Masks {
   std::size_t num_used_ = 0;
   std::uint64_t num_nodes_seen_ = 0;
   std::uint64_t num_masks_ = 0;
-  std::vector<std::uint32_t> mask_;   // of the reading being found
-  std::vector<std::uint32_t> nodes_;  // in the same way
-  std::vector<Open> open_, next_;     // scratch of find()
-  std::vector<std::uint8_t> looped_;  // of walk(): by depth, the text so far led back
+  std::vector<std::uint32_t> mask_;         // of the reading being found
+  std::vector<std::uint32_t> nodes_;        // in the same way
+  std::vector<Open> open_, next_;           // scratch of find()
+  std::vector<Vocabulary::Classes> loops_;  // of walk(), by depth
 };
 
 }  // namespace quire::grammar
