@@ -1,4 +1,4 @@
-// Rows as codes: what every table makes of a row.
+// Rows as codes: what every table makes of a row. Rows in bf16 are seen through products alone: gemm_pairs_test.cc.
 #include "core/cpu/row_coder.h"
 
 #include "core/cpu/isa/select.h"
@@ -14,10 +14,16 @@ HostBuffer buffer_of(const std::vector<float>& x, std::uint32_t rows) {
   return buffer;
 }
 
+// Of k inputs, that wants codes.
+PackedWeight weight_of(std::uint32_t k, backend::WeightType type = backend::WeightType::kW8A8) {
+  return PackedWeight(backend::WeightShape{1, k, type, false});
+}
+
 // The first `rows` rows of x, coded one by one.
 CodedRows coded_rows(RowCoder& coder, const std::string& isa, const HostBuffer& x, std::uint32_t rows) {
-  for (std::uint32_t row = 0; row < rows; ++row) coder.quantize_row(select_kernels(isa), x, row);
-  return coder.rows(0, x.width());
+  const PackedWeight w = weight_of(x.width());
+  for (std::uint32_t row = 0; row < rows; ++row) coder.code_row(select_kernels(isa), w, x, row);
+  return coder.rows(w, 0);
 }
 
 void expect_plain(const std::string& isa, std::uint32_t rows, std::uint32_t k) {
@@ -25,7 +31,7 @@ void expect_plain(const std::string& isa, std::uint32_t rows, std::uint32_t k) {
   Random random(rows * 31 + k);
   const std::vector<float> x = random.floats(std::size_t{rows} * k, 5.0f);
   RowCoder coder(rows);
-  coder.reserve(k);
+  coder.reserve(weight_of(k));
   const CodedRows coded = coded_rows(coder, isa, buffer_of(x, rows), rows);
   for (std::size_t r = 0; r < rows; ++r) {
     const PlainRow plain = quantised_row(std::span(x).subspan(r * k, k));
@@ -53,7 +59,7 @@ TEST(RowCoder, RoundsTiesToEven) {
   x[4] = -127.0f;
   for (const std::string& isa : supported_isas()) {
     RowCoder coder(1);
-    coder.reserve(16);
+    coder.reserve(weight_of(16));
     const CodedRows coded = coded_rows(coder, isa, buffer_of(x, 1), 1);
     EXPECT_EQ(std::vector<int>(coded.codes, coded.codes + 6), (std::vector<int>{127, 0, 2, -2, -127, 0})) << isa;
     EXPECT_EQ(coded.groups[0].scale, 1.0f);
@@ -62,20 +68,34 @@ TEST(RowCoder, RoundsTiesToEven) {
 
 TEST(RowCoder, KeepsItsRoomWhereLessIsAskedFor) {
   RowCoder coder(2);
-  coder.reserve(600);
-  coder.reserve(16);
+  coder.reserve(weight_of(600));
+  coder.reserve(weight_of(16));
   const HostBuffer x = buffer_of(std::vector<float>(1200, 1.0f), 2);
   EXPECT_EQ(coded_rows(coder, "auto", x, 2).codes[599], 127);
 }
 
 TEST(RowCoderDeathTest, RefusesMoreRowsOrInputsThanThereIsRoomFor) {
-  RowCoder coder(2);
-  coder.reserve(256);
   const Kernels& kernels = select_kernels("auto");
   const HostBuffer wide(2, 257);
   const HostBuffer deep(3, 256);
-  EXPECT_DEATH(coder.quantize_row(kernels, wide, 0), "CHECK failed.*num_groups");
-  EXPECT_DEATH(coder.quantize_row(kernels, deep, 2), "CHECK failed.*row");
+  RowCoder coder(2);
+  coder.reserve(weight_of(256));
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(257), wide, 0), "CHECK failed.*num_groups");
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(256), deep, 2), "CHECK failed.*row");
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(256), wide, 0), "CHECK failed.*width");
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(257, backend::WeightType::kW16A16), wide, 0), "CHECK failed.*stride");
+}
+
+TEST(RowCoder, HasRoomForBothKindsOfRowsAtOnce) {
+  RowCoder coder(2);
+  coder.reserve(weight_of(600));
+  coder.reserve(weight_of(300, backend::WeightType::kW16A16));
+  const HostBuffer x = buffer_of(std::vector<float>(1200, 1.0f), 2);
+  EXPECT_EQ(coded_rows(coder, "auto", x, 2).codes[599], 127);
+  const PackedWeight rounded = weight_of(300, backend::WeightType::kW16A16);
+  const HostBuffer narrow = buffer_of(std::vector<float>(600, 1.0f), 2);
+  for (const std::uint32_t row : {0u, 1u}) coder.code_row(select_kernels("auto"), rounded, narrow, row);
+  EXPECT_EQ(coder.rows(rounded, 1).groups, coder.rows(rounded, 0).groups);
 }
 
 }  // namespace
