@@ -122,7 +122,7 @@ def test_a_count_is_what_the_answer_was_asked_with(claude):
     ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "thinking.budget_tokens"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"max_tokens": 100000}, "max_tokens"),
-    ({"temperature": 3}, "temperature"),
+    ({"extra_body": {"temperature": 3}}, "temperature"),
 ])
 def test_a_wrong_field_is_refused_in_anthropics_shape(claude, fields, param):
     with pytest.raises(anthropic.BadRequestError) as caught:
