@@ -1,6 +1,7 @@
 #include "api/openai/generation/grammars.h"
 
 #include <boost/json/value.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@ namespace quire::api::openai {
 namespace {
 
 using Kind = GrammarText::Kind;
+
+// Others wait for the worker meanwhile.
+constexpr std::chrono::milliseconds kMaxCompileTime{500};
 
 Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text) {
   const Result<boost::json::value> schema = grammar::parse_schema(text);
@@ -83,7 +87,8 @@ Result<std::shared_ptr<const grammar::Grammar>> Grammars::find(
   if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
   grammar::Rules rules;
   if (const Result<Done> written = write(rules); !written) return written.error();
-  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary);
+  const grammar::CompileLimits limits{.max_time = kMaxCompileTime};
+  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary, limits);
   if (!compiled) return invalid(field, field + ": " + compiled.error().message);
   recent_.keep(std::move(name), *compiled);
   return compiled;
