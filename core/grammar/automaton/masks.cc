@@ -35,7 +35,83 @@ Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
   loops_.resize(longest + 1);
   open_.reserve(kMaxStacks);
   next_.reserve(kMaxStacks);
+  find_follow();
   forget();
+}
+
+// Of every rule, what its callers read behind it; then of states that are alike, of all their rules together.
+void Masks::find_follow() {
+  constexpr std::uint32_t kNobody = UINT32_MAX;
+  const auto num_states = static_cast<std::uint32_t>(automaton_.size());
+  unit_of_.assign(num_states, kNobody);
+  const auto add_unit = [this](std::uint32_t first) {
+    if (unit_of_[first] != kNobody) return;
+    const auto unit = static_cast<std::uint32_t>(follow_.size());
+    follow_.emplace_back();
+    std::vector<std::uint32_t> open{first};
+    const auto reach = [&](std::uint32_t s) {
+      if (s == Automaton::kNone || unit_of_[s] != kNobody) return;
+      unit_of_[s] = unit;
+      open.push_back(s);
+    };
+    unit_of_[first] = unit;
+    while (!open.empty()) {
+      const std::uint32_t s = open.back();
+      open.pop_back();
+      for (const Automaton::Run& run : automaton_.runs_of(s)) reach(run.target);
+      for (const Automaton::Call& call : automaton_.calls_of(s)) reach(call.back);
+    }
+  };
+  add_unit(Automaton::kEnd);
+  add_unit(automaton_.start);
+  for (const Automaton::Call& call : automaton_.calls) add_unit(call.callee);
+  for (std::uint32_t s = 0; s < num_states; ++s) add_unit(s);
+
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> inherits;  // a rule, one at whose end it may end
+  for (std::uint32_t s = 0; s < num_states; ++s) {
+    for (const Automaton::Call& call : automaton_.calls_of(s)) {
+      const std::uint32_t callee = unit_of_[call.callee];
+      const Stack back{call.back, Stacks::kBottom};
+      const bool goes_on = call.back != Automaton::kNone && frontier_.begin(local_stacks_, {&back, 1});
+      for (const Stack& stack : goes_on ? frontier_.at(0) : std::span<const Stack>{}) {
+        for (const Automaton::Run& run : automaton_.runs_of(stack.state)) {
+          for (std::uint32_t b = run.first; b <= run.last; ++b) follow_[callee].set(b);
+        }
+      }
+      if (call.back != Automaton::kNone && frontier_.lost()) follow_[callee].set();
+      if (!goes_on || frontier_.at_bottom(0)) inherits.emplace_back(callee, unit_of_[s]);
+      local_stacks_.truncate(1);
+    }
+  }
+  std::sort(inherits.begin(), inherits.end());
+  inherits.erase(std::unique(inherits.begin(), inherits.end()), inherits.end());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [callee, caller] : inherits) {
+      const ByteSet all = follow_[callee] | follow_[caller];
+      changed |= all != follow_[callee];
+      follow_[callee] = all;
+    }
+  }
+
+  const std::vector<std::uint32_t> rule_of = unit_of_;
+  for (std::uint32_t s = 0; s < num_states; ++s) {
+    const std::uint32_t first = class_of(0, s);
+    if (rule_of[first] == rule_of[s]) continue;
+    if (unit_of_[first] == rule_of[first]) {
+      unit_of_[first] = static_cast<std::uint32_t>(follow_.size());
+      follow_.push_back(ByteSet(follow_[rule_of[first]]));
+    }
+    follow_[unit_of_[first]] |= follow_[rule_of[s]];
+  }
+}
+
+bool Masks::may_go_on(std::uint32_t node, const ByteSet& follow) const {
+  const auto tree = vocabulary_.tree();
+  for (std::uint32_t child = node + 1; child < tree[node].end; child = tree[child].end) {
+    if (follow[tree[child].byte]) return true;
+  }
+  return false;
 }
 
 bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view bytes) {
@@ -119,12 +195,13 @@ Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uin
   nodes_.clear();
   bool found_all = true;
   if (frontier_.begin(local_stacks_, {&alone, 1})) {
-    const NodeList roots = lists_[open.nodes];
+    read_nodes(lists_[open.nodes], roots_);
+    const ByteSet& follow = follow_[unit_of_[class_of(0, state)]];
     loops_[0] = find_loops(band, 0);
-    for (std::uint32_t i = 0; i < roots.size && found_all; ++i) {
-      const std::uint32_t root = room_[roots.offset + i];
-      if (root != 0 && frontier_.at_bottom(0)) nodes_.push_back(root);  // it may match nothing
-      found_all = walk(root, band, begin_work + most_work);
+    for (std::size_t i = 0; i < roots_.size() && found_all; ++i) {
+      if (roots_[i] != 0 && frontier_.at_bottom(0) && may_go_on(roots_[i], follow))
+        nodes_.push_back(roots_[i]);  // it may match nothing
+      found_all = walk(roots_[i], band, follow, begin_work + most_work);
     }
   }
   local_stacks_.truncate(1);
@@ -183,7 +260,7 @@ bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::siz
   return false;
 }
 
-bool Masks::walk(std::uint32_t root, std::uint32_t band, std::uint64_t end_work) {
+bool Masks::walk(std::uint32_t root, std::uint32_t band, const ByteSet& follow, std::uint64_t end_work) {
   const auto tree = vocabulary_.tree();
   const std::uint32_t base = tree[root].depth + 1U;
   const Vocabulary::Classes loops_of_reading = loops_[0];
@@ -201,7 +278,7 @@ bool Masks::walk(std::uint32_t root, std::uint32_t band, std::uint64_t end_work)
       i = node.end;
     } else if (in_band && frontier_.step(local_stacks_, before, node.byte)) {
       if (node.depth > above(band)) mark(vocabulary_.tokens_at(i), 0);
-      if (frontier_.at_bottom(before + 1) && node.end > i + 1 && node.depth < upto(band)) nodes_.push_back(i);
+      if (frontier_.at_bottom(before + 1) && node.depth < upto(band) && may_go_on(i, follow)) nodes_.push_back(i);
       loops_[before + 1] = loops_behind(i, band, before);
       i = frontier_.only_bottom(before + 1) ? node.end : i + 1;
     } else {
@@ -237,7 +314,8 @@ Masks::Reading* Masks::keep(std::uint64_t key, std::uint32_t band, std::uint64_t
   for (const std::uint32_t word : mask_) num_tokens += static_cast<std::uint32_t>(std::popcount(word));
   const bool few = num_tokens < mask_.size() / kWordsPerToken;
   const std::size_t num_words = few ? num_tokens : mask_.size();
-  if (num_used_ + num_words + nodes_.size() + kWordsPerReading > room_words_) {
+  const std::size_t words_of_nodes = std::min(nodes_.size(), node_words());
+  if (num_used_ + num_words + words_of_nodes + kWordsPerReading > room_words_) {
     forget();
     return nullptr;
   }
@@ -266,15 +344,34 @@ std::uint32_t Masks::keep_nodes(std::uint32_t band) {
   const auto [first, last] = list_with_hash_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     const NodeList& list = lists_[at->second];
-    const std::span<const std::uint32_t> kept{room_.get() + list.offset, list.size};
-    if (list.band == band && std::ranges::equal(nodes_, kept)) return at->second;
+    if (list.band != band || list.size != nodes_.size()) continue;
+    read_nodes(list, roots_);
+    if (roots_ == nodes_) return at->second;
   }
   const auto number = static_cast<std::uint32_t>(lists_.size());
-  lists_.push_back({band, static_cast<std::uint32_t>(num_used_), static_cast<std::uint32_t>(nodes_.size())});
+  const bool is_mask = nodes_.size() > node_words();
+  const std::span<std::uint32_t> out{room_.get() + num_used_, is_mask ? node_words() : nodes_.size()};
+  lists_.push_back({band, static_cast<std::uint32_t>(num_used_), static_cast<std::uint32_t>(nodes_.size()), is_mask});
   list_with_hash_.emplace(hash, number);
-  std::copy(nodes_.begin(), nodes_.end(), room_.get() + num_used_);
-  num_used_ += nodes_.size();
+  num_used_ += out.size();
+  if (is_mask) {
+    std::fill(out.begin(), out.end(), 0);
+    for (const std::uint32_t node : nodes_) out[node / 32] |= 1U << node % 32;
+  } else {
+    std::copy(nodes_.begin(), nodes_.end(), out.begin());
+  }
   return number;
+}
+
+void Masks::read_nodes(const NodeList& list, std::vector<std::uint32_t>& nodes) const {
+  const std::uint32_t* const kept = room_.get() + list.offset;
+  nodes.clear();
+  if (!list.is_mask) nodes.assign(kept, kept + list.size);
+  for (std::uint32_t i = 0; list.is_mask && i < node_words(); ++i) {
+    for (std::uint32_t word = kept[i]; word != 0; word &= word - 1) {
+      nodes.push_back(32 * i + static_cast<std::uint32_t>(std::countr_zero(word)));
+    }
+  }
 }
 
 // Texts are tried a byte at a time, one for all that lead the same way; those behind which nearly the same may follow count as
@@ -338,7 +435,7 @@ void Masks::forget() {
   room_[0] = 0;
   num_used_ = 1;
   lists_.clear();
-  for (std::uint32_t band = 0; band < kNumBands; ++band) lists_.push_back({band, 0, 1});
+  for (std::uint32_t band = 0; band < kNumBands; ++band) lists_.push_back({band, 0, 1, false});
 }
 
 void Masks::merge(const Reading& reading, std::span<std::uint32_t> mask) const {

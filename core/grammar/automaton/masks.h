@@ -59,7 +59,9 @@ class Masks {
 
   struct NodeList {  // of one band; list b is the root, of band b
     std::uint32_t band = 0;
-    std::uint32_t offset = 0, size = 0;  // in room_
+    std::uint32_t offset = 0;  // in room_
+    std::uint32_t size = 0;    // nodes
+    bool is_mask = false;      // of all nodes
   };
   struct Reading {
     std::uint32_t offset = 0;       // into room_
@@ -81,6 +83,8 @@ class Masks {
   bool find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_t most_work, std::span<std::uint32_t>* mask);
   Reading* reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work);
   // A band is the tokens of more than `above` bytes and up to `upto`.
+  void find_follow();
+  bool may_go_on(std::uint32_t node, const ByteSet& follow) const;
   static std::uint32_t above(std::uint32_t band) { return band == 0 ? 0 : kAlikeBytes[band - 1]; }
   static std::uint32_t upto(std::uint32_t band) { return band < kAlikeBytes.size() ? kAlikeBytes[band] : UINT32_MAX; }
   std::uint32_t class_of(std::uint32_t band, std::uint32_t state) const;
@@ -91,11 +95,13 @@ class Masks {
                             std::uint8_t first, std::uint8_t last);
   // Marks in mask_ the tokens below `root`, where depth 0 of the frontier is; lists in nodes_ where the bottom is reached.
   // False: it took more.
-  bool walk(std::uint32_t root, std::uint32_t band, std::uint64_t end_work);
+  bool walk(std::uint32_t root, std::uint32_t band, const ByteSet& follow, std::uint64_t end_work);
   Vocabulary::Classes loops_behind(std::uint32_t node, std::uint32_t band, std::size_t before);
   void mark(std::span<const TokenId> tokens, std::uint32_t above);
   Reading* keep(std::uint64_t key, std::uint32_t band, std::uint64_t work);
   std::uint32_t keep_nodes(std::uint32_t band);
+  void read_nodes(const NodeList& list, std::vector<std::uint32_t>& nodes) const;
+  std::size_t node_words() const { return (vocabulary_.tree().size() + 31) / 32; }
   void forget();
   void merge(const Reading& reading, std::span<std::uint32_t> mask) const;
   std::bitset<256> bytes_to_try(Place& place);
@@ -104,6 +110,8 @@ class Masks {
   const Automaton& automaton_;
   const Vocabulary& vocabulary_;
   Frontier frontier_;
+  std::vector<std::uint32_t> unit_of_;  // by state: the rule it belongs to, as a place in follow_
+  std::vector<ByteSet> follow_;         // bytes that may come where the rule is over; first by rule, then by alike[0]
   Stacks local_stacks_;
   std::unordered_map<std::uint64_t, Reading> readings_;  // by list of nodes, and state or what it is alike to
   std::vector<NodeList> lists_;
@@ -116,6 +124,7 @@ class Masks {
   std::uint64_t num_masks_ = 0;
   std::vector<std::uint32_t> mask_;         // of the reading being found
   std::vector<std::uint32_t> nodes_;        // in the same way
+  std::vector<std::uint32_t> roots_;        // in the same way: where it begins
   std::vector<Open> open_, next_;           // scratch of find()
   std::vector<Vocabulary::Classes> loops_;  // of walk(), by depth
 };
