@@ -14,8 +14,7 @@ namespace quire::grammar {
 
 class CompileBudget {
  public:
-  explicit CompileBudget(const CompileLimits& limits)
-      : limits_(limits), end_(spent() + limits.max_time) {}
+  explicit CompileBudget(const CompileLimits& limits) : limits_(limits), end_(spent() + limits.max_time) {}
 
   bool late() const { return spent() > end_; }
   std::uint32_t max_states() const { return limits_.max_states; }
