@@ -93,6 +93,7 @@ KINDS = {  # bits of a number, the matrices of the layers, the table, what is mu
     "groups of 64": (4.25, symmetric(64), int8, same),
     "a lowest, 64": (4.5, with_lowest(64), int8, same),
     "a lowest, 32": (5, with_lowest(32), int8, same),
+    "w16a16": (16, same, same, bf16),
     "w8a8": (8, int8, int8, inputs(256)),
     "w8a8, inputs by 32": (8, int8, int8, inputs(32)),
     "w8a8, inputs by row": (8, int8, int8, inputs(None)),
