@@ -21,7 +21,6 @@ using chat::ChatRequest;
 using chat::ToolChoice;
 using openai::Endpoint;
 using openai::Field;
-using openai::GenerationRequest;
 using openai::kCountTokens;
 using openai::kMessages;
 using openai::Neutral;
