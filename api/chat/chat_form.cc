@@ -79,7 +79,13 @@ void ChatForm::append_piece(std::string& events, const AnswerFacts& facts, const
 void ChatForm::append_event(std::string& events, const AnswerFacts& facts, const Piece& piece,
                             const WriteDelta& write_delta, bool tells_tokens, bool ends) const {
   std::string json;
-  openai::append_head(json, kChunk, facts);
+  if (ends || facts.timings.empty()) {
+    openai::append_head(json, kChunk, facts);
+  } else {  // they stand in the last of a piece's events
+    AnswerFacts before_end = facts;
+    before_end.timings.clear();
+    openai::append_head(json, kChunk, before_end);
+  }
   json += ",\"choices\":[";
   JsonWriter writer(json);
   writer.begin_object().key("index").number(std::uint64_t{piece.index}).key("delta");

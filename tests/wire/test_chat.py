@@ -49,6 +49,11 @@ def test_a_stream_says_role_content_end_and_usage(client):
     assert usage.completion_tokens == whole.usage.completion_tokens
 
 
+def test_a_stream_tells_its_timings_once_at_its_end(client):
+    chunks = list(ask(client, stream=True))
+    assert [i for i, chunk in enumerate(chunks) if (chunk.model_extra or {}).get("timings")] == [len(chunks) - 1]
+
+
 def test_several_choices_are_those_of_the_completion(server, client):
     answers = ask(client, n=3, temperature=1.0)
     assert [c.index for c in answers.choices] == [0, 1, 2]
