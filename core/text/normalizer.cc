@@ -10,7 +10,7 @@ std::string without_marks(std::string_view text) {
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (!is_combining_mark(next_code_point(text, at))) out += text.substr(begin, at - begin);
+    if (!is_accent(next_code_point(text, at))) out += text.substr(begin, at - begin);
   }
   return out;
 }

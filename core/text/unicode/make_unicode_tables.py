@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Writes unicode_tables.cc, the Unicode 16.0 data of core/text.
 
-Usage: pip install unicodedata2==16.0.0 && python core/text/unicode/make_unicode_tables.py
-Python's own unicodedata follows the interpreter; the published tokenizers were built against 16.0, so that is pinned.
+Usage: pip install unicodedata2==16.0.0 tokenizers==0.23.3 && python core/text/unicode/make_unicode_tables.py
+Python's own unicodedata follows the interpreter; the published tokenizers were built against 16.0, so that is pinned. But what
+they strip as accents are the marks of an older Unicode, which only they tell.
 """
 
 import pathlib
 import sys
 
+import tokenizers.normalizers
 import unicodedata2 as ucd
 
 WANTED_VERSION = "16.0.0"
@@ -26,6 +28,13 @@ def runs(value_of):
         if not result or result[-1][1] != value:
             result.append((code, value))
     return result
+
+
+def is_stripped(code):
+    """Whether StripAccents takes it away."""
+    if 0xD800 <= code < 0xE000:
+        return 0
+    return int(tokenizers.normalizers.StripAccents().normalize_str("a" + chr(code)) == "a")
 
 
 def raw_decomposition(code):
@@ -120,6 +129,7 @@ def main():
             "kCombiningRuns",
             [f"{code << 8 | value}" for code, value in runs(lambda c: ucd.combining(chr(c)))],
         ),
+        ("std::uint32_t", "kAccentRuns", [f"{code << 1 | value}" for code, value in runs(is_stripped)]),
         ("Decomposition", "kDecompositions", [f"{{{k},{o},{n}}}" for k, o, n in entries]),
         ("std::uint32_t", "kDecompositionPool", [str(code) for code in pool]),
         ("Composition", "kCompositions", [f"{{{a},{b},{c}}}" for a, b, c in compositions()]),

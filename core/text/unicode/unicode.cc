@@ -175,9 +175,9 @@ bool is_white_space(char32_t code) {
                      [&](const CodeRange& range) { return range.first <= code && code <= range.last; });
 }
 
-bool is_combining_mark(char32_t code) {
-  constexpr CategorySet kMarks = set_of(Category::kMn) | set_of(Category::kMc) | set_of(Category::kMe);
-  return (kMarks & set_of(category_of(code))) != 0;
+bool is_accent(char32_t code) {
+  const auto after = std::upper_bound(tables::kAccentRuns.begin(), tables::kAccentRuns.end(), code << 1 | 1);
+  return (*std::prev(after) & 1) != 0;
 }
 
 bool is_word(char32_t code) {

@@ -34,8 +34,9 @@ Category category_of(char32_t code);
 std::vector<CodeRange> ranges_of(CategorySet categories);  // ascending, disjoint
 const std::vector<CodeRange>& white_space_ranges();
 bool is_white_space(char32_t code);
-bool is_combining_mark(char32_t code);  // general category M
-bool is_word(char32_t code);            // \w: Alphabetic, M, Nd, Pc, Join_Control
+bool is_accent(
+    char32_t code);           // what StripAccents takes away: the marks (M) of the Unicode that `tokenizers` has for it
+bool is_word(char32_t code);  // \w: Alphabetic, M, Nd, Pc, Join_Control
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 std::string normalized(std::string_view valid_text, NormalForm form);

@@ -27,6 +27,7 @@ struct LowercaseRun {  // first, first + step ... last are lowercased by adding 
 // A run holds up to the next one's first code point.
 extern const std::array<std::uint32_t, 4099> kCategoryRuns;
 extern const std::array<std::uint32_t, 590> kCombiningRuns;
+extern const std::array<std::uint32_t, 501> kAccentRuns;
 extern const std::array<Decomposition, 5929> kDecompositions;
 extern const std::array<std::uint32_t, 9221> kDecompositionPool;
 extern const std::array<Composition, 961> kCompositions;
