@@ -1,17 +1,21 @@
-# The embedded model: models/stories/* linked into the binary by .incbin and named in one table (app/embedded_model.h).
-set(QUIRE_EMBEDDED_DIR ${CMAKE_SOURCE_DIR}/models/stories)
-set(QUIRE_EMBEDDED_FILES config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json)
+# The embedded model and its draft head: files linked into the binary by .incbin and named in two tables (app/embedded_model.h).
+# A symbol is the file's name, of the head with draft_ before it.
+set(QUIRE_EMBEDDED_FILES
+    stories/config.json stories/generation_config.json stories/model.safetensors stories/tokenizer.json
+    stories/tokenizer_config.json stories_draft/config.json stories_draft/model.safetensors)
 set(QUIRE_EMBEDDED_ASM ${CMAKE_BINARY_DIR}/embedded_model.S)
 
 set(assembly "  .section .rodata\n")
 set(depends "")
 foreach(file IN LISTS QUIRE_EMBEDDED_FILES)
-  string(MAKE_C_IDENTIFIER ${file} symbol)
+  string(REGEX REPLACE "^stories/" "" symbol ${file})
+  string(REGEX REPLACE "^stories_draft/" "draft_" symbol ${symbol})
+  string(MAKE_C_IDENTIFIER ${symbol} symbol)
   string(APPEND assembly
     "  .balign 64\n  .globl quire_embedded_${symbol}\nquire_embedded_${symbol}:\n"
-    "  .incbin \"${QUIRE_EMBEDDED_DIR}/${file}\"\n"
+    "  .incbin \"${CMAKE_SOURCE_DIR}/models/${file}\"\n"
     "  .globl quire_embedded_${symbol}_end\nquire_embedded_${symbol}_end:\n  .byte 0\n")
-  list(APPEND depends ${QUIRE_EMBEDDED_DIR}/${file})
+  list(APPEND depends ${CMAKE_SOURCE_DIR}/models/${file})
 endforeach()
 string(APPEND assembly "  .section .note.GNU-stack,\"\",@progbits\n")
 file(CONFIGURE OUTPUT ${QUIRE_EMBEDDED_ASM} CONTENT "${assembly}" @ONLY)
