@@ -10,7 +10,7 @@
 
 #include "api/chat/answer/answer_parser.h"
 #include "api/chat/answer/call_text.h"
-#include "api/chat/chat_model.h"
+#include "core/base/check.h"
 #include "core/grammar/free_text.h"
 #include "core/grammar/json_schema.h"
 
@@ -33,6 +33,8 @@ Result<Done> settle_type(boost::json::object& schema, const std::string& field) 
   return Done{};
 }
 
+bool must_call(const ChatRequest& request) { return request.offers_tools() && request.forces_call(); }
+
 class Writer {
  public:
   Writer(Rules& rules, const ChatRequest& request, const ChatModel& model, bool in_reasoning)
@@ -49,12 +51,15 @@ class Writer {
  private:
   Result<Expr> content_and_calls() {
     std::optional<Expr> content;
-    if (request_.grammar_text && !request_.forces_call()) {
+    if (request_.grammar_text && !must_call(request_)) {
       const Result<grammar::RuleId> written = openai::write_grammar(rules_, *request_.grammar_text);
       if (!written) return written.error();
       content = rules_.use(*written);
     }
-    if (!request_.offers_tools()) return *content;
+    if (!request_.offers_tools()) {
+      CHECK(content.has_value());
+      return *content;
+    }
     const Result<std::vector<CallText::Tool>> tools = called();
     if (!tools) return tools.error();
     const bool named = request_.tool_choice.kind == Kind::kNamed;
@@ -144,18 +149,20 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 }  // namespace
 
-Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(const ChatRequest& request, bool in_reasoning,
-                                                               const Services& services) {
-  const ChatModel& model = *services.chat;
-  const bool holds_calls = request.forces_call() || (request.offers_tools() && request.has_strict_tool());
+Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
+                                                           const ChatModel& model) {
+  const bool holds_calls = must_call(request) || (request.offers_tools() && request.has_strict_tool());
   const bool holds_content = request.grammar_text.has_value();
   const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningForm::kNone;
-  if (!holds_calls && !(holds_content && more_than_content)) return {nullptr};
+  if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};
   const std::string field = holds_content ? request.grammar_text->field : request.grammar_field;
   if (request.use_beam_search) return invalid(field, field + " has no place in a beam search: leave it out");
-  if (services.grammars == nullptr) return invalid(field, field + " is not supported here: leave it out");
-  return services.grammars->of(name_of(request, model, in_reasoning), field,
-                               [&](Rules& rules) { return Writer(rules, request, model, in_reasoning).write(); });
+  return {openai::GrammarOrder{
+      .name = name_of(request, model, in_reasoning),
+      .field = field,
+      .write = [&request, &model,
+                in_reasoning](Rules& rules) { return Writer(rules, request, model, in_reasoning).write(); },
+      .marked = true}};
 }
 
 }  // namespace quire::api::chat

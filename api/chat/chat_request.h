@@ -41,8 +41,8 @@ struct ChatRequest : openai::GenerationRequest {
   ChatRequest();
 
   boost::json::array messages;
-  boost::json::array tools;             // as given, but for `strict`
-  std::vector<ToolFunction> functions;  // the same
+  boost::json::array tools;             // for the template: as given, but for `strict`; gone once the prompt is made
+  std::vector<ToolFunction> functions;  // the same, and there as long as the request
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
 
@@ -56,7 +56,7 @@ struct ChatRequest : openai::GenerationRequest {
   bool tells_logprobs = false;
   std::optional<std::uint32_t> top_logprobs;
 
-  bool offers_tools() const { return !tools.empty() && tool_choice.kind != ToolChoice::Kind::kNone; }
+  bool offers_tools() const { return !functions.empty() && tool_choice.kind != ToolChoice::Kind::kNone; }
   bool has_strict_tool() const {
     return std::any_of(functions.begin(), functions.end(), [](const ToolFunction& one) { return one.strict; });
   }

@@ -137,7 +137,7 @@ Result<Done> read_tool_choice(const std::string& path, element value, const Serv
 Result<Done> settle_tools(ChatRequest& request, const Services& services) {
   const ToolChoice& choice = request.tool_choice;
   request.grammar_field = request.forces_call() ? "tool_choice" : "tools";
-  if (request.tools.empty() && request.forces_call()) {
+  if (request.functions.empty() && request.forces_call()) {
     return invalid("tool_choice", "tool_choice asks for a call, but there are no tools");
   }
   if (choice.kind == ToolChoice::Kind::kNamed) {

@@ -45,7 +45,7 @@ Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& servic
 Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request) {
   Result<TokenPrompt> prompt = prompt_of(request, services_);
   if (!prompt) return prompt.error();
-  Result<std::shared_ptr<const grammar::Grammar>> grammar = answer_grammar(request, prompt->in_reasoning, services_);
+  Result<std::optional<openai::GrammarOrder>> grammar = answer_grammar(request, prompt->in_reasoning, *services_.chat);
   if (!grammar) return grammar.error();
   request.grammar = std::move(*grammar);
   for (const ToolFunction& function : request.functions) tool_names_.push_back(function.name);

@@ -15,12 +15,13 @@ namespace quire {
 enum class Code {
   kInvalidArgument,   // a field is wrong: Error::param names it
   kUnauthorized,      // no or a wrong key
+  kForbidden,         // a key that may not do this
   kNotFound,          // no such route, model or request
   kMethodNotAllowed,  // the route exists, the verb does not
   kTooLarge,          // the body passes its limit
   kHeaderTooLarge,    // header bytes or fields pass their limit
   kUnsupportedMedia,  // content type or encoding we do not read
-  kTimeout,           // the client took too long to send
+  kTimeout,           // the client took too long to send, or a thing takes longer than it may
   kQueueFull,         // no admission credit left: try again later
   kUnavailable,       // loading, draining or failed
   kDeadline,          // the request's deadline passed while it waited
@@ -31,9 +32,10 @@ enum class Code {
 
 struct Error {
   Code code = Code::kInternal;
-  std::string message;    // for the caller: what was asked, what the limit is, what to do
-  std::string param;      // the request's field, as a dotted path; empty where none is at fault
-  int retry_after_s = 0;  // with kQueueFull and kUnavailable: seconds until it is worth trying again
+  std::string message;           // for the caller: what was asked, what the limit is, what to do
+  std::string param;             // the request's field, as a dotted path; empty where none is at fault
+  int retry_after_s = 0;         // with kQueueFull and kUnavailable: seconds until it is worth trying again
+  const char* reason = nullptr;  // a word that tells programs more than the status; a literal
 };
 
 template <typename T>

@@ -1,5 +1,5 @@
-// Threads for work that must not hold up an io thread: tokenising, later templates and grammars.
-// Shape   a bounded line of jobs in bytes of input; jobs run in the order given.
+// Threads for work that must not hold up an io thread: reading bodies, tokenising, templates, grammars.
+// Shape   a bounded line of jobs, in bytes of input or whatever else their sizes are counted in; jobs run in the order given.
 // Owner   app; the destructor runs what is queued, then joins.
 // Thread  post(): any.
 // Fails   post(): false when the line is full; the job was not taken.

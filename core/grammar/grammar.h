@@ -3,8 +3,8 @@
 // Owner   shared_ptr<const Grammar>, which holds its Vocabulary. Every sequence that it governs shares it.
 // Thread  compile(): any, and the end of its last owner. Matchers of one Grammar: one thread at a time (the engine's), for they
 //         share masks(), which is not locked.
-// Fails   compile(): kInvalidArgument (no param: the caller knows the field) for an undefined rule, left recursion, a grammar
-//         that no text matches, a repetition of more than 256 of what may be empty, and beyond the limits, each named. What
+// Fails   compile(): kTimeout beyond max_time of the processor. kInvalidArgument (no param: the caller knows the field) for an undefined rule, left recursion, a grammar
+//         that no text matches, a repetition of more than 256 of what may be empty, and beyond the other limit. What
 //         matches nothing is dropped where something else does.
 #pragma once
 

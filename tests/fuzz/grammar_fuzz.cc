@@ -30,7 +30,7 @@ std::shared_ptr<const Vocabulary> all_bytes() {
 }
 
 void check_refusal(const Error& error) {
-  CHECK(error.code == Code::kInvalidArgument);
+  CHECK(error.code == Code::kInvalidArgument || error.code == Code::kTimeout);  // wrong, or too slow to compile
   CHECK(!error.message.empty());
   CHECK_LE(error.message.size(), 300u);
 }

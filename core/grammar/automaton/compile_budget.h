@@ -20,8 +20,9 @@ class CompileBudget {
   std::uint32_t max_states() const { return limits_.max_states; }
 
   Error late_error() const {
-    return invalid({}, "the grammar takes longer than " + std::to_string(limits_.max_time.count()) +
-                           " ms to compile: simplify it");
+    return {Code::kTimeout,
+            "the grammar takes longer than " + std::to_string(limits_.max_time.count()) + " ms to compile: simplify it",
+            "", 0};
   }
   Error large_error() const {
     return invalid({}, "the grammar needs more than " + std::to_string(limits_.max_states) +

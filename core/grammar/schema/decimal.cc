@@ -15,7 +15,7 @@ Decimal normal(bool negative, std::string whole, std::string part) {
   return {negative && !(whole == "0" && part.empty()), std::move(whole), std::move(part)};
 }
 
-Decimal of_integer(std::string text) {
+Decimal of_integer(const std::string& text) {
   const bool negative = text.starts_with('-');
   return normal(negative, text.substr(negative ? 1 : 0), "");
 }

@@ -29,12 +29,20 @@ class AnswerGrammar : public ChatBodies {
   }
 
   std::shared_ptr<const grammar::Grammar> grammar_of(const std::string& body, bool in_reasoning = false) {
-    const auto grammar = answer_grammar(good(body), in_reasoning, services_);
+    const ChatRequest request = good(body);
+    const auto grammar = made(request, in_reasoning);
     EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
     return grammar.ok() ? *grammar : nullptr;
   }
+  Result<std::shared_ptr<const grammar::Grammar>> made(const ChatRequest& request, bool in_reasoning = false) {
+    const auto order = answer_grammar(request, in_reasoning, *services_.chat);
+    if (!order) return order.error();
+    if (!*order) return {nullptr};
+    return services_.grammars->make(**order);
+  }
   std::string refused(const std::string& body) {
-    const auto grammar = answer_grammar(good(body), false, services_);
+    const ChatRequest request = good(body);
+    const auto grammar = made(request);
     if (grammar.ok()) return "";
     EXPECT_EQ(grammar.error().code, Code::kInvalidArgument);
     return grammar.error().param + " | " + grammar.error().message;
@@ -74,6 +82,38 @@ TEST_F(AnswerGrammar, OfANamedCallTakesThatOneOnce) {
   EXPECT_TRUE(allows(grammar, call("g", "{}")));
   EXPECT_FALSE(allows(grammar, call("g", "{}") + "\n" + call("g", "{}")));
   EXPECT_FALSE(allows(grammar, call("f", R"({"n": 1})")));
+}
+
+// Templates read `tools`, which go once the prompt is made; what may be called are the functions.
+TEST_F(AnswerGrammar, OfAForcedCallNeedsTheFunctionsAlone) {
+  for (const bool reasons : {false, true}) {
+    if (reasons) reason();
+    for (const std::string choice : {R"("required")", R"({"type":"function","function":{"name":"g"}})"}) {
+      ChatRequest request = good(tools("\"tool_choice\":" + choice));
+      request.tools.clear();
+      EXPECT_TRUE(request.offers_tools());
+      const auto grammar = made(request);
+      ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+      EXPECT_TRUE(allows(*grammar, call("g", "{}"))) << choice;
+      EXPECT_FALSE(allows(*grammar, "Hello")) << choice;
+    }
+  }
+}
+
+TEST_F(AnswerGrammar, WithoutFunctionsHoldsNoCallHoweverForced) {
+  for (const bool reasons : {false, true}) {
+    if (reasons) reason();
+    for (const std::string content : {"", R"("response_format":{"type":"json_object"},)"}) {
+      ChatRequest request = good(with(content + R"("tools":[)" + tool("g", "{}") + R"(],"tool_choice":"required")"));
+      request.tools.clear();
+      request.functions.clear();
+      EXPECT_FALSE(request.offers_tools());
+      const auto grammar = made(request);
+      ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+      EXPECT_EQ(*grammar == nullptr, content.empty() || !reasons);
+      EXPECT_TRUE(*grammar == nullptr || allows(*grammar, "{}"));
+    }
+  }
 }
 
 TEST_F(AnswerGrammar, OfOneCallAtMostTakesNoSecondOne) {
@@ -142,11 +182,6 @@ TEST_F(AnswerGrammar, HasNoPlaceInASearch) {
   EXPECT_TRUE(refused(tools(R"("tool_choice":"required","use_beam_search":true,"temperature":0)"))
                   .starts_with("tool_choice | "));
   EXPECT_TRUE(refused(tools(R"("use_beam_search":true,"temperature":0)", true)).starts_with("tools | "));
-}
-
-TEST_F(AnswerGrammar, IsNotToBeHadWithoutGrammars) {
-  services_.grammars = nullptr;
-  EXPECT_TRUE(refused(tools(R"("tool_choice":"required")")).starts_with("tool_choice | "));
 }
 
 }  // namespace

@@ -19,8 +19,14 @@ class GrammarsTest : public test::CompletionRig {
     services_.grammars =
         std::make_shared<Grammars>(vocabulary_of(*services_.tokenizer, services_.logits_width, services_.eos));
   }
+  std::unique_ptr<Generation> asked(const std::string& body) {
+    http::Request request;
+    request.method = "POST";
+    request.body = body;
+    return open(std::move(request));
+  }
   bool takes(const GrammarText& text, const std::string& answer) {
-    const auto grammar = services_.grammars->of(text);
+    const auto grammar = services_.grammars->make(order_of(text));
     EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
     if (!grammar) return false;
     grammar::Matcher matcher(*grammar);
@@ -43,17 +49,17 @@ TEST_F(GrammarsTest, EveryKindOfTextBecomesAGrammar) {
 }
 
 TEST_F(GrammarsTest, TheSameTextIsCompiledOnce) {
-  const auto first = services_.grammars->of({Kind::kRegex, "a+", "f"});
-  EXPECT_EQ(*first, *services_.grammars->of({Kind::kRegex, "a+", "g"}));
-  EXPECT_NE(*first, *services_.grammars->of({Kind::kRegex, "a*b", "f"}));
-  EXPECT_NE(*first, *services_.grammars->of({Kind::kChoice, R"(["a+"])", "f"}));
+  const auto first = services_.grammars->make(order_of({Kind::kRegex, "a+", "f"}));
+  EXPECT_EQ(*first, *services_.grammars->make(order_of({Kind::kRegex, "a+", "g"})));
+  EXPECT_NE(*first, *services_.grammars->make(order_of({Kind::kRegex, "a*b", "f"})));
+  EXPECT_NE(*first, *services_.grammars->make(order_of({Kind::kChoice, R"(["a+"])", "f"})));
 }
 
 TEST_F(GrammarsTest, ARefusalNamesItsField) {
   for (const GrammarText& text :
        {GrammarText{Kind::kRegex, "(a", "f"}, GrammarText{Kind::kJsonSchema, "{", "f"},
         GrammarText{Kind::kEbnf, "x ::= \"a\"", "f"}, GrammarText{Kind::kChoice, R"([""])", "f"}}) {
-    const auto grammar = services_.grammars->of(text);
+    const auto grammar = services_.grammars->make(order_of(text));
     ASSERT_FALSE(grammar.ok()) << text.text;
     EXPECT_EQ(grammar.error().param, "f");
     EXPECT_TRUE(grammar.error().message.starts_with("f: ")) << grammar.error().message;
@@ -66,6 +72,46 @@ TEST_F(GrammarsTest, SequencesShareTheirGrammar) {
   ASSERT_TRUE(submissions_[0].request.grammar);
   for (const bridge::Submission& one : submissions_) EXPECT_EQ(one.request.grammar, submissions_[0].request.grammar);
   EXPECT_EQ(refusal(R"({"prompt":"a","guided_regex":"(a"})", 400).at("param"), "guided_regex");
+}
+
+TEST_F(GrammarsTest, WithoutThemWhateverAsksForOneIsRefused) {
+  services_.grammars = nullptr;
+  EXPECT_EQ(refusal(R"({"prompt":"a","guided_regex":"a+"})", 400).at("param"), "guided_regex");
+}
+
+// Some 130,000 states: it takes long on any machine, and its rules are written at once.
+const GrammarText kCostly{Kind::kRegex, "[ab]*a[ab]{16}", "f"};
+
+TEST_F(GrammarsTest, OneThatTakesLongIsNoErrorWhereItMayTakeLittle) {
+  const auto quick = services_.grammars->make_quickly(order_of(kCostly));
+  ASSERT_TRUE(quick.ok());
+  EXPECT_EQ(*quick, nullptr);
+  const auto simple = services_.grammars->make_quickly(order_of({Kind::kRegex, "a+", "f"}));
+  ASSERT_TRUE(simple.ok());
+  EXPECT_NE(*simple, nullptr);
+  EXPECT_EQ(services_.grammars->make_quickly(order_of({Kind::kRegex, "(a", "f"})).error().param, "f");
+}
+
+TEST_F(GrammarsTest, WhatTakesTooLongIsTheFieldsFault) {
+  const auto grammar = services_.grammars->make(order_of({Kind::kRegex, "([ab]*a[ab]{16}|[cd]*c[cd]{15}){2}", "f"}));
+  ASSERT_FALSE(grammar.ok());
+  EXPECT_EQ(grammar.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(grammar.error().param, "f");
+}
+
+TEST_F(GrammarsTest, IsMadeInALaneOfItsOwnAndFoundWithoutOne) {
+  const auto first = asked(R"({"prompt":"a","guided_regex":"a{3}b"})");
+  EXPECT_EQ(first->work(), Lane::kQuickGrammar);
+  EXPECT_EQ(first->work(), std::nullopt);
+  EXPECT_EQ(asked(R"({"prompt":"a","guided_regex":"a{3}b"})")->work(), std::nullopt);  // kept
+  EXPECT_EQ(asked(R"({"prompt":"a"})")->work(), std::nullopt);
+}
+
+TEST_F(GrammarsTest, ACostlyOneGoesToTheSlowLane) {
+  const auto costly = asked(R"({"prompt":"a","guided_regex":"[ab]*a[ab]{16}"})");
+  EXPECT_EQ(costly->work(), Lane::kQuickGrammar);
+  EXPECT_EQ(costly->work(), Lane::kSlowGrammar);
+  EXPECT_EQ(costly->work(), std::nullopt);
 }
 
 TEST_F(GrammarsTest, SpecialTokensAreNoPartOfAnAnswer) {
