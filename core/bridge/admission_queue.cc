@@ -19,6 +19,7 @@ Credit& Credit::operator=(Credit&& other) noexcept {
     give_back();
     queue_ = std::exchange(other.queue_, nullptr);
     tokens_ = std::exchange(other.tokens_, 0);
+    place_ = std::move(other.place_);
   }
   return *this;
 }
@@ -26,6 +27,7 @@ Credit& Credit::operator=(Credit&& other) noexcept {
 void Credit::give_back() {
   if (AdmissionQueue* queue = std::exchange(queue_, nullptr)) {
     queue->held_.fetch_sub(packed(1, tokens_), std::memory_order_release);
+    place_.give_back();
   }
 }
 
@@ -66,7 +68,8 @@ Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
     return closed_error();
   }
   for (Submission& submission : submissions) {
-    submission.credit = Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()));
+    submission.credit =
+        Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()), std::move(submission.place));
     CHECK(ring_.try_push(submission));  // the ring is never smaller than the credits
   }
   doorbell_.ring();

@@ -16,6 +16,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/result.h"
+#include "core/bridge/account.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/mpsc_ring.h"
 #include "core/bridge/token_stream.h"
@@ -36,9 +37,11 @@ class Credit {
 
  private:
   friend class AdmissionQueue;
-  Credit(AdmissionQueue* queue, std::uint32_t tokens) : queue_(queue), tokens_(tokens) {}
+  Credit(AdmissionQueue* queue, std::uint32_t tokens, WaitingPlace place)
+      : queue_(queue), tokens_(tokens), place_(std::move(place)) {}
   AdmissionQueue* queue_ = nullptr;
   std::uint32_t tokens_ = 0;
+  WaitingPlace place_;
 };
 
 struct Submission {
@@ -46,7 +49,8 @@ struct Submission {
   std::shared_ptr<TokenStream> stream;
   Credit credit;
   std::vector<std::shared_ptr<TokenStream>>
-      more_streams{};  // of a beam search: of the second best hypothesis, the third, …
+      more_streams{};    // of a beam search: of the second best hypothesis, the third, …
+  WaitingPlace place{};  // where its client's waiting sequences are counted; the credit takes it along
 };
 
 class AdmissionQueue {

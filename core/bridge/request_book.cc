@@ -17,6 +17,12 @@ bool equal(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
+bool may_know(const RequestRecord& record, std::string_view key, const RequestBook::Asker& asker) {
+  if (!asker.sees_all && record.owner != asker.owner) return false;
+  if (key.empty() && (asker.sees_all || !asker.owner.empty())) return true;
+  return equal(record.key, key);
+}
+
 }  // namespace
 
 void RequestBook::enter(std::shared_ptr<RequestRecord> record) {
@@ -39,16 +45,16 @@ void RequestBook::leave(const std::shared_ptr<RequestRecord>& record) {
   while (finished_.size() > 1 && num_timelines_ > max_finished_ * kTimelinesPerRequest) drop_oldest();
 }
 
-std::optional<RequestBook::Found> RequestBook::find(std::string_view id, std::string_view key) const {
+std::optional<RequestBook::Found> RequestBook::find(std::string_view id, std::string_view key, Asker asker) const {
   const std::lock_guard lock(mutex_);
-  const auto at = page_of(id, key);
+  const auto at = page_of(id, key, asker);
   if (at == pages_.end()) return std::nullopt;
   return Found{at->second.record, at->second.running};
 }
 
-bool RequestBook::cancel(std::string_view id, std::string_view key) {
+bool RequestBook::cancel(std::string_view id, std::string_view key, Asker asker) {
   const std::lock_guard lock(mutex_);
-  const auto at = page_of(id, key);
+  const auto at = page_of(id, key, asker);
   if (at == pages_.end() || !at->second.running) return false;
   at->second.record->cancelled.store(true, std::memory_order_release);
   for (const std::weak_ptr<TokenStream>& one : at->second.record->streams) {
@@ -66,11 +72,12 @@ RequestBook::Pages::const_iterator RequestBook::page_of(const RequestRecord& rec
 }
 
 // Who has used an id and a key twice is told of the request that runs, or of either.
-RequestBook::Pages::const_iterator RequestBook::page_of(std::string_view id, std::string_view key) const {
+RequestBook::Pages::const_iterator RequestBook::page_of(std::string_view id, std::string_view key,
+                                                        const Asker& asker) const {
   const auto [begin, end] = pages_.equal_range(std::string(id));
   auto found = pages_.end();
   for (auto at = begin; at != end; ++at) {
-    if (!equal(at->second.record->key, key)) continue;
+    if (!may_know(*at->second.record, key, asker)) continue;
     if (found == pages_.end() || at->second.running) found = at;
   }
   return found;

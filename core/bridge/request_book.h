@@ -1,10 +1,11 @@
 // The requests that run, and the last ones that ran, by name: for who asks what became of one, or wants one to end.
 // Shape   every request has an id, which its client may have chosen and others may use too, and a key that only its
-//         client knows. Of finished ones the last max_finished are kept, and at most kTimelinesPerRequest times as many
+//         client knows. Where the server has API keys it belongs to one, whose holder needs no other; nobody else finds
+//         it but an administrator. Of finished ones the last max_finished are kept, and at most kTimelinesPerRequest times as many
 //         timelines; of both the oldest go first.
 // Owner   app; outlives whoever enters requests.
 // Thread  any: a mutex guards it. The engine never comes here.
-// Fails   find() and cancel() say no alike whether the id or the key is wrong; keys are compared in constant time.
+// Fails   find() and cancel() say no alike whether the id, the key or the asker is wrong; keys are compared in constant time.
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,7 @@ namespace quire::bridge {
 struct RequestRecord {
   std::string id;
   std::string key;
+  std::string owner{};  // the name of the API key that it came with; empty: the server has none
   std::vector<std::shared_ptr<const Timeline>> timelines;  // one a sequence, in their order
   std::vector<std::weak_ptr<TokenStream>> streams;         // all of them; the book lets go of them at the end
   std::atomic<bool> cancelled{
@@ -48,9 +50,16 @@ class RequestBook {
     std::shared_ptr<const RequestRecord> record;
     bool running = false;
   };
-  std::optional<Found> find(std::string_view id, std::string_view key) const;
+  struct Asker {
+    std::string_view owner{};  // as of a record
+    bool sees_all = false;     // whoever they belong to
+  };
+  // `key` may be empty where the asker has a name.
+  std::optional<Found> find(std::string_view id, std::string_view key, Asker asker) const;
+  std::optional<Found> find(std::string_view id, std::string_view key) const { return find(id, key, {}); }
   // Every sequence of a running request is dropped by the engine within one step. False: no such request runs.
-  bool cancel(std::string_view id, std::string_view key);
+  bool cancel(std::string_view id, std::string_view key, Asker asker);
+  bool cancel(std::string_view id, std::string_view key) { return cancel(id, key, {}); }
 
  private:
   struct Page {
@@ -60,7 +69,7 @@ class RequestBook {
   using Pages = std::unordered_multimap<std::string, Page>;
 
   Pages::const_iterator page_of(const RequestRecord& record) const;
-  Pages::const_iterator page_of(std::string_view id, std::string_view key) const;
+  Pages::const_iterator page_of(std::string_view id, std::string_view key, const Asker& asker) const;
   void drop_oldest();
 
   const std::size_t max_finished_;

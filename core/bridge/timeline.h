@@ -54,6 +54,10 @@ class Timeline {
     std::uint32_t token = 0;  // index of the later one
     Micros length = 0;
   };
+  struct Draft {                // guesses that one step verified
+    std::uint8_t drafted = 0;   // <= 64
+    std::uint8_t accepted = 0;  // of them, those that were said
+  };
   enum class End : std::uint8_t { kNone, kStop, kLength, kAborted, kFailed };
 
   // ---- engine
@@ -71,6 +75,12 @@ class Timeline {
     chunks_.add({at, since_arrival(now) - at, rows});
   }
   void note_preemption(TimePoint now, bool swapped) { preemptions_.add({since_arrival(now), swapped}); }
+  // At the commit of a step in which a draft of its own, of one node at least, was verified.
+  void note_draft(std::uint32_t drafted, std::uint32_t accepted) {
+    num_drafted_.store(num_drafted_.load(std::memory_order_relaxed) + drafted, std::memory_order_relaxed);
+    num_accepted_.store(num_accepted_.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
+    drafts_.add({static_cast<std::uint8_t>(drafted), static_cast<std::uint8_t>(accepted)});
+  }
   void note_token(TimePoint now) {
     const Micros at = since_arrival(now);
     const std::uint32_t n = tokens_.num();
@@ -101,6 +111,9 @@ class Timeline {
   const Trail<Chunk, 64>& chunks() const { return chunks_; }
   const Trail<Preemption, 16>& preemptions() const { return preemptions_; }
   const Trail<Micros, 256>& tokens() const { return tokens_; }  // when each was said
+  const Trail<Draft, 256>& drafts() const { return drafts_; }
+  std::uint32_t num_drafted() const { return num_drafted_.load(std::memory_order_relaxed); }    // of all drafts
+  std::uint32_t num_accepted() const { return num_accepted_.load(std::memory_order_relaxed); }  // of all drafts
   std::optional<Micros> last_token() const {
     return tokens_.num() == 0 ? std::nullopt : std::optional(last_token_.load(std::memory_order_relaxed));
   }
@@ -129,9 +142,12 @@ class Timeline {
   Trail<Chunk, 64> chunks_;
   Trail<Preemption, 16> preemptions_;
   Trail<Micros, 256> tokens_;
-  std::atomic<Micros> last_token_{0};          // published by the count of tokens_
-  std::atomic<std::uint64_t> longest_gap_{0};  // token << 32 | length; 0: none
-  std::atomic<Micros> ended_{0};               // published by end_
+  Trail<Draft, 256> drafts_;
+  std::atomic<std::uint32_t> num_drafted_{0};   // published by the count of drafts_
+  std::atomic<std::uint32_t> num_accepted_{0};  // published by the count of drafts_
+  std::atomic<Micros> last_token_{0};           // published by the count of tokens_
+  std::atomic<std::uint64_t> longest_gap_{0};   // token << 32 | length; 0: none
+  std::atomic<Micros> ended_{0};                // published by end_
   std::atomic<End> end_{End::kNone};
 };
 

@@ -5,6 +5,7 @@
 #include <prometheus/text_serializer.h>
 #include <time.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -24,7 +25,10 @@ constexpr double kRequest[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20
                                30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                               1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
+constexpr double kStepNodes[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+constexpr double kBudgetNodes[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr double kStepTime[] = {.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5};
+constexpr double kDraftTime[] = {.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1};
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
@@ -124,6 +128,38 @@ void add_cache(const Metrics& m, Families& out) {
               number(m.jumped_tokens));
 }
 
+void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
+  out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified: one for each sequence in each step.",
+              number(m.spec_drafts));
+  out.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.", number(m.spec_draft_tokens));
+  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens that were said.",
+              number(m.spec_accepted_tokens));
+  const std::uint32_t num_positions = std::min(info.num_speculative_tokens, Metrics::kMaxDraft);
+  for (std::uint32_t i = 0; i < num_positions; ++i) {
+    out.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens that were said, by depth from 0.",
+                number(m.spec_accepted_per_pos[i]), {{"position", std::to_string(i)}});
+  }
+  out.gauge(
+      "quire:spec_decode_info", "How the server speculates, as labels.", 1,
+      {{"method", info.speculative_method}, {"num_speculative_tokens", std::to_string(info.num_speculative_tokens)}});
+  out.counter("quire:spec_decode_proposed_tokens_total",
+              "Draft tokens proposed, those included that no step had room for.", number(m.spec_proposed_tokens));
+  out.histogram("quire:spec_decode_step_nodes", "Draft tokens verified in an engine step, of all its sequences.",
+                m.spec_step_nodes);
+  out.histogram("quire:spec_decode_budget_nodes", "Draft tokens allowed to a sequence in a step; 0: not worth it.",
+                m.spec_budget_nodes);
+  out.histogram("quire:spec_decode_drafting_seconds", "Guessing, of an engine step, seconds.", m.spec_drafting_s);
+  out.histogram("quire:spec_decode_observing_seconds",
+                "The drafter's learning what was said, of an engine step, seconds.", m.spec_observing_s);
+  out.gauge("quire:spec_decode_estimated_speedup",
+            "Estimated tokens a second with the last step's drafts, over those without; 1 where nothing is drafted.",
+            m.spec_estimated_speedup.value());
+  if (m.spec_agreement.value() < 0.0) return;
+  out.gauge("quire:spec_decode_self_test_agreement",
+            "First guesses that the model said, over all, on its own text before serving, 0 to 1.",
+            m.spec_agreement.value());
+}
+
 }  // namespace
 
 class Metrics::Collector final : public prometheus::Collectable {
@@ -179,6 +215,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
 
   add_cache(m, out);
+  if (!info.speculative_method.empty()) add_speculation(m, info, out);
   out.counter("quire:engine_steps_total", "Engine steps done.", static_cast<double>(m.engine_steps.value()));
   out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
   out.histogram("quire:disconnect_to_free_seconds", "A cancel being seen to its blocks being back, seconds.",
@@ -210,8 +247,15 @@ Metrics::Metrics(MetricsInfo info)
       request_generation_tokens(kTokens),
       step_time_s(kStepTime),
       disconnect_to_free_s(kStepTime),
+      spec_step_nodes(kStepNodes),
+      spec_budget_nodes(kBudgetNodes),
+      spec_drafting_s(kDraftTime),
+      spec_observing_s(kDraftTime),
       info_(std::move(info)),
-      collector_(std::make_unique<Collector>(*this)) {}
+      collector_(std::make_unique<Collector>(*this)) {
+  spec_estimated_speedup.set(1.0);
+  spec_agreement.set(-1.0);
+}
 
 Metrics::~Metrics() = default;
 

@@ -21,6 +21,9 @@ struct MetricsInfo {
   std::uint32_t block_size = 0;
   std::uint32_t num_blocks = 0;
   std::uint32_t max_model_len = 0;
+  // Series of speculation are there only where there is some, as vLLM's are.
+  std::string speculative_method{};          // as --speculative-config calls it; empty: none
+  std::uint32_t num_speculative_tokens = 0;  // so many positions are told apart, at most kMaxDraft
 };
 
 class Metrics {
@@ -71,6 +74,20 @@ class Metrics {
   Histogram request_generation_tokens;
   Histogram step_time_s;
   Histogram disconnect_to_free_s;  // from the engine seeing the cancel to the blocks being back
+
+  // ---- written by the engine where it speculates
+  static constexpr std::uint32_t kMaxDraft = 64;  // nodes of a draft, so also the deepest
+  Counter spec_drafts;           // drafts verified, of one node at least: one for each sequence in each step
+  Counter spec_draft_tokens;     // their nodes
+  Counter spec_accepted_tokens;  // of these, the ones on the path that was taken
+  std::array<Counter, kMaxDraft> spec_accepted_per_pos;  // of these, by depth less one: [0] is right behind the root
+  Counter spec_proposed_tokens;  // nodes the drafter gave, those included that no step had room for
+  Histogram spec_step_nodes;     // of a step in which anybody could draft: nodes verified, of all sequences; 0 counts
+  Histogram spec_budget_nodes;   // adaptive decisions: nodes allowed to a sequence in a step; 0 counts
+  Histogram spec_drafting_s;     // of a step: propose()
+  Histogram spec_observing_s;    // of a step: observe()
+  Gauge spec_estimated_speedup;  // tokens a second with the budgets of the last step / without; 1: nobody drafts
+  Gauge spec_agreement;          // when loaded: first guesses that the model said / all, 0..1; below 0: not measured
 
   // ---- written by api/
   static constexpr int kNumStatusClasses = 6;

@@ -53,6 +53,34 @@ TEST_F(AdmissionQueueTest, TakesSequencesUpToItsLimitAndNotOneMore) {
   expect_waiting(5, 5);
 }
 
+TEST_F(AdmissionQueueTest, AClientsPlaceIsHeldAsLongAsTheCredit) {
+  const auto account = std::make_shared<Account>("alice", AccountLimits{});
+  auto taken = account->take({2, 0}, TimePoint{});
+  auto submissions = request(0, 2, 1);
+  for (std::size_t i = 0; i < 2; ++i) submissions[i].place = std::move(taken->places[i]);
+  ASSERT_TRUE(queue_.admit(submissions));
+  submissions.clear();
+  EXPECT_EQ(account->figures().waiting, 2u);
+  std::optional<Submission> first = queue_.pop();
+  EXPECT_EQ(account->figures().waiting, 2u) << "the engine has it, and it has not run";
+  first->credit.give_back();
+  EXPECT_EQ(account->figures().waiting, 1u);
+  queue_.pop();
+  EXPECT_EQ(account->figures().waiting, 0u);
+  EXPECT_EQ(account->figures().running, 2u);
+}
+
+TEST_F(AdmissionQueueTest, WhatIsNotAdmittedGivesItsPlacesBack) {
+  const auto account = std::make_shared<Account>("alice", AccountLimits{});
+  auto taken = account->take({1, 0}, TimePoint{});
+  ASSERT_TRUE(admit(5, 1));
+  auto submissions = request(9, 1, 1);
+  submissions[0].place = std::move(taken->places[0]);
+  EXPECT_FALSE(queue_.admit(submissions));
+  submissions.clear();
+  EXPECT_EQ(account->figures().waiting, 0u);
+}
+
 TEST_F(AdmissionQueueTest, TakesTokensUpToItsLimitAndNotOneMore) {
   ASSERT_TRUE(admit(1, 60));
   EXPECT_EQ(admit(1, 41).error().code, Code::kQueueFull);

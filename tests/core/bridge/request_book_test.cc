@@ -31,6 +31,27 @@ class RequestBookTest : public testing::Test {
       8, [] {}, doorbell_);
 };
 
+TEST_F(RequestBookTest, BelongsToItsOwnerAndIsShownToWhoSeesAll) {
+  using Asker = RequestBook::Asker;
+  RequestBook book(2);
+  const auto mine = record("a", "my key");
+  mine->owner = "alice";
+  book.enter(mine);
+  const Asker alice{.owner = "alice"}, bob{.owner = "bob"}, admin{.owner = "root", .sees_all = true};
+  for (const char* key : {"", "my key"}) {
+    EXPECT_EQ(book.find("a", key, alice)->record, mine) << key;
+    EXPECT_EQ(book.find("a", key, admin)->record, mine) << key;
+    EXPECT_FALSE(book.find("a", key, bob)) << key;
+    EXPECT_FALSE(book.cancel("a", key, bob)) << key;
+    EXPECT_FALSE(book.find("a", key)) << "an asker without a name";
+  }
+  EXPECT_FALSE(book.find("a", "other key", alice)) << "who names one means it";
+  EXPECT_FALSE(mine->cancelled.load());
+  EXPECT_TRUE(book.cancel("a", "", alice));
+  book.leave(mine);
+  EXPECT_FALSE(book.find("a", "", alice)->running);
+}
+
 TEST_F(RequestBookTest, FindsByIdAndKeyTogether) {
   RequestBook book(2);
   const auto mine = record("a", "my key");

@@ -83,6 +83,25 @@ TEST(Timeline, ATimeTooLateForItsBitsIsTheLastThereIs) {
   EXPECT_EQ(timeline.ended(), 0u) << "and one before the arrival is the arrival";
 }
 
+TEST(Timeline, AddsUpItsDraftsAlsoBeyondThoseItKeeps) {
+  Timeline timeline;
+  EXPECT_EQ(timeline.num_drafted(), 0u);
+  EXPECT_EQ(timeline.num_accepted(), 0u);
+  std::uint32_t drafted = 0;
+  std::uint32_t accepted = 0;
+  for (std::uint32_t i = 0; i < 257; ++i) {
+    timeline.note_draft(1 + i % 64, i % 3);
+    drafted += 1 + i % 64;
+    accepted += i % 3;
+    EXPECT_EQ(timeline.num_drafted(), drafted);
+    EXPECT_EQ(timeline.num_accepted(), accepted);
+  }
+  EXPECT_EQ(timeline.drafts().num(), 257u);
+  ASSERT_EQ(timeline.drafts().kept().size(), 256u);
+  EXPECT_EQ(timeline.drafts().kept()[63].drafted, 64u);
+  EXPECT_EQ(timeline.drafts().kept()[62].accepted, 2u);
+}
+
 TEST(Timeline, KnowsItsLongestGapAndItsLastTokenAlsoBeyondWhatItKeeps) {
   Timeline timeline;
   timeline.begin(TimePoint{}, 1);

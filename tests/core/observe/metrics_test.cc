@@ -168,12 +168,15 @@ TEST(Metrics, NoTwoSamplesShareNameAndLabels) {
 }
 
 TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
-  Metrics metrics(info());
+  MetricsInfo speculates = info();
+  speculates.speculative_method = "ngram";
+  Metrics metrics(speculates);
   for (Histogram* histogram :
        {&metrics.iteration_tokens, &metrics.time_to_first_token_s, &metrics.inter_token_latency_s,
         &metrics.e2e_request_latency_s, &metrics.request_queue_time_s, &metrics.request_prefill_time_s,
         &metrics.request_decode_time_s, &metrics.request_prompt_tokens, &metrics.request_generation_tokens,
-        &metrics.step_time_s, &metrics.disconnect_to_free_s}) {
+        &metrics.step_time_s, &metrics.disconnect_to_free_s, &metrics.spec_step_nodes, &metrics.spec_budget_nodes,
+        &metrics.spec_drafting_s, &metrics.spec_observing_s}) {
     for (const double value : {0.00005, 0.003, 0.4, 3.0, 70.0, 900.0, 1e7}) histogram->observe(value);
   }
   const Exposition text(metrics.render());
@@ -197,7 +200,7 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
     EXPECT_EQ(text.value(name + "_count"), 7) << name;
     EXPECT_NEAR(text.value(name + "_sum"), 10000973.40305, 0.01) << name;
   }
-  EXPECT_EQ(histograms, 11);
+  EXPECT_EQ(histograms, 15);
 }
 
 TEST(Metrics, RendersWhatTheEngineAndTheApiWrote) {
@@ -267,6 +270,74 @@ TEST(Metrics, EverySeriesOfTheCacheShowsItsOwnField) {
     } else if (name.starts_with("quire:kv_blocks")) {
       EXPECT_EQ(family.type, "gauge") << name;
     }
+  }
+}
+
+MetricsInfo speculating(std::uint32_t num_tokens) {
+  MetricsInfo out = info();
+  out.speculative_method = "ngram";
+  out.num_speculative_tokens = num_tokens;
+  return out;
+}
+
+TEST(Metrics, SpeculationHasSeriesWhereThereIsSomeAlone) {
+  const auto num_of = [](const MetricsInfo& of) {
+    const Exposition text(Metrics(of).render());
+    return std::count_if(text.families().begin(), text.families().end(),
+                         [](const auto& family) { return family.first.find("spec_decode") != std::string::npos; });
+  };
+  EXPECT_EQ(num_of(info()), 0);
+  EXPECT_EQ(num_of(speculating(4)), 11);
+}
+
+TEST(Metrics, EverySeriesOfSpeculationShowsItsOwnField) {
+  Metrics metrics(speculating(3));
+  EXPECT_EQ(Exposition(metrics.render()).value("quire:spec_decode_estimated_speedup"), 1) << "before anybody drafted";
+  metrics.spec_drafts.add(1);
+  metrics.spec_draft_tokens.add(20);
+  metrics.spec_accepted_tokens.add(3);
+  metrics.spec_accepted_per_pos[0].add(4);
+  metrics.spec_accepted_per_pos[2].add(5);
+  metrics.spec_proposed_tokens.add(25);
+  metrics.spec_step_nodes.observe(7);
+  metrics.spec_budget_nodes.observe(8);
+  metrics.spec_drafting_s.observe(0.5);
+  metrics.spec_observing_s.observe(0.25);
+  metrics.spec_estimated_speedup.set(1.75);
+  metrics.spec_agreement.set(0.625);
+
+  const Exposition text(metrics.render());
+  EXPECT_EQ(text.value("vllm:spec_decode_num_drafts_total"), 1);
+  EXPECT_EQ(text.value("vllm:spec_decode_num_draft_tokens_total"), 20);
+  EXPECT_EQ(text.value("vllm:spec_decode_num_accepted_tokens_total"), 3);
+  EXPECT_EQ(text.value("vllm:spec_decode_num_accepted_tokens_per_pos_total", {{"position", "0"}}), 4);
+  EXPECT_EQ(text.value("vllm:spec_decode_num_accepted_tokens_per_pos_total", {{"position", "1"}}), 0);
+  EXPECT_EQ(text.value("vllm:spec_decode_num_accepted_tokens_per_pos_total", {{"position", "2"}}), 5);
+  EXPECT_EQ(text.value("quire:spec_decode_info", {{"method", "ngram"}, {"num_speculative_tokens", "3"}}), 1);
+  EXPECT_EQ(text.value("quire:spec_decode_proposed_tokens_total"), 25);
+  EXPECT_EQ(text.value("quire:spec_decode_step_nodes_sum"), 7);
+  EXPECT_EQ(text.value("quire:spec_decode_budget_nodes_sum"), 8);
+  EXPECT_EQ(text.value("quire:spec_decode_drafting_seconds_sum"), 0.5);
+  EXPECT_EQ(text.value("quire:spec_decode_observing_seconds_sum"), 0.25);
+  EXPECT_EQ(text.value("quire:spec_decode_estimated_speedup"), 1.75);
+  EXPECT_EQ(text.value("quire:spec_decode_self_test_agreement"), 0.625);
+}
+
+TEST(Metrics, AgreementIsThereWhereItWasMeasuredAlone) {
+  Metrics metrics(speculating(4));
+  const auto told = [&] {
+    return Exposition(metrics.render()).families().contains("quire:spec_decode_self_test_agreement");
+  };
+  EXPECT_FALSE(told());
+  metrics.spec_agreement.set(0.0);  // measured, and none was right
+  EXPECT_TRUE(told());
+}
+
+TEST(Metrics, TellsAsManyPositionsApartAsADraftIsDeep) {
+  for (const std::uint32_t asked : {1u, 63u, 64u, 65u}) {
+    const Exposition text(Metrics(speculating(asked)).render());
+    EXPECT_EQ(text.families().at("vllm:spec_decode_num_accepted_tokens_per_pos_total").samples.size(),
+              std::min(asked, 64u));
   }
 }
 
