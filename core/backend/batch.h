@@ -1,5 +1,6 @@
 // One step as a device sees it: rows, positions, slots, block tables, and the rows that speak. Borrowed views.
-// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it.
+// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it, but for a
+//         draft's.
 // Owner   the caller; must stay alive and unchanged until collect() of this step returns.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include "core/base/ids.h"
 #include "core/sample/edits.h"
 #include "core/sample/params.h"
+#include "core/sample/token_tree.h"
 
 namespace quire::backend {
 
@@ -30,6 +32,14 @@ struct SequenceRows {
   // Where its votes go, one for each group of 16 positions up to its last row: Ops::read_votes(). num_votes 0: not wanted.
   std::uint32_t first_vote = 0;
   std::uint32_t num_votes = 0;
+  // A draft that is no chain: its last rows are a tree's nodes below the row before them, the root. Batch::ancestors[first_node
+  // + i] says which nodes node i sees, itself included (bit by node); it stands popcount positions behind the root, and its K
+  // and V in the slot i + 1 behind the root's. num_nodes 0: all rows ascend by one position. Not for int4.
+  std::uint32_t first_node = 0;
+  std::uint32_t num_nodes = 0;
+
+  std::uint32_t num_plain() const { return num_rows - num_nodes; }
+  std::uint32_t root_position() const { return first_position + num_plain() - 1; }  // where num_nodes > 0
 };
 
 struct Speaker {
@@ -38,10 +48,16 @@ struct Speaker {
   sample::Params params;
   sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
   TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
+  // A walk: this speaker, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was, and drew
+  // the token that they carry; of children that carry the same the first. By params.accept what a row says is drawn as without
+  // a draft, or judged with the guesses below it (core/sample/acceptance.h); all of a walk's have the same. Of a scout that no
+  // walk came to, the token with the highest logit comes back and nothing else, no rule applied.
+  std::uint32_t num_nodes = 0;               // behind this one; 0 for those nodes themselves
+  const sample::TokenTree* draft = nullptr;  // where num_nodes > 0
 };
 
 struct Choice {
-  TokenId token = -1;                        // drawn or given
+  TokenId token = -1;                        // drawn or given; -1: a node that no walk came to, and no scout
   bool finite = true;                        // false: the row's logits held a NaN or infinity
   float logprob = 0.0f;                      // of the token, where asked for
   std::span<const sample::Candidate> top{};  // [num_top] where asked for; the device's, until its next begin()
@@ -56,7 +72,8 @@ struct Batch {
   std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
   std::span<const Speaker> speakers{};       // [R] rows ascending
   std::span<const std::uint16_t> kept_groups{};
-  std::uint32_t num_votes = 0;  // of all sequences together
+  std::uint32_t num_votes = 0;                 // of all sequences together
+  std::span<const std::uint64_t> ancestors{};  // of all drafts' nodes
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
 };

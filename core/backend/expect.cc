@@ -1,11 +1,24 @@
 #include "core/backend/expect.h"
 
+#include <bit>
+
 #include "core/base/check.h"
 
 namespace quire::backend {
 namespace {
 
 std::uint32_t num_speakers(const Batch& batch) { return static_cast<std::uint32_t>(batch.speakers.size()); }
+
+void expect_tree(const Batch& batch, const SequenceRows& sequence) {
+  CHECK_LE(sequence.num_nodes, sample::TokenTree::kMaxNodes);
+  CHECK_LE(std::uint64_t{sequence.first_node} + sequence.num_nodes, batch.ancestors.size());
+  for (std::uint32_t i = 0; i < sequence.num_nodes; ++i) {
+    const std::uint64_t ancestors = batch.ancestors[sequence.first_node + i];
+    CHECK_EQ(ancestors >> i, 1u);  // itself, and nobody behind it
+    CHECK_EQ(batch.positions[sequence.first_row + sequence.num_plain() + i],
+             sequence.root_position() + static_cast<std::uint32_t>(std::popcount(ancestors)));
+  }
+}
 
 void expect_attention(const AttentionSpec& spec, const KvShape& shape) {
   CHECK_GT(spec.num_kv_heads, 0u);
@@ -42,14 +55,22 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
     CHECK_GT(sequence.num_rows, 0u);
     next_row += sequence.num_rows;
     CHECK_LE(next_row, num_rows);
+    CHECK_GT(sequence.num_rows, sequence.num_nodes);
     CHECK_EQ(batch.positions[sequence.first_row], sequence.first_position);
-    CHECK_EQ(batch.positions[next_row - 1], sequence.first_position + (sequence.num_rows - 1));
+    const std::uint32_t last_plain = sequence.num_plain() - 1;
+    CHECK_EQ(batch.positions[sequence.first_row + last_plain], sequence.first_position + last_plain);
     CHECK_LE(std::uint64_t{sequence.first_table} + sequence.num_table, batch.block_tables.size());
+    expect_tree(batch, sequence);
   }
   CHECK_EQ(next_row, num_rows);
   for (std::size_t r = 0; r < batch.speakers.size(); ++r) {
-    CHECK_LT(batch.speakers[r].row, num_rows);
-    if (r != 0) CHECK_LE(batch.speakers[r - 1].row, batch.speakers[r].row);
+    const Speaker& speaker = batch.speakers[r];
+    CHECK_LT(speaker.row, num_rows);
+    if (r != 0) CHECK_LE(batch.speakers[r - 1].row, speaker.row);
+    if (speaker.num_nodes == 0) continue;
+    CHECK(speaker.draft != nullptr && speaker.given < 0);
+    CHECK_LE(speaker.num_nodes, speaker.draft->size());
+    CHECK_LT(r + speaker.num_nodes, batch.speakers.size());
   }
 }
 
@@ -82,7 +103,10 @@ void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buff
   for (const std::uint32_t position : batch.positions) CHECK_LT(position, spec.rope->positions());
   for (const std::uint32_t slot : batch.slots) CHECK_LT(slot / shape.block_tokens, shape.num_blocks);
   if (shape.type != KvType::kInt4) return;
-  for (const SequenceRows& sequence : batch.sequences) CHECK_LT(sequence.open_group, shape.num_open_groups);
+  for (const SequenceRows& sequence : batch.sequences) {
+    CHECK_LT(sequence.open_group, shape.num_open_groups);
+    CHECK_EQ(sequence.num_nodes, 0u);
+  }
 }
 
 void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache,
@@ -115,6 +139,17 @@ void expect_act_mul(const Buffer& gate_up, std::uint32_t rows, const Buffer& out
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows) {
   expect(x, rows, y.width());
   expect(y, rows, x.width());
+}
+
+void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out) {
+  CHECK(&x != &out);
+  expect(x, rows, x.width());
+  CHECK_LE(rows, out.max_rows());
+  CHECK_LE(std::uint64_t{column} + x.width(), out.width());
+}
+
+void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out) {
+  expect_place(out, rows, column, x);
 }
 
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out) {

@@ -26,6 +26,8 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
                    const Buffer& out);
 void expect_act_mul(const Buffer& gate_up, std::uint32_t rows, const Buffer& out);
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows);
+void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
+void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out);
 void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab);
 

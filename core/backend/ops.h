@@ -32,6 +32,11 @@ struct BlockCopy {
   BlockId to;
 };
 
+struct RowCopy {  // by slot
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -108,10 +113,15 @@ class Ops {
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;
   // x[t,:] = x[t,:] + y[t,:].
   virtual void add(Buffer& x, const Buffer& y) = 0;
+  // out[t, column + i] = x[t,i], for `rows` rows.
+  virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
+  // out[t,i] = x[t, column + i], for `rows` rows: as many columns as `out` has.
+  virtual void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[r,:] = x[speakers[r].row,:].
   virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
-  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score: core/sample/sampler.h,
-  // V = `vocab` (a padded tail is never looked at).
+  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score: core/sample/sampler.h, and
+  // where a draft is judged by law acceptance.h. V = `vocab` (a padded tail is never looked at). Of a draft's nodes only those
+  // that the walk comes to (batch.h).
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;
@@ -121,6 +131,8 @@ class Ops {
 
   // ---- between steps: whole blocks, all layers and the byte tail, in the order asked
   virtual void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) = 0;
+  // K and V of single rows, all layers, in the order asked: as they are stored. Not for int4.
+  virtual void copy_rows(KvCache& cache, std::span<const RowCopy> copies) = 0;
   // Whatever is read from the block's K and V is NaN until it is stored again.
   virtual void poison_block(KvCache& cache, BlockId block) = 0;
   // The block's content as bytes [block_bytes]: good for write_block() into a cache of the same shape, of any number of

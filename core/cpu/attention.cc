@@ -30,12 +30,21 @@ constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
 
 constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
 
+// Of the types that are stored row by row f32 takes the most.
+std::size_t most_group_floats(std::uint32_t head_dim) {
+  return GroupCodec(KvType::kF32, head_dim).bytes() / sizeof(float);
+}
+
 }  // namespace
 
 struct Attention::Call {
   // int4: every row reads its own group as it was before storing.
   bool own_groups() const { return cache.shape().type == KvType::kInt4; }
 
+  // Not all rows read the same of this span.
+  bool has_paths(const SequenceRows& sequence, std::uint32_t span) const {
+    return sequence.num_nodes != 0 && (spec.window != 0 || span >= sequence.root_position() / kSpan);
+  }
   // The lowest position that a row sees, dropped or not.
   std::uint32_t lowest(const QueryRow& row) const {
     return spec.window == 0 || row.position < spec.window ? 0 : row.position - spec.window + 1;
@@ -71,12 +80,13 @@ struct Attention::Scratch {
   float* max;            // [kUnitRows]
   float* sum;            // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
   float* own_group;      // KvReader::own_group_floats(): int4's
+  std::byte* path;       // [kSpanGroups] groups: of a draft that is no chain
   std::uint64_t* votes;  // [num_votes]
 
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
     return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan) +
-           KvReader::own_group_floats(head_dim);
+           KvReader::own_group_floats(head_dim) + kSpanGroups * most_group_floats(head_dim);
   }
 };
 
@@ -104,6 +114,7 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.max = s.z + kMaxTileRows * kSpan;
   s.sum = s.max + kUnitRows;
   s.own_group = s.sum + kUnitRows;
+  s.path = reinterpret_cast<std::byte*>(s.own_group + KvReader::own_group_floats(size));
   s.votes = votes_[worker].data();
   return s;
 }
@@ -151,8 +162,12 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
 
 void Attention::attend_spans(const Call& call, const AttentionUnit& unit, const Scratch& scratch, Pass pass) const {
   std::uint32_t last_position = 0;
-  for (std::uint32_t u = 0; u < unit.num_rows; ++u) last_position = std::max(last_position, unit.rows[u].position);
-  for (std::uint32_t span = call.lowest(unit.rows[0]) / kSpan; span <= last_position / kSpan; ++span) {
+  std::uint32_t lowest = ~0u;
+  for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
+    last_position = std::max(last_position, unit.rows[u].position);
+    lowest = std::min(lowest, call.lowest(unit.rows[u]));
+  }
+  for (std::uint32_t span = lowest / kSpan; span <= last_position / kSpan; ++span) {
     for (std::uint32_t u = 0; u < unit.num_rows;) {
       const Range rows{u, unit.end_of_group(u, span)};
       attend_span(call, unit, scratch, span, rows, pass);
@@ -165,6 +180,7 @@ void Attention::attend_spans(const Call& call, const AttentionUnit& unit, const 
 void Attention::attend_span(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                             Range rows, Pass pass) const {
   const SequenceRows& sequence = *unit.rows[rows.first].sequence;
+  if (call.has_paths(sequence, span)) return attend_paths(call, unit, scratch, span, rows, pass);
   const Range all{call.seen(unit.rows[rows.first], span).first, call.seen(unit.rows[rows.last - 1], span).last};
   if (all.last <= all.first) return;
   const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head);
@@ -190,6 +206,27 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
     } else {
       vote(call, unit, scratch, span, tile);
     }
+  }
+}
+
+// Rows of a draft that is no chain do not read the same: one at a time, with all its query heads.
+void Attention::attend_paths(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                             Range rows, Pass pass) const {
+  CHECK(pass == Pass::kWeigh);
+  const SequenceRows& sequence = *unit.rows[rows.first].sequence;
+  const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head);
+  while (rows.first < rows.last) {
+    const QueryRow& row = unit.rows[rows.first];
+    const std::uint32_t end = std::min(rows.last, rows.first + kernels_.tile_rows);
+    Range tile{rows.first, rows.first + 1};
+    while (tile.last < end && unit.rows[tile.last].row == row.row) ++tile.last;
+    rows.first = tile.last;
+    const Range seen = call.seen(row, span);
+    if (seen.last <= seen.first) continue;
+    SpanGroups groups = kv.groups_of(span, kAllGroups, seen);
+    if (row.position > sequence.root_position()) kv.put_path(row.row, span, scratch.path, groups);
+    score(call, unit, scratch, span, tile, groups);
+    weigh(call, unit, scratch, span, tile, groups);
   }
 }
 

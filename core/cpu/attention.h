@@ -51,6 +51,8 @@ class Attention {
   void attend_spans(const Call& call, const AttentionUnit& unit, const Scratch& scratch, Pass pass) const;
   void attend_span(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
                    Pass pass) const;
+  void attend_paths(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
+                    Pass pass) const;
   std::uint32_t tile_end(const Call& call, const AttentionUnit& unit, std::uint32_t span, Range rows) const;
   void score(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;

@@ -113,7 +113,7 @@ AttentionUnit AttentionUnits::unit(std::uint32_t index) const {
     const std::uint32_t query = first + u - place->first_query;  // of the sequence
     const std::uint32_t row = query / heads_of_group_;
     unit.rows[u] = {&sequence, sequence.first_row + row, unit.kv_head * heads_of_group_ + query % heads_of_group_,
-                    sequence.first_position + row, is_next ? place->num_shared : kAllSpans};
+                    batch_.positions[sequence.first_row + row], is_next ? place->num_shared : kAllSpans};
   }
   return unit;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <initializer_list>
 #include <limits>
 
 #include "core/base/check.h"
@@ -178,6 +180,20 @@ void GroupCodec::store_int8(std::byte* group, std::uint32_t lane, const float* k
   reinterpret_cast<float*>(group + k_scales_offset())[lane] = store_as_int8(k, head_dim_, keys, kGroup);
   reinterpret_cast<float*>(group + v_scales_offset())[lane] = store_as_int8(v, head_dim_, values, 1);
   std::fill(values + head_dim_, values + padded_dim_, std::int8_t{0});
+}
+
+void GroupCodec::copy(const std::byte* from, std::uint32_t from_lane, std::byte* to, std::uint32_t to_lane) const {
+  CHECK(type_ != KvType::kInt4);
+  const std::size_t word = type_ == KvType::kF32 || type_ == KvType::kBF16 ? 4 : 1;  // of K, bf16: two numbers
+  const std::size_t k_bytes = v_offset_ - k_scale_bytes_;
+  for (std::size_t at = 0; at < k_bytes; at += kGroup * word) {
+    std::memcpy(to + at + to_lane * word, from + at + from_lane * word, word);
+  }
+  std::memmove(to + v_offset_ + to_lane * v_row_bytes_, from + v_offset_ + from_lane * v_row_bytes_, v_row_bytes_);
+  if (k_scale_bytes_ == 0) return;
+  for (const std::size_t scales : {k_scales_offset(), v_scales_offset()}) {
+    std::memcpy(to + scales + to_lane * sizeof(float), from + scales + from_lane * sizeof(float), sizeof(float));
+  }
 }
 
 void GroupCodec::poison(std::byte* groups, std::size_t bytes) const {

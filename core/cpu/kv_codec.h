@@ -37,6 +37,8 @@ class GroupCodec {
   void store_all(std::byte* group, const float* const (&k)[16], const float* const (&v)[16]) const;
   // Token `lane` of the group; not for int4.
   void store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const;
+  // Token `from_lane` of one group as token `to_lane` of another, or the same: the bits as they are stored. Not for int4.
+  void copy(const std::byte* from, std::uint32_t from_lane, std::byte* to, std::uint32_t to_lane) const;
   // Groups that read as NaN. `bytes`: of whole groups.
   void poison(std::byte* groups, std::size_t bytes) const;
 

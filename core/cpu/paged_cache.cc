@@ -65,6 +65,19 @@ void PagedCache::copy(BlockId from, BlockId to) {
   std::copy(bytes.begin(), bytes.end(), tail(to).begin());
 }
 
+void PagedCache::copy_row(std::uint32_t from, std::uint32_t to) {
+  const BlockId from_block{from / shape_.block_tokens};
+  const BlockId to_block{to / shape_.block_tokens};
+  CHECK_LT(from_block.value, shape_.num_blocks);
+  CHECK_LT(to_block.value, shape_.num_blocks);
+  for (std::uint32_t layer = 0; layer < shape_.all_layers(); ++layer) {
+    for (std::uint32_t head = 0; head < shape_.num_kv_heads; ++head) {
+      codec_.copy(group(layer, from_block, head, from % shape_.block_tokens), from % kGroup,
+                  group(layer, to_block, head, to % shape_.block_tokens), to % kGroup);
+    }
+  }
+}
+
 void PagedCache::poison(BlockId block) {
   CHECK_LT(block.value, shape_.num_blocks);
   for (std::size_t layer = 0; layer < shape_.all_layers(); ++layer) {

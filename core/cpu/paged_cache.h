@@ -47,6 +47,8 @@ class PagedCache final : public backend::KvCache {
 
   // Whole blocks: all layers and the byte tail.
   void copy(BlockId from, BlockId to);
+  // K and V of one row, by slot: all layers.
+  void copy_row(std::uint32_t from, std::uint32_t to);
   void poison(BlockId block);
   void read(BlockId block, std::span<std::byte> out) const;
   void write(BlockId block, std::span<const std::byte> bytes);

@@ -1,6 +1,8 @@
 #include "core/cpu/span_groups.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "core/base/check.h"
 
@@ -59,6 +61,30 @@ void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& gr
   groups.own = position % kSpan / kLanes;
   groups.k()[groups.own] = room;
   groups.v()[groups.own] = v_rows;
+}
+
+// Of the root's group everything is taken as it lies, the rows of nodes in it included: whatever is no ancestor's is written over
+// or lies behind what the row sees.
+void KvReader::put_path(std::uint32_t row, std::uint32_t span, std::byte* room, SpanGroups& groups) const {
+  const GroupCodec& codec = cache_.codec();
+  const std::uint32_t root = sequence_.root_position();
+  const std::uint32_t last = batch_.positions[row];
+  const std::uint32_t begin = std::max(root / kLanes * kLanes, span * kSpan);
+  const std::uint32_t end = std::min(last + 1, (span + 1) * kSpan);
+  for (std::uint32_t start = begin; start < end; start += kLanes) {
+    const std::uint32_t index = start % kSpan / kLanes;
+    std::byte* const group = room + index * codec.bytes();
+    std::memcpy(group, stored_group(start), codec.bytes());
+    groups.k()[index] = group;
+    groups.v()[index] = group + codec.v_offset();
+  }
+  const std::uint32_t node = row - (sequence_.first_row + sequence_.num_plain());
+  std::uint64_t ancestors = batch_.ancestors[sequence_.first_node + node];
+  for (std::uint32_t position = root + 1; ancestors != 0; ++position, ancestors &= ancestors - 1) {
+    if (position < begin || position >= end) continue;
+    const std::uint32_t slot = root + 1 + static_cast<std::uint32_t>(std::countr_zero(ancestors));
+    codec.copy(stored_group(slot), slot % kLanes, room + position % kSpan / kLanes * codec.bytes(), position % kLanes);
+  }
 }
 
 std::size_t KvReader::own_group_floats(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }

@@ -43,6 +43,9 @@ class KvReader {
   // to 16], in `room` [own_group_floats(D)].
   void put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const;
   static std::size_t own_group_floats(std::uint32_t head_dim);
+  // A node of a draft that is no chain: from the root's group on the span's groups are put together of what its row sees, its
+  // ancestors at their positions, in `room` [kSpanGroups groups].
+  void put_path(std::uint32_t row, std::uint32_t span, std::byte* room, SpanGroups& groups) const;
 
  private:
   const std::byte* stored_group(std::uint32_t position) const;

@@ -9,7 +9,11 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
   now_ = clock_.now();
   metrics_.engine_steps.add();
   learn_row_time(now_ - submitted_at_);
+  if (drafter_ != nullptr) note_draft_step(now_ - submitted_at_);
   touched_.clear();
+  observed_.clear();
+  observed_rows_.clear();
+  scouted_.clear();
   std::size_t next_choice = 0;
   const auto planned = scheduler_.planned();
   for (std::size_t i = 0; i < planned.size(); ++i) {
@@ -23,24 +27,36 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     sequence.commit_rows(sequence.planned_rows);
     if (sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters) sequence.add_votes(runner_.votes(i));
     live.has_event = false;
-    live.jumped.clear();
+    live.earlier.clear();
+    live.top = {};
     if (live.stream) touched_.push_back(&live);
     commit_scores(live, choices.subspan(next_choice, num_scores));
     next_choice += num_scores;
     if (num_pooled > 0) commit_pooled(live, runner_.pooled(i));
-    if (!speaks) continue;
+    if (!speaks) {
+      path_.clear();
+      note_observed(live, plan_->sequences[i], {});
+      continue;
+    }
     const flow::StepChoice& choice = choices[next_choice++];
+    const auto nodes = choices.subspan(next_choice, sequence.planned_nodes);
+    next_choice += nodes.size();
     CHECK_EQ(choice.seq, sequence.id());
     if (live.has_event) continue;  // its prompt was not finite
-    // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
-    if (choice.finite) hear(sequence);
     if (live.search != nullptr) {
+      if (choice.finite) hear(sequence);
       hear_offer(live, choice);
-    } else {
-      commit_choice(live, choice);
+      continue;
     }
+    commit_choice(live, choice);
+    walk_draft(live, nodes);
+    // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
+    if (live.event.finish != flow::Finish::kFailed) hear(sequence);
+    if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
+    note_observed(live, plan_->sequences[i], nodes);
   }
   CHECK_EQ(next_choice, choices.size());
+  if (drafter_ != nullptr) observe();
   if (!searches_.empty()) advance_searches();
 #ifdef NDEBUG
   if (options_.check_blocks)
@@ -53,7 +69,8 @@ void Engine::learn_row_time(Duration step_time) {
   const double seconds = std::chrono::duration<double>(step_time).count();
   metrics_.step_time_s.observe(seconds);
   std::uint32_t rows = 0;
-  for (const schedule::Sequence* sequence : scheduler_.planned()) rows += sequence->planned_rows;
+  for (const schedule::Sequence* sequence : scheduler_.planned())
+    rows += sequence->planned_rows + sequence->planned_nodes;
   if (rows < 16) return;
   const double row = seconds / rows;
   row_seconds_ = row_seconds_ == 0.0 ? row : 0.75 * row_seconds_ + 0.25 * row;
@@ -66,7 +83,7 @@ void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores)
     if (!score.finite) return fail(live);
     if (live.sequence.num_untold() > 0) {
       const float logprob = live.sequence.request().sampling.logprob ? score.logprob : 0.0f;
-      live.jumped.push_back({live.sequence.tell(), flow::Finish::kNone, logprob});
+      live.earlier.push_back({{live.sequence.tell(), flow::Finish::kNone, logprob}});
       metrics_.jumped_tokens.add();
       live.timeline->note_token(now_);
       count_token(live);
@@ -120,7 +137,6 @@ void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
   live.top = choice.top;
   live.timeline->note_token(now_);
   count_token(live);
-  if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
 }
 
 // What must follow is appended at once and run in one step, with the choice behind it. It is told with that step, when its row
@@ -128,7 +144,7 @@ void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
 void Engine::jump_ahead(Live& live) {
   static constexpr std::uint32_t kMostAhead = 16;
   schedule::Sequence& sequence = live.sequence;
-  const auto num_told = static_cast<std::uint32_t>(live.jumped.size()) + 1;
+  const auto num_told = static_cast<std::uint32_t>(live.earlier.size()) + 1;
   while (sequence.num_untold() < kMostAhead && live.stream->can_take(num_told + sequence.num_untold() + 2)) {
     const TokenId token = sequence.forced();
     if (token < 0) return;

@@ -20,8 +20,8 @@ bridge::Timeline::End end_of(flow::Finish finish, bool satisfied) {
 // Every stream hears of its token; whoever is done leaves, and its blocks are back before the next plan.
 void Engine::deliver() {
   for (Live* live : touched_) {
-    for (const flow::TokenEvent& event : live->jumped) live->stream->push(event);
-    if (!live->jumped.empty()) hubs_.push_back(&live->stream->hub());
+    for (const Told& told : live->earlier) live->stream->push(told.event, told.top);
+    if (!live->earlier.empty()) hubs_.push_back(&live->stream->hub());
     if (!live->has_event) continue;
     if (live->event.finish != flow::Finish::kNone) {
       finish(*live, live->event.finish);
@@ -68,6 +68,8 @@ void Engine::forget(Live& live) {
              sequence.num_tokens(), sequence.computed(), sequence.table.size(), shared, pool_.num_held(),
              pool_.num_kept());
   }
+  if (drafter_ != nullptr) drafter_->release(sequence.id(), /*ended=*/true);
+  if (depth_ != nullptr) depth_->forget(sequence.id());
   scheduler_.remove(live.sequence);
   live_.erase(sequence.id());  // ~BlockTable: the blocks are back
 }

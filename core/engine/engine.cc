@@ -48,10 +48,23 @@ Engine::Engine(const EngineOptions& options, const EngineParts& parts)
       metrics_(parts.metrics),
       clock_(parts.clock),
       index_(parts.pool, index_options(options)),
-      scheduler_(scheduler_options(options), parts.pool, index_) {
+      scheduler_(scheduler_options(options), parts.pool, index_),
+      drafter_(parts.drafter),
+      depth_(parts.depth) {
+  CHECK_LE(options.max_draft_nodes, sample::TokenTree::kMaxNodes);
   CHECK_GE(std::uint64_t{parts.pool.num_blocks()} * parts.pool.block_tokens(), options.max_model_len);
   touched_.reserve(options.scheduler.max_num_seqs);
   hubs_.reserve(options.scheduler.max_num_seqs);
+  if (drafter_ == nullptr) return;
+  asked_.reserve(options.scheduler.max_num_seqs);
+  asking_.reserve(options.scheduler.max_num_seqs);
+  candidates_.reserve(options.scheduler.max_num_seqs);
+  budgets_.reserve(options.scheduler.max_num_seqs);
+  trees_.reserve(options.scheduler.max_num_seqs);
+  path_.reserve(sample::TokenTree::kMaxNodes);
+  observed_.reserve(options.scheduler.max_num_seqs);
+  observed_rows_.reserve(options.scheduler.max_num_batched_tokens);  // spans into these are given out
+  scouted_.reserve(options.scheduler.max_num_batched_tokens);
 }
 
 Engine::~Engine() = default;

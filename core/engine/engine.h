@@ -26,18 +26,21 @@
 #include "core/model/runner.h"
 #include "core/observe/metrics.h"
 #include "core/schedule/scheduler.h"
+#include "core/speculate/depth_control.h"
+#include "core/speculate/drafter.h"
 
 namespace quire::engine {
 
 struct EngineOptions {
   schedule::SchedulerOptions scheduler;
-  std::uint32_t vocab = 0;          // logits width: a prompt id at or above it is refused
-  std::uint32_t max_model_len = 0;  // prompt + max_tokens never exceed it
-  bool jump_ahead = true;           // a token that a grammar leaves no choice of waits for no step of its own
-  bool prefix_caching = true;       // else blocks are shared among living sequences alone
-  bool check_blocks = false;        // the pool's invariants, every step (debug builds always)
-  bool poison_blocks = false;       // blocks given back, and fresh ones, are filled with NaN
-  bool log_blocks = false;          // a line for every sequence that ends: its tokens and blocks
+  std::uint32_t vocab = 0;            // logits width: a prompt id at or above it is refused
+  std::uint32_t max_model_len = 0;    // prompt + max_tokens never exceed it
+  std::uint32_t max_draft_nodes = 0;  // of a sequence in a step, where there is a drafter
+  bool jump_ahead = true;             // a token that a grammar leaves no choice of waits for no step of its own
+  bool prefix_caching = true;         // else blocks are shared among living sequences alone
+  bool check_blocks = false;          // the pool's invariants, every step (debug builds always)
+  bool poison_blocks = false;         // blocks given back, and fresh ones, are filled with NaN
+  bool log_blocks = false;            // a line for every sequence that ends: its tokens and blocks
   kv::PrefixIndexOptions prefix_index{};
   std::string numeric_mode{};                         // a saved cache is good for this one alone
   Duration stall_timeout = std::chrono::seconds(30);  // a client that reads nothing for so long is dropped
@@ -57,6 +60,8 @@ struct EngineParts {
   bridge::EngineStatus& status;
   observe::Metrics& metrics;
   const Clock& clock;
+  speculate::Drafter* drafter = nullptr;     // null: nobody guesses
+  speculate::DepthControl* depth = nullptr;  // null: every draft is as large as it may be
 };
 
 class Engine {
@@ -93,6 +98,10 @@ class Engine {
 
  private:
   // A sequence and who waits for it.
+  struct Told {
+    flow::TokenEvent event;
+    std::span<const flow::Candidate> top{};  // the runner's, until the next step
+  };
   struct Live {
     Live(SeqId id, bridge::Submission&& submission, kv::BlockPool& pool);
     Live(SeqId id, const Live& parent, kv::BlockPool& pool) REQUIRES(engine_role);
@@ -101,13 +110,16 @@ class Engine {
     Search* search = nullptr;
     std::shared_ptr<bridge::Timeline> timeline;  // of the stream, or of the search's first one
     bridge::Credit credit;                       // of the waiting line, until the first run
+    bool followed = true;                        // the drafter hears of it, and guesses at it
+    std::uint32_t plain_steps = 0;               // since it had a draft; of a followed one that may be let go
+    bool keeps_followed = false;                 // a probe: for when guessing pays again
     TimePoint first_run{};
     TimePoint first_token{};
     TimePoint last_token{};
     TimePoint parked_since{};
-    std::vector<flow::TokenEvent> jumped;    // of the step being committed, before its event
+    std::vector<Told> earlier;               // of the step being committed, before its last event
     flow::TokenEvent event;                  // of that step
-    std::span<const flow::Candidate> top{};  // with it: the runner's, until the next step
+    std::span<const flow::Candidate> top{};  // with it
     bool has_event = false;
   };
 
@@ -130,6 +142,22 @@ class Engine {
   void fail(Live& live) REQUIRES(engine_role);
   void commit_choice(Live& live, const flow::StepChoice& choice) REQUIRES(engine_role);
   void jump_ahead(Live& live) REQUIRES(engine_role);
+  // draft.cc
+  void draft() REQUIRES(engine_role);
+  void ask_for_drafts(const speculate::StepLoad& load) REQUIRES(engine_role);
+  void follow_or_not(Live& live) REQUIRES(engine_role);
+  speculate::StepLoad load_without_drafts() const;
+  std::uint32_t draft_limit(const schedule::Sequence& sequence) const;
+  std::uint32_t draft_depth(const schedule::Sequence& sequence) REQUIRES(engine_role);
+  void take_draft(schedule::Sequence& sequence, const sample::TokenTree& tree, std::uint32_t max_depth)
+      REQUIRES(engine_role);
+  void walk_draft(Live& live, std::span<const flow::StepChoice> nodes) REQUIRES(engine_role);
+  void note_walk(Live& live, std::uint32_t num_nodes) REQUIRES(engine_role);
+  void note_draft_step(Duration step_time) REQUIRES(engine_role);
+  void note_observed(const Live& live, const flow::PlannedSequence& planned, std::span<const flow::StepChoice> nodes)
+      REQUIRES(engine_role);
+  void keep_candidates() REQUIRES(engine_role);
+  void observe() REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
   void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);
@@ -159,9 +187,24 @@ class Engine {
   const Clock& clock_;
   kv::PrefixIndex index_;
   schedule::Scheduler scheduler_;
+  speculate::Drafter* const drafter_;
+  speculate::DepthControl* const depth_;
 
   std::unordered_map<SeqId, std::unique_ptr<Live>> live_;
   std::vector<std::unique_ptr<Search>> searches_;
+  const flow::StepPlan* plan_ = nullptr;  // the step in flight, the scheduler's
+  std::vector<speculate::Asked> asked_;
+  std::vector<schedule::Sequence*> asking_;
+  std::vector<speculate::Candidate> candidates_;
+  std::size_t num_planned_ = 0;  // of asking_, the first: whose drafts' sizes are planned
+  std::vector<std::uint32_t> budgets_;
+  std::vector<sample::TokenTree> trees_;
+  std::vector<speculate::Observed> observed_;
+  std::vector<std::uint32_t> observed_rows_;
+  std::vector<speculate::Scouted> scouted_;
+  std::vector<std::uint32_t> path_;  // nodes that the walk took, of one sequence
+  std::vector<flow::Candidate> kept_candidates_;
+
   std::vector<Live*> touched_;            // sequences with rows in the step being committed
   std::vector<bridge::StreamHub*> hubs_;  // whose streams got news since the last flush
   std::vector<SeqId> dropped_;            // scratch of drop_cancelled()
@@ -172,7 +215,8 @@ class Engine {
   std::uint64_t next_seq_ = 1;
   TimePoint now_{};  // read once a turn
   TimePoint submitted_at_{};
-  double row_seconds_ = 0.0;  // of steps with many rows, learned while serving; 0: not known yet
+  double observing_seconds_ = 0.0;  // of the step before: a part of what drafts cost
+  double row_seconds_ = 0.0;        // of steps with many rows, learned while serving; 0: not known yet
 };
 
 }  // namespace quire::engine

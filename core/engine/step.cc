@@ -22,6 +22,7 @@ void Engine::step() {
   admit_new();
   drop_cancelled();
   obey_orders();
+  draft();
   const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
   note_preempted();
   if (!plan.empty()) submit(plan);
@@ -135,10 +136,13 @@ void Engine::submit(const flow::StepPlan& plan) {
     if (!sequence->request().needs_every_row()) metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
     live.timeline->note_start(now_, sequence->computed());
+    if (drafter_ != nullptr) follow_or_not(live);
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
   if (num_started > 0) admission_.note_started(now_, num_started);
-  submitted_at_ = now_;
+  plan_ = &plan;
+  if (drafter_ != nullptr && !plan.block_ops.empty()) drafter_->follow(plan.block_ops);
+  submitted_at_ = drafter_ != nullptr ? clock_.now() : now_;  // drafting has taken time, too
   runner_.submit(plan);
   metrics_.iteration_tokens.observe(static_cast<double>(plan.tokens.size()));
   publish_gauges();
@@ -147,6 +151,7 @@ void Engine::submit(const flow::StepPlan& plan) {
 void Engine::note_preempted() {
   for (const schedule::Scheduler::Preempted& one : scheduler_.preempted()) {
     live_of(one.sequence->id()).timeline->note_preemption(now_, one.swapped);
+    if (drafter_ != nullptr) drafter_->release(one.sequence->id(), /*ended=*/false);
   }
 }
 

@@ -37,6 +37,14 @@ struct BeamSearch {
   double length_penalty = 1.0;  // score = sum of log probabilities / tokens ^ length_penalty
 };
 
+// Guesses at what it says next: they change when its tokens come, never which; under another rule than match (Params::accept)
+// which, too, never by what law.
+struct Speculation {
+  bool enabled = true;
+  std::uint32_t max_nodes = 0;  // of a draft, at most, and never more than the server's own; 0: those
+  std::uint32_t drafter = 0;    // which of the server's methods, in their order
+};
+
 // What is wanted of a prompt instead of an answer: its rows' hidden states, as the model's final norm leaves them.
 enum class Pooling : std::uint8_t {
   kNone,  // an answer
@@ -65,6 +73,7 @@ struct Request {
   std::int32_t priority = 0;            // lower goes first, as in vLLM
   std::optional<TimePoint> deadline{};  // for the deadline policy: earlier goes first
   KvPolicy kv_policy{};
+  Speculation speculation{};
   std::optional<BeamSearch> beam{};
 
   bool embeds() const { return pooling != Pooling::kNone; }

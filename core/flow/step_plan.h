@@ -1,8 +1,9 @@
 // One engine step as the scheduler planned it: what happens to whole blocks first, then rows, where each row's K and V
 // go,
 // and who speaks. Plain data.
-// Shape   rows of one sequence are contiguous and in position order. T rows in all, S sequences, P tokens per block.
-//         first_row is the cumulative query length, first_position + num_rows the length of the sequence.
+// Shape   rows of one sequence are contiguous and, but for a draft's, in position order. T rows in all, S sequences, P tokens per
+//         block. first_row is the cumulative query length, first_position + num_rows the length of the sequence, its draft's
+//         nodes included.
 // Owner   built by the scheduler, reused from step to step so that planning does not allocate.
 #pragma once
 
@@ -13,11 +14,11 @@
 #include "core/base/ids.h"
 #include "core/sample/edits.h"
 #include "core/sample/params.h"
+#include "core/sample/token_tree.h"
 
 namespace quire::flow {
 
-// Something done to a whole block, all layers, before any row of the step is stored. In order: a block may be the
-// target of
+// Something done to a whole block, all layers, before any row of the step is stored. In order: a block may be the target of
 // one and the source of the next.
 struct BlockOp {
   enum class Kind : std::uint8_t {
@@ -58,6 +59,12 @@ struct PlannedSequence {
   bool wants_votes = false;      // how much its rows looked at each group of 16 positions comes back: Runner::votes()
   sample::Params sampling;       // read only when a choice comes back
   sample::Edits edits{};  // only when it speaks: of its rules; borrowed from the sequence until the step is collected
+  // Only when it speaks: guesses at what it says. Of its rows the last num_nodes are the tree's first nodes, in its order: node i
+  // stands in the slot i + 1 behind its last token's, and for each a choice comes back, after that token's own. Borrowed until
+  // the step is collected.
+  const sample::TokenTree* draft = nullptr;
+  std::uint32_t num_nodes = 0;
+  std::span<const sample::Edits> node_edits{};  // [num_nodes], or empty where it has neither rules nor a grammar
 };
 
 struct StepPlan {

@@ -48,21 +48,27 @@ void BlockPool::share(BlockId id) {
 }
 
 void BlockPool::give_back(BlockId id) {
+  if (let_go(id)) ++num_given_back_;
+}
+
+void BlockPool::give_back_unused(BlockId id) { let_go(id); }
+
+bool BlockPool::let_go(BlockId id) {
   engine_role.check();
   Block& block = blocks_.at(id.value);
   CHECK_GT(block.holders, 0u);
   if (--block.holders != 0) {
     --num_saved_;
-    return;
+    return false;
   }
-  ++num_given_back_;
   if (block.keep) {
     lru_.splice(lru_.end(), others_, block.place);
-    return;
+    return true;
   }
   empty_.push_back(id);
   if (lists_emptied_) emptied_.push_back(id);
   if (std::exchange(block.watched, false)) on_emptied_(id);
+  return true;
 }
 
 void BlockPool::watch(BlockId id, bool keep) {

@@ -35,6 +35,9 @@ class BlockPool {
   // One holder less; with the last one the block is kept, if it was watched for that, or empty.
   void give_back(BlockId block) REQUIRES(engine_role);
 
+  // The same of a block in which nothing stood that lasted: it does not count as given back.
+  void give_back_unused(BlockId block) REQUIRES(engine_role);
+
   // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it.
   // With `keep` that is not when the last holder lets go, but when take() needs the block.
   void watch(BlockId block, bool keep) REQUIRES(engine_role);
@@ -57,7 +60,7 @@ class BlockPool {
   bool is_empty(BlockId block) const { return holders(block) == 0 && !blocks_[block.value].keep; }
   // Blocks that would be needed more if nobody shared: the sum of holders - 1.
   std::uint64_t num_saved() const { return num_saved_; }
-  // Since the start: blocks let go by their last holder, and kept ones that take() emptied.
+  // Since the start: blocks let go by their last holder (unused ones apart), and kept ones that take() emptied.
   std::uint64_t num_given_back() const { return num_given_back_; }
   std::uint64_t num_evicted() const { return num_evicted_; }
 
@@ -66,6 +69,8 @@ class BlockPool {
   void check_invariants() const;
 
  private:
+  bool let_go(BlockId block) REQUIRES(engine_role);  // by its last holder?
+
   struct Block {
     std::uint32_t holders = 0;
     bool watched = false;

@@ -51,6 +51,13 @@ void BlockTable::drop(std::uint32_t i) {
   if (block != kNoBlock) pool_->give_back(block);
 }
 
+void BlockTable::shrink_to(std::uint32_t num_tokens) {
+  while (size() > blocks_for(num_tokens, block_tokens())) {
+    if (blocks_.back() != kNoBlock) pool_->give_back_unused(blocks_.back());
+    blocks_.pop_back();
+  }
+}
+
 void BlockTable::give_back_all() {
   // Last block first: of the blocks that are kept, leaves grow old before what they stand on.
   while (!blocks_.empty()) give_back_last();

@@ -51,6 +51,8 @@ class BlockTable {
   void skip() { blocks_.push_back(kNoBlock); }
   // The last block is given back, and is not part of the table any more.
   void give_back_last() REQUIRES(engine_role);
+  // Blocks that the first `num_tokens` tokens do not need are given back: what stood in them were guesses.
+  void shrink_to(std::uint32_t num_tokens) REQUIRES(engine_role);
   // Gives every block back; the table is empty and can grow again.
   void give_back_all() REQUIRES(engine_role);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/model/rope.h"
 
@@ -22,7 +23,7 @@ Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& file
   make_layers();
 }
 
-Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const {
+Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers, const Captures& captures) const {
   const std::uint32_t q_width = config_.num_heads * config_.head_dim;
   const std::uint32_t kv_width = config_.num_kv_heads * config_.head_dim;
   Workspace workspace;
@@ -35,7 +36,16 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_spea
   workspace.speakers = ops_.make_buffer(max_speakers, config_.hidden);
   workspace.normed = ops_.make_buffer(max_speakers, config_.hidden);
   workspace.logits = ops_.make_buffer(max_speakers, config_.vocab);
+  workspace.captures = captures;
+  if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * config_.hidden);
   return workspace;
+}
+
+void Decoder::capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const {
+  const std::vector<std::uint32_t>& wanted = workspace.captures.boundaries;
+  for (std::uint32_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == boundary) ops_.place(*workspace.x, num_rows, i * config_.hidden, *workspace.states);
+  }
 }
 
 void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
@@ -43,15 +53,44 @@ void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Work
   ops_.begin(batch);
   ops_.embed(*weights_.embed, *workspace.x);
   for (const backend::LayerSpec& layer : layers_) {
-    ops_.norm_qkv_rope_store(layer, *workspace.x, *workspace.scratch, *workspace.qkv, cache);
-    ops_.attend(layer.attention, *workspace.qkv, cache, *workspace.attention);
-    ops_.project_add(*workspace.attention, *layer.out, *workspace.scratch, *workspace.x);
-    ops_.norm_gate_up(layer, *workspace.x, *workspace.scratch, *workspace.gate_up, *workspace.activated);
-    ops_.project_add(*workspace.activated, *layer.down, *workspace.scratch, *workspace.x);
+    capture(layer.attention.layer, batch.num_rows(), workspace);
+    attend(layer, cache, workspace);
+    feed_forward(layer, workspace);
+  }
+  capture(config_.num_layers, batch.num_rows(), workspace);
+  if (workspace.captures.final_norm) {
+    ops_.norm(*workspace.x, *weights_.norm, config_.norm_eps, batch.num_rows(), *workspace.states);
   }
   if (norms_all) {
     ops_.norm(*workspace.x, *weights_.norm, config_.norm_eps, batch.num_rows(), *workspace.scratch);
   }
+  speak(batch, workspace);
+}
+
+void Decoder::forward_parts(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
+                            std::span<const LayerParts> parts) const {
+  CHECK_EQ(parts.size(), layers_.size());
+  ops_.begin(batch);
+  ops_.embed(*weights_.embed, *workspace.x);
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    if (parts[index].attention) attend(layers_[index], cache, workspace);
+    if (parts[index].mlp) feed_forward(layers_[index], workspace);
+  }
+  speak(batch, workspace);
+}
+
+void Decoder::attend(const backend::LayerSpec& layer, backend::KvCache& cache, Workspace& workspace) const {
+  ops_.norm_qkv_rope_store(layer, *workspace.x, *workspace.scratch, *workspace.qkv, cache);
+  ops_.attend(layer.attention, *workspace.qkv, cache, *workspace.attention);
+  ops_.project_add(*workspace.attention, *layer.out, *workspace.scratch, *workspace.x);
+}
+
+void Decoder::feed_forward(const backend::LayerSpec& layer, Workspace& workspace) const {
+  ops_.norm_gate_up(layer, *workspace.x, *workspace.scratch, *workspace.gate_up, *workspace.activated);
+  ops_.project_add(*workspace.activated, *layer.down, *workspace.scratch, *workspace.x);
+}
+
+void Decoder::speak(const backend::Batch& batch, Workspace& workspace) const {
   const auto num_speakers = static_cast<std::uint32_t>(batch.speakers.size());
   if (num_speakers == 0) return;
   ops_.gather_speakers(*workspace.x, *workspace.speakers);

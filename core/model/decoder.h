@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@
 
 namespace quire::model {
 
+// Of every row of a step, for who drafts: states of the residual stream, side by side; boundary b stands before layer b, and
+// num_layers behind the last one. Or instead the last of them, as the final norm leaves it.
+struct Captures {
+  std::vector<std::uint32_t> boundaries{};
+  bool final_norm = false;
+  std::uint32_t num() const { return final_norm ? 1 : static_cast<std::uint32_t>(boundaries.size()); }
+};
+
 // The row buffers of one step in flight.
 struct Workspace {
   std::unique_ptr<backend::Buffer> x;          // [T, E] the residual stream
@@ -32,6 +41,14 @@ struct Workspace {
   std::unique_ptr<backend::Buffer> speakers;   // [R, E]
   std::unique_ptr<backend::Buffer> normed;     // [R, E]
   std::unique_ptr<backend::Buffer> logits;     // [R, V]
+  Captures captures;
+  std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: nothing is captured
+};
+
+// What a self-draft runs of a layer. A part that is left out adds nothing to the residual stream and stores nothing.
+struct LayerParts {
+  bool attention = true;
+  bool mlp = true;
 };
 
 class Decoder {
@@ -42,14 +59,20 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers) const;
+  Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers, const Captures& captures = {}) const;
 
   // Begins the step and queues all of it; collect() has the choices. The speakers' logits end up in workspace.logits, and
   // with `norms_all` every row's hidden state behind the final norm in workspace.scratch.
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                bool norms_all = false) const;
+  // The same, of these parts alone [L]; the final norm and the head as ever.
+  void forward_parts(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
+                     std::span<const LayerParts> parts) const;
 
   const Config& config() const { return config_; }
+  // What a draft head may share.
+  const backend::Weight& embedding() const { return *weights_.embed; }
+  const backend::Weight& output() const { return weights_.output(); }
   std::uint32_t max_model_len() const { return max_model_len_; }
   std::size_t packed_bytes() const { return weights_.packed_bytes(); }
   std::size_t step_bytes() const { return weights_.step_bytes(); }
@@ -60,6 +83,10 @@ class Decoder {
 
  private:
   void make_layers();
+  void capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const;
+  void attend(const backend::LayerSpec& layer, backend::KvCache& cache, Workspace& workspace) const;
+  void feed_forward(const backend::LayerSpec& layer, Workspace& workspace) const;
+  void speak(const backend::Batch& batch, Workspace& workspace) const;
 
   backend::Ops& ops_;
   Config config_;

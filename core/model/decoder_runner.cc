@@ -6,33 +6,44 @@
 #include "core/base/start_error.h"
 
 namespace quire::model {
+namespace {
+
+RunnerLimits resolved(RunnerLimits limits) {
+  if (limits.max_logit_rows == 0) limits.max_logit_rows = limits.max_sequences;
+  return limits;
+}
+
+}  // namespace
 
 DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const RunnerLimits& limits)
-    : ops_(ops), decoder_(decoder), limits_(limits) {
+    : ops_(ops), decoder_(decoder), limits_(resolved(limits)) {
   CHECK_GT(limits.max_rows, 0u);
   CHECK_GT(limits.max_sequences, 0u);
   CHECK(limits.block_tokens > 0 && limits.block_tokens % 16 == 0);
   backend::KvShape shape = decoder.config().kv_shape(limits.block_tokens, limits.num_blocks, limits.kv_dtype);
+  shape.num_blocks += limits.num_scratch_blocks;
   shape.num_extra_layers = limits.num_extra_layers;
   shape.tail_bytes = limits.tail_bytes;
   if (limits.kv_dtype == backend::KvType::kInt4) shape.num_open_groups = limits.max_sequences;
   open_groups_.resize(shape.num_open_groups);
   cache_ = ops.make_kv(shape);
   swap_ = std::make_unique_for_overwrite<std::byte[]>(limits.num_swap_blocks * cache_->block_bytes());
-  workspace_ = decoder.make_workspace(limits.max_rows, limits.max_sequences);
+  workspace_ = decoder.make_workspace(limits.max_rows, limits_.max_logit_rows, limits.captures);
   const std::vector<std::uint32_t>& windows = decoder.config().windows;
   const bool some_see_all = std::find(windows.begin(), windows.end(), 0u) != windows.end();
   if (!some_see_all) widest_window_ = *std::max_element(windows.begin(), windows.end());
-  const std::size_t table = (std::size_t{decoder.max_model_len()} + limits.block_tokens - 1) / limits.block_tokens;
+  const std::size_t longest = std::size_t{decoder.max_model_len()} + sample::TokenTree::kMaxNodes;
+  const std::size_t table = (longest + limits.block_tokens - 1) / limits.block_tokens;
   tokens_.reserve(limits.max_rows);
   positions_.reserve(limits.max_rows);
   slots_.reserve(limits.max_rows);
   sequences_.reserve(limits.max_sequences);
   block_tables_.reserve(limits.max_sequences * table);
   kept_groups_.reserve(std::size_t{limits.max_sequences} * (decoder.max_model_len() / backend::kSpanTokens));
-  speakers_.reserve(limits.max_sequences);
-  answers_.reserve(limits.max_sequences);
-  choices_.reserve(limits.max_sequences);
+  speakers_.reserve(limits_.max_logit_rows);
+  answers_.reserve(limits_.max_logit_rows);
+  choices_.reserve(limits_.max_logit_rows);
+  ancestors_.reserve(limits_.max_logit_rows);
   pooled_rows_.reserve(limits.max_sequences);
   pooled_.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
 }
@@ -53,6 +64,7 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   batch.block_tables = block_tables_;
   batch.speakers = speakers_;
   batch.kept_groups = kept_groups_;
+  batch.ancestors = ancestors_;
   batch.num_votes = static_cast<std::uint32_t>(votes_.size());
   decoder_.forward(batch, *cache_, workspace_, /*norms_all=*/!pooled_.empty());
 }
@@ -101,6 +113,15 @@ void DecoderRunner::read_logits(std::span<float> out) {
   ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(speakers_.size()), out);
 }
 
+void DecoderRunner::copy_row(std::uint32_t from, std::uint32_t to) {
+  CHECK(idle());
+  const std::uint64_t num_slots = std::uint64_t{limits_.num_blocks} * limits_.block_tokens;
+  CHECK_LT(from, num_slots);
+  CHECK_LT(to, num_slots);
+  const backend::RowCopy row{from, to};
+  ops_.copy_rows(*cache_, {&row, 1});
+}
+
 void DecoderRunner::read_block(BlockId block, std::span<std::byte> out) {
   CHECK(idle());
   ops_.read_block(*cache_, block, out);
@@ -124,6 +145,7 @@ void DecoderRunner::run(const flow::BlockOp& op) {
     case kSwapIn:
       return ops_.write_block(*cache_, copy.to, swap_block(op.from));
     case kCopyOpenGroup:
+      open_groups_[op.to].plain_end = open_groups_[op.from].plain_end;
       open_groups_[op.to].end = open_groups_[op.from].end;
       return ops_.copy_open_group(*cache_, op.from, op.to);
   }
@@ -149,18 +171,25 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   for (const flow::PlannedSequence& sequence : plan.sequences) {
     CHECK_EQ(sequence.first_row, next_row);
     CHECK_GT(sequence.num_rows, 0u);
-    CHECK_LE(sequence.given.size() + (sequence.speaks ? 1 : 0), sequence.num_rows);
-    CHECK_LE(sequence.num_pooled, sequence.num_rows);
-    num_speaking += sequence.given.size() + (sequence.speaks ? 1 : 0);
+    CHECK_LT(sequence.num_nodes, sequence.num_rows);
+    CHECK(sequence.num_nodes == 0 || (sequence.speaks && sequence.num_nodes <= sequence.draft->size()));
+    const std::uint32_t num_plain = sequence.num_rows - sequence.num_nodes;
+    CHECK_LE(sequence.given.size() + (sequence.speaks ? 1 : 0), num_plain);
+    CHECK_LE(sequence.num_pooled, num_plain);
+    CHECK(sequence.node_edits.empty() || sequence.node_edits.size() == sequence.num_nodes);
+    num_speaking += sequence.given.size() + (sequence.speaks ? 1 : 0) + sequence.num_nodes;
     CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
     next_row += sequence.num_rows;
     check(plan, sequence);
-    for (std::uint32_t row = sequence.first_row; row < next_row; ++row) {
-      CHECK_EQ(plan.positions[row], sequence.first_position + (row - sequence.first_row));
+    for (std::uint32_t row = 0; row < sequence.num_rows; ++row) {
+      const bool is_node = row >= num_plain;
+      const std::uint32_t behind = is_node ? num_plain - 1 + sequence.draft->depth(row - num_plain) : row;
+      CHECK_EQ(plan.positions[sequence.first_row + row], sequence.first_position + behind);
+      CHECK_LT(plan.positions[sequence.first_row + row], decoder_.max_model_len());
     }
   }
   CHECK_EQ(next_row, plan.tokens.size());
-  CHECK_LE(num_speaking, limits_.max_sequences);
+  CHECK_LE(num_speaking, limits_.max_logit_rows);
   for (const TokenId token : plan.tokens)
     CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
   for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
@@ -171,7 +200,6 @@ void DecoderRunner::check(const flow::StepPlan& plan, const flow::PlannedSequenc
   CHECK_LE(sequence.first_table, plan.block_tables.size());
   CHECK_LE(sequence.num_table, plan.block_tables.size() - sequence.first_table);
   const std::uint64_t end = std::uint64_t{sequence.first_position} + sequence.num_rows;
-  CHECK_LE(end, decoder_.max_model_len());
   CHECK_LE(end, std::uint64_t{sequence.num_table} * limits_.block_tokens);
   CHECK_LE(sequence.first_kept, plan.kept_groups.size());
   CHECK_LE(sequence.num_kept, plan.kept_groups.size() - sequence.first_kept);
@@ -225,8 +253,12 @@ void DecoderRunner::use_open_groups(const flow::StepPlan& plan) {
     CHECK_LT(sequence.open_group, open_groups_.size());
     OpenGroup& open = open_groups_[sequence.open_group];
     CHECK_NE(open.step, step_);
-    if (sequence.first_position % backend::kGroupTokens != 0) CHECK_EQ(open.end, sequence.first_position);
-    open = {sequence.first_position + sequence.num_rows, step_};
+    if (sequence.first_position % backend::kGroupTokens != 0) {
+      CHECK_GE(sequence.first_position, open.plain_end);
+      CHECK_LE(sequence.first_position, open.end);  // so many guesses were right
+    }
+    const std::uint32_t end = sequence.first_position + sequence.num_rows;
+    open = {end - sequence.num_nodes, end, step_};
   }
 }
 
@@ -240,6 +272,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
   speakers_.clear();
   answers_.clear();
   pooled_rows_.clear();
+  ancestors_.clear();
   std::uint32_t num_votes = 0;
   std::size_t num_pooled = 0;
   for (const flow::PlannedSequence& planned : plan.sequences) {
@@ -251,7 +284,8 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
       sequences_.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
       num_votes += sequences_.back().num_votes;
     }
-    const std::uint32_t last_row = planned.first_row + planned.num_rows - 1;
+    const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
+    const std::uint32_t last_row = planned.first_row + num_plain - 1;
     pooled_rows_.push_back({last_row + 1 - planned.num_pooled, planned.num_pooled, num_pooled * hidden_width()});
     num_pooled += planned.num_pooled;
     std::uint32_t row = last_row + (planned.speaks ? 0 : 1) - static_cast<std::uint32_t>(planned.given.size());
@@ -261,12 +295,33 @@ void DecoderRunner::translate(const flow::StepPlan& plan) {
       answers_.push_back({planned.seq, -1, true});
     }
     if (!planned.speaks) continue;
-    speakers_.push_back({last_row, planned.first_position + planned.num_rows, planned.sampling, planned.edits});
+    speakers_.push_back({last_row, planned.first_position + num_plain, planned.sampling, planned.edits});
     answers_.push_back({planned.seq, -1, true});
+    if (planned.num_nodes > 0) translate_draft(planned);
   }
   choices_.assign(speakers_.size(), {});
   votes_.resize(num_votes);
   pooled_.resize(num_pooled * hidden_width());
+}
+
+// Behind the row that speaks: its guesses. A chain's rows are rows like all others.
+void DecoderRunner::translate_draft(const flow::PlannedSequence& planned) {
+  const sample::TokenTree& draft = *planned.draft;
+  const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
+  speakers_.back().num_nodes = planned.num_nodes;
+  speakers_.back().draft = &draft;
+  bool is_chain = true;
+  for (std::uint32_t i = 0; i < planned.num_nodes; ++i) {
+    const std::uint32_t position = planned.first_position + num_plain + draft.depth(i);
+    const sample::Edits edits = planned.node_edits.empty() ? sample::Edits{} : planned.node_edits[i];
+    speakers_.push_back({planned.first_row + num_plain + i, position, planned.sampling, edits});
+    answers_.push_back({planned.seq, -1, true});
+    is_chain = is_chain && draft.parent(i) == static_cast<int>(i) - 1;
+  }
+  if (is_chain) return;
+  sequences_.back().first_node = static_cast<std::uint32_t>(ancestors_.size());
+  sequences_.back().num_nodes = planned.num_nodes;
+  for (std::uint32_t i = 0; i < planned.num_nodes; ++i) ancestors_.push_back(draft.ancestors(i));
 }
 
 }  // namespace quire::model

@@ -21,13 +21,16 @@ namespace quire::model {
 
 struct RunnerLimits {
   std::uint32_t max_rows = 512;
-  std::uint32_t max_sequences = 64;  // also the number of rows that speak, and of open groups (int4)
+  std::uint32_t max_sequences = 64;  // also the number of open groups (int4)
+  std::uint32_t max_logit_rows = 0;  // rows that speak, or whose scores are wanted; 0: max_sequences
   std::uint32_t block_tokens = 16;   // P, a multiple of 16
   std::uint32_t num_blocks = 0;
   backend::KvType kv_dtype = backend::KvType::kF32;
-  std::uint32_t num_swap_blocks = 0;   // host blocks for BlockOp::kSwapOut and kSwapIn
-  std::uint32_t num_extra_layers = 0;  // of a draft model, in the same blocks
-  std::uint32_t tail_bytes = 0;        // of a block
+  std::uint32_t num_swap_blocks = 0;     // host blocks for BlockOp::kSwapOut and kSwapIn
+  std::uint32_t num_extra_layers = 0;    // of a draft model, in the same blocks
+  std::uint32_t tail_bytes = 0;          // of a block
+  std::uint32_t num_scratch_blocks = 0;  // of the cache behind those, for who drafts with the target itself
+  Captures captures{};                   // Runner::states()
 };
 
 class DecoderRunner final : public Runner {
@@ -39,9 +42,11 @@ class DecoderRunner final : public Runner {
   std::span<const std::uint64_t> votes(std::size_t planned) const override;
   std::span<const float> pooled(std::size_t planned) const override;
   std::uint32_t hidden_width() const override { return decoder_.config().hidden; }
+  const backend::Buffer* states() const override { return workspace_.states.get(); }
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
 
+  void copy_row(std::uint32_t from, std::uint32_t to) override REQUIRES(engine_role);
   std::size_t block_bytes() const override { return cache_->block_bytes(); }
   void read_block(BlockId block, std::span<std::byte> out) override REQUIRES(engine_role);
   void write_block(BlockId block, std::span<const std::byte> bytes) override REQUIRES(engine_role);
@@ -51,6 +56,7 @@ class DecoderRunner final : public Runner {
 
   const RunnerLimits& limits() const { return limits_; }
   std::size_t kv_bytes() const { return cache_->bytes(); }
+  backend::KvCache& cache() { return *cache_; }
 
  private:
   void check(const flow::StepPlan& plan) const;
@@ -61,6 +67,7 @@ class DecoderRunner final : public Runner {
   void use_open_groups(const flow::StepPlan& plan);
   std::span<std::byte> swap_block(std::uint32_t index);
   void translate(const flow::StepPlan& plan);
+  void translate_draft(const flow::PlannedSequence& planned);
   void read_pooled();
 
   backend::Ops& ops_;
@@ -74,8 +81,9 @@ class DecoderRunner final : public Runner {
 
   // int4: what the open groups hold, so that no sequence goes on in one that is not its own.
   struct OpenGroup {
-    std::uint32_t end = 0;   // the position after the last row in it
-    std::uint64_t step = 0;  // that wrote it last
+    std::uint32_t plain_end = 0;  // the position after the last row in it that was no guess
+    std::uint32_t end = 0;        // and after those
+    std::uint64_t step = 0;       // that wrote it last
   };
   std::vector<OpenGroup> open_groups_;
   std::uint64_t step_ = 0;
@@ -87,6 +95,7 @@ class DecoderRunner final : public Runner {
   std::vector<backend::SequenceRows> sequences_;  // [S]
   std::vector<BlockId> block_tables_;
   std::vector<std::uint16_t> kept_groups_;
+  std::vector<std::uint64_t> ancestors_;    // of drafts that are no chains
   std::vector<backend::Speaker> speakers_;  // [R]
   std::vector<flow::StepChoice> answers_;   // [R] seq filled in by submit(), the rest by collect()
   std::vector<backend::Choice> choices_;    // [R]

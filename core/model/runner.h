@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/backend/tensors.h"
 #include "core/base/thread_role.h"
 #include "core/flow/step_choice.h"
 #include "core/flow/step_plan.h"
@@ -35,8 +36,16 @@ class Runner {
   virtual std::span<const float> pooled(std::size_t /*planned*/) const { return {}; }
   virtual std::uint32_t hidden_width() const { return 0; }  // E; 0: it tells none
 
+  // Of the step collected last, by row: the states that a drafter asked for (speculate::Needs), or null. Valid until the next
+  // submit().
+  virtual const backend::Buffer* states() const { return nullptr; }
+
   virtual bool idle() const = 0;  // nothing submitted and not collected
   virtual bool full() const = 0;  // depth steps are in flight
+
+  // K and V of one row, by slot, all layers: of a draft's path that was taken, to where its position is. Behind every step that
+  // was collected, before the next one.
+  virtual void copy_row(std::uint32_t /*from*/, std::uint32_t /*to*/) REQUIRES(engine_role) {}
 
   // A block's content as bytes, all layers and its tail: what saving and swapping move. Only while idle().
   virtual std::size_t block_bytes() const { return 0; }

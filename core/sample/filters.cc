@@ -43,12 +43,6 @@ KeptRange kept_range(const Params& params, std::size_t vocab, Scratch& scratch) 
 
 namespace {
 
-constexpr float kMassUnits = 0x1p40f;
-
-std::uint64_t mass_of(float weight) {
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(weight * kMassUnits));
-}
-
 // Copies the z that matter and reach `lowest` to kept; says how many.
 std::size_t gather(float lowest, std::size_t vocab, Scratch& scratch) {
   const float from = std::max(lowest, kLowestThatMatters);

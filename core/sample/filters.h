@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include "core/sample/params.h"
@@ -26,6 +27,11 @@
 namespace quire::sample {
 
 inline constexpr float kLowestThatMatters = -32.0f;
+inline constexpr float kMassOfOne = 0x1p40f;
+
+inline std::uint64_t mass_of(float weight) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(weight * kMassOfOne));
+}
 
 struct KeptRange {
   float lowest = -std::numeric_limits<float>::infinity();

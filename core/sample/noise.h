@@ -23,6 +23,12 @@ namespace quire::sample {
 // What the noise is for: streams of different domains never meet.
 enum class Domain : std::uint32_t { kTarget = 0, kProposal = 1, kCoin = 2, kResidual = 3 };
 
+// A stream of its own for each number of tokens behind the last one said: where guesses at a position were judged, and not all
+// taken, the next step guesses at it anew, and what is known of the old noise by then must not be seen in the new.
+constexpr Domain ahead(Domain domain, std::uint32_t depth) {
+  return static_cast<Domain>(static_cast<std::uint32_t>(domain) + 4 * depth);
+}
+
 inline constexpr std::uint32_t kTokensPerNoiseBlock = 4;
 inline constexpr float kGumbelLowest = -3.13f;
 inline constexpr float kGumbelHighest = 22.88f;
@@ -44,6 +50,13 @@ constexpr float gumbel_of_word(std::uint32_t word) {
 // At least gumbel_of_word(word), without a logarithm: E >= v, and v >= 2^-(leading ones of the word + 1).
 constexpr float gumbel_bound(std::uint32_t word) {
   return 0.6932f * static_cast<float>(std::countl_one(word) + 1);  // 0.6932 > ln 2: room for every rounding
+}
+
+// Uniform, in [2^-33, 1 - 2^-33]: never 0, so that a chance of 0 is none, and never 1.
+constexpr double coin(std::uint64_t seed, std::uint32_t index, std::uint32_t position, std::uint32_t choice_index,
+                      Domain domain) {
+  const PhiloxCounter block = noise_block(seed, index / kTokensPerNoiseBlock, position, choice_index, domain);
+  return (static_cast<double>(block.words[index % kTokensPerNoiseBlock]) + 0.5) * 0x1p-32;
 }
 
 constexpr float gumbel(std::uint64_t seed, TokenId token, std::uint32_t position, std::uint32_t choice_index,

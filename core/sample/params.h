@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/base/ids.h"
+#include "core/sample/accept.h"
 
 namespace quire::sample {
 
@@ -20,6 +21,7 @@ struct Params {
   std::uint32_t choice_index = 0;  // i of n
   bool logprob = false;            // say the chosen token's log probability
   std::uint32_t num_top = 0;       // so many likeliest tokens with their log probabilities come back; <= kMaxTop
+  Accept accept = Accept::kMatch;  // how guesses at it are taken
 };
 
 // A token and its log probability: of the logits as the model gave them, before temperature and filters.
@@ -31,5 +33,10 @@ struct Candidate {
 inline constexpr std::uint32_t kMaxTop = 256;
 
 inline constexpr float kGreedyTemperature = 1e-5f;
+
+// Whether its tokens come of ratio or block: then a draft is used whole or not at all.
+inline bool accepts_by_law(const Params& params) {
+  return params.accept != Accept::kMatch && params.temperature >= kGreedyTemperature;
+}
 
 }  // namespace quire::sample

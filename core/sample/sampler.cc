@@ -4,9 +4,7 @@
 #include <limits>
 
 #include "core/base/check.h"
-#include "core/sample/filters.h"
 #include "core/sample/logprob.h"
-#include "core/sample/noise.h"
 
 namespace quire::sample {
 namespace {
@@ -15,11 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 bool finite(Highest highest) { return highest.logit < kInfinity && highest.logit > -kInfinity; }
 
-TokenId choose(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
-               Scratch& scratch);
 void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch);
-TokenId noisiest(std::size_t vocab, TokenId first_token, KeptRange range, const Params& params, std::uint32_t position,
-                 const Scratch& scratch);
 
 }  // namespace
 
@@ -36,22 +30,22 @@ Drawn draw(std::span<const float> logits, Highest highest, const Params& params,
   CHECK_LE(params.num_top, kMaxTop);
   CHECK_LE(params.num_top, room.size());
 
-  if (!finite(highest)) return {-1, false};
-  Drawn drawn;
-  if (edits.empty()) {
-    drawn.token = choose(logits, highest, params, position, scratch);
-  } else {
-    const std::span<const float> adjusted = adjust(logits, edits, scratch);
-    const Highest left = highest_of(adjusted);
-    if (!finite(left)) return {-1, false};
-    drawn.token = choose(adjusted, left, params, position, scratch);
+  const Odds odds = odds_of(logits, highest, params, edits, scratch);
+  if (odds.likeliest < 0) return {-1, false};
+  Drawn drawn{.token = odds.likeliest};
+  if (params.temperature >= kGreedyTemperature) {
+    drawn.token = draw_from(odds, params, position, Domain::kTarget, scratch);
   }
-  if (!params.logprob && params.num_top == 0) return drawn;
+  describe(drawn, logits, highest, params, scratch, room);
+  return drawn;
+}
 
+void describe(Drawn& drawn, std::span<const float> logits, Highest highest, const Params& params, Scratch& scratch,
+              std::span<Candidate> room) {
+  if (!params.logprob && params.num_top == 0) return;
   const double log_sum = log_sum_of(logits, highest.logit, scratch);
   if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest.logit, log_sum);
   drawn.top = list_likeliest(logits, highest.logit, log_sum, room.first(params.num_top));
-  return drawn;
 }
 
 Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top, Scratch& scratch,
@@ -95,46 +89,40 @@ Highest join(Highest earlier, Highest later) {
   return later.logit <= earlier.logit ? earlier : later;  // NaN wins
 }
 
-namespace {
-
-TokenId choose(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
-               Scratch& scratch) {
+Odds odds_of(std::span<const float> logits, Highest highest, const Params& params, const Edits& edits,
+             Scratch& scratch) {
+  if (!finite(highest)) return {};
+  if (!edits.empty()) {
+    logits = adjust(logits, edits, scratch);
+    highest = highest_of(logits);
+    if (!finite(highest)) return {};
+  }
+  Odds odds{.vocab = logits.size()};
   const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(highest.from);
-  const auto likeliest = static_cast<TokenId>(std::find(begin, logits.end(), highest.logit) - logits.begin());
-  if (params.temperature < kGreedyTemperature) return likeliest;
+  odds.likeliest = static_cast<TokenId>(std::find(begin, logits.end(), highest.logit) - logits.begin());
+  if (params.temperature < kGreedyTemperature) return odds;
   shift_and_scale(logits, highest.logit, params.temperature, scratch);
-  const KeptRange range = kept_range(params, logits.size(), scratch);
-  TokenId first = likeliest;
-  if (range.highest < 0.0f) {
-    first = static_cast<TokenId>(std::find(scratch.z.begin(), scratch.z.end(), range.highest) - scratch.z.begin());
+  odds.range = kept_range(params, logits.size(), scratch);
+  if (odds.range.highest < 0.0f) {
+    const auto first = std::find(scratch.z.begin(), scratch.z.end(), odds.range.highest);
+    odds.likeliest = static_cast<TokenId>(first - scratch.z.begin());
   }
-  return noisiest(logits.size(), first, range, params, position, scratch);
-}
-
-// z, and -inf behind it to the end of the last noise block.
-void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch) {
-  float* z = scratch.z.data();
-  const std::size_t vocab = logits.size();
-  if (temperature == 1.0f) {
-    for (std::size_t i = 0; i < vocab; ++i) z[i] = logits[i] - highest;
-  } else {
-    for (std::size_t i = 0; i < vocab; ++i) z[i] = (logits[i] - highest) / temperature;
-  }
-  for (std::size_t i = vocab; i % kTokensPerNoiseBlock != 0; ++i) z[i] = -kInfinity;
+  return odds;
 }
 
 // argmax of z + noise over the z in range. Noise is bounded, so most tokens are ruled out before their noise, or its
-// logarithms, are computed; `first_token`, of the likeliest in range, goes first, to give the bounds something to beat.
-TokenId noisiest(std::size_t vocab, TokenId first_token, KeptRange range, const Params& params, std::uint32_t position,
-                 const Scratch& scratch) {
+// logarithms, are computed; the likeliest in range goes first, to give the bounds something to beat.
+TokenId draw_from(const Odds& odds, const Params& params, std::uint32_t position, Domain domain,
+                  const Scratch& scratch) {
   const float* z = scratch.z.data();
-  TokenId best = first_token;
-  float best_score = z[first_token] + gumbel(params.seed, first_token, position, params.choice_index, Domain::kTarget);
-  for (std::size_t first = 0; first < vocab; first += kTokensPerNoiseBlock) {
+  const KeptRange range = odds.range;
+  TokenId best = odds.likeliest;
+  float best_score = z[best] + gumbel(params.seed, best, position, params.choice_index, domain);
+  for (std::size_t first = 0; first < odds.vocab; first += kTokensPerNoiseBlock) {
     const float block_z = std::max(std::max(z[first], z[first + 1]), std::max(z[first + 2], z[first + 3]));
     if (block_z < range.lowest || block_z + kGumbelHighest < best_score) continue;
     const auto block = static_cast<std::uint32_t>(first / kTokensPerNoiseBlock);
-    const PhiloxCounter noise = noise_block(params.seed, block, position, params.choice_index, Domain::kTarget);
+    const PhiloxCounter noise = noise_block(params.seed, block, position, params.choice_index, domain);
     for (std::uint32_t i = 0; i < kTokensPerNoiseBlock; ++i) {
       const float token_z = z[first + i];
       if (token_z < range.lowest || token_z > range.highest) continue;
@@ -148,6 +136,20 @@ TokenId noisiest(std::size_t vocab, TokenId first_token, KeptRange range, const 
     }
   }
   return best;
+}
+
+namespace {
+
+// z, and -inf behind it to the end of the last noise block.
+void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch) {
+  float* z = scratch.z.data();
+  const std::size_t vocab = logits.size();
+  if (temperature == 1.0f) {
+    for (std::size_t i = 0; i < vocab; ++i) z[i] = logits[i] - highest;
+  } else {
+    for (std::size_t i = 0; i < vocab; ++i) z[i] = (logits[i] - highest) / temperature;
+  }
+  for (std::size_t i = vocab; i % kTokensPerNoiseBlock != 0; ++i) z[i] = -kInfinity;
 }
 
 }  // namespace

@@ -25,6 +25,8 @@
 
 #include "core/base/ids.h"
 #include "core/sample/edits.h"
+#include "core/sample/filters.h"
+#include "core/sample/noise.h"
 #include "core/sample/params.h"
 #include "core/sample/scratch.h"
 
@@ -52,6 +54,21 @@ Drawn draw(std::span<const float> logits, Highest highest, const Params& params,
 // The same, where nobody has looked yet.
 Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
            std::span<Candidate> room = {}, const Edits& edits = {});
+
+// draw() in pieces, for who takes parts of what a row says away before it draws (acceptance.h).
+// What is drawn from: scratch.z, of which those in range have the law exp(z) / sum of exp(z). Greedy: the likeliest alone, no z.
+struct Odds {
+  std::size_t vocab = 0;
+  KeptRange range{};
+  TokenId likeliest = -1;  // of those in range, the first; -1: the row is not finite
+};
+Odds odds_of(std::span<const float> logits, Highest highest, const Params& params, const Edits& edits,
+             Scratch& scratch);
+TokenId draw_from(const Odds& odds, const Params& params, std::uint32_t position, Domain domain,
+                  const Scratch& scratch);
+// What is asked for besides the token, once that is known.
+void describe(Drawn& drawn, std::span<const float> logits, Highest highest, const Params& params, Scratch& scratch,
+              std::span<Candidate> room);
 
 // What the row says of a token that is given, in [0, V): nothing is drawn, and nothing adjusted.
 Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top, Scratch& scratch,

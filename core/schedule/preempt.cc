@@ -65,6 +65,7 @@ void Scheduler::preempt(Sequence& victim) {
   budget_ += victim.planned_rows;
   spare_logit_rows_ += planned ? victim.num_speaking(victim.planned_rows) : 1;
   victim.planned_rows = 0;
+  victim.draft.clear();  // it was made for where the sequence stood
   if (!planned) victim.publish_prefix(index_, /*tail=*/true);
   if (!planned && victim.at_new_span()) victim.open_span();  // what is dropped there need not move
   // int4 begins again in the middle of a group's rows, whose votes would count twice: those are recomputed from the start.

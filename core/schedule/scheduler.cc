@@ -85,6 +85,7 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   plan_running(/*decoding=*/false);
   spare_logit_rows_ += for_waiting;
   admit_waiting();
+  plan_drafts();
 
   for (Sequence* sequence : running_) {
     if (sequence->planned_rows > 0) emit(*sequence);
@@ -111,6 +112,7 @@ void Scheduler::plan_running(bool decoding) {
 
 void Scheduler::take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) {
   sequence.planned_rows = rows;
+  sequence.planned_nodes = 0;
   budget_ -= rows;
   spare_logit_rows_ += entitled;
   spare_logit_rows_ -= sequence.num_speaking(rows);
@@ -124,30 +126,71 @@ std::uint32_t Scheduler::next_rows(const Sequence& sequence, std::uint32_t entit
   return sequence.lossy() ? std::min(rows, sequence.span_end() - sequence.computed()) : rows;
 }
 
+void Scheduler::plan_drafts() {
+  for (Sequence* sequence : running_) {
+    if (sequence->draft.empty() || sequence->planned_rows != 1 || !sequence->may_draft()) continue;
+    const std::uint32_t nodes = draft_room(*sequence);
+    if (nodes == 0) continue;
+    const std::uint32_t covered = sequence->table.size();
+    CHECK(sequence->table.grow_to(sequence->num_tokens() + nodes).ok());
+    for (const BlockId block : sequence->table.blocks().subspan(covered)) note_fresh(block);
+    sequence->planned_nodes = nodes;
+    budget_ -= nodes;
+    spare_logit_rows_ -= nodes;
+  }
+}
+
+// Nodes of its draft, from the first, that there is room for. A draft judged by law runs whole or not at all.
+std::uint32_t Scheduler::draft_room(const Sequence& sequence) const {
+  const std::uint64_t spare = std::uint64_t{pool_.num_free()} * pool_.block_tokens() + sequence.table.capacity_tokens();
+  std::uint32_t nodes = std::min({sequence.draft.size(), budget_, spare_logit_rows_});
+  nodes = static_cast<std::uint32_t>(std::min<std::uint64_t>(nodes, spare - sequence.num_tokens()));
+  if (options_.open_groups) {
+    // int4 keeps the newest group's rows apart until it is whole, in order: guesses must not make it whole.
+    nodes = std::min(nodes, kGroupTokens - 1 - sequence.num_tokens() % kGroupTokens);
+    std::uint32_t chain = 0;
+    while (chain < nodes && sequence.draft.parent(chain) == static_cast<int>(chain) - 1) ++chain;
+    nodes = chain;
+  }
+  const bool by_law = sample::accepts_by_law(sequence.request().sampling);
+  return by_law && nodes < sequence.draft.size() ? 0 : nodes;
+}
+
 void Scheduler::emit(Sequence& sequence) {
   flow::PlannedSequence entry;
   entry.seq = sequence.id();
   entry.first_row = static_cast<std::uint32_t>(plan_.tokens.size());
-  entry.num_rows = sequence.planned_rows;
+  entry.num_rows = sequence.planned_rows + sequence.planned_nodes;
   entry.first_position = sequence.computed();
   entry.first_table = static_cast<std::uint32_t>(plan_.block_tables.size());
-  entry.num_table = kv::blocks_for(sequence.computed() + sequence.planned_rows, pool_.block_tokens());
+  entry.num_table = kv::blocks_for(sequence.computed() + entry.num_rows, pool_.block_tokens());
   entry.open_group = sequence.open_group;
   entry.speaks = sequence.speaks(sequence.planned_rows);
   entry.num_pooled = sequence.num_pooled(sequence.planned_rows);
   entry.sampling = sequence.request().sampling;
-  const std::uint32_t num_given = sequence.num_speaking(entry.num_rows) - (entry.speaks ? 1 : 0);
+  const std::uint32_t num_given = sequence.num_speaking(sequence.planned_rows) - (entry.speaks ? 1 : 0);
   entry.given = sequence.tokens().subspan(sequence.computed() + sequence.silent_rows() + 1, num_given);
   if (entry.speaks && sequence.request().max_tokens > 0) entry.edits = sequence.edits();
+  if (sequence.planned_nodes > 0) {
+    entry.draft = &sequence.draft;
+    entry.num_nodes = sequence.planned_nodes;
+    entry.node_edits = sequence.node_edits(entry.num_nodes);
+  }
   entry.first_kept = static_cast<std::uint32_t>(plan_.kept_groups.size());
   entry.num_kept = static_cast<std::uint32_t>(sequence.kept_groups().size());
   entry.wants_votes = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;
 
-  for (std::uint32_t row = 0; row < entry.num_rows; ++row) {
+  for (std::uint32_t row = 0; row < sequence.planned_rows; ++row) {
     const std::uint32_t position = entry.first_position + row;
     plan_.tokens.push_back(sequence.tokens()[position]);
     plan_.positions.push_back(position);
     plan_.slots.push_back(sequence.table.slot(position));
+  }
+  const std::uint32_t end = entry.first_position + sequence.planned_rows;
+  for (std::uint32_t node = 0; node < entry.num_nodes; ++node) {
+    plan_.tokens.push_back(sequence.draft.token(node));
+    plan_.positions.push_back(end - 1 + sequence.draft.depth(node));
+    plan_.slots.push_back(sequence.table.slot(end + node));
   }
   const auto blocks = sequence.table.blocks().first(entry.num_table);
   plan_.block_tables.insert(plan_.block_tables.end(), blocks.begin(), blocks.end());

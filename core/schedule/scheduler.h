@@ -8,6 +8,7 @@
 //   pool is
 //     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its
 //     own tokens, it goes on as if nothing had been.
+//   - Drafts come last: of what rows, rows of logits and blocks are left then. Nobody waits or gives way for guesses.
 //   - Every running sequence is entitled to one row of logits a step, and so is the next that waits while there is a place. A
 //     prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a row at least
 //     whenever a plain one would, and holds nobody up.
@@ -90,6 +91,8 @@ class Scheduler {
  private:
   void plan_running(bool decoding) REQUIRES(engine_role);
   void take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) REQUIRES(engine_role);
+  void plan_drafts() REQUIRES(engine_role);
+  std::uint32_t draft_room(const Sequence& sequence) const REQUIRES(engine_role);
   void emit(Sequence& sequence) REQUIRES(engine_role);
   // admit.cc
   void enter(Sequence& sequence) REQUIRES(engine_role);

@@ -7,6 +7,16 @@
 #include "core/base/check.h"
 
 namespace quire::schedule {
+namespace {
+
+// A grammar's mask to what rules allow as well; none: all.
+void narrow(std::span<std::uint32_t> mask, std::span<const std::uint32_t> allowed) {
+  for (std::size_t word = 0; word < mask.size() && !allowed.empty(); ++word) {
+    mask[word] &= word < allowed.size() ? allowed[word] : 0;
+  }
+}
+
+}  // namespace
 
 Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
     : table(pool),
@@ -18,7 +28,7 @@ Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
       publishes_(may_publish_) {
   const std::uint32_t longest = num_tokens() + request_->max_tokens;
   tokens_.reserve(longest);
-  table.reserve(longest);
+  table.reserve(longest + sample::TokenTree::kMaxNodes);
   if (request_->rules) {
     std::vector<TokenId> ends = request_->stop_tokens;
     if (request_->grammar) {
@@ -75,11 +85,47 @@ sample::Edits Sequence::edits() {
   if (!matcher_) return edits;
   find_mask();
   mask_found_ = edits.allowed.empty();
-  for (std::size_t word = 0; word < mask_.size() && !edits.allowed.empty(); ++word) {
-    mask_[word] &= word < edits.allowed.size() ? edits.allowed[word] : 0;
-  }
+  narrow(mask_, edits.allowed);
   edits.allowed = mask_;
   return edits;
+}
+
+std::span<const sample::Edits> Sequence::node_edits(std::uint32_t num_nodes) {
+  if (!adjustment_ && !matcher_) return {};
+  node_rules_.clear();
+  node_rules_.reserve(num_nodes);
+  node_edits_.assign(num_nodes, {});
+  for (std::uint32_t i = 0; i < num_nodes; ++i) {
+    const int parent = draft.parent(i);
+    DraftRules& rules = node_rules_.emplace_back();
+    if (parent == sample::TokenTree::kRoot) {
+      rules.answer.assign(answer().begin(), answer().end());
+      if (adjustment_) rules.adjustment.emplace(*adjustment_);
+      if (matcher_) rules.matcher.emplace(*matcher_);
+    } else {
+      const DraftRules& before = node_rules_[static_cast<std::size_t>(parent)];
+      rules.allowed = before.allowed;
+      if (!rules.allowed) continue;
+      rules.answer = before.answer;
+      if (before.adjustment) rules.adjustment.emplace(*before.adjustment);
+      if (before.matcher) rules.matcher.emplace(*before.matcher);
+    }
+    const TokenId token = draft.token(i);
+    rules.answer.push_back(token);
+    rules.allowed =
+        !ends_with(token) && (!rules.matcher || (rules.matcher->accept(token) && !rules.matcher->only_ends()));
+    if (!rules.allowed) continue;
+    if (rules.adjustment) {
+      rules.adjustment->append(rules.answer);
+      node_edits_[i] = rules.adjustment->edits();
+    }
+    if (!rules.matcher) continue;
+    rules.mask.resize(mask_.size());
+    rules.matcher->allowed(rules.mask);
+    narrow(rules.mask, node_edits_[i].allowed);
+    node_edits_[i].allowed = rules.mask;
+  }
+  return node_edits_;
 }
 
 void Sequence::find_mask() {

@@ -19,6 +19,7 @@
 #include "core/kv/block_table.h"
 #include "core/kv/prefix_index.h"
 #include "core/sample/adjustment.h"
+#include "core/sample/token_tree.h"
 #include "core/schedule/retention.h"
 
 namespace quire::schedule {
@@ -92,6 +93,19 @@ class Sequence {
   void append_untold(TokenId token) REQUIRES(engine_role);
   std::uint32_t num_untold() const { return num_untold_; }
   TokenId tell() REQUIRES(engine_role) { return tokens_[num_tokens() - num_untold_--]; }
+
+  // ---- its draft
+  // Whether guesses at what it says may run in the coming step: it goes on by one row, and what that row says is not forced.
+  bool may_draft() const { return remaining() == 1 && decoding() && !lossy() && !request_->beam; }
+  // How deep its draft may be: what is said at the deepest node is still within max_tokens.
+  std::uint32_t max_draft_depth() const {
+    return request_->max_tokens - std::min(request_->max_tokens, num_generated() + 1);
+  }
+  // What its rules and its grammar do to the logits of the draft's first nodes, each behind its own path; empty where it has
+  // neither. A node that they do not allow to be said, or that ends the sequence, is never visited: its edits mean nothing.
+  // Valid until the next append() or node_edits().
+  std::span<const sample::Edits> node_edits(std::uint32_t num_nodes) REQUIRES(engine_role);
+
   // How much attention the rows of the step paid to each group of 16 positions.
   void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
 
@@ -131,7 +145,9 @@ class Sequence {
   bool parked = false;   // not planned until there is room: its client does not read, or its siblings are behind
   bool passed = false;   // not to be admitted in the step being planned
   bool started = false;  // was admitted before
-  std::uint32_t planned_rows = 0;      // in the step being planned or in flight
+  std::uint32_t planned_rows = 0;      // in the step being planned or in flight, without its draft's
+  sample::TokenTree draft;             // guesses at what comes next; empty: none
+  std::uint32_t planned_nodes = 0;     // of the draft, from the first, in that step
   std::uint32_t overtaken = 0;         // later arrivals that were admitted before it
   SeqId waits_for{};                   // computes the beginning of its prompt; 0: nobody that it knows of
   std::uint32_t cached_guess = 0;      // tokens that it would begin with, as of `guessed_at`
@@ -142,6 +158,15 @@ class Sequence {
   static constexpr std::uint32_t kNoHostBlock = ~0u;
 
  private:
+  // Rules and grammar behind a node's path.
+  struct DraftRules {
+    std::vector<TokenId> answer;
+    std::optional<sample::Adjustment> adjustment;
+    std::optional<grammar::Matcher> matcher;
+    std::vector<std::uint32_t> mask;
+    bool allowed = true;
+  };
+
   bool ends_with(TokenId token) const;
   // Position of the first row of which something is still wanted.
   std::uint32_t first_wanted() const {
@@ -159,7 +184,9 @@ class Sequence {
   std::optional<grammar::Matcher> matcher_;       // where it has a grammar
   std::vector<std::uint32_t> mask_;               // [V/32] tokens that the grammar, and the rules, allow next
   bool mask_found_ = false;                       // of the grammar alone
-  std::uint32_t num_untold_ = 0;                  // of its last tokens
+  std::vector<DraftRules> node_rules_;            // of the draft's nodes, while its step runs
+  std::vector<sample::Edits> node_edits_;
+  std::uint32_t num_untold_ = 0;  // of its last tokens
   std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled
   std::uint32_t computed_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for

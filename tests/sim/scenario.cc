@@ -14,14 +14,14 @@ constexpr Field<World> kWorldFields[] = {
     {"victim", &World::victim},   {"overtakes", &World::overtakes},
     {"quantum", &World::quantum}, {"swap", &World::swap},
     {"window", &World::window},   {"cache", &World::cache},
-    {"bits", &World::bits},       {"poison", &World::poison},
-    {"vocab", &World::vocab},     {"spoilt", &World::spoilt},
-    {"tails", &World::tails},     {"groups", &World::groups},
-    {"pin", &World::pin},         {"row_ms", &World::row_ms},
-    {"save", &World::save},       {"load", &World::load},
-    {"storm", &World::storm},     {"stop", &World::stop},
-    {"broken", &World::broken},   {"logits", &World::logits},
-    {"jump", &World::jump},
+    {"draft", &World::draft},     {"bits", &World::bits},
+    {"poison", &World::poison},   {"vocab", &World::vocab},
+    {"spoilt", &World::spoilt},   {"tails", &World::tails},
+    {"groups", &World::groups},   {"pin", &World::pin},
+    {"row_ms", &World::row_ms},   {"save", &World::save},
+    {"load", &World::load},       {"storm", &World::storm},
+    {"stop", &World::stop},       {"broken", &World::broken},
+    {"logits", &World::logits},   {"jump", &World::jump},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
     {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
@@ -219,6 +219,7 @@ Scenario valid(Scenario scenario) {
   world.vocab = std::clamp(world.vocab, 2, 997);
   world.row_ms = std::max(world.row_ms, 0);
   world.storm = std::max(world.storm, 0);
+  world.draft = std::clamp(world.draft, 0, 64);
   if (world.save < 0) world.load = -1;
   world.broken = std::clamp(world.broken, 0, world.stop < 0 ? 0 : 1);
   const int max_len = world.max_len == 0 ? world.blocks * world.p : world.max_len;
@@ -259,6 +260,7 @@ Scenario random_scenario(std::uint64_t seed) {
   World& world = scenario.world;
   world = random_world(random);
   world.jump = seed % 4 != 0;
+  if (seed % 3 == 0) world.draft = 1 + static_cast<int>(seed / 3 % 12);
   // Now and then sequences are long enough to fill a stream that nobody reads, or to open spans of 256 positions.
   const bool spans = random.one_in(40);
   const bool streams = !spans && random.one_in(20);

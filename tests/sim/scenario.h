@@ -38,6 +38,8 @@ struct World {
   int pin = 0;     // so many tokens of stem 0 are pinned, for root 1
   int row_ms = 0;  // the time that a row takes: prompts are cut by it
   int jump = 1;    // tokens that a grammar leaves no choice of are run ahead
+  int draft =
+      0;  // nodes of a draft, at most; 0: nobody guesses. Right often, wrong often, by multiples of 5 impossible
   int save = -1;   // before this turn the cache is saved,
   int load = -1;   // and before this one loaded again
   int storm = 0;   // before every so-manieth turn all that have spoken are sent back; 0: never

@@ -12,6 +12,7 @@
 #include "tests/sim/expected.h"
 #include "tests/sim/invariants.h"
 #include "tests/support/engine_rig.h"
+#include "tests/support/guessing_drafter.h"
 
 namespace quire::sim {
 namespace {
@@ -27,7 +28,7 @@ constexpr int kStallTurns = 40;
 // The longest that a turn takes.
 Duration turn_time(const World& world) { return kTurn + std::chrono::milliseconds(world.row_ms) * world.rows; }
 
-RigOptions rig_options(const World& world) {
+RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr) {
   const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
   RigOptions options;
   options.num_blocks = u32(world.blocks);
@@ -53,7 +54,22 @@ RigOptions rig_options(const World& world) {
   options.tails = world.tails != 0;
   options.open_groups = world.groups != 0;
   options.jump_ahead = world.jump != 0;
+  if (world.draft > 0) options.drafter = drafter;
+  options.max_draft_nodes = u32(world.draft);
   return options;
+}
+
+// It knows what everybody is going to say.
+testing::GuessingDrafter drafter_of(const World& world, const std::vector<Expected>& expected) {
+  std::vector<std::vector<TokenId>> texts;
+  for (const Expected& one : expected) {
+    for (const Answer& answer : one.answers) {
+      texts.push_back(one.request.prompt);
+      texts.back().insert(texts.back().end(), answer.tokens.begin(), answer.tokens.end());
+    }
+  }
+  const testing::Guessing how{0.7, world.draft % 2 == 0, world.draft % 5 == 0, static_cast<std::uint32_t>(world.draft)};
+  return {how, static_cast<std::uint32_t>(world.vocab), std::move(texts)};
 }
 
 // A turn commits a token of somebody, and every sequence commits one each time it has been admitted: so many turns are
@@ -78,7 +94,8 @@ class Sim {
         runner_(static_cast<std::uint32_t>(scenario.world.blocks), static_cast<std::uint32_t>(scenario.world.p),
                 {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
                  .window = static_cast<std::uint32_t>(scenario.world.window)}),
-        rig_(rig_options(scenario.world), runner_),
+        drafter_(drafter_of(scenario.world, expected_)),
+        rig_(rig_options(scenario.world, &drafter_), runner_),
         longest_stall_(rig_options(scenario.world).stall_timeout + turn_time(scenario.world)) {
     if (scenario.world.spoilt != 0) runner_.poisoned_token = 0;
     rig_.clock.advance(kTurn);  // time zero means never
@@ -283,6 +300,7 @@ class Sim {
   Counts& counts_;
   const std::vector<Expected> expected_;
   ToyRunner runner_;
+  testing::GuessingDrafter drafter_;
   EngineRig rig_;
   Patience patience_;
   bool stopped_ = false;

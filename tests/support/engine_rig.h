@@ -38,6 +38,9 @@ struct RigOptions {
   bool cut_by_time = true;  // false: only the budget cuts prompts
   bool jump_ahead = true;
   bool tails = true;  // part of a block may be shared
+  speculate::Drafter* drafter = nullptr;
+  speculate::DepthControl* depth = nullptr;
+  std::uint32_t max_draft_nodes = 8;
 };
 
 // What a client may ask for beyond a prompt and a number of tokens.
@@ -89,8 +92,8 @@ class EngineRig {
         hub(std::make_shared<bridge::StreamHub>(
             options.max_streams, [this] { ++wakes; }, doorbell)),
         hidden_width(runner.hidden_width()),
-        engine(engine_options(options),
-               engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics, clock}) {
+        engine(engine_options(options), engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics,
+                                                            clock, options.drafter, options.depth}) {
     if (auto* const toy = dynamic_cast<ToyRunner*>(&runner)) {
       toy->holders = [this](BlockId block) { return pool.holders(block); };
       toy->max_logit_rows = options.max_logit_rows != 0 ? options.max_logit_rows : options.max_num_seqs;
@@ -181,6 +184,7 @@ class EngineRig {
                           .open_groups = options.open_groups},
             .vocab = options.vocab,
             .max_model_len = options.max_model_len ? options.max_model_len : options.num_blocks * options.block_tokens,
+            .max_draft_nodes = options.max_draft_nodes,
             .jump_ahead = options.jump_ahead,
             .prefix_caching = options.prefix_caching,
             .check_blocks = options.check_blocks,

@@ -52,8 +52,9 @@ class ToyRunner final : public model::Runner {
     std::size_t num_tops = 0;
     std::size_t num_speaking = 0;
     for (const flow::PlannedSequence& entry : plan.sequences) {
-      num_speaking += entry.given.size() + (entry.speaks ? 1 : 0);
-      num_tops += (entry.given.size() + (entry.speaks ? 1 : 0)) * std::min(entry.sampling.num_top, model_.vocab);
+      const std::size_t speaking = entry.given.size() + (entry.speaks ? 1 + entry.num_nodes : 0);
+      num_speaking += speaking;
+      num_tops += speaking * std::min(entry.sampling.num_top, model_.vocab);
     }
     CHECK_LE(num_speaking, max_logit_rows);
     tops_.reserve(num_tops + model_.vocab);  // spans into it are given out
@@ -81,6 +82,11 @@ class ToyRunner final : public model::Runner {
   std::uint32_t hidden_width() const override { return kToyHidden; }
   bool idle() const override { return !in_flight_; }
   bool full() const override { return in_flight_; }
+
+  void copy_row(std::uint32_t from, std::uint32_t to) override {
+    CHECK(idle());
+    slots_.at(to) = slots_.at(from);
+  }
 
   std::size_t block_bytes() const override { return block_tokens_ * sizeof(Slot); }
   void read_block(BlockId block, std::span<std::byte> out) override {
@@ -171,9 +177,10 @@ class ToyRunner final : public model::Runner {
 
   void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::vector<std::uint64_t>& votes,
            std::vector<float>& pooled) {
-    CHECK_GE(entry.num_rows, 1u);
-    const std::uint32_t length = entry.first_position + entry.num_rows;
-    CHECK_LE(length, entry.num_table * block_tokens_);
+    CHECK_GE(entry.num_rows, 1 + entry.num_nodes);
+    const std::uint32_t num_plain = entry.num_rows - entry.num_nodes;
+    const std::uint32_t length = entry.first_position + num_plain;
+    CHECK_LE(entry.first_position + entry.num_rows, entry.num_table * block_tokens_);
     const auto table = std::span(plan.block_tables).subspan(entry.first_table, entry.num_table);
     const auto kept = std::span(plan.kept_groups).subspan(entry.first_kept, entry.num_kept);
     if (!kept.empty()) {  // one word a span before that of the rows
@@ -201,7 +208,7 @@ class ToyRunner final : public model::Runner {
       finite = finite && slot.finite != 0;
     }
     if (entry.wants_votes) votes.assign((length + kToyGroup - 1) / kToyGroup, 0);
-    for (std::uint32_t row = entry.first_row; row < entry.first_row + entry.num_rows; ++row) {
+    for (std::uint32_t row = entry.first_row; row < entry.first_row + num_plain; ++row) {
       const std::uint32_t position = first + (row - entry.first_row);
       CHECK_EQ(plan.positions.at(row), position);
       if (model_.window != 0 && position > first && position >= model_.window && is_kept(position - model_.window)) {
@@ -212,14 +219,14 @@ class ToyRunner final : public model::Runner {
       }
       const TokenId token = plan.tokens.at(row);
       finite = finite && token != poisoned_token;
-      store(plan.slots.at(row), table, {token, position, sum, finite ? 1u : 0u}, entry.seq, open);
+      store(plan.slots.at(row), position, table, {token, position, sum, finite ? 1u : 0u}, entry.seq, open);
       sum += toy_stored(token, position, sum);
       const std::uint32_t first_given =
-          entry.first_row + entry.num_rows - (entry.speaks ? 1 : 0) - static_cast<std::uint32_t>(entry.given.size());
+          entry.first_row + num_plain - (entry.speaks ? 1 : 0) - static_cast<std::uint32_t>(entry.given.size());
       if (row >= first_given && row - first_given < entry.given.size()) {
         score(entry, entry.given[row - first_given], sum, finite);
       }
-      const bool pools = entry.first_row + entry.num_rows - row <= entry.num_pooled;
+      const bool pools = entry.first_row + num_plain - row <= entry.num_pooled;
       for (std::uint32_t i = 0; i < kToyHidden && pools; ++i) {
         const bool good = finite && entry.sampling.seed != poisoned_seed;
         pooled.push_back(good ? toy_hidden(sum, i) : std::numeric_limits<float>::quiet_NaN());
@@ -229,7 +236,68 @@ class ToyRunner final : public model::Runner {
         if (is_kept(group * kToyGroup)) votes[group] += toy_vote(sum, position, group);
       }
     }
-    if (entry.speaks) say(entry, sum, finite && entry.sampling.seed != poisoned_seed);
+    const bool speaks_sense = entry.sampling.seed != poisoned_seed;
+    if (entry.speaks) say(entry, sum, finite && speaks_sense, length, entry.edits);
+    if (entry.num_nodes > 0) run_draft(plan, entry, sum, finite, open);
+  }
+
+  // Guesses, each behind its own path; what is said there only where the walk comes, or a scout stands.
+  void run_draft(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::uint64_t root_sum,
+                 bool root_finite, OpenGroup* open) {
+    const sample::TokenTree& draft = *entry.draft;
+    CHECK_LE(entry.num_nodes, draft.size());
+    const auto table = std::span(plan.block_tables).subspan(entry.first_table, entry.num_table);
+    const std::uint32_t end = entry.first_position + entry.num_rows - entry.num_nodes;
+    struct Node {
+      std::uint64_t sum = 0;
+      std::uint64_t stored = 0;
+      bool finite = true;
+    };
+    std::vector<Node> nodes(entry.num_nodes);
+    const auto stored_at = [&](std::uint32_t node, std::uint32_t position) {  // of a position that the node sees
+      if (position < end) {
+        const bool is_open =
+            open != nullptr && position / kToyGroup == end / kToyGroup;  // of a group that is not whole
+        const Slot& slot = is_open ? open->slots[position % kToyGroup] : read(table, position, entry.seq);
+        return toy_stored(slot.token, position, slot.seen);
+      }
+      int at = static_cast<int>(node);
+      while (end - 1 + draft.depth(static_cast<std::uint32_t>(at)) != position) {
+        at = draft.parent(static_cast<std::uint32_t>(at));
+      }
+      return nodes[static_cast<std::size_t>(at)].stored;
+    };
+    int said_at = sample::TokenTree::kRoot;  // where the walk stands
+    for (std::uint32_t i = 0; i < entry.num_nodes; ++i) {
+      const std::uint32_t row = entry.first_row + entry.num_rows - entry.num_nodes + i;
+      const std::uint32_t position = end - 1 + draft.depth(i);
+      const TokenId token = plan.tokens.at(row);
+      CHECK_EQ(token, draft.token(i));
+      CHECK_EQ(plan.positions.at(row), position);
+      const int parent = draft.parent(i);
+      std::uint64_t seen = parent < 0 ? root_sum : nodes[static_cast<std::size_t>(parent)].sum;
+      nodes[i].finite =
+          (parent < 0 ? root_finite : nodes[static_cast<std::size_t>(parent)].finite) && token != poisoned_token;
+      if (model_.window != 0 && position >= model_.window) {
+        seen -= stored_at(static_cast<std::uint32_t>(std::max(parent, 0)), position - model_.window);
+      }
+      nodes[i].stored = toy_stored(token, position, seen);
+      nodes[i].sum = seen + nodes[i].stored;
+      store(plan.slots.at(row), end + i, table, {token, position, seen, nodes[i].finite ? 1u : 0u}, entry.seq, open);
+      // choices_ ends with the row's own and those of the nodes before this one.
+      const std::size_t of_parent = choices_.size() - i - 1 + static_cast<std::size_t>(parent + 1);
+      const bool visits = parent == said_at && choices_[of_parent].token == token;
+      if (!visits) {
+        choices_.push_back({entry.seq, -1, true});
+        if (draft.is_scout(i) && nodes[i].finite && entry.sampling.seed != poisoned_seed) {
+          choices_.back().token = toy_choose(nodes[i].sum, {.temperature = 0}, position + 1, model_);
+        }
+        continue;
+      }
+      said_at = static_cast<int>(i);
+      const sample::Edits edits = entry.node_edits.empty() ? sample::Edits{} : entry.node_edits[i];
+      say(entry, nodes[i].sum, nodes[i].finite && entry.sampling.seed != poisoned_seed, position + 1, edits);
+    }
   }
 
   const Slot& read(std::span<const BlockId> table, std::uint32_t position, SeqId reader) {
@@ -242,9 +310,11 @@ class ToyRunner final : public model::Runner {
     return slots_[at];
   }
 
-  void store(std::uint32_t at, std::span<const BlockId> table, const Slot& slot, SeqId writer, OpenGroup* open) {
-    const BlockId block = table[slot.position / block_tokens_];
-    const std::uint32_t offset = slot.position % block_tokens_;
+  // `index`: where in its sequence the slot is to lie; the row's position, but for a draft's.
+  void store(std::uint32_t at, std::uint32_t index, std::span<const BlockId> table, const Slot& slot, SeqId writer,
+             OpenGroup* open) {
+    const BlockId block = table[index / block_tokens_];
+    const std::uint32_t offset = index % block_tokens_;
     CHECK_EQ(std::size_t{at}, std::size_t{block.value} * block_tokens_ + offset);
     CHECK_NE(written_.at(at).step, steps);  // no slot twice in one step
     if (holders) CHECK_EQ(holders(block), 1u);
@@ -254,6 +324,7 @@ class ToyRunner final : public model::Runner {
       slots_[at] = slot;
       return;
     }
+    CHECK_EQ(index, slot.position);
     const std::uint32_t lane = slot.position % kToyGroup;
     open->slots[lane] = slot;
     if (lane + 1 < kToyGroup) return;
@@ -261,13 +332,14 @@ class ToyRunner final : public model::Runner {
     std::ranges::copy(open->slots, slots_.begin() + (at - lane));
   }
 
-  void say(const flow::PlannedSequence& entry, std::uint64_t hash, bool finite) {
+  void say(const flow::PlannedSequence& entry, std::uint64_t hash, bool finite, std::uint32_t position,
+           const sample::Edits& edits) {
     flow::StepChoice choice{entry.seq, -1, finite};
     if (finite) {
-      choice.token = toy_choose(hash, entry.sampling, entry.first_position + entry.num_rows, model_);
-      if (!entry.edits.empty()) {
+      choice.token = toy_choose(hash, entry.sampling, position, model_);
+      if (!edits.empty()) {
         const std::vector<float> row = toy_row(hash, model_);
-        choice.token = toy_choose_adjusted(row, sample::adjust(row, entry.edits, scratch_), choice.token);
+        choice.token = toy_choose_adjusted(row, sample::adjust(row, edits, scratch_), choice.token);
         choice.finite = choice.token >= 0;
       }
     }

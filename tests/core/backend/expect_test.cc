@@ -166,6 +166,12 @@ TEST_F(ExpectDeathTest, RowOps) {
   expect_add(Rows(4, 6), Rows(4, 6), 4);
   EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 5), 4), "CHECK failed");
   EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 6), 5), "CHECK failed");
+  expect_place(Rows(4, 6), 4, 3, Rows(4, 9));
+  EXPECT_DEATH(expect_place(Rows(4, 6), 4, 4, Rows(4, 9)), "CHECK failed");
+  expect_cut(Rows(4, 9), 4, 3, Rows(4, 6));
+  EXPECT_DEATH(expect_cut(Rows(4, 9), 4, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_cut(Rows(3, 9), 4, 3, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_cut(Rows(4, 9), 4, 3, Rows(3, 6)), "CHECK failed");
   expect_gather(batch(), Rows(4, 6), Rows(2, 6));
   EXPECT_DEATH(expect_gather(batch(), Rows(4, 6), Rows(1, 6)), "CHECK failed");
   EXPECT_DEATH(expect_gather(batch(), Rows(4, 6), Rows(2, 7)), "CHECK failed");

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/start_error.h"
@@ -124,6 +125,62 @@ TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
     if (r != 3) batch.speakers.back().edits = {1.2f, 0.3f, 0.4f, each, forbidden, allowed};
   }
   expect_sampler_s_choices(batch, logits, vocab, vocab);
+}
+
+// Nodes 0 and 4 are on the walk; of the others 1, 2 and 5 are scouts, 3 and 6 are not.
+TEST(Choose, GivesWhatAScoutsRowAloneSaysWhereNoWalkCame) {
+  const std::uint32_t rows = 8;
+  const std::uint32_t vocab = 491;
+  Random random(5);
+  std::vector<float> logits = random.floats(rows * vocab, 8.0f);
+  const auto row = [&](std::uint32_t r) { return std::span(logits).subspan(r * vocab, vocab); };
+  row(1 + 2)[77] = NAN;
+  std::vector<std::uint32_t> allowed((vocab + 31) / 32, 0x7ff01u);
+  const sample::Edits edits = {.repetition = 1.0f, .allowed = allowed};
+  const sample::Params params = {.temperature = 1.3f, .seed = 4, .logprob = true};
+  sample::Scratch scratch(vocab);
+  const TokenId first = sample::draw(row(0), params, 100, scratch, {}, edits).token;
+  const TokenId second = sample::draw(row(1), params, 101, scratch, {}, edits).token;
+  sample::TokenTree tree;
+  tree.add(first, -1);
+  tree.add(first + 1, -1);
+  tree.add(5, 1);
+  tree.add(second + 1, 0);
+  tree.add(second, 0);
+  tree.add(second, 0);  // the same again: not the first
+  tree.add(6, 3);
+  for (const std::uint8_t node : {0, 1, 2, 5}) tree.make_scout(node, node);
+  OwnedBatch batch = plain_rows(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    const std::uint32_t depth = r == 0 ? 0 : tree.depth(r - 1);
+    batch.speakers.push_back({r, 100 + depth, params, edits});
+  }
+  batch.speakers[0].num_nodes = 7;
+  batch.speakers[0].draft = &tree;
+  for (const std::string& isa : supported_isas()) {
+    const auto ops = make_ops(isa, 2);
+    auto buffer = ops->make_buffer(rows, vocab);
+    ops->begin(batch.view());
+    fill(*ops, *buffer, logits);
+    ops->choose(*buffer, vocab);
+    std::vector<backend::Choice> choices(rows);
+    ops->collect(choices);
+    EXPECT_EQ(choices[0].token, first);
+    for (const std::uint32_t node : {0u, 4u}) {
+      const sample::Drawn drawn = sample::draw(row(1 + node), params, 100 + tree.depth(node), scratch, {}, edits);
+      EXPECT_EQ(choices[1 + node].token, drawn.token) << isa << ' ' << node;
+      EXPECT_EQ(choices[1 + node].logprob, drawn.logprob) << isa << ' ' << node;
+    }
+    for (const std::uint32_t node : {1u, 5u}) {
+      const auto highest = std::ranges::max_element(row(1 + node)) - row(1 + node).begin();
+      EXPECT_EQ(choices[1 + node].token, highest) << isa << ' ' << node;
+      EXPECT_EQ(choices[1 + node].logprob, 0.0f) << isa << ' ' << node;
+    }
+    for (const std::uint32_t node : {2u, 3u, 6u}) {
+      EXPECT_EQ(choices[1 + node].token, -1) << isa << ' ' << node;
+      EXPECT_TRUE(choices[1 + node].finite) << isa << ' ' << node;
+    }
+  }
 }
 
 TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {

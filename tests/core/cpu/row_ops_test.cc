@@ -130,6 +130,25 @@ TEST(GatherSpeakers, CopiesTheRowsThatSpeak) {
   }
 }
 
+TEST(Cut, TakesBackTheColumnsThatWerePlaced) {
+  const auto ops = make_ops("auto", 2);
+  Random random(2);
+  const std::vector<float> x = random.floats(kRows * 20);
+  const OwnedBatch batch = plain_rows(kRows);
+  auto all = ops->make_buffer(kRows, 20);
+  auto whole = ops->make_buffer(kRows, 20);
+  ops->begin(batch.view());
+  fill(*ops, *all, x);
+  for (const std::uint32_t column : {0u, 7u, 13u}) {
+    auto part = ops->make_buffer(kRows, 7);
+    ops->cut(*all, kRows, column, *part);
+    const std::vector<float> taken = read(*ops, *part, kRows);
+    for (std::size_t i = 0; i < taken.size(); ++i) EXPECT_EQ(taken[i], x[i / 7 * 20 + column + i % 7]);
+    ops->place(*part, kRows, column, *whole);
+  }
+  EXPECT_EQ(read(*ops, *whole, kRows), x);
+}
+
 // Rotated q is read back from the buffer; rotated and stored k and v through attention: a row that sees itself alone
 // answers its own v, and its k decides nothing, so k is checked by the scores of the attention and decoder tests.
 TEST(RopeStore, NormsAndRotatesEveryHeadAsItsEquationSays) {

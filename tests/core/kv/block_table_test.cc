@@ -71,6 +71,24 @@ TEST_F(SharedBlockTableTest, ADroppedBlockIsBackAtOnceAndLeavesAHole) {
   EXPECT_EQ(pool.num_held(), 0u);
 }
 
+TEST_F(SharedBlockTableTest, BlocksThatHeldGuessesAloneAreBackAndDoNotCount) {
+  BlockPool pool(8, 4);
+  {
+    BlockTable table(pool);
+    ASSERT_TRUE(table.grow_to(4).ok());
+    for (const std::uint32_t with_guesses : {20u, 5u, 8u}) {
+      ASSERT_TRUE(table.grow_to(with_guesses).ok());
+      table.shrink_to(4);
+      EXPECT_EQ(table.size(), 1u);
+      EXPECT_EQ(pool.num_held(), 1u);
+      EXPECT_EQ(pool.num_given_back(), 0u);
+    }
+    ASSERT_TRUE(table.grow_to(8).ok());
+  }
+  EXPECT_EQ(pool.num_given_back(), 2u);
+  pool.check_invariants();
+}
+
 TEST_F(SharedBlockTableTest, WhoeverLetsGoFirstTheLastOneFreesAndNothingLeaks) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -297,7 +297,7 @@ TEST_P(Int4OpenGroupDeathTest, NobodyGoesOnInAnOpenGroupThatIsNotTheirs) {
   EXPECT_DEATH(step({{&first, 5}, {&second, 5}}), "CHECK failed: open.step");
   step({{&first, 5}});
   step({{&second, 6}});
-  EXPECT_DEATH(step({{&first, 5}}), "6 vs 5");
+  EXPECT_DEATH(step({{&first, 5}}), "5 vs 6");
   first.open_group = 4;
   first.done = 0;
   EXPECT_DEATH(step({{&first, 5}}), "4 vs 4");

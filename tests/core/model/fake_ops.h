@@ -136,6 +136,12 @@ class FakeOps final : public backend::Ops {
   }
   void act_mul(const backend::Buffer&, backend::Buffer&) override { calls.push_back("act_mul"); }
   void add(backend::Buffer&, const backend::Buffer&) override { calls.push_back("add"); }
+  void place(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
+    calls.push_back("place " + std::to_string(rows) + " " + std::to_string(column));
+  }
+  void cut(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
+    calls.push_back("cut " + std::to_string(rows) + " " + std::to_string(column));
+  }
   void gather_speakers(const backend::Buffer&, backend::Buffer&) override { calls.push_back("gather"); }
   void choose(const backend::Buffer&, std::uint32_t vocab) override {
     calls.push_back("choose");
@@ -155,6 +161,11 @@ class FakeOps final : public backend::Ops {
   void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy> copies) override {
     for (const backend::BlockCopy& copy : copies) {
       block_calls.push_back("copy " + std::to_string(copy.from.value) + " " + std::to_string(copy.to.value));
+    }
+  }
+  void copy_rows(backend::KvCache&, std::span<const backend::RowCopy> copies) override {
+    for (const backend::RowCopy& copy : copies) {
+      block_calls.push_back("row " + std::to_string(copy.from) + " " + std::to_string(copy.to));
     }
   }
   void poison_block(backend::KvCache&, BlockId block) override {

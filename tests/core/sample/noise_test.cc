@@ -115,7 +115,8 @@ TEST(Noise, NeighbouringStreamsAreUncorrelated) {
   const double mean = 0.5772156649, variance = 1.6449340668;  // Euler's constant, pi^2 / 6
   for (const Neighbour& other :
        {Neighbour{"seed", 8, 0, 0, Domain::kTarget}, Neighbour{"position", 7, 1, 0, Domain::kTarget},
-        Neighbour{"choice", 7, 0, 1, Domain::kTarget}, Neighbour{"domain", 7, 0, 0, Domain::kProposal}}) {
+        Neighbour{"choice", 7, 0, 1, Domain::kTarget}, Neighbour{"domain", 7, 0, 0, Domain::kProposal},
+        Neighbour{"depth", 7, 0, 0, ahead(Domain::kTarget, 1)}}) {
     double sum = 0.0;
     for (TokenId token = 0; token < kCount; ++token) {
       sum += (static_cast<double>(gumbel(7, token, 0, 0, Domain::kTarget)) - mean) *
@@ -123,6 +124,28 @@ TEST(Noise, NeighbouringStreamsAreUncorrelated) {
     }
     EXPECT_LT(std::fabs(sum / kCount / variance), 4.0 / std::sqrt(double(kCount))) << other.name;
   }
+}
+
+TEST(Noise, EveryDepthOfEveryDomainIsAStreamOfItsOwn) {
+  std::set<std::uint32_t> streams;
+  for (std::uint32_t depth = 0; depth <= 65; ++depth) {
+    for (const Domain domain : {Domain::kTarget, Domain::kProposal, Domain::kCoin, Domain::kResidual}) {
+      EXPECT_TRUE(streams.insert(static_cast<std::uint32_t>(ahead(domain, depth))).second);
+    }
+  }
+  EXPECT_EQ(ahead(Domain::kCoin, 0), Domain::kCoin);
+}
+
+TEST(Noise, CoinsAreUniformBetweenZeroAndOne) {
+  constexpr int kCount = 100'000;
+  std::vector<int> tenths(10);
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const double u = coin(7, i, 3, 0, Domain::kCoin);
+    ASSERT_GT(u, 0.0);
+    ASSERT_LT(u, 1.0);
+    ++tenths[static_cast<std::size_t>(u * 10.0)];
+  }
+  for (const int count : tenths) EXPECT_NEAR(count, kCount / 10, 480);  // 5 sigma
 }
 
 }  // namespace

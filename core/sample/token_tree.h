@@ -1,0 +1,99 @@
+// A draft: guesses at what a sequence says next, as a tree below its last token, the root.
+// Shape   at most 64 nodes, the root not counted; a parent stands before its children. Node i has one bit for itself and each
+//         of its ancestors: its row sees these alone of all nodes, and stands popcount(bits) positions behind the root.
+//         In slot order node i lies i + 1 slots behind the root; where the tree is a chain that is its position, too.
+// Scouts  nodes whose drafter wants to know what their rows say, taken or not: each has a number of the drafter's choosing, and
+//         comes back with it (speculate::Scouted). Else they are nodes as all others.
+// Owner   whoever drafts; then the sequence, until its step is committed. What its nodes were drawn from is borrowed
+//         (proposal_laws.h); a node that was drawn must stand where its law does, so such a tree is used whole or not at all.
+// Thread  one at a time. Nothing allocates.
+// Fails   add(): -1, and nothing changed, where the tree is full or there is no such parent. A cycle cannot be written down.
+// Source  SpecInfer (Miao et al. 2023), tree attention; EAGLE-2 (Li et al. 2024).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include "core/base/ids.h"
+#include "core/sample/proposal_laws.h"
+
+namespace quire::sample {
+
+class TokenTree {
+ public:
+  static constexpr std::uint32_t kMaxNodes = 64;
+  static constexpr int kRoot = -1;
+
+  // Another node; gives its index. `likely`: what the drafter thinks the chance is that its whole path is taken, for budgets
+  // alone.
+  int add(TokenId token, int parent, float likely = 0.0f) {
+    if (size_ == kMaxNodes || parent < kRoot || parent >= static_cast<int>(size_)) return -1;
+    const std::uint32_t i = size_++;
+    nodes_[i] = {(parent == kRoot ? 0 : ancestors(static_cast<std::uint32_t>(parent))) | std::uint64_t{1} << i, token,
+                 likely, static_cast<std::int8_t>(parent), 0};
+    return static_cast<int>(i);
+  }
+  void make_scout(std::uint32_t i, std::uint8_t number) {
+    scouts_ |= std::uint64_t{1} << i;
+    nodes_[i].scout = number;
+  }
+  void clear() {
+    shrink_to(0);
+    laws_ = nullptr;
+  }
+  // The first nodes alone: parents stand first, so it is a tree still.
+  void shrink_to(std::uint32_t size) {
+    size_ = size < size_ ? size : size_;
+    scouts_ = scouts(size_);
+  }
+
+  std::uint32_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  TokenId token(std::uint32_t i) const { return nodes_[i].token; }
+  int parent(std::uint32_t i) const { return nodes_[i].parent; }
+  std::uint64_t ancestors(std::uint32_t i) const { return nodes_[i].ancestors; }  // itself included
+  std::uint32_t depth(std::uint32_t i) const { return static_cast<std::uint32_t>(std::popcount(nodes_[i].ancestors)); }
+  float likely(std::uint32_t i) const { return nodes_[i].likely; }
+  void set_laws(const ProposalLaws* laws) { laws_ = laws; }
+  const ProposalLaws* laws() const { return laws_; }
+  // What node i was drawn from; empty: it was no draw.
+  std::span<const Likelihood> law(std::uint32_t i) const {
+    return laws_ == nullptr ? std::span<const Likelihood>() : laws_->of(i);
+  }
+  // Bit i: node i is a scout; of the first nodes.
+  std::uint64_t scouts(std::uint32_t first) const {
+    return first >= kMaxNodes ? scouts_ : scouts_ & ((std::uint64_t{1} << first) - 1);
+  }
+  bool is_scout(std::uint32_t i) const { return (scouts_ >> i & 1) != 0; }
+  std::uint8_t scout(std::uint32_t i) const { return nodes_[i].scout; }  // its number
+  // The first child that carries the token; -1: none.
+  int child(int parent, TokenId token) const {
+    for (auto i = static_cast<std::uint32_t>(parent + 1); i < size_; ++i) {
+      if (nodes_[i].parent == parent && nodes_[i].token == token) return static_cast<int>(i);
+    }
+    return -1;
+  }
+  bool is_chain() const {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      if (nodes_[i].parent != static_cast<int>(i) - 1) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Node {
+    std::uint64_t ancestors;
+    TokenId token;
+    float likely;
+    std::int8_t parent;
+    std::uint8_t scout;
+  };
+  std::uint32_t size_ = 0;
+  const ProposalLaws* laws_ = nullptr;
+  std::uint64_t scouts_ = 0;
+  std::array<Node, kMaxNodes> nodes_;
+};
+
+}  // namespace quire::sample

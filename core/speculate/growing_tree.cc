@@ -1,0 +1,67 @@
+#include "core/speculate/growing_tree.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/check.h"
+#include "core/sample/math.h"
+
+namespace quire::speculate {
+
+void GrowingTree::begin(const TreeLimits& limits) {
+  limits_ = limits;
+  limits_.max_nodes = std::min(limits.max_nodes, sample::TokenTree::kMaxNodes);
+  nodes_.clear();
+  frontier_.clear();
+  best_.clear();
+  first_new_ = 0;
+  depth_ = 0;
+}
+
+void GrowingTree::add(int parent, TokenId token, float log_likely) {
+  const float above = parent == kRoot ? 0.0f : nodes_[static_cast<std::size_t>(parent)].score;
+  // A child is no likelier than its parent, whatever rounding says.
+  nodes_.push_back({token, parent, above + std::min(log_likely, 0.0f)});
+}
+
+std::span<const int> GrowingTree::next_frontier() {
+  ++depth_;
+  frontier_.resize(nodes_.size() - first_new_);
+  std::iota(frontier_.begin(), frontier_.end(), static_cast<int>(first_new_));
+  best_.insert(best_.end(), frontier_.begin(), frontier_.end());
+  keep_likeliest(best_, limits_.max_nodes);
+  first_new_ = nodes_.size();
+  if (depth_ >= limits_.max_depth) frontier_.clear();
+  keep_likeliest(frontier_, limits_.width);
+  // Nobody below one that is out already will get in.
+  std::erase_if(frontier_, [&](int i) { return !std::ranges::binary_search(best_, i); });
+  return frontier_;
+}
+
+void GrowingTree::write(sample::TokenTree& tree) {
+  CHECK(tree.empty());
+  node_of_.assign(nodes_.size(), sample::TokenTree::kRoot);
+  for (const int i : best_) {
+    const Node& node = nodes_[static_cast<std::size_t>(i)];
+    const int parent =
+        node.parent == kRoot ? sample::TokenTree::kRoot : node_of_[static_cast<std::size_t>(node.parent)];
+    node_of_[static_cast<std::size_t>(i)] = tree.add(node.token, parent, sample::exp_f32(node.score));
+  }
+}
+
+bool GrowingTree::before(int a, int b) const {
+  const float first = nodes_[static_cast<std::size_t>(a)].score;
+  const float second = nodes_[static_cast<std::size_t>(b)].score;
+  return first != second ? first > second : a < b;
+}
+
+void GrowingTree::keep_likeliest(std::vector<int>& among, std::size_t num) const {
+  if (among.size() > num) {
+    std::nth_element(among.begin(), among.begin() + static_cast<std::ptrdiff_t>(num), among.end(),
+                     [this](int a, int b) { return before(a, b); });
+    among.resize(num);
+  }
+  std::ranges::sort(among);
+}
+
+}  // namespace quire::speculate

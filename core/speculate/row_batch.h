@@ -1,0 +1,87 @@
+// Rows of a drafter's step, sequence by sequence, as the ops take them.
+// Shape   as backend::Batch: rows of a sequence together, positions ascending by one.
+// Owner   a value, to be used again and again; it allocates for the largest step yet. batch() borrows from it.
+// Thread  any; one at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/backend/batch.h"
+#include "core/base/ids.h"
+#include "core/sample/params.h"
+
+namespace quire::speculate {
+
+class RowBatch {
+ public:
+  void clear() {
+    tokens_.clear();
+    positions_.clear();
+    slots_.clear();
+    sequences_.clear();
+    tables_.clear();
+    kept_groups_.clear();
+    speakers_.clear();
+  }
+  // Of the rows added next; more of its table may follow.
+  void begin_sequence(std::span<const BlockId> table) {
+    backend::SequenceRows sequence;
+    sequence.first_row = num_rows();
+    sequence.first_table = static_cast<std::uint32_t>(tables_.size());
+    sequence.first_kept = static_cast<std::uint32_t>(kept_groups_.size());
+    sequences_.push_back(sequence);
+    for (const BlockId block : table) add_block(block);
+  }
+  void add_block(BlockId block) {
+    tables_.push_back(block);
+    ++sequences_.back().num_table;
+  }
+  // Of the next span, where something before its rows is not looked at (core/backend/batch.h).
+  void add_kept(std::uint16_t groups) {
+    kept_groups_.push_back(groups);
+    ++sequences_.back().num_kept;
+  }
+  void add_row(TokenId token, std::uint32_t position, std::uint32_t slot) {
+    backend::SequenceRows& sequence = sequences_.back();
+    if (sequence.num_rows++ == 0) sequence.first_position = position;
+    tokens_.push_back(token);
+    positions_.push_back(position);
+    slots_.push_back(slot);
+  }
+  // The row added last is to say what comes next: drawn so, or its `num` likeliest guesses.
+  void speak(const sample::Params& params) {
+    backend::Speaker speaker;
+    speaker.row = num_rows() - 1;
+    speaker.position = positions_.back() + 1;
+    speaker.params = params;
+    speakers_.push_back(speaker);
+  }
+  void speak(std::uint32_t num) { speak({.temperature = 0.0f, .num_top = num}); }
+
+  bool empty() const { return sequences_.empty(); }
+  std::uint32_t num_sequences() const { return static_cast<std::uint32_t>(sequences_.size()); }
+  std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens_.size()); }
+  std::uint32_t num_speakers() const { return static_cast<std::uint32_t>(speakers_.size()); }
+  backend::Batch batch() const {
+    return {.tokens = tokens_,
+            .positions = positions_,
+            .slots = slots_,
+            .sequences = sequences_,
+            .block_tables = tables_,
+            .speakers = speakers_,
+            .kept_groups = kept_groups_};
+  }
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::vector<std::uint32_t> positions_;
+  std::vector<std::uint32_t> slots_;
+  std::vector<backend::SequenceRows> sequences_;
+  std::vector<BlockId> tables_;
+  std::vector<std::uint16_t> kept_groups_;
+  std::vector<backend::Speaker> speakers_;
+};
+
+}  // namespace quire::speculate
