@@ -1,0 +1,134 @@
+// Runs a draft head beside its target on the CPU backend and writes what the golden tests compare: the head's logits for every
+// position of a prompt, from the target's own states, and then those of a chain of its likeliest tokens, from its own.
+//   draft_head_tool MODEL HEAD --tokens FILE --logits FILE [--steps N]
+// tokens: int32 [T]; logits: f32 [T - 1 + N, Vd]; standard output: one JSON line {"kind": …, "boundaries": […], "chain": […]},
+// the chain's tokens in the target's numbers.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/start_error.h"
+#include "core/base/thread_role.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/model/decoder.h"
+#include "core/speculate/draft_head.h"
+#include "core/speculate/row_batch.h"
+#include "tests/golden/draft_tool_parts.h"
+
+namespace {
+
+using namespace quire;
+using golden::kBlockTokens;
+using golden::Place;
+using golden::read_tokens;
+
+struct Options {
+  std::string model, head, tokens_file, logits_file;
+  std::uint32_t steps = 0;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  CLI::App app("logits of a draft head");
+  app.add_option("model", options.model)->required();
+  app.add_option("head", options.head)->required();
+  app.add_option("--tokens", options.tokens_file)->required();
+  app.add_option("--logits", options.logits_file)->required();
+  app.add_option("--steps", options.steps);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
+  }
+  return options;
+}
+
+void run(const Options& options) {
+  const RoleScope engine(engine_role);
+  const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
+  const auto num_tokens = static_cast<std::uint32_t>(tokens.size());
+  const std::uint32_t length = num_tokens + options.steps;
+  const auto ops = cpu::make_cpu_ops({1, "auto", length});
+  const auto files = model::ModelFiles::directory(options.model);
+  const model::Decoder target(*ops, model::load_config(*files), *files, length);
+  const auto head_files = model::ModelFiles::directory(options.head);
+  const speculate::HeadConfig config = speculate::load_head_config(*head_files, target.config());
+  const Place place(length / kBlockTokens + 1);
+
+  speculate::HeadLimits limits;
+  limits.max_rows = length;
+  limits.max_speakers = length;
+  limits.max_model_len = length;
+  limits.block_tokens = kBlockTokens;
+  limits.num_blocks = static_cast<std::uint32_t>(place.table.size());
+  limits.kv_dtype = backend::KvType::kF32;
+  speculate::DraftHead head(*ops, target, config,
+                            speculate::load_head_weights(*ops, config, *head_files, backend::Quantize::kNone), limits);
+
+  speculate::RowBatch batch;
+  batch.begin_sequence(place.table);
+  for (std::uint32_t i = 0; i < num_tokens; ++i) batch.add_row(tokens[i], i, place.slot(i));
+  auto cache = ops->make_kv(target.config().kv_shape(kBlockTokens, limits.num_blocks, backend::KvType::kF32));
+  model::Workspace workspace =
+      target.make_workspace(num_tokens, 1, {.boundaries = config.boundaries, .final_norm = config.boundaries.empty()});
+  target.forward(batch.batch(), *cache, workspace);
+  ops->collect({});
+
+  std::ofstream out(options.logits_file, std::ios::binary);
+  const auto write = [&](std::uint32_t rows) {
+    std::vector<float> logits(std::size_t{rows} * head.logits_width());
+    head.read_logits(rows, logits);
+    out.write(reinterpret_cast<const char*>(logits.data()),
+              static_cast<std::streamsize>(logits.size() * sizeof(float)));
+  };
+  std::vector<std::uint32_t> rows(num_tokens - 1);
+  std::iota(rows.begin(), rows.end(), 0u);
+  head.take_states(*workspace.states, rows);
+  head.begin_with_features();
+  batch.clear();
+  batch.begin_sequence(place.table);
+  for (std::uint32_t i = 0; i + 1 < num_tokens; ++i) {
+    batch.add_row(tokens[i + 1], i, place.slot(i));
+    batch.speak(1);
+  }
+  std::vector<backend::Choice> choices(num_tokens - 1);
+  head.run(batch.batch(), choices);
+  write(num_tokens - 1);
+  TokenId newest = head.token_of(choices.back().token);
+
+  std::cout << "{\"kind\": \"" << speculate::name_of(config.kind) << "\", \"boundaries\": [";
+  for (std::size_t i = 0; i < config.boundaries.size(); ++i) std::cout << (i ? ", " : "") << config.boundaries[i];
+  std::cout << "], \"chain\": [" << newest;
+  choices.resize(1);
+  std::uint32_t last_row = num_tokens - 2;
+  for (std::uint32_t step = 0; step < options.steps; ++step) {
+    const std::uint32_t position = num_tokens - 1 + step;
+    head.begin_with_outputs({&last_row, 1});
+    batch.clear();
+    batch.begin_sequence(place.table);
+    batch.add_row(newest, position, place.slot(position));
+    batch.speak(1);
+    head.run(batch.batch(), choices);
+    write(1);
+    last_row = 0;
+    newest = head.token_of(choices[0].token);
+    std::cout << ", " << newest;
+  }
+  std::cout << "]}\n";
+  if (!out.flush()) throw StartError("cannot write " + options.logits_file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::cerr << "draft_head_tool: " << error.what() << "\n";
+    return 2;
+  }
+  return 0;
+}
