@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "api/keys/caller.h"
+#include "api/workers.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
 #include "core/bridge/stream_hub.h"
@@ -25,10 +27,13 @@ struct Request {
   std::string content_type;
   std::string content_encoding;
   std::string body;
-  std::string id;             // X-Request-Id, the client's or ours
-  std::string key;            // X-Request-Key, as sent
-  std::string authorization;  // as sent
-  TimePoint arrival;          // when its last byte was there
+  std::string id;                                // X-Request-Id, the client's or ours
+  std::string key;                               // X-Request-Key, as sent
+  std::string authorization;                     // as sent
+  std::string api_key;                           // x-api-key, as sent
+  bool credentials_repeated = false;             // either of them came more than once
+  std::shared_ptr<const keys::Caller> caller{};  // the router's: null where the server has no keys
+  TimePoint arrival;                             // when its last byte was there
 };
 
 struct Field {
@@ -55,7 +60,7 @@ struct IoDoor {
   std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
 };
 
-// Called in this order: work, admit, then take_events whenever there is news, until finished; destruction at any time
+// Called in this order: work as often as it asks for, admit, then take_events whenever there is news, until finished; destruction at any time
 // cancels what still runs.
 // Thread  work(): a worker. All else: the io thread of its connection.
 class Answer {
@@ -63,7 +68,8 @@ class Answer {
   virtual ~Answer() = default;
 
   virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
-  virtual void work() = 0;                     // parsing and tokenising
+  // First in Lane::kReading, where bodies are parsed and tokenised; then wherever it says that it has to go on.
+  virtual std::optional<Lane> work() = 0;
 
   // Empty: admitted, and `door.on_news` is called whenever take_events() has something to do. Else: the whole answer, a
   // refusal or what work() has made.

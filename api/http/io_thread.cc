@@ -29,13 +29,14 @@ std::shared_ptr<bridge::StreamHub> make_hub(std::shared_ptr<asio::io_context> co
 
 }  // namespace
 
-IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, bridge::Gate& connections_in,
+IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, Entrance& entrance_in,
                    std::function<void()> on_idle)
     : services(services_in),
       config(config_in),
-      connections(connections_in),
+      entrance(entrance_in),
       context(std::make_shared<asio::io_context>(1)),
-      hub(make_hub(context, config_in.max_streams, services_in.doorbell)),
+      hub(make_hub(context, entrance_in.max_streams, services_in.doorbell)),
+      tls(entrance_in.tls),
       guard_(context->get_executor()),
       drain_timer_(*context),
       on_idle_(std::move(on_idle)) {}
@@ -44,7 +45,13 @@ void IoThread::run() { context->run(); }
 
 void IoThread::leave(Session& session) {
   sessions_.erase(&session);
-  services.metrics.open_connections.set(connections.inside() - 1.0);
+  report_connections(1);
+}
+
+// The gauge is about clients: whoever looks after the server is not one.
+void IoThread::report_connections(std::uint32_t leaving) const {
+  if (entrance.surface == Surface::kAdmin) return;
+  services.metrics.open_connections.set(entrance.connections.inside() - static_cast<double>(leaving));
 }
 
 void IoThread::begin_drain() {

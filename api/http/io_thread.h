@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "api/admin/health.h"
+#include "api/http/router.h"
 #include "api/http/server.h"
 #include "api/services.h"
 #include "core/bridge/gate.h"
@@ -21,10 +22,19 @@ namespace quire::api::http {
 
 class Session;
 
+// What a listener and its io threads have in common.
+struct Entrance {
+  Surface surface;
+  std::uint32_t max_connections;
+  std::uint32_t max_streams;
+  std::shared_ptr<const TlsContext> tls{};  // to begin with; null: none, and there never is one
+  bridge::Gate connections{};
+};
+
 class IoThread {
  public:
-  IoThread(const Services& services, const ServerConfig& config, bridge::Gate& connections,
-           std::function<void()> on_idle);
+  // All but `on_idle` outlive it.
+  IoThread(const Services& services, const ServerConfig& config, Entrance& entrance, std::function<void()> on_idle);
 
   void run();                        // until stopped and empty; the thread's whole life
   void begin_drain();                // `on_idle` is called once, when no answer is under way any more
@@ -33,6 +43,8 @@ class IoThread {
 
   void enter(Session& session) { sessions_.insert(&session); }
   void leave(Session& session);
+  // Tells the metrics how many connections there are, `leaving` of them about to go.
+  void report_connections(std::uint32_t leaving = 0) const;
   bool stopping() const { return stopping_; }
 
   // Counts one answer under way.
@@ -52,10 +64,11 @@ class IoThread {
 
   const Services& services;
   const ServerConfig& config;
-  bridge::Gate& connections;
+  Entrance& entrance;
   const std::shared_ptr<boost::asio::io_context> context;
   const std::shared_ptr<bridge::StreamHub> hub;
   admin::Serving serving;
+  std::shared_ptr<const TlsContext> tls;  // for connections that begin now
 
  private:
   void report_idle();

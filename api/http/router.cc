@@ -1,7 +1,9 @@
 #include "api/http/router.h"
 
 #include <chrono>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "api/admin/cache_orders.h"
 #include "api/admin/metrics.h"
@@ -9,6 +11,7 @@
 #include "api/chat/render.h"
 #include "api/http/text.h"
 #include "api/http/worked_answer.h"
+#include "api/keys/gate.h"
 #include "api/messages/messages_form.h"
 #include "api/openai/completions/completion_form.h"
 #include "api/openai/embeddings/embedding_form.h"
@@ -26,6 +29,7 @@ namespace {
 constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr std::string_view kRequestPrefix = "/v1/requests/";
 constexpr std::string_view kExplain = "/explain";
+constexpr std::string_view kAdminPrefix = "/admin/";
 
 struct Context {
   const Services& services;
@@ -45,7 +49,7 @@ constexpr GetRoute kGets[] = {
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
     {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
-    {"/version", [](const Context& c) { return admin::version(c.services); }, false},
+    {"/version", [](const Context& c) { return admin::version(c.services); }, true},
     {"/v1/models", [](const Context& c) { return openai::list_models(c.services); }, false},
 };
 
@@ -141,16 +145,49 @@ Result<Done> check(const PostRoute& route, const Request& request, const Service
   return Done{};
 }
 
+// Why this port does not have what may be on another; null: it is here, or nowhere.
+const char* why_elsewhere(std::string_view path, Surface surface) {
+  const bool order = path.starts_with(kAdminPrefix);
+  if (surface == Surface::kClients && order) return "orders to the server are taken on its admin port alone";
+  if (surface == Surface::kAdmin && !order && !is_probe(path)) {
+    return "no such path; the admin port has /live, /ready, /health, /metrics, /version, /admin/cache/save and "
+           "/admin/cache/load";
+  }
+  return nullptr;
+}
+
 Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
   const Result<Done> checked = check(route, request, services, serving);
   if (!checked) return openai::error_response(checked.error(), route.error_shape);
   return route.start(services, std::move(request));
 }
 
+openai::ErrorShape error_shape_of(std::string_view path) {
+  for (const PostRoute& one : kPosts) {
+    if (path == one.path) return one.error_shape;
+  }
+  return openai::ErrorShape::kOpenAi;
+}
+
+// Before anything else: who has no key learns nothing of paths. The answer, or nothing and the request knows its caller.
+std::optional<Response> check_key(Request& request, const Services& services) {
+  if (services.keys == nullptr) return std::nullopt;
+  Result<std::shared_ptr<const keys::Caller>> caller = keys::caller_of(request, *services.keys->get());
+  if (!caller) return openai::error_response(caller.error(), error_shape_of(request.path));
+  request.caller = std::move(*caller);
+  request.authorization.clear();  // nobody behind here needs a secret
+  request.api_key.clear();
+  return std::nullopt;
+}
+
 }  // namespace
 
-Reply route(Request request, const Services& services, admin::Serving serving) {
+Reply route(Request request, const Services& services, admin::Serving serving, Surface surface) {
+  if (std::optional<Response> refused = check_key(request, services)) return std::move(*refused);
   const std::string_view path = request.path;
+  if (const char* elsewhere = why_elsewhere(path, surface)) {
+    return openai::error_response(Error{Code::kNotFound, elsewhere, "", 0});
+  }
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   const Context context{services, serving, std::chrono::steady_clock::now()};
   for (const GetRoute& get : kGets) {

@@ -1,7 +1,10 @@
 // Which path and method is which handler: the whole surface of the server, in one table.
 // Thread  an io thread.
-// Fails   kNotFound, kMethodNotAllowed with Allow, kUnsupportedMedia, kUnavailable: as responses.
+// Fails   kUnauthorized and kForbidden as api/keys/gate.h says, before anything else is looked at; kNotFound, kMethodNotAllowed with Allow, kUnsupportedMedia, kUnavailable: as responses.
 #pragma once
+
+#include <cstdint>
+#include <string_view>
 
 #include "api/admin/health.h"
 #include "api/http/exchange.h"
@@ -9,9 +12,16 @@
 
 namespace quire::api::http {
 
-Reply route(Request request, const Services& services, admin::Serving serving);
+// Which part of the table a port has. Probes and metrics are on each.
+enum class Surface : std::uint8_t {
+  kEverything,  // the one port there is
+  kClients,     // all but orders to the server: the admin port has those
+  kAdmin,       // orders to the server
+};
 
-// Probes and scrapes: they come every few seconds and are not worth a log line each.
+Reply route(Request request, const Services& services, admin::Serving serving, Surface surface = Surface::kEverything);
+
+// Probes, scrapes and the version: they come every few seconds, are not worth a log line each, and wait for none.
 bool is_probe(std::string_view path);
 
 }  // namespace quire::api::http

@@ -15,18 +15,35 @@ namespace quire::api::http {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// Probes, scrapes, and now and then a person.
+constexpr std::uint32_t kAdminConnections = 64;
+constexpr std::uint32_t kAdminStreams = 64;  // it has none: what orders answer is told at their end
+
+Surface clients_surface(const ServerConfig& config) {
+  return config.admin_port ? Surface::kClients : Surface::kEverything;
+}
+
+}  // namespace
+
 // The io threads tell each other things by posting; there is no state that two of them touch.
 class Server::State {
  public:
-  State(ServerConfig config, Services services) : config_(std::move(config)), services_(std::move(services)) {
+  State(ServerConfig config, Services services)
+      : config_(std::move(config)),
+        services_(std::move(services)),
+        clients_{clients_surface(config_), config_.max_connections, config_.max_streams, config_.tls},
+        admins_{Surface::kAdmin, kAdminConnections, kAdminStreams} {
     CHECK_GE(config_.io_threads, 1u);
     CHECK(!services_.model_names.empty());
-    for (std::uint32_t i = 0; i < config_.io_threads; ++i) {
-      threads_.push_back(std::make_unique<IoThread>(services_, config_, connections_, [this] {
-        asio::post(*threads_.front()->context, [this] { note_idle(); });
-      }));
-    }
-    listener_ = std::make_unique<Listener>(threads_);
+    for (std::uint32_t i = 0; i < config_.io_threads; ++i) threads_.push_back(make_thread(clients_));
+    listener_ =
+        std::make_unique<Listener>(threads_, Place{config_.host, config_.port, "--host", "--port", config_.uds});
+    if (!config_.admin_port) return;
+    admin_threads_.push_back(make_thread(admins_));
+    admin_listener_ = std::make_unique<Listener>(
+        admin_threads_, Place{config_.admin_host, *config_.admin_port, "--admin-host", "--admin-port"});
   }
 
   ~State() {
@@ -37,16 +54,27 @@ class Server::State {
 
   void start() {
     port_ = listener_->bind();
+    if (admin_listener_) admin_port_ = admin_listener_->bind();
     listener_->start();
-    runners_ = std::make_unique<bridge::WorkerPool>(config_.io_threads, std::numeric_limits<std::size_t>::max());
-    for (const auto& io : threads_) runners_->post(0, [&io = *io] { io.run(); });
+    if (admin_listener_) admin_listener_->start();
+    const auto num_threads = static_cast<std::uint32_t>(threads_.size() + admin_threads_.size());
+    runners_ = std::make_unique<bridge::WorkerPool>(num_threads, std::numeric_limits<std::size_t>::max());
+    each([this](IoThread& io) { runners_->post(0, [&io] { io.run(); }); });
   }
 
   std::uint16_t port() const { return port_; }
+  std::uint16_t admin_port() const { return admin_port_; }
 
   void set_ready(bool ready) {
     on_each([ready](IoThread& io) {
       if (!io.serving.draining) io.serving.ready = ready;
+    });
+  }
+
+  void renew_tls(const std::shared_ptr<const TlsContext>& tls) {
+    CHECK(config_.tls != nullptr && tls != nullptr);
+    on_each([tls](IoThread& io) {
+      if (io.entrance.tls != nullptr) io.tls = tls;
     });
   }
 
@@ -63,32 +91,47 @@ class Server::State {
   bool wait() {
     runners_.reset();  // joins
     bool whole = true;
-    for (const auto& io : threads_) whole = whole && !io->cut();
+    each([&whole](const IoThread& io) { whole = whole && !io.cut(); });
     return whole;
   }
 
  private:
+  std::unique_ptr<IoThread> make_thread(Entrance& entrance) {
+    return std::make_unique<IoThread>(services_, config_, entrance,
+                                      [this] { asio::post(*threads_.front()->context, [this] { note_idle(); }); });
+  }
+
+  template <typename Action>
+  void each(Action action) {
+    for (const auto& io : threads_) action(*io);
+    for (const auto& io : admin_threads_) action(*io);
+  }
   template <typename Action>
   void on_each(Action action) {
-    for (const auto& io : threads_) asio::post(*io->context, [&io = *io, action] { action(io); });
+    each([&action](IoThread& io) { asio::post(*io.context, [&io, action] { action(io); }); });
   }
 
   // ---- on the first io thread
   void note_idle() {
-    if (++num_idle_ == threads_.size()) stop_all();
+    if (++num_idle_ == threads_.size() + admin_threads_.size()) stop_all();
   }
   void stop_all() {
     listener_->close();
+    if (admin_listener_) asio::post(*admin_threads_.front()->context, [this] { admin_listener_->close(); });
     on_each([](IoThread& io) { io.begin_stop(); });
   }
 
   const ServerConfig config_;
   const Services services_;
-  bridge::Gate connections_;
+  Entrance clients_;
+  Entrance admins_;
   std::vector<std::unique_ptr<IoThread>> threads_;
+  std::vector<std::unique_ptr<IoThread>> admin_threads_;  // none or one
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Listener> admin_listener_;
   std::size_t num_idle_ = 0;
   std::uint16_t port_ = 0;
+  std::uint16_t admin_port_ = 0;
   std::unique_ptr<bridge::WorkerPool> runners_;  // last: its threads use all of the above
 };
 
@@ -98,7 +141,9 @@ Server::~Server() = default;
 
 void Server::start() { state_->start(); }
 std::uint16_t Server::port() const { return state_->port(); }
+std::uint16_t Server::admin_port() const { return state_->admin_port(); }
 void Server::set_ready(bool ready) { state_->set_ready(ready); }
+void Server::renew_tls(const std::shared_ptr<const TlsContext>& tls) { state_->renew_tls(tls); }
 void Server::drain() { state_->drain(); }
 void Server::stop() { state_->stop(); }
 bool Server::wait() { return state_->wait(); }

@@ -1,15 +1,18 @@
 // The HTTP server: listens, runs its io threads, and goes in good order.
 // Shape   one io_context, one thread and one StreamHub per io thread; a connection stays on the thread it was given to.
+//         With an admin port, one more of each that nothing else runs on: it answers whatever the others do.
 // Owner   app. Destruction stops at once and joins.
-// Thread  start(), wait(): the owner's. set_ready(), drain(), stop(): any, any number of times, after start().
+// Thread  start(), wait(): the owner's. set_ready(), renew_tls(), drain(), stop(): any, any number of times, after start().
 // Fails   start(): StartError when the address cannot be bound, saying what to do.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "api/http/transport/tls_context.h"
 #include "api/services.h"
 #include "core/base/clock.h"
 
@@ -32,8 +35,13 @@ struct ConnectionLimits {
 };
 
 struct ServerConfig {
-  std::string host = "127.0.0.1";  // an address, or "localhost"
-  std::uint16_t port = 8000;       // 0: any free port
+  std::string host = "127.0.0.1";           // an address, or "localhost"
+  std::uint16_t port = 8000;                // 0: any free port
+  std::string uds{};                        // path of a unix socket to listen on instead of host and port
+  std::shared_ptr<const TlsContext> tls{};  // null: plain HTTP. The admin port is always plain
+  std::string admin_host = "127.0.0.1";
+  // Probes and metrics are there, too, and orders to the server are there alone. 0: any free port.
+  std::optional<std::uint16_t> admin_port{};
   std::uint32_t io_threads = 1;
   std::uint32_t max_connections = 16384;  // one more is answered 503 and closed
   std::uint32_t max_streams = 32768;      // open token streams per io thread; one more is answered 429
@@ -48,10 +56,15 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  void start();                // binds and serves; /ready says no and completions are 503 until set_ready(true)
-  std::uint16_t port() const;  // the bound one, after start()
+  void start();  // binds and serves; /ready says no and completions are 503 until set_ready(true)
+  // The bound ones, after start(); 0 where there is none.
+  std::uint16_t port() const;
+  std::uint16_t admin_port() const;
 
   void set_ready(bool ready);
+
+  // For connections that begin from now on. Only where ServerConfig had one.
+  void renew_tls(const std::shared_ptr<const TlsContext>& tls);
 
   // Not ready from now on; new completions are answered 503; the answers under way finish, at most until drain_timeout;
   // then the server stops. It closes the admission queue.

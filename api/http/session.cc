@@ -1,12 +1,10 @@
 #include "api/http/session.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -32,8 +30,10 @@ TimePoint now() { return std::chrono::steady_clock::now(); }
 // Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
 // owns memory is made by a function, or named, before it is awaited on.
 Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
-Response too_much_text() {
-  return openai::error_response(Error{Code::kQueueFull, "too much text waits to be read; try again later", "", 1});
+Response line_is_full(Lane lane) {
+  const char* waits =
+      lane == Lane::kReading ? "too much text waits to be read" : "too many grammars wait to be compiled";
+  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", 1});
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ class Session::WatchScope {
 
 Session::Session(IoThread& io, Socket socket, bridge::Gate::Holder place)
     : io_(io),
-      socket_(std::move(socket)),
+      connection_(std::move(socket)),
       place_(std::move(place)),
       buffer_(io.config.limits.head_bytes),
       news_timer_(*io.context),
@@ -64,17 +64,13 @@ Session::Session(IoThread& io, Socket socket, bridge::Gate::Holder place)
 
 void Session::start() {
   if (io_.stopping()) return;
-  error_code ignored;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(Socket::send_buffer_size(kSendBufferBytes), ignored);
-  socket_.non_blocking(true, ignored);
+  connection_.open(kSendBufferBytes);
   io_.enter(*this);
   asio::co_spawn(*io_.context, run(), [self = shared_from_this()](const std::exception_ptr& failure) {
     if (failure) log_error("connection_failed", "id={}", log_safe(self->exchange_.id));
     self->closed_ = true;
     self->deadline_timer_.cancel();
-    error_code unheard;
-    self->socket_.close(unheard);
+    self->connection_.close();
     self->io_.leave(*self);
   });
 }
@@ -87,13 +83,12 @@ void Session::cut() {
 
 void Session::stop() {
   set_deadline(std::min(deadline_, now() + io_.config.limits.linger_timeout));
-  if (!reading_) return;
-  error_code ignored;
-  socket_.cancel(ignored);
+  if (reading_) connection_.cancel();
 }
 
 Session::Task<void> Session::run() {
-  bool spoken = false;
+  const bool greeted = co_await greet();
+  bool spoken = !greeted;
   while (!spoken) {
     const bool asked = co_await read_request();
     if (!asked) break;
@@ -112,10 +107,20 @@ Session::Task<void> Session::run() {
   if (spoken && still_sending && !gone_ && !read_closed_) co_await linger();
 }
 
+Session::Task<bool> Session::greet() {
+  if (!io_.tls) co_return true;
+  reading_ = true;
+  set_deadline(now() + io_.config.limits.head_timeout);
+  std::shared_ptr<const TlsContext> tls = io_.tls;
+  const Connection::Greeting greeting = co_await connection_.secure(std::move(tls));
+  if (greeting == Connection::Greeting::kPlainHttp) refuse(Fault::kMalformed, "this port speaks TLS: use https://");
+  co_return greeting == Connection::Greeting::kDone;
+}
+
 // ---- answering
 
 Session::Task<bool> Session::respond() {
-  Reply reply = route(std::move(request_), io_.services, io_.serving);
+  Reply reply = route(std::move(request_), io_.services, io_.serving, io_.entrance.surface);
   if (auto* response = std::get_if<Response>(&reply)) co_return co_await send(std::move(*response), nullptr);
   std::unique_ptr<Answer> pending = std::move(std::get<std::unique_ptr<Answer>>(reply));
   co_return co_await answer(std::move(pending));
@@ -126,10 +131,10 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   const IoThread::AnswerScope counted(io_);
   const WatchScope watched(*this);
   set_deadline(TimePoint::max());  // the engine decides how long it takes; writes have deadlines of their own
-  const bool worked = co_await work(answer);
-  if (!worked) {
+  const std::optional<Lane> full = co_await work(answer);
+  if (full) {
     io_.services.metrics.admission_rejections.add();
-    Response refused = too_much_text();
+    Response refused = line_is_full(*full);
     co_return co_await send(std::move(refused), &answer);
   }
   bool again = false;
@@ -158,20 +163,25 @@ IoDoor Session::io_door() {
           [context = io_.context](std::function<void()> job) { asio::post(*context, std::move(job)); }};
 }
 
-// False: the workers' line is full. True also when the client went away meanwhile: gone_ says so.
-Session::Task<bool> Session::work(Answer& answer) {
-  work_done_ = false;
-  // This frame stays until the job has reported: what the job refers to is alive. The context is held, because the
-  // worker may still be inside post() when the server ends.
-  const bool taken = io_.services.workers.post(answer.work_bytes(), [this, &answer, context = io_.context] {
-    answer.work();
-    asio::post(*context, [this] {
-      work_done_ = true;
-      wake();
+// The lane whose line is full, if one is. Also none when the client went away meanwhile: gone_ says so.
+Session::Task<std::optional<Lane>> Session::work(Answer& answer) {
+  for (next_lane_ = Lane::kReading; next_lane_ && !gone_;) {
+    const Lane lane = *next_lane_;
+    work_done_ = false;
+    // This frame stays until the job has reported: what the job refers to is alive. The context is held, because the
+    // worker may still be inside post() when the server ends.
+    const bool taken = io_.services.workers.post(lane, answer.work_bytes(), [this, &answer, context = io_.context] {
+      const std::optional<Lane> next = answer.work();
+      asio::post(*context, [this, next] {
+        next_lane_ = next;
+        work_done_ = true;
+        wake();
+      });
     });
-  });
-  while (taken && !work_done_) co_await wait_until(TimePoint::max());
-  co_return taken;
+    if (!taken) co_return lane;
+    while (!work_done_) co_await wait_until(TimePoint::max());
+  }
+  co_return std::nullopt;
 }
 
 Session::Task<bool> Session::collect(Answer& answer) {
@@ -269,11 +279,9 @@ Session::Task<bool> Session::write(std::string_view first, std::string_view seco
   const TimePoint begun = now();
   if (exchange_.first_write == TimePoint{}) exchange_.first_write = begun;
   set_deadline(begun + (cut_ || io_.stopping() ? io_.config.limits.linger_timeout : io_.config.limits.write_timeout));
-  const std::array<asio::const_buffer, 2> buffers{asio::const_buffer(first.data(), first.size()),
-                                                  asio::const_buffer(second.data(), second.size())};
-  const auto done = co_await asio::async_write(socket_, buffers, kToken);
+  const error_code error = co_await connection_.write(first, second);
   set_deadline(TimePoint::max());
-  co_return !std::get<0>(done);
+  co_return !error;
 }
 
 void Session::log(int status, const Answer* answer) const {
@@ -306,22 +314,25 @@ Session::Task<void> Session::wait_until(TimePoint until) {
 // Waits for the end of what the client sends, a reset, or its next request.
 void Session::watch() {
   const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
-  socket_.async_wait(room ? Socket::wait_read : Socket::wait_error,
-                     [weak = weak_from_this(), id = watch_id_, room](error_code error) {
-                       const auto self = weak.lock();
-                       if (!self || self->closed_ || id != self->watch_id_ || error == asio::error::operation_aborted)
-                         return;
-                       if (error || !room) {
-                         self->gone_ = true;
-                         return self->wake();
-                       }
-                       self->on_readable();
-                     });
+  auto then = [weak = weak_from_this(), id = watch_id_, room](error_code error) {
+    const auto self = weak.lock();
+    if (!self || self->closed_ || id != self->watch_id_ || error == asio::error::operation_aborted) return;
+    if (error || !room) {
+      self->gone_ = true;
+      return self->wake();
+    }
+    self->on_readable();
+  };
+  if (room) {
+    connection_.when_readable(std::move(then));
+  } else {
+    connection_.when_broken(std::move(then));
+  }
 }
 
 void Session::on_readable() {
   error_code error;
-  const std::size_t bytes = socket_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
+  const std::size_t bytes = connection_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
   buffer_.commit(bytes);
   if (error == asio::error::eof) {
     // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset

@@ -2,12 +2,11 @@
 // Owner   its own coroutine, which holds it until the connection is closed; callbacks of others hold it weakly.
 // Thread  its io thread.
 // Fails   never outwards: every fault is a reply, or a close where nobody is left to reply to.
-// Source  RFC 9112. Ours: a client that half-closes while it waits gets its answer; one that went away is found out by
+// Source  RFC 9112, and TLS below it where the server has a certificate. Ours: a client that half-closes while it waits gets its answer; one that went away is found out by
 //         writing bytes that are right in either case (see probe()).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
@@ -19,13 +18,13 @@
 #include "api/http/exchange.h"
 #include "api/http/framing_guard.h"
 #include "api/http/io_thread.h"
+#include "api/http/transport/connection.h"
 #include "core/bridge/gate.h"
 
 namespace quire::api::http {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
   template <typename T>
   using Task = boost::asio::awaitable<T>;
 
@@ -49,6 +48,7 @@ class Session : public std::enable_shared_from_this<Session> {
   class WatchScope;
 
   Task<void> run();
+  Task<bool> greet();             // false: no connection, or a refusal_
   Task<bool> read_request();      // false: no request; refusal_ says whether a reply is due
   Task<std::size_t> read_head();  // bytes of the head, 0: as above
   Task<bool> read_body(BodyReader& reader);
@@ -56,7 +56,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> respond();  // false: the connection ends
   Task<bool> answer(std::unique_ptr<Answer> answer);
   IoDoor io_door();
-  Task<bool> work(Answer& answer);
+  Task<std::optional<Lane>> work(Answer& answer);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);
   Task<bool> send(Response response, const Answer* answer);
@@ -77,7 +77,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void log(int status, const Answer* answer) const;
 
   IoThread& io_;
-  Socket socket_;
+  Connection connection_;
   bridge::Gate::Holder place_;
   boost::beast::flat_buffer buffer_;  // read and not yet parsed; also what comes while an answer is under way
   Request request_;                   // while it is read
@@ -87,6 +87,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::steady_timer news_timer_;
   bool awake_ = false;  // there is news for wait_until()
   bool work_done_ = false;
+  std::optional<Lane> next_lane_;  // that the answer is worked on in
 
   boost::asio::steady_timer deadline_timer_;
   TimePoint deadline_ = TimePoint::max();

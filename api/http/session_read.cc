@@ -1,7 +1,6 @@
 // The half of a session that reads: requests, within their limits and times.
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/error.hpp>
 #include <chrono>
 #include <utility>
 
@@ -15,7 +14,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kLingerBytes = 32u << 20;  // a client that sends a body past the limit still reads the 413
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -63,6 +61,8 @@ Session::Task<bool> Session::read_request() {
   exchange_.id = request_id_of(reader.field("X-Request-Id"));
   request_.key = reader.field("X-Request-Key");
   request_.authorization = reader.field("Authorization");
+  request_.api_key = reader.field("x-api-key");
+  request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats("x-api-key");
   request_.content_type = reader.field("Content-Type");
   request_.content_encoding = reader.field("Content-Encoding");
   if (expects_continue && buffer_.size() == 0) {
@@ -133,23 +133,21 @@ Session::Task<bool> Session::read_body(BodyReader& reader) {
 Session::Task<bool> Session::read_more() {
   if (expired_ || io_.stopping()) co_return false;
   const auto space = buffer_.prepare(std::min(buffer_.max_size() - buffer_.size(), kReadBytes));
-  const auto done = co_await socket_.async_read_some(space, kToken);
-  buffer_.commit(std::get<1>(done));
-  const error_code error = std::get<0>(done);
-  if (error && error != asio::error::operation_aborted) gone_ = true;
-  co_return !error;
+  const Connection::Read read = co_await connection_.read(space);
+  buffer_.commit(read.bytes);
+  if (read.error && read.error != asio::error::operation_aborted) gone_ = true;
+  co_return !read.error;
 }
 
 // After our last word: reads on for a moment, so that the client has it before a reset could take it away.
 Session::Task<void> Session::linger() {
-  error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  connection_.end_writing();
   buffer_.clear();
   set_deadline(now() + io_.config.limits.linger_timeout);
   for (std::size_t read = 0; read < kLingerBytes && !expired_;) {
-    const auto done = co_await socket_.async_read_some(buffer_.prepare(buffer_.max_size()), kToken);
-    if (std::get<0>(done)) break;
-    read += std::get<1>(done);
+    const Connection::Read more = co_await connection_.read(buffer_.prepare(buffer_.max_size()));
+    if (more.error) break;
+    read += more.bytes;
   }
 }
 
@@ -170,8 +168,7 @@ void Session::arm_deadline() {
     self->deadline_armed_ = TimePoint::max();
     if (now() < self->deadline_) return self->arm_deadline();
     self->expired_ = true;
-    error_code ignored;
-    self->socket_.cancel(ignored);
+    self->connection_.cancel();
   });
 }
 

@@ -23,9 +23,10 @@ class WorkedAnswer final : public Answer {
       : services_(services), body_(std::move(request.body)), make_(make) {}
 
   std::size_t work_bytes() const override { return body_.size(); }
-  void work() override {
+  std::optional<Lane> work() override {
     response_ = make_(services_, body_);
     body_ = std::string();
+    return std::nullopt;
   }
   std::optional<Response> admit(const IoDoor&) override {
     return std::move(response_);

@@ -1,0 +1,54 @@
+// What a listener accepts from: a TCP port, or the file of a unix socket. Either gives sockets of one type, so that
+// nothing behind it asks which.
+// Owner   Listener. The file of a unix socket (mode 0660) is removed when it closes, unless somebody put another there.
+// Thread  bind(): the owner's, before the io thread runs; then the io thread of `context`.
+// Fails   bind(): StartError saying what to do. A file that a dead server left is replaced, one that somebody listens on
+//         is not, and neither is anything but a socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <string>
+
+namespace quire::api::http {
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
+
+// Where to listen, and how the flags are called that say so.
+struct Place {
+  std::string host;
+  std::uint16_t port;  // 0: any free one
+  const char* host_flag;
+  const char* port_flag;
+  std::string uds{};  // path of a unix socket; where there is one, host and port are not read
+};
+
+class ListeningSocket {
+ public:
+  ListeningSocket(boost::asio::io_context& context, Place place);
+  ~ListeningSocket();
+  ListeningSocket(const ListeningSocket&) = delete;
+  ListeningSocket& operator=(const ListeningSocket&) = delete;
+
+  std::uint16_t bind();  // the port; 0 for a unix socket
+  void close();
+  Acceptor& acceptor() { return acceptor_; }
+
+ private:
+  std::uint16_t bind_port();
+  void bind_file();
+  void replace_stale_file();
+
+  const Place place_;
+  Acceptor acceptor_;
+  bool has_file_ = false;
+  dev_t device_ = 0;  // of the file made
+  ino_t inode_ = 0;
+};
+
+}  // namespace quire::api::http
