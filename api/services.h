@@ -11,14 +11,16 @@
 #include <vector>
 
 #include "api/chat/chat_model.h"
+#include "api/keys/key_table.h"
 #include "api/openai/generation/grammars.h"
+#include "api/workers.h"
 #include "core/base/ids.h"
 #include "core/bridge/admission_queue.h"
 #include "core/bridge/control_queue.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/engine_status.h"
+#include "core/bridge/latest.h"
 #include "core/bridge/request_book.h"
-#include "core/bridge/worker_pool.h"
 #include "core/observe/metrics.h"
 #include "core/sample/params.h"
 #include "core/text/tokenizer.h"
@@ -50,8 +52,8 @@ struct RequestLimits {
 
 struct Services {
   bridge::AdmissionQueue& queue;
-  bridge::WorkerPool& workers;  // parsing and tokenising
-  bridge::Doorbell& doorbell;   // the engine's, for the streams
+  Workers& workers;            // parsing, tokenising, grammars
+  bridge::Doorbell& doorbell;  // the engine's, for the streams
   const bridge::EngineStatus& engine;
   bridge::ControlQueue& control;  // save and load the prefix cache
   bridge::RequestBook& requests;  // that run, and the last ones that ran
@@ -67,16 +69,21 @@ struct Services {
   std::uint32_t max_num_seqs = 64;  // sequences that run at the same time: no beam search is wider
   std::uint32_t model_window = 0;   // the widest of its sliding windows, in positions; 0: it has none
   bool prefix_caching = true;       // what was computed is kept for whoever begins alike
-  std::vector<TokenId> eos;         // these end an answer, unless ignore_eos
-  std::optional<TokenId> bos;       // what an empty prompt becomes; without one "" is answered 400
-  sample::Params defaults;          // from generation_config.json; seed and choice_index are not read
-  std::string fingerprint;          // system_fingerprint
+  // Names of what tokens are guessed by, the first one unless a request says another; empty: by nothing.
+  std::vector<std::string> speculative_methods{};
+  sample::Accept accept = sample::Accept::kMatch;  // how guesses are taken, unless a request says another
+  bool adaptive_drafts = false;                    // drafts are as large as pays: then there is match alone
+  std::vector<TokenId> eos;                        // these end an answer, unless ignore_eos
+  std::optional<TokenId> bos;                      // what an empty prompt becomes; without one "" is answered 400
+  sample::Params defaults;                         // from generation_config.json; seed and choice_index are not read
+  std::string fingerprint;                         // system_fingerprint
   std::string version;
   RequestLimits limits;
   // Null: whatever asks for a grammar is answered 400.
   std::shared_ptr<openai::Grammars> grammars{};
   std::string cache_dir;                             // where saved caches lie; empty: they are neither saved nor loaded
   std::shared_ptr<const chat::ChatModel> chat = {};  // null: as without a chat template
+  const bridge::Latest<keys::KeyTable>* keys = nullptr;  // null: nobody needs one
 };
 
 }  // namespace quire::api

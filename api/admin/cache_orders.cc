@@ -59,13 +59,14 @@ CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::
       path_(no_file_name()),
       outcome_(std::make_shared<std::optional<Result<bridge::CacheReport>>>()) {}
 
-void CacheOrder::work() {
+std::optional<Lane> CacheOrder::work() {
   if (services_.cache_dir.empty()) {
     path_ = Error{Code::kNotFound, "the cache is neither saved nor loaded here: start with --cache-dir DIR", "", 0};
-    return;
+    return std::nullopt;
   }
   path_ = cache_file_name(body_);
   if (path_) path_ = services_.cache_dir + "/" + *path_;
+  return std::nullopt;
 }
 
 std::optional<http::Response> CacheOrder::admit(const http::IoDoor& door) {

@@ -37,8 +37,9 @@ CacheRoot cache_root(const CacheRootParts& parts) {
   return {big_endian(digest.data()), big_endian(digest.data() + 8)};
 }
 
-CacheRoot root_of_tenant(std::string_view fingerprint, std::uint32_t tenant, std::string_view salt) {
-  return cache_root({.numeric_mode = fingerprint, .adapter = {}, .tenant = std::to_string(tenant), .salt = salt});
+CacheRoot root_of_tenant(std::string_view fingerprint, std::string_view tenant, std::string_view salt) {
+  const std::string named = "=" + std::string(tenant);
+  return cache_root({.numeric_mode = fingerprint, .adapter = {}, .tenant = tenant.empty() ? "0" : named, .salt = salt});
 }
 
 CacheRoot unique_cache_root() {

@@ -21,7 +21,8 @@ struct CacheRootParts {
 
 CacheRoot cache_root(const CacheRootParts& parts);
 // Of a tenant's requests with this salt, for the model as it was loaded: what requests and pinned prefixes meet under.
-CacheRoot root_of_tenant(std::string_view fingerprint, std::uint32_t tenant, std::string_view salt);
+// Empty: the default tenant, of servers without keys, and of pinned prefixes.
+CacheRoot root_of_tenant(std::string_view fingerprint, std::string_view tenant, std::string_view salt);
 
 // One that nobody else has: the sequences of one prompt share with each other alone.
 CacheRoot unique_cache_root();

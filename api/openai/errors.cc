@@ -22,6 +22,8 @@ Row row_of(Code code) {
       return {400, kInvalid, kInvalid};
     case Code::kUnauthorized:
       return {401, "authentication_error", "authentication_error"};
+    case Code::kForbidden:
+      return {403, "permission_error", "permission_error"};
     case Code::kNotFound:
       return {404, "not_found_error", "not_found_error"};
     case Code::kMethodNotAllowed:
@@ -70,7 +72,7 @@ Row row_of(http::Fault fault) {
   return row_of(Code::kInternal);
 }
 
-std::string json_of(Row row, std::string_view message, std::string_view param, ErrorShape shape) {
+std::string json_of(Row row, std::string_view message, std::string_view param, const char* reason, ErrorShape shape) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -83,7 +85,9 @@ std::string json_of(Row row, std::string_view message, std::string_view param, E
   } else {
     json.text(param);
   }
-  json.key("code").number(std::int64_t{row.status}).end_object().end_object();
+  json.key("code");
+  reason == nullptr ? json.number(std::int64_t{row.status}) : json.text(reason);
+  json.end_object().end_object();
   return out;
 }
 
@@ -93,7 +97,7 @@ int status_of(Code code) { return row_of(code).status; }
 int status_of(http::Fault fault) { return row_of(fault).status; }
 
 std::string error_json(const Error& error, ErrorShape shape) {
-  return json_of(row_of(error.code), error.message, error.param, shape);
+  return json_of(row_of(error.code), error.message, error.param, error.reason, shape);
 }
 
 http::Response error_response(const Error& error, ErrorShape shape) {
@@ -103,13 +107,14 @@ http::Response error_response(const Error& error, ErrorShape shape) {
   if (error.code == Code::kQueueFull || error.code == Code::kUnavailable || error.code == Code::kOutOfBlocks) {
     response.fields.push_back({"Retry-After", std::to_string(std::max(1, error.retry_after_s))});
   }
+  if (error.code == Code::kUnauthorized) response.fields.push_back({"WWW-Authenticate", "Bearer"});
   return response;
 }
 
 http::Response error_response(const http::Refusal& refusal) {
   http::Response response;
   response.status = status_of(refusal.fault);
-  response.body = json_of(row_of(refusal.fault), refusal.message, {}, ErrorShape::kOpenAi);
+  response.body = json_of(row_of(refusal.fault), refusal.message, {}, nullptr, ErrorShape::kOpenAi);
   return response;
 }
 

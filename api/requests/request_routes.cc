@@ -16,11 +16,16 @@ using bridge::Timeline;
 using openai::JsonWriter;
 
 std::string key_of(const http::Request& request) {
-  if (!request.key.empty()) return request.key;
+  if (!request.key.empty() || request.caller) return request.key;
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = request.authorization;
   if (!http::iequals(given.substr(0, kScheme.size()), kScheme)) return {};
   return std::string(http::trim(given.substr(kScheme.size())));
+}
+
+bridge::RequestBook::Asker asker_of(const http::Request& request) {
+  if (!request.caller) return {};
+  return {request.caller->name, request.caller->role == keys::Role::kAdmin};
 }
 
 // The ids under which the book may know what a client calls `id`: that itself, and what follows a prefix of ours.
@@ -84,6 +89,12 @@ void write_sequence(JsonWriter& json, const Timeline& sequence) {
     json.begin_object().key("at_ms").number(ms(one.at));
     json.key("kind").text(one.swapped ? "swap" : "recompute").end_object();
   });
+  json.key("drafted_tokens").number(std::uint64_t{sequence.num_drafted()});
+  json.key("accepted_tokens").number(std::uint64_t{sequence.num_accepted()});
+  write_list(json, "drafts", sequence.drafts(), [&json](const Timeline::Draft& draft) {
+    json.begin_object().key("drafted").number(std::uint64_t{draft.drafted});
+    json.key("accepted").number(std::uint64_t{draft.accepted}).end_object();
+  });
   json.key("generated_tokens").number(std::uint64_t{sequence.tokens().num()});
   write_list(json, "token_ms", sequence.tokens(), [&json](Timeline::Micros at) { json.number(ms(at)); });
   json.key("longest_gap");
@@ -105,7 +116,7 @@ void write_sequence(JsonWriter& json, const Timeline& sequence) {
 http::Response explain(const Services& services, std::string_view id, const http::Request& request) {
   const std::string key = key_of(request);
   for (const std::string& one : ids_of(id)) {
-    const auto found = services.requests.find(one, key);
+    const auto found = services.requests.find(one, key, asker_of(request));
     if (!found) continue;
     http::Response response;
     JsonWriter json(response.body);
@@ -121,7 +132,7 @@ http::Response explain(const Services& services, std::string_view id, const http
 http::Response cancel(const Services& services, std::string_view id, const http::Request& request) {
   const std::string key = key_of(request);
   for (const std::string& one : ids_of(id)) {
-    if (!services.requests.cancel(one, key)) continue;
+    if (!services.requests.cancel(one, key, asker_of(request))) continue;
     http::Response response;
     JsonWriter(response.body).begin_object().key("id").text(one).key("cancelled").boolean(true).end_object();
     return response;

@@ -1,6 +1,7 @@
 // GET /v1/requests/{id}/explain and DELETE /v1/requests/{id}: what became of a request, and an end to it.
 // Shape   {id} is the request's X-Request-Id, or an answer's id made of it (cmpl-ID, chatcmpl-ID, resp_ID, …). The key
-//         comes as X-Request-Key, or as Authorization: Bearer.
+//         comes as X-Request-Key, or as Authorization: Bearer. Where the server has API keys it belongs to the one that it came
+//         with, whose holder needs no X-Request-Key, and to administrators.
 // Thread  any; neither waits for the engine.
 // Fails   kNotFound alike for an id that is unknown, a key that is wrong or missing, and, of DELETE, a request that has
 //         ended.

@@ -11,13 +11,15 @@ namespace {
 
 using Micros = bridge::Timeline::Micros;
 
-// The ends of each part, over all sequences.
+// The ends of each part, over all sequences, and what was drafted in them.
 struct Ends {
   std::optional<Micros> first_start;
   std::optional<Micros> first_token;       // of whoever spoke first
   std::optional<Micros> last_first_token;  // of whoever spoke last
   std::optional<Micros> last_token;
   std::uint64_t num_speakers = 0;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
 };
 
 void lower(std::optional<Micros>& so_far, std::optional<Micros> one) {
@@ -31,6 +33,8 @@ Ends ends_of(std::span<const std::shared_ptr<const bridge::Timeline>> timelines)
   Ends ends;
   for (const auto& one : timelines) {
     lower(ends.first_start, one->start());
+    ends.drafted += one->num_drafted();
+    ends.accepted += one->num_accepted();
     const auto last_token = one->last_token();
     if (!last_token) continue;
     ++ends.num_speakers;
@@ -69,6 +73,7 @@ void append_timings(std::string& json, std::span<const std::shared_ptr<const bri
   writer.key("prompt_ms").number(prompt_ms).key("prompt_per_second").number(per_second(prompt_n, prompt_ms));
   writer.key("predicted_n").number(counts.completion).key("predicted_ms").number(predicted_ms);
   writer.key("predicted_per_second").number(per_second(decoded, predicted_ms));
+  if (ends.drafted > 0) writer.key("draft_n").number(ends.drafted).key("draft_n_accepted").number(ends.accepted);
   writer.end_object();
 }
 

@@ -1,8 +1,9 @@
 // Where the time of one request went, as its answer tells it: `timings`.
 // Shape   queued: from arrival to the first run of any of its sequences. prompt: from there to the last one's first
-//         token. predicted: from the first token of any of them to the last of all.
+//         token. predicted: from the first token of any of them to the last of all. draft: guesses that were verified for all of
+//         them, and how many of these were said; told where there were any.
 // Thread  any; a pure function of what the engine has written so far.
-// Source  names and units of llama.cpp's server (prompt_n counts what was computed, not what the cache held); queued_ms
+// Source  names and units of llama.cpp's server (prompt_n counts what was computed, not what the cache held; draft_n, draft_n_accepted); queued_ms
 //         is ours.
 #pragma once
 

@@ -11,6 +11,7 @@ constexpr std::size_t kMaxKeyBytes = 128;
 std::shared_ptr<bridge::RequestRecord> record_of(const http::Request& request) {
   auto record = std::make_shared<bridge::RequestRecord>();
   record->key = request.key.empty() ? http::random_id() : request.key;
+  if (request.caller) record->owner = request.caller->name;
   return record;
 }
 

@@ -29,6 +29,14 @@ TEST(BodyReader, TakesChunksInAnyPieces) {
   }
 }
 
+TEST(BodyReader, KnowsWhichFieldsCameMoreThanOnce) {
+  BodyReader reader(kLimits);
+  (void)reader.put("GET / HTTP/1.1\r\nHost: a\r\nX-Two: a\r\nX-One: b\r\nx-two: a\r\n\r\n");
+  EXPECT_TRUE(reader.repeats("X-TWO"));
+  EXPECT_FALSE(reader.repeats("x-one"));
+  EXPECT_FALSE(reader.repeats("x-none"));
+}
+
 TEST(BodyReader, HoldsChunksToTheBodyLimitBeforeTheyCome) {
   BodyReader reader(kLimits);
   (void)reader.put(kHead);

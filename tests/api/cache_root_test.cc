@@ -40,6 +40,15 @@ TEST(CacheRoot, NoTwoListsOfPartsMeet) {
   EXPECT_EQ(roots.size(), words.size() * words.size() * words.size() * words.size());
 }
 
+TEST(CacheRoot, NoTenantMeetsAnotherOrTheDefaultOne) {
+  std::set<CacheRoot> roots;
+  const std::vector<std::string> tenants = {"", "0", "=0", "=", "a", "b"};
+  for (const std::string& tenant : tenants) roots.insert(root_of_tenant("fp", tenant, "s"));
+  EXPECT_EQ(roots.size(), tenants.size());
+  EXPECT_EQ(root_of_tenant("fp", "", "s"),
+            cache_root({.numeric_mode = "fp", .adapter = "", .tenant = "0", .salt = "s"}));
+}
+
 TEST(CacheRoot, AUniqueOneIsNobodyElses) {
   std::set<CacheRoot> roots;
   for (int i = 0; i < 100; ++i) roots.insert(unique_cache_root());

@@ -50,8 +50,11 @@ class CompletionRig : public testing::Test {
     request.body = body;
     request.id = "r1";
     std::unique_ptr<openai::Generation> completion = open(std::move(request));
-    completion->work();
+    work(*completion);
     return completion;
+  }
+  static void work(openai::Generation& completion) {
+    while (completion.work()) continue;
   }
   virtual std::unique_ptr<openai::Generation> open(http::Request request) {
     return openai::complete(services_, std::move(request));

@@ -18,6 +18,7 @@ struct Expected {
 constexpr Expected kTable[] = {
     {Code::kInvalidArgument, 400, "invalid_request_error"},
     {Code::kUnauthorized, 401, "authentication_error"},
+    {Code::kForbidden, 403, "permission_error"},
     {Code::kNotFound, 404, "not_found_error"},
     {Code::kMethodNotAllowed, 405, "invalid_request_error"},
     {Code::kTimeout, 408, "timeout_error"},
@@ -58,10 +59,27 @@ TEST(Errors, OnlyWhatMayPassSaysWhenToTryAgain) {
   EXPECT_EQ(error_response(Error{Code::kQueueFull, "why", "", 0}).fields.front().value, "1");
 }
 
+TEST(Errors, AWordThatSaysMoreStandsForTheStatus) {
+  const Error error{.code = Code::kUnauthorized, .message = "why", .param = "", .reason = "invalid_api_key"};
+  EXPECT_EQ(error_json(error), R"({"error":{"message":"why","type":"authentication_error","param":null,)"
+                               R"("code":"invalid_api_key"}})");
+}
+
+TEST(Errors, OnlyAMissingKeyIsAskedForOne) {
+  for (const Expected& row : kTable) {
+    const http::Response response = error_response(Error{row.code, "why", "", 7});
+    const bool asks = std::any_of(response.fields.begin(), response.fields.end(), [](const http::Field& field) {
+      return field.name == "WWW-Authenticate" && field.value == "Bearer";
+    });
+    EXPECT_EQ(asks, row.status == 401) << row.status;
+  }
+}
+
 TEST(Errors, HaveAnthropicsShapeAndTypesWhereTheyAreAskedFor) {
   const std::pair<Code, const char*> cases[] = {
       {Code::kInvalidArgument, "invalid_request_error"},
       {Code::kUnauthorized, "authentication_error"},
+      {Code::kForbidden, "permission_error"},
       {Code::kNotFound, "not_found_error"},
       {Code::kTooLarge, "request_too_large"},
       {Code::kQueueFull, "rate_limit_error"},

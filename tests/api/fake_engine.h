@@ -6,14 +6,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,21 +18,15 @@
 #include "api/services.h"
 #include "core/base/check.h"
 #include "core/bridge/stream_hub.h"
+#include "tests/support/source_tree.h"
 
 namespace quire::api::test {
 
-inline std::string read_repo_file(const std::string& path) {
-  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream file(root / path, std::ios::binary);
-  CHECK(file.good());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using quire::test::source_text;
 
 inline std::shared_ptr<const text::Tokenizer> stories_tokenizer() {
   static const std::shared_ptr<const text::Tokenizer> tokenizer = text::Tokenizer::load(
-      read_repo_file("models/stories/tokenizer.json"), read_repo_file("models/stories/tokenizer_config.json"));
+      source_text("models/stories/tokenizer.json"), source_text("models/stories/tokenizer_config.json"));
   return tokenizer;
 }
 
@@ -69,7 +60,7 @@ struct World {
 
   bridge::Doorbell doorbell;
   bridge::AdmissionQueue queue;
-  bridge::WorkerPool workers;
+  Workers workers;
   bridge::EngineStatus status;
   bridge::ControlQueue control{doorbell};
   bridge::RequestBook requests{4};

@@ -15,7 +15,7 @@ class RouterTest : public testing::Test {
   Response reply(const std::string& method, const std::string& path, Request request = {}) {
     request.method = method;
     request.path = path;
-    Reply answered = route(std::move(request), services_, serving_);
+    Reply answered = route(std::move(request), services_, serving_, surface_);
     if (auto* response = std::get_if<Response>(&answered)) return *response;
     Response started;
     started.status = 0;
@@ -31,6 +31,7 @@ class RouterTest : public testing::Test {
   test::World world_;
   Services services_ = world_.services();
   admin::Serving serving_{.ready = true, .draining = false};
+  Surface surface_ = Surface::kEverything;
 };
 
 TEST_F(RouterTest, AnswersEveryGet) {
@@ -40,6 +41,98 @@ TEST_F(RouterTest, AnswersEveryGet) {
   EXPECT_EQ(reply("GET", "/version").body, R"({"version":"1.2.3"})");
   EXPECT_TRUE(reply("GET", "/metrics").content_type.starts_with("text/plain; version=0.0.4"));
   EXPECT_NE(reply("GET", "/metrics").body.find("vllm:num_requests_running"), std::string::npos);
+}
+
+class RouterWithKeysTest : public RouterTest {
+ protected:
+  RouterWithKeysTest() { services_.keys = &keys_; }
+
+  static std::shared_ptr<const keys::KeyTable> table() {
+    std::vector<keys::KeyEntry> entries;
+    for (const keys::Role role : {keys::Role::kUser, keys::Role::kMonitor, keys::Role::kAdmin}) {
+      const std::string name = keys::name_of(role);
+      entries.push_back({.name = name, .digest = keys::digest_of("secret of " + name), .role = role});
+    }
+    return std::make_shared<const keys::KeyTable>(entries, nullptr);
+  }
+  static Request with(const std::string& role) {
+    Request request;
+    if (!role.empty()) request.authorization = "Bearer secret of " + role;
+    return request;
+  }
+
+  const bridge::Latest<keys::KeyTable> keys_{table()};
+};
+
+TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
+  const std::pair<const char*, const char*> kPaths[] = {{"GET", "/metrics"},
+                                                        {"GET", "/version"},
+                                                        {"GET", "/openapi.json"},
+                                                        {"GET", "/v1/models"},
+                                                        {"GET", "/v1/models/stories"},
+                                                        {"GET", "/v1/requests/a/explain"},
+                                                        {"DELETE", "/v1/requests/a"},
+                                                        {"POST", "/v1/completions"},
+                                                        {"POST", "/v1/chat/completions"},
+                                                        {"POST", "/v1/chat/completions/render"},
+                                                        {"POST", "/v1/responses"},
+                                                        {"POST", "/v1/messages"},
+                                                        {"POST", "/v1/messages/count_tokens"},
+                                                        {"POST", "/v1/embeddings"},
+                                                        {"POST", "/tokenize"},
+                                                        {"POST", "/detokenize"},
+                                                        {"POST", "/admin/cache/save"},
+                                                        {"POST", "/admin/cache/load"},
+                                                        {"GET", "/no/such/path"},
+                                                        {"GET", ""},
+                                                        {"BREW", "/v1/completions"},
+                                                        {"GET", "//live"},
+                                                        {"GET", "/live/"},
+                                                        {"GET", "/LIVE"}};
+  for (const auto& [method, path] : kPaths) {
+    const Response refused = reply(method, path);
+    EXPECT_EQ(refused.status, 401) << method << " " << path;
+    EXPECT_EQ(field(refused, "WWW-Authenticate"), "Bearer") << path;
+    EXPECT_EQ(boost::json::parse(refused.body).at("error").at("code"), "invalid_api_key") << path;
+    EXPECT_NE(reply(method, path, with("admin")).status, 401) << path;
+    EXPECT_NE(reply(method, path, with("admin")).status, 403) << path;
+  }
+  for (const char* path : {"/live", "/ready", "/health"}) {
+    EXPECT_EQ(reply("GET", path).status, 200) << path;
+    EXPECT_EQ(reply("GET", path, with("nobody")).status, 200) << path;
+  }
+}
+
+TEST_F(RouterWithKeysTest, AKeyOpensWhatItsRoleMay) {
+  const auto status = [this](const char* method, const char* path, const char* role) {
+    return reply(method, path, with(role)).status;
+  };
+  EXPECT_EQ(status("GET", "/v1/models", "user"), 200);
+  EXPECT_EQ(status("GET", "/v1/models", "monitor"), 403);
+  EXPECT_EQ(status("GET", "/metrics", "user"), 403);
+  EXPECT_EQ(status("GET", "/metrics", "monitor"), 200);
+  EXPECT_EQ(status("GET", "/metrics", "admin"), 200);
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/other", "/admin"}) {
+    EXPECT_EQ(status("POST", path, "user"), 403) << path;
+    EXPECT_EQ(status("POST", path, "monitor"), 403) << path;
+  }
+  const Response refused = reply("POST", "/admin/cache/save", with("user"));
+  EXPECT_EQ(boost::json::parse(refused.body).at("error").at("type"), "permission_error");
+  EXPECT_EQ(field(refused, "WWW-Authenticate"), "");
+}
+
+TEST_F(RouterWithKeysTest, AnthropicsClientsAreToldInTheirWords) {
+  const Response refused = reply("POST", "/v1/messages");
+  EXPECT_EQ(boost::json::parse(refused.body).at("type"), "error");
+  Request request;
+  request.api_key = "secret of user";
+  EXPECT_EQ(reply("POST", "/v1/messages", request).status, 0) << "an answer made over time";
+}
+
+TEST_F(RouterWithKeysTest, TheMetricsTellOfEachKey) {
+  const std::string text = reply("GET", "/metrics", with("monitor")).body;
+  EXPECT_NE(text.find("vllm:num_requests_running"), std::string::npos);
+  EXPECT_NE(text.find(R"(quire:key_requests_total{key="user"} 0)"), std::string::npos);
 }
 
 TEST_F(RouterTest, ListsTheModels) {
@@ -87,6 +180,27 @@ TEST_F(RouterTest, TakesOrdersToTheCache) {
   }
   EXPECT_EQ(world_.metrics.admission_rejections.value(), 0u) << "no completion was refused";
   EXPECT_EQ(reply("POST", "/admin/cache").status, 404);
+}
+
+TEST_F(RouterTest, BothPortsTellOfTheServerAndEachTakesItsOwnOrders) {
+  const std::vector<std::string> orders = {"/admin/cache/save", "/admin/cache/load"};
+  const std::vector<std::string> questions = {"/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/tokenize"};
+  for (const Surface surface : {Surface::kEverything, Surface::kClients, Surface::kAdmin}) {
+    surface_ = surface;
+    for (const char* path : {"/live", "/ready", "/health", "/metrics", "/version"}) {
+      EXPECT_EQ(reply("GET", path).status, 200) << path;
+    }
+    for (const std::string& path : orders) {
+      EXPECT_EQ(reply("POST", path).status, surface == Surface::kClients ? 404 : 0) << path;
+    }
+    for (const std::string& path : questions) {
+      EXPECT_EQ(reply("POST", path).status, surface == Surface::kAdmin ? 404 : 0) << path;
+    }
+    EXPECT_EQ(reply("GET", "/v1/models").status, surface == Surface::kAdmin ? 404 : 200);
+    EXPECT_EQ(reply("GET", "/admin/none").status, 404);
+  }
+  surface_ = Surface::kClients;
+  EXPECT_NE(reply("POST", orders.front()).body.find("admin port"), std::string::npos);
 }
 
 TEST_F(RouterTest, ExplainsAndCancelsRequestsByTheirName) {

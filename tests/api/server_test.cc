@@ -39,8 +39,9 @@ class ServerTest : public testing::Test {
     server_->set_ready(ready);
     return *server_;
   }
-  int status_of(const std::string& request) {
-    RawClient client(server_->port());
+  int status_of(const std::string& request) { return status_at(server_->port(), request); }
+  static int status_at(std::uint16_t port, const std::string& request) {
+    RawClient client(port);
     client.send(request);
     return client.read_response().status;
   }
@@ -221,7 +222,7 @@ TEST_F(ServerTest, TakesNoMoreTextThanTheWorkersCanHold) {
   // The one worker is busy until the gate opens; the next body fits into the budget, the one after it does not.
   std::mutex gate;
   gate.lock();
-  ASSERT_TRUE(small.workers.post(1, [&gate] { const std::lock_guard wait(gate); }));
+  ASSERT_TRUE(small.workers.post(Lane::kReading, 1, [&gate] { const std::lock_guard wait(gate); }));
   const std::string large = kBody + std::string(60000, ' ');
   RawClient first(server_->port());
   first.send(post_completion(large));
@@ -235,6 +236,36 @@ TEST_F(ServerTest, TakesNoMoreTextThanTheWorkersCanHold) {
   EXPECT_EQ(refused.read_response().status, 429);
   gate.unlock();
   EXPECT_EQ(served.read_response().status, 200);
+  server_.reset();
+}
+
+TEST_F(ServerTest, TakesNoMoreGrammarsThanMayWait) {
+  server_.reset();
+  test::World small;
+  test::FakeEngine engine(small);
+  Services services = small.services();
+  services.grammars = std::make_shared<openai::Grammars>(
+      openai::vocabulary_of(*services.tokenizer, services.logits_width, services.eos));
+  server_ = std::make_unique<Server>(config_, services);
+  server_->start();
+  server_->set_ready(true);
+  std::mutex gate;
+  gate.lock();
+  const auto hold = [&] {
+    return small.workers.post(Lane::kQuickGrammar, 1, [&gate] { const std::lock_guard wait(gate); });
+  };
+  for (std::size_t i = 0; i < Workers::kMaxGrammars; ++i) ASSERT_TRUE(hold());
+  EXPECT_FALSE(hold());
+  RawClient client(server_->port());
+  client.send(post_completion(R"({"prompt":"Once","guided_regex":"a+"})"));
+  const test::RawResponse refused = client.read_response();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_GE(std::stoi(refused.fields.at("retry-after")), 1);
+  EXPECT_NE(refused.body.find("too many grammars"), std::string::npos) << refused.body;
+  RawClient plain(server_->port());
+  plain.send(post_completion(kBody));
+  EXPECT_EQ(plain.read_response().status, 200);
+  gate.unlock();
   server_.reset();
 }
 
@@ -256,6 +287,60 @@ TEST_F(ServerTest, AcceptsAgainWhenDescriptorsAreFreeAgain) {
   }
   EXPECT_EQ(answered, clients.size());
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(ServerTest, HasNoAdminPortUnlessToldTo) {
+  serve();
+  EXPECT_EQ(server_->admin_port(), 0);
+  EXPECT_EQ(status_of(test::post("/admin/cache/save", "{}")), 404) << "there is no --cache-dir";
+}
+
+TEST_F(ServerTest, AnswersOnTheAdminPortWhileTheOtherOneIsFull) {
+  config_.admin_port = 0;
+  config_.max_connections = 2;
+  serve();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server_->port());
+    clients.back().send(get("/live"));
+    EXPECT_EQ(clients.back().read_response().status, 200);
+  }
+  ASSERT_EQ(status_of(get("/live")), 503);
+  for (const char* path : {"/live", "/ready", "/health", "/metrics"}) {
+    EXPECT_EQ(status_at(server_->admin_port(), get(path)), 200) << path;
+  }
+  EXPECT_EQ(world_.metrics.open_connections.value(), 2.0) << "clients alone are counted";
+  EXPECT_EQ(status_at(server_->admin_port(), post_completion(kBody)), 404);
+}
+
+TEST_F(ServerTest, BothPortsDrainAndEnd) {
+  config_.admin_port = 0;
+  serve();
+  engine_.allow_tokens(2);
+  RawClient stream(server_->port());
+  stream.send(post_completion(kStream));
+  stream.read_until("\"text\"");
+  server_->drain();
+  EXPECT_EQ(status_at(server_->admin_port(), get("/live")), 200);
+  EXPECT_EQ(status_at(server_->admin_port(), get("/ready")), 503);
+  engine_.allow_tokens(-1);
+  stream.read_until("data: [DONE]\n\n");
+  EXPECT_TRUE(server_->wait());
+  EXPECT_FALSE(RawClient(server_->port()).connected());
+  EXPECT_FALSE(RawClient(server_->admin_port()).connected());
+}
+
+TEST_F(ServerTest, SaysWhichFlagToChangeWhenTheAdminPortIsTaken) {
+  serve();
+  ServerConfig same = config_;
+  same.admin_port = server_->port();
+  Server second(same, world_.services());
+  try {
+    second.start();
+    FAIL() << "two servers on one port";
+  } catch (const StartError& error) {
+    EXPECT_NE(std::string(error.what()).find("--admin-port"), std::string::npos) << error.what();
+  }
 }
 
 class ManyStreams : public ServerTest, public testing::WithParamInterface<std::uint32_t> {};

@@ -7,6 +7,7 @@
 #include "api/openai/fields/kv_policy_field.h"
 #include "api/openai/fields/list_fields.h"
 #include "api/openai/fields/neutral.h"
+#include "api/openai/fields/speculative_field.h"
 
 namespace quire::api::openai {
 namespace {
@@ -88,6 +89,7 @@ constexpr Field kFields[] = {
     {"priority", kReading, Integer{-kInt32 - 1, kInt32, put<&R::priority>}, "0", "lower goes first; orders the line under the priority policy", "api/openai/fields/read_body_test.cc"},
     {"deadline_ms", kReading, Integer{1, kMaxDeadline_ms, put<&R::deadline_ms>}, "none", "milliseconds after arrival; orders the line under the deadline policy", "api/openai/fields/read_body_test.cc"},
     {"kv_policy", kGenerating, Shaped{"object", "see below", read_kv_policy}, "keep everything", "which K and V a long answer keeps", "wire/test_cache.py"},
+    {"speculative", kGenerating, Shaped{"boolean|object", "true, false, or `method` and `num_speculative_tokens` (0 to 64)", read_speculative}, "as the server does", "guess tokens ahead by this method, so many at most; the answer is the same", "wire/test_speculative_fields.py"},
     {"request_id", kReading, Text{&L::max_request_id_bytes, &R::request_id}, "X-Request-Id, or drawn", "names the answer", "wire/test_completions.py"},
     {"user", kOpenAiForms | kEmbeddings, Text{&L::max_user_bytes, nullptr}, "none", "checked, and of no effect", "api/openai/fields/read_body_test.cc"},
     {"logits_processors", kChoices, Neutral{"array", "empty", is_empty}, "none", "not supported", "api/openai/fields/read_body_test.cc"},

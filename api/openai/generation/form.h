@@ -28,8 +28,8 @@ struct AnswerFacts {
   std::int64_t created = 0;  // unix seconds
   std::int64_t seed = 0;     // given or drawn
   std::string_view model;
-  std::string_view fingerprint;
-  std::string timings;  // "timings":{…}, for the last event of a stream and for a whole answer; empty before that
+  std::string fingerprint;  // of the numeric mode; where tokens are drawn by law (core/sample/accept.h) it says so
+  std::string timings;      // "timings":{…}, for the last event of a stream and for a whole answer; empty before that
 };
 
 struct Usage {

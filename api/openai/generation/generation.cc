@@ -23,14 +23,6 @@ std::uint64_t random_bits() {
 
 using GrammarPtr = std::shared_ptr<const grammar::Grammar>;
 
-// The endpoint's own, or what the body asks for, or none.
-Result<GrammarPtr> grammar_of(const GenerationRequest& request, const Services& services) {
-  if (request.grammar || !request.grammar_text) return request.grammar;
-  if (services.grammars) return services.grammars->of(*request.grammar_text);
-  const std::string& field = request.grammar_text->field;
-  return invalid(field, field + " is not supported here: leave it out");
-}
-
 std::int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -50,12 +42,15 @@ Generation::Generation(const Services& services, http::Request request, std::uni
 
 // ---- before admission
 
-void Generation::work() {
-  if (Result<Done> prepared = prepare(); !prepared) failure_ = prepared.error();
+std::optional<Lane> Generation::work() {
+  const Result<std::optional<Lane>> next = lane_ == Lane::kReading ? read() : go_on();
   http_.body = std::string();
+  if (!next) failure_ = next.error();
+  lane_ = next ? *next : std::nullopt;
+  return lane_;
 }
 
-Result<Done> Generation::prepare() {
+Result<std::optional<Lane>> Generation::read() {
   if (Result<Done> read = form_->read(http_.body); !read) return read.error();
   facts_.id = request().request_id.empty() ? http_.id : request().request_id;
   facts_.model = request().model;
@@ -64,14 +59,36 @@ Result<Done> Generation::prepare() {
 
   Result<std::vector<std::vector<TokenId>>> prompts = form_->prompts();
   if (!prompts) return prompts.error();
-  Result<GrammarPtr> grammar = grammar_of(request(), services_);
+  prompt_ids_ = std::move(*prompts);
+  order_ = request().grammar;  // the endpoint's own, or what the body asks for
+  if (!order_ && request().grammar_text) order_ = order_of(*request().grammar_text);
+  if (!order_) return make_sequences(nullptr);
+  if (!services_.grammars) return invalid(order_->field, order_->field + " is not supported here: leave it out");
+  if (GrammarPtr found = services_.grammars->find(*order_)) return make_sequences(std::move(found));
+  return {Lane::kQuickGrammar};
+}
+
+Result<std::optional<Lane>> Generation::go_on() {
+  const bool quick = lane_ == Lane::kQuickGrammar;
+  Result<GrammarPtr> grammar = quick ? services_.grammars->make_quickly(*order_) : services_.grammars->make(*order_);
   if (!grammar) return grammar.error();
-  Result<Sequences> sequences =
-      sequences_of(request(), std::move(*prompts), {facts_.seed, http_.arrival, std::move(*grammar)}, services_);
+  if (*grammar == nullptr) return {Lane::kSlowGrammar};
+  return make_sequences(*std::move(grammar));
+}
+
+Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
+  SequenceFacts facts{.seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar)};
+  if (http_.caller) {
+    facts.tenant = http_.caller->tenant;
+    facts.tenant_id = http_.caller->tenant_id;
+  }
+  Result<Sequences> sequences = sequences_of(request(), std::exchange(prompt_ids_, {}), std::move(facts), services_);
   if (!sequences) return sequences.error();
   sequences_ = std::move(sequences->sequences);
   prompts_ = std::move(sequences->prompts);
-  return Done{};
+  const sample::Params& sampling = sequences_.front().sampling;
+  if (sample::accepts_by_law(sampling)) facts_.fingerprint += "-" + std::string(name_of(sampling.accept));
+  return {std::nullopt};
 }
 
 std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
@@ -109,7 +126,31 @@ Result<Done> Generation::submit(const http::IoDoor& door) {
     submissions.push_back(std::move(submission));
   }
   told_.resize(choices_.size());
-  return services_.queue.admit(submissions);
+  if (Result<Done> taken = take_places(submissions); !taken) return taken.error();
+  Result<Done> admitted = services_.queue.admit(submissions);
+  if (!admitted) stay_ = bridge::Stay();
+  return admitted;
+}
+
+// Its key's limits come before the server's own: who is over them takes no room from others.
+Result<Done> Generation::take_places(std::vector<bridge::Submission>& submissions) {
+  if (!http_.caller) return Done{};
+  bridge::Account::Demand demand{static_cast<std::uint32_t>(submissions.size()), 0};
+  for (const PromptRun& prompt : prompts_) demand.tokens += prompt.num_tokens;
+  for (const bridge::Submission& submission : submissions) {
+    demand.tokens += std::uint64_t{submission.request.max_tokens} * (1 + submission.more_streams.size());
+  }
+  Result<bridge::Account::Admitted> admitted = http_.caller->account->take(demand, std::chrono::steady_clock::now());
+  if (!admitted) return admitted.error();
+  for (std::size_t i = 0; i < submissions.size(); ++i) submissions[i].place = std::move(admitted->places[i]);
+  stay_ = std::move(admitted->stay);
+  return Done{};
+}
+
+// Before its last words are out: whoever has them may ask again at once.
+void Generation::end_stay() {
+  const http::Tally used = tally();
+  stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, used.completion_tokens);
 }
 
 Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http::IoDoor& door,
@@ -156,6 +197,7 @@ std::string Generation::take_events() {
     open = open || choices_[i].finish_reason() == nullptr;
   }
   if (!open) finished_ = true;
+  if (finished_) end_stay();
   if (request().stream) append_events(events);
   return events;
 }
@@ -176,8 +218,8 @@ void Generation::give_up(flow::Finish why) {
     return give_up({Code::kTimeout, "the answer was not read for too long and was cancelled", "", 0});
   }
   if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});
-  if (request().grammar || request().grammar_text) {
-    const std::string field = request().grammar_text ? request().grammar_text->field : request().grammar_field;
+  if (order_) {
+    const std::string& field = order_->field;
     return give_up(invalid(field, field +
                                       ": no token that this model may say goes on with it; do other fields forbid what "
                                       "it asks for?"));

@@ -17,6 +17,7 @@
 #include "api/openai/generation/form.h"
 #include "api/requests/tracked_request.h"
 #include "api/services.h"
+#include "core/bridge/account.h"
 #include "core/bridge/admission_queue.h"
 #include "core/flow/request.h"
 
@@ -28,9 +29,10 @@ class Generation final : public http::Answer {
   Generation(const Services& services, http::Request request, std::unique_ptr<Form> form);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
+  ~Generation() override { end_stay(); }
 
   std::size_t work_bytes() const override { return http_.body.size(); }
-  void work() override;
+  std::optional<Lane> work() override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return form_->request().stream; }
   std::vector<http::Field> fields() const override;
@@ -43,11 +45,15 @@ class Generation final : public http::Answer {
 
  private:
   const GenerationRequest& request() const { return form_->request(); }
-  Result<Done> prepare();
+  Result<std::optional<Lane>> read();
+  Result<std::optional<Lane>> go_on();
+  Result<std::optional<Lane>> make_sequences(std::shared_ptr<const grammar::Grammar> grammar);
   std::size_t choices_per_prompt() const { return request().use_beam_search ? request().n : request().best_of; }
   const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
 
   Result<Done> submit(const http::IoDoor& door);
+  Result<Done> take_places(std::vector<bridge::Submission>& submissions);
+  void end_stay();
   Result<std::shared_ptr<bridge::TokenStream>> open_choice(const http::IoDoor& door, const flow::Request& sequence);
   void give_up(flow::Finish why);
   void end_cancelled(Choice& choice);
@@ -67,7 +73,11 @@ class Generation final : public http::Answer {
   AnswerFacts facts_;
   requests::TrackedRequest tracked_;
 
-  std::vector<flow::Request> sequences_;  // ready for admission; empty afterwards
+  std::optional<Lane> lane_ = Lane::kReading;     // of the next work()
+  std::optional<GrammarOrder> order_;             // that the answer has to hold to
+  std::vector<std::vector<TokenId>> prompt_ids_;  // until the grammar is there
+  std::vector<flow::Request> sequences_;          // ready for admission; empty afterwards
+  bridge::Stay stay_;                             // with its API key, where the server has keys
   std::vector<PromptRun> prompts_;
   std::optional<Error> failure_;
   std::vector<Choice> choices_;

@@ -1,7 +1,6 @@
 #include "api/openai/generation/grammars.h"
 
 #include <boost/json/value.hpp>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,9 +16,6 @@ namespace quire::api::openai {
 namespace {
 
 using Kind = GrammarText::Kind;
-
-// Others wait for the worker meanwhile.
-constexpr std::chrono::milliseconds kMaxCompileTime{500};
 
 Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text) {
   const Result<boost::json::value> schema = grammar::parse_schema(text);
@@ -67,29 +63,42 @@ Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& 
   return root;
 }
 
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::of(const GrammarText& text) {
-  const auto whole = [&text](grammar::Rules& rules) -> Result<Done> {
+GrammarOrder order_of(GrammarText text) {
+  GrammarOrder order;
+  order.name = static_cast<char>('0' + static_cast<int>(text.kind)) + text.text;
+  order.field = text.field;
+  order.write = [text = std::move(text)](grammar::Rules& rules) -> Result<Done> {
     const Result<grammar::RuleId> root = write_grammar(rules, text);
     if (!root) return root.error();
     return Done{};
   };
-  return find(static_cast<char>('0' + static_cast<int>(text.kind)) + text.text, text.field, whole, vocabulary_);
+  return order;
 }
 
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::of(const std::string& name, const std::string& field,
-                                                             const Write& write) {
-  return find("marked " + name, field, write, marked_);
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_quickly(const GrammarOrder& order) {
+  Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kQuickTime);
+  if (!made && made.error().code == Code::kTimeout) return {nullptr};
+  return made;
 }
 
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::find(
-    std::string name, const std::string& field, const Write& write,
-    const std::shared_ptr<const grammar::Vocabulary>& vocabulary) {
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order) {
+  Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kMaxTime);
+  if (!made && made.error().code == Code::kTimeout) return invalid(order.field, made.error().message);
+  return made;
+}
+
+// kTimeout: it takes longer.
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_within(const GrammarOrder& order,
+                                                                      std::chrono::milliseconds time) {
+  std::string name = name_of(order);
   if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
   grammar::Rules rules;
-  if (const Result<Done> written = write(rules); !written) return written.error();
-  const grammar::CompileLimits limits{.max_time = kMaxCompileTime};
-  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(rules, vocabulary, limits);
-  if (!compiled) return invalid(field, field + ": " + compiled.error().message);
+  if (const Result<Done> written = order.write(rules); !written) return written.error();
+  Result<std::shared_ptr<const grammar::Grammar>> compiled =
+      grammar::Grammar::compile(rules, order.marked ? marked_ : vocabulary_, {.max_time = time});
+  if (!compiled) {
+    return Error{compiled.error().code, order.field + ": " + compiled.error().message, order.field};
+  }
   recent_.keep(std::move(name), *compiled);
   return compiled;
 }

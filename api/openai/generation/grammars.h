@@ -2,11 +2,11 @@
 // Shape   special tokens say nothing, but for those that an endpoint reads as marks of its own ("marked"): a grammar that spells
 //         them lets the model say them as the tokens that they are.
 // Owner   shared: Services. Thread  any; compiling is a worker's.
-// Fails   of(): kInvalidArgument naming the field that the grammar was given in, or the one that `write` names.
+// Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,16 +30,20 @@ class Grammars {
   Grammars(std::shared_ptr<const grammar::Vocabulary> vocabulary, std::shared_ptr<const grammar::Vocabulary> marked)
       : vocabulary_(std::move(vocabulary)), marked_(std::move(marked)) {}
 
-  Result<std::shared_ptr<const grammar::Grammar>> of(const GrammarText& text);
+  // Null: it has to be made.
+  std::shared_ptr<const grammar::Grammar> find(const GrammarOrder& order) { return recent_.find(name_of(order)); }
+  // Found, or made. Null: it takes more than kQuickTime of the processor, and nothing else is known of it.
+  Result<std::shared_ptr<const grammar::Grammar>> make_quickly(const GrammarOrder& order);
+  // Found, or made within kMaxTime; one that takes longer is an error.
+  Result<std::shared_ptr<const grammar::Grammar>> make(const GrammarOrder& order);
 
-  // What `write` writes into empty rules, over the marked vocabulary. The same name always means the same rules.
-  using Write = std::function<Result<Done>(grammar::Rules& rules)>;
-  Result<std::shared_ptr<const grammar::Grammar>> of(const std::string& name, const std::string& field,
-                                                     const Write& write);
+  static constexpr std::chrono::milliseconds kQuickTime{50};
+  static constexpr std::chrono::milliseconds kMaxTime{500};
 
  private:
-  Result<std::shared_ptr<const grammar::Grammar>> find(std::string name, const std::string& field, const Write& write,
-                                                       const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
+  Result<std::shared_ptr<const grammar::Grammar>> make_within(const GrammarOrder& order,
+                                                              std::chrono::milliseconds time);
+  static std::string name_of(const GrammarOrder& order) { return (order.marked ? "marked " : "plain ") + order.name; }
 
   static constexpr std::size_t kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;  // of their texts
@@ -48,6 +52,9 @@ class Grammars {
   const std::shared_ptr<const grammar::Vocabulary> marked_;
   bridge::RecentValues<grammar::Grammar> recent_{kMaxKept, kMaxKeptBytes};
 };
+
+// What a text asks for; the order borrows nothing.
+GrammarOrder order_of(GrammarText text);
 
 // The rule of the whole text, which is rule 0 where `rules` were empty. Errors name the text's field.
 Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text);

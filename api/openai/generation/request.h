@@ -5,14 +5,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/result.h"
 #include "core/flow/request.h"
-#include "core/grammar/grammar.h"
+#include "core/grammar/rules.h"
 #include "core/sample/params.h"
 #include "core/sample/rules.h"
 
@@ -26,6 +27,15 @@ struct GrammarText {
   std::string field;  // that it was given in, for errors
 };
 
+// A grammar that an answer has to hold to, before it is made.
+struct GrammarOrder {
+  std::string name;   // of equal name, of equal rules
+  std::string field;  // for errors that name none
+  // Into empty rules; more than once. May borrow from the request that it is of.
+  std::function<Result<Done>(grammar::Rules& rules)> write;
+  bool marked = false;  // over the vocabulary in which marks are tokens that may be said (Grammars)
+};
+
 struct GenerationRequest {
   std::string model;       // one of the served names
   std::string request_id;  // the body's; empty: none
@@ -37,7 +47,7 @@ struct GenerationRequest {
   sample::Rules rules;                 // but for bad_words, which are texts still; min_tokens is there
   std::vector<std::string> bad_words;  // none of them empty
   std::optional<GrammarText> grammar_text;
-  std::shared_ptr<const grammar::Grammar> grammar;  // an endpoint that has a grammar of its own puts it here
+  std::optional<GrammarOrder> grammar{};  // an endpoint that has a grammar of its own puts it here
 
   std::vector<std::string> stop;        // none of them empty
   std::vector<TokenId> stop_token_ids;  // end the answer as the model's own ends do, none of which is in here
@@ -67,6 +77,8 @@ struct GenerationRequest {
   std::int32_t priority = 0;
   std::optional<std::uint32_t> deadline_ms;  // after arrival
   flow::KvPolicy kv_policy;                  // fits max_model_len
+  flow::Speculation speculation{};           // a drafter that there is
+  std::optional<sample::Accept> accept;      // none: the server's
 
   std::vector<std::string> unknown_fields;  // accepted and passed over; shortened names, a bounded number
   std::uint32_t num_unknown_fields = 0;     // all of them

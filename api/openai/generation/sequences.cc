@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "api/openai/cache_root.h"
@@ -15,18 +16,28 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
+// By law only where there are guesses to take: whoever has none draws as a server without.
+sample::Accept accept_of(const GenerationRequest& request, const Services& services) {
+  const bool guessed = request.speculation.enabled && !services.speculative_methods.empty() &&
+                       request.kv_policy.kind == flow::KvPolicy::Kind::kFull && !request.use_beam_search;
+  return guessed ? request.accept.value_or(services.accept) : sample::Accept::kMatch;
+}
+
 // What the sequences of all prompts have in common.
 flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts facts, const Services& services) {
   flow::Request sequence;
   sequence.arrival = facts.arrival;
   sequence.sampling = request.sampling;
+  sequence.sampling.accept = accept_of(request, services);
   sequence.sampling.seed = static_cast<std::uint64_t>(facts.seed);
   sequence.grammar = std::move(facts.grammar);
+  sequence.tenant = facts.tenant_id;
   if (!request.ignore_eos) sequence.stop_tokens = services.eos;
   sequence.stop_tokens.insert(sequence.stop_tokens.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
   sequence.priority = request.priority;
   if (request.deadline_ms) sequence.deadline = facts.arrival + std::chrono::milliseconds(*request.deadline_ms);
   sequence.kv_policy = request.kv_policy;
+  sequence.speculation = request.speculation;
   sequence.pooling = request.pooling;
   if (request.use_beam_search) {
     sequence.beam = flow::BeamSearch{request.best_of, request.n, request.length_penalty};
@@ -34,10 +45,11 @@ flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts f
   return sequence;
 }
 
-std::optional<CacheRoot> root_of_prompt(const GenerationRequest& request, const Services& services) {
+std::optional<CacheRoot> root_of_prompt(const GenerationRequest& request, std::string_view tenant,
+                                        const Services& services) {
   if (request.kv_policy.kind != flow::KvPolicy::Kind::kFull) return std::nullopt;
   if (services.prefix_caching) {
-    return root_of_tenant(services.fingerprint, flow::Request{}.tenant, request.cache_salt);
+    return root_of_tenant(services.fingerprint, tenant, request.cache_salt);
   }
   if (request.best_of > 1) return unique_cache_root();
   return std::nullopt;
@@ -96,6 +108,7 @@ Result<Done> check_min_tokens(std::uint32_t max_tokens, const GenerationRequest&
 
 Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids> prompts, SequenceFacts facts,
                                const Services& services) {
+  const std::string tenant = facts.tenant;
   flow::Request sequence = sequence_for_all(request, std::move(facts), services);
   Result<std::shared_ptr<const sample::Rules>> rules = rules_of(request, sequence.stop_tokens, services);
   if (!rules) return rules.error();
@@ -121,7 +134,7 @@ Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids
     if (request.keeps_prompt()) out.prompts.back().ids = ids;
     sequence.prompt = std::move(ids);
     sequence.max_tokens = *max_tokens;
-    sequence.cache_root = root_of_prompt(request, services);
+    sequence.cache_root = root_of_prompt(request, tenant, services);
     for (std::uint32_t i = 0; i < copies; ++i) {
       sequence.sampling.choice_index = i;
       sequence.scores_prompt = request.scores_prompt() && (i == 0 || *max_tokens == 0);  // once for all of its choices

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "api/openai/generation/form.h"
@@ -27,6 +28,8 @@ struct SequenceFacts {
   std::int64_t seed = 0;
   TimePoint arrival;
   std::shared_ptr<const grammar::Grammar> grammar;  // null: none
+  std::string tenant{};                             // whose cached prefixes it shares; empty: the default one
+  std::uint32_t tenant_id = 0;                      // the same for the fair policy
 };
 
 Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<std::vector<TokenId>> prompts,

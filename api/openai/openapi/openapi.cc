@@ -162,8 +162,16 @@ void write_error_schema(JsonWriter& json) {
   json.key("type").begin_object().key("type").text("string").end_object();
   json.key("param").begin_object().key("type").begin_array().text("string").text("null").end_array();
   json.key("description").text("the field at fault").end_object();
-  json.key("code").begin_object().key("type").text("integer").key("description").text("the HTTP status").end_object();
+  json.key("code").begin_object().key("type").begin_array().text("integer").text("string").end_array();
+  json.key("description").text("the HTTP status, or a word that says more").end_object();
   json.end_object().end_object().end_object().end_object();
+}
+
+// An empty requirement says that there is none.
+void write_security(JsonWriter& json, bool keys) {
+  json.key("security").begin_array().begin_object();
+  if (keys) json.key("bearer").begin_array().end_array();
+  json.end_object().end_array();
 }
 
 }  // namespace
@@ -180,7 +188,11 @@ http::Response openapi(const Services& services) {
   json.end_object();
   json.key("components").begin_object().key("schemas").begin_object().key("Error");
   write_error_schema(json);
-  json.end_object().end_object().end_object();
+  json.end_object();
+  json.key("securitySchemes").begin_object().key("bearer").begin_object();
+  json.key("type").text("http").key("scheme").text("bearer").end_object().end_object().end_object();
+  write_security(json, services.keys != nullptr);
+  json.end_object();
   return response;
 }
 

@@ -58,6 +58,7 @@ TEST_F(RequestRoutesTest, ExplainsWhatTheEngineNoted) {
   timeline_->note_token(kArrival + 5ms);
   timeline_->note_preemption(kArrival + 6ms, false);
   timeline_->note_preemption(kArrival + 7ms, true);
+  timeline_->note_draft(4, 1);
   timeline_->note_token(kArrival + 9500us);
   json::value told = explained("r1");
   EXPECT_EQ(told.at("object"), "request_timeline");
@@ -67,7 +68,8 @@ TEST_F(RequestRoutesTest, ExplainsWhatTheEngineNoted) {
             json::parse(R"({"state":"running","prompt_tokens":100,"cached_tokens":30,"queued_ms":2,
                             "prefill":[{"at_ms":2,"ms":3,"rows":70}],"prefill_not_kept":0,
                             "preemptions":[{"at_ms":6,"kind":"recompute"},{"at_ms":7,"kind":"swap"}],
-                            "preemptions_not_kept":0,"generated_tokens":2,"token_ms":[5,9.5],"token_ms_not_kept":0,
+                            "preemptions_not_kept":0,"drafted_tokens":4,"accepted_tokens":1,
+                            "drafts":[{"drafted":4,"accepted":1}],"drafts_not_kept":0,"generated_tokens":2,"token_ms":[5,9.5],"token_ms_not_kept":0,
                             "longest_gap":{"token":1,"ms":4.5},"ended_ms":null,"end":null})"));
 
   timeline_->note_end(kArrival + 10ms, bridge::Timeline::End::kStop);
@@ -84,6 +86,7 @@ TEST_F(RequestRoutesTest, SaysHowMuchWasNotKept) {
   for (int i = 0; i < 65; ++i) timeline_->note_chunk(kArrival, kArrival + 1ms, 1);
   for (int i = 0; i < 16; ++i) timeline_->note_preemption(kArrival, false);
   for (int i = 0; i < 266; ++i) timeline_->note_token(kArrival);
+  for (int i = 0; i < 257; ++i) timeline_->note_draft(2, 1);
   const auto record = enter("r1");
   const json::value told = explained("r1").at("sequences").at(0);
   EXPECT_EQ(told.at("prefill").as_array().size(), 64u);
@@ -93,6 +96,10 @@ TEST_F(RequestRoutesTest, SaysHowMuchWasNotKept) {
   EXPECT_EQ(told.at("token_ms").as_array().size(), 256u);
   EXPECT_EQ(told.at("token_ms_not_kept"), 10);
   EXPECT_EQ(told.at("generated_tokens"), 266);
+  EXPECT_EQ(told.at("drafts").as_array().size(), 256u);
+  EXPECT_EQ(told.at("drafts_not_kept"), 1);
+  EXPECT_EQ(told.at("drafted_tokens"), 514);
+  EXPECT_EQ(told.at("accepted_tokens"), 257);
   world_.requests.leave(record);
 }
 
@@ -130,6 +137,30 @@ TEST_F(RequestRoutesTest, AWrongKeyOrNoneIsAnsweredAsIfThereWereNoSuchRequest) {
   http::Request both = with_authorization("Bearer none");
   both.key = kKey;
   EXPECT_EQ(explain(services_, "r1", both).status, 200) << "OpenAI's clients always send the other one";
+  world_.requests.leave(record);
+}
+
+TEST_F(RequestRoutesTest, ARequestOfAnApiKeyIsItsHoldersAndTheAdministrators) {
+  const auto by = [](const char* name, keys::Role role, const std::string& key = {}) {
+    http::Request request = with_key(key);
+    request.caller = std::make_shared<const keys::Caller>(keys::Caller{.name = name, .role = role});
+    return request;
+  };
+  auto record = std::make_shared<bridge::RequestRecord>();
+  record->id = "r1";
+  record->key = kKey;
+  record->owner = "alice";
+  world_.requests.enter(record);
+  const http::Response nobody = explain(services_, "r2", by("bob", keys::Role::kUser));
+  for (const std::string& key : {std::string(), kKey}) {
+    const http::Response explanation = explain(services_, "r1", by("bob", keys::Role::kUser, key));
+    EXPECT_EQ(explanation.status, 404) << key;
+    EXPECT_EQ(explanation.body, nobody.body);
+    EXPECT_EQ(cancel(services_, "r1", by("bob", keys::Role::kUser, key)).status, 404) << key;
+    EXPECT_EQ(explain(services_, "r1", by("alice", keys::Role::kUser, key)).status, 200) << key;
+    EXPECT_EQ(explain(services_, "r1", by("root", keys::Role::kAdmin, key)).status, 200) << key;
+  }
+  EXPECT_EQ(cancel(services_, "r1", by("alice", keys::Role::kUser)).status, 200);
   world_.requests.leave(record);
 }
 

@@ -49,6 +49,21 @@ TEST(Timings, OfSeveralSequencesReachFromTheFirstToTheLast) {
   EXPECT_EQ(told.at("predicted_per_second").to_number<double>(), 160.0);
 }
 
+TEST(Timings, CountTheDraftsOfAllSequencesWhereThereWereAny) {
+  const auto one = ran(2ms, 40ms, 5, 10ms);
+  const auto other = ran(2ms, 40ms, 5, 10ms);
+  EXPECT_FALSE(timings({one, other}, {20, 0, 10}).as_object().contains("draft_n"));
+  one->note_draft(4, 0);
+  const json::value in_vain = timings({one, other}, {20, 0, 10});
+  EXPECT_EQ(in_vain.at("draft_n"), 4);
+  EXPECT_EQ(in_vain.at("draft_n_accepted"), 0);
+  one->note_draft(64, 3);
+  other->note_draft(2, 2);
+  const json::value told = timings({one, other}, {20, 0, 10});
+  EXPECT_EQ(told.at("draft_n"), 70);
+  EXPECT_EQ(told.at("draft_n_accepted"), 5);
+}
+
 TEST(Timings, OfWhatNeverCameAreZero) {
   for (const json::value& told : {timings({std::make_shared<Timeline>()}, {5, 0, 0}), timings({}, {5, 0, 0})}) {
     for (const char* name : {"queued_ms", "prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second"}) {

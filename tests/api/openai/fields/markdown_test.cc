@@ -16,7 +16,7 @@ namespace quire::api::openai {
 namespace {
 
 TEST(FieldsMarkdown, IsWhatTheDocumentSays) {
-  const std::string document = test::read_repo_file("docs/api.md");
+  const std::string document = test::source_text("docs/api.md");
   for (const std::string& table :
        {fields_markdown(kCompletions, completion_fields()), fields_markdown(kChat, chat::chat_fields()),
         fields_markdown(kEmbeddings, embedding_fields()), fields_markdown(kResponses, responses::responses_fields()),
@@ -38,7 +38,7 @@ TEST(FieldsMarkdown, EveryFieldNamesATestThatSpeaksOfIt) {
         messages::messages_fields(), shared_fields()}) {
     for (const Field& field : fields) {
       const std::string path = std::string("tests/") + field.test;
-      const std::string text = test::read_repo_file(path);
+      const std::string text = test::source_text(path);
       // A table of fields is walked by tests that name none.
       const bool walked = path.ends_with("read_body_test.cc");
       EXPECT_TRUE(walked || text.find(field.name) != std::string::npos) << path << " does not speak of " << field.name;

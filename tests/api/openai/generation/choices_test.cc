@@ -201,7 +201,7 @@ TEST_F(CompletionChoicesTest, CopiesOfAPromptAreCountedBeforeTheyAreMade) {
     http::Request request;
     request.body = R"({"prompt":[1,2,3,4,5,6,7,8,9,10],"n":)" + std::to_string(n) + "}";
     const auto completion = complete(services, request);
-    completion->work();
+    work(*completion);
     const auto refused = completion->admit({hub_, [] {}, {}});
     while (small.queue.pop()) {
     }
@@ -296,6 +296,22 @@ TEST_F(CompletionChoicesTest, WithoutAPrefixCacheOnlySiblingsShare) {
   EXPECT_NE(submissions_[1].request.cache_root, submissions_[3].request.cache_root);
 }
 
+TEST_F(CompletionChoicesTest, HandsOnHowEachOfItsSequencesIsGuessed) {
+  services_.speculative_methods = {"ngram", "suffix"};
+  http::Request request;
+  request.body = R"({"prompt":"a","n":2,"speculative":{"method":"suffix","num_speculative_tokens":7}})";
+  const auto completion = complete(services_, request);
+  work(*completion);
+  ASSERT_FALSE(completion->admit({hub_, [] {}, {}}));
+  for (int i = 0; i < 2; ++i) {
+    const auto submission = world_.queue.pop();
+    ASSERT_TRUE(submission);
+    EXPECT_TRUE(submission->request.speculation.enabled);
+    EXPECT_EQ(submission->request.speculation.max_nodes, 7u);
+    EXPECT_EQ(submission->request.speculation.drafter, 1u);
+  }
+}
+
 TEST_F(CompletionChoicesTest, HandsOnWhatOrdersTheLine) {
   const TimePoint arrival{std::chrono::seconds(100)};
   http::Request request;
@@ -303,7 +319,7 @@ TEST_F(CompletionChoicesTest, HandsOnWhatOrdersTheLine) {
   request.body = R"({"prompt":"a","priority":-3,"deadline_ms":1500,)"
                  R"("kv_policy":{"type":"heavy_hitters","sinks":16,"window":256,"budget":32}})";
   const auto completion = complete(services_, request);
-  completion->work();
+  work(*completion);
   ASSERT_FALSE(completion->admit({hub_, [] {}, {}}));
   const auto submission = world_.queue.pop();
   EXPECT_EQ(submission->request.priority, -3);

@@ -117,6 +117,28 @@ TEST_F(GenerationTest, TellsTheWholeAnswer) {
   EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 0);
 }
 
+// Where tokens are a matter of drafts, too, the answer says so; nowhere else.
+TEST_F(GenerationTest, TellsWhereTokensAreTakenByLaw) {
+  services_.speculative_methods = {"ngram"};
+  services_.accept = sample::Accept::kRatio;
+  const auto told = [this](const std::string& more) {
+    const std::size_t index = submissions_.size();
+    auto completion = start(R"({"prompt":"Once","max_tokens":1)" + more + "}");
+    const sample::Params& sampling = submissions_[index].request.sampling;
+    say(index, 5, flow::Finish::kLength);
+    const json::value body = whole(*completion);
+    return std::pair(sample::accepts_by_law(sampling), std::string(body.at("system_fingerprint").as_string()));
+  };
+  EXPECT_EQ(told(R"(,"temperature":1)"), std::pair(true, std::string("fp-test-ratio")));
+  EXPECT_EQ(told(R"(,"temperature":1,"speculative":{"accept":"block"})"),
+            std::pair(true, std::string("fp-test-block")));
+  for (const char* more : {R"(,"temperature":1,"speculative":{"accept":"match"})", R"(,"temperature":0)",
+                           R"(,"temperature":1,"speculative":false)",
+                           R"(,"temperature":1,"speculative":{"accept":"ratio","num_speculative_tokens":0})"}) {
+    EXPECT_EQ(told(more), std::pair(false, std::string("fp-test"))) << more;
+  }
+}
+
 TEST_F(GenerationTest, CutsAtAStopStringAndCancels) {
   auto completion = start(R"({"prompt":"Once","max_tokens":50,"stop":["dragon","king"]})");
   say_text(0, " the old king and the dragon", flow::Finish::kNone);
@@ -225,13 +247,13 @@ TEST_F(GenerationTest, AdmitsAllPromptsOrNone) {
   http::Request request;
   request.body = R"({"prompt":["a","b"]})";
   const auto fits = complete(services, request);
-  fits->work();
+  work(*fits);
   EXPECT_FALSE(fits->admit({hub_, [] {}, {}}));
   EXPECT_EQ(small.queue.waiting_sequences(), 2u);
 
   request.body = R"({"prompt":"c"})";
   const auto full = complete(services, request);
-  full->work();
+  work(*full);
   const std::optional<http::Response> refused = full->admit({hub_, [] {}, {}});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 429);
@@ -246,7 +268,7 @@ TEST_F(GenerationTest, ARequestLargerThanTheWholeLineIsTheCallersFault) {
   http::Request request;
   request.body = R"({"prompt":["a","b","c"]})";
   const auto completion = complete(services, request);
-  completion->work();
+  work(*completion);
   EXPECT_EQ(completion->admit({hub_, [] {}, {}})->status, 400);
   EXPECT_EQ(small.queue.waiting_sequences(), 0u);
 }
