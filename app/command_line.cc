@@ -10,6 +10,7 @@
 #include <map>
 
 #include "api/chat/chat_request.h"
+#include "api/keys/key_file.h"
 #include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
@@ -69,6 +70,8 @@ void convert(const std::string& flag, const std::string& text, double low, doubl
   }
 }
 
+constexpr std::string_view kCommandsText = "serve, generate, bench, inspect, build-datastore or key";
+
 class Parser {
  public:
   Parser() {
@@ -77,11 +80,12 @@ class Parser {
     app_.set_version_flag("--version", fmt::format("quire {}", kVersion), "print the version");
     app_.allow_extras();
     app_.footer("Settings can also be given as QUIRE_… variables or in a TOML file: see docs/flags.md.");
-    for (CLI::App* command : {serve_, generate_, bench_, inspect_}) command->allow_extras();
+    for (CLI::App* command : {serve_, generate_, bench_, inspect_, build_datastore_, key_}) command->allow_extras();
     add_fields(*serve_, kServe, typed_);
     add_fields(*generate_, kGenerate, typed_);
     add_fields(*bench_, kBench, typed_);
     add_fields(*inspect_, kInspect, typed_);
+    add_fields(*build_datastore_, kBuildDatastore, typed_);
     serve_->add_flag("--plan", out_.serve.plan,
                      "print the bytes, blocks and sequences that serving would take, and end");
     serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
@@ -103,6 +107,17 @@ class Parser {
     add_bench_flags();
     inspect_->add_option("--url", out_.inspect.url, "a running server, whose cache is looked at instead of a model")
         ->type_name("text");
+    build_datastore_
+        ->add_option("--text", out_.build_datastore.texts, "file of text, or directory of such files; repeatable")
+        ->type_name("text")
+        ->expected(1)
+        ->allow_extra_args(false)  // the word behind the value is MODEL
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->required();
+    build_datastore_->add_option("--output", out_.build_datastore.output, "the file to write")
+        ->type_name("text")
+        ->required();
+    add_key_flags();
     for (CLI::App* command : {inspect_, bench_}) command->add_flag("--json", json_, "print JSON");
   }
 
@@ -139,6 +154,42 @@ class Parser {
     return std::move(out_);
   }
 
+  void add_key_flags() {
+    const auto add = [this](const char* name, std::string& out, const char* help, const char* kind) {
+      return key_->add_option(name, out, help)->type_name(kind)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    };
+    add("--name", out_.key.name, "whose it is: 1 to 64 letters, digits and - _ .; in metrics, too", "text")->required();
+    add("--role", key_role_, "what it may do: all but /admin, only /metrics, or everything [user; user|monitor|admin]",
+        "choice");
+    key_->add_flag("--admin", key_admin_, "short for --role admin");
+    add("--max-running", key_running_, "sequences under way at once, waiting ones included [any number]", "count");
+    add("--max-queued", key_queued_, "sequences that wait at once [any number]", "count");
+    add("--tokens-per-minute", key_tokens_, "tokens of prompts and answers [any number]", "count");
+    add("--tenant", out_.key.tenant, "keys of one tenant share cached prefixes and a share of the machine [its name]",
+        "text");
+    add("--file", out_.key.file, "append the line to this file instead of printing it", "text");
+  }
+
+  void take_key_options(Problems& problems) {
+    constexpr double kMost = 4294967295.0;
+    KeyOptions& key = out_.key;
+    convert("--max-running", key_running_, 1, kMost, key.limits.max_running, problems);
+    convert("--max-queued", key_queued_, 1, kMost, key.limits.max_queued, problems);
+    convert("--tokens-per-minute", key_tokens_, 1, kMost, key.limits.tokens_per_minute, problems);
+    const std::string word = key_role_.empty() ? (key_admin_ ? "admin" : "user") : key_role_;
+    const std::optional<api::keys::Role> role = api::keys::role_of(word);
+    if (!role) problems.push_back(fmt::format("--role '{}': expected user, monitor or admin", log_safe(word)));
+    key.role = role.value_or(key.role);
+    if (key_admin_ && key.role != api::keys::Role::kAdmin)
+      problems.push_back("--admin and --role say different things");
+    constexpr const char* kExpected = "expected 1 to 64 letters, digits and the characters - _ .";
+    if (!api::keys::is_name(key.name))
+      problems.push_back(fmt::format("--name '{}': {}", log_safe(key.name), kExpected));
+    if (!key.tenant.empty() && !api::keys::is_name(key.tenant)) {
+      problems.push_back(fmt::format("--tenant '{}': {}", log_safe(key.tenant), kExpected));
+    }
+  }
+
   void add_bench_flags() {
     bench_typed_.resize(bench_flags().size());
     for (std::size_t i = 0; i < bench_typed_.size(); ++i) {
@@ -156,7 +207,7 @@ class Parser {
     const auto chosen = app_.get_subcommands();
     const std::vector<std::string> unknown = chosen.empty() ? app_.remaining() : chosen.front()->remaining();
     if (chosen.empty()) {
-      problems.push_back(unknown.empty() ? "a command is needed: serve, generate, bench or inspect (quire --help)"
+      problems.push_back(unknown.empty() ? "a command is needed: " + std::string(kCommandsText) + " (quire --help)"
                                          : unknown_command(unknown.front()));
       return;
     }
@@ -170,13 +221,18 @@ class Parser {
     if (models.size() > 1 && !flag_unknown) {  // else it may be the value of the flag that is not known
       problems.push_back(fmt::format("unexpected word {}: there is one MODEL", log_safe(models[1])));
     }
+    if (chosen.front() == key_ && !unknown.empty() && !flag_unknown) {
+      problems.push_back(fmt::format("unexpected word {}: key takes flags only", log_safe(unknown.front())));
+    }
     for (auto& [name, values] : typed_) {
       if (!values.empty()) out_.flags[std::string(name)] = Setting{fmt::format("--{}", name), std::move(values)};
     }
     out_.command = chosen.front() == serve_      ? Command::kServe
                    : chosen.front() == generate_ ? Command::kGenerate
                    : chosen.front() == bench_    ? Command::kBench
-                                                 : Command::kInspect;
+                   : chosen.front() == inspect_  ? Command::kInspect
+                   : chosen.front() == key_      ? Command::kKey
+                                                 : Command::kBuildDatastore;
     take_options(problems);
   }
 
@@ -188,6 +244,7 @@ class Parser {
     convert("--min-p", min_p_, 0, 1, generate.min_p, problems);
     convert("--top-k", top_k_, -1, 16777216, generate.top_k, problems);
     convert("--seed", seed_, 0, 18446744073709551615.0, generate.seed, problems);
+    if (out_.command == Command::kKey) take_key_options(problems);
     if (out_.command == Command::kBench) out_.bench = read_bench_options(bench_typed_, json_, problems);
     const bool takes_no_model = out_.bench.mode == BenchMode::kCompare || out_.bench.mode == BenchMode::kMicro;
     if (takes_no_model && out_.flags.contains("model")) {
@@ -217,14 +274,14 @@ class Parser {
 
   static std::string unknown_command(const std::string& word) {
     if (field_named(word) != nullptr) {
-      return fmt::format("a command is needed before {}: serve, generate, bench or inspect", log_safe(word));
+      return fmt::format("a command is needed before {}: {}", log_safe(word), kCommandsText);
     }
     if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
-    constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect"};
+    constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect", "build-datastore", "key"};
     const std::string suggestion = nearest(word, kCommands);
-    return fmt::format("unknown command {}: {}", log_safe(word),
-                       suggestion.empty() ? "there are serve, generate, bench and inspect"
-                                          : fmt::format("did you mean {}?", suggestion));
+    return fmt::format(
+        "unknown command {}: {}", log_safe(word),
+        suggestion.empty() ? fmt::format("there are {}", kCommandsText) : fmt::format("did you mean {}?", suggestion));
   }
 
   CLI::App app_{"An LLM server: OpenAI's completions API from a paged key/value cache.", "quire"};
@@ -234,8 +291,15 @@ class Parser {
       "bench", "measure steps, kernels, the engine or two servers, beside what this machine can do");
   CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, or what a running server's KV cache does");
 
+  CLI::App* build_datastore_ = app_.add_subcommand(
+      "build-datastore", "put texts into the file that speculation by retrieval (rest) guesses from");
+
+  CLI::App* key_ = app_.add_subcommand("key", "make an API key, and the line of --api-key-file for it");
+
   CommandLine out_;
   Typed typed_;
+  std::string key_role_, key_running_, key_queued_, key_tokens_;
+  bool key_admin_ = false;
   std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_;
   TypedBenchFlags bench_typed_;
   bool json_ = false;

@@ -13,7 +13,7 @@
 
 namespace quire::app {
 
-enum class Command : std::uint8_t { kPrint, kServe, kGenerate, kBench, kInspect };
+enum class Command : std::uint8_t { kPrint, kServe, kGenerate, kBench, kInspect, kBuildDatastore, kKey };
 
 struct CommandLine {
   Command command = Command::kPrint;
@@ -24,6 +24,8 @@ struct CommandLine {
   GenerateOptions generate;
   InspectOptions inspect;
   BenchOptions bench;
+  BuildDatastoreOptions build_datastore;
+  KeyOptions key;
 };
 
 // `args`: without the program's name.

@@ -9,6 +9,7 @@
 #include "app/units.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "core/speculate/speculative_config.h"
 
 namespace quire::app {
 namespace {
@@ -44,6 +45,13 @@ void check_together(const Config& config, Problems& problems) {
         "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to; "
         "leave it out (preempted sequences are recomputed) and give the memory to --kv-cache-memory",
         bytes_text(config.swap_space.value)));
+  }
+  if (!config.speculative_config.empty()) {
+    const auto read = speculate::parse_speculative_config(config.speculative_config);
+    if (!read) problems.push_back("--speculative-config: " + read.error().message);
+  }
+  if (config.tls_cert.empty() && !config.tls_key.empty()) {
+    problems.push_back("--tls-key: there is no --tls-cert; a key alone cannot serve");
   }
   if (config.device == "cuda") {
     problems.push_back("--device cuda: this build has no GPU backend; take --device cpu");
@@ -93,9 +101,8 @@ Config resolve(std::span<const Layer> layers, Problems& problems) {
       const Setting& setting = found->second;
       const Result<Done> stored = store(field, setting.values, config);
       if (!stored) {
-        problems.push_back(fmt::format("{} '{}': {}", setting.where,
-                                       log_safe(fmt::format("{}", fmt::join(setting.values, ","))),
-                                       stored.error().message));
+        const std::string given = field.is_secret() ? "…" : fmt::format("{}", fmt::join(setting.values, ","));
+        problems.push_back(fmt::format("{} '{}': {}", setting.where, log_safe(given), stored.error().message));
       }
       break;
     }

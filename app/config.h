@@ -27,6 +27,13 @@ struct Config {
   // the server
   std::string host;
   std::uint32_t port = 0;
+  std::string api_key_file;          // empty: none
+  std::vector<std::string> api_key;  // secrets
+  std::string uds;                   // path; empty: TCP
+  std::string tls_cert;              // file; empty: plain HTTP
+  std::string tls_key;               // file; empty: in that of the certificate
+  std::string admin_host;
+  std::optional<std::uint32_t> admin_port;  // empty: none
   std::vector<std::string> served_model_name;
   std::string generation_config;
   std::string chat_template;     // file; empty: the model's own
@@ -62,6 +69,8 @@ struct Config {
   std::uint32_t max_overtakes = 0;
   std::uint32_t fair_quantum_tokens = 0;
   Bytes swap_space;
+  std::string
+      speculative_config;  // JSON as core/speculate/speculative_config reads it; empty: serve gives the embedded model its own head; else none
   std::string device;
   std::optional<std::uint32_t> threads;
   std::string isa;

@@ -17,7 +17,14 @@ constexpr Field kFields[] = {
     {"config", &Config::config, "", "", kAll, "TOML file with any of these settings as keys"},
     {"host", &Config::host, "127.0.0.1", "", kServe, "address to listen on; 0.0.0.0 for every IPv4 interface, :: for all"},
     {"port", &Config::port, "8000", "0..65535", kServe, "TCP port; 0 takes any free one"},
+    {"uds", &Config::uds, "", "", kServe, "path of a unix socket (mode 0660) to listen on, instead of --host and --port; the admin port stays one of TCP"},
+    {"tls-cert", &Config::tls_cert, "", "", kServe, "PEM file with the certificate, and those that signed it behind it: the port then speaks TLS 1.2 and 1.3; read again on SIGHUP; docs/tls.md"},
+    {"tls-key", &Config::tls_key, "", "", kServe, "PEM file with the certificate's key, without a passphrase; empty: it is in --tls-cert's file"},
+    {"admin-host", &Config::admin_host, "127.0.0.1", "", kServe, "address of the admin port"},
+    {"admin-port", &Config::admin_port, "auto", "0..65535", kServe, "TCP port with a thread of its own, which also has the probes and /metrics, and alone takes /admin/…; 0 takes any free one; auto: none, the main port has everything"},
     {"served-model-name", &Config::served_model_name, "", "", kServe, "names the API knows the model by, comma separated; empty: the directory's name, and the path as given"},
+    {"api-key-file", &Config::api_key_file, "", "", kServe, "file with the hashes of API keys, their roles and limits (docs/security.md, quire key); read again on SIGHUP; empty: nobody needs a key"},
+    {"api-key", &Config::api_key, "", "", kServe | kInspect, "API keys of users, comma separated, beside those of the file; of inspect --url, the key it shows; in QUIRE_API_KEY or the configuration file, for a command line can be seen by others"},
     {"generation-config", &Config::generation_config, "auto", "auto|none=vllm", kServe | kGenerate, "take sampling defaults from the model's generation_config.json"},
     {"chat-template", &Config::chat_template, "", "", kServe, "file with the Jinja template that makes a prompt of a conversation; empty: the model's own, from chat_template.jinja or tokenizer_config.json"},
     {"tool-call-parser", &Config::tool_call_parser, "auto", "auto|none|hermes|llama3_json|mistral", kServe, "the form in which the model writes calls of tools; auto: the one that its chat template shows it"},
@@ -34,14 +41,14 @@ constexpr Field kFields[] = {
     {"body-timeout", &Config::body_timeout, "60s", "1ms..1h", kServe, "time for a request's body to arrive"},
     {"idle-timeout", &Config::idle_timeout, "75s", "1ms..1h", kServe, "a kept-alive connection without a request is closed after this"},
     {"dtype", &Config::dtype, "auto", "auto|bf16=bfloat16|f16=float16|f16=half|f32=float32|f32=float", kRunning, "the checkpoint's type: another is refused, since weights are used as they are stored, or quantised from that"},
-    {"quantize", &Config::quantize, "none", "none|int8|int4|w8a8|w4a8|w16a16", kAll, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; with a8, multiply by them in integers; w16a16: in bf16, rows of activations rounded too; docs/quantization.md says what that costs and saves"},
+    {"quantize", &Config::quantize, "none", "none|int8|int4|w8a8|w4a8|w16a16", kLooking, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; with a8, multiply by them in integers; w16a16: in bf16, rows of activations rounded too; docs/quantization.md says what that costs and saves"},
     {"packed-cache", &Config::packed_cache, "", "", kRunning, "directory, the model's own for example, that keeps the weights as they are packed: the next start maps that file instead of packing them again; empty: every start packs"},
     {"max-model-len", &Config::max_model_len, "auto", "2..16777216", kServe | kGenerate | kInspect, "longest sequence, prompt and answer; auto: the model's own, or what the KV cache holds"},
     {"max-num-seqs", &Config::max_num_seqs, "64", "1..4096", kServe, "sequences that run at the same time"},
     {"max-num-batched-tokens", &Config::max_num_batched_tokens, "512", "1..65536", kServe, "rows of one step; at least max-num-seqs"},
-    {"block-size", &Config::block_size, "16", "16..256", kAll, "tokens in a KV block, a multiple of 16; the tokens of an answer never depend on it"},
+    {"block-size", &Config::block_size, "16", "16..256", kLooking, "tokens in a KV block, a multiple of 16; the tokens of an answer never depend on it"},
     {"kv-cache-dtype", &Config::kv_cache_dtype, "auto", "auto|f32=float32|bf16=bfloat16|fp8=fp8_e4m3|int8|int4", kRunning, "how K and V are stored; auto: bf16 for a bf16 checkpoint, else f32; docs/kv-cache.md says what fewer bits cost"},
-    {"kv-cache-memory", &Config::kv_cache_memory, "auto", "1KiB..1024TiB", kServe | kGenerate | kInspect, "memory of the KV cache; auto: half of what is free after the weights, and no more than max-num-seqs can use"},
+    {"kv-cache-memory", &Config::kv_cache_memory, "auto", "1KiB..1024TiB", kServe | kGenerate | kInspect, "memory of the KV cache, drafts' included; auto: half of what is free after the weights, and no more than max-num-seqs can use"},
     {"prefix-caching", &Config::prefix_caching, "on", "on|off", kServe, "keep the KV blocks of what was computed for prompts that begin alike; the tokens of an answer never depend on it"},
     {"pin-prefix", &Config::pin_prefix, "", "", kServe, "text files, comma separated: each one's tokens are computed at start, as a prompt that begins with exactly these bytes, and stay in the KV cache"},
     {"cache-dir", &Config::cache_dir, "", "", kServe, "directory that POST /admin/cache/save and load keep the prefix cache in; empty: there are no such endpoints"},
@@ -51,6 +58,7 @@ constexpr Field kFields[] = {
     {"max-overtakes", &Config::max_overtakes, "64", "0..1048576", kServe, "so many later arrivals may go before a waiting sequence, whatever the policy; then it is next"},
     {"fair-quantum-tokens", &Config::fair_quantum_tokens, "512", "1..1048576", kServe, "with fair scheduling: tokens that a tenant may take more, each round"},
     {"swap-space", &Config::swap_space, "0", "0..1024TiB", kServe, "main memory that the KV blocks of preempted sequences move to, on a device with memory of its own; 0: they are recomputed"},
+    {"speculative-config", &Config::speculative_config, "", "", kRunning, "how tokens are guessed ahead, as JSON: {\"method\": \"ngram\", \"num_speculative_tokens\": 4}; the answers are the same with each method; empty: by the head inside the binary for its own model when serving, else by nothing; docs/speculation.md says what there is"},
     {"device", &Config::device, "auto", "auto|cpu|cuda", kRunning, "what runs the model; this build has the CPU"},
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni|avx512bf16", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
@@ -226,8 +234,11 @@ std::string range_text(const Field& field) {
 }
 
 std::string commands_text(const Field& field) {
-  constexpr std::pair<unsigned, std::string_view> kNames[] = {
-      {kServe, "serve"}, {kGenerate, "generate"}, {kBench, "bench"}, {kInspect, "inspect"}};
+  constexpr std::pair<unsigned, std::string_view> kNames[] = {{kServe, "serve"},
+                                                              {kGenerate, "generate"},
+                                                              {kBench, "bench"},
+                                                              {kInspect, "inspect"},
+                                                              {kBuildDatastore, "build-datastore"}};
   std::string out;
   for (const auto& [bit, name] : kNames) {
     if (field.commands & bit) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);

@@ -17,9 +17,10 @@
 
 namespace quire::app {
 
-enum CommandSet : unsigned { kServe = 1, kGenerate = 2, kBench = 4, kInspect = 8 };
+enum CommandSet : unsigned { kServe = 1, kGenerate = 2, kBench = 4, kInspect = 8, kBuildDatastore = 16 };
 inline constexpr unsigned kRunning = kServe | kGenerate | kBench;  // commands that run the model
-inline constexpr unsigned kAll = kRunning | kInspect;
+inline constexpr unsigned kLooking = kRunning | kInspect;          // that read its weights
+inline constexpr unsigned kAll = kLooking | kBuildDatastore;
 
 using Member = std::variant<std::string Config::*, std::vector<std::string> Config::*, std::uint32_t Config::*,
                             std::optional<std::uint32_t> Config::*, Bytes Config::*, std::optional<Bytes> Config::*,
@@ -33,6 +34,7 @@ struct Field {
   unsigned commands;
   std::string_view help;
 
+  bool is_secret() const { return name == "api-key"; }  // errors do not repeat it
   bool is_list() const { return std::holds_alternative<std::vector<std::string> Config::*>(member); }
   bool is_optional() const {
     return std::holds_alternative<std::optional<std::uint32_t> Config::*>(member) ||

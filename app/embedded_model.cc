@@ -15,6 +15,8 @@ QUIRE_EMBEDDED(generation_config_json)
 QUIRE_EMBEDDED(model_safetensors)
 QUIRE_EMBEDDED(tokenizer_json)
 QUIRE_EMBEDDED(tokenizer_config_json)
+QUIRE_EMBEDDED(draft_config_json)
+QUIRE_EMBEDDED(draft_model_safetensors)
 
 namespace quire::app {
 
@@ -27,6 +29,15 @@ std::unique_ptr<model::ModelFiles> embedded_model() {
       File{"model.safetensors", {quire_embedded_model_safetensors, quire_embedded_model_safetensors_end}},
       File{"tokenizer.json", {quire_embedded_tokenizer_json, quire_embedded_tokenizer_json_end}},
       File{"tokenizer_config.json", {quire_embedded_tokenizer_config_json, quire_embedded_tokenizer_config_json_end}},
+  };
+  return model::ModelFiles::memory(files);
+}
+
+std::unique_ptr<model::ModelFiles> embedded_head() {
+  using File = std::pair<std::string_view, model::FileBytes>;
+  static const std::array<File, 2> files = {
+      File{"config.json", {quire_embedded_draft_config_json, quire_embedded_draft_config_json_end}},
+      File{"model.safetensors", {quire_embedded_draft_model_safetensors, quire_embedded_draft_model_safetensors_end}},
   };
   return model::ModelFiles::memory(files);
 }

@@ -45,6 +45,11 @@ void tell_of_model(const model::Config& model, backend::KvType kv_type, schedule
   options.open_groups = kv_type == backend::KvType::kInt4;
 }
 
+speculate::SpeculativeConfig speculation_of(const Config& config) {
+  if (config.speculative_config.empty()) return {};
+  return speculate::parse_speculative_config(config.speculative_config).value();
+}
+
 engine::EngineOptions engine_options(const Config& config, const model::Config& model, const MemoryPlan& plan,
                                      backend::KvType kv_type, const std::string& numeric_mode) {
   engine::EngineOptions options;

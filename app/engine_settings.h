@@ -8,6 +8,7 @@
 #include "app/memory_plan.h"
 #include "core/engine/engine.h"
 #include "core/model/config.h"
+#include "core/speculate/speculative_config.h"
 
 namespace quire::app {
 
@@ -15,6 +16,9 @@ namespace quire::app {
 std::uint32_t window_of(const model::Config& model);
 // What the scheduler must know of the model: how far it looks back, and how its K and V are stored.
 void tell_of_model(const model::Config& model, backend::KvType kv_type, schedule::SchedulerOptions& options);
+
+// Of settings that were checked.
+speculate::SpeculativeConfig speculation_of(const Config& config);
 
 engine::EngineOptions engine_options(const Config& config, const model::Config& model, const MemoryPlan& plan,
                                      backend::KvType kv_type, const std::string& numeric_mode);

@@ -88,7 +88,7 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
-Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout) {
+Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, std::string_view key) {
   Connection connection(timeout);
   beast::error_code error;
   const auto endpoints =
@@ -100,6 +100,7 @@ Result<std::string> http_get(const Url& url, std::string_view path, Duration tim
   http::request<http::empty_body> request(http::verb::get, url.path + std::string(path), 11);
   request.set(http::field::host, url.host);
   request.set(http::field::connection, "close");
+  if (!key.empty()) request.set(http::field::authorization, "Bearer " + std::string(key));
   error = connection.write(request);
   http::response_parser<http::string_body> response;
   response.body_limit(kMaxBodyBytes);

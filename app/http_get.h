@@ -22,7 +22,7 @@ struct Url {
 // "http://127.0.0.1:8000", "http://[::1]:8000/behind/a/proxy/".
 Result<Url> parse_url(std::string_view text);
 
-// The body of `path`, below the URL's own.
-Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout);
+// The body of `path`, below the URL's own. With a key it is sent as Authorization: Bearer.
+Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, std::string_view key = {});
 
 }  // namespace quire::app

@@ -132,11 +132,11 @@ void print_json(const Inspection& seen) {
   fmt::print("{}\n", boost::json::serialize(out));
 }
 
-ServerStatistics ask(const std::string& text) {
+ServerStatistics ask(const std::string& text, const std::string& key) {
   constexpr Duration kTimeout = std::chrono::seconds(10);
   const Result<Url> url = parse_url(text);
   if (!url) throw StartError("--url " + url.error().message);
-  const Result<std::string> metrics = http_get(*url, "/metrics", kTimeout);
+  const Result<std::string> metrics = http_get(*url, "/metrics", kTimeout, key);
   if (!metrics) throw StartError("--url " + metrics.error().message);
   const std::optional<ServerStatistics> seen = read_statistics(*metrics);
   if (!seen)
@@ -144,8 +144,8 @@ ServerStatistics ask(const std::string& text) {
   return *seen;
 }
 
-int inspect_server(const InspectOptions& options) {
-  const ServerStatistics seen = ask(options.url);
+int inspect_server(const InspectOptions& options, const std::vector<std::string>& keys) {
+  const ServerStatistics seen = ask(options.url, keys.empty() ? std::string() : keys.front());
   fmt::print("{}", options.json ? statistics_json(seen) : statistics_text(seen));
   return 0;
 }
@@ -153,7 +153,7 @@ int inspect_server(const InspectOptions& options) {
 }  // namespace
 
 int inspect(const Config& config, const InspectOptions& options) {
-  if (!options.url.empty()) return inspect_server(options);
+  if (!options.url.empty()) return inspect_server(options, config.api_key);
   const ModelSource source = open_model(config.model);
   const Inspection seen = look(config, source);
   options.json ? print_json(seen) : print_text(seen);

@@ -1,11 +1,16 @@
 #include "app/instance.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "api/openai/cache_root.h"
+#include "app/draft_memory.h"
 #include "app/engine_settings.h"
+#include "app/self_test.h"
 #include "app/version.h"
+#include "core/base/log.h"
 #include "core/flow/request.h"
 #include "core/model/numeric_mode.h"
 
@@ -29,7 +34,7 @@ sample::Params default_params(const Config& config, const model::GenerationDefau
 }
 
 observe::MetricsInfo metrics_info(const std::string& name, const std::string& mode, const MemoryPlan& plan,
-                                  std::uint32_t block_size) {
+                                  std::uint32_t block_size, const speculate::SpeculativeConfig& speculation) {
   observe::MetricsInfo info;
   info.model_name = name;
   info.version = kVersion;
@@ -37,16 +42,23 @@ observe::MetricsInfo metrics_info(const std::string& name, const std::string& mo
   info.block_size = block_size;
   info.num_blocks = plan.num_blocks;
   info.max_model_len = plan.max_model_len;
+  if (speculation.method == speculate::Method::kNone) return info;
+  info.speculative_method = name_of(speculation.method);
+  info.num_speculative_tokens = speculation.num_speculative_tokens;
   return info;
 }
 
-model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, backend::KvType kv_dtype) {
+model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, backend::KvType kv_dtype,
+                                  const Drafting& drafting) {
   model::RunnerLimits limits;
   limits.max_rows = config.max_num_batched_tokens;
   limits.max_sequences = config.max_num_seqs;
   limits.block_tokens = config.block_size;
   limits.num_blocks = plan.num_blocks;
   limits.kv_dtype = kv_dtype;
+  limits.max_logit_rows = config.max_num_seqs + drafting.num_logit_rows();
+  limits.num_scratch_blocks = drafting.num_scratch_blocks();
+  limits.captures = drafting.captures();
   return limits;
 }
 
@@ -62,28 +74,45 @@ Instance::Instance(const Config& config, ReadModel read)
       tokenizer_(load_tokenizer(*read.source.files)),
       generation_(generation_of(read)),
       defaults_(default_params(config, generation_)),
-      request_(request_before_packing(config, read)),
+      speculation_(speculation_of(config)),
+      request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),
       pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, wanted_length(request_))),
       plan_(plan_memory(with_pinned(request_, pinned_))),
       loaded_(pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len)),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
                                         loaded_.ops->description(), loaded_.decoder->weight_type(), loaded_.kv_dtype)),
+      drafting_(speculation_, config, loaded_, plan_, numeric_mode_),
       queue_({config.max_queue, config.max_queue_tokens}, doorbell_),
-      metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size)),
-      runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype)),
+      metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size, speculation_)),
+      runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype, drafting_)),
+      drafter_(drafting_.complete(runner_.cache())),
       pool_(plan_.num_blocks, config.block_size),
-      engine_(engine_options(config, loaded_.config, plan_, loaded_.kv_dtype, numeric_mode_), {.runner = runner_,
-                                                                                               .pool = pool_,
-                                                                                               .admission = queue_,
-                                                                                               .control = control_,
-                                                                                               .doorbell = doorbell_,
-                                                                                               .status = status_,
-                                                                                               .metrics = metrics_,
-                                                                                               .clock = clock_}) {}
+      engine_(options_of_engine(config), parts_of_engine()) {}
+
+engine::EngineOptions Instance::options_of_engine(const Config& config) const {
+  engine::EngineOptions options = engine_options(config, loaded_.config, plan_, loaded_.kv_dtype, numeric_mode_);
+  options.scheduler.max_logit_rows = config.max_num_seqs + drafting_.num_logit_rows();
+  if (speculation_.method != speculate::Method::kNone) options.max_draft_nodes = speculation_.num_speculative_tokens;
+  return options;
+}
+
+engine::EngineParts Instance::parts_of_engine() {
+  return {.runner = runner_,
+          .pool = pool_,
+          .admission = queue_,
+          .control = control_,
+          .doorbell = doorbell_,
+          .status = status_,
+          .metrics = metrics_,
+          .clock = clock_,
+          .drafter = drafter_.get(),
+          .depth = drafting_.depth()};
+}
 
 void Instance::start(std::function<void()> on_failure) {
   {
     const RoleScope role(engine_role);  // until its own thread takes the engine over
+    test_drafters();
     compute_pinned();
   }
   thread_ = std::make_unique<engine::EngineThread>(engine_, doorbell_, status_, std::move(on_failure));
@@ -93,18 +122,44 @@ void Instance::start(std::function<void()> on_failure) {
 void Instance::stop() {
   control_.close();  // an order that waits is refused; one under way ends with the engine
   thread_.reset();
+  drafting_.keep_costs();
+}
+
+void Instance::test_drafters() {
+  if (speculation_.method == speculate::Method::kNone || !speculation_.self_test) return;
+  if (drafting_.loaded().empty()) {
+    log_info("draft_self_test", "skipped: {} guesses by nothing that could be of another model",
+             name_of(speculation_.method));
+    return;
+  }
+  self_test(drafting_.loaded(), {.ops = *loaded_.ops,
+                                 .target = *loaded_.decoder,
+                                 .kv_dtype = loaded_.kv_dtype,
+                                 .block_tokens = request_.block_tokens,
+                                 .max_rows = runner_.limits().max_rows,
+                                 .tokenizer = *tokenizer_,
+                                 .max_model_len = plan_.max_model_len,
+                                 .clock = clock_,
+                                 .metrics = metrics_});
 }
 
 // For the requests that name no salt: theirs is the root to be found under.
 void Instance::compute_pinned() {
   const std::string mode = model::fingerprint(numeric_mode_);
-  const CacheRoot root = api::openai::root_of_tenant(mode, flow::Request{}.tenant, {});
+  const CacheRoot root = api::openai::root_of_tenant(mode, /*tenant=*/{}, {});
   for (const PinnedPrefix& prefix : pinned_) engine_.pin_prefix(prefix.tokens, root);
 }
 
 std::vector<std::string> Instance::description() const {
   std::vector<std::string> lines = {model_line(loaded_), weights_line(loaded_), "numeric mode: " + numeric_mode_,
                                     kv_line(plan_, request_, loaded_.kv_dtype)};
+  if (speculation_.method != speculate::Method::kNone) {
+    const bool by_law = speculation_.accept != sample::Accept::kMatch;
+    lines.push_back(fmt::format("speculation: {}, up to {} tokens ahead{}{}", name_of(speculation_.method),
+                                speculation_.num_speculative_tokens, speculation_.adaptive ? ", as many as pay" : "",
+                                by_law ? fmt::format(", taken by {}", name_of(speculation_.accept)) : ""));
+    if (std::string drafts = drafts_line(plan_, request_); !drafts.empty()) lines.push_back(std::move(drafts));
+  }
   lines.insert(lines.end(), plan_.notes.begin(), plan_.notes.end());
   return lines;
 }

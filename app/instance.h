@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/drafting.h"
 #include "app/loaded_model.h"
 #include "app/memory_plan.h"
 #include "app/pinned_prefixes.h"
@@ -26,6 +27,7 @@
 #include "core/kv/block_pool.h"
 #include "core/model/decoder_runner.h"
 #include "core/observe/metrics.h"
+#include "core/speculate/speculative_config.h"
 #include "core/text/tokenizer.h"
 
 namespace quire::app {
@@ -36,10 +38,10 @@ class Instance {
   // Of these files, whatever `config` calls the model.
   Instance(const Config& config, ModelSource source);
 
-  // Computes the pinned prefixes, then lets the engine turn. `on_failure` runs on the engine thread, once, when the
+  // Tests what was loaded to guess, computes the pinned prefixes, then lets the engine turn. `on_failure` runs on the engine thread, once, when the
   // device fails.
   void start(std::function<void()> on_failure);
-  // Ends what still runs and joins.
+  // Ends what still runs, joins, and keeps what steps were found to cost for the next start.
   void stop();
 
   bridge::AdmissionQueue& queue() { return queue_; }
@@ -57,22 +59,28 @@ class Instance {
   // From generation_config.json, or plain sampling.
   const sample::Params& defaults() const { return defaults_; }
   const std::string& numeric_mode() const { return numeric_mode_; }
-  // Model, numeric mode and KV cache, a line each; then what was lowered.
+  const speculate::SpeculativeConfig& speculation() const { return speculation_; }
+  // Model, numeric mode and KV cache, a line each, and one of speculation where there is some; then what was lowered.
   std::vector<std::string> description() const;
 
  private:
   Instance(const Config& config, ReadModel read);
+  engine::EngineOptions options_of_engine(const Config& config) const;
+  engine::EngineParts parts_of_engine();
+  void test_drafters() REQUIRES(engine_role);
   void compute_pinned() REQUIRES(engine_role);
 
   std::vector<std::string> names_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   model::GenerationDefaults generation_;
   sample::Params defaults_;
+  speculate::SpeculativeConfig speculation_;
   MemoryRequest request_;
   std::vector<PinnedPrefix> pinned_;
   MemoryPlan plan_;
   LoadedModel loaded_;
   std::string numeric_mode_;
+  Drafting drafting_;
   SteadyClock clock_;
   bridge::Doorbell doorbell_;
   bridge::EngineStatus status_;
@@ -80,6 +88,7 @@ class Instance {
   bridge::AdmissionQueue queue_;
   observe::Metrics metrics_;
   model::DecoderRunner runner_;
+  std::unique_ptr<speculate::Drafter> drafter_;  // over the runner's cache, it may be: gone before that
   kv::BlockPool pool_;
   engine::Engine engine_;
   std::unique_ptr<engine::EngineThread> thread_;

@@ -43,6 +43,10 @@ int run(const std::vector<std::string>& args) {
       return bench(config, line.bench);
     case Command::kInspect:
       return inspect(config, line.inspect);
+    case Command::kBuildDatastore:
+      return build_datastore(config, line.build_datastore);
+    case Command::kKey:
+      return make_key(line.key);
     case Command::kPrint:
       break;
   }

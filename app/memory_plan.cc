@@ -15,6 +15,17 @@ namespace {
 constexpr std::uint64_t kMaxSlots = std::uint64_t{1} << 32;
 constexpr std::uint64_t kFreeShare = 2;  // auto takes one part in so many of what is free
 
+// The memory that is for K and V, of the target and of drafts.
+struct KvBytes {
+  explicit KvBytes(const MemoryRequest& request)
+      : block(request.block_bytes + request.drafts.block_bytes),
+        fixed(request.fixed_bytes + request.drafts.scratch_bytes) {}
+  std::uint64_t of(std::uint64_t num_blocks) const { return num_blocks * block + fixed; }
+
+  std::uint64_t block;
+  std::uint64_t fixed;
+};
+
 std::uint64_t less(std::uint64_t bytes, std::uint64_t taken) { return bytes - std::min(bytes, taken); }
 
 }  // namespace
@@ -33,7 +44,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   MemoryPlan plan;
   plan.max_model_len = wanted_length(request);
   const std::uint32_t per_sequence = kv::blocks_for(plan.max_model_len, request.block_tokens);
-  const std::uint64_t block_bytes = request.block_bytes;
+  const KvBytes cost(request);
   plan.pinned_blocks = request.pinned_blocks;
   const std::uint64_t least = std::uint64_t{per_sequence} + request.pinned_blocks;
   const std::uint64_t useful = std::min(std::uint64_t{per_sequence} * request.max_num_seqs + request.pinned_blocks,
@@ -42,14 +53,14 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   const std::string pinned = request.pinned_blocks == 0 ? "" : " and the pinned prefixes";
   std::uint64_t blocks = useful;
   if (request.kv_cache_bytes) {
-    blocks = std::min(useful, less(*request.kv_cache_bytes, request.fixed_bytes) / block_bytes);
-    if (blocks == useful && *request.kv_cache_bytes > useful * block_bytes + request.fixed_bytes) {
+    blocks = std::min(useful, less(*request.kv_cache_bytes, cost.fixed) / cost.block);
+    if (blocks == useful && *request.kv_cache_bytes > cost.of(useful)) {
       plan.notes.push_back(fmt::format("--kv-cache-memory {}: {} sequences of {} tokens{} can use {} of it",
                                        bytes_text(*request.kv_cache_bytes), request.max_num_seqs, plan.max_model_len,
-                                       pinned, bytes_text(useful * block_bytes + request.fixed_bytes)));
+                                       pinned, bytes_text(cost.of(useful))));
     }
   } else if (request.free_bytes) {
-    blocks = std::min(useful, less(*request.free_bytes / kFreeShare, request.fixed_bytes) / block_bytes);
+    blocks = std::min(useful, less(*request.free_bytes / kFreeShare, cost.fixed) / cost.block);
   }
 
   if (blocks < least) {
@@ -59,9 +70,10 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
             ? fmt::format("--kv-cache-memory {}", bytes_text(*request.kv_cache_bytes))
             : fmt::format("half of the {} that are free", bytes_text(request.free_bytes.value_or(0)));
     const std::string needed =
-        fmt::format("one sequence of {} tokens{} {} {} of KV cache; {} holds {} tokens", plan.max_model_len, pinned,
-                    pinned.empty() ? "takes" : "take", bytes_text(least * block_bytes + request.fixed_bytes), given,
-                    blocks * request.block_tokens);
+        fmt::format("one sequence of {} tokens{} {} {} of KV cache{}; {} holds {} tokens", plan.max_model_len, pinned,
+                    pinned.empty() ? "takes" : "take", bytes_text(cost.of(least)),
+                    cost.of(least) == least * request.block_bytes + request.fixed_bytes ? "" : ", drafts included",
+                    given, blocks * request.block_tokens);
     if (request.max_model_len || left * request.block_tokens <= request.longest_pinned) {
       throw StartError(needed +
                        ": give more with --kv-cache-memory, take a smaller --kv-cache-dtype, or lower --max-model-len");
@@ -70,7 +82,8 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
     plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
   }
   plan.num_blocks = static_cast<std::uint32_t>(blocks);
-  plan.bytes = blocks * block_bytes + request.fixed_bytes;
+  plan.bytes = blocks * request.block_bytes + request.fixed_bytes;
+  plan.draft_bytes = cost.of(blocks) - plan.bytes + request.drafts.weight_bytes + request.drafts.states_bytes;
   return plan;
 }
 

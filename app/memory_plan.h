@@ -2,7 +2,7 @@
 // once.
 //   a block takes what the backend says; a sequence of n tokens takes ceil(n / P) blocks.
 // The pool always holds one sequence of maximum length, so that somebody always finishes. Blocks of pinned prefixes
-// are never free: they come on top.
+// are never free: they come on top. Drafts have K and V of their own for every block, and scratch blocks: out of the same memory.
 // Shape   blocks · P fits 32 bits: a slot is a 32-bit number.
 // Thread  any; pure.
 // Fails   StartError where nothing fits, or less than was asked for: what it would take, and what to do.
@@ -17,6 +17,16 @@
 
 namespace quire::app {
 
+// See draft_memory().
+struct DraftMemory {
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t block_bytes = 0;    // beside each of the pool's blocks
+  std::uint64_t scratch_bytes = 0;  // K and V of guesses
+  std::uint64_t states_bytes = 0;   // of the target, captured
+
+  friend bool operator==(const DraftMemory&, const DraftMemory&) = default;
+};
+
 struct MemoryRequest {
   std::uint64_t block_bytes = 0;
   std::uint64_t fixed_bytes = 0;  // besides the blocks: int4's open groups
@@ -28,13 +38,15 @@ struct MemoryRequest {
   std::optional<std::uint64_t> free_bytes;      // after the weights; empty: unknown
   std::uint32_t pinned_blocks = 0;
   std::uint32_t longest_pinned = 0;  // tokens of one pinned prefix; the longest sequence is longer
+  DraftMemory drafts{};
 };
 
 struct MemoryPlan {
   std::uint32_t num_blocks = 0;     // pinned ones included
   std::uint32_t pinned_blocks = 0;  // no sequence can have these
   std::uint32_t max_model_len = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;         // the target's blocks and what is fixed
+  std::uint64_t draft_bytes = 0;   // weights and all
   std::vector<std::string> notes;  // where less is given than was asked for or could be
 };
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/draft_memory.h"
+#include "app/draft_settings.h"
 #include "app/loaded_model.h"
 #include "app/machine.h"
 #include "app/pinned_prefixes.h"
@@ -37,8 +39,10 @@ void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const Rea
     fmt::print("unfinished groups of {} sequences, in full precision: {}\n", request.max_num_seqs,
                bytes_text(request.fixed_bytes));
   }
+  if (const std::string drafts = drafts_line(plan, request); !drafts.empty()) fmt::print("{}\n", drafts);
   for (const std::string& note : plan.notes) fmt::print("{}\n", note);
-  fmt::print("weights and KV cache: {}\n", bytes_text(read.packed_bytes + plan.bytes));
+  fmt::print("weights{} and KV cache: {}\n", plan.draft_bytes == 0 ? "" : ", drafts",
+             bytes_text(read.packed_bytes + plan.bytes + plan.draft_bytes));
 }
 
 // Lengths that people ask about, and the longest.
@@ -57,12 +61,13 @@ void print_concurrency(const MemoryPlan& plan, const MemoryRequest& request) {
 
 }  // namespace
 
-int plan(const Config& config, const std::vector<std::string>& notes) {
+int plan(const Config& given, const std::vector<std::string>& notes) {
+  const Config config = with_embedded_head(given);
   for (const std::string& note : notes) log_info("note", "{}", note);
   const ReadModel read = read_model(config, open_model(config.model));
   print_model(read);
   std::fflush(stdout);  // where what follows does not fit, this says why
-  const MemoryRequest request = request_before_packing(config, read);
+  const MemoryRequest request = with_drafts(request_before_packing(config, read), draft_memory(config, read));
   const MemoryPlan plan = plan_memory(with_pinned(request, pinned_of(config, read, request)));
   print_cache(plan, request, read);
   print_concurrency(plan, request);

@@ -20,8 +20,11 @@
 #include "api/http/server.h"
 #include "api/openai/generation/grammars.h"
 #include "api/services.h"
+#include "api/workers.h"
+#include "app/api_keys.h"
 #include "app/chat_templates.h"
 #include "app/commands.h"
+#include "app/draft_settings.h"
 #include "app/engine_settings.h"
 #include "app/instance.h"
 #include "app/signals.h"
@@ -30,7 +33,6 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/bridge/request_book.h"
-#include "core/bridge/worker_pool.h"
 #include "core/model/numeric_mode.h"
 
 namespace quire::app {
@@ -38,7 +40,7 @@ namespace {
 
 // As many open files as the system allows. A note where that is fewer than --max-connections.
 void raise_file_limit(const Config& config) {
-  constexpr rlim_t kOwnFiles = 64;  // listener, wake-ups, logs, mapped shards
+  constexpr rlim_t kOwnFiles = 128;  // listeners, the admin port's connections, wake-ups, logs, mapped shards
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
@@ -60,10 +62,32 @@ void check_cache_dir(const std::string& path) {
   if (wrong != nullptr) throw StartError(fmt::format("--cache-dir {}: {}", path, wrong));
 }
 
+Result<std::shared_ptr<const api::http::TlsContext>> read_tls(const Config& config) {
+  return api::http::TlsContext::load(config.tls_cert, config.tls_key.empty() ? config.tls_cert : config.tls_key);
+}
+
+std::shared_ptr<const api::http::TlsContext> load_tls(const Config& config) {
+  if (config.tls_cert.empty()) return nullptr;
+  auto loaded = read_tls(config);
+  if (!loaded) throw StartError("--tls-cert, --tls-key: " + loaded.error().message);
+  return *loaded;
+}
+
+void renew_tls(const Config& config, api::http::Server& server) {
+  const auto loaded = read_tls(config);
+  if (!loaded) return log_error("tls_not_renewed", "the pair of before goes on: {}", log_safe(loaded.error().message));
+  server.renew_tls(*loaded);
+  log_info("tls_renewed", "expires={}", (*loaded)->expiry());
+}
+
 api::http::ServerConfig server_config(const Config& config) {
   api::http::ServerConfig server;
   server.host = config.host;
   server.port = static_cast<std::uint16_t>(config.port);
+  server.uds = config.uds;
+  server.tls = load_tls(config);
+  server.admin_host = config.admin_host;
+  if (config.admin_port) server.admin_port = static_cast<std::uint16_t>(*config.admin_port);
   server.io_threads = config.io_threads;
   server.max_connections = config.max_connections;
   server.drain_timeout = config.drain_timeout;
@@ -95,8 +119,13 @@ std::shared_ptr<api::openai::Grammars> grammars(const Instance& instance, const 
   return std::make_shared<api::openai::Grammars>(plain, special.empty() ? plain : vocabulary_with(special));
 }
 
-api::Services services(const Config& config, Instance& instance, bridge::WorkerPool& workers,
-                       bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat) {
+std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculation) {
+  if (speculation.method == speculate::Method::kNone) return {};
+  return {std::string(name_of(speculation.method))};
+}
+
+api::Services services(const Config& config, Instance& instance, api::Workers& workers, bridge::RequestBook& requests,
+                       std::shared_ptr<const api::chat::ChatModel> chat, const ApiKeys& keys) {
   return {
       .queue = instance.queue(),
       .workers = workers,
@@ -115,6 +144,9 @@ api::Services services(const Config& config, Instance& instance, bridge::WorkerP
       .max_num_seqs = config.max_num_seqs,
       .model_window = widest_window(instance.model()),
       .prefix_caching = config.prefix_caching == "on",
+      .speculative_methods = methods_of(instance.speculation()),
+      .accept = instance.speculation().accept,
+      .adaptive_drafts = instance.speculation().adaptive,
       .eos = instance.eos(),
       .bos = instance.model().bos,
       .defaults = instance.defaults(),
@@ -124,22 +156,32 @@ api::Services services(const Config& config, Instance& instance, bridge::WorkerP
       .grammars = grammars(instance, chat.get()),
       .cache_dir = config.cache_dir,
       .chat = std::move(chat),
+      .keys = keys.table(),
   };
 }
 
 // An address that works from this machine.
-std::string url_of(const std::string& host, std::uint16_t port) {
-  if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("http://127.0.0.1:{}", port);
-  if (host.find(':') != host.npos) return fmt::format("http://[{}]:{}", host, port);
-  return fmt::format("http://{}:{}", host, port);
+std::string url_of(std::string_view scheme, const std::string& host, std::uint16_t port) {
+  if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("{}://127.0.0.1:{}", scheme, port);
+  if (host.find(':') != host.npos) return fmt::format("{}://[{}]:{}", scheme, host, port);
+  return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
-void say_ready(const Instance& instance, const std::string& url, Duration took) {
-  fmt::print("ready in {}: {}\n", seconds_text(took), url);
+void say_ready(const Config& config, const Instance& instance, const api::http::Server& server, bool needs_key,
+               Duration took) {
+  const std::string_view scheme = config.tls_cert.empty() ? "http" : "https";
+  const std::string url = url_of(scheme, config.host, server.port());
+  const std::string curl =
+      config.uds.empty() ? url : fmt::format("--unix-socket {} {}://localhost", config.uds, scheme);  // up to the path
+  fmt::print("ready in {}: {}\n", seconds_text(took), config.uds.empty() ? url : "unix:" + config.uds);
+  if (config.admin_port) {
+    fmt::print("  probes, metrics and orders: {}\n", url_of("http", config.admin_host, server.admin_port()));
+  }
   fmt::print(
-      "  curl {}/v1/completions -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon a "
+      "  curl {}/v1/completions{} -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon "
+      "a "
       "time\", \"max_tokens\": 64}}'\n",
-      url, instance.names().front());
+      curl, needs_key ? " -H 'Authorization: Bearer KEY'" : "", instance.names().front());
   std::fflush(stdout);
 }
 
@@ -148,20 +190,22 @@ void say_ready(const Instance& instance, const std::string& url, Duration took) 
 int serve(const Config& config, const std::vector<std::string>& notes) {
   const auto started = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);
+  ApiKeys keys(config.api_key_file, config.api_key);
   Signals signals;  // before any other thread
+  if (keys.table() != nullptr) signals.on_reload([&keys] { keys.reload(); });
   raise_file_limit(config);
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
 
   std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *open_model(config.model).files);
-  Instance instance(config);
+  Instance instance(with_embedded_head(config));
   fmt::print("quire {}\n", kVersion);
   for (const std::string& line : instance.description()) fmt::print("{}\n", line);
 
   constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
-  bridge::WorkerPool workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
+  api::Workers workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
   bridge::RequestBook requests(config.max_explained_requests);
-  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat)));
+  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat), keys));
   server.start();
   std::atomic<bool> failed{
       false};  // written by the engine thread (release), read once the server has stopped (acquire)
@@ -173,11 +217,18 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
     log_info("drain", "signal={} timeout={}", signal, seconds_text(config.drain_timeout));
     server.drain();
   });
+  if (!config.tls_cert.empty()) {
+    signals.on_reload([&] {
+      if (keys.table() != nullptr) keys.reload();
+      renew_tls(config, server);
+    });
+  }
   server.set_ready(true);
-  say_ready(instance, url_of(config.host, server.port()), std::chrono::steady_clock::now() - started);
+  say_ready(config, instance, server, keys.table() != nullptr, std::chrono::steady_clock::now() - started);
 
   const bool all_finished = server.wait();
   signals.on_first(nullptr);
+  signals.on_reload(nullptr);
   instance.stop();
   if (failed.load(std::memory_order_acquire)) {
     log_error("stopped", "the engine failed");

@@ -16,18 +16,19 @@
 namespace quire::app {
 namespace {
 
-sigset_t ending_signals() {
+sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   return set;
 }
 
 }  // namespace
 
 Signals::Signals() {
-  const sigset_t set = ending_signals();
+  const sigset_t set = handled_signals();
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, nullptr), 0);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC);
   stop_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -47,6 +48,11 @@ void Signals::on_first(std::function<void(int)> callback) {
   callback_ = std::move(callback);
 }
 
+void Signals::on_reload(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  reload_ = std::move(callback);
+}
+
 void Signals::wait() {
   for (;;) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
@@ -56,6 +62,10 @@ void Signals::wait() {
     if (read(signal_fd_, &info, sizeof info) != sizeof info) continue;
     const int signal = static_cast<int>(info.ssi_signo);
     const std::lock_guard lock(mutex_);
+    if (signal == SIGHUP && reload_) {
+      reload_();
+      continue;
+    }
     const std::function<void(int)> callback = std::exchange(callback_, nullptr);
     if (!callback) {
       log_warn("ended_by_signal", "signal={}", signal);

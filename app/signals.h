@@ -1,5 +1,6 @@
 // SIGTERM and SIGINT as a request to end: the first calls `on_first`, the second ends the process at once with 128 + its
-// number. Without an on_first there is nothing to finish, and the first ends the process.
+// number. Without an on_first there is nothing to finish, and the first ends the process. SIGHUP means to read files again;
+// without an on_reload it ends the process, too.
 // Shape   made before any other thread, which all inherit the blocked signals; one thread of its own waits for them.
 // Owner   the command; one in a process.
 // Thread  main; the callback runs on the signals' own thread.
@@ -20,14 +21,16 @@ class Signals {
 
   // On return no earlier callback runs any more. The callback must not block.
   void on_first(std::function<void(int signal)> callback);
+  void on_reload(std::function<void()> callback);  // likewise; each time
 
  private:
   void wait();
 
   int signal_fd_;
   int stop_fd_;
-  std::mutex mutex_;  // guards callback_, and is held while it runs
+  std::mutex mutex_;  // guards both callbacks, and is held while one runs
   std::function<void(int)> callback_;
+  std::function<void()> reload_;
   std::thread thread_;
 };
 

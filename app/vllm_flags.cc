@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <optional>
 
 #include "app/config_fields.h"
@@ -10,6 +11,9 @@
 
 namespace quire::app {
 namespace {
+
+// The setting that is JSON, whose keys can be given one by one, too.
+constexpr std::string_view kJsonFlag = "speculative-config";
 
 std::string with_dashes(std::string_view name) {
   std::string out(name);
@@ -47,6 +51,7 @@ struct Word {
   std::string name;   // with dashes, without "--", "no-" and what follows a point
   bool negated = false;
   bool dotted = false;  // "--compilation-config.mode": one key of a JSON value
+  std::string key{};    // that one, with underscores
   std::optional<std::string> value;
 };
 
@@ -56,7 +61,7 @@ std::optional<Word> short_word(std::string_view arg) {
     std::string_view rest = arg.substr(row.short_name.size());
     const bool takes_rest = row.short_name == "-O" || rest.empty() || rest.front() == '=';
     if (!takes_rest) continue;
-    Word word{std::string(row.short_name), std::string(row.name), false, false, std::nullopt};
+    Word word{std::string(row.short_name), std::string(row.name), false, false, {}, std::nullopt};
     if (!rest.empty()) word.value = std::string(rest.front() == '=' ? rest.substr(1) : rest);
     return word;
   }
@@ -72,6 +77,8 @@ std::optional<Word> word_of(std::string_view arg) {
   const std::string name = with_dashes(std::string_view(word.given).substr(2));
   word.name = name.substr(0, name.find('.'));
   word.dotted = word.name.size() != name.size();
+  if (word.dotted) word.key = name.substr(word.name.size() + 1);
+  std::replace(word.key.begin(), word.key.end(), '-', '_');
   if (find_field(word.name) == nullptr && find_row(word.name) == nullptr && word.name.starts_with("no-")) {
     word.name.erase(0, 3);
     word.negated = true;
@@ -87,6 +94,7 @@ class Translator {
     while (at_ < args_.size()) {
       const std::string& arg = args_[at_++];
       if (arg == "--") {
+        put_parts_together();
         out_.args.insert(out_.args.end(), args_.begin() + static_cast<std::ptrdiff_t>(at_) - 1, args_.end());
         break;
       }
@@ -102,6 +110,7 @@ class Translator {
         out_.args.push_back(arg);
       }
     }
+    put_parts_together();
     return std::move(out_);
   }
 
@@ -115,12 +124,17 @@ class Translator {
       out_.args.push_back(fmt::format("{}={}{}", flag_of(field), value, unit));
     }
     model_seen_ = model_seen_ || field.name == "model";
+    json_given_ = json_given_ || field.name == kJsonFlag;
   }
 
   void theirs(const Word& word, const VllmFlag& row) {
     const auto values = values_of(word, word.dotted ? Arity::kOne : row.arity);
     if (!values) return;
     const bool switched_off = word.negated;
+    if (word.dotted && row.name == kJsonFlag) return part(word.key, values->front());
+    if (const std::size_t dot = row.to.find('.'); row.treatment == Treatment::kMapped && dot != row.to.npos) {
+      return part(row.to.substr(dot + 1), values->front());
+    }
     if (row.treatment == Treatment::kMapped) {
       return mapped(row, row.arity != Arity::kNone ? values->front() : switched_off ? "off" : "on");
     }
@@ -137,6 +151,19 @@ class Translator {
 
   void mapped(const VllmFlag& row, const std::string& value) {
     out_.args.push_back(fmt::format("--{}={}{}", row.to.substr(0, row.to.find(':')), value, unit_of(row)));
+  }
+
+  // One key of the JSON flag: what is JSON by itself stays so, anything else is a text.
+  void part(std::string_view key, const std::string& value) {
+    boost::json::error_code error;
+    boost::json::value read = boost::json::parse(value, error);
+    parts_[key] = error ? boost::json::value(value) : std::move(read);
+  }
+
+  void put_parts_together() {
+    if (parts_.empty()) return;
+    if (json_given_) problems_.push_back(fmt::format("--{}: given whole, and in parts", kJsonFlag));
+    out_.args.push_back(fmt::format("--{}={}", kJsonFlag, boost::json::serialize(std::exchange(parts_, {}))));
   }
 
   // The values that belong to `word`, moving on behind them. Nothing where one is missing: a problem.
@@ -165,6 +192,8 @@ class Translator {
   Translated out_;
   std::size_t at_ = 0;
   bool model_seen_ = false;
+  bool json_given_ = false;
+  boost::json::object parts_;
 };
 
 }  // namespace
@@ -193,7 +222,7 @@ std::string vllm_flags_markdown() {
         here = "same";
         break;
       case Treatment::kMapped:
-        here = fmt::format("mapped to `--{}`", row.to.substr(0, row.to.find(':')));
+        here = fmt::format("mapped to `--{}`", row.to.substr(0, row.to.find(':')));  // "--flag.key", too
         break;
       case Treatment::kNoted:
         here = row.to.empty() ? "noted" : "noted for " + accepted;

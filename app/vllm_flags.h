@@ -26,8 +26,8 @@ struct VllmFlag {
   std::string_view short_name;  // "-tp", or empty
   Arity arity;
   Treatment treatment;
-  // mapped: our flag, ":s" where a plain number means seconds. same: ":GiB" where one means that. noted: the values
-  // accepted, empty: all.
+  // mapped: our flag, ":s" where a plain number means seconds, ".key" where it is one key of our flag's JSON. same: ":GiB"
+  // where a plain number means that. noted: the values accepted, empty: all.
   std::string_view to;
   std::string_view text;  // why, or what to do
 };
@@ -39,7 +39,7 @@ struct Translated {
   std::vector<std::string> notes;  // one a flag that has no effect
 };
 
-// What follows `quire serve`. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that
+// What follows `quire serve`. Keys of --speculative-config that are given one by one are put together. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that
 // takes a list takes the words after it once MODEL has been given, one word before.
 Translated translate_vllm(std::span<const std::string> args, Problems& problems);
 

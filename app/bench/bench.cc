@@ -32,6 +32,8 @@ int bench(const Config& given, const BenchOptions& options) {
       return bench_serve(config, options);
     case BenchMode::kCompare:
       return bench_compare(options);
+    case BenchMode::kSpeculate:
+      return bench_speculate(config, options);
   }
   CHECK(false);
   return 0;

@@ -1,6 +1,7 @@
 // What the modes of `quire bench` share: the model, what the machine gives in the same run, time taken as a median.
 //   runner   prefill and decode          micro   each kernel       step     the cost of a step by its rows
 //   profile  where a step's time goes      serve  the engine with its streams      compare  two servers, the same load
+//   speculate  what verifying guesses brings
 // Thread  main, which is the engine's thread where a runner or ops are driven by hand.
 // Fails   StartError: a model that is too short, or whatever loading refuses.
 #pragma once
@@ -27,6 +28,7 @@ int bench_step(const Config& config, const BenchOptions& options);
 int bench_profile(const Config& config, const BenchOptions& options);
 int bench_serve(const Config& config, const BenchOptions& options);
 int bench_compare(const BenchOptions& options);
+int bench_speculate(const Config& config, const BenchOptions& options);
 
 // The model asked for, or random weights. `random` holds the bytes of those: keep it as long as the files.
 struct BenchSource {

@@ -15,31 +15,36 @@
 namespace quire::app {
 namespace {
 
-constexpr std::string_view kModes[] = {"runner", "micro", "step", "profile", "serve", "compare"};  // as BenchMode
+constexpr std::string_view kModes[] = {"runner", "micro",   "step",     "profile",
+                                       "serve",  "compare", "speculate"};  // as BenchMode
 
 constexpr unsigned bit(BenchMode mode) { return 1u << static_cast<unsigned>(mode); }
-constexpr unsigned kScenarios = 1u << 6;
+constexpr unsigned kScenarios = 1u << 7;
 constexpr unsigned kLoads = bit(BenchMode::kServe) | bit(BenchMode::kCompare);
+constexpr unsigned kStreams = kLoads | bit(BenchMode::kSpeculate);
 constexpr unsigned kModels =
-    kLoads | bit(BenchMode::kRunner) | bit(BenchMode::kStep) | bit(BenchMode::kProfile) | kScenarios;
+    kStreams | bit(BenchMode::kRunner) | bit(BenchMode::kStep) | bit(BenchMode::kProfile) | kScenarios;
 constexpr unsigned kAll = kModels | bit(BenchMode::kMicro);
 
 // clang-format off
 constexpr BenchFlag kFlags[] = {
-    {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: each kernel against this machine's memory and arithmetic; step: what a step costs by its rows; profile: where a step's time goes; serve: the engine with its streams, without HTTP; compare: two servers under the same load [runner]"},
+    {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: each kernel against this machine's memory and arithmetic; step: what a step costs by its rows; profile: where a step's time goes; serve: the engine with its streams, without HTTP; compare: two servers under the same load; speculate: what verifying guesses brings [runner]"},
     {"--runs", kAll, "count", "runs that each median is of [5; 3..1000]"},
     {"--random-shape", kModels & ~bit(BenchMode::kCompare), "choice", "random weights in the shape of SmolLM2-135M, Qwen3-0.6B or Llama-3.2-1B: 135m, 0.6b or 1b"},
     {"--scenario", kScenarios, "choice", "what the scheduler and the KV cache do, as CSV: utilisation, waste, max-batch, preemption, policies, prefix"},
     {"--csv", kScenarios, "path", "where the scenario's CSV goes [standard output]"},
     {"--working-set", bit(BenchMode::kMicro), "bytes", "weights and K, V that the kernels go round in; several times the caches [256MiB; 1MiB..64GiB]"},
-    {"--streams", kLoads, "counts", "how many streams at once, comma separated, one measurement for each [1,8,32; 1..4096]"},
-    {"--prompt-tokens", kLoads, "count", "tokens of every prompt [128; 1..1048576]"},
+    {"--streams", kStreams, "counts", "how many streams at once, comma separated, one measurement for each [1,8,32; 1..4096]"},
+    {"--prompt-tokens", kStreams, "count", "tokens of every prompt [128; 1..1048576]"},
     {"--shared-tokens", kLoads, "count", "so many of them are the same for all requests of a measurement; the first request's time to first token is then told by itself [0]"},
-    {"--answer-tokens", kLoads, "count", "tokens of every answer [64; 1..1048576]"},
+    {"--answer-tokens", kStreams, "count", "tokens of every answer [64; 1..1048576]"},
     {"--requests", kLoads, "count", "requests of a measurement [one a stream, at least 4; 1..1000000]"},
     {"--url", bit(BenchMode::kCompare), "text", "a server on this machine, such as http://127.0.0.1:8000; twice"},
     {"--rate", bit(BenchMode::kCompare), "number", "requests a second at random times, whatever is still open, instead of --streams [0.001..1000000]"},
     {"--vocab", bit(BenchMode::kCompare), "count", "prompts are token ids below this [1024; 2..16777216]"},
+    {"--draft-alpha", bit(BenchMode::kSpeculate), "number", "chance that one more guess is right [0.75; 0..1]"},
+    {"--draft-cost", bit(BenchMode::kSpeculate), "number", "what a guess costs, in steps of one row [0.1; 0..10]"},
+    {"--draft-tokens", bit(BenchMode::kSpeculate), "count", "guesses of a sequence in a step, at most [4; 1..64]"},
 };
 // clang-format on
 
@@ -183,6 +188,9 @@ BenchOptions read_bench_options(const TypedBenchFlags& typed, bool json, Problem
   out.urls = typed_of(typed, "--url");
   reader.number("--rate", 0.001, 1e6, out.rate);
   reader.number("--vocab", 2u, 16777216u, out.vocab);
+  reader.number("--draft-alpha", 0.0, 1.0, out.draft_alpha);
+  reader.number("--draft-cost", 0.0, 10.0, out.draft_cost);
+  reader.number("--draft-tokens", 1u, 64u, out.draft_tokens);
   check_modes(reader, typed, out);
   check_scenario(reader, out);
   if (out.mode == BenchMode::kCompare && out.scenario.empty()) check_urls(reader, out);

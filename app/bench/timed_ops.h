@@ -88,6 +88,15 @@ class TimedOps final : public backend::Ops {
   void collect(std::span<backend::Choice> choices) override { inner_->collect(choices); }
   void read_votes(std::span<std::uint64_t> out) override { inner_->read_votes(out); }
 
+  void place(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
+    inner_->place(x, rows, column, out);
+  }
+  void cut(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
+    inner_->cut(x, rows, column, out);
+  }
+  void copy_rows(backend::KvCache& cache, std::span<const backend::RowCopy> copies) override {
+    inner_->copy_rows(cache, copies);
+  }
   void copy_blocks(backend::KvCache& cache, std::span<const backend::BlockCopy> copies) override {
     inner_->copy_blocks(cache, copies);
   }

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "app/version.h"
-#include "tests/app/source_tree.h"
+#include "tests/support/source_tree.h"
 
 namespace quire::app {
 namespace {
+
+using test::source_text;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -44,6 +46,31 @@ TEST(CommandLine, ReadsWhatGenerateTakes) {
   EXPECT_EQ(line.generate.top_k, -1);
   EXPECT_EQ(line.generate.seed, 18446744073709551615u);
   EXPECT_THAT(line.generate.stop, ElementsAre("x", "y z"));
+}
+
+TEST(CommandLine, ReadsWhatAKeyIsToBe) {
+  const CommandLine line = parse({"key", "--name", "alice", "--admin", "--max-running", "4", "--max-queued", "5",
+                                  "--tokens-per-minute", "4294967295", "--tenant", "team", "--file", "keys"});
+  EXPECT_EQ(line.command, Command::kKey);
+  EXPECT_EQ(line.key.name, "alice");
+  EXPECT_EQ(line.key.role, api::keys::Role::kAdmin);
+  EXPECT_EQ(line.key.limits.max_running, 4u);
+  EXPECT_EQ(line.key.limits.max_queued, 5u);
+  EXPECT_EQ(line.key.limits.tokens_per_minute, 4294967295u);
+  EXPECT_EQ(line.key.tenant, "team");
+  EXPECT_EQ(line.key.file, "keys");
+  EXPECT_EQ(parse({"key", "--name", "a"}).key.role, api::keys::Role::kUser);
+  EXPECT_EQ(parse({"key", "--name", "a", "--role", "monitor"}).key.role, api::keys::Role::kMonitor);
+}
+
+TEST(CommandLine, RefusesKeysThatCannotBe) {
+  EXPECT_THAT(problems_of({"key"}), ElementsAre(HasSubstr("--name")));
+  EXPECT_THAT(problems_of({"key", "--name", "a b", "--tenant", "c/d", "--role", "root", "--max-running", "0",
+                           "--max-queued", "x", "--tokens-per-minute", "4294967296"}),
+              ::testing::SizeIs(6));
+  EXPECT_THAT(problems_of({"key", "--name", "a", "--role", "user", "--admin"}),
+              ElementsAre("--admin and --role say different things"));
+  EXPECT_THAT(problems_of({"key", "--name", "a", "b"}), ElementsAre(HasSubstr("unexpected word b")));
 }
 
 TEST(CommandLine, RefusesNumbersThatAreNone) {
@@ -110,8 +137,9 @@ TEST(CommandLine, NamesTheCommandThatHasAFlag) {
               ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
-  EXPECT_THAT(problems_of({"--port", "80"}),
-              ElementsAre("a command is needed before --port: serve, generate, bench or inspect"));
+  EXPECT_THAT(
+      problems_of({"--port", "80"}),
+      ElementsAre("a command is needed before --port: serve, generate, bench, inspect, build-datastore or key"));
 }
 
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {

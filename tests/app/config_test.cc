@@ -15,9 +15,11 @@
 namespace quire::app {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class TempFile {
  public:
@@ -125,8 +127,11 @@ TEST(Fields, FlagEnvironmentAndFileReachTheSameMember) {
 }
 
 TEST(Fields, AreAllInTheHelpOfTheirCommands) {
-  constexpr std::pair<CommandSet, const char*> kCommands[] = {
-      {kServe, "serve"}, {kGenerate, "generate"}, {kBench, "bench"}, {kInspect, "inspect"}};
+  constexpr std::pair<CommandSet, const char*> kCommands[] = {{kServe, "serve"},
+                                                              {kGenerate, "generate"},
+                                                              {kBench, "bench"},
+                                                              {kInspect, "inspect"},
+                                                              {kBuildDatastore, "build-datastore"}};
   for (const auto& [bit, name] : kCommands) {
     Problems problems;
     const CommandLine line = parse_command_line({name, "--help"}, problems);
@@ -136,6 +141,13 @@ TEST(Fields, AreAllInTheHelpOfTheirCommands) {
           << name << " " << field.name;
     }
   }
+}
+
+TEST(Fields, AnErrorDoesNotRepeatASecret) {
+  Problems problems;
+  const Layer flags = {{"api-key", {"--api-key", {"first-secret,,second-secret"}}}};
+  resolve(std::span(&flags, 1), problems);
+  EXPECT_THAT(problems, ElementsAre(AllOf(HasSubstr("--api-key"), Not(HasSubstr("secret")))));
 }
 
 TEST(Fields, LimitsHoldOnBothSides) {
@@ -254,6 +266,17 @@ TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("--swap-space 1 B: on the CPU"), HasSubstr("--swap-space 4.00 GiB")));
 }
 
+TEST(Config, SpeculationIsReadAsAWholeAndItsProblemToldWithTheOthers) {
+  Problems problems;
+  with("speculative-config", "", problems);
+  with("speculative-config", R"({"method":"ngram","num_speculative_tokens":64})", problems);
+  EXPECT_THAT(problems, IsEmpty());
+  with("speculative-config", R"({"method":"ngram","num_speculative_tokens":65})", problems);
+  with("speculative-config", "ngram", problems);
+  EXPECT_THAT(problems, ElementsAre("--speculative-config: num_speculative_tokens must be a whole number from 1 to 64",
+                                    HasSubstr("--speculative-config: expected a JSON object")));
+}
+
 TEST(Config, APinnedPrefixNeedsThePrefixCache) {
   Problems problems;
   Layer layer = {{"pin-prefix", {"--pin-prefix", {"a,b"}}}};
@@ -272,6 +295,17 @@ TEST(Config, SavedCachesNeedThePrefixCache) {
   layer["prefix-caching"] = {"--prefix-caching", {"off"}};
   settle(layer, problems);
   EXPECT_THAT(problems, ElementsAre(HasSubstr("--cache-dir: what is saved and loaded is the prefix cache")));
+}
+
+TEST(Config, AKeyNeedsItsCertificate) {
+  Problems problems;
+  Layer layer = {{"tls-key", {"--tls-key", {"a.key"}}}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--tls-key: there is no --tls-cert")));
+  problems.clear();
+  layer["tls-cert"] = {"--tls-cert", {"a.crt"}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, IsEmpty());
 }
 
 TEST(Config, DebuggingIsAListOfWhatToDo) {

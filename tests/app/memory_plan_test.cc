@@ -88,6 +88,37 @@ TEST(MemoryPlan, WhatIsNoBlockIsTakenOffFirst) {
   EXPECT_EQ(plan_memory(asked).num_blocks, 33u);
 }
 
+TEST(MemoryPlan, DraftsTakeTheirPartOfEveryBlock) {
+  MemoryRequest asked = request();
+  asked.max_model_len = 512;
+  asked.drafts.block_bytes = 3000;
+  asked.drafts.scratch_bytes = 7;
+  asked.kv_cache_bytes = 33 * (kBlockBytes + 3000) + 7;
+  MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.num_blocks, 33u);
+  EXPECT_EQ(plan.bytes, 33 * kBlockBytes);
+  EXPECT_EQ(plan.draft_bytes, 33 * 3000u + 7);
+  asked.kv_cache_bytes = *asked.kv_cache_bytes - 1;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 32u);
+  asked.kv_cache_bytes = 32 * (kBlockBytes + 3000) + 6;
+  EXPECT_THAT(refusal(asked), HasSubstr("takes 593.8 KiB of KV cache, drafts included; --kv-cache-memory"));
+  asked.kv_cache_bytes.reset();
+  asked.free_bytes = 2 * (33 * (kBlockBytes + 3000) + 7);
+  EXPECT_EQ(plan_memory(asked).num_blocks, 33u);
+  asked.free_bytes = *asked.free_bytes - 2;
+  EXPECT_EQ(plan_memory(asked).num_blocks, 32u);
+}
+
+TEST(MemoryPlan, WeightsAndStatesOfDraftsAreNoPartOfTheCache) {
+  MemoryRequest asked = request();
+  asked.kv_cache_bytes = 40 * kBlockBytes;
+  asked.drafts.weight_bytes = 1u << 20;
+  asked.drafts.states_bytes = 5;
+  const MemoryPlan plan = plan_memory(asked);
+  EXPECT_EQ(plan.num_blocks, 40u);
+  EXPECT_EQ(plan.draft_bytes, (1u << 20) + 5u);
+}
+
 TEST(MemoryPlan, LessThanABlockIsRefused) {
   MemoryRequest asked = request();
   asked.kv_cache_bytes = kBlockBytes - 1;

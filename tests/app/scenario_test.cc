@@ -10,10 +10,12 @@
 #include "app/scenario/step_rig.h"
 #include "app/scenario/timed_model.h"
 #include "core/base/start_error.h"
-#include "tests/app/source_tree.h"
+#include "tests/support/source_tree.h"
 
 namespace quire::app {
 namespace {
+
+using test::source_path;
 
 using ::testing::Each;
 using ::testing::ElementsAre;

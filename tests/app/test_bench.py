@@ -17,6 +17,7 @@ SMALL = {
     "micro": ["--working-set", "1MiB"],
     "step": [],
     "serve": ["--streams", "1,3", "--prompt-tokens", "16", "--answer-tokens", "4"],
+    "speculate": ["--streams", "1,3", "--prompt-tokens", "16", "--answer-tokens", "24"],
 }
 
 
@@ -80,6 +81,19 @@ def test_profile_says_where_all_of_a_step_goes():
         assert all(parts[name] > 0 for name in parts if name != "the rest")
         # Medians of parts need not add up to the median of the whole; on a quiet machine they nearly do.
         assert 0.3 * row["step_seconds"] < sum(parts.values()) < 3 * row["step_seconds"]
+
+
+def test_speculate_says_the_same_with_and_without_drafts():
+    report = json_of("speculate", "--draft-alpha", "1", "--draft-cost", "0", "--draft-tokens", "3")
+    assert [row["nodes"] for row in report["verify"]] == list(range(17))
+    assert report["verify"][0]["over_one_row"] == 1
+    assert [row["streams"] for row in report["rows"]] == [1, 3]
+    for row in report["rows"]:
+        assert row["same_answers"]
+        assert row["none"]["tokens_per_step"] == row["none"]["over_none"] == 1
+        # Every guess is right; the last step alone may have room for fewer.
+        assert 3 < row["fixed"]["tokens_per_step"] <= 4
+        assert 1 <= row["adaptive"]["tokens_per_step"] <= 4
 
 
 def test_serve_answers_every_request_in_full():

@@ -106,7 +106,7 @@ class OtherServer(http.server.ThreadingHTTPServer):
 
 
 def test_help_and_version_exit_0():
-    for args in (["--help"], ["serve", "--help"], ["generate", "--help"], ["bench", "--help"], ["inspect", "-h"]):
+    for args in (["--help"], ["serve", "--help"], ["generate", "--help"], ["bench", "--help"], ["inspect", "-h"], ["build-datastore", "-h"], ["key", "-h"]):
         result = quire(*args)
         assert result.returncode == 0 and "Usage: quire" in result.stdout, args
         assert "--" in result.stdout and result.stderr == ""
@@ -115,7 +115,7 @@ def test_help_and_version_exit_0():
 
 def test_a_command_is_needed():
     result = quire()
-    assert result.returncode == 2 and "serve, generate, bench or inspect" in result.stderr
+    assert result.returncode == 2 and "serve, generate, bench, inspect, build-datastore or key" in result.stderr
 
 
 def test_all_problems_are_listed_at_once():
@@ -222,6 +222,29 @@ def test_a_prompt_or_answer_that_does_not_fit_is_refused():
     assert result.returncode == 2 and "there is room for" in result.stderr
     result = quire("generate", "--prompt", "word " * longest)
     assert result.returncode == 2 and "go up to" in result.stderr
+
+
+# ---- build-datastore
+
+
+def test_build_datastore_writes_a_file_and_says_how_far_it_is(tmp_path):
+    (tmp_path / "a.txt").write_text("One day a cat sat.\n<|endoftext|>\nOne day a dog ran.\n")
+    (tmp_path / "b.txt").write_text("One day it rained.\n")
+    store = tmp_path / "store.bin"
+    result = quire("build-datastore", "--text", str(tmp_path), "--output", str(store))
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"3 texts, (\d+) tokens of stories", result.stdout)
+    assert "[2/2]" in result.stderr and "sorted 100 %" in result.stderr
+    num_tokens = int(re.search(r"(\d+) tokens of", result.stdout).group(1))
+    header, ends = 48, 3
+    assert store.stat().st_size == header + 4 * (num_tokens + ends) + 4 * num_tokens
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "store.bin"]
+
+
+def test_build_datastore_without_texts_exits_2(tmp_path):
+    result = quire("build-datastore", "--text", str(tmp_path), "--output", str(tmp_path / "store.bin"))
+    assert result.returncode == 2 and "no text" in result.stderr
+    assert quire("build-datastore", "--output", "x").returncode == 2
 
 
 # ---- inspect, bench
@@ -336,6 +359,20 @@ def test_a_plan_counts_bytes_blocks_and_sequences_and_ends():
     assert f"({16 * token} bytes)" in small and "unfinished groups of 3 sequences" in small
     fit = blocks // -(-longest // 16)
     assert plan_rows(result.stdout)[longest] == (fit, min(fit, 3))
+
+
+def test_a_plan_has_a_line_for_what_drafts_take_and_the_cache_is_smaller_by_that():
+    def plan(speculation, *args):
+        text = quire("serve", "--plan", "--kv-cache-memory", "1536KiB", "--speculative-config", speculation, *args).stdout
+        return int(re.search(r"KV cache: (\d+) blocks", text).group(1)), re.findall(r"^drafts: .*$", text, re.M), text
+
+    none, eagle = plan('{"method": "none"}'), plan('{"method": "eagle3"}', "--max-num-seqs", "1")
+    assert none[1] == [] and "weights and KV cache: " in none[2]
+    weights = r"drafts: \d+\.\d [KM]iB of weights, .* as K and V beside \d+ blocks, .* of scratch blocks, .* of captured states"
+    assert len(eagle[1]) == 1 and re.fullmatch(weights, eagle[1][0]), eagle[1]
+    assert "weights, drafts and KV cache: " in eagle[2]
+    assert eagle[0] < plan('{"method": "none"}', "--max-num-seqs", "1")[0]
+    assert len(re.findall(r"^drafts: ", quire("serve", "--plan").stdout, re.M)) == 1  # the head that came with the model
 
 
 def big_model(tmp_path, layers=32):

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "app/config_fields.h"
-#include "tests/app/source_tree.h"
+#include "tests/support/source_tree.h"
 
 namespace quire::app {
 namespace {
+
+using test::source_text;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -38,6 +40,9 @@ std::string value_for(const VllmFlag& row) {
   if (row.treatment == Treatment::kMapped && row.arity == Arity::kNone) return "on";  // what a switch means
   return "7";
 }
+
+// Maps to one key of a flag that is JSON.
+bool is_a_key(const VllmFlag& row) { return row.treatment == Treatment::kMapped && row.to.find('.') != row.to.npos; }
 
 // Every way to spell the flag with that value.
 std::vector<std::vector<std::string>> spellings(const VllmFlag& row, const std::string& value) {
@@ -95,6 +100,7 @@ void expect_behaves(const VllmFlag& row, const std::vector<std::string>& spellin
 
 TEST(VllmFlags, EveryRowBehavesAsItSaysInEverySpelling) {
   for (const VllmFlag& row : vllm_flags()) {
+    if (is_a_key(row)) continue;  // they are put together: a test of its own
     const std::string value = value_for(row);
     for (const auto& spelling : spellings(row, value)) expect_behaves(row, spelling, value);
   }
@@ -119,7 +125,7 @@ TEST(VllmFlags, RowsAreSortedAndNamedOnceAndSayWhy) {
 
 TEST(VllmFlags, MappedRowsGiveValuesThatOurFlagTakes) {
   for (const VllmFlag& row : vllm_flags()) {
-    if (row.treatment != Treatment::kMapped) continue;
+    if (row.treatment != Treatment::kMapped || is_a_key(row)) continue;
     const std::string_view name = row.to.substr(0, row.to.find(':'));
     const Field* field = find_field(name);
     ASSERT_NE(field, nullptr) << row.name;
@@ -161,9 +167,30 @@ TEST(VllmFlags, AFlagThatTakesAValueHasNoNegation) {
 }
 
 TEST(VllmFlags, KeysOfAJsonValueAreTheFlagItself) {
-  EXPECT_THAT(translate({"--speculative-config.method", "ngram"}).problems,
-              ElementsAre(HasSubstr("there is no speculation")));
   EXPECT_THAT(translate({"--compilation_config.mode=3", "dir"}).args, ElementsAre("dir"));
+}
+
+TEST(VllmFlags, KeysOfTheSpeculativeConfigArePutTogether) {
+  EXPECT_THAT(
+      translate({"--speculative-config.method", "ngram", "dir", "--speculative_config.prompt-lookup-max=3"}).args,
+      ElementsAre("dir", R"(--speculative-config={"method":"ngram","prompt_lookup_max":3})"));
+  EXPECT_THAT(
+      translate({"dir", "--spec-method", "eagle3", "--spec_model=a/\"b\"", "--spec-tokens", "5", "--", "x"}).args,
+      ElementsAre("dir", R"(--speculative-config={"method":"eagle3","model":"a/\"b\"","num_speculative_tokens":5})",
+                  "--", "x"));
+  EXPECT_THAT(translate({"-sc", R"({"method":"ngram"})"}).args,
+              ElementsAre(R"(--speculative-config={"method":"ngram"})"));
+  EXPECT_THAT(translate({"-sc={}", "--spec-tokens", "5"}).problems,
+              ElementsAre("--speculative-config: given whole, and in parts"));
+}
+
+TEST(VllmFlags, WhatMapsToAKeyIsTakenAsOne) {
+  for (const VllmFlag& row : vllm_flags()) {
+    if (!is_a_key(row)) continue;
+    const Outcome outcome = translate({"--" + std::string(row.name), "5"});
+    EXPECT_THAT(outcome.args, ElementsAre(HasSubstr("\"" + std::string(row.to.substr(row.to.find('.') + 1)) + "\":5")));
+    ASSERT_NE(find_field(row.to.substr(0, row.to.find('.'))), nullptr) << row.name;
+  }
 }
 
 TEST(VllmFlags, ShortFormsTakeTheirValuesBesideThem) {

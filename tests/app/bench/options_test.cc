@@ -56,9 +56,10 @@ TEST(BenchOptions, KnowsEveryModeByName) {
   EXPECT_EQ(good({{"--mode", "step"}}).mode, BenchMode::kStep);
   EXPECT_EQ(good({{"--mode", "profile"}}).mode, BenchMode::kProfile);
   EXPECT_EQ(good({{"--mode", "serve"}}).mode, BenchMode::kServe);
+  EXPECT_EQ(good({{"--mode", "speculate"}}).mode, BenchMode::kSpeculate);
   EXPECT_EQ(good(comparing()).mode, BenchMode::kCompare);
   EXPECT_THAT(problems_of({{"--mode", "stop"}}),
-              ElementsAre("--mode 'stop': expected one of runner, micro, step, profile, serve, compare"));
+              ElementsAre("--mode 'stop': expected one of runner, micro, step, profile, serve, compare, speculate"));
 }
 
 TEST(BenchOptions, RefusesNumbersJustOutsideTheirRange) {
@@ -89,7 +90,8 @@ TEST(BenchOptions, SharesNoMoreTokensThanThePromptHas) {
 }
 
 TEST(BenchOptions, RefusesFlagsThatTheModeWouldNotLookAt) {
-  EXPECT_THAT(problems_of({{"--streams", "8"}}), ElementsAre("--streams: is of --mode serve and compare"));
+  EXPECT_THAT(problems_of({{"--streams", "8"}}),
+              ElementsAre("--streams: is of --mode serve and compare and speculate"));
   EXPECT_THAT(problems_of({{"--mode", "step"}, {"--working-set", "1MiB"}}),
               ElementsAre("--working-set: is of --mode micro"));
   EXPECT_THAT(problems_of({{"--mode", "serve"}, {"--url", "http://127.0.0.1:1"}}),

@@ -1,0 +1,126 @@
+#include "app/draft_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/draft_settings.h"
+#include "app/engine_settings.h"
+#include "app/units.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/speculate/computed_rows.h"
+#include "core/speculate/head_config.h"
+#include "core/speculate/stored_rows.h"
+
+namespace quire::app {
+namespace {
+
+using speculate::Method;
+using speculate::SpeculativeConfig;
+
+// Packed as they are stored. Whole numbers (d2t) are small.
+std::uint64_t bytes_as_stored(const model::Checkpoint& checkpoint) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const std::optional<backend::DType> number = tensor.number();
+    if (!number) continue;
+    bytes += tensor.shape.size() == 2 ? cpu::weight_bytes(static_cast<std::uint32_t>(tensor.shape[0]),
+                                                          static_cast<std::uint32_t>(tensor.shape[1]),
+                                                          static_cast<backend::WeightType>(*number))
+                                      : tensor.num_elements() * sizeof(float);
+  }
+  return bytes;
+}
+
+class Counted {
+ public:
+  Counted(const Config& config, const SpeculativeConfig& speculation, const ReadModel& target)
+      : config_(config), speculation_(speculation), target_(target) {}
+
+  DraftMemory count() {
+    using enum Method;
+    const Method method = speculation_.method;
+    add_target_scratch();
+    if (method == kEagle || method == kEagle3 || method == kHybrid) add_eagle();
+    if (method == kMedusa || method == kHydra) add_state_heads();
+    if (method == kDraftModel || method == kSpecinfer || method == kTriforce) {
+      for (const std::string& path : speculation_.models) add_model(path);
+    }
+    return out_;
+  }
+
+ private:
+  void add_target_scratch() {
+    const backend::KvShape block = target_.config.kv_shape(config_.block_size, 1, target_.kv_dtype);
+    out_.scratch_bytes += num_target_scratch_blocks(speculation_, config_, target_.config) * cpu::kv_block_bytes(block);
+  }
+
+  void add_eagle() {
+    const auto files = head_files(speculation_, target_.source);
+    const speculate::HeadConfig head = speculate::load_head_config(*files, target_.config);
+    const speculate::EagleOptions options = eagle_options(speculation_);
+    const std::uint64_t block_bytes = cpu::kv_block_bytes(head.kv_shape(config_.block_size, 1, options.kv_dtype));
+    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*files));
+    out_.block_bytes += block_bytes + speculate::StoredRows::bytes_per_block(config_.block_size, head.hidden);
+    out_.scratch_bytes +=
+        speculate::EagleDrafter::num_scratch_blocks(options, head_runner_limits(config_, 0, 0)) * block_bytes;
+    add_states(head.states_width());
+  }
+
+  // Small heads over the last state: no K and V.
+  void add_state_heads() {
+    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*head_files(speculation_, target_.source)));
+    add_states(target_.config.hidden);
+  }
+
+  void add_states(std::uint32_t width) {
+    out_.states_bytes += std::uint64_t{config_.max_num_batched_tokens} * width * sizeof(float);
+  }
+
+  void add_model(const std::string& path) {
+    const auto files = model::ModelFiles::directory(path);
+    const model::Config model = model::load_config(*files);
+    const speculate::ModelDraftLimits limits = model_draft_limits(speculation_, config_, 0);
+    const std::uint64_t block_bytes = cpu::kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
+                                      speculate::ComputedRows::bytes_per_block(config_.block_size);
+    out_.weight_bytes += packed_bytes_of(model::Checkpoint::open(*files), model, backend::Quantize::kNone);
+    out_.block_bytes += block_bytes;
+    out_.scratch_bytes +=
+        speculate::ModelDrafter::num_scratch_blocks(limits, model_draft_options(speculation_)) * block_bytes;
+  }
+
+  const Config& config_;
+  const SpeculativeConfig& speculation_;
+  const ReadModel& target_;
+  DraftMemory out_;
+};
+
+}  // namespace
+
+DraftMemory draft_memory(const Config& config, const ReadModel& target) {
+  const SpeculativeConfig speculation = speculation_of(config);
+  return Counted(config, speculation, target).count();
+}
+
+MemoryRequest with_drafts(MemoryRequest request, const DraftMemory& drafts) {
+  request.drafts = drafts;
+  if (request.free_bytes) {
+    *request.free_bytes -= std::min(*request.free_bytes, drafts.weight_bytes + drafts.states_bytes);
+  }
+  return request;
+}
+
+std::string drafts_line(const MemoryPlan& plan, const MemoryRequest& request) {
+  const DraftMemory& drafts = request.drafts;
+  std::string parts;
+  const auto add = [&](std::uint64_t bytes, std::string_view what) {
+    if (bytes != 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", bytes_text(bytes), what);
+  };
+  add(drafts.weight_bytes, "of weights");
+  add(drafts.block_bytes * plan.num_blocks, fmt::format("as K and V beside {} blocks", plan.num_blocks));
+  add(drafts.scratch_bytes, "of scratch blocks");
+  add(drafts.states_bytes, "of captured states");
+  return parts.empty() ? "" : "drafts: " + parts;
+}
+
+}  // namespace quire::app

@@ -1,0 +1,194 @@
+#include "app/drafting.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/build_datastore.h"
+#include "app/draft_settings.h"
+#include "app/machine.h"
+#include "app/step_costs_file.h"
+#include "app/step_prior.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+#include "core/speculate/eagle_drafter.h"
+#include "core/speculate/hybrid_drafter.h"
+#include "core/speculate/hydra_drafter.h"
+#include "core/speculate/lookahead_drafter.h"
+#include "core/speculate/medusa_drafter.h"
+#include "core/speculate/merged_drafter.h"
+#include "core/speculate/ngram_drafter.h"
+#include "core/speculate/rest_drafter.h"
+#include "core/speculate/suffix_drafter.h"
+#include "core/speculate/triforce_drafter.h"
+
+namespace quire::app {
+
+using speculate::Method;
+
+Drafting::Drafting(const speculate::SpeculativeConfig& speculation, const Config& config, const LoadedModel& target,
+                   const MemoryPlan& plan, const std::string& numeric_mode)
+    : speculation_(speculation), config_(config), target_(target), max_model_len_(plan.max_model_len) {
+  if (speculation.method == Method::kNone) return;
+  limits_ = model_draft_limits(speculation, config, plan.num_blocks);
+  const std::uint32_t threads = config.threads.value_or(usable_cpus());
+  if (!target.packed_file.empty()) costs_file_ = target.packed_file + ".costs";
+  costs_key_ = step_costs_key(numeric_mode, cpu_name(), threads);
+  speculate::DepthOptions depth;
+  depth.adaptive = speculation.adaptive;
+  depth_ = std::make_unique<speculate::DepthControl>(depth, first_costs(step_prior(target, threads)),
+                                                     speculate::DraftCosts(speculate::DraftPrior{}));
+  num_scratch_blocks_ = num_target_scratch_blocks(speculation, config, target.config);
+  if (drafts_with_target(speculation.method)) return;
+  drafter_ = make_guesser(speculation.method);
+  if (loaded_.empty() && drafter_->needs().any()) loaded_.push_back(drafter_.get());
+}
+
+speculate::StepCosts Drafting::first_costs(const speculate::StepPrior& prior) const {
+  speculate::StepCosts costs(prior);
+  if (costs_file_.empty()) return costs;
+  if (const Result<Done> read = read_step_costs(costs_file_, costs_key_, costs); read) {
+    log_info("step_costs", "from {}", costs_file_);
+  } else {
+    log_info("step_costs", "{}; they are learned anew, and kept there at the end", read.error().message);
+  }
+  return costs;
+}
+
+void Drafting::keep_costs() const {
+  if (costs_file_.empty() || !depth_) return;
+  const Result<Done> written = write_step_costs(costs_file_, costs_key_, depth_->step_costs());
+  if (!written) log_warn("step_costs", "{}; the next start learns them anew", written.error().message);
+}
+
+model::Captures Drafting::captures() const {
+  if (!drafter_) return {};
+  const speculate::Needs needs = drafter_->needs();
+  return {needs.boundaries, needs.final_norm};
+}
+
+// All of them drafting would be a step of compute alone: as many rows as the largest draft of one, or four each.
+std::uint32_t Drafting::num_logit_rows() const {
+  if (speculation_.method == Method::kNone) return 0;
+  const std::uint32_t some = config_.max_num_seqs * std::min(speculation_.num_speculative_tokens, 4u);
+  const std::uint32_t wanted = std::max(some, speculation_.num_speculative_tokens);
+  return std::min(wanted, config_.max_num_batched_tokens - config_.max_num_seqs);
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::complete(backend::KvCache& cache) {
+  if (!drafts_with_target(speculation_.method)) return std::move(drafter_);
+  if (speculation_.method == Method::kTriforce) {
+    const speculate::SparseContext context{speculation_.sinks, speculation_.window};
+    return std::make_unique<speculate::TriforceDrafter>(*target_.ops, *target_.decoder, cache,
+                                                        make_model_drafter(speculation_.models.front()), limits_,
+                                                        context, speculation_.shared_noise);
+  }
+  return std::make_unique<speculate::ModelDrafter>(*target_.ops, *target_.decoder, cache, limits_,
+                                                   self_draft_options(speculation_, target_.config));
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::make_guesser(Method method) {
+  switch (method) {
+    case Method::kNgram: {
+      speculate::NgramOptions options;
+      options.prompt_lookup_min = speculation_.prompt_lookup_min;
+      options.prompt_lookup_max = speculation_.prompt_lookup_max;
+      return std::make_unique<speculate::NgramDrafter>(options);
+    }
+    case Method::kSuffix: {
+      speculate::SuffixOptions options;
+      options.max_tree_depth = speculation_.suffix_max_tree_depth;
+      options.max_cached_tokens = speculation_.suffix_max_cached_tokens;
+      options.max_spec_factor = speculation_.suffix_max_spec_factor;
+      options.max_spec_offset = speculation_.suffix_max_spec_offset;
+      options.min_token_prob = speculation_.suffix_min_token_prob;
+      options.tree = speculation_.topk > 1;
+      return std::make_unique<speculate::SuffixDrafter>(options);
+    }
+    case Method::kRest: {
+      speculate::RestOptions options;
+      options.datastore = speculation_.datastore;
+      options.tree = speculation_.topk > 1;
+      return std::make_unique<speculate::RestDrafter>(options, tokenizer_key(*target_.source.files));
+    }
+    case Method::kLookahead: {
+      speculate::LookaheadOptions options;
+      options.window = speculation_.lookahead_window;
+      options.ngram_size = speculation_.lookahead_ngram_size;
+      options.guesses = speculation_.lookahead_guesses;
+      return std::make_unique<speculate::LookaheadDrafter>(options);
+    }
+    case Method::kHybrid:
+      return std::make_unique<speculate::HybridDrafter>(make_guesser(Method::kSuffix), make_head(),
+                                                        speculate::HybridOptions{});
+    case Method::kEagle:
+    case Method::kEagle3: {
+      std::unique_ptr<speculate::Drafter> head = make_head();
+      // One run as the other would guess badly and say nothing.
+      if (head->method() == speculate::name_of(method)) return head;
+      throw StartError("--speculative-config: method is " + std::string(speculate::name_of(method)) +
+                       ", but the head is of " + head->method());
+    }
+    case Method::kMedusa:
+      return make_medusa();
+    case Method::kHydra:
+      return make_hydra();
+    case Method::kDraftModel:
+      return make_model_drafter(speculation_.models.front());
+    case Method::kSpecinfer: {
+      std::vector<std::unique_ptr<speculate::Drafter>> members;
+      for (const std::string& path : speculation_.models) members.push_back(make_model_drafter(path));
+      return std::make_unique<speculate::MergedDrafter>("specinfer", std::move(members));
+    }
+    default:
+      CHECK(false);  // built_methods() has no other
+      return nullptr;
+  }
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::make_head() {
+  const auto files = head_files(speculation_, target_.source);
+  auto head =
+      std::make_unique<speculate::EagleDrafter>(*target_.ops, *target_.decoder, *files, eagle_options(speculation_),
+                                                head_runner_limits(config_, limits_.num_blocks, max_model_len_));
+  loaded_.push_back(head.get());
+  return head;
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::make_medusa() {
+  if (speculation_.models.empty())
+    throw StartError("--speculative-config: model is missing: the directory of Medusa heads");
+  const auto files = model::ModelFiles::directory(speculation_.models.front());
+  speculate::MedusaOptions options;
+  options.width = speculation_.topk;
+  options.max_depth = speculation_.num_speculative_tokens;
+  options.shared_noise = speculation_.shared_noise;
+  return std::make_unique<speculate::MedusaDrafter>(*target_.ops, *target_.decoder, *files, options,
+                                                    config_.max_num_batched_tokens, config_.max_num_seqs);
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::make_hydra() {
+  if (speculation_.models.empty())
+    throw StartError("--speculative-config: model is missing: the directory of Hydra heads");
+  const auto files = model::ModelFiles::directory(speculation_.models.front());
+  speculate::HydraOptions options;
+  options.width = speculation_.topk;
+  options.max_depth = speculation_.num_speculative_tokens;
+  options.shared_noise = speculation_.shared_noise;
+  return std::make_unique<speculate::HydraDrafter>(*target_.ops, *target_.decoder, *files, options,
+                                                   head_runner_limits(config_, limits_.num_blocks, max_model_len_));
+}
+
+std::unique_ptr<speculate::Drafter> Drafting::make_model_drafter(const std::string& path) {
+  DraftModel& model = models_.emplace_back();
+  model.files = model::ModelFiles::directory(path);
+  const model::Config config = model::load_config(*model.files);
+  model.decoder = std::make_unique<model::Decoder>(*target_.ops, config, *model.files,
+                                                   std::min(max_model_len_, config.max_model_len()));
+  auto drafter = std::make_unique<speculate::ModelDrafter>(*target_.ops, *model.decoder, target_.config.vocab, limits_,
+                                                           model_draft_options(speculation_));
+  loaded_.push_back(drafter.get());
+  return drafter;
+}
+
+}  // namespace quire::app
