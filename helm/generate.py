@@ -16,7 +16,7 @@ import yaml
 
 CHART = pathlib.Path(__file__).resolve().parent / "quire"
 FLAGS = CHART.parents[1] / "docs" / "flags.md"
-OWN = {"config", "model", "port"}  # the chart sets these itself
+OWN = {"admin-host", "admin-port", "config", "model", "port"}  # the chart sets these itself
 WIDTH = 120
 
 NUMBER = r"[0-9]+(\.[0-9]+)?"

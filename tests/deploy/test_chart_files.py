@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import re
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def test_what_is_generated_is_current():
 def test_every_flag_of_serve_is_a_setting():
     rows = [row for row in (ROOT / "docs" / "flags.md").read_text().splitlines() if row.startswith("| `--")]
     names = {re.match(r"\| `--([\w-]+)`", row)[1] for row in rows if "serve" in row.rsplit("|", 3)[1] or "| all |" in row}
-    assert set(SETTINGS) == names - {"config", "model", "port"}
+    assert set(SETTINGS) == names - {"admin-host", "admin-port", "config", "model", "port"}
     assert len(SETTINGS) > 30
 
 
@@ -105,6 +106,8 @@ def test_a_case_follows_the_schema(case):
         ("image.pullPolicy", "Sometimes"),
         ("image.digest", "sha256:abc"),
         ("containerPort", 80),
+        ("adminPort", 80),
+        ("config.admin-port", 8002),
         ("gpu.count", 0),
         ("gpu.resource", "gpu"),
         ("shm.sizeLimit", "big"),
@@ -118,6 +121,9 @@ def test_a_case_follows_the_schema(case):
         ("inferencePool.endpointPicker.failureMode", "failOpen"),
         ("prometheusRule.disabledAlerts", ["QuireNope"]),
         ("extraObjects", [7]),
+        ("auth.existingSecret", "Not a name"),
+        ("auth.secretKey", ""),
+        ("auth.keys", "name=alice"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(path, value):
@@ -213,5 +219,16 @@ def test_the_hooks_script_gets_a_token_or_fails(tmp_path):
     finally:
         server.terminate()
         server.communicate(timeout=60)
+    keyed = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, text=True,
+                             env=os.environ | {"QUIRE_API_KEY": "a-key-of-users"})
+    try:
+        port = next(match[1] for line in keyed.stdout if (match := re.search(r"http://127\.0\.0\.1:(\d+)", line)))
+        for key, code in (("a-key-of-users", 0), ("another-key", 1), ("", 1)):
+            asked = subprocess.run(["bash", script, "127.0.0.1", port], capture_output=True, text=True, timeout=60,
+                                   env=os.environ | {"KEY": key})
+            assert asked.returncode == code, asked.stdout + asked.stderr
+    finally:
+        keyed.terminate()
+        keyed.communicate(timeout=60)
     gone = subprocess.run(["bash", script, "127.0.0.1", port], capture_output=True, text=True, timeout=60)
     assert gone.returncode != 0

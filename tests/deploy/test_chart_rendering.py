@@ -86,7 +86,7 @@ def test_foreign_objects_follow_their_definitions():
     objects = [one for case in CASES for one in render("-f", case_file(case)) if one["apiVersion"].startswith(FOREIGN)]
     known = [one for one in objects if one["kind"] != "InferencePool"]
     assert {one["kind"] for one in known} == {"ServiceMonitor", "PodMonitor", "PrometheusRule", "ScaledObject", "HTTPRoute"}
-    bad = json.loads(json.dumps(only(known, "ServiceMonitor")))
+    bad = json.loads(json.dumps(next(one for one in known if one["kind"] == "ServiceMonitor")))
     bad["spec"]["endpoints"][0]["interval"] = 15
     script = """
         import { readFileSync } from "node:fs";
@@ -221,6 +221,9 @@ def test_a_rollout_waits_as_long_as_a_start_may_take():
     assert only(objects, "Deployment")["spec"]["progressDeadlineSeconds"] > 5 * 360
     assert server_of(objects)["readinessProbe"]["httpGet"]["path"] == "/ready"
     assert server_of(objects)["livenessProbe"]["httpGet"]["path"] == "/live"
+    assert {server_of(objects)[f"{name}Probe"]["httpGet"]["port"] for name in ("startup", "readiness", "liveness")} == {"admin"}
+    assert {port["name"]: port["containerPort"] for port in server_of(objects)["ports"]} == {"http": 8000, "admin": 8001}
+    assert settings_of(objects)["admin-port"] == 8001 and settings_of(objects)["admin-host"] == "0.0.0.0"
 
 
 def test_a_gpu_is_asked_for_beside_the_other_resources():
@@ -254,6 +257,9 @@ def test_a_network_policy_lets_nothing_out_unless_told():
     policy = only(render(*set_at("networkPolicy.enabled", True)), "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["egress"] == []
     assert policy["ingress"] == [{"from": [{"podSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}]
+    scraper = [{"namespaceSelector": {}}]
+    watched = only(render(*set_at("networkPolicy", {"enabled": True, "metricsFrom": scraper})), "NetworkPolicy")["spec"]
+    assert watched["ingress"] == [{"from": scraper, "ports": [{"port": "admin", "protocol": "TCP"}]}, *policy["ingress"]]
     closed = only(render(*set_at("networkPolicy", {"enabled": True, "allowFrom": []})), "NetworkPolicy")["spec"]
     assert closed["ingress"] == []
 
@@ -324,8 +330,11 @@ def test_a_package_holds_what_a_release_needs(tmp_path):
         ("autoscaling", {"minReplicas": 0, "hpa": {"enabled": True}}, "autoscaling.minReplicas is 0"),
         ("autoscaling.keda.enabled", True, "set autoscaling.keda.serverAddress"),
         ("autoscaling", {"minReplicas": 0, "keda": {"enabled": True, "serverAddress": "http://p"}}, "autoscaling.keda.extraTriggers"),
-        ("extraArgs", ["--drain-timeout=10m"], "extraArgs has --drain-timeout=10m: set config.drain-timeout"),
+        ("extraArgs", ["--drain-timeout=10m"], "extraArgs has --drain-timeout=10m: set adminPort, config.drain-timeout"),
         ("extraArgs", ["--port", "80"], "extraArgs has --port"),
+        ("extraArgs", ["--admin-port", "80"], "extraArgs has --admin-port"),
+        ("adminPort", 8000, "adminPort and containerPort are both 8000"),
+        ("adminPort", 8002, None),
         ("extraArgs", ["--drain-timeout-of-another-kind"], None),
         ("extraEnv", [{"name": "QUIRE_DRAIN_TIMEOUT", "value": "10m"}], "extraEnv has QUIRE_DRAIN_TIMEOUT: set config.drain-timeout"),
         ("ingress.enabled", True, "set ingress.hosts"),
@@ -334,6 +343,10 @@ def test_a_package_holds_what_a_release_needs(tmp_path):
         ("service.nodePort", 30000, "set service.type"),
         ("prometheusRule.disabledAlerts", ["QuireNope"], "disabledAlerts"),
         ("packedCache", {"enabled": True}, None),
+        ("config.api-key", "a-secret-of-mine", "config.api-key would put keys into a ConfigMap: set auth.existingSecret"),
+        ("extraArgs", ["--api-key", "a-secret-of-mine"], "extraArgs has keys: set auth.existingSecret"),
+        ("auth.existingSecret", "keys", "helm test needs a key then; set auth.clientSecret.name"),
+        ("auth", {"existingSecret": "keys", "clientSecret": {"name": "client"}}, None),
     ],
 )
 def test_a_bad_value_is_refused_by_name(major, path, value, said):
@@ -343,6 +356,27 @@ def test_a_bad_value_is_refused_by_name(major, path, value, said):
     else:
         assert done.returncode != 0 and said in done.stderr
         assert not done.stdout
+
+
+def test_keys_come_from_a_secret_and_stand_in_no_other_object():
+    objects = render("-f", case_file("keys"))
+    assert settings_of(objects)["api-key-file"] == "/etc/quire-keys/keys"
+    (mount,) = [one for one in server_of(objects)["volumeMounts"] if one["name"] == "keys"]
+    assert mount == {"name": "keys", "mountPath": "/etc/quire-keys", "readOnly": True}
+    (volume,) = [one for one in pod_of(objects)["volumes"] if one["name"] == "keys"]
+    assert volume["secret"] == {"secretName": "quire-keys", "defaultMode": 0o440, "items": [{"key": "api-keys", "path": "keys"}]}
+    (endpoint,) = only(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["authorization"] == {"type": "Bearer", "credentials": {"name": "quire-monitor", "key": "token"}}
+    (pod,) = [one for one in objects if one["kind"] == "Pod"]
+    assert pod["spec"]["containers"][0]["env"] == [
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "quire-client", "key": "token"}}}]
+
+
+def test_a_monitor_without_a_key_is_refused():
+    auth = set_at("auth", {"existingSecret": "keys", "clientSecret": {"name": "client"}})
+    for monitor in ("serviceMonitor", "podMonitor"):
+        done = template(4, *auth, *set_at(f"{monitor}.enabled", True))
+        assert done.returncode != 0 and "set auth.monitorSecret.name" in done.stderr
 
 
 def test_two_packed_caches_and_two_monitors_are_refused():

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 import yaml
 
-from deploy_tools import BINARY, CHART, ROOT
+from deploy_tools import BINARY, CHART, GUESSING, ROOT
 
 DASHBOARDS = sorted((CHART / "files" / "dashboards").glob("*.json"))
 ALERTS = [rule for group in yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"] for rule in group["rules"]]
@@ -51,7 +51,7 @@ def exported_by(text):
 @pytest.fixture(scope="module")
 def metrics():
     """What a real server exports."""
-    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", *GUESSING], stdout=subprocess.PIPE, text=True)
     try:
         url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
         with urllib.request.urlopen(url + "/metrics", timeout=30) as answer:

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 import yaml
 
-from deploy_tools import BINARY, CHART, ROOT, case_file, only, prometheus, render, run
+from deploy_tools import BINARY, CHART, GUESSING, ROOT, case_file, only, prometheus, render, run
 
 pytestmark = pytest.mark.full
 
@@ -104,7 +104,7 @@ def watched(tmp_path_factory):
     """A server, a Prometheus that scrapes it each second with our rules, and some traffic: the URL of Prometheus."""
     home = tmp_path_factory.mktemp("prometheus")
     program = prometheus("prometheus")
-    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", *GUESSING], stdout=subprocess.PIPE, text=True)
     url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
     config = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
@@ -162,7 +162,7 @@ def test_rules_are_evaluated_without_errors_and_none_fires(watched):
 
 
 def test_promtool_finds_nothing_in_the_metrics_but_names_we_owe_to_others():
-    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", *GUESSING], stdout=subprocess.PIPE, text=True)
     try:
         url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
         done = run(prometheus("promtool"), "check", "metrics", input=get(url + "/metrics"))

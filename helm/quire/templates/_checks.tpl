@@ -33,14 +33,34 @@
 {{- fail (printf "config.max-num-seqs (%d) must not be above config.max-num-batched-tokens (%d)" (int64 $seqs) (int64 $rows)) -}}
 {{- end -}}
 {{- end -}}
+{{- if and $values.auth.existingSecret (index $values.config "api-key-file") -}}
+{{- fail "auth.existingSecret sets the server's api-key-file itself: take config.api-key-file out" -}}
+{{- end -}}
+{{- if index $values.config "api-key" -}}
+{{- fail "config.api-key would put keys into a ConfigMap: set auth.existingSecret" -}}
+{{- end -}}
+{{- range $values.extraArgs -}}
+{{- if regexMatch "^--api-key(-file)?(=|$)" . -}}
+{{- fail "extraArgs has keys: set auth.existingSecret" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $values.auth.existingSecret (or $values.serviceMonitor.enabled $values.podMonitor.enabled) (not $values.auth.monitorSecret.name) -}}
+{{- fail "auth.existingSecret: /metrics needs a key then; set auth.monitorSecret.name to a Secret with one of the role monitor" -}}
+{{- end -}}
+{{- if and $values.auth.existingSecret $values.tests.enabled (not $values.auth.clientSecret.name) -}}
+{{- fail "auth.existingSecret: helm test needs a key then; set auth.clientSecret.name to a Secret with one of the role user, or tests.enabled to false" -}}
+{{- end -}}
+{{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
+{{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
+{{- end -}}
 {{- if and $values.packedCache.enabled (index $values.config "packed-cache") -}}
 {{- fail "packedCache.enabled sets the server's packed-cache itself: take config.packed-cache out" -}}
 {{- end -}}
 
 {{/* Arguments and environment go before the file: what the chart computes with must stand in the file. */}}
 {{- range $values.extraArgs -}}
-{{- if regexMatch "^--(config|drain-timeout|model|packed-cache|port)(=|$)" . -}}
-{{- fail (printf "extraArgs has %s: set config.drain-timeout, containerPort, model or packedCache" .) -}}
+{{- if regexMatch "^--(admin-host|admin-port|config|drain-timeout|model|packed-cache|port)(=|$)" . -}}
+{{- fail (printf "extraArgs has %s: set adminPort, config.drain-timeout, containerPort, model or packedCache" .) -}}
 {{- end -}}
 {{- end -}}
 {{- range $values.extraEnv -}}

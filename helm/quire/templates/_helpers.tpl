@@ -130,18 +130,34 @@ capabilities:
 {{/* Settings: a TOML file. A JSON string, or a list of them, is one of TOML, too. */}}
 
 {{- define "quire.toml" -}}
-{{- $own := dict "port" .Values.containerPort -}}
+{{- $own := dict "port" .Values.containerPort "admin-port" .Values.adminPort "admin-host" .Values.config.host -}}
 {{- if ne .Values.model.source "embedded" -}}
 {{- $_ := set $own "model" (include "quire.modelPath" .) -}}
 {{- end -}}
 {{- if .Values.packedCache.enabled -}}
 {{- $_ := set $own "packed-cache" "/var/cache/quire" -}}
 {{- end -}}
+{{- if .Values.auth.existingSecret -}}
+{{- $_ := set $own "api-key-file" "/etc/quire-keys/keys" -}}
+{{- end -}}
 {{- range $name, $value := merge $own .Values.config -}}
 {{- if kindIs "float64" $value }}
 {{ $name }} = {{ int64 $value }}
 {{- else if not (kindIs "invalid" $value) }}
 {{ $name }} = {{ toJson $value }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* How whoever scrapes shows its key */}}
+{{- define "quire.scrapeAuthorization" -}}
+{{- with .Values.auth.monitorSecret -}}
+{{- if .name -}}
+authorization:
+  type: Bearer
+  credentials:
+    name: {{ .name }}
+    key: {{ .key }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
