@@ -58,6 +58,8 @@ void check_accepted(const openai::CompletionRequest& request, const Services& se
   CHECK(!request.use_beam_search || (!request.stream && request.best_of <= services.max_num_seqs));
   CHECK(request.use_beam_search || request.length_penalty == 1.0);
   CHECK_LE(request.cache_salt.size(), services.limits.max_salt_bytes);
+  CHECK_LE(request.speculation.max_nodes, 64u);
+  CHECK_EQ(request.speculation.drafter, 0u);
   const quire::flow::KvPolicy& policy = request.kv_policy;
   if (policy.kind != quire::flow::KvPolicy::Kind::kFull) {
     CHECK(policy.sinks >= 16 && policy.sinks % 16 == 0);

@@ -63,12 +63,19 @@ class Server:
         self.port = found.get(timeout=PATIENCE_S)
         assert self.port, "".join(self.lines)
         self.url = f"http://127.0.0.1:{self.port}"
+        # Where /metrics is asked for: a server under TLS has a plain admin port.
+        self.metrics_port = self._admin_port() if "--admin-port" in args else self.port
+
+    def _admin_port(self):
+        said = "probes, metrics and orders: http://127.0.0.1:"
+        self.wait_for_log(said)
+        return int(re.search(re.escape(said) + r"(\d+)", self.log)[1])
 
     def _read(self, found):
         told = False
         for line in self.process.stdout:
             self.lines.append(line)
-            match = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            match = re.search(r"https?://127\.0\.0\.1:(\d+)", line)
             if match and not told:
                 told = True
                 found.put(int(match.group(1)))
@@ -82,8 +89,8 @@ class Server:
     def client(self, **options):
         return openai.OpenAI(base_url=self.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE_S, **options)
 
-    def request(self, method, path, body=None, headers=()):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+    def request(self, method, path, body=None, headers=(), port=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=PATIENCE_S)
         try:
             connection.request(method, path, body, dict(headers))
             return Answer(connection.getresponse())
@@ -131,7 +138,7 @@ class Server:
     def metrics(self):
         """Sums over labels, by name."""
         sums = {}
-        for line in self.get("/metrics").text.splitlines():
+        for line in self.request("GET", "/metrics", port=self.metrics_port).text.splitlines():
             match = re.match(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$", line)
             if match:
                 name, labels, value = match.groups()

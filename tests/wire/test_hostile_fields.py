@@ -168,6 +168,7 @@ RICH = {
     "logit_bias": {"17": 1.5}, "stop": ["a", "b"], "stop_token_ids": [17], "bad_words": ["zebra"],
     "chat_template_kwargs": {"enable_thinking": True, "deep": {"a": [1, {"b": None}]}}, "documents": [{"title": "a", "text": "b"}],
     "kv_policy": {"type": "sink_window", "sinks": 16, "window": 256}, "metadata": {"a": "b"}, "max_tokens": 2,
+    "speculative": {"method": "none", "num_speculative_tokens": 4},
 }  # fmt: skip
 FORMED = {
     "messages": [{"role": "user", "content": "Once"}], "max_tokens": 2,
