@@ -5,8 +5,8 @@
 
 #include "app/embedded_model.h"
 #include "core/base/start_error.h"
-#include "core/speculate/self_draft.h"
-#include "core/speculate/triforce_drafter.h"
+#include "core/speculate/models/self_draft.h"
+#include "core/speculate/models/triforce_drafter.h"
 
 namespace quire::app {
 

@@ -10,8 +10,8 @@
 #include "app/loaded_model.h"
 #include "core/model/config.h"
 #include "core/model/model_files.h"
-#include "core/speculate/eagle_drafter.h"
-#include "core/speculate/model_drafter.h"
+#include "core/speculate/heads/eagle_drafter.h"
+#include "core/speculate/models/model_drafter.h"
 #include "core/speculate/speculative_config.h"
 
 namespace quire::app {

@@ -15,10 +15,10 @@
 #include "app/loaded_model.h"
 #include "app/memory_plan.h"
 #include "core/model/decoder.h"
-#include "core/speculate/depth_control.h"
+#include "core/speculate/depth/depth_control.h"
 #include "core/speculate/drafter.h"
-#include "core/speculate/head_rows.h"
-#include "core/speculate/model_drafter.h"
+#include "core/speculate/heads/head_rows.h"
+#include "core/speculate/models/model_drafter.h"
 #include "core/speculate/speculative_config.h"
 
 namespace quire::app {

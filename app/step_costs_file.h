@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/base/result.h"
-#include "core/speculate/step_costs.h"
+#include "core/speculate/depth/step_costs.h"
 
 namespace quire::app {
 

@@ -9,7 +9,7 @@
 
 #include "app/loaded_model.h"
 #include "core/model/decoder.h"
-#include "core/speculate/step_costs.h"
+#include "core/speculate/depth/step_costs.h"
 
 namespace quire::app {
 

@@ -22,7 +22,7 @@
 #include "app/step_prior.h"
 #include "core/base/check.h"
 #include "core/kv/layout.h"
-#include "core/speculate/depth_control.h"
+#include "core/speculate/depth/depth_control.h"
 #include "core/speculate/synthetic_drafter.h"
 
 namespace quire::app {

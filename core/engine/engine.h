@@ -26,7 +26,7 @@
 #include "core/model/runner.h"
 #include "core/observe/metrics.h"
 #include "core/schedule/scheduler.h"
-#include "core/speculate/depth_control.h"
+#include "core/speculate/depth/depth_control.h"
 #include "core/speculate/drafter.h"
 
 namespace quire::engine {

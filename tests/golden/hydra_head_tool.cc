@@ -12,7 +12,7 @@
 #include "core/base/thread_role.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/model/decoder.h"
-#include "core/speculate/hydra_drafter.h"
+#include "core/speculate/heads/hydra_drafter.h"
 #include "core/speculate/row_batch.h"
 #include "tests/golden/draft_tool_parts.h"
 

@@ -9,8 +9,8 @@
 
 #include "core/model/decoder_runner.h"
 #include "core/sample/reference.h"
-#include "core/speculate/depth_control.h"
-#include "core/speculate/model_drafter.h"
+#include "core/speculate/depth/depth_control.h"
+#include "core/speculate/models/model_drafter.h"
 #include "tests/core/sample/table_speech.h"
 #include "tests/core/speculate/draft_rig.h"
 #include "tests/support/engine_rig.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/speculate/lookahead_drafter.h"
+#include "core/speculate/lookup/lookahead_drafter.h"
 #include "tests/core/engine/exact_requests.h"
 #include "tests/support/guessing_drafter.h"
 

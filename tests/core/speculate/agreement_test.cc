@@ -10,8 +10,8 @@
 
 #include "core/cpu/cpu_ops.h"
 #include "core/model/decoder_runner.h"
-#include "core/speculate/eagle_drafter.h"
-#include "core/speculate/model_drafter.h"
+#include "core/speculate/heads/eagle_drafter.h"
+#include "core/speculate/models/model_drafter.h"
 #include "core/text/tokenizer.h"
 #include "tests/support/misread_drafter.h"
 #include "tests/support/source_tree.h"

@@ -1,0 +1,160 @@
+// EagleDrafter::propose(): roots, then level by level.
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "core/speculate/heads/eagle_drafter.h"
+
+namespace quire::speculate {
+
+void EagleDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) {
+  CHECK_EQ(asked.size(), trees.size());
+  choose_growers(asked);
+  if (num_growers_ == 0) return;
+  run_roots(asked);
+  for (std::uint32_t depth = 1; run_level(asked, depth); ++depth) {
+  }
+  for (Grower& grower : std::span(growers_).first(num_growers_)) {
+    grower.tree.write(trees[grower.asked]);
+    trees[grower.asked].set_laws(&grower.laws);
+  }
+}
+
+// Those that the last step ran, by their rows there.
+void EagleDrafter::choose_growers(std::span<const Asked> asked) {
+  num_growers_ = 0;
+  for (std::size_t i = 0; i < asked.size() && num_growers_ < growers_.size(); ++i) {
+    if (asked[i].max_nodes == 0 || asked[i].max_depth == 0) continue;
+    const HeadRows::Last* last = committed_.last_of(asked[i]);
+    if (last == nullptr) continue;
+    growers_[num_growers_].asked = i;
+    growers_[num_growers_++].last = last;
+  }
+  const std::span growers = std::span(growers_).first(num_growers_);
+  std::ranges::sort(growers, {}, [](const Grower& grower) { return grower.last->feature; });
+  if (num_growers_ > max_growing_rows_) num_growers_ = max_growing_rows_;
+  if (num_growers_ == 0) return;
+  width_ = std::min(options_.width, static_cast<std::uint32_t>(max_growing_rows_ / num_growers_));
+  for (std::uint32_t i = 0; i < num_growers_; ++i) {
+    const Asked& one = asked[growers[i].asked];
+    const std::uint32_t newest = static_cast<std::uint32_t>(one.tokens.size()) - 1;
+    // The deepest node that runs stands one before the deepest that is guessed.
+    const std::uint32_t room = limits_.max_model_len > newest ? limits_.max_model_len - newest : 1;
+    growers[i].index = i;
+    growers[i].laws.clear();
+    growers[i].tree.begin({.width = std::min(width_, one.max_nodes),
+                           .max_depth = std::min({options_.max_depth, one.max_depth, room}),
+                           .max_nodes = one.max_nodes});
+  }
+}
+
+// The last rows again, now for what they guess: their K and V are there, and stored once more as they are.
+void EagleDrafter::run_roots(std::span<const Asked> asked) {
+  rows_.clear();
+  picks_.clear();
+  const std::span growers = std::span(growers_).first(num_growers_);
+  for (Grower& grower : growers) {
+    const Asked& one = asked[grower.asked];
+    const std::uint32_t position = grower.last->position;
+    rows_.begin_sequence(one.table);
+    grower.first_row = rows_.num_rows();
+    rows_.add_row(one.tokens.back(), position, committed_.slot_of(one.table, position));
+    rows_.speak(num_guesses(*one.sampling, grower.tree.limits().width));
+    picks_.push_back(grower.last->feature);
+  }
+  head_.begin_with_features(picks_);
+  choices_.resize(rows_.num_speakers());
+  head_.run(rows_.batch(), choices_);
+  for (Grower& grower : growers) {
+    grower.grown.assign(1, GrowingTree::kRoot);
+    add_children(asked[grower.asked], grower, GrowingTree::kRoot, 1, choices_[grower.first_row]);
+  }
+}
+
+// Runs the nodes of that depth which grow, of all trees; false where there are none.
+bool EagleDrafter::run_level(std::span<const Asked> asked, std::uint32_t depth) {
+  rows_.clear();
+  picks_.clear();
+  copies_.clear();
+  const std::span growers = std::span(growers_).first(num_growers_);
+  for (Grower& grower : growers) {
+    const std::span<const int> frontier = grower.tree.next_frontier();
+    add_rows(asked[grower.asked], grower, frontier, depth);
+  }
+  if (rows_.num_rows() == 0) return false;
+  ops_.copy_blocks(head_.cache(), copies_);
+  head_.begin_with_outputs(picks_);
+  choices_.resize(rows_.num_speakers());
+  head_.run(rows_.batch(), choices_);
+  for (Grower& grower : growers) {
+    for (std::size_t i = 0; i < grower.grown.size(); ++i) {
+      add_children(asked[grower.asked], grower, grower.grown[i], depth + 1, choices_[grower.first_row + i]);
+    }
+  }
+  return true;
+}
+
+// Each sees the context, and its ancestors' rows in scratch blocks that nobody else has.
+void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const int> frontier, std::uint32_t depth) {
+  const std::uint32_t block_tokens = limits_.block_tokens;
+  const std::uint32_t first = static_cast<std::uint32_t>(asked.tokens.size()) - 1;  // position of the first in scratch
+  const std::uint32_t position = first + depth - 1;
+  const std::uint32_t whole = first / block_tokens;
+  const std::uint32_t first_row = rows_.num_rows();
+  // Rows in the blocks so far: of the context, then of ancestors.
+  const std::uint32_t num_before = first % block_tokens + depth - 1;
+  const std::uint32_t num_copied = (num_before + block_tokens - 1) / block_tokens;
+  for (std::size_t i = 0; i < frontier.size(); ++i) {
+    const auto parent = std::ranges::find(grower.grown, grower.tree.parent(frontier[i])) - grower.grown.begin();
+    picks_.push_back(grower.first_row + static_cast<std::uint32_t>(parent));
+    for (std::uint32_t block = 0; block < num_copied; ++block) {
+      const BlockId to = scratch_block(grower, i, depth, block);
+      const BlockId from =
+          depth == 1 ? asked.table[whole] : scratch_block(grower, static_cast<std::size_t>(parent), depth - 1, block);
+      if (from != to) copies_.push_back({from, to});
+    }
+    rows_.begin_sequence(asked.table.first(whole));
+    for (std::uint32_t block = 0; block <= num_before / block_tokens; ++block) {
+      rows_.add_block(scratch_block(grower, i, depth, block));
+    }
+    const BlockId own = scratch_block(grower, i, depth, num_before / block_tokens);
+    rows_.add_row(grower.tree.token(frontier[i]), position, own.value * block_tokens + position % block_tokens);
+    rows_.speak(num_guesses(*asked.sampling, grower.tree.limits().width));
+  }
+  grower.grown.assign(frontier.begin(), frontier.end());
+  grower.first_row = first_row;
+}
+
+void EagleDrafter::add_children(const Asked& asked, Grower& grower, int parent, std::uint32_t depth,
+                                const backend::Choice& choice) {
+  if (!choice.finite) return;
+  const std::uint32_t width = grower.tree.limits().width;
+  children_.clear();
+  for (const sample::Candidate& guess : choice.top) children_.add(head_.token_of(guess.token), guess.logprob);
+  const std::uint32_t position = static_cast<std::uint32_t>(asked.tokens.size()) + depth - 1;
+  const sample::Params& params = *asked.sampling;
+  const std::span<const Child> children = draws_guesses(params, width)
+                                              ? children_.proposed(params, position, depth, grower.laws)
+                                          : with_noise(params) ? children_.drawn(width, params, position)
+                                                               : children_.likeliest(width);
+  for (const Child& child : children) grower.tree.add(parent, child.token, child.log_likely);
+}
+
+std::uint32_t EagleDrafter::num_guesses(const sample::Params& params, std::uint32_t width) const {
+  const std::uint32_t num =
+      draws_guesses(params, width) ? kProposalGuesses : Children::num_guesses(width, with_noise(params));
+  return std::min(num, head_.config().draft_vocab);
+}
+
+bool EagleDrafter::with_noise(const sample::Params& params) const {
+  return options_.shared_noise && params.accept == sample::Accept::kMatch &&
+         params.temperature >= sample::kGreedyTemperature;
+}
+
+BlockId EagleDrafter::scratch_block(const Grower& grower, std::size_t row, std::uint32_t depth,
+                                    std::uint32_t block) const {
+  const std::uint32_t banks = options_.width == 1 ? 1 : 2;
+  const auto place = static_cast<std::uint32_t>(grower.index * width_ + row);
+  return BlockId(limits_.num_blocks + (place * banks + depth % banks) * scratch_per_row_ + block);
+}
+
+}  // namespace quire::speculate

@@ -1,0 +1,57 @@
+#include "core/speculate/heads/stored_rows.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace quire::speculate {
+
+StoredRows::StoredRows(std::uint32_t num_blocks, std::uint32_t block_tokens, std::uint32_t num_host_blocks,
+                       std::uint32_t hidden)
+    : num_blocks_(num_blocks),
+      block_tokens_(block_tokens),
+      hidden_(hidden),
+      rows_((std::size_t{num_blocks} + num_host_blocks) * block_tokens),
+      kept_(std::size_t{num_blocks} + num_host_blocks),
+      features_((std::size_t{num_blocks} + num_host_blocks) * hidden) {}
+
+std::span<float> StoredRows::keep(BlockId block, std::uint64_t hash) {
+  kept_[block.value] = hash;
+  return std::span(features_).subspan(std::size_t{block.value} * hidden_, hidden_);
+}
+
+std::span<const float> StoredRows::kept(BlockId block, std::uint64_t hash) const {
+  if (kept_[block.value] != hash) return {};
+  return std::span(features_).subspan(std::size_t{block.value} * hidden_, hidden_);
+}
+
+void StoredRows::follow(const flow::BlockOp& op) {
+  using enum flow::BlockOp::Kind;
+  switch (op.kind) {
+    case kCopy:
+      return move(op.from, op.to);
+    case kPoison:
+      std::fill_n(rows_.begin() + static_cast<std::ptrdiff_t>(std::size_t{op.to} * block_tokens_), block_tokens_, 0u);
+      kept_[op.to] = 0;
+      return;
+    case kSwapOut:
+      return move(op.from, std::size_t{num_blocks_} + op.to);
+    case kSwapIn:
+      return move(std::size_t{num_blocks_} + op.from, op.to);
+    case kCopyOpenGroup:
+      return;
+  }
+}
+
+void StoredRows::move(std::size_t from, std::size_t to) {
+  CHECK_LT(std::max(from, to), kept_.size());
+  if (from == to) return;
+  std::copy_n(rows_.begin() + static_cast<std::ptrdiff_t>(from * block_tokens_), block_tokens_,
+              rows_.begin() + static_cast<std::ptrdiff_t>(to * block_tokens_));
+  kept_[to] = kept_[from];
+  if (kept_[to] == 0) return;
+  std::copy_n(features_.begin() + static_cast<std::ptrdiff_t>(from * hidden_), hidden_,
+              features_.begin() + static_cast<std::ptrdiff_t>(to * hidden_));
+}
+
+}  // namespace quire::speculate

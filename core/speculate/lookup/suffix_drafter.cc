@@ -1,0 +1,195 @@
+#include "core/speculate/lookup/suffix_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/start_error.h"
+
+namespace quire::speculate {
+namespace {
+
+static_assert(Followers::kNothing == TextIndex::kEnd);
+
+constexpr std::uint32_t kMostTokens = 1u << 31;
+
+template <typename T>
+std::string out_of_range(std::string_view name, T value, T low, T high) {
+  return value >= low && value <= high ? "" : fmt::format("{} {}: takes {}..{}. ", name, value, low, high);
+}
+
+void check(const SuffixOptions& options) {
+  std::string problems = out_of_range("max_tree_depth", options.max_tree_depth, 1u, 64u) +
+                         out_of_range("max_cached_tokens", options.max_cached_tokens, 0u, kMostTokens) +
+                         out_of_range("max_own_tokens", options.max_own_tokens, 256u, kMostTokens) +
+                         out_of_range("max_occurrences", options.max_occurrences, 1u, 4096u) +
+                         out_of_range("max_spec_factor", options.max_spec_factor, 0.0f, 64.0f) +
+                         out_of_range("max_spec_offset", options.max_spec_offset, 0u, 64u) +
+                         out_of_range("min_token_prob", options.min_token_prob, 0.0f, 1.0f);
+  if (problems.empty()) return;
+  problems.pop_back();
+  throw StartError(problems);
+}
+
+// What follows some occurrences in one text.
+class InText final : public Followers {
+ public:
+  InText(const TextIndex& text, std::span<const TextIndex::Occurrence> found, bool repeats)
+      : text_(text), found_(found), repeats_(repeats) {}
+  TokenId after(std::uint32_t occurrence, std::uint32_t ahead) const override {
+    const std::uint32_t next = found_[occurrence].next;
+    return repeats_ ? text_.after_repeating(next, ahead) : text_.after(next, ahead);
+  }
+
+ private:
+  const TextIndex& text_;
+  std::span<const TextIndex::Occurrence> found_;
+  bool repeats_;
+};
+
+}  // namespace
+
+SuffixDrafter::SuffixDrafter(const SuffixOptions& options) : options_(options) {
+  check(options);
+  found_.reserve(options.max_occurrences);
+}
+
+void SuffixDrafter::admit(const Admitted& sequence) {
+  Sequence& known = sequences_[sequence.seq];
+  known.root = sequence.root;
+  known.prompt_tokens = sequence.prompt.size();
+  known.num_tokens = 0;
+  known.own.reset();
+}
+
+void SuffixDrafter::observe(const ObservedStep& step) {
+  for (const Observed& observed : step.sequences) {
+    const auto known = sequences_.find(observed.seq);
+    if (known == sequences_.end()) continue;
+    // As far as this step went and no further: a long prompt is indexed chunk by chunk.
+    const std::size_t seen = observed.first_position + observed.rows.size() + 1;
+    learn(known->second, observed.tokens.first(std::min(seen, observed.tokens.size())));
+  }
+}
+
+void SuffixDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto known = sequences_.find(asked[i].seq);
+    if (known == sequences_.end()) continue;
+    Sequence& sequence = known->second;
+    learn(sequence, asked[i].tokens);
+    if (sequence.num_tokens != asked[i].tokens.size()) continue;  // it knows a text that is not this one
+    Best best{&trees[i]};
+    if (sequence.own) look_in(*sequence.own, /*own=*/true, asked[i], best);
+    const auto past = sequence.root ? roots_.find(*sequence.root) : roots_.end();
+    if (past != roots_.end()) look_in(past->second.answers, /*own=*/false, asked[i], best);
+  }
+}
+
+void SuffixDrafter::release(SeqId seq, bool ended) {
+  const auto known = sequences_.find(seq);
+  if (known == sequences_.end()) return;
+  Sequence& sequence = known->second;
+  if (!ended) {  // it will be told again all that it said
+    sequence.num_tokens = 0;
+    sequence.own.reset();
+    return;
+  }
+  keep(sequence);
+  sequences_.erase(known);
+}
+
+std::uint64_t SuffixDrafter::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [seq, sequence] : sequences_) sum += sequence.own ? sequence.own->bytes() : 0;
+  for (const auto& [root, past] : roots_) sum += past.answers.bytes();
+  return sum;
+}
+
+std::uint64_t SuffixDrafter::num_probes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [seq, sequence] : sequences_) sum += sequence.own ? sequence.own->num_probes() : 0;
+  for (const auto& [root, past] : roots_) sum += past.answers.num_probes();
+  return sum;
+}
+
+void SuffixDrafter::learn(Sequence& sequence, std::span<const TokenId> tokens) const {
+  if (!sequence.own) sequence.own.emplace(options_.max_own_tokens);
+  for (; sequence.num_tokens < tokens.size(); ++sequence.num_tokens) {
+    sequence.own->append(tokens[sequence.num_tokens]);
+  }
+}
+
+void SuffixDrafter::keep(const Sequence& sequence) {
+  if (!sequence.root || !sequence.own || sequence.num_tokens <= sequence.prompt_tokens) return;
+  if (options_.max_cached_tokens < 2) return;
+  // A ring's size is a power of two, and must not be more than what is allowed.
+  const std::uint32_t largest = std::bit_floor(options_.max_cached_tokens);
+  auto entry = roots_.find(*sequence.root);
+  const std::uint32_t before = entry == roots_.end() ? 0 : entry->second.answers.capacity();
+  if (entry == roots_.end()) entry = roots_.emplace(*sequence.root, Past{TextIndex(largest)}).first;
+  TextIndex& answers = entry->second.answers;
+  entry->second.fed_at = ++num_fed_;
+  const std::uint64_t said = sequence.num_tokens - sequence.prompt_tokens;
+  const auto kept = static_cast<std::uint32_t>(std::min<std::uint64_t>(said, sequence.own->size()));
+  for (std::uint32_t ago = kept; ago-- > 0;) answers.append(sequence.own->newest(ago));
+  answers.end_text();
+  cached_tokens_ += answers.capacity() - before;
+  make_room(*sequence.root);
+}
+
+void SuffixDrafter::make_room(CacheRoot for_root) {
+  while (cached_tokens_ > options_.max_cached_tokens) {
+    auto oldest = roots_.end();
+    for (auto entry = roots_.begin(); entry != roots_.end(); ++entry) {
+      if (entry->first == for_root) continue;
+      if (oldest == roots_.end() || entry->second.fed_at < oldest->second.fed_at) oldest = entry;
+    }
+    CHECK(oldest != roots_.end());  // one alone is never too large
+    cached_tokens_ -= oldest->second.answers.capacity();
+    roots_.erase(oldest);
+  }
+}
+
+void SuffixDrafter::look_in(const TextIndex& text, bool own, const Asked& asked, Best& best) {
+  // From the longest run down: what its guess promises is often more than a shorter match is allowed to.
+  std::uint32_t up_to = std::numeric_limits<std::uint32_t>::max();
+  for (std::size_t level = TextIndex::kLevels.size(); level-- > 0;) {
+    const std::uint32_t n = TextIndex::kLevels[level];
+    if (n > options_.max_tree_depth) continue;
+    text.find(asked.tokens, level, options_.max_tree_depth, options_.max_occurrences, found_);
+    try_lengths(text, own, n, up_to, asked, best);
+    up_to = n - 1;
+  }
+}
+
+// Of found_, all matches of `at_least` tokens: for each length from the longest down to that, those that are as long.
+void SuffixDrafter::try_lengths(const TextIndex& text, bool own, std::uint32_t at_least, std::uint32_t up_to,
+                                const Asked& asked, Best& best) {
+  std::ranges::stable_sort(found_, std::ranges::greater(), &TextIndex::Occurrence::length);
+  const std::uint32_t most = std::min({asked.max_nodes, options_.max_tree_depth, sample::TokenTree::kMaxNodes});
+  for (std::size_t count = 0; count < found_.size();) {
+    const std::uint32_t length = found_[count].length;
+    if (length < at_least) break;
+    while (count < found_.size() && found_[count].length == length) ++count;
+    if (length > up_to) continue;  // a longer run's chain has those, and more of them
+    const float allowed =
+        options_.max_spec_factor * static_cast<float>(length) + static_cast<float>(options_.max_spec_offset);
+    const auto guesses = std::min(most, static_cast<std::uint32_t>(allowed));
+    if (static_cast<float>(guesses) <= best.score) continue;  // no chance is above 1
+    candidate_.clear();
+    const float score = continuations_.grow(
+        InText(text, std::span(found_).first(count), own), static_cast<std::uint32_t>(count),
+        {guesses, std::min(asked.max_depth, options_.max_tree_depth), options_.min_token_prob, options_.tree},
+        candidate_);
+    if (score <= best.score) continue;
+    best.score = score;
+    *best.tree = candidate_;
+  }
+}
+
+}  // namespace quire::speculate

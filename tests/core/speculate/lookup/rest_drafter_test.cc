@@ -1,0 +1,161 @@
+#include "core/speculate/lookup/rest_drafter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/base/start_error.h"
+#include "tests/support/drafted_text.h"
+#include "tests/support/temporary_file.h"
+
+namespace quire::speculate {
+namespace {
+
+using test::DraftedText;
+using test::TemporaryFile;
+using test::tokens_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Tokens = std::vector<TokenId>;
+
+constexpr std::uint64_t kKey = 99;
+
+Tokens random_tokens(std::size_t count, int vocab, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens out(count);
+  for (TokenId& token : out) token = static_cast<TokenId>(random() % vocab);
+  return out;
+}
+
+void build(const std::vector<Tokens>& texts, const std::string& path) {
+  DatastoreBuilder builder;
+  for (const Tokens& text : texts) builder.add(text);
+  ASSERT_TRUE(builder.write(path, kKey).ok());
+}
+
+class Listed final : public Followers {
+ public:
+  std::vector<Tokens> texts;
+  TokenId after(std::uint32_t i, std::uint32_t ahead) const override {
+    return ahead < texts[i].size() ? texts[i][ahead] : kNothing;
+  }
+};
+
+// What follows the longest match anywhere, in order.
+Listed naive(const std::vector<Tokens>& texts, const Tokens& context, std::size_t longest, std::size_t shortest) {
+  Listed out;
+  for (std::size_t length = std::min(longest, context.size()); length >= shortest && out.texts.empty(); --length) {
+    for (const Tokens& text : texts) {
+      for (std::size_t end = length; end <= text.size(); ++end) {
+        if (!std::equal(context.end() - length, context.end(), text.begin() + (end - length))) continue;
+        out.texts.emplace_back(text.begin() + end, text.end());
+      }
+    }
+  }
+  std::ranges::sort(out.texts);
+  return out;
+}
+
+// Paths and chances; which of the equally likely ones come first is nobody's business.
+std::vector<std::pair<Tokens, float>> paths(const sample::TokenTree& tree, float above) {
+  std::vector<std::pair<Tokens, float>> out;
+  for (std::uint32_t node = 0; node < tree.size(); ++node) {
+    if (tree.likely(node) <= above) continue;
+    Tokens path;
+    for (int i = static_cast<int>(node); i >= 0; i = tree.parent(i)) path.insert(path.begin(), tree.token(i));
+    out.emplace_back(path, tree.likely(node));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+TEST(RestDrafter, ProposesTheMostFrequentContinuationsOfTheLongestMatch) {
+  const RoleScope role(engine_role);
+  const TemporaryFile file;
+  for (const int vocab : {1, 2, 4, 30}) {
+    std::vector<Tokens> texts;
+    for (unsigned i = 0; i < 30; ++i) texts.push_back(random_tokens(5 + i, vocab, i));
+    build(texts, file.path());
+    const RestOptions options{.datastore = file.path(), .max_match = 5, .min_match = 2, .max_occurrences = 65536};
+    RestDrafter drafter(options, kKey);
+    DraftedText text(drafter, 1, {0});
+    for (const TokenId token : random_tokens(200, vocab, 77)) {
+      text.say({{token}});
+      const sample::TokenTree tree = text.guess(16, 6);
+      const Listed expected = naive(texts, text.tokens(), 5, 2);
+      sample::TokenTree counted;
+      Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()),
+                           {16, 6, options.min_token_prob, true}, counted);
+      ASSERT_EQ(tree.size(), counted.size());
+      const float least = tree.size() == 16 ? tree.likely(15) : 0.0f;
+      ASSERT_EQ(paths(tree, least), paths(counted, least)) << vocab;
+    }
+  }
+}
+
+TEST(RestDrafter, OfManyOccurrencesItCountsEvenlySpacedOnes) {
+  const RoleScope role(engine_role);
+  const TemporaryFile file;
+  std::vector<Tokens> texts(700, {1, 2, 3, 4});
+  texts.insert(texts.end(), 300, {1, 2, 5, 6});
+  build(texts, file.path());
+  RestDrafter drafter({.datastore = file.path(), .max_occurrences = 10}, kKey);
+  DraftedText text(drafter, 1, {9, 1, 2});
+  const sample::TokenTree tree = text.guess(8);
+  EXPECT_THAT(tokens_of(tree), ElementsAre(3, 4, 5, 6));
+  EXPECT_EQ(tree.likely(0), 0.7f);
+  EXPECT_EQ(tree.likely(2), 0.3f);
+}
+
+TEST(RestDrafter, AGuessLooksAtFewPlaces) {
+  const RoleScope role(engine_role);
+  const TemporaryFile file;
+  for (const int vocab : {1, 3, 20'000}) {
+    build({random_tokens(100'000, vocab, 1)}, file.path());
+    RestDrafter drafter({.datastore = file.path()}, kKey);
+    DraftedText text(drafter, 1, random_tokens(500, vocab, 1));
+    EXPECT_FALSE(text.guess(16).empty());
+    EXPECT_LE(drafter.datastore().num_probes(), 2u * 18 * 5) << vocab;
+  }
+}
+
+TEST(RestDrafter, HasNoGuessWhereTheMatchIsTooShort) {
+  const RoleScope role(engine_role);
+  const TemporaryFile file;
+  build({{1, 2, 3, 4, 5}}, file.path());
+  RestDrafter drafter({.datastore = file.path(), .max_match = 4, .min_match = 3}, kKey);
+  for (const Tokens& tokens :
+       {Tokens{}, Tokens{3}, Tokens{2, 3}, Tokens{9, 2, 3}, Tokens{3, 4, 5}, Tokens{7, 7, 7, 7}}) {
+    EXPECT_TRUE(DraftedText(drafter, 1, tokens).guess(4).empty());
+  }
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {1, 2, 3}).guess(4)), ElementsAre(4, 5));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).guess(1)), ElementsAre(4));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).guess(4, 1)), ElementsAre(4));
+}
+
+TEST(RestDrafter, RefusesAStoreItCannotUseAndOptionsOutOfRangeAllAtOnce) {
+  const TemporaryFile file;
+  build({{1, 2}}, file.path());
+  EXPECT_NO_THROW(RestDrafter({.datastore = file.path()}, kKey));
+  EXPECT_THROW(RestDrafter({.datastore = file.path()}, kKey + 1), StartError);
+  try {
+    RestDrafter({.datastore = file.path() + ".none",
+                 .max_match = 33,
+                 .min_match = 0,
+                 .max_occurrences = 0,
+                 .min_token_prob = -1.0f},
+                kKey);
+    FAIL();
+  } catch (const StartError& error) {
+    for (const char* part : {"max_match 33", "min_match 0", "max_occurrences 0", "min_token_prob -1", "datastore: "}) {
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+  EXPECT_THROW(RestDrafter({.datastore = file.path(), .max_match = 3, .min_match = 4}, kKey), StartError);
+}
+
+}  // namespace
+}  // namespace quire::speculate
