@@ -81,10 +81,13 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
 
   plan_running(/*decoding=*/true);
   const bool streaming = budget_ < options_.max_num_batched_tokens;
-  budget_ = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
+  const std::uint32_t for_prompts = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
+  const std::uint32_t kept_from_prompts = budget_ - for_prompts;
+  budget_ = for_prompts;
   plan_running(/*decoding=*/false);
   spare_logit_rows_ += for_waiting;
   admit_waiting();
+  budget_ += kept_from_prompts;
   plan_drafts();
 
   for (Sequence* sequence : running_) {

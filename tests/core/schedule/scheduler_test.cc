@@ -137,6 +137,27 @@ TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllow
   }
 }
 
+TEST_F(SchedulerTest, WhatPromptsMayNotHaveIsThereForDrafts) {
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 64}, pool, index_of(pool));
+  Sequence& drafted = add(scheduler, pool, 3);
+  scheduler.plan();
+  commit(scheduler);
+  Sequence& prompt = add(scheduler, pool, 100);
+  for (const std::uint32_t nodes : {1u, 19u, 20u, 30u}) {
+    drafted.draft.clear();
+    for (std::uint32_t i = 0; i < nodes; ++i) drafted.draft.add(7, static_cast<int>(i) - 1);
+    const flow::StepPlan& plan = scheduler.plan({.while_streaming = 12});
+    EXPECT_EQ(rows_of(plan, prompt), 12u);
+    EXPECT_EQ(rows_of(plan, drafted), 1u + std::min(nodes, 19u)) << nodes;
+    scheduler.remove(prompt);
+    drafted.table.shrink_to(drafted.computed());
+    prompt.forget_computed();
+    prompt.state = State::kWaiting;
+    scheduler.add(prompt);
+  }
+}
+
 TEST_F(SchedulerTest, AdmitsWhenTheBlocksForThePromptAreFreeAndStrictlyInOrder) {
   kv::BlockPool& pool = make_pool(4, 16);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 256}, pool, index_of(pool));
