@@ -20,6 +20,7 @@ void HeadRows::observe(const ObservedStep& step) {
   ++step_;
   observed_.clear();
   missing_.clear();
+  stored_.begin_batch();
   for (const Observed& observed : step.sequences) {
     if (!observed.rows.empty()) observed_.push_back(&observed);
   }
@@ -70,7 +71,7 @@ void HeadRows::find_missing(const Observed& observed, Sequence& sequence, std::s
         is_last ? stored_.kept(block, sequence.chain[position + 1]) : std::span<const float>();
     const bool leave = looks_ahead_ && feature.empty() && after_true_row && stored_.at(slot) != 0;
     after_true_row = false;
-    if (leave) continue;
+    if (leave || !stored_.is_first(slot)) continue;
     if (missing_.size() >= kMostMissing) {
       sequence.behind = true;
       sequence.looked_at = position;
@@ -111,22 +112,30 @@ void HeadRows::store_missing() {
 void HeadRows::store_observed(const backend::Buffer& states) {
   picks_.clear();
   rows_.clear();
+  stored_features_.clear();
+  stored_.begin_batch();
   for (const Observed* observed : observed_) {
     Sequence& sequence = sequences_[observed->seq];
-    rows_.begin_sequence(observed->table);
+    bool goes_on = false;
     for (std::uint32_t i = 0; i < observed->rows.size(); ++i) {
       const std::uint32_t position = observed->first_position + i;
       const std::uint32_t slot = slot_of(observed->table, position);
-      rows_.add_row(observed->tokens[position + 1], position, slot);
-      stored_.store(slot, hash_of(sequence, position));
+      const auto feature = static_cast<std::uint32_t>(picks_.size());
       picks_.push_back(observed->rows[i]);
       sequence.last.position = position;
+      sequence.last.feature = feature;
+      const bool stores = stored_.is_first(slot);
+      if (stores && !goes_on) rows_.begin_sequence(observed->table);
+      goes_on = stores;
+      if (!stores) continue;
+      rows_.add_row(observed->tokens[position + 1], position, slot);
+      stored_.store(slot, hash_of(sequence, position));
+      stored_features_.push_back(feature);
     }
     sequence.last.step = sequence.behind ? 0 : step_;  // nobody guesses behind rows that are not there
-    sequence.last.feature = rows_.num_rows() - 1;
   }
   head_.take_states(states, picks_);
-  head_.begin_with_features();
+  head_.begin_with_features(stored_features_);
   head_.store(rows_.batch());
 }
 

@@ -90,6 +90,7 @@ class HeadRows {
   std::vector<Missing> missing_;
   std::vector<float> missing_features_;
   std::vector<std::uint32_t> picks_;
+  std::vector<std::uint32_t> stored_features_;  // of the rows that are stored, by their place in picks_
   RowBatch rows_;
 };
 

@@ -13,7 +13,8 @@ StoredRows::StoredRows(std::uint32_t num_blocks, std::uint32_t block_tokens, std
       hidden_(hidden),
       rows_((std::size_t{num_blocks} + num_host_blocks) * block_tokens),
       kept_(std::size_t{num_blocks} + num_host_blocks),
-      features_((std::size_t{num_blocks} + num_host_blocks) * hidden) {}
+      features_((std::size_t{num_blocks} + num_host_blocks) * hidden),
+      batches_(std::size_t{num_blocks} * block_tokens) {}
 
 std::span<float> StoredRows::keep(BlockId block, std::uint64_t hash) {
   kept_[block.value] = hash;

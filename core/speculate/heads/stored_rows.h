@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -24,11 +25,16 @@ class StoredRows {
  public:
   StoredRows(std::uint32_t num_blocks, std::uint32_t block_tokens, std::uint32_t num_host_blocks, std::uint32_t hidden);
   static constexpr std::uint64_t bytes_per_block(std::uint32_t block_tokens, std::uint32_t hidden) {
-    return (std::uint64_t{block_tokens} + 1) * sizeof(std::uint64_t) + std::uint64_t{hidden} * sizeof(float);
+    return (std::uint64_t{block_tokens} + 1) * sizeof(std::uint64_t) + block_tokens * sizeof(std::uint32_t) +
+           std::uint64_t{hidden} * sizeof(float);
   }
 
   std::uint64_t at(std::uint32_t slot) const { return rows_[slot]; }
   void store(std::uint32_t slot, std::uint64_t hash) { rows_[slot] = hash; }
+
+  // Texts that said the same fill one block in one step: of the rows that a batch has for a slot, the first is stored.
+  void begin_batch() { ++batch_; }
+  bool is_first(std::uint32_t slot) { return std::exchange(batches_[slot], batch_) != batch_; }
 
   // Where the feature of the block's last row is written to, to be kept under that hash.
   std::span<float> keep(BlockId block, std::uint64_t hash);
@@ -48,6 +54,9 @@ class StoredRows {
   std::vector<std::uint64_t> rows_;  // [blocks, P]
   std::vector<std::uint64_t> kept_;  // [blocks] hashes
   std::vector<float> features_;      // [blocks, E]
+  // Of blocks alone.
+  std::vector<std::uint32_t> batches_;  // [slots] the last one with a row for it
+  std::uint32_t batch_ = 0;
 };
 
 }  // namespace quire::speculate

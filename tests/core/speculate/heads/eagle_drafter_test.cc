@@ -324,6 +324,20 @@ TEST_P(EagleDrafterTest, FindsThePrefixOfAnotherText) {
   expect_same(world.propose({&second}, limits, kGreedy).front(), world.expected(second, limits, kGreedy));
 }
 
+TEST_P(EagleDrafterTest, StoresOneRowWhereTwoTextsFillABlockInOneStep) {
+  const RoleScope role(engine_role);
+  const TreeLimits limits{.width = 2, .max_depth = 3, .max_nodes = 6};
+  World world(GetParam().write_head, {.width = 2, .max_depth = 3});
+  Text first{SeqId(1), random_tokens(5, 40)};
+  Text second{SeqId(2), first.tokens};
+  second.tokens[kBlockTokens] = (first.tokens[kBlockTokens] + 1) % 40;  // what the block's last row was made for
+  world.grow_table(first, first.tokens.size());
+  second.table = {first.table[0]};
+  world.step({{&first, kBlockTokens}, {&second, kBlockTokens}});
+  world.run_all(first);
+  expect_same(world.propose({&first}, limits, kGreedy).front(), world.expected(first, limits, kGreedy));
+}
+
 TEST_P(EagleDrafterTest, FollowsItsBlocks) {
   const RoleScope role(engine_role);
   using enum flow::BlockOp::Kind;
