@@ -40,8 +40,16 @@ def compiled(architecture, directory):
     return kernels
 
 
+def compiler():
+    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, timeout=60).stdout
+    return re.search(r"V(\d+\.\d+\.\d+)", said)[1]
+
+
 def budgets():
+    """By kernel and architecture; None where they were written for another compiler."""
     with BUDGETS.open() as file:
+        if file.readline().strip() != f"# nvcc {compiler()}":
+            return None
         return {(row["kernel"], row["architecture"]): int(row["registers"]) for row in csv.DictReader(file)}
 
 
@@ -49,10 +57,13 @@ def check(architecture, directory):
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc here: kernels are compiled as host code alone")
     kernels = compiled(architecture, directory)
-    allowed = budgets()
-    assert {kernel for kernel, of in allowed if of == architecture} == set(kernels)
-    for kernel, (registers, spilled) in kernels.items():
+    for kernel, (_, spilled) in kernels.items():
         assert spilled == 0, f"{kernel} spills {spilled} bytes on {architecture}"
+    allowed = budgets()
+    if allowed is None:
+        pytest.skip(f"registers are budgeted for another compiler than nvcc {compiler()}; nothing spills")
+    assert {kernel for kernel, of in allowed if of == architecture} == set(kernels)
+    for kernel, (registers, _) in kernels.items():
         assert registers <= allowed[kernel, architecture], f"{kernel} takes {registers} registers on {architecture}"
 
 
@@ -69,6 +80,7 @@ def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture, t
 
 def write_budgets(directory):
     with BUDGETS.open("w", newline="") as file:
+        file.write(f"# nvcc {compiler()}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kernel", "architecture", "registers"])
         for architecture in ["sm_80", "sm_89", "sm_90a", "sm_100"]:
