@@ -19,7 +19,7 @@ function(quire_layer layer)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   quire_layer_target(${layer} target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/app/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/app/main\\.cc$|/gpu/cuda/")
 
   set(allowed "")
   set(found FALSE)

@@ -76,8 +76,8 @@ stage_roles() { # clang proves which thread calls what
   fi
 }
 
-stage_asan() { # address and undefined-behaviour sanitizers on core and the simulator
-  build_targets asan '\(core_[a-z_]*\|sim\)_test' && run_gtests asan "${targets[@]/#/build/asan/tests/}"
+stage_asan() { # address and undefined-behaviour sanitizers on core, the GPU in its simulator, and the simulator of schedules
+  build_targets asan '\(core_[a-z_]*\|gpu\|sim\)_test' && run_gtests asan "${targets[@]/#/build/asan/tests/}"
 }
 
 stage_asan-api() { # address sanitizer on the HTTP side, above the core of the stage before

@@ -9,15 +9,15 @@
 
 namespace quire {
 
-inline float f32_of_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+constexpr float f32_of_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-inline std::uint16_t bf16_of_f32(float value) {
+constexpr std::uint16_t bf16_of_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // NaN stays NaN
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-inline float f32_of_f16(std::uint16_t bits) {
+constexpr float f32_of_f16(std::uint16_t bits) {
   const std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fu;
   const std::uint32_t fraction = bits & 0x3ffu;
@@ -40,7 +40,7 @@ constexpr float f32_of_fp8(std::uint8_t bits) {
 }
 
 // To the nearest, ties to even, no further than 448. Infinity is no large number but a fault: it becomes NaN.
-inline std::uint8_t fp8_of_f32(float value) {
+constexpr std::uint8_t fp8_of_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);
   float size = std::bit_cast<float>(bits & 0x7fffffffu);

@@ -1,11 +1,10 @@
 #include "core/cpu/cpu_ops.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <numeric>
 
+#include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
@@ -19,7 +18,6 @@
 #include "core/cpu/row_coder.h"
 #include "core/cpu/share_out.h"
 #include "core/cpu/tensors.h"
-#include "core/sample/acceptance.h"
 #include "core/sample/sampler.h"
 
 namespace quire::cpu {
@@ -43,12 +41,10 @@ class CpuOps final : public Ops {
         team_(options.num_threads),
         attention_(kernels_, team_, options.max_rows),
         coder_(options.max_rows),
-        max_rows_(options.max_rows) {
+        max_rows_(options.max_rows),
+        choices_(options.max_rows) {
     CHECK_GT(max_rows_, 0u);
-    choices_.reserve(max_rows_);
-    walks_.reserve(max_rows_);
     highest_.reserve(std::size_t{max_rows_} * most_chunks(team_.size()));
-    lists_.reserve(std::size_t{max_rows_} * sample::kMaxTop);  // address space; memory once lists are asked for
   }
 
   std::string description() const override {
@@ -93,7 +89,7 @@ class CpuOps final : public Ops {
     batch_ = batch;
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
-    choices_.clear();
+    choices_.forget();
     attention_.begin(batch);
   }
 
@@ -180,8 +176,8 @@ class CpuOps final : public Ops {
   }
 
   void collect(std::span<Choice> choices) override {
-    CHECK_EQ(choices.size(), choices_.size());
-    std::copy(choices_.begin(), choices_.end(), choices.begin());
+    CHECK_EQ(choices.size(), choices_.each().size());
+    std::ranges::copy(choices_.each(), choices.begin());
   }
 
   void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
@@ -279,111 +275,14 @@ class CpuOps final : public Ops {
   // Every speaker's choice; highest_of(r) is of its logits.
   template <typename HighestOf>
   void choose_each(const HostBuffer& logits, std::uint32_t vocab, const HighestOf& highest_of) {
-    choices_.resize(num_speakers_);
-    std::size_t longest = 0;
-    for (const Speaker& speaker : batch_.speakers) longest = std::max<std::size_t>(longest, speaker.params.num_top);
-    lists_.resize(num_speakers_ * longest);
-    walks_.clear();
-    for (std::uint32_t r = 0; r < num_speakers_; r += 1 + batch_.speakers[r].num_nodes) walks_.push_back(r);
-    const auto num_walks = static_cast<std::uint32_t>(walks_.size());
+    choices_.begin(batch_);
+    const std::uint32_t num_walks = choices_.num_walks();
     const std::uint32_t chunks = std::min(num_walks, num_chunks(std::size_t{num_walks} * vocab * 16, team_.size()));
+    const auto row_of = [&](std::uint32_t r) { return LogitRow{{logits.row(r), vocab}, highest_of(r)}; };
     team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
       const Range range = part_of(num_walks, chunks, chunk);
-      const auto row_of = [&](std::uint32_t r) {
-        const Speaker& speaker = batch_.speakers[r];
-        return sample::JudgedRow{{logits.row(r), vocab},
-                                 highest_of(r),
-                                 speaker.position,
-                                 speaker.edits,
-                                 std::span(lists_).subspan(r * longest, speaker.params.num_top)};
-      };
-      for (std::uint32_t i = range.first; i < range.last; ++i) {
-        const Speaker& root = batch_.speakers[walks_[i]];
-        if (root.params.accept == sample::Accept::kBlock && sample::accepts_by_law(root.params) &&
-            root.num_nodes != 0 && root.draft->is_chain()) {
-          walk_chain(walks_[i], row_of, sampling_[worker]);
-        } else {
-          walk(walks_[i], row_of, sampling_[worker]);
-        }
-        hear_scouts(walks_[i], [&](std::uint32_t r) {
-          return sample::draw({logits.row(r), vocab}, highest_of(r), {.temperature = 0}, 0, sampling_[worker]).token;
-        });
-      }
+      for (std::uint32_t i = range.first; i < range.last; ++i) choices_.run(i, row_of, sampling_[worker]);
     });
-  }
-
-  // From a speaker down its draft, as far as what is said there is in it.
-  template <typename RowOf>
-  void walk(std::uint32_t root, const RowOf& row_of, sample::Scratch& scratch) {
-    const Speaker& speaker = batch_.speakers[root];
-    std::fill_n(choices_.begin() + root + 1, speaker.num_nodes, Choice{});
-    int at = sample::TokenTree::kRoot;
-    for (std::uint32_t r = root;; r = root + 1 + static_cast<std::uint32_t>(at)) {
-      choices_[r] = choice_of(batch_.speakers[r], row_of(r), guesses_below(speaker, at), scratch);
-      const TokenId said = choices_[r].token;
-      if (speaker.num_nodes == 0 || said < 0) return;
-      at = speaker.draft->child(at, said);
-      if (at < 0 || at >= static_cast<int>(speaker.num_nodes)) return;
-    }
-  }
-
-  // Below a speaker, where no walk came.
-  template <typename TokenAt>
-  void hear_scouts(std::uint32_t root, const TokenAt& token_at) {
-    const Speaker& speaker = batch_.speakers[root];
-    if (speaker.num_nodes == 0) return;
-    for (std::uint64_t left = speaker.draft->scouts(speaker.num_nodes); left != 0; left &= left - 1) {
-      const std::uint32_t r = root + 1 + static_cast<std::uint32_t>(std::countr_zero(left));
-      if (choices_[r].token < 0 && choices_[r].finite) choices_[r].token = token_at(r);
-    }
-  }
-
-  // A chain that is judged as a whole.
-  template <typename RowOf>
-  void walk_chain(std::uint32_t root, const RowOf& row_of, sample::Scratch& scratch) {
-    constexpr std::size_t kMost = sample::TokenTree::kMaxNodes;
-    const Speaker& speaker = batch_.speakers[root];
-    std::array<sample::JudgedRow, kMost + 1> rows;
-    std::array<sample::Guess, kMost> chain;
-    std::array<sample::Drawn, kMost + 1> drawn;
-    const std::uint32_t num = speaker.num_nodes;
-    for (std::uint32_t i = 0; i <= num; ++i) rows[i] = row_of(root + i);
-    for (std::uint32_t i = 0; i < num; ++i) chain[i] = {speaker.draft->token(i), speaker.draft->law(i)};
-    sample::judge_chain(std::span(rows).first(num + 1), std::span(chain).first(num), speaker.params, scratch,
-                        std::span(drawn).first(num + 1));
-    for (std::uint32_t i = 0; i <= num; ++i) choices_[root + i] = told(drawn[i]);
-  }
-
-  // The root's guesses at what is said behind node `at`.
-  struct Guesses {
-    std::array<sample::Guess, sample::TokenTree::kMaxNodes> each;
-    std::size_t count = 0;
-    std::uint32_t depth = 1;
-  };
-  static Guesses guesses_below(const Speaker& root, int at) {
-    Guesses guesses;
-    if (!sample::accepts_by_law(root.params)) return guesses;
-    if (at != sample::TokenTree::kRoot) guesses.depth = root.draft->depth(static_cast<std::uint32_t>(at)) + 1;
-    for (auto i = static_cast<std::uint32_t>(at + 1); i < root.num_nodes; ++i) {
-      if (root.draft->parent(i) == at) guesses.each[guesses.count++] = {root.draft->token(i), root.draft->law(i)};
-    }
-    return guesses;
-  }
-
-  static Choice choice_of(const Speaker& speaker, const sample::JudgedRow& row, const Guesses& guesses,
-                          sample::Scratch& scratch) {
-    const sample::Params& params = speaker.params;
-    if (speaker.given >= 0) {
-      return told(sample::score(row.logits, row.highest, speaker.given, params.num_top, scratch, row.room));
-    }
-    if (!sample::accepts_by_law(params)) {
-      return told(sample::draw(row.logits, row.highest, params, row.position, scratch, row.room, row.edits));
-    }
-    return told(sample::judge(row, std::span(guesses.each).first(guesses.count), guesses.depth, params, scratch));
-  }
-
-  static Choice told(const sample::Drawn& drawn) {
-    return {drawn.token, drawn.finite, drawn.logprob, drawn.top, drawn.rank};
   }
 
   // Logits live in the widest buffers: scratch for a row of any is made with it, so that choose() never allocates.
@@ -401,10 +300,8 @@ class CpuOps final : public Ops {
   const Means means_{kernels_, team_, coder_};
   std::uint32_t max_rows_;
   Batch batch_;
-  std::vector<Choice> choices_;
-  std::vector<std::uint32_t> walks_;       // speakers that hang below no other
+  Choices choices_;
   std::vector<sample::Highest> highest_;   // [R, pieces of a row]
-  std::vector<sample::Candidate> lists_;   // [R, longest num_top of the step], what choices_[r].top shows
   std::vector<sample::Scratch> sampling_;  // one per worker
   std::size_t sampling_vocab_ = 0;
 };

@@ -4,18 +4,23 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/backend/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
 #include "core/cpu/isa/kernels.h"
-#include "core/cpu/quantize.h"
 
 namespace quire::cpu {
 namespace {
 
 using backend::DType;
 using backend::HostMatrix;
+using backend::int4_codes;
+using backend::int4_scale;
+using backend::int8_codes;
+using backend::int8_scale;
 using backend::Quantize;
 using backend::WeightType;
+using backend::widen;
 
 constexpr std::uint32_t kGroup = kLanes;
 

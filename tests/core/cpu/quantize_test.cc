@@ -1,6 +1,6 @@
 // Quantised weights: against the equations of core/backend/ops.h written out plainly, bit for bit, for every
 // instruction set, number of rows and remainder; and what becomes of numbers that cannot be quantised.
-#include "core/cpu/quantize.h"
+#include "core/backend/quantize.h"
 
 #include <cmath>
 #include <limits>

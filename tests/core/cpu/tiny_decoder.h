@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,7 +22,8 @@ struct DecoderConfig {
   backend::Quantize quantize = backend::Quantize::kNone;
   std::uint32_t block_tokens = 16;
   bool fused = true;
-  bool whole_panels = false;  // the sizes that the CPU backend has fused ops for
+  bool whole_panels = false;                              // the sizes that the CPU backend has fused ops for
+  std::function<std::unique_ptr<backend::Ops>()> make{};  // another backend's
 
   std::uint32_t head() const { return whole_panels ? 32 : 18; }
   std::uint32_t feed() const { return whole_panels ? 112 : 106; }
@@ -37,7 +39,7 @@ inline constexpr std::uint32_t kMaxRows = 400;
 class Decoder {
  public:
   explicit Decoder(const DecoderConfig& config)
-      : config_(config), ops_(make_ops(config.isa, config.threads, kMaxRows)) {
+      : config_(config), ops_(config.make ? config.make() : make_ops(config.isa, config.threads, kMaxRows)) {
     const std::uint32_t head = config.head();
     const std::uint32_t feed = config.feed();
     Random random(4);

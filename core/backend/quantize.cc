@@ -1,4 +1,4 @@
-#include "core/cpu/quantize.h"
+#include "core/backend/quantize.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,10 +7,8 @@
 
 #include "core/base/float_bits.h"
 
-namespace quire::cpu {
+namespace quire::backend {
 namespace {
-
-using backend::DType;
 
 constexpr std::size_t kPart = 256;  // elements widened at a time
 constexpr std::uint16_t kBf16NaN = 0x7fc0;
@@ -59,7 +57,7 @@ float int8_scale(const std::byte* row, DType dtype, std::size_t k) {
   float part[kPart];
   for (std::size_t first = 0; first < k; first += kPart) {
     const std::size_t count = std::min(kPart, k - first);
-    widen(row + first * backend::bytes_of(dtype), dtype, {part, count});
+    widen(row + first * bytes_of(dtype), dtype, {part, count});
     for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, size_bits(part[i]));
   }
   if (largest >= kInfinityBits) return std::numeric_limits<float>::quiet_NaN();
@@ -81,4 +79,4 @@ void int4_codes(std::span<const float> group, std::uint16_t scale, std::int8_t* 
   codes(group, f32_of_bf16(scale), -8.0f, 7.0f, out);
 }
 
-}  // namespace quire::cpu
+}  // namespace quire::backend

@@ -12,13 +12,13 @@
 
 #include "core/backend/tensors.h"
 
-namespace quire::cpu {
+namespace quire::backend {
 
 // Elements of a checkpoint as f32, exactly; they may be unaligned.
-void widen(const std::byte* source, backend::DType dtype, std::span<float> out);
+void widen(const std::byte* source, DType dtype, std::span<float> out);
 
 // Of a whole row of k elements: max |w| / 127; NaN where any is not finite.
-float int8_scale(const std::byte* row, backend::DType dtype, std::size_t k);
+float int8_scale(const std::byte* row, DType dtype, std::size_t k);
 // w / scale to the nearest, ties to even; 0 without a scale, and with NaN, which makes up for it.
 void int8_codes(std::span<const float> w, float scale, std::int8_t* out);
 
@@ -27,4 +27,4 @@ std::uint16_t int4_scale(std::span<const float> group);
 // -8 .. 7 as int8_codes().
 void int4_codes(std::span<const float> group, std::uint16_t scale, std::int8_t* out);
 
-}  // namespace quire::cpu
+}  // namespace quire::backend

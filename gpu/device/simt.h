@@ -1,0 +1,68 @@
+// The words that kernels are written in: threads of a block, barriers, shuffles, and the arithmetic whose rounding is fixed.
+// One source for two machines: nvcc makes device code of it, any C++ compiler makes threads of the simulator (simulator.h).
+//
+// A kernel is a struct: Args, a plain value; kThreads, of a block, a multiple of 32; run(args, shared), what one thread does.
+// Shape   grids have x and y; block.x < grid.x. A block's shared memory begins as garbage.
+// Rounding every operation is one IEEE operation: device code is compiled without contraction (-fmad=false), fma() is asked for
+//         by name.
+// Thread  barriers and shuffles are met by all threads of the block, or of the warp.
+// Source  ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define QUIRE_DEVICE __device__ __forceinline__
+#else
+#include <cmath>
+
+#include "gpu/device/simulator.h"
+#define QUIRE_DEVICE inline
+#endif
+
+namespace quire::gpu {
+
+inline constexpr unsigned kWarp = 32;
+
+struct Index {
+  unsigned x = 0;
+  unsigned y = 0;
+};
+
+#if defined(__CUDACC__)
+
+QUIRE_DEVICE unsigned thread() { return threadIdx.x; }
+QUIRE_DEVICE Index block() { return {blockIdx.x, blockIdx.y}; }
+QUIRE_DEVICE void sync_block() { __syncthreads(); }
+// A barrier, too.
+QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; }
+// The value of the lane whose number differs by the bits of `mask`.
+QUIRE_DEVICE float shuffle_xor(float value, unsigned mask) { return __shfl_xor_sync(~0u, value, mask); }
+QUIRE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+QUIRE_DEVICE float root(float x) { return __fsqrt_rn(x); }
+QUIRE_DEVICE float quotient(float a, float b) { return __fdiv_rn(a, b); }
+QUIRE_DEVICE std::uint32_t bits_of(float x) { return __float_as_uint(x); }
+QUIRE_DEVICE float f32_of_bits(std::uint32_t bits) { return __uint_as_float(bits); }
+
+#else
+
+inline unsigned thread() { return sim::thread_of_block(); }
+inline Index block() { return {sim::block_x(), sim::block_y()}; }
+inline void sync_block() { sim::sync_block(); }
+inline bool any_of_block(bool says) { return sim::any_of_block(says); }
+inline float shuffle_xor(float value, unsigned mask) {
+  const sim::WarpWords& shown = sim::show({__builtin_bit_cast(std::uint32_t, value)});
+  const float other = __builtin_bit_cast(float, shown[thread() % kWarp ^ mask][0]);
+  sim::looked();
+  return other;
+}
+inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float root(float x) { return std::sqrt(x); }
+inline float quotient(float a, float b) { return a / b; }
+inline std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+inline float f32_of_bits(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+#endif
+
+}  // namespace quire::gpu

@@ -1,0 +1,158 @@
+#include "gpu/device/simulator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/check.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace quire::gpu::sim {
+namespace {
+
+constexpr std::size_t kStackBytes = 128 * 1024;
+constexpr unsigned kLanes = 32;
+constexpr unsigned kMostThreads = 1024;
+
+thread_local Simulator* current = nullptr;  // whose kernel runs on this thread
+
+// The address sanitizer wants to know which stack is in use.
+void begin_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* stack,
+                  [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
+#endif
+}
+void end_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** from,
+                [[maybe_unused]] std::size_t* bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake_stack, from, bytes);
+#endif
+}
+
+}  // namespace
+
+struct Simulator::Fiber {
+  ucontext_t context{};
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+  void* fake_stack = nullptr;
+};
+
+Simulator::Simulator(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+Simulator::~Simulator() = default;
+
+void Simulator::run(const Launch& launch) {
+  CHECK(current == nullptr);
+  CHECK(launch.threads > 0 && launch.threads % kLanes == 0 && launch.threads <= kMostThreads);
+  launch_ = launch;
+  make_fibers(launch.threads);
+  shared_.resize(std::max(shared_.size(), launch.shared_bytes));
+  current = this;
+  for (block_y_ = 0; block_y_ < launch.grid_y; ++block_y_) {
+    for (block_x_ = 0; block_x_ < launch.grid_x; ++block_x_) run_block();
+  }
+  current = nullptr;
+}
+
+void Simulator::make_fibers(unsigned count) {
+  while (fibers_.size() < count) fibers_.push_back(std::make_unique<Fiber>());
+  const unsigned warps = count / kLanes;
+  if (warps_.size() < warps) warps_.resize(warps);
+  if (shown_.size() < warps) shown_.resize(warps);
+}
+
+void Simulator::run_block() {
+  block_ = {launch_.threads, {}};
+  for (Barrier& warp : warps_) warp = {kLanes, {}};
+  std::ranges::fill(shared_, std::byte{0xff});
+  num_ended_ = 0;
+  num_saying_ = 0;
+  ready_.clear();
+  for (unsigned thread = 0; thread < launch_.threads; ++thread) {
+    begin_fiber(thread);
+    ready_.push_back(thread);
+  }
+  while (!ready_.empty()) {
+    const unsigned at = draw(static_cast<unsigned>(ready_.size()));
+    const unsigned thread = ready_[at];
+    ready_[at] = ready_.back();
+    ready_.pop_back();
+    resume(thread);
+  }
+  CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
+}
+
+void Simulator::begin_fiber(unsigned thread) {
+  Fiber& fiber = *fibers_[thread];
+  CHECK_EQ(getcontext(&fiber.context), 0);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  fiber.fake_stack = nullptr;
+  makecontext(&fiber.context, &Simulator::enter, 0);
+}
+
+void Simulator::enter() {
+  Simulator& self = *current;
+  end_switch(nullptr, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
+  self.launch_.thread(self.launch_.args, self.shared_.data());
+  ++self.num_ended_;
+  self.back_to_scheduler(/*ends=*/true);
+}
+
+void Simulator::resume(unsigned thread) {
+  running_ = thread;
+  Fiber& fiber = *fibers_[thread];
+  begin_switch(&scheduler_fake_stack_, fiber.stack.get(), kStackBytes);
+  swapcontext(&scheduler_, &fiber.context);
+  end_switch(scheduler_fake_stack_, nullptr, nullptr);
+}
+
+void Simulator::back_to_scheduler(bool ends) {
+  Fiber& fiber = *fibers_[running_];
+  begin_switch(ends ? nullptr : &fiber.fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+  swapcontext(&fiber.context, &scheduler_);
+  end_switch(fiber.fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
+}
+
+// Whoever comes last lets all go on, and may be the first or the last to do so.
+void Simulator::wait_at(Barrier& barrier) {
+  barrier.waiting.push_back(running_);
+  if (barrier.waiting.size() == barrier.needed) {
+    ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
+    barrier.waiting.clear();
+  }
+  back_to_scheduler(/*ends=*/false);
+}
+
+unsigned Simulator::draw(unsigned below) {
+  state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+  return static_cast<unsigned>((state_ >> 33) % below);
+}
+
+unsigned thread_of_block() { return current->running_; }
+unsigned block_x() { return current->block_x_; }
+unsigned block_y() { return current->block_y_; }
+void sync_block() { current->wait_at(current->block_); }
+
+bool any_of_block(bool says) {
+  if (says) ++current->num_saying_;
+  sync_block();
+  const bool any = current->num_saying_ > 0;
+  sync_block();  // all have looked
+  if (says) --current->num_saying_;
+  return any;
+}
+
+const WarpWords& show(const Words& words) {
+  Simulator& self = *current;
+  WarpWords& shown = self.shown_[self.running_ / kLanes];
+  shown[self.running_ % kLanes] = words;
+  self.wait_at(self.warps_[self.running_ / kLanes]);
+  return shown;
+}
+void looked() { current->wait_at(current->warps_[current->running_ / kLanes]); }
+
+}  // namespace quire::gpu::sim

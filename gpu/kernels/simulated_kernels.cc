@@ -1,0 +1,25 @@
+#include "gpu/kernels/table.h"
+
+namespace quire::gpu {
+namespace {
+
+template <typename Kernel>
+void thread_of(const void* args, std::byte* shared) {
+  Kernel::run(*static_cast<const typename Kernel::Args*>(args), shared);
+}
+
+template <typename Kernel>
+Entry<Kernel> entry() {
+  return {reinterpret_cast<const void*>(&thread_of<Kernel>)};
+}
+
+}  // namespace
+
+const KernelTable& simulated_kernels() {
+  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
+                                 entry<CopyRows>(),  entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
+                                 entry<RopeStore>(), entry<CopyKvRow>(), entry<Attend>()};
+  return table;
+}
+
+}  // namespace quire::gpu

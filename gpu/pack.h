@@ -1,0 +1,22 @@
+// Weights of a checkpoint as the GPU's kernels read them (gpu/device/layout.h), in host memory.
+// Thread  any; pure.
+// Fails   StartError: a way to quantise that this backend has no kernels for.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/backend/tensors.h"
+
+namespace quire::gpu {
+
+struct Packed {
+  backend::WeightShape shape;
+  std::vector<std::byte> bytes;
+};
+
+Packed pack(std::span<const backend::HostMatrix> matrices, std::span<const std::span<const float>> biases,
+            backend::Quantize quantize);
+
+}  // namespace quire::gpu

@@ -1,0 +1,333 @@
+// The GPU's ops on the simulated device, beside the CPU's: the same bits wherever their equations are the same, and for bf16,
+// which the tensor cores multiply, the same bits however rows are dealt into steps.
+#include "gpu/gpu_ops.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/base/start_error.h"
+#include "gpu/runtime/simulated_device.h"
+#include "tests/core/cpu/attention_lab.h"
+#include "tests/core/cpu/tiny_decoder.h"
+
+namespace quire::gpu {
+namespace {
+
+using namespace cpu::test;
+using backend::Ops;
+using backend::Quantize;
+using ::testing::HasSubstr;
+
+std::unique_ptr<Ops> simulated(std::uint64_t seed = 1, std::uint32_t max_rows = 600) {
+  return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
+}
+
+// What `body` reads, on the CPU and on two simulated devices whose threads take turns differently.
+template <typename Body>
+void expect_same_bits(const Body& body) {
+  const auto cpu = make_ops("auto", 1);
+  const std::vector<float> expected = body(*cpu);
+  for (const std::uint64_t seed : {1u, 2u}) {
+    const auto gpu = simulated(seed);
+    EXPECT_TRUE(same_bits(body(*gpu), expected)) << "seed " << seed;
+  }
+}
+
+std::vector<float> wide_range(Random& random, std::size_t count) {
+  std::vector<float> values = random.floats(count);
+  for (float& value : values) value *= std::exp2(static_cast<float>(random.below(60)) - 30.0f);
+  return values;
+}
+
+TEST(GpuOps, NormsRowsWithTheBitsOfTheCpu) {
+  for (const std::uint32_t width : {1u, 15u, 16u, 17u, 256u, 300u}) {
+    Random random(width);
+    const std::vector<float> x = wide_range(random, 5 * width);
+    const std::vector<float> scale = random.floats(width);
+    SCOPED_TRACE(width);
+    expect_same_bits([&](Ops& ops) {
+      const auto in = ops.make_buffer(5, width);
+      const auto out = ops.make_buffer(5, width);
+      const OwnedBatch batch = plain_rows(5);
+      ops.begin(batch.view());
+      fill(ops, *in, x);
+      ops.norm(*in, *ops.upload(scale), 1e-5f, 5, *out);
+      return read(ops, *out, 5);
+    });
+  }
+}
+
+TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
+  for (const std::uint32_t width : {1u, 16u, 255u, 256u, 257u}) {
+    Random random(width);
+    const std::vector<float> gate_up = wide_range(random, 3 * 2 * width);
+    SCOPED_TRACE(width);
+    expect_same_bits([&](Ops& ops) {
+      const auto both = ops.make_buffer(3, 2 * width);
+      const auto product = ops.make_buffer(3, width);
+      const auto part = ops.make_buffer(3, width);
+      const OwnedBatch batch = plain_rows(3);
+      ops.begin(batch.view());
+      fill(ops, *both, gate_up);
+      ops.act_mul(*both, *product);
+      ops.cut(*both, 3, width, *part);
+      ops.add(*part, *product);
+      ops.place(*part, 3, 0, *both);
+      return read(ops, *both, 3);
+    });
+  }
+}
+
+TEST(GpuOps, MultipliesByF32F16AndInt8WithTheBitsOfTheCpu) {
+  struct Kind {
+    DType dtype;
+    Quantize quantize;
+  };
+  for (const Kind kind : {Kind{DType::kF32, Quantize::kNone}, Kind{DType::kF16, Quantize::kNone},
+                          Kind{DType::kBF16, Quantize::kInt8}, Kind{DType::kF32, Quantize::kInt8}}) {
+    for (const std::uint32_t rows : {1u, 8u, 9u}) {
+      for (const std::uint32_t k : {1u, 127u, 128u, 129u}) {
+        Random random(rows * 1000 + k);
+        const Matrix w = random_matrix(random, 131, k, kind.dtype);
+        const std::vector<float> bias = random.floats(131);
+        const std::vector<float> x = random.floats(std::size_t{rows} * k);
+        SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(k) + ", " + backend::name_of(kind.dtype));
+        expect_same_bits([&](Ops& ops) {
+          const backend::HostMatrix view = w.view();
+          const std::span<const float> biases(bias);
+          return run_linear(ops, x, *ops.pack({&view, 1}, {&biases, 1}, kind.quantize), rows);
+        });
+      }
+    }
+  }
+}
+
+// In f64, of rows and weights in bf16.
+std::vector<double> exact_products(const std::vector<float>& x, const Matrix& w, std::uint32_t rows) {
+  std::vector<double> out(std::size_t{rows} * w.n);
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    for (std::uint32_t n = 0; n < w.n; ++n) {
+      for (std::uint32_t k = 0; k < w.k; ++k) {
+        const double rounded = f32_of_bf16(bf16_of_f32(x[std::size_t{r} * w.k + k]));
+        out[std::size_t{r} * w.n + n] += rounded * double{w.values[std::size_t{n} * w.k + k]};
+      }
+    }
+  }
+  return out;
+}
+
+TEST(GpuOps, MultipliesByBf16AsCloselyAsF32Adds) {
+  const auto ops = simulated();
+  for (const std::uint32_t k : {1u, 15u, 16u, 17u, 511u, 512u, 513u, 4096u, 4700u}) {
+    Random random(k);
+    const Matrix w = random_matrix(random, 33, k, DType::kBF16);
+    const std::vector<float> x = random.floats(std::size_t{3} * k);
+    const std::vector<float> out = run_linear(*ops, x, *pack(*ops, w), 3);
+    const std::vector<double> exact = exact_products(x, w, 3);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], exact[i], k * 0x1p-24 * std::sqrt(k)) << k;
+  }
+}
+
+TEST(GpuOps, MultipliesARowByBf16WithTheSameBitsAloneAndInAnyCompany) {
+  const auto ops = simulated();
+  Random random(7);
+  const std::uint32_t k = 1100;
+  const Matrix w = random_matrix(random, 40, k, DType::kBF16);
+  const auto weight = pack(*ops, w);
+  const std::vector<float> x = random.floats(std::size_t{70} * k);
+  const std::vector<float> all = run_linear(*ops, x, *weight, 70);
+  for (const std::uint32_t row : {0u, 1u, 7u, 8u, 31u, 32u, 69u}) {
+    const std::vector<float> one(x.begin() + row * k, x.begin() + (row + 1) * k);
+    EXPECT_TRUE(same_bits(run_linear(*ops, one, *weight, 1), std::span(all).subspan(row * 40, 40))) << row;
+  }
+}
+
+TEST(GpuOps, AttendsWithTheBitsOfTheCpuOverWindowsGroupsAndBlocks) {
+  struct Case {
+    LabShape shape;
+    std::vector<std::uint32_t> lengths;
+  };
+  // A row and head of the simulator is 256 threads: few are long.
+  const Case cases[] = {{{2, 1, 8, 16, KvType::kF32, 0}, {3, 262}},
+                        {{2, 2, 8, 32, KvType::kBF16, 0}, {1, 17, 33}},
+                        {{3, 1, 18, 16, KvType::kBF16, 7}, {30}},
+                        {{1, 1, 258, 64, KvType::kF32, 0}, {18}}};
+  for (const auto& [shape, lengths] : cases) {
+    SCOPED_TRACE(shape.text());
+    const auto attended = [&shape = shape, &lengths = lengths](Ops& ops, std::uint32_t chunk) {
+      Lab lab(ops, shape, lab_sequences(shape, lengths, 77), 1);
+      lab.prefill(chunk, /*together=*/true);
+      return lab.out();
+    };
+    const auto cpu = make_ops("auto", 1, 600);
+    const auto expected = attended(*cpu, 333);
+    for (const std::uint32_t chunk : {333u, 13u}) {
+      const auto gpu = simulated(chunk);
+      const auto out = attended(*gpu, chunk);
+      for (std::size_t s = 0; s < out.size(); ++s) EXPECT_TRUE(same_bits(out[s], expected[s])) << s << " by " << chunk;
+    }
+  }
+}
+
+std::vector<float> rope_of(std::uint32_t positions, std::uint32_t half, bool cosine) {
+  std::vector<float> out;
+  for (std::uint32_t p = 0; p < positions; ++p) {
+    for (std::uint32_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(p) * std::exp2(-static_cast<float>(i));
+      out.push_back(cosine ? std::cos(angle) : std::sin(angle));
+    }
+  }
+  return out;
+}
+
+TEST(GpuOps, SeesOfADraftsTreeTheAncestorsAlone) {
+  // Behind ten rows a root with the nodes a, b below it, c and d below a, e below b.
+  const std::vector<std::uint64_t> ancestors = {0b00001, 0b00010, 0b00101, 0b01001, 0b10010};
+  const LabShape shape{4, 2, 16, 16, KvType::kF32, 0};
+  Random random(5);
+  const std::vector<float> qkv = random.floats(std::size_t{16} * shape.width());
+  expect_same_bits([&](Ops& ops) {
+    OwnedBatch batch;
+    const std::vector<BlockId> table = {BlockId{2}, BlockId{0}};
+    batch.add(0, 16, table, 16);
+    backend::SequenceRows& rows = batch.sequences.front();
+    rows.num_nodes = 5;
+    for (std::uint32_t i = 0; i < 5; ++i) batch.positions[11 + i] = 10 + std::popcount(ancestors[i]);
+    backend::Batch view = batch.view();
+    view.ancestors = ancestors;
+    const auto cache = ops.make_kv({1, shape.num_kv_heads, shape.head_dim, 16, 3, KvType::kF32});
+    const auto rope = ops.upload_rope(rope_of(32, 8, true), rope_of(32, 8, false), 8);
+    const auto in = ops.make_buffer(16, shape.width());
+    const auto out = ops.make_buffer(16, shape.q_width());
+    backend::AttentionSpec spec;
+    spec.num_heads = shape.num_heads;
+    spec.num_kv_heads = shape.num_kv_heads;
+    spec.head_dim = shape.head_dim;
+    spec.scale = 0.25f;
+    spec.rope = rope.get();
+    ops.begin(view);
+    fill(ops, *in, qkv);
+    ops.rope_store(spec, *in, *cache);
+    ops.attend(spec, *in, *cache, *out);
+    return read(ops, *out, 16);
+  });
+}
+
+struct Outcome {
+  std::vector<float> logits;
+  std::vector<TokenId> tokens;
+};
+
+Outcome decoded(DecoderConfig config, std::uint32_t chunk, const std::function<std::unique_ptr<Ops>()>& make) {
+  config.make = make;
+  cpu::test::Decoder decoder(config);
+  const std::uint32_t lengths[] = {1, 9, 18};
+  const std::uint32_t all[] = {0, 1, 2};
+  const Prompts prompts(lengths, config.block_tokens);
+  Outcome outcome;
+  std::vector<std::vector<float>> logits(3);
+  std::vector<std::vector<TokenId>> tokens(3);
+  for (std::uint32_t first = 0; first < 18; first += chunk) {
+    const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
+    std::vector<backend::Choice> choices(batch.speakers.size());
+    decoder.step(batch.view(), choices);
+    const std::vector<float> rows = decoder.logits(static_cast<std::uint32_t>(choices.size()));
+    std::size_t row = 0;
+    std::size_t next = 0;
+    for (const std::uint32_t s : all) {
+      if (first >= prompts.tokens[s].size()) continue;
+      for (std::uint32_t i = 0; i < batch.sequences[next].num_rows; ++i, ++row) {
+        tokens[s].push_back(choices[row].token);
+        logits[s].insert(logits[s].end(), rows.begin() + static_cast<std::ptrdiff_t>(row * kVocab),
+                         rows.begin() + static_cast<std::ptrdiff_t>((row + 1) * kVocab));
+      }
+      ++next;
+    }
+  }
+  for (std::uint32_t s : all) {
+    outcome.logits.insert(outcome.logits.end(), logits[s].begin(), logits[s].end());
+    outcome.tokens.insert(outcome.tokens.end(), tokens[s].begin(), tokens[s].end());
+  }
+  return outcome;
+}
+
+TEST(GpuOps, DecodesInF32WithTheBitsAndTokensOfTheCpu) {
+  for (const bool fused : {false, true}) {
+    DecoderConfig config;
+    config.dtype = DType::kF32;
+    config.kv = KvType::kF32;
+    config.fused = fused;
+    const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
+    const Outcome gpu = decoded(config, 18, [] { return simulated(3); });
+    EXPECT_TRUE(same_bits(gpu.logits, cpu.logits));
+    EXPECT_EQ(gpu.tokens, cpu.tokens);
+  }
+}
+
+TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
+  DecoderConfig config;
+  config.dtype = DType::kBF16;
+  config.kv = KvType::kBF16;
+  const Outcome whole = decoded(config, 18, [] { return simulated(3); });
+  for (const std::uint32_t chunk : {1u, 7u}) {
+    const Outcome parts = decoded(config, chunk, [] { return simulated(4); });
+    EXPECT_TRUE(same_bits(parts.logits, whole.logits)) << chunk;
+    EXPECT_EQ(parts.tokens, whole.tokens);
+  }
+}
+
+TEST(GpuOps, KeepsBlocksAsBytesAndGivesThemBack) {
+  const auto ops = simulated();
+  const auto cache = ops->make_kv({2, 1, 8, 16, 3, KvType::kBF16, 0, 5});
+  Random random(1);
+  std::vector<std::byte> bytes(cache->block_bytes());
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+  ops->write_block(*cache, BlockId{1}, bytes);
+  const backend::BlockCopy copy{BlockId{1}, BlockId{2}};
+  ops->copy_blocks(*cache, {&copy, 1});
+  std::vector<std::byte> out(bytes.size());
+  ops->read_block(*cache, BlockId{2}, out);
+  EXPECT_EQ(out, bytes);
+  ops->poison_block(*cache, BlockId{2});
+  ops->read_block(*cache, BlockId{1}, out);
+  EXPECT_EQ(out, bytes);
+}
+
+TEST(GpuOps, AdoptsWhatItPacked) {
+  const auto ops = simulated();
+  Random random(3);
+  const Matrix w = random_matrix(random, 20, 30, DType::kBF16);
+  const std::vector<float> x = random.floats(2 * 30);
+  const auto packed = pack(*ops, w, std::vector<float>(20, 0.5f));
+  const backend::WeightShape shape{20, 30, backend::WeightType::kBF16, true};
+  const auto adopted = ops->adopt(shape, packed->packed(), nullptr);
+  ASSERT_NE(adopted, nullptr);
+  EXPECT_TRUE(same_bits(run_linear(*ops, x, *adopted, 2), run_linear(*ops, x, *packed, 2)));
+  EXPECT_EQ(ops->adopt(shape, packed->packed().first(packed->bytes() - 1), nullptr), nullptr);
+}
+
+TEST(GpuOps, RefusesWhatItHasNoKernelsForByTheFlagsName) {
+  const auto ops = simulated();
+  const auto why = [](const auto& body) -> std::string {
+    try {
+      body();
+    } catch (const StartError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const KvType type : {KvType::kFp8, KvType::kInt8, KvType::kInt4}) {
+    EXPECT_THAT(why([&] { ops->make_kv({1, 1, 8, 16, 1, type}); }), HasSubstr("--kv-cache-dtype"));
+  }
+  Random random(1);
+  const Matrix w = random_matrix(random, 8, 32, DType::kBF16);
+  const backend::HostMatrix view = w.view();
+  for (const Quantize quantize : {Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
+    EXPECT_THAT(why([&] { ops->pack({&view, 1}, {}, quantize); }), HasSubstr("--quantize"));
+  }
+}
+
+}  // namespace
+}  // namespace quire::gpu
