@@ -69,7 +69,7 @@ def test_foreign_objects_follow_their_definitions():
     home = kubernetes_models()
     objects = [one for case in CASES for one in render("-f", case_file(case)) if one["apiVersion"].startswith(FOREIGN)]
     known = [one for one in objects if one["kind"] != "InferencePool"]
-    assert {one["kind"] for one in known} == {"ServiceMonitor", "PodMonitor", "PrometheusRule", "ScaledObject", "HTTPRoute"}
+    assert {one["kind"] for one in known} == {"ServiceMonitor", "PodMonitor", "PrometheusRule", "ScaledObject", "HTTPRoute", "BackendTLSPolicy"}
     bad = json.loads(json.dumps(next(one for one in known if one["kind"] == "ServiceMonitor")))
     bad["spec"]["endpoints"][0]["interval"] = 15
     script = """
