@@ -15,6 +15,12 @@ def test_the_service_has_the_api_and_not_the_admin_port():
     assert service["ports"] == [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}]
 
 
+@pytest.mark.parametrize("host, admin", [("0.0.0.0", "0.0.0.0"), ("::", "::"), ("127.0.0.1", "0.0.0.0"), ("::1", "::")])
+def test_probes_reach_the_admin_port_of_a_server_that_only_a_proxy_in_its_pod_reaches(host, admin):
+    settings = settings_of(render(*set_at("config.host", host)))
+    assert (settings["host"], settings["admin-host"]) == (host, admin)
+
+
 def test_a_headless_service_tells_routers_of_every_pod():
     objects = render("-f", case_file("gateway"))
     headless, plain = only(objects, "Service", "-headless")["spec"], only(objects, "Service", "quire")["spec"]

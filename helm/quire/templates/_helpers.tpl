@@ -130,7 +130,8 @@ capabilities:
 {{/* Settings: a TOML file. A JSON string, or a list of them, is one of TOML, too. */}}
 
 {{- define "quire.toml" -}}
-{{- $own := dict "port" .Values.containerPort "admin-port" .Values.adminPort "admin-host" .Values.config.host -}}
+{{- $any := contains ":" .Values.config.host | ternary "::" "0.0.0.0" -}}
+{{- $own := dict "port" .Values.containerPort "admin-port" .Values.adminPort "admin-host" $any -}}
 {{- if ne .Values.model.source "embedded" -}}
 {{- $_ := set $own "model" (include "quire.modelPath" (dict "root" . "name" "model")) -}}
 {{- end -}}
