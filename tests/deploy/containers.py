@@ -70,9 +70,12 @@ class Buildah:
         self("commit", "--quiet", "--rm", container, name)
 
     def add_to(self, base, name, *command):
-        """An image of `base` in which `command` has run."""
+        """An image of `base` in which `command` has run, with this machine's language: compiler caches go by it."""
         container = self("from", base)
         self("run", "--isolation", "chroot", container, "--", *command)
+        for variable in ("LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"):
+            if variable in os.environ:
+                self("config", "--env", f"{variable}={os.environ[variable]}", container)
         self("commit", "--quiet", "--rm", container, name)
 
     def files_of(self, image):
