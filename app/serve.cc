@@ -192,7 +192,12 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   std::signal(SIGPIPE, SIG_IGN);
   ApiKeys keys(config.api_key_file, config.api_key);
   Signals signals;  // before any other thread
-  if (keys.table() != nullptr) signals.on_reload([&keys] { keys.reload(); });
+  // While the model loads SIGHUP is no end either. The certificate is not read before the model is there.
+  if (keys.table() != nullptr || !config.tls_cert.empty()) {
+    signals.on_reload([&keys] {
+      if (keys.table() != nullptr) keys.reload();
+    });
+  }
   raise_file_limit(config);
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);

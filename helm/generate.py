@@ -1,7 +1,8 @@
 """Writes what the chart repeats of other files: python3 helm/generate.py [--check]
 
 values.schema.json  `config`: what docs/flags.md says of the flags of `quire serve`;
-                    `prometheusRule.disabledAlerts`: the alerts there are. The rest of it is written by hand.
+                    `prometheusRule.disabledAlerts`: the alerts there are; `draftModel`: what `model` takes. The rest is
+                    written by hand.
 README.md           the tables below "## Values", from the comments in values.yaml.
 
 With --check nothing is written; it ends with 1 where a file is not what it would write.
@@ -90,6 +91,9 @@ def schema(text):
         for name, kind, _, limits, what in flags(FLAGS.read_text())
         if name not in OWN
     }
+    of_model = below["model"]["properties"]
+    sources = ["none", *(one for one in of_model["source"]["enum"] if one != "embedded")]
+    below["draftModel"] = {**below["model"], "properties": {**of_model, "source": {"enum": sources}}}
     below["prometheusRule"]["properties"]["disabledAlerts"]["items"]["enum"] = alerts()
     return layout(whole) + "\n"
 

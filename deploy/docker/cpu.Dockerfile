@@ -1,8 +1,9 @@
 # quire on CPUs: docker build -f deploy/docker/cpu.Dockerfile -t quire:0.1.0 .
 # Built and installed by the scripts of the quickstart. Both stages are Debian 12, or something made of it.
 ARG BASE_IMAGE=debian:bookworm-slim
+ARG BUILD_IMAGE=${BASE_IMAGE}
 
-FROM ${BASE_IMAGE} AS build
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY deploy/packages.txt deploy/install_packages.sh deploy/
 RUN deploy/install_packages.sh build

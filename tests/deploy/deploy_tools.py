@@ -2,11 +2,13 @@
 
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 
 import pytest
@@ -73,20 +75,25 @@ def helm(major):
 
 
 @functools.cache
-def prometheus(program):
-    """The path of Debian's `prometheus` or `promtool`; the package is unpacked and not installed, so that nothing is started."""
+def unpacked(package, program):
+    """The path of a program of a Debian package, which is unpacked and not installed, so that nothing is started."""
     if there := shutil.which(program):
         return there
 
     def make(part):
         need("dpkg-deb")
-        if run("apt-get", "download", "prometheus", cwd=part).returncode != 0:
-            pytest.skip("apt-get cannot download Debian's package prometheus")
-        (package,) = part.glob("prometheus_*.deb")
-        assert run("dpkg-deb", "-x", package, part).returncode == 0
-        package.unlink()
+        if run("apt-get", "download", package, cwd=part).returncode != 0:
+            pytest.skip(f"apt-get cannot download Debian's package {package}")
+        (archive,) = part.glob(f"{package}_*.deb")
+        assert run("dpkg-deb", "-x", archive, part).returncode == 0
+        archive.unlink()
 
-    return fetch(TOOLS / "prometheus", make) / "usr" / "bin" / program
+    return fetch(TOOLS / package, make) / "usr" / "bin" / program
+
+
+def prometheus(program):
+    """The path of `prometheus` or `promtool`."""
+    return unpacked("prometheus", program)
 
 
 @functools.cache
@@ -137,3 +144,19 @@ def only(objects, kind, suffix=""):
 
 def case_file(case):
     return CHART / "ci" / f"{case}-values.yaml"
+
+
+def set_at(path, value):
+    return ["--set-json", f"{path}={json.dumps(value)}"]
+
+
+def pod_of(objects):
+    return only(objects, "Deployment")["spec"]["template"]["spec"]
+
+
+def server_of(objects):
+    return pod_of(objects)["containers"][0]
+
+
+def settings_of(objects):
+    return tomllib.loads(only(objects, "ConfigMap", "quire")["data"]["quire.toml"])

@@ -1,10 +1,13 @@
 """The Dockerfile, the compose file and the systemd unit: what they name exists, and they leave quire time to finish."""
 
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 
+import pytest
 import yaml
 
 from deploy_tools import BINARY, ROOT, need, run
@@ -26,11 +29,21 @@ def drain_seconds():
 
 
 def test_the_image_is_made_by_the_quickstarts_scripts_on_any_base():
-    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BASE_IMAGE}", "${BASE_IMAGE}"]
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BUILD_IMAGE}", "${BASE_IMAGE}"]
     for script in re.findall(r"deploy/(\w+\.sh)", DOCKERFILE):
         assert (DEPLOY / script).is_file()
     assert "deploy/quickstart.sh --build-only" in DOCKERFILE and "install_packages.sh run" in DOCKERFILE
     assert "apt-get" not in DOCKERFILE and "\nUSER 65532:65532\n" in DOCKERFILE
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile(tmp_path):
+    linter = pathlib.Path(sys.executable).with_name("hadolint")
+    if not linter.exists():
+        pytest.skip("hadolint is not installed: tests/requirements.txt names it")
+    done = run(linter, "--no-color", DEPLOY / "docker" / "cpu.Dockerfile")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE.replace("USER 65532:65532\n", "").replace("WORKDIR /src", "WORKDIR src"))
+    assert run(linter, "--no-color", tmp_path / "Dockerfile").returncode != 0, "the linter is blind"
 
 
 def test_the_images_version_is_the_programs():

@@ -3,10 +3,12 @@
 import concurrent.futures
 import http.client
 import json
+import re
 import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import httpx2
@@ -122,6 +124,32 @@ def test_plain_http_is_told_and_closed(secure):
         while raw.recv(65536):
             pass
     assert client_of(secure).get("/health").status_code == 200
+
+
+def test_sighup_while_the_model_loads_ends_nothing(pair):
+    """Whoever renews a certificate cannot know that the server has just begun."""
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", *flags_of(pair)], stdout=subprocess.PIPE, text=True)
+    said, sent = [], 0
+    reader = threading.Thread(target=lambda: said.extend(server.stdout))
+    reader.start()
+    try:
+        while not blocks_sighup(server.pid):  # before that it is a process like any other
+            assert server.poll() is None
+        while not any("ready in" in line for line in said):
+            assert server.poll() is None, f"ended by SIGHUP, status {server.returncode}"
+            server.send_signal(signal.SIGHUP)
+            sent += 1
+            time.sleep(0.002)
+        assert sent > 1, "it was ready before anything was sent"
+    finally:
+        server.terminate()
+        assert server.wait(PATIENCE_S) == 0
+        reader.join(PATIENCE_S)
+
+
+def blocks_sighup(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^SigBlk:\s*(\w+)", status.read(), re.MULTILINE)[1], 16) & 1
 
 
 def test_sighup_takes_a_new_pair_and_keeps_the_old_where_it_is_bad(secure, pair, tmp_path):

@@ -9,21 +9,28 @@
 {{- end -}}
 {{- end -}}
 
+{{- $needs := dict "pvc" "claimName" "image" "reference" "initContainer" "image" "hostPath" "path" -}}
+{{- range $value, $from := dict "model" $values.model "draftModel" $values.draftModel -}}
+{{- $need := get $needs $from.source -}}
+{{- if and $need (not (dig $from.source $need "" $from)) -}}
+{{- fail (printf "%s.source is %s: set %s.%s.%s" $value $from.source $value $from.source $need) -}}
+{{- end -}}
+{{- if and (not $need) $from.subPath -}}
+{{- fail (printf "%s.subPath is set and %s.source is %s: set %s.source" $value $value $from.source $value) -}}
+{{- end -}}
+{{- if and (eq $from.source "image") (semverCompare "<1.31-0" $kube) -}}
+{{- fail (printf "%s.source is image: image volumes need Kubernetes 1.31, this is %s" $value $kube) -}}
+{{- end -}}
+{{- end -}}
 {{- $source := $values.model.source -}}
-{{- $needs := dict "embedded" list "pvc" (list "claimName") "image" (list "reference") "initContainer" (list "image") "hostPath" (list "path") -}}
-{{- range get $needs $source -}}
-{{- if not (index $values.model $source .) -}}
-{{- fail (printf "model.source is %s: set model.%s.%s" $source $source .) -}}
-{{- end -}}
-{{- end -}}
 {{- if and (ne $source "embedded") (not (index $values.config "served-model-name")) -}}
 {{- fail (printf "model.source is %s: set config.served-model-name to the name that requests use" $source) -}}
 {{- end -}}
-{{- if and (eq $source "embedded") $values.model.subPath -}}
-{{- fail "model.subPath is set and model.source is embedded: set model.source" -}}
+{{- if ne $values.draftModel.source "none" -}}
+{{- $speculation := index $values.config "speculative-config" | default "" | fromJson -}}
+{{- if or (not $speculation.method) $speculation.Error -}}
+{{- fail (printf "draftModel.source is %s: set config.speculative-config to what guesses with it, as JSON: {\"method\": \"draft_model\"}" $values.draftModel.source) -}}
 {{- end -}}
-{{- if and (eq $source "image") (semverCompare "<1.31-0" $kube) -}}
-{{- fail (printf "model.source is image: image volumes need Kubernetes 1.31, this is %s" $kube) -}}
 {{- end -}}
 
 {{- $seqs := index $values.config "max-num-seqs" | default 64 -}}
@@ -50,6 +57,12 @@
 {{- if and $values.auth.existingSecret $values.tests.enabled (not $values.auth.clientSecret.name) -}}
 {{- fail "auth.existingSecret: helm test needs a key then; set auth.clientSecret.name to a Secret with one of the role user, or tests.enabled to false" -}}
 {{- end -}}
+{{- if and $values.tls.existingSecret (or (index $values.config "tls-cert") (index $values.config "tls-key")) -}}
+{{- fail "tls.existingSecret sets the server's tls-cert and tls-key itself: take config.tls-cert and config.tls-key out" -}}
+{{- end -}}
+{{- if and (eq (include "quire.scheme" .) "https") $values.tests.enabled (not $values.tests.image) -}}
+{{- fail "the server speaks TLS, and its image cannot ask it: set tests.image to an image with bash and openssl, or tests.enabled to false" -}}
+{{- end -}}
 {{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
 {{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
 {{- end -}}
@@ -59,8 +72,8 @@
 
 {{/* Arguments and environment go before the file: what the chart computes with must stand in the file. */}}
 {{- range $values.extraArgs -}}
-{{- if regexMatch "^--(admin-host|admin-port|config|drain-timeout|model|packed-cache|port)(=|$)" . -}}
-{{- fail (printf "extraArgs has %s: set adminPort, config.drain-timeout, containerPort, model or packedCache" .) -}}
+{{- if regexMatch "^--(admin-host|admin-port|config|drain-timeout|model|packed-cache|port|ssl-certfile|ssl-keyfile|tls-cert|tls-key)(=|$)" . -}}
+{{- fail (printf "extraArgs has %s: set adminPort, config.drain-timeout, containerPort, model, packedCache or tls" .) -}}
 {{- end -}}
 {{- end -}}
 {{- range $values.extraEnv -}}

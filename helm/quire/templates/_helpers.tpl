@@ -130,15 +130,23 @@ capabilities:
 {{/* Settings: a TOML file. A JSON string, or a list of them, is one of TOML, too. */}}
 
 {{- define "quire.toml" -}}
-{{- $own := dict "port" .Values.containerPort "admin-port" .Values.adminPort "admin-host" .Values.config.host -}}
+{{- $any := contains ":" .Values.config.host | ternary "::" "0.0.0.0" -}}
+{{- $own := dict "port" .Values.containerPort "admin-port" .Values.adminPort "admin-host" $any -}}
 {{- if ne .Values.model.source "embedded" -}}
-{{- $_ := set $own "model" (include "quire.modelPath" .) -}}
+{{- $_ := set $own "model" (include "quire.modelPath" (dict "root" . "name" "model")) -}}
+{{- end -}}
+{{- if ne .Values.draftModel.source "none" -}}
+{{- $brought := dict "model" (include "quire.modelPath" (dict "root" . "name" "draft")) -}}
+{{- $_ := set $own "speculative-config" (index .Values.config "speculative-config" | default "{}" | fromJson | mergeOverwrite $brought | toJson) -}}
 {{- end -}}
 {{- if .Values.packedCache.enabled -}}
 {{- $_ := set $own "packed-cache" "/var/cache/quire" -}}
 {{- end -}}
 {{- if .Values.auth.existingSecret -}}
 {{- $_ := set $own "api-key-file" "/etc/quire-keys/keys" -}}
+{{- end -}}
+{{- if .Values.tls.existingSecret -}}
+{{- $own = merge $own (dict "tls-cert" "/etc/quire-tls/tls.crt" "tls-key" "/etc/quire-tls/tls.key") -}}
 {{- end -}}
 {{- range $name, $value := merge $own .Values.config -}}
 {{- if kindIs "float64" $value }}
@@ -162,8 +170,20 @@ authorization:
 {{- end -}}
 {{- end -}}
 
-{{- define "quire.modelPath" -}}
-/models{{ with .Values.model.subPath }}/{{ . }}{{ end }}
+{{/* What the server's port speaks; a certificate may also come by config.tls-cert and a volume of one's own */}}
+{{- define "quire.scheme" -}}
+{{- or .Values.tls.existingSecret (index .Values.config "tls-cert") | empty | ternary "http" "https" -}}
+{{- end -}}
+
+{{- define "quire.servicePort" -}}
+{{- .Values.service.port | default (include "quire.scheme" . | eq "https" | ternary 443 80) | int64 -}}
+{{- end -}}
+
+{{/* Whether something watches the files of Secrets: "true" or nothing */}}
+{{- define "quire.reloads" -}}
+{{- if and .Values.reload.enabled (or .Values.auth.existingSecret .Values.tls.existingSecret) -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{/* What Prometheus calls this release's pods, whoever scraped them */}}

@@ -1,24 +1,74 @@
-{{/* The volume that holds the model, if it is not in the binary. Read-only where the kind of volume can say so. */}}
+{{/* Where a model or draft model comes from. Each of these takes (dict "root" $ "name" "model"): the volume's name, and the
+     directory that it is mounted at. "quire.brought" is the values of it, by the volume's name. */}}
+
+{{- define "quire.brought" -}}
+{{- dict "model" .root.Values.model "draft" .root.Values.draftModel | dig .name dict | toYaml -}}
+{{- end -}}
+
+{{/* The volume, where the weights are not in the binary. Read-only where the kind of volume can say so. */}}
 {{- define "quire.modelVolume" -}}
-{{- $model := .Values.model -}}
-{{- if eq $model.source "pvc" -}}
-- name: model
+{{- $from := include "quire.brought" . | fromYaml -}}
+{{- if eq $from.source "pvc" -}}
+- name: {{ .name }}
   persistentVolumeClaim:
-    claimName: {{ $model.pvc.claimName }}
+    claimName: {{ $from.pvc.claimName }}
     readOnly: true
-{{- else if eq $model.source "image" -}}
-- name: model
+{{- else if eq $from.source "image" -}}
+- name: {{ .name }}
   image:
-    reference: {{ $model.image.reference }}
-    pullPolicy: {{ $model.image.pullPolicy }}
-{{- else if eq $model.source "initContainer" -}}
-- name: model
-  {{- include "quire.claimOrEmptyDir" $model.initContainer | nindent 2 }}
-{{- else if eq $model.source "hostPath" -}}
-- name: model
+    reference: {{ $from.image.reference }}
+    pullPolicy: {{ $from.image.pullPolicy }}
+{{- else if eq $from.source "initContainer" -}}
+- name: {{ .name }}
+  {{- include "quire.claimOrEmptyDir" $from.initContainer | nindent 2 }}
+{{- else if eq $from.source "hostPath" -}}
+- name: {{ .name }}
   hostPath:
-    path: {{ $model.hostPath.path }}
+    path: {{ $from.hostPath.path }}
     type: Directory
+{{- end -}}
+{{- end -}}
+
+{{/* Its mount in the server */}}
+{{- define "quire.modelMount" -}}
+{{- $from := include "quire.brought" . | fromYaml -}}
+{{- if not (has $from.source (list "embedded" "none")) -}}
+- name: {{ .name }}
+  mountPath: {{ include "quire.modelHome" .name }}
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{- define "quire.modelHome" -}}
+{{- eq . "model" | ternary "/models" "/draft" -}}
+{{- end -}}
+
+{{/* Where the server finds the directory */}}
+{{- define "quire.modelPath" -}}
+{{- $from := include "quire.brought" . | fromYaml -}}
+{{- include "quire.modelHome" .name }}{{ with $from.subPath }}/{{ . }}{{ end }}
+{{- end -}}
+
+{{/* The init container that puts it there */}}
+{{- define "quire.modelFetcher" -}}
+{{- $from := include "quire.brought" . | fromYaml -}}
+{{- if eq $from.source "initContainer" -}}
+- name: {{ .name }}
+  image: {{ $from.initContainer.image }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  {{- range $part := list "command" "args" "env" "envFrom" "resources" }}
+  {{- with index $from.initContainer $part }}
+  {{ $part }}:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  securityContext:
+    {{- include "quire.securityContext" .root | nindent 4 }}
+  volumeMounts:
+    - name: {{ .name }}
+      mountPath: {{ include "quire.modelHome" .name }}
+    - name: tmp
+      mountPath: /tmp
 {{- end -}}
 {{- end -}}
 
@@ -30,4 +80,42 @@ persistentVolumeClaim:
 emptyDir:
   sizeLimit: {{ .sizeLimit }}
 {{- end -}}
+{{- end -}}
+
+{{/* Volumes of the Secrets, and their mounts: the server's, and those of what makes it read them again */}}
+
+{{- define "quire.secretVolumes" -}}
+{{- with .Values.auth.existingSecret }}
+- name: keys
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+    items:
+      - key: {{ $.Values.auth.secretKey }}
+        path: keys
+{{- end }}
+{{- with .Values.tls.existingSecret }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+    items:
+      - key: {{ $.Values.tls.certificate }}
+        path: tls.crt
+      - key: {{ $.Values.tls.key }}
+        path: tls.key
+{{- end }}
+{{- end -}}
+
+{{- define "quire.secretMounts" -}}
+{{- if .Values.auth.existingSecret }}
+- name: keys
+  mountPath: /etc/quire-keys
+  readOnly: true
+{{- end }}
+{{- if .Values.tls.existingSecret }}
+- name: tls
+  mountPath: /etc/quire-tls
+  readOnly: true
+{{- end }}
 {{- end -}}

@@ -1,0 +1,205 @@
+"""What the chart lets reach the server, and how: Services, gateways, policies, scrapes, keys and TLS."""
+
+import pytest
+
+from deploy_tools import case_file, only, pod_of, render, run, helm, server_of, set_at, settings_of, template, CHART
+
+pytestmark = pytest.mark.full
+
+TLS = [*set_at("tls.existingSecret", "quire-tls"), *set_at("tests.image", "registry.example/openssl:3")]
+
+
+def test_the_service_has_the_api_and_not_the_admin_port():
+    service = only(render(), "Service")["spec"]
+    assert service["type"] == "ClusterIP"
+    assert service["ports"] == [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize("host, admin", [("0.0.0.0", "0.0.0.0"), ("::", "::"), ("127.0.0.1", "0.0.0.0"), ("::1", "::")])
+def test_probes_reach_the_admin_port_of_a_server_that_only_a_proxy_in_its_pod_reaches(host, admin):
+    settings = settings_of(render(*set_at("config.host", host)))
+    assert (settings["host"], settings["admin-host"]) == (host, admin)
+
+
+def test_a_headless_service_tells_routers_of_every_pod():
+    objects = render("-f", case_file("gateway"))
+    headless, plain = only(objects, "Service", "-headless")["spec"], only(objects, "Service", "quire")["spec"]
+    assert headless["clusterIP"] == "None" and headless["selector"] == plain["selector"]
+    assert headless["ports"] == [{"name": "http", "port": 8000, "targetPort": "http", "protocol": "TCP"}]
+
+
+def test_an_inference_pool_names_its_pods_port_and_picker():
+    objects = render("-f", case_file("gateway"))
+    pool = only(objects, "InferencePool")
+    assert pool["apiVersion"] == "inference.networking.k8s.io/v1"
+    assert set(pool["spec"]) == {"selector", "targetPorts", "endpointPickerRef"}
+    labels = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert pool["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert pool["spec"]["targetPorts"] == [{"number": 8000}]
+    assert pool["spec"]["endpointPickerRef"] == {"name": "quire-epp", "port": {"number": 9002}, "failureMode": "FailOpen"}
+    (rule,) = only(objects, "HTTPRoute")["spec"]["rules"]
+    assert rule["backendRefs"][0] == {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": pool["metadata"]["name"]}
+    assert rule["timeouts"] == {"request": "0s"}
+
+
+def test_a_route_without_a_pool_goes_to_the_service():
+    (rule,) = only(render("-f", case_file("edge")), "HTTPRoute")["spec"]["rules"]
+    assert rule["backendRefs"] == [{"name": "tales", "port": 8080}] and rule["matches"] == [{"path": {"type": "PathPrefix", "value": "/v1"}}]
+
+
+def test_streams_pass_the_ingress_and_only_the_api_is_let_in():
+    ingress = only(render(*set_at("ingress.enabled", True), *set_at("ingress.hosts", ["a.example"])), "Ingress")
+    notes = {name.split("/")[1]: value for name, value in ingress["metadata"]["annotations"].items()}
+    assert notes["proxy-buffering"] == notes["proxy-request-buffering"] == "off" and notes["proxy-read-timeout"] == "3600"
+    assert "backend-protocol" not in notes
+    assert [path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]] == ["/v1"]
+
+
+def test_a_network_policy_lets_nothing_out_unless_told():
+    policy = only(render(*set_at("networkPolicy.enabled", True)), "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["egress"] == []
+    assert policy["ingress"] == [{"from": [{"podSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}]
+    scraper = [{"namespaceSelector": {}}]
+    watched = only(render(*set_at("networkPolicy", {"enabled": True, "metricsFrom": scraper})), "NetworkPolicy")["spec"]
+    assert watched["ingress"] == [{"from": scraper, "ports": [{"port": "admin", "protocol": "TCP"}]}, *policy["ingress"]]
+    closed = only(render(*set_at("networkPolicy", {"enabled": True, "allowFrom": []})), "NetworkPolicy")["spec"]
+    assert closed["ingress"] == []
+
+
+@pytest.mark.parametrize("kind, endpoints, port", [("serviceMonitor", "endpoints", "targetPort"), ("podMonitor", "podMetricsEndpoints", "port")])
+def test_monitors_scrape_the_admin_port_of_these_pods(kind, endpoints, port):
+    objects = render(*set_at(kind, {"enabled": True, "interval": "5s", "scrapeTimeout": "4s", "labels": {"release": "p"}}))
+    monitor = only(objects, kind[0].upper() + kind[1:])
+    assert monitor["metadata"]["labels"]["release"] == "p"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    assert monitor["spec"][endpoints] == [{port: "admin", "path": "/metrics", "interval": "5s", "scrapeTimeout": "4s"}]
+
+
+def test_a_service_monitor_finds_one_service_a_pod():
+    """It selects Services: with two that are alike every pod would be scraped twice."""
+    objects = render("-f", case_file("tls"))
+    selector = only(objects, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+    services = [one for one in objects if one["kind"] == "Service"]
+    assert len(services) == 2
+    assert [one["metadata"]["name"] for one in services if selector.items() <= one["metadata"]["labels"].items()] == ["stories-quire"]
+
+
+def test_keys_come_from_a_secret_and_stand_in_no_other_object():
+    objects = render("-f", case_file("keys"))
+    assert settings_of(objects)["api-key-file"] == "/etc/quire-keys/keys"
+    (mount,) = [one for one in server_of(objects)["volumeMounts"] if one["name"] == "keys"]
+    assert mount == {"name": "keys", "mountPath": "/etc/quire-keys", "readOnly": True}
+    (volume,) = [one for one in pod_of(objects)["volumes"] if one["name"] == "keys"]
+    assert volume["secret"] == {"secretName": "quire-keys", "defaultMode": 0o440, "items": [{"key": "api-keys", "path": "keys"}]}
+    (endpoint,) = only(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["authorization"] == {"type": "Bearer", "credentials": {"name": "quire-monitor", "key": "token"}}
+    assert only(objects, "Pod")["spec"]["containers"][0]["env"] == [
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "quire-client", "key": "token"}}}]
+
+
+def test_a_monitor_without_a_key_is_refused():
+    auth = set_at("auth", {"existingSecret": "keys", "clientSecret": {"name": "client"}})
+    for monitor in ("serviceMonitor", "podMonitor"):
+        done = template(4, *auth, *set_at(f"{monitor}.enabled", True))
+        assert done.returncode != 0 and "set auth.monitorSecret.name" in done.stderr
+
+
+def test_certificate_and_key_come_from_a_secret_read_only():
+    objects = render("-f", case_file("tls"))
+    settings = settings_of(objects)
+    assert (settings["tls-cert"], settings["tls-key"]) == ("/etc/quire-tls/tls.crt", "/etc/quire-tls/tls.key")
+    assert {"name": "tls", "mountPath": "/etc/quire-tls", "readOnly": True} in server_of(objects)["volumeMounts"]
+    (volume,) = [one for one in pod_of(objects)["volumes"] if one["name"] == "tls"]
+    items = [{"key": "chain.pem", "path": "tls.crt"}, {"key": "tls.key", "path": "tls.key"}]
+    assert volume["secret"] == {"secretName": "quire-tls", "defaultMode": 0o440, "items": items}
+
+
+def test_under_tls_services_policies_and_the_ingress_say_https():
+    objects = render("-f", case_file("tls"))
+    port = {"name": "https", "targetPort": "https", "protocol": "TCP", "appProtocol": "https"}
+    assert only(objects, "Service", "quire")["spec"]["ports"] == [{**port, "port": 443}]
+    assert only(objects, "Service", "-headless")["spec"]["ports"] == [{**port, "port": 8000}]
+    assert {one["name"] for one in server_of(objects)["ports"]} == {"https", "admin"}
+    assert only(objects, "NetworkPolicy")["spec"]["ingress"][0]["ports"] == [{"port": "https", "protocol": "TCP"}]
+    ingress = only(objects, "Ingress")
+    assert ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/backend-protocol"] == "HTTPS"
+    assert ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["port"] == {"name": "https"}
+    assert only(objects, "HTTPRoute")["spec"]["rules"][0]["backendRefs"] == [{"name": "stories-quire", "port": 443}]
+
+
+def test_an_annotation_of_ones_own_goes_before_the_charts():
+    name = "nginx.ingress.kubernetes.io/backend-protocol"
+    ingress = only(render("-f", case_file("tls"), *set_at("ingress.annotations", {name: "GRPCS"})), "Ingress")
+    assert ingress["metadata"]["annotations"][name] == "GRPCS"
+
+
+def test_probes_and_scrapes_stay_plain_on_the_admin_port():
+    """Which has no TLS: neither says a scheme."""
+    objects = render("-f", case_file("tls"))
+    for probe in ("startup", "readiness", "liveness"):
+        asked = server_of(objects)[f"{probe}Probe"]["httpGet"]
+        assert asked["port"] == "admin" and "scheme" not in asked
+    (endpoint,) = only(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["targetPort"] == "admin" and not {"scheme", "tlsConfig"} & set(endpoint)
+
+
+def test_a_certificate_of_ones_own_volume_counts_as_tls():
+    own = [*set_at("config.tls-cert", "/pki/a.pem"), *set_at("tests.image", "registry.example/openssl:3")]
+    objects = render(*own)
+    assert only(objects, "Service")["spec"]["ports"][0]["port"] == 443
+    assert "tls" not in {one["name"] for one in pod_of(objects)["volumes"]} and len(pod_of(objects)["containers"]) == 1
+    assert only(objects, "Pod")["spec"]["containers"][0]["command"][-2:] == ["443", "-"]
+
+
+def test_the_hook_trusts_the_certificate_of_the_secret_and_never_sees_its_key():
+    pod = only(render("-f", case_file("tls")), "Pod")["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == "registry.example/tools/openssl:3"
+    assert container["command"][-4:] == ["ask_for_one_token.sh", "stories-quire", "443", "/etc/quire-tls/tls.crt"]
+    assert container["volumeMounts"] == [{"name": "tls", "mountPath": "/etc/quire-tls", "readOnly": True}]
+    assert pod["volumes"] == [
+        {"name": "tls", "secret": {"secretName": "quire-tls", "defaultMode": 0o440, "items": [{"key": "chain.pem", "path": "tls.crt"}]}}]
+
+
+@pytest.mark.parametrize("case, homes", [("keys", ["/etc/quire-keys"]), ("tls", ["/etc/quire-keys", "/etc/quire-tls"])])
+def test_a_container_beside_the_server_watches_what_secrets_bring(case, homes):
+    objects = render("-f", case_file(case))
+    pod = pod_of(objects)
+    server, watcher = pod["containers"]
+    assert pod["shareProcessNamespace"] is True and watcher["name"] == "reload" and watcher["image"] == server["image"]
+    assert watcher["command"][-len(homes):] == homes
+    mounts = {one["mountPath"]: one for one in server["volumeMounts"]}
+    assert watcher["volumeMounts"] == [mounts[home] for home in homes]
+
+
+@pytest.mark.parametrize("values", [[], [*set_at("auth", {"existingSecret": "a", "clientSecret": {"name": "b"}}), *set_at("reload.enabled", False)]])
+def test_without_secrets_or_without_wanting_it_the_server_is_alone(values):
+    pod = pod_of(render(*values))
+    assert len(pod["containers"]) == 1 and "shareProcessNamespace" not in pod
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        (TLS[:2], "set tests.image to an image with bash and openssl"),
+        ([*TLS, *set_at("config.tls-cert", "/a")], "take config.tls-cert and config.tls-key out"),
+        ([*TLS, *set_at("config.tls-key", "/a")], "take config.tls-cert and config.tls-key out"),
+        (set_at("extraArgs", ["--tls-cert=/a"]), "extraArgs has --tls-cert=/a"),
+        (set_at("extraArgs", ["--ssl-certfile", "/a"]), "extraArgs has --ssl-certfile"),
+        (set_at("reload.periodSeconds", 0), "periodSeconds"),
+        (set_at("tls.cert", "a"), "cert"),
+        (TLS, None),
+        ([*TLS[:2], *set_at("tests.enabled", False)], None),
+        (set_at("reload.periodSeconds", 1), None),
+    ],
+)
+def test_tls_that_cannot_be_is_refused_by_name(values, said):
+    done = template(4, *values)
+    assert (done.returncode == 0) == (said is None), done.stderr
+    assert said is None or said in done.stderr
+
+
+def test_notes_tell_how_to_ask_under_tls():
+    done = run(helm(4), "install", "stories", CHART, "--dry-run=client", "-n", "llm", "-f", case_file("tls"))
+    assert "port-forward service/stories-quire 8000:443" in done.stdout and "curl --insecure https://127.0.0.1:8000" in done.stdout
+    assert "BackendTLSPolicy" in done.stdout and '-H "Authorization: Bearer $KEY"' in done.stdout
