@@ -75,6 +75,7 @@ struct Config {
   std::optional<std::uint32_t> threads;
   std::string isa;
   std::string log_level;
+  std::string log_format;  // "text" or "json"
 };
 
 using Problems = std::vector<std::string>;

@@ -63,6 +63,7 @@ constexpr Field kFields[] = {
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni|avx512bf16", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
     {"log-level", &Config::log_level, "info", "debug|info=notset|warning=warn|error=critical|off", kAll, "least severe event that is logged"},
+    {"log-format", &Config::log_format, "text", "text|json", kAll, "one line an event on standard error, as text or as a JSON object"},
 };
 // clang-format on
 
