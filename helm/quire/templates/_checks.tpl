@@ -50,6 +50,9 @@
 {{- if and $values.auth.existingSecret $values.tests.enabled (not $values.auth.clientSecret.name) -}}
 {{- fail "auth.existingSecret: helm test needs a key then; set auth.clientSecret.name to a Secret with one of the role user, or tests.enabled to false" -}}
 {{- end -}}
+{{- if and $values.networkPolicy.enabled (index $values.config "otlp-traces-endpoint") (not $values.networkPolicy.tracesTo) (not $values.networkPolicy.egress) -}}
+{{- fail "networkPolicy.enabled lets nothing out, and config.otlp-traces-endpoint is set: set networkPolicy.tracesTo to the peers that take traces" -}}
+{{- end -}}
 {{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
 {{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
 {{- end -}}
