@@ -64,6 +64,8 @@ Task<void> talk(Stream& stream, const Body& request, Parser& reply) {
 std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& error) {
+    return error.code().message();
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -75,7 +75,7 @@ void SpanExporter::run() {
     if (metrics_.trace_spans_without_room.value() != 0) say_dropped("more requests ended than could be told");
   }
   told_at_ = {};  // the last word is said in any case
-  say_dropped("until the end");
+  say_dropped(std::exchange(why_, {}));
 }
 
 void SpanExporter::deliver(const Batch& batch) {
@@ -110,6 +110,7 @@ void SpanExporter::drop(std::uint64_t spans, const std::string& why) {
 }
 
 void SpanExporter::say_dropped(const std::string& why) {
+  why_ = why;
   const std::uint64_t dropped = metrics_.trace_spans_without_room.value() + metrics_.trace_spans_not_sent.value() +
                                 metrics_.trace_spans_rejected.value();
   const bool due = told_at_ == TimePoint{} || now() - told_at_ >= kBetweenLines;

@@ -53,6 +53,7 @@ class SpanExporter {
   api::tracing::SpanQueue queue_;
   std::uint64_t num_told_ = 0;  // dropped spans that the log has told of
   TimePoint told_at_{};         // never: 0
+  std::string why_;             // the last ones were
   // When nothing is sent any more; written by stop() (release), read by the thread (acquire).
   std::atomic<Duration::rep> end_{TimePoint::max().time_since_epoch().count()};
   std::thread thread_;  // last: it uses all of the above
