@@ -312,8 +312,9 @@ void Session::note_done(int status, const Answer* answer) const {
 }
 
 void Session::trace(int status, const Answer* answer) const {
-  const std::int64_t end_ns = unix_ns();
-  const TimePoint arrival = exchange_.arrival;
+  const TimePoint end = now();
+  const std::int64_t end_ns = unix_ns();  // behind it: whatever comes between, no span begins before its caller's
+  const TimePoint begin = exchange_.arrival == TimePoint{} ? end : exchange_.arrival;
   tracing::RequestSpan span{.context = exchange_.trace,
                             .request_id = exchange_.id,
                             .method = log_safe(exchange_.method),
@@ -321,7 +322,7 @@ void Session::trace(int status, const Answer* answer) const {
                             .route = route_of(exchange_.path),
                             .https = io_.tls != nullptr,
                             .status = status,
-                            .start_ns = arrival == TimePoint{} ? end_ns : end_ns - (now() - arrival).count(),
+                            .start_ns = end_ns - (end - begin).count(),
                             .end_ns = end_ns,
                             .generated = answer != nullptr ? answer->generated() : std::nullopt};
   io_.services.tracer->end(std::move(span));

@@ -71,7 +71,7 @@ def test_a_trace_of_one_request_is_whole(traced, receiver):
     assert all(one["trace"] == TRACE and one["kind"] == INTERNAL for one in parts.values())
     # Its times are the answer's, on one clock: none of them is measured twice.
     timings, usage = answer.json["timings"], answer.json["usage"]
-    assert before <= root["start"] <= root["end"] <= after + 50_000_000  # told once its bytes were written
+    assert before <= root["start"] <= root["end"] <= after + 1_000_000_000  # it ends when its bytes are written, which may be after they are read
     assert root["start"] == parts["queue"]["start"] and parts["queue"]["end"] == parts["prefill"]["start"]
     assert parts["prefill"]["end"] == parts["decode"]["start"] and parts["decode"]["end"] <= root["end"]
     for name, told in (("queue", "queued_ms"), ("prefill", "prompt_ms"), ("decode", "predicted_ms")):
