@@ -13,6 +13,7 @@
 #include "api/chat/chat_model.h"
 #include "api/keys/key_table.h"
 #include "api/openai/generation/grammars.h"
+#include "api/tracing/tracer.h"
 #include "api/workers.h"
 #include "core/base/ids.h"
 #include "core/bridge/admission_queue.h"
@@ -84,6 +85,7 @@ struct Services {
   std::string cache_dir;                             // where saved caches lie; empty: they are neither saved nor loaded
   std::shared_ptr<const chat::ChatModel> chat = {};  // null: as without a chat template
   const bridge::Latest<keys::KeyTable>* keys = nullptr;  // null: nobody needs one
+  const tracing::Tracer* tracer = nullptr;               // null: nothing is traced
 };
 
 }  // namespace quire::api

@@ -50,6 +50,7 @@ struct Config {
   Duration header_timeout{};
   Duration body_timeout{};
   Duration idle_timeout{};
+  std::string otlp_traces_endpoint;  // URL; empty: as OTEL_EXPORTER_OTLP_… say
   // the engine
   std::string dtype;
   std::string quantize;      // "none", "int8", "int4", "w8a8", "w4a8" or "w16a16"
@@ -75,6 +76,7 @@ struct Config {
   std::optional<std::uint32_t> threads;
   std::string isa;
   std::string log_level;
+  std::string log_format;  // "text" or "json"
 };
 
 using Problems = std::vector<std::string>;

@@ -40,6 +40,7 @@ constexpr Field kFields[] = {
     {"header-timeout", &Config::header_timeout, "10s", "1ms..1h", kServe, "time for a request's header to arrive"},
     {"body-timeout", &Config::body_timeout, "60s", "1ms..1h", kServe, "time for a request's body to arrive"},
     {"idle-timeout", &Config::idle_timeout, "75s", "1ms..1h", kServe, "a kept-alive connection without a request is closed after this"},
+    {"otlp-traces-endpoint", &Config::otlp_traces_endpoint, "", "", kServe, "URL that a trace of every request is sent to as OTLP/HTTP, http://collector:4318 for example; empty: OTEL_EXPORTER_OTLP_ENDPOINT, or nobody; docs/tracing.md"},
     {"dtype", &Config::dtype, "auto", "auto|bf16=bfloat16|f16=float16|f16=half|f32=float32|f32=float", kRunning, "the checkpoint's type: another is refused, since weights are used as they are stored, or quantised from that"},
     {"quantize", &Config::quantize, "none", "none|int8|int4|w8a8|w4a8|w16a16", kLooking, "store the matrices of a plain checkpoint in fewer bits, as they are loaded; with a8, multiply by them in integers; w16a16: in bf16, rows of activations rounded too; docs/quantization.md says what that costs and saves"},
     {"packed-cache", &Config::packed_cache, "", "", kRunning, "directory, the model's own for example, that keeps the weights as they are packed: the next start maps that file instead of packing them again; empty: every start packs"},
@@ -63,6 +64,7 @@ constexpr Field kFields[] = {
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni|avx512bf16", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
     {"log-level", &Config::log_level, "info", "debug|info=notset|warning=warn|error=critical|off", kAll, "least severe event that is logged"},
+    {"log-format", &Config::log_format, "text", "text|json", kAll, "one line an event on standard error, as text or as a JSON object"},
 };
 // clang-format on
 

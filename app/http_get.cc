@@ -1,4 +1,4 @@
-// With bench/http_load.cc, the only unit of app/ that includes Asio and Beast.
+// With bench/http_load.cc and tracing/http_post.cc, the only unit of app/ that includes Asio and Beast.
 #include "app/http_get.h"
 
 #include <fmt/format.h>
@@ -64,17 +64,20 @@ Error failed(const Url& url, const std::string& what) { return invalid("", fmt::
 
 }  // namespace
 
-Result<Url> parse_url(std::string_view text) {
-  constexpr std::string_view kScheme = "http://";
+Result<Url> parse_url(std::string_view text, UrlSchemes schemes) {
+  const bool https = schemes == UrlSchemes::kHttpAndHttps && text.starts_with("https://");
+  const std::string_view scheme = https ? "https://" : "http://";
   const Error no = invalid("", fmt::format("'{}': expected a URL like http://127.0.0.1:8000", log_safe(text)));
-  if (!text.starts_with(kScheme)) return no;
-  std::string_view rest = text.substr(kScheme.size());
+  if (!text.starts_with(scheme)) return no;
+  std::string_view rest = text.substr(scheme.size());
   std::string_view authority = rest.substr(0, rest.find('/'));
   std::string_view path = rest.substr(authority.size());
   while (path.ends_with('/')) path.remove_suffix(1);
   if (rest.find_first_of("?#@ ") != rest.npos) return no;
 
-  Url url{{}, 80, std::string(path), std::string(text)};
+  constexpr std::uint16_t kHttpPort = 80;
+  constexpr std::uint16_t kHttpsPort = 443;
+  Url url{{}, https ? kHttpsPort : kHttpPort, std::string(path), std::string(text), https};
   const bool brackets = authority.starts_with('[');
   const std::size_t end = brackets ? authority.find(']') : authority.find(':');
   if (brackets && end == authority.npos) return no;

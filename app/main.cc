@@ -34,6 +34,7 @@ int run(const std::vector<std::string>& args) {
   std::vector<std::string> notes = line.notes;
   const Config config = read_settings(line.flags, environ, std::move(problems), notes);
   set_log_level(level_of(config.log_level));
+  set_log_format(config.log_format == "json" ? quire::LogFormat::kJson : quire::LogFormat::kText);
   switch (line.command) {
     case Command::kServe:
       return line.serve.plan ? plan(config, notes) : serve(config, notes);
@@ -53,18 +54,26 @@ int run(const std::vector<std::string>& args) {
   return 0;
 }
 
+// Why the process ends, where a person or a log looks for it.
+void say_last(const char* what) {
+  if (quire::log_format() == quire::LogFormat::kJson) {
+    quire::set_log_level(quire::LogLevel::kError);  // whatever else is not to be heard
+    return quire::log_error("cannot_go_on", "{}", what);
+  }
+  std::fprintf(stderr, "quire: %s\n", what);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
   } catch (const quire::StartError& error) {
-    std::fprintf(stderr, "quire: %s\n", error.what());
+    say_last(error.what());
   } catch (const std::bad_alloc&) {
-    std::fputs("quire: out of memory; free some, or lower --max-model-len, --max-num-seqs or --kv-cache-memory\n",
-               stderr);
+    say_last("out of memory; free some, or lower --max-model-len, --max-num-seqs or --kv-cache-memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "quire: cannot go on: %s\n", error.what());
+    say_last((std::string("cannot go on: ") + error.what()).c_str());
   }
   return 2;
 }

@@ -28,6 +28,7 @@
 #include "app/engine_settings.h"
 #include "app/instance.h"
 #include "app/signals.h"
+#include "app/tracing/tracing.h"
 #include "app/units.h"
 #include "app/version.h"
 #include "core/base/log.h"
@@ -125,7 +126,7 @@ std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculat
 }
 
 api::Services services(const Config& config, Instance& instance, api::Workers& workers, bridge::RequestBook& requests,
-                       std::shared_ptr<const api::chat::ChatModel> chat, const ApiKeys& keys) {
+                       std::shared_ptr<const api::chat::ChatModel> chat, const ApiKeys& keys, const Tracing* tracing) {
   return {
       .queue = instance.queue(),
       .workers = workers,
@@ -157,7 +158,24 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
       .cache_dir = config.cache_dir,
       .chat = std::move(chat),
       .keys = keys.table(),
+      .tracer = tracing == nullptr ? nullptr : &tracing->tracer(),
   };
+}
+
+// For whoever started it: a line of standard output. Where the log is read by programs, one of its events.
+void say(const std::string& line) {
+  if (log_format() == LogFormat::kJson) return log_info("start", "{}", line);
+  fmt::print("{}\n", line);
+}
+
+// Refused before the model is read; who sends is made when the engine's metrics are there.
+std::optional<TraceSettings> read_trace_settings(const Config& config) {
+  Problems problems;
+  std::vector<std::string> notes;
+  std::optional<TraceSettings> settings = trace_settings(config.otlp_traces_endpoint, environ, problems, notes);
+  throw_if_any(problems);
+  for (const std::string& note : notes) log_info("note", "{}", note);
+  return settings;
 }
 
 // An address that works from this machine.
@@ -173,15 +191,15 @@ void say_ready(const Config& config, const Instance& instance, const api::http::
   const std::string url = url_of(scheme, config.host, server.port());
   const std::string curl =
       config.uds.empty() ? url : fmt::format("--unix-socket {} {}://localhost", config.uds, scheme);  // up to the path
-  fmt::print("ready in {}: {}\n", seconds_text(took), config.uds.empty() ? url : "unix:" + config.uds);
+  say(fmt::format("ready in {}: {}", seconds_text(took), config.uds.empty() ? url : "unix:" + config.uds));
   if (config.admin_port) {
-    fmt::print("  probes, metrics and orders: {}\n", url_of("http", config.admin_host, server.admin_port()));
+    say(fmt::format("  probes, metrics and orders: {}", url_of("http", config.admin_host, server.admin_port())));
   }
-  fmt::print(
+  say(fmt::format(
       "  curl {}/v1/completions{} -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon "
       "a "
-      "time\", \"max_tokens\": 64}}'\n",
-      curl, needs_key ? " -H 'Authorization: Bearer KEY'" : "", instance.names().front());
+      "time\", \"max_tokens\": 64}}'",
+      curl, needs_key ? " -H 'Authorization: Bearer KEY'" : "", instance.names().front()));
   std::fflush(stdout);
 }
 
@@ -201,16 +219,24 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   raise_file_limit(config);
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
+  const std::optional<TraceSettings> traces = read_trace_settings(config);
 
   std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *open_model(config.model).files);
   Instance instance(with_embedded_head(config));
-  fmt::print("quire {}\n", kVersion);
-  for (const std::string& line : instance.description()) fmt::print("{}\n", line);
+  say(fmt::format("quire {}", kVersion));
+  for (const std::string& line : instance.description()) say(line);
+  std::optional<Tracing> tracing;
+  if (traces) {
+    tracing.emplace(*traces, instance.metrics());
+    log_info("traces", "to={} share={} follows_parent={}", traces->url.text, traces->sampler.root_share,
+             traces->sampler.follows_parent);
+  }
 
   constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
   api::Workers workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
   bridge::RequestBook requests(config.max_explained_requests);
-  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat), keys));
+  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat), keys,
+                                                           tracing ? &*tracing : nullptr));
   server.start();
   std::atomic<bool> failed{
       false};  // written by the engine thread (release), read once the server has stopped (acquire)
@@ -235,6 +261,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   signals.on_first(nullptr);
   signals.on_reload(nullptr);
   instance.stop();
+  if (tracing) tracing->stop();
   if (failed.load(std::memory_order_acquire)) {
     log_error("stopped", "the engine failed");
     return 1;

@@ -64,6 +64,13 @@ std::string BodyReader::field(std::string_view name) const {
   return std::string(std::string_view(parser_->beast.get()[name]));
 }
 bool BodyReader::repeats(std::string_view name) const { return parser_->beast.get().count(name) > 1; }
+std::string BodyReader::all_of(std::string_view name) const {
+  std::string all;
+  const auto range = parser_->beast.get().equal_range(name);
+  for (auto at = range.first; at != range.second; ++at)
+    all.append(all.empty() ? "" : ",").append(std::string_view(at->value()));
+  return all;
+}
 std::string BodyReader::take_body() { return std::move(parser_->beast.get().body()); }
 
 }  // namespace quire::api::http

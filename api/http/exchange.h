@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/keys/caller.h"
+#include "api/tracing/request_span.h"
 #include "api/workers.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
@@ -83,6 +84,7 @@ class Answer {
   virtual Response whole() = 0;           // once finished, when no event has been sent
   virtual void fail(Error error) = 0;     // cut short by us; the next take_events() says so
   virtual Tally tally() const = 0;
+  virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for its span, at its end
 };
 
 using Reply = std::variant<Response, std::unique_ptr<Answer>>;

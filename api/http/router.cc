@@ -213,6 +213,18 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
             "", 0});
 }
 
+std::string_view route_of(std::string_view path) {
+  for (const GetRoute& get : kGets) {
+    if (path == get.path) return get.path;
+  }
+  for (const PostRoute& one : kPosts) {
+    if (path == one.path) return one.path;
+  }
+  if (path.starts_with(kModelPrefix)) return "/v1/models/{model}";
+  if (!path.starts_with(kRequestPrefix)) return {};
+  return path.ends_with(kExplain) ? "/v1/requests/{id}/explain" : "/v1/requests/{id}";
+}
+
 bool is_probe(std::string_view path) {
   for (const GetRoute& get : kGets) {
     if (path == get.path) return get.probe;

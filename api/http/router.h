@@ -24,4 +24,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
 // Probes, scrapes and the version: they come every few seconds, are not worth a log line each, and wait for none.
 bool is_probe(std::string_view path);
 
+// The path as it is written in the server's list of paths, a literal; empty: it is not there.
+std::string_view route_of(std::string_view path);
+
 }  // namespace quire::api::http

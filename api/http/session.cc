@@ -13,6 +13,7 @@
 #include "api/http/router.h"
 #include "api/http/sse_writer.h"
 #include "api/openai/errors.h"
+#include "api/tracing/tracer.h"
 #include "core/base/log.h"
 
 namespace quire::api::http {
@@ -27,6 +28,10 @@ constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reade
 constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
+std::int64_t unix_ns() {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
+}
 // Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
 // owns memory is made by a function, or named, before it is awaited on.
 Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
@@ -98,6 +103,7 @@ Session::Task<void> Session::run() {
   if (refusal_) {
     exchange_.keep_alive = false;
     if (exchange_.id.empty()) exchange_.id = request_id_of({});
+    if (exchange_.trace.trace_id.empty()) exchange_.trace = tracing::begin(io_.services.tracer, std::nullopt, {});
     Response refused = openai::error_response(*refusal_);
     co_await send(std::move(refused), nullptr);
     spoken = true;
@@ -121,7 +127,11 @@ Session::Task<bool> Session::greet() {
 
 Session::Task<bool> Session::respond() {
   Reply reply = route(std::move(request_), io_.services, io_.serving, io_.entrance.surface);
-  if (auto* response = std::get_if<Response>(&reply)) co_return co_await send(std::move(*response), nullptr);
+  if (auto* response = std::get_if<Response>(&reply)) {
+    const bool again = co_await send(std::move(*response), nullptr);
+    if (gone_ && !is_probe(exchange_.path)) note_done(openai::status_of(Code::kCancelled), nullptr);
+    co_return again;
+  }
   std::unique_ptr<Answer> pending = std::move(std::get<std::unique_ptr<Answer>>(reply));
   co_return co_await answer(std::move(pending));
 }
@@ -132,17 +142,19 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   const WatchScope watched(*this);
   set_deadline(TimePoint::max());  // the engine decides how long it takes; writes have deadlines of their own
   const std::optional<Lane> full = co_await work(answer);
+  std::optional<Response> refused;
   if (full) {
     io_.services.metrics.admission_rejections.add();
-    Response refused = line_is_full(*full);
-    co_return co_await send(std::move(refused), &answer);
+    refused = line_is_full(*full);
+  } else if (!gone_) {
+    const IoDoor door = io_door();
+    refused = answer.admit(door);
   }
   bool again = false;
   if (!gone_) {
-    const IoDoor door = io_door();
-    std::optional<Response> refused = answer.admit(door);
-    if (refused) co_return co_await send(std::move(*refused), &answer);
-    if (answer.streams()) {
+    if (refused) {
+      again = co_await send(std::move(*refused), &answer);
+    } else if (answer.streams()) {
       again = co_await stream(answer);
     } else {
       again = co_await collect(answer);
@@ -150,7 +162,7 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   }
   if (gone_) {
     io_.services.metrics.client_disconnects.add();
-    log(openai::status_of(Code::kCancelled), &answer);
+    note_done(openai::status_of(Code::kCancelled), &answer);
   }
   co_return again;
 }
@@ -235,7 +247,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
     co_await wait_until(ping_at);
     if (gone_) co_return false;
   }
-  log(kStatusOk, &answer);
+  note_done(kStatusOk, &answer);
   const bool next = again && exchange_.http_1_1 && keeps_alive();
   co_return next;
 }
@@ -270,7 +282,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
     gone_ = true;
     co_return false;
   }
-  if (!is_probe(exchange_.path)) log(response.status, answer);
+  if (!is_probe(exchange_.path)) note_done(response.status, answer);
   co_return again;
 }
 
@@ -284,16 +296,36 @@ Session::Task<bool> Session::write(std::string_view first, std::string_view seco
   co_return !error;
 }
 
-void Session::log(int status, const Answer* answer) const {
+void Session::note_done(int status, const Answer* answer) const {
   const Tally tally = answer != nullptr ? answer->tally() : Tally{};
   const auto since_arrival = [this](TimePoint then) {  // milliseconds; 0 for what never was
     const bool known = exchange_.arrival != TimePoint{} && then != TimePoint{};
     return known ? std::chrono::duration<double, std::milli>(then - exchange_.arrival).count() : 0.0;
   };
   log_info("request",
-           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f}",
+           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f} "
+           "trace_id={}",
            exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
-           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()));
+           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()),
+           exchange_.trace.trace_id);
+  if (exchange_.trace.sampled()) trace(status, answer);
+}
+
+void Session::trace(int status, const Answer* answer) const {
+  const TimePoint end = now();
+  const std::int64_t end_ns = unix_ns();  // behind it: whatever comes between, no span begins before its caller's
+  const TimePoint begin = exchange_.arrival == TimePoint{} ? end : exchange_.arrival;
+  tracing::RequestSpan span{.context = exchange_.trace,
+                            .request_id = exchange_.id,
+                            .method = log_safe(exchange_.method),
+                            .path = log_safe(exchange_.path),
+                            .route = route_of(exchange_.path),
+                            .https = io_.tls != nullptr,
+                            .status = status,
+                            .start_ns = end_ns - (end - begin).count(),
+                            .end_ns = end_ns,
+                            .generated = answer != nullptr ? answer->generated() : std::nullopt};
+  io_.services.tracer->end(std::move(span));
 }
 
 // ---- waiting, and the client meanwhile

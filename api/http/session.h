@@ -19,6 +19,7 @@
 #include "api/http/framing_guard.h"
 #include "api/http/io_thread.h"
 #include "api/http/transport/connection.h"
+#include "api/tracing/request_span.h"
 #include "core/bridge/gate.h"
 
 namespace quire::api::http {
@@ -44,6 +45,7 @@ class Session : public std::enable_shared_from_this<Session> {
     bool keep_alive = false;
     TimePoint arrival;
     TimePoint first_write;
+    tracing::Context trace;
   };
   class WatchScope;
 
@@ -74,7 +76,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_readable();
   void set_deadline(TimePoint deadline);
   void arm_deadline();
-  void log(int status, const Answer* answer) const;
+  void note_done(int status, const Answer* answer) const;  // for the log, and for its trace
+  void trace(int status, const Answer* answer) const;
 
   IoThread& io_;
   Connection connection_;

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "api/http/response_head.h"
 #include "api/http/session.h"
+#include "api/tracing/tracer.h"
+#include "core/observe/trace_context.h"
 
 namespace quire::api::http {
 
@@ -21,6 +25,15 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 TimePoint now() { return std::chrono::steady_clock::now(); }
 std::string_view view_of(const boost::beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
+
+// Where two callers call themselves its parent, none is.
+tracing::Context trace_of(const BodyReader& reader, const tracing::Tracer* tracer) {
+  std::optional<observe::TraceParent> parent;
+  if (!reader.repeats("traceparent")) parent = observe::parse_traceparent(reader.field("traceparent"));
+  std::string state = parent ? reader.all_of("tracestate") : std::string();
+  if (!observe::is_tracestate(state)) state.clear();
+  return tracing::begin(tracer, parent, std::move(state));
 }
 
 }  // namespace
@@ -59,6 +72,7 @@ Session::Task<bool> Session::read_request() {
   if (taken.refusal) co_return refuse(*taken.refusal);
   buffer_.consume(taken.bytes);
   exchange_.id = request_id_of(reader.field("X-Request-Id"));
+  exchange_.trace = trace_of(reader, io_.services.tracer);
   request_.key = reader.field("X-Request-Key");
   request_.authorization = reader.field("Authorization");
   request_.api_key = reader.field("x-api-key");

@@ -94,6 +94,7 @@ std::string json_of(Row row, std::string_view message, std::string_view param, c
 }  // namespace
 
 int status_of(Code code) { return row_of(code).status; }
+const char* type_of(Code code) { return row_of(code).type; }
 int status_of(http::Fault fault) { return row_of(fault).status; }
 
 std::string error_json(const Error& error, ErrorShape shape) {

@@ -15,6 +15,7 @@
 namespace quire::api::openai {
 
 int status_of(Code code);
+const char* type_of(Code code);  // OpenAI's word
 int status_of(http::Fault fault);
 
 enum class ErrorShape : std::uint8_t { kOpenAi, kAnthropic };

@@ -38,7 +38,4 @@ class JsonWriter {
   bool comma_ = false;  // a value stands before this place: the next one needs a comma
 };
 
-// `text` as a JSON string with its quotes, appended.
-void append_json_string(std::string& out, std::string_view text);
-
 }  // namespace quire::api::openai

@@ -81,6 +81,9 @@ void write_sequence(JsonWriter& json, const Timeline& sequence) {
   json.key("cached_tokens").number(std::uint64_t{start ? sequence.cached_tokens() : 0});
   json.key("queued_ms");
   start ? json.number(ms(*start)) : json.null();
+  const char* const waited_for = start ? flow::name_of(sequence.waited_for()) : nullptr;
+  json.key("queued_for");
+  waited_for != nullptr ? json.text(waited_for) : json.null();
   write_list(json, "prefill", sequence.chunks(), [&json](const Timeline::Chunk& chunk) {
     json.begin_object().key("at_ms").number(ms(chunk.at)).key("ms").number(ms(chunk.took));
     json.key("rows").number(std::uint64_t{chunk.rows}).end_object();

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,6 +23,21 @@ struct TokenCounts {
   std::uint64_t cached = 0;  // of the prompt
   std::uint64_t completion = 0;
 };
+
+// The ends of each part, over all sequences, and what was drafted in them.
+struct Phases {
+  using Micros = bridge::Timeline::Micros;
+  std::optional<Micros> first_start;
+  flow::WaitCause waited_for = flow::WaitCause::kNone;  // of whoever started first
+  std::optional<Micros> first_token;                    // of whoever spoke first
+  std::optional<Micros> last_first_token;               // of whoever spoke last
+  std::optional<Micros> last_token;
+  std::optional<Micros> last_end;  // of those that have ended
+  std::uint64_t num_speakers = 0;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
+};
+Phases phases_of(std::span<const std::shared_ptr<const bridge::Timeline>> timelines);
 
 // "timings":{…}, without a comma on either side.
 void append_timings(std::string& json, std::span<const std::shared_ptr<const bridge::Timeline>> timelines,

@@ -34,6 +34,8 @@ class TrackedRequest {
 
   std::vector<http::Field> fields() const;  // the key, once entered
   void append_timings(std::string& json, const TokenCounts& counts) const;
+  bool entered() const { return entered_; }
+  const std::vector<std::shared_ptr<const bridge::Timeline>>& timelines() const { return record_->timelines; }
 
  private:
   bridge::RequestBook& book_;

@@ -1,5 +1,8 @@
 // One line per event on standard error, fixed keys: log_info("request_done", "id={} tokens={}", id, n). Never prompts.
-// Thread  any.
+// Shape   text: time, level, event, and what follows. json: an object of these; a format that is nothing but `key={}` makes
+//         members of its keys, another one `message`.
+// Thread  any; set_log_level() and set_log_format(): main, while starting.
+// Fails   never: whatever a line is made of, it stays one line, and the JSON is JSON.
 #pragma once
 
 #include <fmt/core.h>
@@ -12,6 +15,10 @@ namespace quire {
 enum class LogLevel { kDebug, kInfo, kWarn, kError, kOff };
 
 void set_log_level(LogLevel level);
+
+enum class LogFormat { kText, kJson };
+void set_log_format(LogFormat format);
+LogFormat log_format();
 
 // What came from outside, fit for one log line: control characters escaped, cut at 200 bytes.
 std::string log_safe(std::string_view text);

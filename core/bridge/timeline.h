@@ -15,6 +15,7 @@
 #include <span>
 
 #include "core/base/clock.h"
+#include "core/flow/wait_cause.h"
 
 namespace quire::bridge {
 
@@ -66,7 +67,8 @@ class Timeline {
     prompt_tokens_.store(prompt_tokens, std::memory_order_relaxed);
   }
   // Its first run, behind so many tokens that the cache held.
-  void note_start(TimePoint now, std::uint32_t cached_tokens) {
+  void note_start(TimePoint now, std::uint32_t cached_tokens, flow::WaitCause waited_for = flow::WaitCause::kNone) {
+    waited_for_.store(waited_for, std::memory_order_relaxed);
     cached_tokens_.store(cached_tokens, std::memory_order_relaxed);
     start_.store(since_arrival(now), std::memory_order_release);
   }
@@ -107,7 +109,8 @@ class Timeline {
   }
   std::uint32_t cached_tokens() const {
     return cached_tokens_.load(std::memory_order_relaxed);
-  }  // once start() is known
+  }                                                                                           // once start() is known
+  flow::WaitCause waited_for() const { return waited_for_.load(std::memory_order_relaxed); }  // once start() is known
   const Trail<Chunk, 64>& chunks() const { return chunks_; }
   const Trail<Preemption, 16>& preemptions() const { return preemptions_; }
   const Trail<Micros, 256>& tokens() const { return tokens_; }  // when each was said
@@ -137,7 +140,8 @@ class Timeline {
   // them, or are good by themselves.
   TimePoint arrival_{};  // engine only
   std::atomic<std::uint32_t> prompt_tokens_{0};
-  std::atomic<std::uint32_t> cached_tokens_{0};  // published by start_
+  std::atomic<std::uint32_t> cached_tokens_{0};                      // published by start_
+  std::atomic<flow::WaitCause> waited_for_{flow::WaitCause::kNone};  // published by start_
   std::atomic<Micros> start_{kNever};
   Trail<Chunk, 64> chunks_;
   Trail<Preemption, 16> preemptions_;

@@ -230,6 +230,14 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.counter("quire:client_disconnects_total", "Clients that left before their answer was whole.",
               static_cast<double>(m.client_disconnects.value()));
   out.gauge("quire:open_connections", "Open client connections.", m.open_connections.value());
+  out.counter("quire:trace_spans_sent_total", "Spans that the receiver of traces took.", number(m.trace_spans_sent));
+  const std::pair<const char*, const Counter*> dropped[] = {{"no_room", &m.trace_spans_without_room},
+                                                            {"not_sent", &m.trace_spans_not_sent},
+                                                            {"rejected", &m.trace_spans_rejected}};
+  for (const auto& [reason, counter] : dropped) {
+    out.counter("quire:trace_spans_dropped_total", "Spans that no receiver has, by reason.", number(*counter),
+                {{"reason", reason}});
+  }
   out.gauge("process_resident_memory_bytes", "Resident memory, bytes.", resident_bytes());
   out.counter("process_cpu_seconds_total", "CPU time used, seconds.", cpu_seconds());
   return out.take();

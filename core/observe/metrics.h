@@ -95,6 +95,12 @@ class Metrics {
   Counter admission_rejections;                           // 429 and 503 at admission
   Counter client_disconnects;
   Gauge open_connections;
+  Counter trace_spans_without_room;  // dropped: the line of those to be sent was full
+
+  // ---- written by the exporter of traces
+  Counter trace_spans_sent;
+  Counter trace_spans_not_sent;  // dropped: the receiver could not be reached, or said no to all of a request
+  Counter trace_spans_rejected;  // by the receiver, out of a request that it took
 
  private:
   class Collector;

@@ -6,7 +6,11 @@
 
 namespace quire::schedule {
 
-void Scheduler::admit_waiting() {
+void Scheduler::admit_waiting() { held_by_ = admit_until_held(); }
+
+// Who comes in hears of the plan before; what ends this one is for those that stay.
+flow::WaitCause Scheduler::admit_until_held() {
+  using enum flow::WaitCause;
   const auto is_parked = [](const Sequence* one) { return one->parked; };
   unheard_.clear();
   for (Sequence* one : running_) {
@@ -15,24 +19,31 @@ void Scheduler::admit_waiting() {
   waiting_.begin_plan();
   while (budget_ > 0) {
     // Before anybody is chosen, which can cost a walk over many prompts: nobody could come in.
-    if (running_.size() >= options_.max_num_seqs && std::ranges::none_of(running_, is_parked)) return;
+    if (running_.size() >= options_.max_num_seqs && std::ranges::none_of(running_, is_parked)) return kPlaces;
     Sequence* const next = waiting_.next();
-    if (next == nullptr) return;
+    if (next == nullptr) return kNone;
     if (waits_for_prefix(*next)) {
       next->passed = true;
+      next->passed_in = num_plans_;
       continue;
     }
     if (running_.size() >= options_.max_num_seqs) {
       send_back_parked();
       continue;  // the line has moved
     }
-    if (spare_logit_rows_ == 0) return;
+    if (spare_logit_rows_ == 0) return kRows;
     if (!admit(*next)) {
       if (send_back_parked()) continue;
       CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length
-      return;                    // nobody overtakes whose turn it is
+      return kBlocks;            // nobody overtakes whose turn it is
     }
   }
+  return kRows;
+}
+
+flow::WaitCause Scheduler::cause_of_wait(const Sequence& sequence) const {
+  if (sequence.added_in + 1 == num_plans_) return flow::WaitCause::kNone;
+  return sequence.passed_in + 1 == num_plans_ ? flow::WaitCause::kPrefix : held_by_;
 }
 
 // Blocks for all its tokens (of a lossy one: for its next span), the cached ones included, and its first rows. False:
@@ -59,6 +70,7 @@ bool Scheduler::admit(Sequence& sequence) {
     counts_.block_hits += std::min(adopted, sequence.table.size());
     counts_.block_misses += sequence.table.size() - std::min(adopted, sequence.table.size());
   }
+  if (!sequence.started) sequence.waited_for = cause_of_wait(sequence);
   waiting_.admit(sequence);
   sequence.begin_residency();
   enter(sequence);

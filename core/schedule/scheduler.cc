@@ -43,6 +43,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
 
 void Scheduler::add(Sequence& sequence) {
   CHECK(sequence.state == State::kWaiting);
+  sequence.added_in = num_plans_;
   waiting_.add(sequence);
 }
 
@@ -67,6 +68,7 @@ void Scheduler::remove(Sequence& sequence) {
 }
 
 const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
+  ++num_plans_;
   plan_.clear();
   planned_.clear();
   admitted_.clear();

@@ -28,6 +28,7 @@
 
 #include "core/base/thread_role.h"
 #include "core/flow/step_plan.h"
+#include "core/flow/wait_cause.h"
 #include "core/kv/block_pool.h"
 #include "core/kv/prefix_index.h"
 #include "core/schedule/options.h"
@@ -99,6 +100,8 @@ class Scheduler {
   void leave(Sequence& sequence) REQUIRES(engine_role);
   void admit_waiting() REQUIRES(engine_role);
   bool admit(Sequence& sequence) REQUIRES(engine_role);
+  flow::WaitCause admit_until_held() REQUIRES(engine_role);
+  flow::WaitCause cause_of_wait(const Sequence& sequence) const;
   static bool can_be_waited_for(const Sequence& sequence);
   bool waits_for_prefix(Sequence& sequence) REQUIRES(engine_role);
   std::uint32_t next_rows(const Sequence& sequence, std::uint32_t entitled) const;
@@ -133,6 +136,8 @@ class Scheduler {
   std::uint32_t budget_ = 0;            // rows left in the step being planned
   std::uint32_t spare_logit_rows_ = 0;  // of logits, that nobody is entitled to
   SchedulerCounts counts_;
+  std::uint64_t num_plans_ = 0;
+  flow::WaitCause held_by_ = flow::WaitCause::kNone;  // why the last plan let nobody more in
 };
 
 }  // namespace quire::schedule

@@ -15,6 +15,7 @@
 #include "core/base/ids.h"
 #include "core/flow/request.h"
 #include "core/flow/token_event.h"
+#include "core/flow/wait_cause.h"
 #include "core/grammar/matcher.h"
 #include "core/kv/block_table.h"
 #include "core/kv/prefix_index.h"
@@ -142,13 +143,16 @@ class Sequence {
 
   kv::BlockTable table;
   State state = State::kWaiting;
-  bool parked = false;   // not planned until there is room: its client does not read, or its siblings are behind
-  bool passed = false;   // not to be admitted in the step being planned
-  bool started = false;  // was admitted before
-  std::uint32_t planned_rows = 0;      // in the step being planned or in flight, without its draft's
-  sample::TokenTree draft;             // guesses at what comes next; empty: none
-  std::uint32_t planned_nodes = 0;     // of the draft, from the first, in that step
-  std::uint32_t overtaken = 0;         // later arrivals that were admitted before it
+  bool parked = false;          // not planned until there is room: its client does not read, or its siblings are behind
+  bool passed = false;          // not to be admitted in the step being planned
+  bool started = false;         // was admitted before
+  std::uint64_t added_in = 0;   // the scheduler's count of plans when it came into the line
+  std::uint64_t passed_in = 0;  // and when it waited for another's prefix last; 0: never
+  flow::WaitCause waited_for = flow::WaitCause::kNone;  // once started
+  std::uint32_t planned_rows = 0;                       // in the step being planned or in flight, without its draft's
+  sample::TokenTree draft;                              // guesses at what comes next; empty: none
+  std::uint32_t planned_nodes = 0;                      // of the draft, from the first, in that step
+  std::uint32_t overtaken = 0;                          // later arrivals that were admitted before it
   SeqId waits_for{};                   // computes the beginning of its prompt; 0: nobody that it knows of
   std::uint32_t cached_guess = 0;      // tokens that it would begin with, as of `guessed_at`
   std::uint64_t guessed_at = 0;        // the waiting line's count of plans; 0: never

@@ -37,6 +37,14 @@ TEST(BodyReader, KnowsWhichFieldsCameMoreThanOnce) {
   EXPECT_FALSE(reader.repeats("x-none"));
 }
 
+TEST(BodyReader, PutsFieldsOfOneNameTogetherInTheirOrder) {
+  BodyReader reader(kLimits);
+  (void)reader.put("GET / HTTP/1.1\r\nHost: a\r\nX-Two: a=1,b=2\r\nX-One: b\r\nx-two: c=3\r\n\r\n");
+  EXPECT_EQ(reader.all_of("X-TWO"), "a=1,b=2,c=3");
+  EXPECT_EQ(reader.all_of("x-one"), "b");
+  EXPECT_EQ(reader.all_of("x-none"), "");
+}
+
 TEST(BodyReader, HoldsChunksToTheBodyLimitBeforeTheyCome) {
   BodyReader reader(kLimits);
   (void)reader.put(kHead);

@@ -203,3 +203,29 @@ def test_notes_tell_how_to_ask_under_tls():
     done = run(helm(4), "install", "stories", CHART, "--dry-run=client", "-n", "llm", "-f", case_file("tls"))
     assert "port-forward service/stories-quire 8000:443" in done.stdout and "curl --insecure https://127.0.0.1:8000" in done.stdout
     assert "BackendTLSPolicy" in done.stdout and '-H "Authorization: Bearer $KEY"' in done.stdout
+
+
+def test_traces_are_let_out_to_their_receiver_and_to_dns():
+    objects = render("-f", case_file("tracing"))
+    assert settings_of(objects)["otlp-traces-endpoint"] == "http://otel-collector.observability:4318"
+    assert {"name": "OTEL_TRACES_SAMPLER_ARG", "value": "0.1"} in server_of(objects)["env"]
+    (traces, dns) = only(objects, "NetworkPolicy")["spec"]["egress"]
+    assert traces["to"][0]["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "opentelemetry-collector"}
+    assert traces["ports"] == [{"port": 4318, "protocol": "TCP"}]
+    assert dns == {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
+
+
+@pytest.mark.parametrize("url, port", [("http://c:4318", 4318), ("http://c:9/v1/traces", 9), ("http://c", 80), ("https://c/otlp", 443),
+                                       ("http://[::1]:4319/v1/traces", 4319), ("http://[::1]", 80), (None, 4318)])
+def test_traces_are_let_out_on_the_port_of_their_url(url, port):
+    more = [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]
+    policy = {"enabled": True, "tracesTo": [{"podSelector": {}}], "egress": more}
+    objects = render(*set_at("networkPolicy", policy), *set_at("config", {"otlp-traces-endpoint": url} if url else {}))
+    egress = only(objects, "NetworkPolicy")["spec"]["egress"]
+    assert egress[0] == {"to": [{"podSelector": {}}], "ports": [{"port": port, "protocol": "TCP"}]}
+    assert egress[2:] == more
+
+
+def test_traces_that_no_rule_lets_out_are_refused():
+    done = template(4, *set_at("networkPolicy.enabled", True), *set_at("config", {"otlp-traces-endpoint": "http://c:4318"}))
+    assert done.returncode != 0 and "networkPolicy.tracesTo" in done.stderr

@@ -5,6 +5,7 @@
 
 #include "api/openai/generation/prompt_logprobs.h"
 #include "api/openai/generation/token_text.h"
+#include "core/base/json_string.h"
 #include "core/text/detokenizer.h"
 
 namespace quire::api::openai {

@@ -10,6 +10,7 @@
 #include "api/openai/errors.h"
 #include "api/openai/fields/read_body.h"
 #include "api/openai/generation/sequences.h"
+#include "core/base/log.h"
 
 namespace quire::api::openai {
 namespace {
@@ -250,6 +251,35 @@ http::Tally Generation::tally() const {
   for (const PromptRun& prompt : prompts_) tally.prompt_tokens += prompt.num_tokens;
   for (const Choice& choice : choices_) tally.completion_tokens += choice.num_tokens();
   return tally;
+}
+
+std::optional<tracing::Generated> Generation::generated() const {
+  const GenerationRequest& asked = request();
+  tracing::Generated told{.model = log_safe(asked.model),
+                          .id = facts_.id.empty() ? http_.id : facts_.id,
+                          .n = asked.n,
+                          .max_tokens = asked.max_tokens,
+                          .temperature = asked.sampling.temperature,
+                          .top_p = asked.sampling.top_p,
+                          .top_k = asked.sampling.top_k,
+                          .streams = asked.stream,
+                          .num_sequences = static_cast<std::uint32_t>(choices_.size()),
+                          .admitted = tracked_.entered()};
+  if (failure_) told.error_type = type_of(failure_->code);
+  const Usage used = usage();
+  told.usage = {used.prompt_tokens, used.cached_tokens.value_or(0), used.completion_tokens};
+  if (!told.admitted) return told;
+  told.phases = requests::phases_of(tracked_.timelines());
+  for (const auto& timeline : tracked_.timelines()) {
+    told.num_preemptions += timeline->preemptions().num();
+    for (const bridge::Timeline::Preemption& one : timeline->preemptions().kept()) {
+      if (told.preemptions.size() < tracing::Generated::kMaxPreemptions) told.preemptions.push_back(one);
+    }
+  }
+  for (const Choice& choice : choices_) {
+    if (choice.finish_reason() != nullptr) told.finish_reasons.emplace_back(choice.finish_reason());
+  }
+  return told;
 }
 
 // ---- what is written

@@ -42,6 +42,7 @@ class Generation final : public http::Answer {
   http::Response whole() override;
   void fail(Error error) override;
   http::Tally tally() const override;
+  std::optional<tracing::Generated> generated() const override;
 
  private:
   const GenerationRequest& request() const { return form_->request(); }

@@ -63,6 +63,9 @@
 {{- if and (eq (include "quire.scheme" .) "https") $values.tests.enabled (not $values.tests.image) -}}
 {{- fail "the server speaks TLS, and its image cannot ask it: set tests.image to an image with bash and openssl, or tests.enabled to false" -}}
 {{- end -}}
+{{- if and $values.networkPolicy.enabled (index $values.config "otlp-traces-endpoint") (not $values.networkPolicy.tracesTo) (not $values.networkPolicy.egress) -}}
+{{- fail "networkPolicy.enabled lets nothing out, and config.otlp-traces-endpoint is set: set networkPolicy.tracesTo to the peers that take traces" -}}
+{{- end -}}
 {{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
 {{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
 {{- end -}}

@@ -190,3 +190,10 @@ true
 {{- define "quire.series" -}}
 namespace="{{ .Release.Namespace }}",pod=~"{{ include "quire.fullname" . }}-[a-z0-9]+-[a-z0-9]+"
 {{- end -}}
+
+{{/* The port that traces go to: the URL's own, or its scheme's; of a URL that stands in the environment, OTLP's. */}}
+{{- define "quire.tracesPort" -}}
+{{- $url := index .Values.config "otlp-traces-endpoint" | default "http://environment:4318" -}}
+{{- $host := (urlParse $url).host -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default (hasPrefix "https:" $url | ternary "443" "80") -}}
+{{- end }}

@@ -53,7 +53,7 @@ TEST_F(RequestRoutesTest, ExplainsWhatTheEngineNoted) {
   EXPECT_TRUE(sequence.at("queued_ms").is_null());
 
   timeline_->begin(kArrival, 100);
-  timeline_->note_start(kArrival + 2ms, 30);
+  timeline_->note_start(kArrival + 2ms, 30, flow::WaitCause::kBlocks);
   timeline_->note_chunk(kArrival + 2ms, kArrival + 5ms, 70);
   timeline_->note_token(kArrival + 5ms);
   timeline_->note_preemption(kArrival + 6ms, false);
@@ -64,8 +64,9 @@ TEST_F(RequestRoutesTest, ExplainsWhatTheEngineNoted) {
   EXPECT_EQ(told.at("object"), "request_timeline");
   EXPECT_EQ(told.at("id"), "r1");
   EXPECT_EQ(told.at("state"), "running");
-  EXPECT_EQ(told.at("sequences").at(0),
-            json::parse(R"({"state":"running","prompt_tokens":100,"cached_tokens":30,"queued_ms":2,
+  EXPECT_EQ(
+      told.at("sequences").at(0),
+      json::parse(R"({"state":"running","prompt_tokens":100,"cached_tokens":30,"queued_ms":2,"queued_for":"blocks",
                             "prefill":[{"at_ms":2,"ms":3,"rows":70}],"prefill_not_kept":0,
                             "preemptions":[{"at_ms":6,"kind":"recompute"},{"at_ms":7,"kind":"swap"}],
                             "preemptions_not_kept":0,"drafted_tokens":4,"accepted_tokens":1,

@@ -3,10 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
+#include <random>
+#include <regex>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace quire {
 namespace {
+
+namespace json = boost::json;
 
 TEST(LogSafe, LeavesPlainTextAlone) { EXPECT_EQ(log_safe("GET /v1/models ~ é"), "GET /v1/models ~ é"); }
 
@@ -49,6 +57,91 @@ TEST(Log, SaysNothingBelowItsLevel) {
   log_error("quiet", "x={}", 1);
   set_log_level(LogLevel::kInfo);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Log, IsOneLineWhateverItIsMadeOf) {
+  for (const std::string hostile :
+       {"a\nb", "a\r\nb", "\x1b[2K\rfake", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\x0b\x0c\x1c\x1d\x1e"}) {
+    testing::internal::CaptureStderr();
+    log_info("note", "{}", hostile + "2026-01-01T00:00:00.000 info request id=forged");
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_EQ(text.find(hostile), std::string::npos) << text;
+    for (const char c : text.substr(0, text.size() - 1)) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20) << text;
+  }
+}
+
+class JsonLog : public testing::Test {
+ protected:
+  JsonLog() { set_log_format(LogFormat::kJson); }
+  ~JsonLog() override { set_log_format(LogFormat::kText); }
+  // The one line that `write` logs, which is an object.
+  template <typename Write>
+  static json::object line(Write write) {
+    testing::internal::CaptureStderr();
+    write();
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
+    json::error_code error;
+    json::value parsed = json::parse(text, error);
+    EXPECT_FALSE(error) << text;
+    return parsed.is_object() ? parsed.as_object() : json::object();
+  }
+};
+
+TEST_F(JsonLog, MakesMembersOfKeys) {
+  const json::object told = line([] {
+    log_info("request", "id={} status={} ms={:.1f} said={} share={} whole={} model={}", "12", 200, 1.25,
+             std::uint64_t{7}, -0.5, true, "a b=c");
+  });
+  EXPECT_EQ(told.at("level"), "info");
+  EXPECT_EQ(told.at("event"), "request");
+  EXPECT_EQ(told.at("id"), "12") << "a text stays one";
+  EXPECT_EQ(told.at("status"), 200);
+  EXPECT_EQ(json::serialize(told.at("ms")), "1.2E0");
+  EXPECT_EQ(told.at("said").to_number<int>(), 7);
+  EXPECT_EQ(told.at("share").to_number<double>(), -0.5);
+  EXPECT_EQ(told.at("whole"), true);
+  EXPECT_EQ(told.at("model"), "a b=c");
+  EXPECT_FALSE(told.contains("message"));
+}
+
+TEST_F(JsonLog, MakesAMessageOfAnyOtherFormat) {
+  for (const auto& [text, write] : std::vector<std::pair<std::string, void (*)()>>{
+           {"7 free", [] { log_warn("e", "{} free", 7); }},
+           {"file=x the old ones stay", [] { log_warn("e", "file={} the old ones stay", "x"); }},
+           {"plain", [] { log_warn("e", "plain"); }},
+           {"", [] { log_warn("e", ""); }},
+           {"a=1,2", [] { log_warn("e", "a={},{}", 1, 2); }},
+           {"a=x1", [] { log_warn("e", "a=x{}", 1); }}}) {
+    const json::object told = line(write);
+    EXPECT_EQ(told.at("message"), text.c_str());
+    EXPECT_EQ(told.at("level"), "warning");
+  }
+}
+
+TEST_F(JsonLog, SaysWhenToTheMillisecondAndInWhichZone) {
+  const json::object told = line([] { log_error("e", "a={}", 1); });
+  const std::string time(told.at("time").as_string());
+  EXPECT_TRUE(std::regex_match(time, std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d)"))) << time;
+}
+
+TEST_F(JsonLog, IsJsonWhateverItIsMadeOf) {
+  std::mt19937 random(1);  // the seed is the test
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes(random() % 24, ' ');
+    for (char& c : bytes) c = static_cast<char>(random() % 3 == 0 ? "\"\\\n\r{}\xe2"[random() % 7] : random());
+    const json::object told = line([&] { log_info("e", "a={} b={}", bytes, 1); });
+    EXPECT_EQ(told.size(), 5u) << "no member comes of what a value holds";
+    EXPECT_EQ(told.at("b"), 1);
+    EXPECT_EQ(line([&] { log_info("e", "{}", bytes); }).size(), 4u);
+  }
+}
+
+TEST_F(JsonLog, NumbersThatJsonDoesNotHaveAreTexts) {
+  const json::object told = line([] { log_info("e", "a={} b={}", std::nan(""), HUGE_VAL); });
+  EXPECT_EQ(told.at("a"), "nan");
+  EXPECT_EQ(told.at("b"), "inf");
 }
 
 }  // namespace

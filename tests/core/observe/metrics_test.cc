@@ -280,6 +280,19 @@ MetricsInfo speculating(std::uint32_t num_tokens) {
   return out;
 }
 
+TEST(Metrics, EveryReasonToDropASpanHasItsSeries) {
+  Metrics metrics({});
+  metrics.trace_spans_sent.add(1);
+  metrics.trace_spans_without_room.add(2);
+  metrics.trace_spans_not_sent.add(3);
+  metrics.trace_spans_rejected.add(4);
+  const Exposition page(metrics.render());
+  EXPECT_EQ(page.value("quire:trace_spans_sent_total"), 1);
+  EXPECT_EQ(page.value("quire:trace_spans_dropped_total", {{"reason", "no_room"}}), 2);
+  EXPECT_EQ(page.value("quire:trace_spans_dropped_total", {{"reason", "not_sent"}}), 3);
+  EXPECT_EQ(page.value("quire:trace_spans_dropped_total", {{"reason", "rejected"}}), 4);
+}
+
 TEST(Metrics, SpeculationHasSeriesWhereThereIsSomeAlone) {
   const auto num_of = [](const MetricsInfo& of) {
     const Exposition text(Metrics(of).render());
