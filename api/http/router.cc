@@ -14,6 +14,7 @@
 #include "api/keys/gate.h"
 #include "api/messages/messages_form.h"
 #include "api/openai/completions/completion_form.h"
+#include "api/openai/completions/render.h"
 #include "api/openai/embeddings/embedding_form.h"
 #include "api/openai/errors.h"
 #include "api/openai/models.h"
@@ -75,6 +76,7 @@ constexpr PostRoute kPosts[] = {
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::complete(services, std::move(request));
      }},
+    {"/v1/completions/render", false, work_out<openai::render_completion>},
     {"/v1/embeddings", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::embed(services, std::move(request));
@@ -209,7 +211,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
       Error{Code::kNotFound,
             "no such path; this server has /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages, "
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
-            "/v1/requests/{id}, /v1/requests/{id}/explain, "
+            "/v1/completions/render, /v1/chat/completions/render, /v1/requests/{id}, /v1/requests/{id}/explain, "
             "/tokenize, /detokenize, /openapi.json, /version, "
             "/live, /ready, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
             "", 0});

@@ -73,6 +73,7 @@ TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
                                                         {"GET", "/v1/requests/a/explain"},
                                                         {"DELETE", "/v1/requests/a"},
                                                         {"POST", "/v1/completions"},
+                                                        {"POST", "/v1/completions/render"},
                                                         {"POST", "/v1/chat/completions"},
                                                         {"POST", "/v1/chat/completions/render"},
                                                         {"POST", "/v1/responses"},
@@ -185,7 +186,7 @@ TEST_F(RouterTest, TakesOrdersToTheCache) {
 
 TEST_F(RouterTest, BothPortsTellOfTheServerAndEachTakesItsOwnOrders) {
   const std::vector<std::string> orders = {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear"};
-  const std::vector<std::string> questions = {"/v1/completions", "/v1/chat/completions",
+  const std::vector<std::string> questions = {"/v1/completions", "/v1/completions/render", "/v1/chat/completions",
                                               "/v1/embeddings", "/tokenize"};
   for (const Surface surface : {Surface::kEverything, Surface::kClients, Surface::kAdmin}) {
     surface_ = surface;
@@ -305,7 +306,7 @@ TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
   ASSERT_TRUE(std::holds_alternative<Response>(answered));
   EXPECT_EQ(std::get<Response>(answered).status, 429);
   EXPECT_FALSE(field(std::get<Response>(answered), "Retry-After").empty());
-  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear"}) {
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear", "/v1/completions/render"}) {
     request.path = path;
     EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Answer>>(route(request, services, serving_)))
         << path << " takes no place in the line";

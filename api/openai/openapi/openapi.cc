@@ -34,6 +34,7 @@ struct Described {
 
 constexpr Described kDescribed[] = {
     {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true},
+    {"/v1/completions/render", "What prompts become", kCompletions, completion_fields, {"prompt"}, false, true},
     {"/v1/chat/completions", "Answer a conversation", kChat, chat::chat_fields, {"messages"}, true},
     {"/v1/chat/completions/render", "The prompt of a conversation", kChat, chat::chat_fields, {"messages"}, false},
     {"/v1/responses", "Answer a conversation with items", kResponses, responses::responses_fields, {"input"}, true},
