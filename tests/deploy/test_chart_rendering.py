@@ -264,6 +264,29 @@ def test_a_network_policy_lets_nothing_out_unless_told():
     assert closed["ingress"] == []
 
 
+def test_each_pod_tells_routers_of_its_cache_under_its_own_address():
+    objects = render("-f", case_file("kv-events"))
+    address, config = server_of(objects)["env"]
+    assert address == {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    assert config["name"] == "QUIRE_KV_EVENTS_CONFIG"
+    assert json.loads(config["value"]) == {
+        "enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558",
+        "topic": "kv@$(POD_IP):8000@tales", "buffer_steps": 500, "format": "array"}
+    ports = {one["name"]: one["containerPort"] for one in server_of(objects)["ports"]}
+    assert ports == {"http": 8000, "admin": 8001, "kv-events": 5557, "kv-replays": 5558}
+    services = {one["metadata"]["name"]: one for one in objects if one["kind"] == "Service"}
+    told = {name: [port["name"] for port in one["spec"]["ports"]] for name, one in services.items()}
+    assert sorted(told.values()) == [["http"], ["http", "kv-events", "kv-replays"]]
+    rule = only(objects, "NetworkPolicy")["spec"]["ingress"][-1]
+    assert [port["port"] for port in rule["ports"]] == ["kv-events", "kv-replays"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateways"}}}]
+    for names, first in (("a,b", "a"), (["c"], "c"), (None, "stories")):
+        given = [] if names is None else set_at("config.served-model-name", names)
+        value = server_of(render(*set_at("kvEvents.enabled", True), *given))["env"][1]["value"]
+        assert json.loads(value)["topic"].endswith("@" + first)
+    assert "env" not in server_of(render())
+
+
 def test_rules_are_this_releases_own():
     rule = only(render("-f", case_file("monitoring")), "PrometheusRule")
     rules = [one for group in rule["spec"]["groups"] for one in group["rules"]]
@@ -343,6 +366,10 @@ def test_a_package_holds_what_a_release_needs(tmp_path):
         ("service.nodePort", 30000, "set service.type"),
         ("prometheusRule.disabledAlerts", ["QuireNope"], "disabledAlerts"),
         ("packedCache", {"enabled": True}, None),
+        ("kvEvents", {"enabled": True, "port": 8001}, "kvEvents.port (8001) and kvEvents.replayPort (5558) must differ"),
+        ("kvEvents", {"enabled": True, "port": 5558}, "must differ"),
+        ("kvEvents", {"enabled": False, "port": 5558}, None),
+        ("kvEvents.format", "json", "kvEvents"),
         ("config.api-key", "a-secret-of-mine", "config.api-key would put keys into a ConfigMap: set auth.existingSecret"),
         ("extraArgs", ["--api-key", "a-secret-of-mine"], "extraArgs has keys: set auth.existingSecret"),
         ("auth.existingSecret", "keys", "helm test needs a key then; set auth.clientSecret.name"),
