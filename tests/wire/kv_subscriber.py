@@ -144,7 +144,7 @@ class Subscriber:
     def num_cached(self, prompt, root=None):
         """Tokens of a prompt that a request would find in whole blocks. Its last token always runs."""
         parent, num = None, 0
-        while num + self.block_size < len(prompt):
+        while self.blocks and num + self.block_size < len(prompt):
             link = (parent, tuple(prompt[num:num + self.block_size]), root)
             if link not in self.children:
                 break
