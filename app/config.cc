@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/config_fields.h"
+#include "app/kv_events/kv_events_config.h"
 #include "app/units.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
@@ -49,6 +50,11 @@ void check_together(const Config& config, Problems& problems) {
   if (!config.speculative_config.empty()) {
     const auto read = speculate::parse_speculative_config(config.speculative_config);
     if (!read) problems.push_back("--speculative-config: " + read.error().message);
+  }
+  const auto kv_events = parse_kv_events_config(config.kv_events_config);
+  if (!kv_events) problems.push_back("--kv-events-config: " + kv_events.error().message);
+  if (kv_events && kv_events->enabled && config.prefix_caching == "off") {
+    problems.push_back("--kv-events-config: what is told of is the prefix cache; leave out --prefix-caching off");
   }
   if (config.tls_cert.empty() && !config.tls_key.empty()) {
     problems.push_back("--tls-key: there is no --tls-cert; a key alone cannot serve");

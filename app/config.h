@@ -64,6 +64,7 @@ struct Config {
   std::optional<Bytes> kv_cache_memory;
   std::vector<std::string> pin_prefix;  // files
   std::string cache_dir;                // empty: the cache is neither saved nor loaded
+  std::string kv_events_config;         // JSON as kv_events/kv_events_config reads it; empty: nothing is published
   std::vector<std::string> kv_debug;    // "off", or some of "check", "poison", "log"
   std::string scheduling_policy;
   std::string preemption_victim;

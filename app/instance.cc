@@ -109,6 +109,13 @@ engine::EngineParts Instance::parts_of_engine() {
           .depth = drafting_.depth()};
 }
 
+bridge::CacheFeed& Instance::feed_cache(std::size_t max_batches) {
+  const RoleScope role(engine_role);  // until its own thread takes the engine over
+  cache_feed_ = std::make_unique<bridge::CacheFeed>(max_batches);
+  engine_.report_cache(*cache_feed_);
+  return *cache_feed_;
+}
+
 void Instance::start(std::function<void()> on_failure) {
   {
     const RoleScope role(engine_role);  // until its own thread takes the engine over

@@ -19,6 +19,7 @@
 #include "app/pinned_prefixes.h"
 #include "core/base/clock.h"
 #include "core/bridge/admission_queue.h"
+#include "core/bridge/cache_feed.h"
 #include "core/bridge/control_queue.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/engine_status.h"
@@ -38,6 +39,8 @@ class Instance {
   // Of these files, whatever `config` calls the model.
   Instance(const Config& config, ModelSource source);
 
+  // What becomes of the prefix cache, for a publisher to take; at most `max_batches` wait for it. Before start().
+  bridge::CacheFeed& feed_cache(std::size_t max_batches);
   // Tests what was loaded to guess, computes the pinned prefixes, then lets the engine turn. `on_failure` runs on the engine thread, once, when the
   // device fails.
   void start(std::function<void()> on_failure);
@@ -90,6 +93,7 @@ class Instance {
   model::DecoderRunner runner_;
   std::unique_ptr<speculate::Drafter> drafter_;  // over the runner's cache, it may be: gone before that
   kv::BlockPool pool_;
+  std::unique_ptr<bridge::CacheFeed> cache_feed_;  // null: nobody follows the prefix cache
   engine::Engine engine_;
   std::unique_ptr<engine::EngineThread> thread_;
 };

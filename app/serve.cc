@@ -13,11 +13,13 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "api/http/server.h"
+#include "api/openai/cache_root.h"
 #include "api/openai/generation/grammars.h"
 #include "api/services.h"
 #include "api/workers.h"
@@ -27,6 +29,7 @@
 #include "app/draft_settings.h"
 #include "app/engine_settings.h"
 #include "app/instance.h"
+#include "app/kv_events/publisher.h"
 #include "app/signals.h"
 #include "app/tracing/tracing.h"
 #include "app/units.h"
@@ -178,6 +181,25 @@ std::optional<TraceSettings> read_trace_settings(const Config& config) {
   return settings;
 }
 
+// Null: nobody is to be told what becomes of the prefix cache.
+std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instance& instance, std::uint16_t port) {
+  KvEventsConfig events = parse_kv_events_config(config.kv_events_config).value();
+  if (!events.enabled) return nullptr;
+  if (!events.topic) events.topic = fmt::format("kv@{}:{}@{}", config.host, port, instance.names().front());
+  std::random_device device;
+  PayloadFacts facts;
+  facts.format = events.format;
+  facts.block_tokens = config.block_size;
+  facts.hash_key = std::uint64_t{device()} << 32 | device();
+  facts.plain_root = api::openai::root_of_tenant(model::fingerprint(instance.numeric_mode()), /*tenant=*/{}, {});
+  facts.medium = "CPU";
+  auto publisher = std::make_unique<KvEventPublisher>(events, std::move(facts),
+                                                      instance.feed_cache(events.max_queue_size), instance.metrics());
+  log_info("kv_events", "endpoint={} replay_endpoint={} topic={}", publisher->endpoint(), publisher->replay_endpoint(),
+           log_safe(*events.topic));
+  return publisher;
+}
+
 // An address that works from this machine.
 std::string url_of(std::string_view scheme, const std::string& host, std::uint16_t port) {
   if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("{}://127.0.0.1:{}", scheme, port);
@@ -238,6 +260,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat), keys,
                                                            tracing ? &*tracing : nullptr));
   server.start();
+  const auto kv_events = publish_kv_events(config, instance, server.port());
   std::atomic<bool> failed{
       false};  // written by the engine thread (release), read once the server has stopped (acquire)
   instance.start([&] {

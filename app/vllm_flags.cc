@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "app/config_fields.h"
 #include "core/base/log.h"
@@ -12,8 +15,10 @@
 namespace quire::app {
 namespace {
 
-// The setting that is JSON, whose keys can be given one by one, too.
-constexpr std::string_view kJsonFlag = "speculative-config";
+// The settings that are JSON, whose keys can be given one by one, too.
+constexpr std::string_view kJsonFlags[] = {"speculative-config", "kv-events-config"};
+
+bool is_json(std::string_view name) { return std::ranges::find(kJsonFlags, name) != std::end(kJsonFlags); }
 
 std::string with_dashes(std::string_view name) {
   std::string out(name);
@@ -124,16 +129,16 @@ class Translator {
       out_.args.push_back(fmt::format("{}={}{}", flag_of(field), value, unit));
     }
     model_seen_ = model_seen_ || field.name == "model";
-    json_given_ = json_given_ || field.name == kJsonFlag;
+    if (is_json(field.name)) json_given_.emplace(field.name);
   }
 
   void theirs(const Word& word, const VllmFlag& row) {
     const auto values = values_of(word, word.dotted ? Arity::kOne : row.arity);
     if (!values) return;
     const bool switched_off = word.negated;
-    if (word.dotted && row.name == kJsonFlag) return part(word.key, values->front());
+    if (word.dotted && is_json(row.name)) return part(row.name, word.key, values->front());
     if (const std::size_t dot = row.to.find('.'); row.treatment == Treatment::kMapped && dot != row.to.npos) {
-      return part(row.to.substr(dot + 1), values->front());
+      return part(row.to.substr(0, dot), row.to.substr(dot + 1), values->front());
     }
     if (row.treatment == Treatment::kMapped) {
       return mapped(row, row.arity != Arity::kNone ? values->front() : switched_off ? "off" : "on");
@@ -153,17 +158,18 @@ class Translator {
     out_.args.push_back(fmt::format("--{}={}{}", row.to.substr(0, row.to.find(':')), value, unit_of(row)));
   }
 
-  // One key of the JSON flag: what is JSON by itself stays so, anything else is a text.
-  void part(std::string_view key, const std::string& value) {
+  // One key of a JSON flag: what is JSON by itself stays so, anything else is a text.
+  void part(std::string_view flag, std::string_view key, const std::string& value) {
     boost::json::error_code error;
     boost::json::value read = boost::json::parse(value, error);
-    parts_[key] = error ? boost::json::value(value) : std::move(read);
+    parts_[std::string(flag)][key] = error ? boost::json::value(value) : std::move(read);
   }
 
   void put_parts_together() {
-    if (parts_.empty()) return;
-    if (json_given_) problems_.push_back(fmt::format("--{}: given whole, and in parts", kJsonFlag));
-    out_.args.push_back(fmt::format("--{}={}", kJsonFlag, boost::json::serialize(std::exchange(parts_, {}))));
+    for (const auto& [flag, parts] : std::exchange(parts_, {})) {
+      if (json_given_.contains(flag)) problems_.push_back(fmt::format("--{}: given whole, and in parts", flag));
+      out_.args.push_back(fmt::format("--{}={}", flag, boost::json::serialize(parts)));
+    }
   }
 
   // The values that belong to `word`, moving on behind them. Nothing where one is missing: a problem.
@@ -192,8 +198,8 @@ class Translator {
   Translated out_;
   std::size_t at_ = 0;
   bool model_seen_ = false;
-  bool json_given_ = false;
-  boost::json::object parts_;
+  std::set<std::string, std::less<>> json_given_;     // flags that are JSON, as a whole
+  std::map<std::string, boost::json::object> parts_;  // and key by key
 };
 
 }  // namespace

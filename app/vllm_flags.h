@@ -39,7 +39,7 @@ struct Translated {
   std::vector<std::string> notes;  // one a flag that has no effect
 };
 
-// What follows `quire serve`. Keys of --speculative-config that are given one by one are put together. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that
+// What follows `quire serve`. Keys of --speculative-config and --kv-events-config that are given one by one are put together. Dashes and underscores are the same; "--flag value" and "--flag=value" too. A flag that
 // takes a list takes the words after it once MODEL has been given, one word before.
 Translated translate_vllm(std::span<const std::string> args, Problems& problems);
 

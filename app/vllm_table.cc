@@ -183,7 +183,7 @@ constexpr VllmFlag kFlags[] = {
     {"kv-cache-memory-bytes", "", kOne, kMapped, "kv-cache-memory", ""},
     {"kv-cache-metrics", "", kNone, kNoted, "", kMetrics},
     {"kv-cache-metrics-sample", "", kOne, kNoted, "", kMetrics},
-    {"kv-events-config", "", kOne, kRefused, "", "the cache stays inside the process"},
+    {"kv-events-config", "", kOne, kSame, "", "JSON; `--kv-events-config.KEY VALUE` is one key of it; docs/kv-events.md"},
     {"kv-offloading-backend", "", kOne, kNoted, "", kNoOffload},
     {"kv-offloading-size", "", kOne, kRefused, "", "the cache is in memory: size it with --kv-cache-memory"},
     {"kv-sharing-fast-prefill", "", kNone, kNoted, "", kNoTuning},

@@ -27,19 +27,25 @@ bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-}  // namespace
-
-Result<std::string> cache_file_name(const std::string& body) {
-  simdjson::dom::parser parser;
+// The fields of `body`, while `parser` lives.
+Result<simdjson::dom::object> fields_of(const std::string& body, simdjson::dom::parser& parser) {
   simdjson::dom::element root;
   if (const auto error = parser.allocate(std::max(body.size(), kMinParserBytes), kMaxDepth)) {
     return openai::parse_failure(error);
   }
   if (const auto error = parser.parse(body).get(root)) return openai::parse_failure(error);
   if (!root.is_object()) return invalid("", "the body must be a JSON object");
+  return openai::object_of(root);
+}
+
+}  // namespace
+
+Result<std::string> cache_file_name(const std::string& body) {
+  simdjson::dom::parser parser;
+  const Result<simdjson::dom::object> fields = fields_of(body, parser);
+  if (!fields) return fields.error();
   std::optional<std::string> name;
-  const simdjson::dom::object fields = openai::object_of(root);
-  for (const auto field : fields) {
+  for (const auto field : *fields) {
     if (field.key != "path") return openai::unknown_field(openai::echoed(field.key));
     if (name) return invalid("path", "path is given twice");
     std::string_view text;
@@ -52,6 +58,15 @@ Result<std::string> cache_file_name(const std::string& body) {
   return std::move(*name);
 }
 
+Result<Done> check_no_fields(const std::string& body) {
+  if (body.empty()) return Done{};
+  simdjson::dom::parser parser;
+  const Result<simdjson::dom::object> fields = fields_of(body, parser);
+  if (!fields) return fields.error();
+  if (fields->size() == 0) return Done{};
+  return openai::unknown_field(openai::echoed((*fields->begin()).key));
+}
+
 CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::ControlOrder::Kind kind)
     : services_(services),
       kind_(kind),
@@ -60,13 +75,23 @@ CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::
       outcome_(std::make_shared<std::optional<Result<bridge::CacheReport>>>()) {}
 
 std::optional<Lane> CacheOrder::work() {
-  if (services_.cache_dir.empty()) {
-    path_ = Error{Code::kNotFound, "the cache is neither saved nor loaded here: start with --cache-dir DIR", "", 0};
-    return std::nullopt;
+  if (kind_ != bridge::ControlOrder::Kind::kClearCache) {
+    path_ = file();
+  } else if (const Result<Done> nothing = check_no_fields(body_); nothing) {
+    path_ = std::string();
+  } else {
+    path_ = nothing.error();
   }
-  path_ = cache_file_name(body_);
-  if (path_) path_ = services_.cache_dir + "/" + *path_;
   return std::nullopt;
+}
+
+Result<std::string> CacheOrder::file() const {
+  if (services_.cache_dir.empty()) {
+    return Error{Code::kNotFound, "the cache is neither saved nor loaded here: start with --cache-dir DIR", "", 0};
+  }
+  Result<std::string> name = cache_file_name(body_);
+  if (!name) return name;
+  return services_.cache_dir + "/" + *name;
 }
 
 std::optional<http::Response> CacheOrder::admit(const http::IoDoor& door) {

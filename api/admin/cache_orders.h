@@ -1,8 +1,10 @@
-// POST /admin/cache/save and /admin/cache/load: the prefix cache to a file and back, by the engine, between two steps.
-// Shape   the body is {"path": NAME}: a plain file name in Services::cache_dir. The answer tells what moved.
+// POST /admin/cache/save, /admin/cache/load and /admin/cache/clear: the prefix cache to a file, back, or forgotten, by the
+// engine, between two steps.
+// Shape   the body is {"path": NAME}: a plain file name in Services::cache_dir; to clear, {} or nothing. The answer tells
+//         what moved, or how many blocks were emptied: those that nobody held.
 // Owner   the session. A client that leaves changes nothing: the order is carried out all the same.
 // Thread  as http::Answer says; the engine's word is posted to the io thread.
-// Fails   kNotFound without a cache_dir; kInvalidArgument naming `path`; kUnavailable while another order is under way;
+// Fails   kNotFound without a cache_dir, where there is a file; kInvalidArgument naming `path`; kUnavailable while another order is under way;
 //         what the engine says.
 #pragma once
 
@@ -32,15 +34,19 @@ class CacheOrder final : public http::Answer {
   http::Tally tally() const override { return {}; }
 
  private:
+  Result<std::string> file() const;
+
   const Services& services_;
   const bridge::ControlOrder::Kind kind_;
   std::string body_;
-  Result<std::string> path_;
+  Result<std::string> path_;  // of the file; empty to clear
   // What became of it. Io thread only; held by the order, too, which may outlive us.
   std::shared_ptr<std::optional<Result<bridge::CacheReport>>> outcome_;
 };
 
 // The file named by a body like {"path":"monday.kv"}, as a name without a directory.
 Result<std::string> cache_file_name(const std::string& body);
+// Of an order that has nothing to say: the body is empty, or {}.
+Result<Done> check_no_fields(const std::string& body);
 
 }  // namespace quire::api::admin

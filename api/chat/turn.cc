@@ -45,22 +45,26 @@ Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& servic
 Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request) {
   Result<TokenPrompt> prompt = prompt_of(request, services_);
   if (!prompt) return prompt.error();
-  Result<std::optional<openai::GrammarOrder>> grammar = answer_grammar(request, prompt->in_reasoning, *services_.chat);
+  return begin(request, std::move(*prompt));
+}
+
+Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request, TokenPrompt prompt) {
+  Result<std::optional<openai::GrammarOrder>> grammar = answer_grammar(request, prompt.in_reasoning, *services_.chat);
   if (!grammar) return grammar.error();
   request.grammar = std::move(*grammar);
   for (const ToolFunction& function : request.functions) tool_names_.push_back(function.name);
   form_.reasoning = services_.chat->reasoning;
-  form_.in_reasoning = prompt->in_reasoning;
+  form_.in_reasoning = prompt.in_reasoning;
   form_.include_reasoning = request.include_reasoning;
   if (request.offers_tools()) form_.calls = services_.chat->calls;
   form_.tools = tool_names_;
   if (!request.parallel_tool_calls) form_.max_calls = 1;
   show_marks(request);
-  ids_ = CallIds(services_.chat->calls, prompt->ids);
+  ids_ = CallIds(services_.chat->calls, prompt.ids);
   request.messages = {};
   request.tools = {};
   std::vector<std::vector<TokenId>> all;
-  all.push_back(std::move(prompt->ids));
+  all.push_back(std::move(prompt.ids));
   return all;
 }
 

@@ -40,6 +40,8 @@ class Turn {
   // The prompts for the Generation: one. What the conversation needs of a generation is put into `request`, and what is needed
   // no longer is dropped from it: messages and tools.
   Result<std::vector<std::vector<TokenId>>> begin(ChatRequest& request);
+  // The same for who has made the prompt already.
+  Result<std::vector<std::vector<TokenId>>> begin(ChatRequest& request, TokenPrompt prompt);
 
   AnswerParser parser() const { return AnswerParser(form_); }
   AnswerParts parts_of(std::string_view text) const;  // of a whole answer

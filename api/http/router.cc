@@ -14,6 +14,7 @@
 #include "api/keys/gate.h"
 #include "api/messages/messages_form.h"
 #include "api/openai/completions/completion_form.h"
+#include "api/openai/completions/render.h"
 #include "api/openai/embeddings/embedding_form.h"
 #include "api/openai/errors.h"
 #include "api/openai/models.h"
@@ -75,6 +76,7 @@ constexpr PostRoute kPosts[] = {
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::complete(services, std::move(request));
      }},
+    {"/v1/completions/render", false, work_out<openai::render_completion>},
     {"/v1/embeddings", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::embed(services, std::move(request));
@@ -98,6 +100,7 @@ constexpr PostRoute kPosts[] = {
     {"/v1/messages/count_tokens", false, work_out<messages::count_tokens>, openai::ErrorShape::kAnthropic},
     {"/admin/cache/save", false, order_cache<bridge::ControlOrder::Kind::kSaveCache>},
     {"/admin/cache/load", false, order_cache<bridge::ControlOrder::Kind::kLoadCache>},
+    {"/admin/cache/clear", false, order_cache<bridge::ControlOrder::Kind::kClearCache>},
 };
 
 Response wrong_method(const char* allow) {
@@ -150,8 +153,8 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   const bool order = path.starts_with(kAdminPrefix);
   if (surface == Surface::kClients && order) return "orders to the server are taken on its admin port alone";
   if (surface == Surface::kAdmin && !order && !is_probe(path)) {
-    return "no such path; the admin port has /live, /ready, /health, /metrics, /version, /admin/cache/save and "
-           "/admin/cache/load";
+    return "no such path; the admin port has /live, /ready, /health, /metrics, /version, /admin/cache/save, "
+           "/admin/cache/load and /admin/cache/clear";
   }
   return nullptr;
 }
@@ -208,8 +211,9 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
       Error{Code::kNotFound,
             "no such path; this server has /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages, "
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
-            "/v1/requests/{id}, /v1/requests/{id}/explain, /tokenize, /detokenize, /openapi.json, /version, "
-            "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
+            "/v1/completions/render, /v1/chat/completions/render, /v1/requests/{id}, /v1/requests/{id}/explain, "
+            "/tokenize, /detokenize, /openapi.json, /version, "
+            "/live, /ready, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
             "", 0});
 }
 

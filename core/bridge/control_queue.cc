@@ -8,7 +8,8 @@ Result<Done> ControlQueue::give(ControlOrder order) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return Error{Code::kUnavailable, "the server is shutting down", "", 0};
-    if (busy_) return Error{Code::kUnavailable, "the cache is being saved or loaded already: try again later", "", 1};
+    if (busy_)
+      return Error{Code::kUnavailable, "the cache is being saved, loaded or cleared already: try again later", "", 1};
     busy_ = true;
     waiting_ = std::move(order);
   }

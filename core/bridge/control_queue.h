@@ -1,5 +1,5 @@
-// Orders to the engine that are no requests: save the prefix cache, load it. One at a time; who asks hears how it
-// ended.
+// Orders to the engine that are no requests: save the prefix cache, load it, clear it. One at a time; who asks hears
+// how it ended.
 // Shape   at most one order waiting or under way; another one is refused.
 // Owner   app; outlives the engine and the sessions.
 // Thread  give(): any. take(), finish(): engine. `done` runs on the engine thread and must not block (an asio::post).
@@ -17,15 +17,15 @@
 namespace quire::bridge {
 
 struct CacheReport {
-  std::uint64_t num_blocks = 0;   // written, or read and now in the cache
+  std::uint64_t num_blocks = 0;   // written; read and now in the cache; or emptied
   std::uint64_t num_bytes = 0;    // of the file
   std::uint64_t num_skipped = 0;  // blocks of the file that found no room, or were there already
 };
 
 struct ControlOrder {
-  enum class Kind : std::uint8_t { kSaveCache, kLoadCache };
+  enum class Kind : std::uint8_t { kSaveCache, kLoadCache, kClearCache };
   Kind kind = Kind::kSaveCache;
-  std::string path;
+  std::string path;  // of the file
   std::function<void(Result<CacheReport>)> done;
 };
 

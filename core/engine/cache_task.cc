@@ -319,9 +319,27 @@ class LoadTask final : public CacheTask {
   std::optional<Error> failure_;
 };
 
+class ClearTask final : public CacheTask {
+ public:
+  explicit ClearTask(kv::BlockPool& pool) : pool_(pool) {}
+
+  void step() override REQUIRES(engine_role) {
+    report_.num_blocks = pool_.empty_kept();
+    done_ = true;
+  }
+  bool done() const override { return done_; }
+  Result<bridge::CacheReport> report() const override { return report_; }
+
+ private:
+  kv::BlockPool& pool_;
+  bridge::CacheReport report_;
+  bool done_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<CacheTask> make_cache_task(const bridge::ControlOrder& order, const CacheParts& parts) {
+  if (order.kind == bridge::ControlOrder::Kind::kClearCache) return std::make_unique<ClearTask>(parts.pool);
   if (order.kind == bridge::ControlOrder::Kind::kSaveCache) return std::make_unique<SaveTask>(order.path, parts);
   return std::make_unique<LoadTask>(order.path, parts);
 }

@@ -1,9 +1,10 @@
-// Saving the prefix cache to a file, or loading it, in small steps between the engine's own.
+// Saving the prefix cache to a file, or loading it, in small steps between the engine's own; and clearing it, in one.
 //   file    header · entries, each behind its parent · end.  Every part carries a hash of its bytes; numbers are little
 //           endian.
 //   header  magic, version, tokens a block, bytes a block, numeric mode: a cache is good for exactly those.
 // Saving writes .NAME.part and renames it when all is written; entries that are evicted meanwhile are left out. Loading
-// fills empty blocks only, evicts nothing, and ends with what came before the first fault of a file.
+// fills empty blocks only, evicts nothing, and ends with what came before the first fault of a file. Clearing empties
+// what nobody holds.
 // Owner   the engine.
 // Thread  engine, between steps: the runner is idle.
 // Fails   report(): kInvalidArgument where the file is not one, is damaged, or is of another model or numeric mode;

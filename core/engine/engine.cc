@@ -69,6 +69,10 @@ Engine::Engine(const EngineOptions& options, const EngineParts& parts)
 
 Engine::~Engine() = default;
 
+void Engine::report_cache(bridge::CacheFeed& feed) {
+  reporter_ = std::make_unique<CacheReporter>(pool_, index_, feed, metrics_);
+}
+
 void Engine::pin_prefix(std::vector<TokenId> tokens, CacheRoot root) {
   CHECK(options_.prefix_caching && idle());
   flow::Request request;

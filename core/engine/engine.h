@@ -16,8 +16,10 @@
 #include "core/base/clock.h"
 #include "core/base/thread_role.h"
 #include "core/bridge/admission_queue.h"
+#include "core/bridge/cache_feed.h"
 #include "core/bridge/control_queue.h"
 #include "core/bridge/engine_status.h"
+#include "core/engine/cache_reporter.h"
 #include "core/engine/cache_task.h"
 #include "core/engine/search.h"
 #include "core/flow/step_choice.h"
@@ -72,6 +74,10 @@ class Engine {
   // Computes the K and V of these tokens, which stay in the prefix cache for good. Before the first step(); the pool
   // must hold a sequence of maximum length besides. Throws StartError where the model gives no finite result.
   void pin_prefix(std::vector<TokenId> tokens, CacheRoot root) REQUIRES(engine_role);
+
+  // From now on `feed` is told what becomes of the prefix cache, beginning with all that it holds. Before the first
+  // step(); `feed` outlives the last one.
+  void report_cache(bridge::CacheFeed& feed) REQUIRES(engine_role);
 
   // One turn. Sleeps on the doorbell when there is nothing to do.
   void step() REQUIRES(engine_role);
@@ -189,6 +195,7 @@ class Engine {
   schedule::Scheduler scheduler_;
   speculate::Drafter* const drafter_;
   speculate::DepthControl* const depth_;
+  std::unique_ptr<CacheReporter> reporter_;  // null: nobody follows the prefix cache
 
   std::unordered_map<SeqId, std::unique_ptr<Live>> live_;
   std::vector<std::unique_ptr<Search>> searches_;

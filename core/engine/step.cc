@@ -29,6 +29,7 @@ void Engine::step() {
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
     commit(runner_.collect());
+    if (reporter_) reporter_->report();  // before the last words that a client may go on from
     deliver();
   }
 }
@@ -167,7 +168,7 @@ schedule::PromptRows Engine::prompt_rows() const {
   return {rows_in(options_.max_step_time), rows_in(options_.max_prompt_step_time)};
 }
 
-// Saves or loads the prefix cache between steps, a slice a turn, so that streams go on.
+// Saves, loads or clears the prefix cache between steps, a slice a turn, so that streams go on.
 void Engine::obey_orders() {
   if (!runner_.idle() || !scheduler_.settled()) return;
   if (!task_) {
@@ -180,6 +181,7 @@ void Engine::obey_orders() {
   const TimePoint until = clock_.now() + kSlice;
   while (!task_->done() && clock_.now() < until) task_->step();
   if (!task_->done()) return;
+  if (reporter_ && order_.kind == bridge::ControlOrder::Kind::kClearCache) reporter_->say_all();
   const Result<bridge::CacheReport> report = task_->report();
   task_.reset();
   control_.finish();
@@ -196,6 +198,7 @@ void Engine::rest() {
   for (const auto& search : searches_) {
     if (search->over) wake_at = std::min(wake_at, search->stalled_since + options_.stall_timeout);
   }
+  if (reporter_) reporter_->report();
   publish_gauges();
   flush_streams();
   if (task_) return;

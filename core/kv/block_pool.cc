@@ -22,17 +22,32 @@ Result<BlockId> BlockPool::take() {
     id = empty_.back();
     empty_.pop_back();
   } else if (!lru_.empty()) {
-    id = lru_.front();
-    others_.splice(others_.begin(), lru_, lru_.begin());
-    blocks_[id.value].watched = blocks_[id.value].keep = false;
+    id = empty_oldest();
     ++num_evicted_;
-    if (on_emptied_) on_emptied_(id);
   } else {
     return Error{Code::kOutOfBlocks, "no free KV block", "", 0};
   }
   CHECK_EQ(blocks_[id.value].holders, 0u);
   blocks_[id.value].holders = 1;
   return id;
+}
+
+BlockId BlockPool::empty_oldest() {
+  const BlockId id = lru_.front();
+  others_.splice(others_.begin(), lru_, lru_.begin());
+  blocks_[id.value].watched = blocks_[id.value].keep = false;
+  if (on_emptied_) on_emptied_(id);
+  return id;
+}
+
+std::uint32_t BlockPool::empty_kept() {
+  engine_role.check();
+  const auto num_kept_blocks = num_kept();
+  while (!lru_.empty()) {
+    empty_.push_back(empty_oldest());
+    if (lists_emptied_) emptied_.push_back(empty_.back());
+  }
+  return num_kept_blocks;
 }
 
 void BlockPool::share(BlockId id) {

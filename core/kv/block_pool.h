@@ -38,6 +38,9 @@ class BlockPool {
   // The same of a block in which nothing stood that lasted: it does not count as given back.
   void give_back_unused(BlockId block) REQUIRES(engine_role);
 
+  // Empties every kept block, as take() would; gives how many there were.
+  std::uint32_t empty_kept() REQUIRES(engine_role);
+
   // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it.
   // With `keep` that is not when the last holder lets go, but when take() needs the block.
   void watch(BlockId block, bool keep) REQUIRES(engine_role);
@@ -70,6 +73,7 @@ class BlockPool {
 
  private:
   bool let_go(BlockId block) REQUIRES(engine_role);  // by its last holder?
+  BlockId empty_oldest() REQUIRES(engine_role);      // of the kept blocks, of which there is one; it is nowhere then
 
   struct Block {
     std::uint32_t holders = 0;

@@ -62,6 +62,7 @@ PrefixIndex::Hit PrefixIndex::insert(CacheRoot root, EntryId parent, std::span<c
   if (entries_[block.value].id != kRoot) forget(block);  // its own tail: now the block is full
   put(root, parent, tokens, block);
   full_.link(block, bucket);
+  if (listener_ != nullptr) listener_->on_stored(entries_[block.value], this->tokens(block));
   return {entries_[block.value].id, block, block_tokens_};
 }
 
@@ -85,7 +86,10 @@ void PrefixIndex::put(CacheRoot root, EntryId parent, std::span<const TokenId> t
 void PrefixIndex::forget(BlockId block) {
   Entry& entry = entries_[block.value];
   CHECK_NE(entry.id, kRoot);
-  if (entry.num_tokens == block_tokens_) full_.unlink(block);
+  if (entry.num_tokens == block_tokens_) {
+    full_.unlink(block);
+    if (listener_ != nullptr) listener_->on_removed(entry.id);
+  }
   siblings_.unlink(block);
   entry = {};
   --num_entries_;

@@ -50,6 +50,15 @@ class PrefixIndex {
     std::uint32_t num_tokens = 0;
   };
 
+  // Hears of full entries as they come and go. Tails come and go unheard: nobody but the index can tell what they are
+  // worth.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_stored(const Entry& entry, std::span<const TokenId> tokens) = 0;  // [P]
+    virtual void on_removed(EntryId entry) = 0;
+  };
+
   PrefixIndex(BlockPool& pool, const PrefixIndexOptions& options);
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
@@ -65,6 +74,9 @@ class PrefixIndex {
   // may go on writing behind them.
   void insert_tail(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block)
       REQUIRES(engine_role);
+
+  // One listener, set once; it outlives the last entry.
+  void listen(Listener& listener) { listener_ = &listener; }
 
   // How many tokens of the block the index counts on: only what lies behind them may be written.
   std::uint32_t promised(BlockId block) const { return entries_[block.value].num_tokens; }
@@ -108,6 +120,7 @@ class PrefixIndex {
   std::vector<Hit> hits_;
   std::uint32_t num_entries_ = 0;
   std::uint64_t next_entry_ = 1;
+  Listener* listener_ = nullptr;
 };
 
 }  // namespace quire::kv

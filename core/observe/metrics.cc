@@ -122,6 +122,14 @@ void add_cache(const Metrics& m, Families& out) {
     out.counter("quire:preemptions_total", "Sequences sent back to wait, by what becomes of their KV blocks.",
                 number(*counter), {{"mode", mode}});
   }
+  out.counter("quire:kv_events_published_total",
+              "Blocks that were told as stored or removed, and clearings, by KV events.",
+              number(m.kv_events_published));
+  out.counter("quire:kv_event_batches_published_total", "Messages of KV events.", number(m.kv_event_batches));
+  out.counter("quire:kv_event_batches_dropped_total",
+              "Messages of KV events that were never made because too many waited; the whole cache is told then.",
+              number(m.kv_event_batches_lost));
+  out.counter("quire:kv_event_replays_total", "Replays of KV events that were asked for.", number(m.kv_event_replays));
   out.counter("quire:queue_overtakes_total", "Waiting sequences that a later arrival went before, each time counted.",
               number(m.overtakes));
   out.counter("quire:jumped_tokens_total", "Generated tokens that a grammar left no choice of, run with the next ones.",

@@ -53,7 +53,8 @@ class Metrics {
   Counter kv_block_copies;     // copies on write
   Counter preemptions_by_recompute;
   Counter preemptions_by_swap;
-  Counter overtakes;  // one for each waiting sequence that a later arrival went before
+  Counter kv_event_batches_lost;  // of what became of the cache: nobody had taken those before
+  Counter overtakes;              // one for each waiting sequence that a later arrival went before
   Counter prompt_tokens;
   Counter generation_tokens;
   Counter jumped_tokens;  // of them, those that waited for no step of their own
@@ -88,6 +89,11 @@ class Metrics {
   Histogram spec_observing_s;    // of a step: observe()
   Gauge spec_estimated_speedup;  // tokens a second with the budgets of the last step / without; 1: nobody drafts
   Gauge spec_agreement;          // when loaded: first guesses that the model said / all, 0..1; below 0: not measured
+
+  // ---- written by who publishes what became of the cache
+  Counter kv_events_published;
+  Counter kv_event_batches;  // in so many messages
+  Counter kv_event_replays;  // answers to who had missed some
 
   // ---- written by api/
   static constexpr int kNumStatusClasses = 6;

@@ -112,6 +112,25 @@ TEST_F(CacheOrderTest, WithoutADirectoryThereIsNothingHere) {
   EXPECT_FALSE(world_.control.take());
 }
 
+TEST_F(CacheOrderTest, ToClearThereIsNothingToSay) {
+  services_.cache_dir.clear();
+  for (const char* body : {"", "{}", " { } "}) {
+    const auto answer = make(Kind::kClearCache, body);
+    ASSERT_FALSE(answer->admit(door())) << body;
+    const bridge::ControlOrder order = carry_out(bridge::CacheReport{.num_blocks = 5});
+    EXPECT_EQ(order.kind, Kind::kClearCache);
+    EXPECT_EQ(order.path, "");
+    run_posted();
+    EXPECT_EQ(answer->whole().body, R"({"object":"cache_report","blocks":5,"bytes":0,"skipped":0})");
+  }
+  for (const char* body : {R"({"path":"a.kv"})", "[]", "{", "1"}) {
+    const auto refused = make(Kind::kClearCache, body)->admit(door());
+    ASSERT_TRUE(refused) << body;
+    EXPECT_EQ(refused->status, 400);
+  }
+  EXPECT_FALSE(world_.control.take());
+}
+
 TEST_F(CacheOrderTest, ABadNameReachesNobody) {
   const auto refused = make(Kind::kSaveCache, R"({"path":"../a.kv"})")->admit(door());
   ASSERT_TRUE(refused);

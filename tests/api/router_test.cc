@@ -73,6 +73,7 @@ TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
                                                         {"GET", "/v1/requests/a/explain"},
                                                         {"DELETE", "/v1/requests/a"},
                                                         {"POST", "/v1/completions"},
+                                                        {"POST", "/v1/completions/render"},
                                                         {"POST", "/v1/chat/completions"},
                                                         {"POST", "/v1/chat/completions/render"},
                                                         {"POST", "/v1/responses"},
@@ -83,6 +84,7 @@ TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
                                                         {"POST", "/detokenize"},
                                                         {"POST", "/admin/cache/save"},
                                                         {"POST", "/admin/cache/load"},
+                                                        {"POST", "/admin/cache/clear"},
                                                         {"GET", "/no/such/path"},
                                                         {"GET", ""},
                                                         {"BREW", "/v1/completions"},
@@ -112,7 +114,7 @@ TEST_F(RouterWithKeysTest, AKeyOpensWhatItsRoleMay) {
   EXPECT_EQ(status("GET", "/metrics", "user"), 403);
   EXPECT_EQ(status("GET", "/metrics", "monitor"), 200);
   EXPECT_EQ(status("GET", "/metrics", "admin"), 200);
-  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/other", "/admin"}) {
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear", "/admin/other", "/admin"}) {
     EXPECT_EQ(status("POST", path, "user"), 403) << path;
     EXPECT_EQ(status("POST", path, "monitor"), 403) << path;
   }
@@ -170,7 +172,7 @@ TEST_F(RouterTest, SaysWhichMethodsAreAllowed) {
 }
 
 TEST_F(RouterTest, TakesOrdersToTheCache) {
-  for (const char* path : {"/admin/cache/save", "/admin/cache/load"}) {
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear"}) {
     EXPECT_EQ(reply("POST", path).status, 0) << "an answer made over time";
     EXPECT_EQ(reply("GET", path).status, 405);
     EXPECT_EQ(field(reply("GET", path), "Allow"), "POST");
@@ -183,8 +185,9 @@ TEST_F(RouterTest, TakesOrdersToTheCache) {
 }
 
 TEST_F(RouterTest, BothPortsTellOfTheServerAndEachTakesItsOwnOrders) {
-  const std::vector<std::string> orders = {"/admin/cache/save", "/admin/cache/load"};
-  const std::vector<std::string> questions = {"/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/tokenize"};
+  const std::vector<std::string> orders = {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear"};
+  const std::vector<std::string> questions = {"/v1/completions", "/v1/completions/render", "/v1/chat/completions",
+                                              "/v1/embeddings", "/tokenize"};
   for (const Surface surface : {Surface::kEverything, Surface::kClients, Surface::kAdmin}) {
     surface_ = surface;
     for (const char* path : {"/live", "/ready", "/health", "/metrics", "/version"}) {
@@ -303,7 +306,7 @@ TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
   ASSERT_TRUE(std::holds_alternative<Response>(answered));
   EXPECT_EQ(std::get<Response>(answered).status, 429);
   EXPECT_FALSE(field(std::get<Response>(answered), "Retry-After").empty());
-  for (const char* path : {"/admin/cache/save", "/admin/cache/load"}) {
+  for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear", "/v1/completions/render"}) {
     request.path = path;
     EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Answer>>(route(request, services, serving_)))
         << path << " takes no place in the line";

@@ -277,6 +277,26 @@ TEST(Config, SpeculationIsReadAsAWholeAndItsProblemToldWithTheOthers) {
                                     HasSubstr("--speculative-config: expected a JSON object")));
 }
 
+TEST(Config, KvEventsAreReadAsAWholeAndNeedThePrefixCache) {
+  Problems problems;
+  with("kv-events-config", "", problems);
+  with("kv-events-config", R"({"enable_kv_cache_events":true,"hwm":1})", problems);
+  EXPECT_THAT(problems, IsEmpty());
+  with("kv-events-config", R"({"enable_kv_cache_events":true,"hwm":0})", problems);
+  with("kv-events-config", R"({"enabled":true})", problems);
+  EXPECT_THAT(problems, ElementsAre("--kv-events-config: hwm must be a whole number from 1 to 10000000",
+                                    HasSubstr("--kv-events-config: unknown key enabled")));
+  problems.clear();
+  Layer layer = {{"kv-events-config", {"--kv-events-config", {R"({"enable_kv_cache_events":true})"}}},
+                 {"prefix-caching", {"--prefix-caching", {"off"}}}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("leave out --prefix-caching off")));
+  problems.clear();
+  layer["kv-events-config"] = {"--kv-events-config", {R"({"enable_kv_cache_events":false})"}};
+  settle(layer, problems);
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(Config, APinnedPrefixNeedsThePrefixCache) {
   Problems problems;
   Layer layer = {{"pin-prefix", {"--pin-prefix", {"a,b"}}}};

@@ -184,6 +184,18 @@ TEST(VllmFlags, KeysOfTheSpeculativeConfigArePutTogether) {
               ElementsAre("--speculative-config: given whole, and in parts"));
 }
 
+TEST(VllmFlags, KeysOfEachJsonFlagStandInItsOwn) {
+  EXPECT_THAT(translate({"--kv-events-config.enable_kv_cache_events", "true", "--spec-tokens", "5",
+                         "--kv_events_config.replay-endpoint=tcp://*:1", "--kv-events-config.topic", "kv@h:1@m"})
+                  .args,
+              ElementsAre(R"(--kv-events-config={"enable_kv_cache_events":true,"replay_endpoint":"tcp://*:1","topic":)"
+                          R"("kv@h:1@m"})",
+                          R"(--speculative-config={"num_speculative_tokens":5})"));
+  EXPECT_THAT(translate({"--kv-events-config", "{}", "--spec-tokens", "5"}).problems, IsEmpty());
+  EXPECT_THAT(translate({"--kv-events-config", "{}", "--kv-events-config.hwm", "5"}).problems,
+              ElementsAre("--kv-events-config: given whole, and in parts"));
+}
+
 TEST(VllmFlags, WhatMapsToAKeyIsTakenAsOne) {
   for (const VllmFlag& row : vllm_flags()) {
     if (!is_a_key(row)) continue;

@@ -1,5 +1,7 @@
 """What the chart lets reach the server, and how: Services, gateways, policies, scrapes, keys and TLS."""
 
+import json
+
 import pytest
 
 from deploy_tools import case_file, only, pod_of, render, run, helm, server_of, set_at, settings_of, template, CHART
@@ -229,3 +231,26 @@ def test_traces_are_let_out_on_the_port_of_their_url(url, port):
 def test_traces_that_no_rule_lets_out_are_refused():
     done = template(4, *set_at("networkPolicy.enabled", True), *set_at("config", {"otlp-traces-endpoint": "http://c:4318"}))
     assert done.returncode != 0 and "networkPolicy.tracesTo" in done.stderr
+
+
+def test_each_pod_tells_routers_of_its_cache_under_its_own_address():
+    objects = render("-f", case_file("kv-events"))
+    address, config = server_of(objects)["env"]
+    assert address == {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    assert config["name"] == "QUIRE_KV_EVENTS_CONFIG"
+    assert json.loads(config["value"]) == {
+        "enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558",
+        "topic": "kv@$(POD_IP):8000@tales", "buffer_steps": 500, "format": "array"}
+    ports = {one["name"]: one["containerPort"] for one in server_of(objects)["ports"]}
+    assert ports == {"http": 8000, "admin": 8001, "kv-events": 5557, "kv-replays": 5558}
+    services = {one["metadata"]["name"]: one for one in objects if one["kind"] == "Service"}
+    told = {name: [port["name"] for port in one["spec"]["ports"]] for name, one in services.items()}
+    assert sorted(told.values()) == [["http"], ["http", "kv-events", "kv-replays"]]
+    rule = only(objects, "NetworkPolicy")["spec"]["ingress"][-1]
+    assert [port["port"] for port in rule["ports"]] == ["kv-events", "kv-replays"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateways"}}}]
+    for names, first in (("a,b", "a"), (["c"], "c"), (None, "stories")):
+        given = [] if names is None else set_at("config.served-model-name", names)
+        value = server_of(render(*set_at("kvEvents.enabled", True), *given))["env"][1]["value"]
+        assert json.loads(value)["topic"].endswith("@" + first)
+    assert "env" not in server_of(render())

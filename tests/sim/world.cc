@@ -11,6 +11,7 @@
 
 #include "tests/sim/expected.h"
 #include "tests/sim/invariants.h"
+#include "tests/support/cache_follower.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/guessing_drafter.h"
 
@@ -95,6 +96,7 @@ class Sim {
                 {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
                  .window = static_cast<std::uint32_t>(scenario.world.window)}),
         drafter_(drafter_of(scenario.world, expected_)),
+        follower_(static_cast<std::uint32_t>(scenario.world.p)),
         rig_(rig_options(scenario.world, &drafter_), runner_),
         longest_stall_(rig_options(scenario.world).stall_timeout + turn_time(scenario.world)) {
     if (scenario.world.spoilt != 0) runner_.poisoned_token = 0;
@@ -107,6 +109,7 @@ class Sim {
   void run() REQUIRES(engine_role) {
     const std::uint64_t limit = turns_enough(scenario_);
     const World& world = scenario_.world;
+    rig_.engine.report_cache(feed_);
     if (world.pin > 0) rig_.engine.pin_prefix(stem(world, 0, world.pin), CacheRoot{0, 1});
     const std::uint32_t pinned = rig_.pool.num_held();
     std::size_t arrived = 0;
@@ -125,10 +128,15 @@ class Sim {
       }
       rig_.clock.advance(kTurn);
       check_turn(world, rig_, runner_, counts_);
+      follower_.hear_all(feed_);
       patience_.look(world, rig_, runner_, longest_stall_);
       read(arrived, turn);
     }
-    if (!stopped_) rig_.turn();
+    if (!stopped_) {
+      rig_.turn();
+      follower_.hear_all(feed_);
+      CHECK(follower_.knows(rig_.engine.prefix_index(), rig_.pool.num_blocks()));
+    }
     CHECK_EQ(rig_.pool.num_held(), pinned);
     check_end();
   }
@@ -301,6 +309,8 @@ class Sim {
   const std::vector<Expected> expected_;
   ToyRunner runner_;
   testing::GuessingDrafter drafter_;
+  testing::CacheFollower follower_;
+  bridge::CacheFeed feed_{1000};
   EngineRig rig_;
   Patience patience_;
   bool stopped_ = false;

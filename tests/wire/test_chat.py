@@ -89,8 +89,8 @@ def test_a_message_goes_on(server, client):
 def test_rendering_tells_the_prompt_and_its_tokens(server):
     answer = server.post_to("/v1/chat/completions/render", {"messages": TALE})
     assert answer.status == 200 and answer.json["prompt"] == TEXT
-    assert answer.json["count"] == len(answer.json["prompt_token_ids"])
-    assert server.text(answer.json["prompt_token_ids"], seed=5, max_tokens=8) == server.text(TEXT, seed=5, max_tokens=8)
+    assert answer.json["count"] == len(answer.json["token_ids"])
+    assert server.text(answer.json["token_ids"], seed=5, max_tokens=8) == server.text(TEXT, seed=5, max_tokens=8)
 
 
 @pytest.mark.parametrize("fields,param", [

@@ -34,7 +34,7 @@ def test_a_count_is_what_the_prompt_costs(server):
 def test_a_conversation_has_the_tokens_that_it_is_run_with(server):
     body = {"messages": [{"role": "user", "content": "Once upon a time"}]}
     told = ask(server, "/tokenize", body).json
-    assert told["tokens"] == ask(server, "/v1/chat/completions/render", body).json["prompt_token_ids"]
+    assert told["tokens"] == ask(server, "/v1/chat/completions/render", body).json["token_ids"]
     usage = ask(server, "/v1/chat/completions", body | {"max_tokens": 1}).json["usage"]
     assert told["count"] == usage["prompt_tokens"]
 

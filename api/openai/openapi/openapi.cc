@@ -29,10 +29,12 @@ struct Described {
   std::span<const Field> (*own)();
   std::array<std::string_view, 2> required;  // the fields that have to be there, two at most
   bool streams;
+  bool lists = false;  // the answer is a list
 };
 
 constexpr Described kDescribed[] = {
     {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true},
+    {"/v1/completions/render", "What prompts become", kCompletions, completion_fields, {"prompt"}, false, true},
     {"/v1/chat/completions", "Answer a conversation", kChat, chat::chat_fields, {"messages"}, true},
     {"/v1/chat/completions/render", "The prompt of a conversation", kChat, chat::chat_fields, {"messages"}, false},
     {"/v1/responses", "Answer a conversation with items", kResponses, responses::responses_fields, {"input"}, true},
@@ -76,25 +78,27 @@ constexpr Plain kPlain[] = {
     {"/v1/requests/{id}", "delete", "End a running request", "application/json", true},
 };
 
-constexpr std::string_view kCachePaths[] = {"/admin/cache/save", "/admin/cache/load"};
+constexpr std::string_view kCacheFilePaths[] = {"/admin/cache/save", "/admin/cache/load"};
+constexpr std::string_view kCacheClearPath = "/admin/cache/clear";
 
 // ---- what they have in common
 
+// `schema` is one of the components, or the name of a type.
 void write_media(JsonWriter& json, std::string_view media, std::string_view schema) {
   json.key(media).begin_object().key("schema").begin_object();
-  if (schema.empty()) {
-    json.key("type").text(media == "application/json" ? "object" : "string");
+  if (!schema.starts_with('#')) {
+    json.key("type").text(schema);
   } else {
     json.key("$ref").text(schema);
   }
   json.end_object().end_object();
 }
 
-void write_responses(JsonWriter& json, std::string_view media, bool streams) {
+void write_responses(JsonWriter& json, std::string_view media, std::string_view type, bool streams) {
   json.key("responses").begin_object();
   json.key("200").begin_object().key("description").text("the answer").key("content").begin_object();
-  write_media(json, media, {});
-  if (streams) write_media(json, "text/event-stream", {});
+  write_media(json, media, type);
+  if (streams) write_media(json, "text/event-stream", "string");
   json.end_object().end_object();
   json.key("default").begin_object().key("description").text("a refusal, or a fault").key("content").begin_object();
   write_media(json, "application/json", "#/components/schemas/Error");
@@ -130,18 +134,18 @@ void write_described(JsonWriter& json, const Described& one, const RequestLimits
       static_cast<std::size_t>(std::ranges::count_if(one.required, [](auto name) { return !name.empty(); }));
   const auto required = std::span<const std::string_view>(one.required).first(num_required);
   write_body(json, [&] { write_body_schema(json, one.endpoint, one.own(), required, limits); });
-  write_responses(json, "application/json", one.streams);
+  write_responses(json, "application/json", one.lists ? "array" : "object", one.streams);
   json.end_object().end_object();
 }
 
 void write_plain(JsonWriter& json, const Plain& one) {
   json.key(one.path).begin_object().key(one.method).begin_object().key("summary").text(one.summary);
   write_parameters(json, one);
-  write_responses(json, one.media, false);
+  write_responses(json, one.media, one.media == "application/json" ? "object" : "string", false);
   json.end_object().end_object();
 }
 
-void write_cache_order(JsonWriter& json, std::string_view path) {
+void write_cache_file_order(JsonWriter& json, std::string_view path) {
   json.key(path).begin_object().key("post").begin_object().key("summary").text("The prefix cache to a file, or back");
   write_body(json, [&json] {
     json.begin_object().key("type").text("object").key("required").begin_array().text("path").end_array();
@@ -149,7 +153,16 @@ void write_cache_order(JsonWriter& json, std::string_view path) {
     json.key("description").text("a plain file name in --cache-dir").end_object().end_object();
     json.key("additionalProperties").boolean(false).end_object();
   });
-  write_responses(json, "application/json", false);
+  write_responses(json, "application/json", "object", false);
+  json.end_object().end_object();
+}
+
+void write_cache_clear_order(JsonWriter& json) {
+  json.key(kCacheClearPath).begin_object().key("post").begin_object().key("summary").text("The prefix cache forgotten");
+  write_body(json, [&json] {
+    json.begin_object().key("type").text("object").key("additionalProperties").boolean(false).end_object();
+  });
+  write_responses(json, "application/json", "object", false);
   json.end_object().end_object();
 }
 
@@ -184,7 +197,8 @@ http::Response openapi(const Services& services) {
   json.key("paths").begin_object();
   for (const Described& one : kDescribed) write_described(json, one, services.limits);
   for (const Plain& one : kPlain) write_plain(json, one);
-  for (const std::string_view path : kCachePaths) write_cache_order(json, path);
+  for (const std::string_view path : kCacheFilePaths) write_cache_file_order(json, path);
+  write_cache_clear_order(json);
   json.end_object();
   json.key("components").begin_object().key("schemas").begin_object().key("Error");
   write_error_schema(json);

@@ -69,6 +69,14 @@
 {{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
 {{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
 {{- end -}}
+{{- if $values.kvEvents.enabled -}}
+{{- if ne (len (uniq (list (int64 $values.containerPort) (int64 $values.adminPort) (int64 $values.kvEvents.port) (int64 $values.kvEvents.replayPort)))) 4 -}}
+{{- fail (printf "containerPort (%d), adminPort (%d), kvEvents.port (%d) and kvEvents.replayPort (%d) must differ" (int64 $values.containerPort) (int64 $values.adminPort) (int64 $values.kvEvents.port) (int64 $values.kvEvents.replayPort)) -}}
+{{- end -}}
+{{- if index $values.config "kv-events-config" -}}
+{{- fail "kvEvents.enabled sets the server's kv-events-config itself: take config.kv-events-config out" -}}
+{{- end -}}
+{{- end -}}
 {{- if and $values.packedCache.enabled (index $values.config "packed-cache") -}}
 {{- fail "packedCache.enabled sets the server's packed-cache itself: take config.packed-cache out" -}}
 {{- end -}}

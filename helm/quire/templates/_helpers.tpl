@@ -157,6 +157,19 @@ capabilities:
 {{- end -}}
 {{- end -}}
 
+{{/* Kubernetes puts the pod's address into it: the topic by which a router knows whose events they are */}}
+{{- define "quire.kvEventsConfig" -}}
+{{- $names := index .Values.config "served-model-name" | default "stories" -}}
+{{- if kindIs "string" $names -}}
+{{- $names = splitList "," $names -}}
+{{- end -}}
+{{- $config := dict "enable_kv_cache_events" true "publisher" "zmq" "buffer_steps" (int64 .Values.kvEvents.bufferSteps) "format" .Values.kvEvents.format -}}
+{{- $_ := set $config "endpoint" (printf "tcp://*:%d" (int64 .Values.kvEvents.port)) -}}
+{{- $_ := set $config "replay_endpoint" (printf "tcp://*:%d" (int64 .Values.kvEvents.replayPort)) -}}
+{{- $_ := set $config "topic" (printf "kv@$(POD_IP):%d@%s" (int64 .Values.containerPort) (first $names | trim)) -}}
+{{- toJson $config -}}
+{{- end -}}
+
 {{/* How whoever scrapes shows its key */}}
 {{- define "quire.scrapeAuthorization" -}}
 {{- with .Values.auth.monitorSecret -}}

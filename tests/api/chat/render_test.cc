@@ -19,10 +19,16 @@ TEST_F(Render, TellsThePromptAndItsTokens) {
   EXPECT_EQ(told.at("prompt"), "<user>hi\n<assistant>");
   const std::vector<TokenId> ids = services_.tokenizer->encode("<user>hi\n<assistant>", false);
   EXPECT_EQ(told.at("count").to_number<std::size_t>(), ids.size());
-  ASSERT_EQ(told.at("prompt_token_ids").as_array().size(), ids.size());
-  EXPECT_EQ(told.at("prompt_token_ids").at(0), ids[0]);
+  ASSERT_EQ(told.at("token_ids").as_array().size(), ids.size());
+  EXPECT_EQ(told.at("token_ids").at(0), ids[0]);
   EXPECT_EQ(told.at("max_model_len"), 512);
   EXPECT_EQ(told.at("model"), "stories");
+}
+
+TEST_F(Render, APromptThatIsTooLongIsRefused) {
+  std::string talk(3000, 'x');
+  EXPECT_EQ(rendered(R"({"messages":[{"role":"user","content":")" + talk + R"("}]})", 400).at("error").at("param"),
+            "messages");
 }
 
 TEST_F(Render, RefusesAsTheChatDoes) {

@@ -89,6 +89,28 @@ TEST_F(BlockPoolTest, NothingLeaksUnderRandomTakingSharingAndGivingBack) {
 using BlockTableTest = BlockPoolTest;
 
 // The notebook's page-table example.
+TEST_F(BlockPoolTest, EmptiesWhatIsKeptAndNothingThatIsHeld) {
+  BlockPool pool(4, 16);
+  std::vector<BlockId> emptied;
+  pool.on_emptied([&emptied](BlockId block) { emptied.push_back(block); });
+  pool.list_emptied();
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 3; ++i) {
+    blocks.push_back(*pool.take());
+    pool.watch(blocks.back(), /*keep=*/true);
+  }
+  pool.give_back(blocks[2]);
+  pool.give_back(blocks[0]);
+  EXPECT_EQ(pool.empty_kept(), 2u);
+  EXPECT_EQ(emptied, (std::vector{blocks[2], blocks[0]})) << "the one wanted least recently first";
+  EXPECT_EQ(pool.take_emptied(), emptied);
+  EXPECT_EQ(pool.num_empty(), 3u);
+  EXPECT_EQ(pool.num_held(), 1u);
+  EXPECT_EQ(pool.num_evicted(), 0u) << "nobody needed them";
+  pool.check_invariants();
+  EXPECT_EQ(pool.empty_kept(), 0u);
+}
+
 TEST_F(BlockTableTest, PagesTheNotebooksLengthsInThirtyBlocksAgainstSixtyFourReserved) {
   const std::vector<std::uint32_t> lengths = {32, 128, 64, 256};
   BlockPool pool(64, 16);

@@ -226,6 +226,61 @@ TEST_F(PrefixIndexTest, WithoutTailsOnlyFullBlocksAreFound) {
   EXPECT_EQ(num_hit(index, kOne, tokens({1, 2, 3, 4, 5, 6, 7})), 4u);
 }
 
+class Heard final : public PrefixIndex::Listener {
+ public:
+  void on_stored(const PrefixIndex::Entry& entry, std::span<const TokenId> tokens) override {
+    EXPECT_EQ(tokens.size(), kBlock);
+    EXPECT_TRUE(entries.emplace(entry.id, std::vector(tokens.begin(), tokens.end())).second) << "it was there already";
+  }
+  void on_removed(EntryId entry) override { EXPECT_EQ(entries.erase(entry), 1u) << "nobody said that it was there"; }
+
+  std::map<EntryId, std::vector<TokenId>> entries;
+};
+
+TEST_F(PrefixIndexTest, WhatItsListenerHearsAreItsFullEntries) {
+  for (const bool keep : {true, false}) {
+    BlockPool pool(24, kBlock);
+    PrefixIndex index(pool, {.keep = keep});
+    Heard heard;
+    index.listen(heard);
+    std::mt19937 random(3);
+    std::vector<BlockId> held;
+    for (int turn = 0; turn < 3000; ++turn) {
+      EntryId parent = PrefixIndex::kRoot;
+      for (int depth = 0; depth < 4 && pool.num_free() > 0; ++depth) {
+        std::vector<TokenId> block_tokens(1 + random() % kBlock);
+        for (TokenId& token : block_tokens) token = static_cast<TokenId>(random() % 2);
+        const BlockId block = *pool.take();
+        held.push_back(block);
+        if (block_tokens.size() < kBlock) {
+          index.insert_tail(kOne, parent, block_tokens, block);
+          if (random() % 2 == 0) break;
+          block_tokens.resize(kBlock, 1);  // the block grows full
+        }
+        const PrefixIndex::Hit hit = index.insert(kOne, parent, block_tokens, block);
+        parent = hit.entry;
+        if (hit.block == block) continue;
+        pool.share(hit.block);
+        pool.give_back(block);
+        held.back() = hit.block;
+      }
+      while (held.size() > 12) {
+        std::swap(held[random() % held.size()], held.back());
+        pool.give_back(held.back());
+        held.pop_back();
+      }
+      if (random() % 50 == 0) pool.empty_kept();
+      std::map<EntryId, std::vector<TokenId>> full;
+      for (std::uint32_t i = 0; i < pool.num_blocks(); ++i) {
+        const auto tokens = index.tokens(BlockId(i));
+        if (tokens.size() == kBlock) full[index.entry(BlockId(i)).id].assign(tokens.begin(), tokens.end());
+      }
+      ASSERT_EQ(heard.entries, full) << "turn " << turn;
+    }
+    EXPECT_EQ(pool.num_evicted() > 0, keep);
+  }
+}
+
 TEST_F(PrefixIndexTest, SharingAnEmptyBlockDies) {
   BlockPool pool(2, kBlock);
   const BlockId block = *pool.take();

@@ -249,6 +249,10 @@ TEST(Metrics, EverySeriesOfTheCacheShowsItsOwnField) {
   metrics.preemptions_by_recompute.add(11);
   metrics.preemptions_by_swap.add(12);
   metrics.overtakes.add(13);
+  metrics.kv_events_published.add(14);
+  metrics.kv_event_batches.add(15);
+  metrics.kv_event_batches_lost.add(16);
+  metrics.kv_event_replays.add(17);
 
   const Exposition text(metrics.render());
   EXPECT_EQ(text.value("quire:kv_blocks", {{"state", "empty"}}), 1);
@@ -264,6 +268,10 @@ TEST(Metrics, EverySeriesOfTheCacheShowsItsOwnField) {
   EXPECT_EQ(text.value("quire:preemptions_total", {{"mode", "recompute"}}), 11);
   EXPECT_EQ(text.value("quire:preemptions_total", {{"mode", "swap"}}), 12);
   EXPECT_EQ(text.value("quire:queue_overtakes_total"), 13);
+  EXPECT_EQ(text.value("quire:kv_events_published_total"), 14);
+  EXPECT_EQ(text.value("quire:kv_event_batches_published_total"), 15);
+  EXPECT_EQ(text.value("quire:kv_event_batches_dropped_total"), 16);
+  EXPECT_EQ(text.value("quire:kv_event_replays_total"), 17);
   for (const auto& [name, family] : text.families()) {
     if (name.ends_with("_total")) {
       EXPECT_NE(family.type, "gauge") << name;

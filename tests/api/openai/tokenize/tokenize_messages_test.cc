@@ -46,7 +46,7 @@ TEST_F(TokenizeMessages, AConversationHasTheTokensThatItIsRunWith) {
     const http::Response rendered = chat::render(services_, body);
     ASSERT_EQ(rendered.status, 200) << rendered.body;
     const json::value expected = json::parse(rendered.body);
-    EXPECT_EQ(answer.at("tokens"), expected.at("prompt_token_ids")) << body;
+    EXPECT_EQ(answer.at("tokens"), expected.at("token_ids")) << body;
     EXPECT_EQ(answer.at("count"), expected.at("count")) << body;
     EXPECT_EQ(answer.at("max_model_len"), expected.at("max_model_len")) << body;
     seen.push_back(answer.at("tokens"));
