@@ -117,7 +117,13 @@ void Engine::drop_cancelled() {
     if (!was_parked) live->parked_since = now_;
     if (now_ - live->parked_since >= options_.stall_timeout) dropped_.push_back(id);
   }
-  for (const SeqId id : dropped_) finish(live_of(id), flow::Finish::kCancelled);
+  for (const SeqId id : dropped_) {
+    Live& live = live_of(id);
+    if (live.stream->cancelled()) {
+      metrics_.disconnect_to_free_steps.observe(static_cast<double>(live.stream->steps_since_cancelled()));
+    }
+    finish(live, flow::Finish::kCancelled);
+  }
   if (!searches_.empty()) advance_searches();
   if (!dropped_.empty()) {
     metrics_.disconnect_to_free_s.observe(std::chrono::duration<double>(clock_.now() - now_).count());
