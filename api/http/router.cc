@@ -46,6 +46,7 @@ struct GetRoute {
 constexpr GetRoute kGets[] = {
     {"/live", [](const Context& c) { return admin::live(c.services, c.now); }, true},
     {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving); }, true},
+    {"/startup", [](const Context& c) { return admin::startup(c.services, c.serving); }, true},
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
     {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
@@ -150,8 +151,8 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   const bool order = path.starts_with(kAdminPrefix);
   if (surface == Surface::kClients && order) return "orders to the server are taken on its admin port alone";
   if (surface == Surface::kAdmin && !order && !is_probe(path)) {
-    return "no such path; the admin port has /live, /ready, /health, /metrics, /version, /admin/cache/save and "
-           "/admin/cache/load";
+    return "no such path; the admin port has /live, /ready, /startup, /health, /metrics, /version, "
+           "/admin/cache/save and /admin/cache/load";
   }
   return nullptr;
 }
@@ -209,7 +210,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
             "no such path; this server has /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages, "
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
             "/v1/requests/{id}, /v1/requests/{id}/explain, /tokenize, /detokenize, /openapi.json, /version, "
-            "/live, /ready, /health, /metrics, /admin/cache/save and /admin/cache/load",
+            "/live, /ready, /startup, /health, /metrics, /admin/cache/save and /admin/cache/load",
             "", 0});
 }
 
