@@ -28,9 +28,16 @@ void Engine::step() {
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
+    wait_out_step();
     commit(runner_.collect());
     deliver();
   }
+}
+
+// As if the device took so long. Whoever rings meanwhile is looked after in the next turn, as always.
+void Engine::wait_out_step() {
+  const TimePoint until = submitted_at_ + options_.min_step_time;
+  while (options_.min_step_time > Duration::zero() && clock_.now() < until) doorbell_.wait_until(until);
 }
 
 void Engine::admit_new() {
