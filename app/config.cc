@@ -21,16 +21,18 @@ std::vector<std::string_view> field_names() {
   return names;
 }
 
+constexpr std::uint32_t kLeastRowsShared = 16;  // prompts and streams share them
+
 // What must hold between fields.
 void check_together(const Config& config, Problems& problems) {
   if (config.block_size % 16 != 0) {
     problems.push_back(fmt::format("--block-size {}: expected a multiple of 16", config.block_size));
   }
-  if (config.max_num_batched_tokens < config.max_num_seqs) {
-    problems.push_back(
-        fmt::format("--max-num-batched-tokens {}: every running sequence takes a row of a step; expected at least "
-                    "--max-num-seqs, {}",
-                    config.max_num_batched_tokens, config.max_num_seqs));
+  if (config.max_num_batched_tokens < std::min(config.max_num_seqs, kLeastRowsShared)) {
+    problems.push_back(fmt::format(
+        "--max-num-batched-tokens {}: a running sequence takes a row of a step; expected at least --max-num-seqs, {}, "
+        "or {}, with which they are served round-robin",
+        config.max_num_batched_tokens, config.max_num_seqs, kLeastRowsShared));
   }
   if (!config.pin_prefix.empty() && config.prefix_caching == "off") {
     problems.push_back("--pin-prefix: a pinned prefix is kept by the prefix cache; leave out --prefix-caching off");
@@ -49,7 +51,14 @@ void check_together(const Config& config, Problems& problems) {
   }
   if (!config.speculative_config.empty()) {
     const auto read = speculate::parse_speculative_config(config.speculative_config);
-    if (!read) problems.push_back("--speculative-config: " + read.error().message);
+    if (!read) {
+      problems.push_back("--speculative-config: " + read.error().message);
+    } else if (read->method != speculate::Method::kNone && serves_round_robin(config)) {
+      problems.push_back(fmt::format(
+          "--speculative-config: guesses are rows of a step, and with --max-num-batched-tokens {} there are "
+          "fewer than --max-num-seqs, {}: give more rows, or leave it out",
+          config.max_num_batched_tokens, config.max_num_seqs));
+    }
   }
   const auto kv_events = parse_kv_events_config(config.kv_events_config);
   if (!kv_events) problems.push_back("--kv-events-config: " + kv_events.error().message);

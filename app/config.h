@@ -58,6 +58,7 @@ struct Config {
   std::optional<std::uint32_t> max_model_len;
   std::uint32_t max_num_seqs = 0;
   std::uint32_t max_num_batched_tokens = 0;
+  Duration min_step_time{};
   std::uint32_t block_size = 0;
   std::string kv_cache_dtype;
   std::string prefix_caching;  // "on" or "off"
@@ -79,6 +80,9 @@ struct Config {
   std::string log_level;
   std::string log_format;  // "text" or "json"
 };
+
+// More sequences may run than a step has rows.
+inline bool serves_round_robin(const Config& config) { return config.max_num_batched_tokens < config.max_num_seqs; }
 
 using Problems = std::vector<std::string>;
 

@@ -15,7 +15,8 @@ using speculate::SpeculativeConfig;
 
 Config with_embedded_head(Config config) {
   const bool embedded = config.model.empty() || config.model == kEmbeddedModel;
-  if (embedded && config.speculative_config.empty()) config.speculative_config = R"({"method": "eagle3"})";
+  if (embedded && config.speculative_config.empty() && !serves_round_robin(config))
+    config.speculative_config = R"({"method": "eagle3"})";
   return config;
 }
 

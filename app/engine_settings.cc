@@ -69,6 +69,7 @@ engine::EngineOptions engine_options(const Config& config, const model::Config& 
   options.poison_blocks = has(config.kv_debug, "poison");
   options.log_blocks = has(config.kv_debug, "log");
   options.stall_timeout = config.stall_timeout;
+  options.min_step_time = config.min_step_time;
   std::random_device device;  // nobody outside knows which prompts share a bucket
   options.prefix_index.hash_key = std::uint64_t{device()} << 32 | device();
   return options;

@@ -56,7 +56,7 @@ model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, 
   limits.block_tokens = config.block_size;
   limits.num_blocks = plan.num_blocks;
   limits.kv_dtype = kv_dtype;
-  limits.max_logit_rows = config.max_num_seqs + drafting.num_logit_rows();
+  limits.max_logit_rows = std::min(config.max_num_seqs + drafting.num_logit_rows(), config.max_num_batched_tokens);
   limits.num_scratch_blocks = drafting.num_scratch_blocks();
   limits.captures = drafting.captures();
   return limits;

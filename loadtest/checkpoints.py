@@ -29,6 +29,7 @@ def shape(kind, hidden, ffn, layers, heads, kv_heads, head_dim, vocab, theta):
 
 
 SHAPES = {
+    "toy": shape(LLAMA, 64, 64, 1, 1, 1, 64, 512, 10000),  # costs next to nothing: for load tests of the server alone
     "tiny": shape(LLAMA, 256, 704, 2, 4, 2, 64, 4096, 10000),  # for what is around a model
     "135m": shape(LLAMA, 576, 1536, 30, 9, 3, 64, 49152, 100000),  # SmolLM2-135M
     "0.6b": shape(QWEN, 1024, 3072, 28, 16, 8, 128, 151936, 1000000),  # Qwen3-0.6B

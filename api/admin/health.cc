@@ -40,6 +40,13 @@ http::Response ready(const Services& services, Serving serving) {
   return good("ready");
 }
 
+http::Response startup(const Services& services, Serving serving) {
+  if (services.engine.failed() || !(serving.ready || serving.draining)) {
+    return openai::error_response(*why_unavailable(services, serving));
+  }
+  return good("started");
+}
+
 http::Response health(const Services& services, Serving serving, TimePoint now) {
   if (const auto why = why_dead(services, now)) return openai::error_response(*why);
   if (const auto why = why_unavailable(services, serving)) return openai::error_response(*why);

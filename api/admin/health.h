@@ -1,4 +1,4 @@
-// /live, /ready, /health: what Kubernetes and people ask. None of them waits for the engine, or for anything.
+// /live, /ready, /startup, /health: what Kubernetes and people ask. None of them waits for the engine, or for anything.
 // Thread  any; pure functions of what they are given.
 #pragma once
 
@@ -19,6 +19,7 @@ inline constexpr Duration kStuckAfter =
 
 http::Response live(const Services& services, TimePoint now);
 http::Response ready(const Services& services, Serving serving);
+http::Response startup(const Services& services, Serving serving);  // whether it was ever ready
 http::Response health(const Services& services, Serving serving, TimePoint now);
 
 // Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.

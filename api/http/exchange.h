@@ -63,7 +63,8 @@ struct IoDoor {
 
 // Called in this order: work as often as it asks for, admit, then take_events whenever there is news, until finished; destruction at any time
 // cancels what still runs.
-// Thread  work(): a worker. All else: the io thread of its connection.
+// Thread  work(): a worker. whole(): a worker, too, where whole_size() says that it takes long. All else: the io thread of its
+//         connection, and nothing while a worker has it.
 class Answer {
  public:
   virtual ~Answer() = default;
@@ -82,7 +83,8 @@ class Answer {
   virtual bool finished() const = 0;      // nothing more will come
   virtual bool failed() const = 0;        // finished with an error: whole() says which
   virtual Response whole() = 0;           // once finished, when no event has been sent
-  virtual void fail(Error error) = 0;     // cut short by us; the next take_events() says so
+  virtual std::size_t whole_size() const { return 0; }  // of that, roughly: how many tokens and numbers are written
+  virtual void fail(Error error) = 0;                   // cut short by us; the next take_events() says so
   virtual Tally tally() const = 0;
   virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for its span, at its end
 };

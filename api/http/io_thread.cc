@@ -1,5 +1,7 @@
 #include "api/http/io_thread.h"
 
+#include <time.h>
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -27,6 +29,13 @@ std::shared_ptr<bridge::StreamHub> make_hub(std::shared_ptr<asio::io_context> co
   return hub;
 }
 
+// Time in which the thread waited for news, or for a processor, is not in it.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 }  // namespace
 
 IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, Entrance& entrance_in,
@@ -41,7 +50,14 @@ IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, E
       drain_timer_(*context),
       on_idle_(std::move(on_idle)) {}
 
-void IoThread::run() { context->run(); }
+void IoThread::run() {
+  double begun = processor_seconds();
+  while (context->run_one() > 0) {
+    const double done = processor_seconds();
+    if (entrance.surface != Surface::kAdmin) services.metrics.io_turn_s.observe(done - begun);
+    begun = done;
+  }
+}
 
 void IoThread::leave(Session& session) {
   sessions_.erase(&session);

@@ -47,6 +47,7 @@ struct GetRoute {
 constexpr GetRoute kGets[] = {
     {"/live", [](const Context& c) { return admin::live(c.services, c.now); }, true},
     {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving); }, true},
+    {"/startup", [](const Context& c) { return admin::startup(c.services, c.serving); }, true},
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
     {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
@@ -153,7 +154,7 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   const bool order = path.starts_with(kAdminPrefix);
   if (surface == Surface::kClients && order) return "orders to the server are taken on its admin port alone";
   if (surface == Surface::kAdmin && !order && !is_probe(path)) {
-    return "no such path; the admin port has /live, /ready, /health, /metrics, /version, /admin/cache/save, "
+    return "no such path; the admin port has /live, /ready, /startup, /health, /metrics, /version, /admin/cache/save, "
            "/admin/cache/load and /admin/cache/clear";
   }
   return nullptr;
@@ -213,7 +214,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
             "/v1/completions/render, /v1/chat/completions/render, /v1/requests/{id}, /v1/requests/{id}/explain, "
             "/tokenize, /detokenize, /openapi.json, /version, "
-            "/live, /ready, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
+            "/live, /ready, /startup, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
             "", 0});
 }
 

@@ -59,6 +59,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> answer(std::unique_ptr<Answer> answer);
   IoDoor io_door();
   Task<std::optional<Lane>> work(Answer& answer);
+  Task<bool> run_on(Lane lane, std::size_t bytes, std::function<void()> job);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);
   Task<bool> send(Response response, const Answer* answer);
@@ -72,6 +73,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool keeps_alive() const;
   std::string stream_head(const Answer& answer, bool keep_alive) const;
   void wake();
+  void take_news();
   void watch();
   void on_readable();
   void set_deadline(TimePoint deadline);
@@ -88,9 +90,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Refusal> refusal_;
 
   boost::asio::steady_timer news_timer_;
-  bool awake_ = false;  // there is news for wait_until()
+  bool awake_ = false;      // there is news for wait_until()
+  TimePoint news_since_{};  // the engine's first of those not written yet; zero: there is none
   bool work_done_ = false;
-  std::optional<Lane> next_lane_;  // that the answer is worked on in
 
   boost::asio::steady_timer deadline_timer_;
   TimePoint deadline_ = TimePoint::max();

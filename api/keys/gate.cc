@@ -50,7 +50,7 @@ Result<std::string_view> secret_of(const http::Request& request) {
 }  // namespace
 
 Access access_of(std::string_view path) {
-  for (const std::string_view open : {"/live", "/ready", "/health"}) {
+  for (const std::string_view open : {"/live", "/ready", "/startup", "/health"}) {
     if (path == open) return Access::kOpen;
   }
   if (path == "/metrics") return Access::kMonitor;

@@ -1,6 +1,8 @@
 #include "core/bridge/stream_hub.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/bridge/token_stream.h"
@@ -35,11 +37,21 @@ void StreamHub::give_back(std::uint32_t slot) {
 }
 
 void StreamHub::drain() {
+  news_since_ = waking_since_.load(std::memory_order_relaxed);
+  if (left_since_ != TimePoint{}) news_since_ = std::min(news_since_, std::exchange(left_since_, {}));
   waking_.exchange(false, std::memory_order_acq_rel);
-  for (std::uint32_t word = 0; word < ready_.size(); ++word) {
+  std::uint32_t num_told = 0;
+  for (std::size_t words = ready_.size(); words > 0; --words) {
+    const std::uint32_t word = next_word_;
     std::uint64_t bits = ready_[word].load(std::memory_order_relaxed);
+    if (bits != 0 && num_told >= kMostTold) {
+      left_since_ = news_since_;
+      if (!waking_.exchange(true, std::memory_order_acq_rel)) wake_();
+      break;
+    }
+    next_word_ = (word + 1) % static_cast<std::uint32_t>(ready_.size());
     if (bits != 0) bits = ready_[word].exchange(0, std::memory_order_acquire);
-    for (; bits != 0; bits &= bits - 1) {
+    for (; bits != 0; bits &= bits - 1, ++num_told) {
       const auto slot = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       std::shared_ptr<TokenStream> stream;  // outside the lock: the callback may open or drop streams
       {
@@ -49,17 +61,20 @@ void StreamHub::drain() {
       if (stream) stream->on_ready_();
     }
   }
+  news_since_ = {};
 }
 
 void StreamHub::mark(std::uint32_t slot) {
   ready_[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64), std::memory_order_release);
-  marked_ = true;
+  if (!std::exchange(marked_, true)) marked_at_ = std::chrono::steady_clock::now();
 }
 
 void StreamHub::flush() {
   if (!marked_) return;
   marked_ = false;
-  if (!waking_.exchange(true, std::memory_order_acq_rel)) wake_();
+  if (waking_.exchange(true, std::memory_order_acq_rel)) return;
+  waking_since_.store(marked_at_, std::memory_order_relaxed);
+  wake_();
 }
 
 }  // namespace quire::bridge

@@ -64,12 +64,17 @@ std::optional<flow::TokenEvent> TokenStream::pop() {
   return event;
 }
 
+std::uint64_t TokenStream::steps_since_cancelled() const {
+  return hub_->doorbell_.num_steps() - cancelled_at_step_.load(std::memory_order_relaxed);
+}
+
 void TokenStream::satisfy() {
   satisfied_.store(true, std::memory_order_relaxed);
   cancel();
 }
 
 void TokenStream::cancel() {
+  if (!cancelled()) cancelled_at_step_.store(hub_->doorbell_.num_steps(), std::memory_order_relaxed);
   cancelled_.store(true, std::memory_order_release);
   hub_->doorbell_.ring();
 }

@@ -47,6 +47,7 @@ class TokenStream {
   void push(flow::TokenEvent event, std::span<const flow::Candidate> top = {});
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   bool satisfied() const { return satisfied_.load(std::memory_order_relaxed); }  // after cancelled()
+  std::uint64_t steps_since_cancelled() const;                                   // after cancelled()
   // After a step: one wake-up for all streams of the hub. The engine calls it once per distinct hub.
   StreamHub& hub() const { return *hub_; }
 
@@ -88,8 +89,9 @@ class TokenStream {
   std::atomic<std::uint32_t> tail_{0};  // next to push: written by the engine (release), read by io (acquire)
   std::atomic<bool> was_full_{
       false};  // set by the engine when it parks (seq_cst), taken by io on pop: ring the doorbell
-  std::atomic<bool> cancelled_{false};  // written by any (release), read by the engine (acquire)
-  std::atomic<bool> satisfied_{false};  // written by io before cancelled_, which publishes it
+  std::atomic<bool> cancelled_{false};               // written by any (release), read by the engine (acquire)
+  std::atomic<bool> satisfied_{false};               // written by io before cancelled_, which publishes it
+  std::atomic<std::uint64_t> cancelled_at_step_{0};  // written by any before cancelled_, which publishes it
 };
 
 }  // namespace quire::bridge

@@ -8,6 +8,7 @@ namespace quire::engine {
 void Engine::commit(std::span<const flow::StepChoice> choices) {
   now_ = clock_.now();
   metrics_.engine_steps.add();
+  doorbell_.note_step();
   learn_row_time(now_ - submitted_at_);
   if (drafter_ != nullptr) note_draft_step(now_ - submitted_at_);
   touched_.clear();

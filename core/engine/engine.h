@@ -51,6 +51,7 @@ struct EngineOptions {
   // budget cuts.
   Duration max_step_time = std::chrono::milliseconds(100);
   Duration max_prompt_step_time = std::chrono::seconds(1);
+  Duration min_step_time{};  // a step takes so long at least: a toy model's pace, for load tests
 };
 
 struct EngineParts {
@@ -135,6 +136,7 @@ class Engine {
   bool can_tell(const bridge::Submission& submission) const;
   void drop_cancelled() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
+  void wait_out_step() REQUIRES(engine_role);
   void note_preempted() REQUIRES(engine_role);
   void obey_orders() REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);

@@ -28,10 +28,17 @@ void Engine::step() {
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
+    wait_out_step();
     commit(runner_.collect());
     if (reporter_) reporter_->report();  // before the last words that a client may go on from
     deliver();
   }
+}
+
+// As if the device took so long. Whoever rings meanwhile is looked after in the next turn, as always.
+void Engine::wait_out_step() {
+  const TimePoint until = submitted_at_ + options_.min_step_time;
+  while (options_.min_step_time > Duration::zero() && clock_.now() < until) doorbell_.wait_until(until);
 }
 
 void Engine::admit_new() {
@@ -118,7 +125,13 @@ void Engine::drop_cancelled() {
     if (!was_parked) live->parked_since = now_;
     if (now_ - live->parked_since >= options_.stall_timeout) dropped_.push_back(id);
   }
-  for (const SeqId id : dropped_) finish(live_of(id), flow::Finish::kCancelled);
+  for (const SeqId id : dropped_) {
+    Live& live = live_of(id);
+    if (live.stream->cancelled()) {
+      metrics_.disconnect_to_free_steps.observe(static_cast<double>(live.stream->steps_since_cancelled()));
+    }
+    finish(live, flow::Finish::kCancelled);
+  }
   if (!searches_.empty()) advance_searches();
   if (!dropped_.empty()) {
     metrics_.disconnect_to_free_s.observe(std::chrono::duration<double>(clock_.now() - now_).count());

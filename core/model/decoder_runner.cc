@@ -37,14 +37,15 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   tokens_.reserve(limits.max_rows);
   positions_.reserve(limits.max_rows);
   slots_.reserve(limits.max_rows);
-  sequences_.reserve(limits.max_sequences);
-  block_tables_.reserve(limits.max_sequences * table);
-  kept_groups_.reserve(std::size_t{limits.max_sequences} * (decoder.max_model_len() / backend::kSpanTokens));
+  const std::uint32_t most = std::min(limits.max_sequences, limits.max_rows);  // sequences of a step
+  sequences_.reserve(most);
+  block_tables_.reserve(most * table);
+  kept_groups_.reserve(most * std::size_t{decoder.max_model_len() / backend::kSpanTokens});
   speakers_.reserve(limits_.max_logit_rows);
   answers_.reserve(limits_.max_logit_rows);
   choices_.reserve(limits_.max_logit_rows);
   ancestors_.reserve(limits_.max_logit_rows);
-  pooled_rows_.reserve(limits.max_sequences);
+  pooled_rows_.reserve(most);
   pooled_.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
 }
 

@@ -28,7 +28,8 @@ constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200
 constexpr double kStepNodes[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 constexpr double kBudgetNodes[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr double kStepTime[] = {.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5};
-constexpr double kDraftTime[] = {.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1};
+constexpr double kSteps[] = {0, 1, 2, 3, 4, 8, 16};
+constexpr double kShortTime[] = {.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1};
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
@@ -228,6 +229,15 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
   out.histogram("quire:disconnect_to_free_seconds", "A cancel being seen to its blocks being back, seconds.",
                 m.disconnect_to_free_s);
+  out.histogram("quire:disconnect_to_free_steps", "Engine steps from a cancel to its sequence's blocks being back.",
+                m.disconnect_to_free_steps);
+  out.histogram("quire:event_to_socket_seconds",
+                "A stream's event being told by the engine to its bytes being in the socket, seconds, each write by "
+                "its first event.",
+                m.event_to_socket_s);
+  out.histogram("quire:io_turn_seconds",
+                "Processor time of one handler on an io thread, which serves nobody else meanwhile, seconds.",
+                m.io_turn_s);
   out.gauge("quire:build_info", "Version and numeric mode, as labels.", 1,
             {{"version", info.version}, {"numeric_mode", info.numeric_mode}});
   for (int hundreds = 2; hundreds < kNumStatusClasses; ++hundreds) {
@@ -263,10 +273,13 @@ Metrics::Metrics(MetricsInfo info)
       request_generation_tokens(kTokens),
       step_time_s(kStepTime),
       disconnect_to_free_s(kStepTime),
+      disconnect_to_free_steps(kSteps),
       spec_step_nodes(kStepNodes),
       spec_budget_nodes(kBudgetNodes),
-      spec_drafting_s(kDraftTime),
-      spec_observing_s(kDraftTime),
+      spec_drafting_s(kShortTime),
+      spec_observing_s(kShortTime),
+      event_to_socket_s(kStepTime),
+      io_turn_s(kShortTime),
       info_(std::move(info)),
       collector_(std::make_unique<Collector>(*this)) {
   spec_estimated_speedup.set(1.0);

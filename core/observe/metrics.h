@@ -74,7 +74,8 @@ class Metrics {
   Histogram request_prompt_tokens;
   Histogram request_generation_tokens;
   Histogram step_time_s;
-  Histogram disconnect_to_free_s;  // from the engine seeing the cancel to the blocks being back
+  Histogram disconnect_to_free_s;      // from the engine seeing the cancel to the blocks being back
+  Histogram disconnect_to_free_steps;  // of each sequence: steps done between its cancel and its blocks being back
 
   // ---- written by the engine where it speculates
   static constexpr std::uint32_t kMaxDraft = 64;  // nodes of a draft, so also the deepest
@@ -107,6 +108,8 @@ class Metrics {
   Counter trace_spans_sent;
   Counter trace_spans_not_sent;  // dropped: the receiver could not be reached, or said no to all of a request
   Counter trace_spans_rejected;  // by the receiver, out of a request that it took
+  Histogram event_to_socket_s;   // of a stream's write: from the engine telling its first event to the socket having it
+  Histogram io_turn_s;           // processor time of one handler on an io thread; the admin port's left out
 
  private:
   class Collector;

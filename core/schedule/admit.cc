@@ -88,7 +88,9 @@ void Scheduler::enter(Sequence& sequence) {
 }
 
 void Scheduler::leave(Sequence& sequence) {
-  std::erase(running_, &sequence);
+  const auto at = std::ranges::find(running_, &sequence);
+  if (at - running_.begin() < static_cast<std::ptrdiff_t>(next_served_)) --next_served_;
+  running_.erase(at);
   free_open_groups_.push_back(sequence.open_group);
 }
 

@@ -18,7 +18,8 @@ enum class Victim : std::uint8_t { kNewest, kLongest, kLowestPriority };
 
 struct SchedulerOptions {
   std::uint32_t max_num_seqs = 64;
-  std::uint32_t max_num_batched_tokens = 512;  // >= max_num_seqs, so that every decoding sequence fits in one step
+  // Rows of a step, >= 2 or max_num_seqs. Fewer than max_num_seqs: those that decode are served round-robin.
+  std::uint32_t max_num_batched_tokens = 512;
   // Rows of a step whose logits are computed, >= max_num_seqs: one for every sequence that speaks, what is left for prompts
   // that are scored. What the device has room for; 0: max_num_seqs.
   std::uint32_t max_logit_rows = 0;

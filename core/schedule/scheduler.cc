@@ -20,7 +20,7 @@ SchedulerOptions resolved(SchedulerOptions options) {
 Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index)
     : options_(resolved(options)), pool_(pool), index_(index), waiting_(options_, index) {
   CHECK_GE(options.max_num_seqs, 1u);
-  CHECK_GE(options.max_num_batched_tokens, options.max_num_seqs);
+  CHECK_GE(options.max_num_batched_tokens, std::min(options.max_num_seqs, 2u));
   CHECK_GE(options_.max_logit_rows, options.max_num_seqs);
   CHECK_GE(options.fair_quantum_tokens, 1u);
   const std::size_t rows = options.max_num_batched_tokens;
@@ -81,7 +81,11 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   const std::uint32_t for_waiting = waiting_.size() > 0 && running_.size() < options_.max_num_seqs ? 1 : 0;
   spare_logit_rows_ = options_.max_logit_rows - static_cast<std::uint32_t>(running_.size()) - for_waiting;
 
-  plan_running(/*decoding=*/true);
+  if (serves_round_robin()) {
+    plan_round_robin();
+  } else {
+    plan_running(/*decoding=*/true);
+  }
   const bool streaming = budget_ < options_.max_num_batched_tokens;
   const std::uint32_t for_prompts = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
   const std::uint32_t kept_from_prompts = budget_ - for_prompts;
@@ -113,6 +117,28 @@ void Scheduler::plan_running(bool decoding) {
     take_rows(*sequence, rows,
               /*entitled=*/1);  // and no more, though a victim's may have become free: room is for these
   }
+}
+
+// Those that decode, once round from where the last step stopped, as far as the rows go.
+void Scheduler::plan_round_robin() {
+  const bool takes_more = waiting_.size() > 0 && running_.size() < options_.max_num_seqs;
+  const bool others =
+      takes_more || std::ranges::any_of(running_, [](const Sequence* one) { return !one->parked && !one->decoding(); });
+  const std::uint32_t kept = others ? budget_ / 2 : 0;
+  budget_ -= kept;
+  snapshot_ = running_;
+  std::ranges::rotate(snapshot_, snapshot_.begin() + static_cast<std::ptrdiff_t>(next_served_));
+  for (Sequence* sequence : snapshot_) {
+    if (budget_ == 0) break;
+    if (sequence->state != State::kRunning || sequence->parked || !sequence->decoding()) continue;
+    const std::uint32_t rows = next_rows(*sequence, /*entitled=*/1);
+    if (make_room(*sequence, sequence->computed() + rows)) take_rows(*sequence, rows, /*entitled=*/1);
+  }
+  budget_ += kept;
+  const auto is_served = [](const Sequence* one) { return one->planned_rows > 0; };
+  const auto last = std::find_if(snapshot_.rbegin(), snapshot_.rend(), is_served);
+  if (last == snapshot_.rend()) return;
+  next_served_ = static_cast<std::size_t>(std::ranges::find(running_, *last) - running_.begin()) + 1;
 }
 
 void Scheduler::take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) {

@@ -1,5 +1,7 @@
 // Decides what the next step runs: running sequences first, then waiting ones, inside one token budget.
 //   - Every sequence that decodes gets its row before any prompt gets a chunk: a long prompt never stalls a stream.
+//   - Where more sequences may run than a step has rows, those that decode are served round-robin: in the order of admission, each step
+//     from where the last one stopped; and half of the rows are the others', while anybody else can use them.
 //   - A waiting sequence is admitted, in the policy's order, when blocks for all its tokens are free; nobody is
 //   admitted past the
 //     one whose turn it is. One whose prompt somebody else is computing right now waits for that instead, and lets
@@ -13,8 +15,8 @@
 //     prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a row at least
 //     whenever a plain one would, and holds nobody up.
 // Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one
-// before it has said a token since its admission, so every residency moves it on by one token at least; and the pool
-// holds one sequence of maximum length, so somebody always runs.
+// before it has said a token since its admission, so every residency moves it on by one token at least; the pool
+// holds one sequence of maximum length, so somebody always runs; and nobody is served twice before everybody else has been once.
 // Shape   at most max_num_seqs running sequences, max_num_batched_tokens rows and max_logit_rows rows of logits a step.
 // Owner   the engine. Borrows sequences from add() to remove().
 // Thread  engine.
@@ -91,6 +93,8 @@ class Scheduler {
 
  private:
   void plan_running(bool decoding) REQUIRES(engine_role);
+  void plan_round_robin() REQUIRES(engine_role);
+  bool serves_round_robin() const { return options_.max_num_batched_tokens < options_.max_num_seqs; }
   void take_rows(Sequence& sequence, std::uint32_t rows, std::uint32_t entitled) REQUIRES(engine_role);
   void plan_drafts() REQUIRES(engine_role);
   std::uint32_t draft_room(const Sequence& sequence) const REQUIRES(engine_role);
@@ -133,6 +137,7 @@ class Scheduler {
   std::vector<std::uint32_t> free_open_groups_;
   std::vector<flow::BlockOp> early_ops_;  // of forks and preemptions between steps, for the next plan
   flow::StepPlan plan_;
+  std::size_t next_served_ = 0;         // index in running_: who is first in the next step, where not all are in each
   std::uint32_t budget_ = 0;            // rows left in the step being planned
   std::uint32_t spare_logit_rows_ = 0;  // of logits, that nobody is entitled to
   SchedulerCounts counts_;

@@ -35,7 +35,8 @@ class RouterTest : public testing::Test {
 };
 
 TEST_F(RouterTest, AnswersEveryGet) {
-  for (const char* path : {"/live", "/ready", "/health", "/metrics", "/version", "/v1/models", "/v1/models/stories"}) {
+  for (const char* path :
+       {"/live", "/ready", "/startup", "/health", "/metrics", "/version", "/v1/models", "/v1/models/stories"}) {
     for (const char* method : {"GET", "HEAD"}) EXPECT_EQ(reply(method, path).status, 200) << path;
   }
   EXPECT_EQ(reply("GET", "/version").body, R"({"version":"1.2.3"})");
@@ -99,7 +100,7 @@ TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
     EXPECT_NE(reply(method, path, with("admin")).status, 401) << path;
     EXPECT_NE(reply(method, path, with("admin")).status, 403) << path;
   }
-  for (const char* path : {"/live", "/ready", "/health"}) {
+  for (const char* path : {"/live", "/ready", "/startup", "/health"}) {
     EXPECT_EQ(reply("GET", path).status, 200) << path;
     EXPECT_EQ(reply("GET", path, with("nobody")).status, 200) << path;
   }
@@ -190,7 +191,7 @@ TEST_F(RouterTest, BothPortsTellOfTheServerAndEachTakesItsOwnOrders) {
                                               "/v1/embeddings", "/tokenize"};
   for (const Surface surface : {Surface::kEverything, Surface::kClients, Surface::kAdmin}) {
     surface_ = surface;
-    for (const char* path : {"/live", "/ready", "/health", "/metrics", "/version"}) {
+    for (const char* path : {"/live", "/ready", "/startup", "/health", "/metrics", "/version"}) {
       EXPECT_EQ(reply("GET", path).status, 200) << path;
     }
     for (const std::string& path : orders) {
@@ -268,6 +269,17 @@ TEST_F(RouterTest, ReadsJsonAlone) {
     request.content_encoding = encoding;
     EXPECT_EQ(reply("POST", "/v1/completions", request).status, 415) << encoding;
   }
+}
+
+TEST_F(RouterTest, ItHasStartedOnceItWasReadyUnlessItsEngineFailed) {
+  serving_ = {.ready = false, .draining = false};
+  EXPECT_EQ(reply("GET", "/startup").status, 503) << "loading";
+  serving_ = {.ready = true, .draining = false};
+  EXPECT_EQ(reply("GET", "/startup").status, 200);
+  serving_ = {.ready = false, .draining = true};
+  EXPECT_EQ(reply("GET", "/startup").status, 200) << "draining";
+  world_.status.fail();
+  EXPECT_EQ(reply("GET", "/startup").status, 503) << "failed";
 }
 
 TEST_F(RouterTest, ProbesSayWhatIsTrue) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,45 @@ TEST_F(SessionTest, StreamsEventsInChunks) {
   EXPECT_EQ(response.fields.at("content-type"), "text/event-stream; charset=utf-8");
   EXPECT_EQ(response.fields.at("transfer-encoding"), "chunked");
   EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(SessionTest, EachWriteOfAStreamIsTimedFromItsEventAndEachTurnOfTheThread) {
+  const auto all = [](const observe::Histogram& histogram) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) sum += histogram.count(i);
+    return sum;
+  };
+  RawClient client = connect();
+  client.send(post_completion(kBody));
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_EQ(all(world_.metrics.event_to_socket_s), 0u) << "no stream yet";
+  client.send(post_completion(kStream));
+  EXPECT_EQ(client.read_response().status, 200);
+  client.send(get("/live"));  // behind what there was to count
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_GE(all(world_.metrics.event_to_socket_s), 1u);
+  EXPECT_LE(all(world_.metrics.event_to_socket_s), 4u) << "no more than events";
+  EXPECT_LT(world_.metrics.event_to_socket_s.sum(), 20.0);
+  EXPECT_GE(all(world_.metrics.io_turn_s), 6u);
+}
+
+TEST_F(SessionTest, ALongAnswerIsWrittenByAWorkerAndHoldsUpNobody) {
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  ASSERT_TRUE(world_.workers.post(Lane::kWriting, 0, [open] { open.wait(); }));
+  const auto asking = [](int tokens) {
+    return post_completion(R"({"prompt":"Once upon a time","ignore_eos":true,"n":8,"max_tokens":)" +
+                           std::to_string(tokens) + "}");
+  };
+  RawClient longer = connect();
+  longer.send(asking(256));
+  ASSERT_TRUE(engine_.wait_ended(8));
+  EXPECT_EQ(ask(asking(255)).status, 200) << "the shorter one waits for no worker";
+  EXPECT_EQ(ask(get("/live")).status, 200);
+  gate.set_value();
+  const RawResponse response = longer.read_response();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(json::parse(response.body).at("usage").at("completion_tokens"), 8 * 256);
 }
 
 TEST_F(SessionTest, KeepsTheConnectionThroughEveryKindOfAnswer) {

@@ -12,9 +12,9 @@ TEST(Workers, ALaneThatIsHeldUpHoldsUpNoOther) {
   const std::shared_future<void> open = gate.get_future().share();
   std::promise<void> done;
   Workers workers(1, 100);
+  const auto finish = [&] { EXPECT_TRUE(workers.post(Lane::kWriting, 0, [&] { done.set_value(); })); };
   ASSERT_TRUE(workers.post(Lane::kSlowGrammar, 0, [open] { open.wait(); }));
-  ASSERT_TRUE(workers.post(Lane::kReading, 10,
-                           [&] { EXPECT_TRUE(workers.post(Lane::kQuickGrammar, 10, [&] { done.set_value(); })); }));
+  ASSERT_TRUE(workers.post(Lane::kReading, 10, [&] { EXPECT_TRUE(workers.post(Lane::kQuickGrammar, 10, finish)); }));
   done.get_future().wait();
   gate.set_value();
 }

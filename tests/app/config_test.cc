@@ -9,6 +9,7 @@
 
 #include "app/command_line.h"
 #include "app/config_fields.h"
+#include "app/draft_settings.h"
 #include "app/units.h"
 #include "core/base/start_error.h"
 
@@ -249,12 +250,40 @@ TEST(Config, AllProblemsAreToldAtOnce) {
   }
 }
 
-TEST(Config, FieldsThatDoNotFitEachOtherAreRefused) {
+Layer seqs_and_rows(const char* seqs, const char* rows) {
+  return {{"max-num-seqs", {"--max-num-seqs", {seqs}}},
+          {"max-num-batched-tokens", {"--max-num-batched-tokens", {rows}}}};
+}
+
+TEST(Config, AStepHasARowForEverySequenceOrSixteenForAll) {
   Problems problems;
-  const Layer layer = {{"max-num-seqs", {"--max-num-seqs", {"64"}}},
-                       {"max-num-batched-tokens", {"--max-num-batched-tokens", {"63"}}}};
-  settle(layer, problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("expected at least --max-num-seqs, 64")));
+  for (const auto& [seqs, rows] : {std::pair("15", "15"), {"16", "16"}, {"17", "16"}, {"17", "17"}, {"16384", "16"}}) {
+    const bool shared = serves_round_robin(settle(seqs_and_rows(seqs, rows), problems));
+    EXPECT_EQ(shared, std::string(seqs) != rows) << seqs << ", " << rows;
+  }
+  EXPECT_THAT(problems, IsEmpty());
+  settle(seqs_and_rows("15", "14"), problems);
+  settle(seqs_and_rows("16", "15"), problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("expected at least --max-num-seqs, 15"),
+                                    HasSubstr("expected at least --max-num-seqs, 16, or 16, with which")));
+}
+
+TEST(Config, NoMoreSequencesThanTheLimit) {
+  Problems problems;
+  for (const char* seqs : {"16383", "16384", "16385"}) with("max-num-seqs", seqs, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("'16385': expected 1..16384")));
+}
+
+TEST(Config, NobodyGuessesWhereSequencesAreServedRoundRobin) {
+  Problems problems;
+  Layer layer = seqs_and_rows("65", "64");
+  for (const char* method : {R"({"method":"none"})", R"({"method":"ngram","num_speculative_tokens":4})"}) {
+    layer["speculative-config"] = {"--speculative-config", {method}};
+    settle(layer, problems);
+  }
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("there are fewer than --max-num-seqs, 65")));
+  EXPECT_EQ(with_embedded_head(settle(seqs_and_rows("65", "64"), problems)).speculative_config, "");
+  EXPECT_NE(with_embedded_head(settle(seqs_and_rows("64", "64"), problems)).speculative_config, "");
 }
 
 TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {

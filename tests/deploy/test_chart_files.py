@@ -89,7 +89,7 @@ def test_a_case_follows_the_schema(case):
     "path, value",
     [
         ("config.max-num-seqs", 0),
-        ("config.max-num-seqs", 4097),
+        ("config.max-num-seqs", 16385),
         ("config.max-num-seqs", "many"),
         ("config.kv-cache-memory", "4 GiB"),
         ("config.drain-timeout", 30),
@@ -134,7 +134,7 @@ def test_a_value_that_cannot_be_is_refused(path, value):
     "path, value",
     [
         ("config.max-num-seqs", 1),
-        ("config.max-num-seqs", 4096),
+        ("config.max-num-seqs", 16384),
         ("config.max-model-len", "auto"),
         ("config.max-model-len", "32k"),
         ("config.kv-cache-memory", "1.5GiB"),

@@ -233,7 +233,7 @@ def test_a_package_holds_what_a_release_needs(tmp_path):
         ("model.subPath", "a/../../etc", "subPath"),
         ("replicaCount", -1, "replicaCount"),
         ("podSecurityContext.runAsUser", 0, "runAsUser"),
-        ("config.max-num-seqs", 513, "config.max-num-seqs (513) must not be above config.max-num-batched-tokens (512)"),
+        ("config.max-num-batched-tokens", 15, "config.max-num-batched-tokens (15) must not be below config.max-num-seqs (64), or 16"),
         ("pdb", {"minAvailable": 1, "maxUnavailable": 1}, "exclude each other"),
         ("autoscaling", {"hpa": {"enabled": True}, "keda": {"enabled": True}}, "both enabled"),
         ("autoscaling", {"minReplicas": 5, "hpa": {"enabled": True}}, "autoscaling.minReplicas (5) is above"),

@@ -206,7 +206,7 @@ Scenario valid(Scenario scenario) {
   world.blocks = std::max(world.blocks, blocks_for(world.max_len) + blocks_for(world.pin));
   if (world.max_len == world.blocks * world.p) world.max_len = 0;
   world.seqs = std::clamp(world.seqs, 1, 64);
-  world.rows = std::clamp(world.rows, world.seqs, 4096);
+  world.rows = std::clamp(world.rows, std::min(world.seqs, 2), 4096);
   world.logits = std::clamp(world.logits, 0, 4096);
   world.policy = std::clamp(world.policy, 0, 4);
   world.victim = std::clamp(world.victim, 0, 2);
@@ -260,6 +260,7 @@ Scenario random_scenario(std::uint64_t seed) {
   World& world = scenario.world;
   world = random_world(random);
   world.jump = seed % 4 != 0;
+  if (seed % 5 == 0) world.rows = 2 + static_cast<int>(seed / 5 % 4);  // now and then fewer than sequences
   if (seed % 3 == 0) world.draft = 1 + static_cast<int>(seed / 3 % 12);
   // Now and then sequences are long enough to fill a stream that nobody reads, or to open spans of 256 positions.
   const bool spans = random.one_in(40);

@@ -11,7 +11,7 @@ import time
 
 from conftest import BINARY, PATIENCE_S, Answer
 
-TELLING = ("/live", "/ready", "/health", "/metrics", "/version")
+TELLING = ("/live", "/ready", "/startup", "/health", "/metrics", "/version")
 ADMIN_URL = re.compile(r"probes, metrics and orders: http://127\.0\.0\.1:(\d+)")
 PIPE_BYTES = 4096
 

@@ -329,6 +329,17 @@ http::Response Generation::whole() {
   return response;
 }
 
+std::size_t Generation::whole_size() const {
+  std::size_t size = 0;
+  for (const Choice& choice : choices_) size += choice.num_tokens() * (1 + request().logprobs.value_or(0));
+  for (const PromptRun& prompt : prompts_) {
+    if (request().keeps_prompt()) size += request().n * std::size_t{prompt.num_tokens};
+    if (prompt.scores != nullptr) size += request().n * (prompt.scores->logprobs.size() + prompt.scores->top.size());
+    if (prompt.embedding != nullptr) size += prompt.embedding->sums.size();
+  }
+  return size;
+}
+
 Piece Generation::piece_of(std::size_t choice, std::size_t index) const {
   const Choice& one = choices_[choice];
   return {.index = index,

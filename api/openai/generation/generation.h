@@ -40,6 +40,7 @@ class Generation final : public http::Answer {
   bool finished() const override { return finished_; }
   bool failed() const override { return failure_.has_value(); }
   http::Response whole() override;
+  std::size_t whole_size() const override;
   void fail(Error error) override;
   http::Tally tally() const override;
   std::optional<tracing::Generated> generated() const override;

@@ -68,7 +68,8 @@ struct Plain {
 constexpr Plain kPlain[] = {
     {"/live", "get", "Whether the process should go on", "application/json", false},
     {"/ready", "get", "Whether requests are taken", "application/json", false},
-    {"/health", "get", "Both", "application/json", false},
+    {"/startup", "get", "Whether it was ever ready", "application/json", false},
+    {"/health", "get", "Whether the process should go on, and requests are taken", "application/json", false},
     {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain", false},
     {"/version", "get", "The server's version", "application/json", false},
     {"/openapi.json", "get", "This document", "application/json", false},

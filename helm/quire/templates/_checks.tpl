@@ -36,8 +36,8 @@
 {{- $seqs := index $values.config "max-num-seqs" | default 64 -}}
 {{- $rows := index $values.config "max-num-batched-tokens" | default 512 -}}
 {{- if not (or (kindIs "string" $seqs) (kindIs "string" $rows)) -}}
-{{- if gt (int64 $seqs) (int64 $rows) -}}
-{{- fail (printf "config.max-num-seqs (%d) must not be above config.max-num-batched-tokens (%d)" (int64 $seqs) (int64 $rows)) -}}
+{{- if lt (int64 $rows) (min (int64 $seqs) 16) -}}
+{{- fail (printf "config.max-num-batched-tokens (%d) must not be below config.max-num-seqs (%d), or 16" (int64 $rows) (int64 $seqs)) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $values.auth.existingSecret (index $values.config "api-key-file") -}}

@@ -55,7 +55,7 @@ TEST_F(GateTest, TakesNothingElse) {
 }
 
 TEST_F(GateTest, KnowsWhatIsOpenAndWhatIsTheAdministrators) {
-  for (const char* path : {"/live", "/ready", "/health"}) EXPECT_EQ(access_of(path), Access::kOpen) << path;
+  for (const char* path : {"/live", "/ready", "/startup", "/health"}) EXPECT_EQ(access_of(path), Access::kOpen) << path;
   EXPECT_EQ(access_of("/metrics"), Access::kMonitor);
   for (const char* path : {"/admin", "/admin/", "/admin/cache/save"})
     EXPECT_EQ(access_of(path), Access::kAdmin) << path;

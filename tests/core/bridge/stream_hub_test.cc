@@ -93,6 +93,51 @@ TEST_F(StreamHubTest, DoesNotWakeAgainBeforeTheDrainThatIsOnItsWay) {
   EXPECT_EQ(wakes_, 2);
 }
 
+TEST_F(StreamHubTest, TellsSoManyAtOnceAndTheOthersWithAnotherWakeUp) {
+  constexpr std::uint32_t kMost = StreamHub::kMostTold;
+  for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 4 * kMost}) {
+    wakes_ = 0;
+    const auto hub = this->hub(5 * kMost);
+    std::vector<int> calls(count);
+    std::vector<std::shared_ptr<TokenStream>> streams;
+    for (int& one : calls) streams.push_back(hub->open([&one] { ++one; }));
+    for (int round = 1; round <= 2; ++round) {  // the second begins where the first one stopped
+      for (const auto& stream : streams) stream->push({1, Finish::kNone});
+      hub->flush();
+      for (int drained = 0; drained < wakes_; ++drained) hub->drain();
+      EXPECT_EQ(calls, std::vector<int>(count, round)) << count;
+    }
+    EXPECT_EQ(wakes_ > 2, count > kMost) << count;
+  }
+}
+
+TEST_F(StreamHubTest, SaysSinceWhenThereIsNewsAndForgetsNoneThatItLeft) {
+  const auto hub = this->hub(2 * StreamHub::kMostTold);
+  std::vector<TimePoint> since;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (std::uint32_t i = 0; i < 2 * StreamHub::kMostTold; ++i) {
+    streams.push_back(hub->open([&] { since.push_back(hub->news_since()); }));
+  }
+  const TimePoint before = SteadyClock().now();
+  for (const auto& stream : streams) stream->push({1, Finish::kNone});
+  const TimePoint after = SteadyClock().now();
+  hub->flush();
+  hub->drain();
+  streams.back()->push({2, Finish::kNone});  // later news of one that was left
+  hub->flush();
+  hub->drain();
+  ASSERT_EQ(since.size(), streams.size());
+  for (const TimePoint one : since) {
+    EXPECT_GE(one, before);
+    EXPECT_LE(one, after);
+  }
+  EXPECT_EQ(hub->news_since(), TimePoint{}) << "nobody is told of any";
+  streams.front()->push({3, Finish::kNone});
+  hub->flush();
+  hub->drain();
+  EXPECT_GE(since.back(), after) << "of that news alone";
+}
+
 TEST_F(StreamHubTest, AMarkOfAStreamThatIsGoneHarmsNobody) {
   const auto hub = this->hub(1);
   hub->open([] { FAIL() << "called after its end"; })->push({1, Finish::kNone});

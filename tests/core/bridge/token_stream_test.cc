@@ -46,6 +46,16 @@ TEST_F(TokenStreamTest, GivesTokensInTheOrderPushedOverManyLaps) {
   EXPECT_EQ(popped, pushed);
 }
 
+TEST_F(TokenStreamTest, KnowsHowManyStepsWereDoneSinceItWasFirstCancelled) {
+  engine_.note_step();
+  stream_->cancel();
+  EXPECT_EQ(stream_->steps_since_cancelled(), 0u);
+  engine_.note_step();
+  stream_->cancel();
+  engine_.note_step();
+  EXPECT_EQ(stream_->steps_since_cancelled(), 2u);
+}
+
 TEST_F(TokenStreamTest, TakesATokenWhileItAndAnEndFit) {
   const auto capacity = static_cast<int>(TokenStream::kCapacity);
   fill(capacity - 2);

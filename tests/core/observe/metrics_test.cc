@@ -175,7 +175,8 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
        {&metrics.iteration_tokens, &metrics.time_to_first_token_s, &metrics.inter_token_latency_s,
         &metrics.e2e_request_latency_s, &metrics.request_queue_time_s, &metrics.request_prefill_time_s,
         &metrics.request_decode_time_s, &metrics.request_prompt_tokens, &metrics.request_generation_tokens,
-        &metrics.step_time_s, &metrics.disconnect_to_free_s, &metrics.spec_step_nodes, &metrics.spec_budget_nodes,
+        &metrics.step_time_s, &metrics.disconnect_to_free_s, &metrics.disconnect_to_free_steps,
+        &metrics.event_to_socket_s, &metrics.io_turn_s, &metrics.spec_step_nodes, &metrics.spec_budget_nodes,
         &metrics.spec_drafting_s, &metrics.spec_observing_s}) {
     for (const double value : {0.00005, 0.003, 0.4, 3.0, 70.0, 900.0, 1e7}) histogram->observe(value);
   }
@@ -200,7 +201,7 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
     EXPECT_EQ(text.value(name + "_count"), 7) << name;
     EXPECT_NEAR(text.value(name + "_sum"), 10000973.40305, 0.01) << name;
   }
-  EXPECT_EQ(histograms, 15);
+  EXPECT_EQ(histograms, 18);
 }
 
 TEST(Metrics, RendersWhatTheEngineAndTheApiWrote) {

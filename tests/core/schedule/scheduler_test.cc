@@ -55,11 +55,100 @@ class SchedulerTest : public testing::Test {
     return *indices_.back();
   }
 
+  // So many sequences that decode, named 1 and on, and room for some more.
+  class Crowd {
+   public:
+    Crowd(SchedulerTest& test, std::uint32_t num_sequences, std::uint32_t rows, std::uint32_t places = 0)
+        : test_(test),
+          pool_(test.make_pool(64, 16)),
+          scheduler_({.max_num_seqs = num_sequences + places, .max_num_batched_tokens = rows}, pool_,
+                     test.index_of(pool_)) {
+      test.sequences_.clear();
+      for (std::uint32_t i = 0; i < num_sequences; ++i) add(1);
+      while (std::ranges::any_of(test.sequences_, [](const auto& one) { return one->num_generated() == 0; })) run();
+      std::vector<std::uint64_t> last;  // until the next turn is the first one's again
+      while (last.empty() || last.back() != num_sequences || last.front() + last.size() != num_sequences + 1)
+        last = run();
+    }
+    Sequence& add(std::uint32_t prompt) { return test_.add(scheduler_, pool_, prompt); }
+    Sequence& sequence(std::uint64_t name) { return *test_.sequences_.at(name - 1); }
+    void remove(std::uint64_t name) { scheduler_.remove(sequence(name)); }
+    const flow::StepPlan& plan() { return scheduler_.plan(); }
+    std::size_t num_planned() const { return scheduler_.planned().size(); }
+    void commit() { test_.commit(scheduler_); }
+    // Who was in the step, in the order of the plan.
+    std::vector<std::uint64_t> run() {
+      std::vector<std::uint64_t> names;
+      for (const auto& entry : plan().sequences) names.push_back(entry.seq.value);
+      commit();
+      return names;
+    }
+
+   private:
+    SchedulerTest& test_;
+    kv::BlockPool& pool_;
+    Scheduler scheduler_;
+  };
+
   RoleScope role_{engine_role};
   std::vector<std::unique_ptr<kv::BlockPool>> pools_;  // outlive the sequences
   std::vector<std::unique_ptr<kv::PrefixIndex>> indices_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
 };
+
+TEST_F(SchedulerTest, RunsEverybodyEachStepWhereThereAreRowsAndElseRoundRobin) {
+  using Step = std::vector<std::uint64_t>;
+  const std::vector<std::pair<std::uint32_t, std::vector<Step>>> expected = {
+      {2, {{1, 2}, {3, 4}, {5, 1}, {2, 3}, {4, 5}}},
+      {4, {{1, 2, 3, 4}, {5, 1, 2, 3}, {4, 5, 1, 2}}},
+      {5, {{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}}},
+      {6, {{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}}}};
+  for (const auto& [rows, steps] : expected) {
+    Crowd crowd(*this, 5, rows);
+    for (const Step& step : steps) {
+      Step ran = crowd.run();
+      std::ranges::sort(ran);
+      Step wanted = step;
+      std::ranges::sort(wanted);
+      EXPECT_EQ(ran, wanted) << rows << " rows";
+    }
+  }
+}
+
+TEST_F(SchedulerTest, NobodyIsPassedOverOrServedTwiceWhenSomebodyGoes) {
+  for (const std::uint64_t goes : {1u, 2u, 3u, 5u}) {
+    Crowd crowd(*this, 5, 2);
+    EXPECT_EQ(crowd.run(), (std::vector<std::uint64_t>{1, 2}));
+    crowd.remove(goes);
+    std::vector<std::uint64_t> next;
+    for (std::uint64_t one : {3u, 4u, 5u, 1u, 2u}) {
+      if (one != goes) next.push_back(one);
+    }
+    for (int i = 0; i < 2; ++i) {
+      std::vector<std::uint64_t> wanted = {next[2 * i], next[2 * i + 1]};
+      std::ranges::sort(wanted);  // a plan's sequences are in the order of admission
+      EXPECT_EQ(crowd.run(), wanted) << goes << " went";
+    }
+  }
+}
+
+TEST_F(SchedulerTest, WhoIsParkedIsPassedOverAndCostsNoRow) {
+  Crowd crowd(*this, 5, 2);
+  crowd.sequence(3).parked = true;
+  EXPECT_EQ(crowd.run(), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(crowd.run(), (std::vector<std::uint64_t>{4, 5}));
+}
+
+TEST_F(SchedulerTest, APromptHasHalfOfTheRowsWhereTheOthersAreServedRoundRobin) {
+  for (const std::uint32_t rows : {2u, 3u, 4u, 7u}) {
+    Crowd crowd(*this, 7, rows, /*places=*/1);
+    Sequence& prompt = crowd.add(20);
+    EXPECT_EQ(rows_of(crowd.plan(), prompt), rows / 2) << rows;
+    EXPECT_EQ(crowd.num_planned(), rows - rows / 2 + 1) << rows;
+    crowd.commit();
+    EXPECT_EQ(rows_of(crowd.plan(), prompt), rows / 2) << rows;  // no longer waiting
+  }
+}
 
 TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
   kv::BlockPool& pool = make_pool(16, 16);
