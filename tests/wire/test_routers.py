@@ -145,6 +145,12 @@ def test_a_chat_is_that_of_a_lone_server(server, three, start_router, name):
     assert [one.status for one in refused] == [400, 400]
 
 
+@pytest.mark.parametrize("name, status", [("vllm", 200), ("sglang", 422)])
+def test_prompts_of_token_ids_pass_where_the_router_knows_them(three, start_router, name, status):
+    """SGLang's holds prompts to be text: docs/scaling.md says so, for as long as it does."""
+    assert start_router(name, three, "round_robin").post({"model": "stories", "prompt": [400, 401, 402], "max_tokens": 2}).status == status
+
+
 # ---- streams
 
 
