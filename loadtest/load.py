@@ -11,9 +11,11 @@ Ends with 0, with 1 when an answer was wrong or failed (refused ones are no fail
 import argparse
 import asyncio
 import json
+import math
 import os
 import pathlib
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -39,6 +41,7 @@ def arguments(argv):
     parser.add_argument("--rounds", type=int, default=5, help="of --compare: each asks both, in changing order (default 5)")
     parser.add_argument("--model", help="default: the first that /v1/models names")
     parser.add_argument("--seed", type=int, default=1, help="of times, lengths and texts (default 1)")
+    parser.add_argument("--start-at", type=float, metavar="SECONDS", help="since 1970: several clients begin together; with --url")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a field of the scenario by its path")
     parser.add_argument("--probe", action="append", default=[], metavar="PATH", help="also ask for /live, /metrics or a whole URL meanwhile")
     parser.add_argument("--probe-interval-s", type=float, default=0.05, help="between two questions of a probe (default 0.05)")
@@ -51,6 +54,8 @@ def arguments(argv):
         parser.error("expected a scenario; --list names them")
     if args.scenario and not args.schedule and bool(args.url) == bool(args.compare):
         parser.error("expected either --url or --compare")
+    if args.start_at is not None and (args.compare or not math.isfinite(args.start_at) or args.start_at < time.time()):
+        parser.error(f"--start-at: {args.start_at:.0f} was given, expected a time to come (now: {time.time():.0f}), and --url")
     if not 1 <= args.rounds <= 100:
         parser.error(f"--rounds: {args.rounds} was given, expected 1 to 100")
     if not 0.001 <= args.probe_interval_s <= 60:
@@ -88,7 +93,8 @@ class Client:
             self.models[url] = self.args.model or first_model(url, self.api_key)
         target = target_of(url)
         asker = Asker(self.wanted, target, self.models[url], salt, self.api_key)
-        drive = Drive(self.wanted, self.plan, asker, target, progress if sys.stderr.isatty() else None)
+        start_s = None if self.args.start_at is None else time.monotonic() + self.args.start_at - time.time()
+        drive = Drive(self.wanted, self.plan, asker, target, progress if sys.stderr.isatty() else None, start_s)
         pages = [page if "://" in page else f"{'https' if target.secure else 'http'}://{target.authority}{page}" for page in self.args.probe]
         probes = Probes(pages, self.args.probe_interval_s) if pages else None
         try:

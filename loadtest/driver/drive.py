@@ -36,8 +36,10 @@ class Run:
 class Drive:
     """One run of one plan against one server. drive() is to be called once, on a loop of its own or another's."""
 
-    def __init__(self, scenario, plan, asker, target, progress=None):
+    def __init__(self, scenario, plan, asker, target, progress=None, start_s=None):
+        """`start_s`: the plan's time 0 on the monotonic clock; soon, unless given."""
         self.scenario, self.plan, self.asker, self.progress = scenario, plan, asker, progress
+        self.start_s = start_s
         self.pool = Pool(target)
         self.answers, self.in_flight, self.most_in_flight = [], set(), 0
         self.room = take_descriptors(max(scenario.streams, scenario.arrivals.get("concurrency", 0)))
@@ -50,7 +52,8 @@ class Drive:
         self.over = self.loop.create_future()
         await self.pool.resolve()
         with self._quiet_collector(), self._on_interrupt():
-            cpu_s, self.start_s = cpu_seconds(), time.monotonic() + SOON_S
+            cpu_s, begun_s = cpu_seconds(), time.monotonic()
+            self.start_s = begun_s + SOON_S if self.start_s is None else self.start_s
             ticker = self.loop.create_task(self._tick())
             if self.scenario.arrivals["kind"] == "closed":
                 self.loop.call_at(self.start_s, self._begin_closed)
@@ -62,7 +65,7 @@ class Drive:
             ticker.cancel()
         self.pool.close()
         return Run(
-            self.scenario, len(self.plan), self.start_s, end_s, self.answers, cpu_s / (end_s - self.start_s + SOON_S), self.lag,
+            self.scenario, len(self.plan), self.start_s, end_s, self.answers, cpu_s / (end_s - begun_s), self.lag,
             self.most_in_flight, self.interrupted,
         )  # fmt: skip
 

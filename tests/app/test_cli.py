@@ -588,12 +588,13 @@ def test_streams_are_cut_when_the_drain_timeout_is_over():
         assert code == 0 and time.monotonic() - start < 10
 
 
-def test_a_second_signal_ends_it_at_once():
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(second):
     with Server("--isa", "scalar") as server:
         answers = [server.complete(stream=True, max_tokens=450, ignore_eos=True) for _ in range(16)]
         for answer in answers:
             answer.readline()
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.1)
-        server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(timeout=10) == 128 + signal.SIGINT
+        server.process.send_signal(second)
+        assert server.process.wait(timeout=10) == 128 + second

@@ -1,5 +1,6 @@
 """loadtest/load.py as it is called: against quire itself and a server with faults; what it prints, writes and ends with."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -10,6 +11,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from fake_server import FakeServer
@@ -131,6 +133,15 @@ def test_a_report_is_written_for_one_server(tmp_path):
     assert (tmp_path / "out.html").read_text().count("<svg") == 2
 
 
+def test_several_clients_begin_together():
+    at_s = time.time() + 3
+    with FakeServer() as server, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda seed: load("burst", "--url", server.url, *SMALL, "--seed", seed, "--start-at", at_s, "--json", "-"), (1, 2)))
+        ended_s = time.time()
+    assert [json.loads(one.stdout)["requests"]["right"] for one in done] == [20, 20]
+    assert ended_s >= at_s + 0.95, "the last of twenty is due 0.95 s after the start"
+
+
 def test_a_schedule_is_printed_without_a_server_and_is_the_seeds():
     one, again, other = (load("chat", "--schedule", "--seed", seed) for seed in (5, 5, 6))
     assert one.returncode == 0 and one.stdout == again.stdout != other.stdout
@@ -150,6 +161,9 @@ def test_the_scenarios_are_listed():
         (["chat", "--url", "http://a", "--compare", "http://a", "http://b"], "expected either --url or --compare"),
         (["chat", "--url", "http://a", "--rounds", "0"], "--rounds: 0 was given, expected 1 to 100"),
         (["chat", "--url", "http://a", "--rounds", "101"], "--rounds: 101 was given"),
+        (["chat", "--url", "http://a", "--start-at", "1"], "--start-at: 1 was given, expected a time to come"),
+        (["chat", "--url", "http://a", "--start-at", "nan"], "--start-at: nan was given"),
+        (["chat", "--compare", "http://a", "http://b", "--start-at", "1e11"], "--start-at: 100000000000 was given"),
         (["chat", "--url", "http://a", "--set", "x"], "--set: expected FIELD=VALUE"),
         (["chat", "--url", "http://a", "--probe-interval-s", "0"], "--probe-interval-s: 0 was given"),
         (["chat", "--url", "a"], "a: expected http://HOST:PORT"),
@@ -157,7 +171,7 @@ def test_the_scenarios_are_listed():
         (["chat", "--url", "http://127.0.0.1:9"], "http://127.0.0.1:9/v1/models names no model"),
         (["chat", "--url", "http://127.0.0.1:9", "--set", "arrivals.rate_per_s=0"], "arrivals.rate_per_s: 0 was given, expected more than 0"),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_what_cannot_begin_ends_with_2_and_says_why(words, told):
     done = load(*words)

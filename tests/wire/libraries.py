@@ -6,15 +6,14 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from conftest import ROOT
+from packages import PLACE, install, python_with
 from test_chat import TALE, TOOL
 
 PROGRAMS = pathlib.Path(__file__).parent / "clients"
-PLACE = ROOT / "build" / "clients"
 OPENAI_NODE = "openai@7.57.0"
 # Nobody calls home, asks a hub or reads the settings of whoever runs the tests.
 QUIET = {
@@ -45,7 +44,7 @@ def wire(server, path="/v1/chat/completions", **fields):
 
 def heard_by(name, server):
     """What clients/ask_NAME.py heard, run with the packages of clients/NAME.txt."""
-    return _run([_python_with(name), PROGRAMS / f"ask_{name}.py"], server, cwd=PROGRAMS)
+    return _run([python_with(PROGRAMS / f"{name}.txt"), PROGRAMS / f"ask_{name}.py"], server, cwd=PROGRAMS)
 
 
 def heard_by_node(server):
@@ -53,27 +52,10 @@ def heard_by_node(server):
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    _install(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(PLACE), OPENAI_NODE], OPENAI_NODE)
+    install(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(PLACE), OPENAI_NODE], OPENAI_NODE)
     program = PLACE / "ask_openai.mjs"  # beside node_modules, where imports are looked for
     shutil.copy(PROGRAMS / program.name, program)
     return _run(["node", program], server, cwd=PLACE)
-
-
-def _python_with(name):
-    folder, wanted = PLACE / name, (PROGRAMS / f"{name}.txt").read_text()
-    stamp = folder / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True, capture_output=True, timeout=300)
-        _install([folder / "bin" / "pip", "install", "-q", "-r", PROGRAMS / f"{name}.txt"], wanted.split()[0])
-        stamp.write_text(wanted)
-    return folder / "bin" / "python"
-
-
-def _install(command, what):
-    PLACE.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
-    if done.returncode != 0:
-        pytest.skip(f"{what} cannot be installed: {done.stderr.strip()[-500:]}")
 
 
 def _run(command, server, **options):
