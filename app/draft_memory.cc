@@ -8,9 +8,9 @@
 #include "app/engine_settings.h"
 #include "app/units.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
 #include "core/speculate/heads/stored_rows.h"
-#include "core/speculate/models/computed_rows.h"
 
 namespace quire::app {
 namespace {
