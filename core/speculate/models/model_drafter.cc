@@ -110,6 +110,7 @@ void ModelDrafter::observe(const ObservedStep& step) {
     if (end > decoder_.max_model_len()) continue;
     Known& known = sequences_[seen.seq];
     hash_tokens(known, seen.tokens);
+    look_at(known, seen.table);
     const Behind behind{&known, seen.tokens, seen.table, end, 0};
     if (misses_dropped(seen.table, missing(behind))) behind_.push_back(behind);
   }
@@ -160,6 +161,7 @@ ModelDrafter::Known* ModelDrafter::begin(const Asked& asked) {
   if (known.place < 0) return nullptr;
   known.branches = 0;
   hash_tokens(known, asked.tokens);
+  look_at(known, asked.table);
   return &known;
 }
 
@@ -178,6 +180,15 @@ void ModelDrafter::hash_tokens(Known& known, std::span<const TokenId> tokens) co
 
 bool ModelDrafter::misses_dropped(std::span<const BlockId> table, std::uint32_t first_position) const {
   return speculate::misses_dropped(table, limits_.block_tokens, first_position, widest_window_, options_.context);
+}
+
+// Its blocks may be others by now: one is given back for another's that holds the same, which nobody need have drafted behind.
+void ModelDrafter::look_at(Known& known, std::span<const BlockId> table) const {
+  if (!cache_.own()) return;
+  const auto [was, is] = std::ranges::mismatch(known.table, table);
+  known.computed =
+      std::min(known.computed, static_cast<std::uint32_t>(was - known.table.begin()) * limits_.block_tokens);
+  known.table.assign(table.begin(), table.end());
 }
 
 // The first row that is not there, at most behind.end.

@@ -74,10 +74,11 @@ class ModelDrafter final : public Drafter {
  private:
   // What is remembered of a sequence.
   struct Known {
-    std::vector<RowHash> hashes;  // by position, of the tokens up to there; only with a cache of its own
-    std::uint32_t computed = 0;   // rows that are in their slots
-    int place = -1;               // its scratch
-    std::uint32_t branches = 0;   // more of it, in the call at hand
+    std::vector<RowHash> hashes;   // by position, of the tokens up to there; only with a cache of its own
+    std::vector<BlockId> table{};  // as it was when last seen; only with a cache of its own
+    std::uint32_t computed = 0;    // rows that are in their slots
+    int place = -1;                // its scratch
+    std::uint32_t branches = 0;    // more of it, in the call at hand
   };
   struct Behind {
     Known* known;
@@ -103,6 +104,7 @@ class ModelDrafter final : public Drafter {
   void hash_tokens(Known& known, std::span<const TokenId> tokens) const;
   bool misses_dropped(std::span<const BlockId> table, std::uint32_t first_position) const;
   std::uint32_t missing(const Behind& behind) REQUIRES(engine_role);
+  void look_at(Known& known, std::span<const BlockId> table) const;
   bool can_join(const Behind& behind) REQUIRES(engine_role);
   void catch_up(std::span<const Behind> behind) REQUIRES(engine_role);
   void start_paths(std::span<const Asked> asked) REQUIRES(engine_role);
