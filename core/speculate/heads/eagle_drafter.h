@@ -5,7 +5,7 @@
 // Rows    of what is committed: HeadRows. A level's rows lie in scratch blocks behind them: each node that grows is a sequence of
 //         its own, its table ending in blocks of its own, copied from its parent's.
 // Owner   app. Ops and the target outlive it.
-// Thread  engine. It allocates for the longest sequences yet, not for steps.
+// Thread  engine. It allocates for the longest sequences and the largest step yet, and for nothing else.
 // Fails   StartError from the constructor: whatever config and tensors have, all problems at once.
 // Source  EAGLE-2 (Li et al. 2024), EAGLE-3 (Li et al. 2025).
 #pragma once
