@@ -8,9 +8,10 @@
 #include "app/engine_settings.h"
 #include "app/units.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
+#include "core/speculate/heads/hydra_drafter.h"
 #include "core/speculate/heads/stored_rows.h"
-#include "core/speculate/models/computed_rows.h"
 
 namespace quire::app {
 namespace {
@@ -43,6 +44,7 @@ class Counted {
     add_target_scratch();
     if (method == kEagle || method == kEagle3 || method == kHybrid) add_eagle();
     if (method == kMedusa || method == kHydra) add_state_heads();
+    if (method == kHydra) add_hydra_prefix();
     if (method == kDraftModel || method == kSpecinfer || method == kTriforce) {
       for (const std::string& path : speculation_.models) add_model(path);
     }
@@ -67,10 +69,18 @@ class Counted {
     add_states(head.states_width());
   }
 
-  // Small heads over the last state: no K and V.
+  // Small heads over the last state, which have no K and V of their own.
   void add_state_heads() {
     out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*head_files(speculation_, target_.source)));
     add_states(target_.config.hidden);
+  }
+
+  void add_hydra_prefix() {
+    const auto prefix = speculate::load_hydra_prefix_config(*head_files(speculation_, target_.source), target_.config);
+    if (!prefix) return;
+    const backend::KvShape block = prefix->kv_shape(config_.block_size, 1, speculate::HydraOptions{}.kv_dtype);
+    out_.block_bytes +=
+        cpu::kv_block_bytes(block) + speculate::StoredRows::bytes_per_block(config_.block_size, /*hidden=*/0);
   }
 
   void add_states(std::uint32_t width) {

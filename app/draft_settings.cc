@@ -64,7 +64,7 @@ speculate::ModelDraftLimits model_draft_limits(const SpeculativeConfig& speculat
 speculate::ModelDraftOptions model_draft_options(const SpeculativeConfig& speculation) {
   speculate::ModelDraftOptions options;
   options.shared_noise = speculation.shared_noise;
-  options.proposes = speculation.method == Method::kDraftModel;  // what is merged or refined is no draw any more
+  options.proposes = speculation.method != Method::kTriforce;  // what is refined is no draw any more
   if (speculation.topk > 1) options.widths = {speculation.topk};
   return options;
 }

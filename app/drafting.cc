@@ -185,8 +185,10 @@ std::unique_ptr<speculate::Drafter> Drafting::make_model_drafter(const std::stri
   const model::Config config = model::load_config(*model.files);
   model.decoder = std::make_unique<model::Decoder>(*target_.ops, config, *model.files,
                                                    std::min(max_model_len_, config.max_model_len()));
-  auto drafter = std::make_unique<speculate::ModelDrafter>(*target_.ops, *model.decoder, target_.config.vocab, limits_,
-                                                           model_draft_options(speculation_));
+  speculate::ModelDraftOptions options = model_draft_options(speculation_);
+  options.member = static_cast<std::uint32_t>(models_.size() - 1);
+  auto drafter =
+      std::make_unique<speculate::ModelDrafter>(*target_.ops, *model.decoder, target_.config.vocab, limits_, options);
   loaded_.push_back(drafter.get());
   return drafter;
 }

@@ -4,17 +4,29 @@
 
 #include "core/sample/math.h"
 #include "core/sample/noise.h"
+#include "core/sample/token_tree.h"
 
 namespace quire::speculate {
 namespace {
 
 // Beyond these a guess is too unlikely for its noise to bring it back often.
 constexpr std::uint32_t kNoisyGuesses = 64;
+// Of what stands behind the draws.
+constexpr float kNeverDrawn = -30.0f;
 
 }  // namespace
 
-std::uint32_t Children::num_guesses(std::uint32_t num, bool with_noise) {
+std::uint32_t Children::num_guesses(std::uint32_t num, const sample::Params& params, bool shared_noise) {
+  if (sample::accepts_by_law(params)) return sample::kMaxTop;
+  const bool with_noise = shared_noise && params.temperature >= sample::kGreedyTemperature;
   return std::min(with_noise ? std::max(num, kNoisyGuesses) : num, sample::kMaxTop);
+}
+
+std::span<const Child> Children::chosen(const Wanted& wanted, const sample::Params& params,
+                                        sample::ProposalLaws& laws) {
+  if (sample::accepts_by_law(params)) return proposed(wanted, params, laws);
+  const bool with_noise = wanted.shared_noise && params.temperature >= sample::kGreedyTemperature;
+  return with_noise ? drawn(wanted.num, params, wanted.position) : likeliest(wanted.num);
 }
 
 std::span<const Child> Children::likeliest(std::uint32_t num) {
@@ -40,39 +52,61 @@ std::span<const Child> Children::drawn(std::uint32_t num, const sample::Params& 
   return likeliest(num);
 }
 
-std::span<const Child> Children::proposed(const sample::Params& params, std::uint32_t position, std::uint32_t depth,
+std::span<const Child> Children::proposed(const Wanted& wanted, const sample::Params& params,
                                           sample::ProposalLaws& laws) {
   if (children_.empty()) return {};
-  scale_and_filter(params);
+  for (Child& child : children_) child.log_likely /= params.temperature;
+  const std::size_t kept = num_kept(params);
   const float highest = children_.front().log_likely;
-  double sum = 0.0;
-  for (const Child& child : children_) sum += static_cast<double>(sample::exp_f32(child.log_likely - highest));
-  const float log_sum = highest + sample::log_f32(static_cast<float>(sum));
-  const sample::Domain domain = sample::ahead(sample::Domain::kProposal, depth);
-  Child best;
-  float best_score = 0.0f;
-  for (const Child& child : children_) {
-    const auto chance = static_cast<float>(static_cast<double>(sample::exp_f32(child.log_likely - highest)) / sum);
-    if (!(chance > 0.0f)) continue;
-    laws.add(child.token, chance);
-    const float score =
-        child.log_likely + sample::gumbel(params.seed, child.token, position, params.choice_index, domain);
-    if (best.token >= 0 && score <= best_score) continue;
-    best = {child.token, child.log_likely - log_sum};
-    best_score = score;
+  const sample::Domain domain =
+      sample::ahead(sample::Domain::kProposal, wanted.depth + (sample::TokenTree::kMaxNodes + 1) * wanted.drafter);
+  weights_.assign(children_.size(), 0.0);
+  scores_.assign(children_.size(), 0.0f);
+  for (std::size_t i = 0; i < kept; ++i) {
+    const Child& child = children_[i];
+    weights_[i] = static_cast<double>(sample::exp_f32(child.log_likely - highest));
+    scores_[i] =
+        child.log_likely + sample::gumbel(params.seed, child.token, wanted.position, params.choice_index, domain);
   }
+  picked_.clear();
+  const std::size_t num = std::min<std::size_t>(wanted.num, children_.size());
+  while (picked_.size() < num && draw_next(highest, laws)) {
+  }
+  for (std::size_t i = 0; i < children_.size() && picked_.size() < num; ++i) {
+    if (std::ranges::find(picked_, children_[i].token, &Child::token) != picked_.end()) continue;
+    picked_.push_back({children_[i].token, kNeverDrawn});
+    laws.close();
+  }
+  return picked_;
+}
+
+// The next of what is left, with what it was drawn from; false where nothing is.
+bool Children::draw_next(float highest, sample::ProposalLaws& laws) {
+  double sum = 0.0;
+  for (const double weight : weights_) sum += weight;
+  const std::size_t nobody = children_.size();
+  std::size_t best = nobody;
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    const auto chance = static_cast<float>(weights_[i] / sum);
+    if (!(chance > 0.0f)) continue;
+    laws.add(children_[i].token, chance);
+    if (best == nobody || scores_[i] > scores_[best]) best = i;
+  }
+  if (best == nobody) return false;
   laws.close();
-  children_.assign(1, best);
-  return children_;
+  const float log_sum = highest + sample::log_f32(static_cast<float>(sum));
+  picked_.push_back({children_[best].token, children_[best].log_likely - log_sum});
+  weights_[best] = 0.0;
+  return true;
 }
 
 void Children::scale_and_filter(const sample::Params& params) {
   for (Child& child : children_) child.log_likely /= params.temperature;
-  filter(params);
+  children_.resize(num_kept(params));
 }
 
 // The request's filters as far as these guesses know: what the target would not draw is not guessed.
-void Children::filter(const sample::Params& params) {
+std::size_t Children::num_kept(const sample::Params& params) const {
   std::size_t keep = children_.size();
   if (params.top_k > 0) keep = std::min(keep, static_cast<std::size_t>(params.top_k));
   const float highest = children_.front().log_likely;
@@ -84,7 +118,7 @@ void Children::filter(const sample::Params& params) {
     above += sample::exp_f32(children_[i - 1].log_likely - highest);
     if (weight < params.min_p || above >= params.top_p * sum) keep = i;
   }
-  children_.resize(keep);
+  return keep;
 }
 
 }  // namespace quire::speculate

@@ -9,6 +9,7 @@
 #include "app/engine_settings.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
+#include "tests/core/model/tiny_checkpoint.h"
 #include "tests/support/source_tree.h"
 
 namespace quire::app {
@@ -68,6 +69,24 @@ TEST_F(DraftMemoryTest, OfAHeadHasItsTensorsAsTheyAreStored) {
   EXPECT_GT(bytes, stored * 9 / 10);
   EXPECT_LT(bytes, stored * 11 / 10);
   EXPECT_EQ(counted(R"({"method": "hybrid"})"), counted(R"({"method": "eagle3"})"));
+}
+
+TEST_F(DraftMemoryTest, OfHydraHeadsHasTheKAndVOfTheirLayerWhereThereIsOne) {
+  const auto counted_with = [&](const std::string& layout) {
+    const model::testing::TempDir dir;
+    dir.write("config.json",
+              R"({"hydra_num_heads": 1, "hydra_num_layers": 1, "grounded_heads": true, "hydra_head_arch": ")" + layout +
+                  "\"}");
+    dir.write("model.safetensors", model::testing::safetensors_file({model::testing::filled("x", "F32", {8, 8})}));
+    return counted(R"({"method": "hydra", "model": ")" + dir.path() + "\"}");
+  };
+  const DraftMemory plain = counted_with("mlp");
+  const DraftMemory prefixed = counted_with("prefix-mlp");
+  EXPECT_EQ(plain.block_bytes, 0u);
+  const std::uint64_t block = cpu::kv_block_bytes(target_.config.kv_shape(16, 1, backend::KvType::kBF16));
+  // One layer of the target's, a hash a row and one more.
+  EXPECT_EQ(prefixed.block_bytes, block / target_.config.num_layers + 17 * 8);
+  EXPECT_EQ(prefixed.weight_bytes, plain.weight_bytes);
 }
 
 TEST_F(DraftMemoryTest, OfADraftModelIsWhatThatModelTakes) {

@@ -3,7 +3,6 @@
 //   draft_head_tool MODEL HEAD --tokens FILE --logits FILE [--steps N]
 // tokens: int32 [T]; logits: f32 [T - 1 + N, Vd]; standard output: one JSON line {"kind": …, "boundaries": […], "chain": […]},
 // the chain's tokens in the target's numbers.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -21,32 +20,12 @@
 namespace {
 
 using namespace quire;
+using golden::HeadOptions;
 using golden::kBlockTokens;
 using golden::Place;
 using golden::read_tokens;
 
-struct Options {
-  std::string model, head, tokens_file, logits_file;
-  std::uint32_t steps = 0;
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
-  CLI::App app("logits of a draft head");
-  app.add_option("model", options.model)->required();
-  app.add_option("head", options.head)->required();
-  app.add_option("--tokens", options.tokens_file)->required();
-  app.add_option("--logits", options.logits_file)->required();
-  app.add_option("--steps", options.steps);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
-  }
-  return options;
-}
-
-void run(const Options& options) {
+void run(const HeadOptions& options) {
   const RoleScope engine(engine_role);
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   const auto num_tokens = static_cast<std::uint32_t>(tokens.size());
@@ -68,27 +47,20 @@ void run(const Options& options) {
   speculate::DraftHead head(*ops, target, config,
                             speculate::load_head_weights(*ops, config, *head_files, backend::Quantize::kNone), limits);
 
-  speculate::RowBatch batch;
-  batch.begin_sequence(place.table);
-  for (std::uint32_t i = 0; i < num_tokens; ++i) batch.add_row(tokens[i], i, place.slot(i));
-  auto cache = ops->make_kv(target.config().kv_shape(kBlockTokens, limits.num_blocks, backend::KvType::kF32));
-  model::Workspace workspace =
-      target.make_workspace(num_tokens, 1, {.boundaries = config.boundaries, .final_norm = config.boundaries.empty()});
-  target.forward(batch.batch(), *cache, workspace);
-  ops->collect({});
+  const model::Workspace workspace = golden::run_target(
+      *ops, target, place, tokens, {.boundaries = config.boundaries, .final_norm = config.boundaries.empty()});
 
   std::ofstream out(options.logits_file, std::ios::binary);
   const auto write = [&](std::uint32_t rows) {
     std::vector<float> logits(std::size_t{rows} * head.logits_width());
     head.read_logits(rows, logits);
-    out.write(reinterpret_cast<const char*>(logits.data()),
-              static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    golden::write_floats(out, logits);
   };
   std::vector<std::uint32_t> rows(num_tokens - 1);
   std::iota(rows.begin(), rows.end(), 0u);
   head.take_states(*workspace.states, rows);
   head.begin_with_features();
-  batch.clear();
+  speculate::RowBatch batch;
   batch.begin_sequence(place.table);
   for (std::uint32_t i = 0; i + 1 < num_tokens; ++i) {
     batch.add_row(tokens[i + 1], i, place.slot(i));
@@ -123,12 +95,4 @@ void run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run(parse(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "draft_head_tool: " << error.what() << "\n";
-    return 2;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return quire::golden::run_head_tool("draft_head_tool", argc, argv, run); }

@@ -2,7 +2,6 @@
 // prompt but the last, which takes a step of its own, the logits of each head down the chain of their likeliest tokens.
 //   hydra_head_tool MODEL HEADS --tokens FILE --logits FILE
 // tokens: int32 [T]; logits: f32 [T - 1, heads, V]; standard output: one JSON line {"chains": [[…], …]}.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -19,28 +18,10 @@
 namespace {
 
 using namespace quire;
+using golden::HeadOptions;
 using golden::kBlockTokens;
 using golden::Place;
 using golden::read_tokens;
-
-struct Options {
-  std::string model, heads, tokens_file, logits_file;
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
-  CLI::App app("logits of Hydra heads");
-  app.add_option("model", options.model)->required();
-  app.add_option("heads", options.heads)->required();
-  app.add_option("--tokens", options.tokens_file)->required();
-  app.add_option("--logits", options.logits_file)->required();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
-  }
-  return options;
-}
 
 // Chains of one more guess each time: the head that ran last is another one.
 std::vector<TokenId> draft(speculate::HydraDrafter& drafter, const speculate::Observed& observed, std::uint32_t vocab,
@@ -60,20 +41,19 @@ std::vector<TokenId> draft(speculate::HydraDrafter& drafter, const speculate::Ob
     chain.clear();
     for (std::uint32_t i = 0; i < tree.size(); ++i) chain.push_back(tree.token(i));
     drafter.read_logits(1, logits);
-    out.write(reinterpret_cast<const char*>(logits.data()),
-              static_cast<std::streamsize>(logits.size() * sizeof(float)));
+    golden::write_floats(out, logits);
   }
   return chain;
 }
 
-void run(const Options& options) {
+void run(const HeadOptions& options) {
   const RoleScope engine(engine_role);
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   const auto length = static_cast<std::uint32_t>(tokens.size());
   const auto ops = cpu::make_cpu_ops({1, "auto", length});
   const auto files = model::ModelFiles::directory(options.model);
   const model::Decoder target(*ops, model::load_config(*files), *files, length);
-  const auto head_files = model::ModelFiles::directory(options.heads);
+  const auto head_files = model::ModelFiles::directory(options.head);
   const Place place(length / kBlockTokens + 1);
 
   speculate::RunnerLimits limits;
@@ -85,15 +65,9 @@ void run(const Options& options) {
   const speculate::HydraOptions chains{.width = 1, .max_depth = 64, .kv_dtype = backend::KvType::kF32};
   speculate::HydraDrafter drafter(*ops, target, *head_files, chains, limits);
 
-  speculate::RowBatch batch;
-  batch.begin_sequence(place.table);
-  for (std::uint32_t i = 0; i < length; ++i) batch.add_row(tokens[i], i, place.slot(i));
-  auto cache = ops->make_kv(target.config().kv_shape(kBlockTokens, limits.num_blocks, backend::KvType::kF32));
   const speculate::Needs needs = drafter.needs();
-  model::Workspace workspace =
-      target.make_workspace(length, 1, {.boundaries = needs.boundaries, .final_norm = needs.final_norm});
-  target.forward(batch.batch(), *cache, workspace);
-  ops->collect({});
+  const model::Workspace workspace =
+      golden::run_target(*ops, target, place, tokens, {.boundaries = needs.boundaries, .final_norm = needs.final_norm});
 
   std::ofstream out(options.logits_file, std::ios::binary);
   std::cout << "{\"chains\": [";
@@ -115,12 +89,4 @@ void run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run(parse(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "hydra_head_tool: " << error.what() << "\n";
-    return 2;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return quire::golden::run_head_tool("hydra_head_tool", argc, argv, run); }

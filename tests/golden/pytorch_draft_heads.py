@@ -21,6 +21,7 @@ class Shape:
     theta: float = 10000.0
     eps: float = 1e-5
     boundaries: tuple = ()
+    last_state: bool = False  # EAGLE-3 over the target's last state alone
     target_hidden: int = 0
     norm_before_residual: bool = False
     norm_before_fc: bool = False
@@ -28,6 +29,10 @@ class Shape:
     norm_output: bool = False
     logit_scale: float = 1.0
     extra: dict = field(default_factory=dict)
+
+    @property
+    def third(self):
+        return bool(self.boundaries) or self.last_state
 
 
 def rms_norm(x, scale, eps):
@@ -85,7 +90,7 @@ class Head:
         return rms_norm(x, self.tensors[name + ".weight"], self.shape.eps)
 
     def feature(self, states):
-        """EAGLE-3: of the states side by side. EAGLE-1 takes the last one, behind the target's norm, as it is."""
+        """Of the states side by side. EAGLE-1, and some of EAGLE-3, take the last one, behind the target's norm, as it is."""
         if not self.shape.boundaries:
             return states
         if self.shape.norm_before_fc:
@@ -102,7 +107,7 @@ class Head:
             at = f"layers.{layer}."
             if layer > 0:
                 x = x + self.attend(self.norm(x, at + "input_layernorm"), layer, positions)
-            elif shape.boundaries:
+            elif shape.third:
                 normed = self.norm(g, at + "hidden_norm")
                 both = torch.cat([self.norm(e, at + "input_layernorm"), normed], -1)
                 x = (normed if shape.norm_before_residual else g) + self.attend(both, layer, positions)
@@ -110,15 +115,15 @@ class Head:
                 x = self.linear(torch.cat([e, g], -1), "fc")
                 x = x + self.attend(x, layer, positions)
             x = x + self.mlp(self.norm(x, at + "post_attention_layernorm"), layer)
-        seen = self.norm(x, "norm") if shape.boundaries else x
+        seen = self.norm(x, "norm") if shape.third else x
         logits = F.linear(seen, self.output) * shape.logit_scale
         return (seen if shape.norm_output else x), logits, seen.norm(dim=-1) * shape.logit_scale
 
     def longest_path(self, positions):
         """N: the lengths of all sums on the way from states and tokens to a logit."""
         shape = self.shape
-        width = (2 if shape.boundaries else 1) * shape.hidden
-        fc = len(shape.boundaries) * shape.target_hidden if shape.boundaries else 2 * shape.hidden
+        width = (2 if shape.third else 1) * shape.hidden
+        fc = len(shape.boundaries) * shape.target_hidden if shape.third else 2 * shape.hidden
         attention = width + shape.head_dim + 2 * positions + shape.heads * shape.head_dim
         norms = 4 * max(shape.hidden, fc)
         return fc + shape.layers * (attention + shape.hidden + shape.ffn) + norms + shape.hidden

@@ -125,6 +125,18 @@ def normed_states_by_first_names():
     return normed_states("aux_norm_{1}")
 
 
+def last_state():
+    """EAGLE-3 without an fc: the target's last state is the feature."""
+    shape = Shape(target_hidden=64, last_state=True, draft_vocab=192, norm_output=True)
+    config = llama_config(shape, architectures=["LlamaForCausalLMEagle3"], draft_vocab_size=192, norm_output=True,
+                          eagle_config={"eagle_aux_hidden_state_layer_ids": [], "use_aux_hidden_state": False,
+                                        "use_input_layernorm_in_first_layer": True, "use_last_layernorm": True,
+                                        "use_mtp_layernorm": False, "next_layer_regular": True})
+    tensors = eagle3_tensors(shape)
+    del tensors["fc.weight"]
+    return shape, config, tensors
+
+
 def eagle1():
     shape = Shape(target_hidden=64)
     config = llama_config(shape, architectures=["LlamaForCausalLM"], model_type="llama", bias=False, use_cache=True)
@@ -135,7 +147,7 @@ def eagle1():
 
 LAYOUTS = {"official": official, "specforge": specforge, "speculators": speculators, "variants": variants,
            "a norm for each state": normed_states, "the same by first names": normed_states_by_first_names,
-           "eagle1": eagle1}
+           "the last state alone": last_state, "eagle1": eagle1}
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +248,14 @@ REFUSED = {
     "a norm of a state that nothing says is normed": (with_tensor("fc_norm.0.weight", torch.ones(64)), ["fc_norm.0.weight"]),
     "another vocabulary": (changed(vocab_size=300), ["vocab_size", "320"]),
     "states that the target has not": (changed(eagle_aux_hidden_state_layer_ids=[2, 4, 9]), ["2, 4, 9"]),
-    "states that are not used": (changed(eagle_config={"use_aux_hidden_state": False}), ["use_aux_hidden_state"]),
+    "an fc of states that are not used": (changed(eagle_config={"use_aux_hidden_state": False}), ["fc.weight"]),
+    "ids of states that are not used": (changed(eagle_config={"use_aux_hidden_state": False},
+                                                eagle_aux_hidden_state_layer_ids=[2, 4, 5]),
+                                        ["eagle_aux_hidden_state_layer_ids", "last state alone"]),
+    "a first layer without its norm": (changed(eagle_config={"use_input_layernorm_in_first_layer": False}),
+                                       ["use_input_layernorm_in_first_layer", "true"]),
+    "norms of another design": (changed(eagle_config={"use_mtp_layernorm": True}), ["use_mtp_layernorm", "false"]),
+    "several guesses at once": (changed(eagle_config={"parallel_draft_step": 4}), ["parallel_draft_step"]),
     "an unused tensor": (with_tensor("mask_hidden", torch.zeros(1, 64)), ["mask_hidden"]),
     "a missing tensor": (without("midlayer.hidden_norm.weight"), ["layers.0.hidden_norm.weight"]),
     "fc of another width": (with_tensor("fc.weight", torch.zeros(64, 128)), ["fc.weight", "[64, 192]"]),

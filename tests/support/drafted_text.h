@@ -63,10 +63,19 @@ inline std::vector<TokenId> tokens_of(const sample::TokenTree& tree) {
   return out;
 }
 
-inline bool same(const sample::TokenTree& a, const sample::TokenTree& b) {
+// Whatever they promise.
+inline bool same_guesses(const sample::TokenTree& a, const sample::TokenTree& b) {
   if (a.size() != b.size()) return false;
   for (std::uint32_t i = 0; i < a.size(); ++i) {
-    if (a.token(i) != b.token(i) || a.parent(i) != b.parent(i) || a.likely(i) != b.likely(i)) return false;
+    if (a.token(i) != b.token(i) || a.parent(i) != b.parent(i)) return false;
+  }
+  return true;
+}
+
+inline bool same(const sample::TokenTree& a, const sample::TokenTree& b) {
+  if (!same_guesses(a, b)) return false;
+  for (std::uint32_t i = 0; i < a.size(); ++i) {
+    if (a.likely(i) != b.likely(i)) return false;
   }
   return true;
 }

@@ -88,7 +88,7 @@ void DraftHead::make_buffers() {
 void DraftHead::take_states(const backend::Buffer& states, std::span<const std::uint32_t> rows) {
   num_taken_ = count(rows.size());
   if (rows.empty()) return;
-  if (config_.kind != HeadKind::kEagle3) return mover_.pick(states, rows, *features_);
+  if (!config_.fuses_states()) return mover_.pick(states, rows, *features_);
   mover_.pick(states, rows, *picked_);
   if (weights_.states_norm) {
     ops_.norm(*picked_, *weights_.states_norm, config_.norm_eps, num_taken_, *normed_states_);

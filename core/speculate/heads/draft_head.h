@@ -1,6 +1,7 @@
 // A draft head's forward pass over a KV cache of its own, by plain ops. Row t stands at position t, holds what the target made
 // of the token there, its *feature*, and the embedding of the token at t + 1; it guesses the token at t + 2 and the next feature.
-//   EAGLE-3  g = fc(states);  x = g + attend([norm(embed) | norm(g)]) Wo;  x += mlp(norm(x));  logits = norm(x) Whead
+//   EAGLE-3  g = fc(states), or the last state behind the target's norm;  x = g + attend([norm(embed) | norm(g)]) Wo;
+//            x += mlp(norm(x));  logits = norm(x) Whead
 //   EAGLE-1  g = the last state behind the target's norm;  x = fc([embed | g]);  x += attend(x) Wo;  x += mlp(norm(x));
 //            logits = x Whead of the target
 //   prefix   x = a state, and nothing else;  x += attend(norm(x)) Wo;  x += mlp(norm(x));  norm(x) is what it says

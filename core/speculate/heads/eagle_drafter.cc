@@ -53,6 +53,10 @@ EagleDrafter::EagleDrafter(backend::Ops& ops, const model::Decoder& target, cons
       head_(make_head(ops, target, files, options_, limits)),
       committed_(ops, head_, limits) {
   growers_.resize(limits.max_sequences);
+  for (Grower& grower : growers_) {
+    grower.tree.reserve({.width = options_.width, .max_depth = options_.max_depth});
+    grower.grown.reserve(options_.width);
+  }
 }
 
 std::uint32_t EagleDrafter::num_scratch_blocks(const EagleOptions& options, const EagleLimits& limits) {

@@ -5,7 +5,7 @@
 // Rows    of what is committed: HeadRows. A level's rows lie in scratch blocks behind them: each node that grows is a sequence of
 //         its own, its table ending in blocks of its own, copied from its parent's.
 // Owner   app. Ops and the target outlive it.
-// Thread  engine. It allocates for the longest sequences yet, not for steps.
+// Thread  engine. It allocates for the longest sequences and the largest step yet, and for nothing else.
 // Fails   StartError from the constructor: whatever config and tensors have, all problems at once.
 // Source  EAGLE-2 (Li et al. 2024), EAGLE-3 (Li et al. 2025).
 #pragma once
@@ -61,7 +61,7 @@ class EagleDrafter final : public Drafter {
     std::size_t asked = 0;
     const HeadRows::Last* last = nullptr;
     GrowingTree tree{};
-    sample::ProposalLaws laws{};  // of its candidates, where they are drawn
+    sample::ProposalLaws laws{};  // of its nodes, where they are drawn
     std::vector<int> grown{};     // candidates that are rows of the level before
     std::uint32_t first_row = 0;  // of that level's
     std::uint32_t index = 0;
@@ -72,8 +72,7 @@ class EagleDrafter final : public Drafter {
   bool run_level(std::span<const Asked> asked, std::uint32_t depth);
   void add_rows(const Asked& asked, Grower& grower, std::span<const int> frontier, std::uint32_t depth);
   void add_children(const Asked& asked, Grower& grower, int parent, std::uint32_t depth, const backend::Choice& choice);
-  std::uint32_t num_guesses(const sample::Params& params, std::uint32_t width) const;
-  bool with_noise(const sample::Params& params) const;
+  std::uint32_t num_guesses(const sample::Params& params, std::uint32_t num_children) const;
   BlockId scratch_block(const Grower& grower, std::size_t row, std::uint32_t depth, std::uint32_t block) const;
 
   backend::Ops& ops_;

@@ -41,9 +41,10 @@ void EagleDrafter::choose_growers(std::span<const Asked> asked) {
     const std::uint32_t room = limits_.max_model_len > newest ? limits_.max_model_len - newest : 1;
     growers[i].index = i;
     growers[i].laws.clear();
-    growers[i].tree.begin({.width = std::min(width_, one.max_nodes),
-                           .max_depth = std::min({options_.max_depth, one.max_depth, room}),
-                           .max_nodes = one.max_nodes});
+    const TreeLimits limits{.width = std::min({width_, one.max_nodes, head_.config().draft_vocab}),
+                            .max_depth = std::min({options_.max_depth, one.max_depth, room}),
+                            .max_nodes = one.max_nodes};
+    growers[i].tree.begin(limits, sample::accepts_by_law(*one.sampling));
   }
 }
 
@@ -58,7 +59,7 @@ void EagleDrafter::run_roots(std::span<const Asked> asked) {
     rows_.begin_sequence(one.table);
     grower.first_row = rows_.num_rows();
     rows_.add_row(one.tokens.back(), position, committed_.slot_of(one.table, position));
-    rows_.speak(num_guesses(*one.sampling, grower.tree.limits().width));
+    rows_.speak(num_guesses(*one.sampling, grower.tree.num_children(GrowingTree::kRoot)));
     picks_.push_back(grower.last->feature);
   }
   head_.begin_with_features(picks_);
@@ -118,7 +119,7 @@ void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const 
     }
     const BlockId own = scratch_block(grower, i, depth, num_before / block_tokens);
     rows_.add_row(grower.tree.token(frontier[i]), position, own.value * block_tokens + position % block_tokens);
-    rows_.speak(num_guesses(*asked.sampling, grower.tree.limits().width));
+    rows_.speak(num_guesses(*asked.sampling, grower.tree.num_children(frontier[i])));
   }
   grower.grown.assign(frontier.begin(), frontier.end());
   grower.first_row = first_row;
@@ -126,28 +127,18 @@ void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const 
 
 void EagleDrafter::add_children(const Asked& asked, Grower& grower, int parent, std::uint32_t depth,
                                 const backend::Choice& choice) {
-  if (!choice.finite) return;
-  const std::uint32_t width = grower.tree.limits().width;
-  children_.clear();
-  for (const sample::Candidate& guess : choice.top) children_.add(head_.token_of(guess.token), guess.logprob);
-  const std::uint32_t position = static_cast<std::uint32_t>(asked.tokens.size()) + depth - 1;
-  const sample::Params& params = *asked.sampling;
-  const std::span<const Child> children = draws_guesses(params, width)
-                                              ? children_.proposed(params, position, depth, grower.laws)
-                                          : with_noise(params) ? children_.drawn(width, params, position)
-                                                               : children_.likeliest(width);
-  for (const Child& child : children) grower.tree.add(parent, child.token, child.log_likely);
+  const Wanted wanted{.num = grower.tree.num_children(parent),
+                      .position = static_cast<std::uint32_t>(asked.tokens.size()) + depth - 1,
+                      .depth = depth,
+                      .shared_noise = options_.shared_noise};
+  children_.list(choice, wanted.num, *asked.sampling, [this](TokenId draft) { return head_.token_of(draft); });
+  for (const Child& child : children_.chosen(wanted, *asked.sampling, grower.laws)) {
+    grower.tree.add(parent, child.token, child.log_likely);
+  }
 }
 
-std::uint32_t EagleDrafter::num_guesses(const sample::Params& params, std::uint32_t width) const {
-  const std::uint32_t num =
-      draws_guesses(params, width) ? kProposalGuesses : Children::num_guesses(width, with_noise(params));
-  return std::min(num, head_.config().draft_vocab);
-}
-
-bool EagleDrafter::with_noise(const sample::Params& params) const {
-  return options_.shared_noise && params.accept == sample::Accept::kMatch &&
-         params.temperature >= sample::kGreedyTemperature;
+std::uint32_t EagleDrafter::num_guesses(const sample::Params& params, std::uint32_t num_children) const {
+  return std::min(Children::num_guesses(num_children, params, options_.shared_noise), head_.config().draft_vocab);
 }
 
 BlockId EagleDrafter::scratch_block(const Grower& grower, std::size_t row, std::uint32_t depth,

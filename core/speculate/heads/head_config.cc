@@ -23,6 +23,9 @@ constexpr std::uint64_t kMaxHeadDim = 1u << 10;
 constexpr std::uint64_t kMaxLayers = 16;
 constexpr std::uint64_t kMaxPositions = (1u << 31) - 1;
 
+// In `eagle_config`: several states, through an fc.
+constexpr const char* kTakesSeveral = "use_aux_hidden_state";
+
 // Read below.
 constexpr std::array kKnown = {"hidden_size",
                                "intermediate_size",
@@ -183,10 +186,13 @@ class Reader {
     if (config.kind == HeadKind::kEagle) return;
     const std::uint32_t n = target_.num_layers;
     std::vector<std::uint64_t> ids = layer_ids(fields_);
+    bool last_alone = false;
     if (const auto inner = value<model::JsonFields>([&] { return fields_.optional_object("eagle_config"); })) {
       if (ids.empty()) ids = layer_ids(*inner);
       check_eagle_config(*inner);
+      last_alone = !problems_.take([&] { return inner->optional_bool(kTakesSeveral).value_or(true); }, true);
     }
+    if (last_alone) return check_last_alone(config, ids);
     if (ids.empty()) ids = {2, n / 2, n >= 3 ? n - 3 : 0};
     const std::uint64_t more = ids.front() == 1 ? 1 : 0;
     for (const std::uint64_t id : ids) config.boundaries.push_back(static_cast<std::uint32_t>(id + more));
@@ -209,13 +215,36 @@ class Reader {
                           std::vector<std::uint64_t>{});
   }
 
+  // Without an fc there is nothing that could be said of its states.
+  void check_last_alone(const HeadConfig& config, const std::vector<std::uint64_t>& ids) {
+    const std::string because = std::string(kTakesSeveral) + " is false: the head takes the last state alone";
+    if (!ids.empty()) mismatch("eagle_aux_hidden_state_layer_ids", "expected none; " + because);
+    if (uint("num_aux_hidden_states", 1, 64, 1) != 1) mismatch("num_aux_hidden_states", "expected 1; " + because);
+    if (config.norm_before_fc) mismatch("norm_before_fc", "expected false; " + because);
+    if (config.fc_norm) mismatch("fc_norm", "expected false; " + because);
+    if (config.hidden != target_.hidden) {
+      mismatch("hidden_size", "expected the target's, " + std::to_string(target_.hidden) + "; " + because);
+    }
+  }
+
   void check_eagle_config(const model::JsonFields& inner) {
+    struct Expected {
+      const char* key;
+      bool value;
+    };
+    // What every head here is like, as some files say besides.
+    static constexpr std::array kExpected = {Expected{"use_input_layernorm_in_first_layer", true},
+                                             Expected{"use_last_layernorm", true}, Expected{"use_mtp_layernorm", false},
+                                             Expected{"next_layer_regular", true}};
     for (const std::string& key : inner.keys()) {
-      if (key == "eagle_aux_hidden_state_layer_ids") continue;
+      if (key == "eagle_aux_hidden_state_layer_ids" || key == kTakesSeveral) continue;
       problems_.take(
           [&] {
-            if (key != "use_aux_hidden_state") inner.refuse(key, "is not known; it may change what the head computes");
-            if (!inner.optional_bool(key).value_or(true)) inner.mismatch(key, "expected true");
+            const auto* const known = std::ranges::find(kExpected, key, &Expected::key);
+            if (known == kExpected.end()) inner.refuse(key, "is not known; it may change what the head computes");
+            if (inner.optional_bool(key).value_or(known->value) != known->value) {
+              inner.mismatch(key, std::string("expected ") + (known->value ? "true" : "false"));
+            }
             return true;
           },
           true);

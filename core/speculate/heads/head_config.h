@@ -22,7 +22,8 @@ namespace quire::speculate {
 enum class HeadKind : std::uint8_t {
   kEagle,   // fc([embedding; the target's last state behind its norm]) into a layer; the target's output matrix
   kPrefix,  // the state alone into a layer, which looks at those before it; what comes out, normed, is another state
-  kEagle3,  // fc(three states of the target) beside the embedding into a layer twice as wide; an output matrix of its own
+  kEagle3,  // fc(three states of the target), or its last one behind its norm, beside the embedding into a layer twice as wide;
+            // an output matrix of its own
 };
 
 const char* name_of(HeadKind kind);  // as --speculative-config's method
@@ -51,6 +52,8 @@ struct HeadConfig {
   bool norm_output = false;           // the next feature is the output behind the final norm
 
   backend::KvShape kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::KvType type) const;
+  // Whether an fc makes one feature of several states; else the last one is the feature.
+  bool fuses_states() const { return kind == HeadKind::kEagle3 && !boundaries.empty(); }
   std::uint32_t states_width() const {
     return target_hidden * (boundaries.empty() ? 1 : static_cast<std::uint32_t>(boundaries.size()));
   }

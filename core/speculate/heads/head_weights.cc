@@ -22,7 +22,9 @@ class Gatherer {
     const bool third = config_.kind == HeadKind::kEagle3;
     if (config_.norm_before_fc) weights.states_norm = tensors_.vector("input_norm.weight", states);
     if (config_.fc_norm) gather_state_norms(weights);
-    weights.fc = tensors_.weight({{"fc"}, third ? states : 2 * hidden, {hidden}});
+    if (!third || config_.fuses_states()) {
+      weights.fc = tensors_.weight({{"fc"}, third ? states : 2 * hidden, {hidden}});
+    }
     const std::string embed = "embed_tokens";
     const bool own_embed = config_.hidden != config_.target_hidden || tensors_.has(embed + ".weight");
     if (own_embed) weights.embed = tensors_.weight({{embed}, hidden, {config_.vocab}, Biased::kNever, true});

@@ -35,7 +35,7 @@ struct HeadWeights {
   std::unique_ptr<backend::Vector> states_norm;               // [S] or none
   std::vector<std::unique_ptr<backend::Vector>> state_norms;  // of each of the states by itself, or none
   std::unique_ptr<backend::Weight>
-      fc;  // EAGLE-3 [E, S]; EAGLE-1 [E, 2E], columns embedding | feature; none in a prefix
+      fc;  // EAGLE-3 [E, S]; EAGLE-1 [E, 2E], columns embedding | feature; none in a prefix or of the last state
   std::unique_ptr<backend::Weight> embed;  // [V, E]; none: the target's
   std::vector<HeadLayer> layers;
   std::unique_ptr<backend::Vector> norm;         // [E], times the logits' scale; none in EAGLE-1

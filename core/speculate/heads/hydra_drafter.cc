@@ -88,7 +88,10 @@ void HydraDrafter::propose(std::span<const Asked> asked, std::span<sample::Token
     run_head(depth == 0 ? roots : *parents_[depth - 1], depth);
     add_children(asked, depth);
   }
-  for (Grower& grower : std::span(growers_).first(num_growers_)) grower.tree.write(trees[grower.asked]);
+  for (Grower& grower : std::span(growers_).first(num_growers_)) {
+    grower.tree.write(trees[grower.asked]);
+    trees[grower.asked].set_laws(&grower.laws);
+  }
 }
 
 // Those that the last step ran, by their rows there.
@@ -107,9 +110,11 @@ void HydraDrafter::choose_growers(std::span<const Asked> asked) {
   const std::uint32_t width = std::min(options_.width, static_cast<std::uint32_t>(max_growing_rows_ / num_growers_));
   for (Grower& grower : growers) {
     const Asked& one = asked[grower.asked];
-    grower.tree.begin({.width = std::min(width, one.max_nodes),
-                       .max_depth = std::min(one.max_depth, static_cast<std::uint32_t>(inputs_.size())),
-                       .max_nodes = one.max_nodes});
+    const TreeLimits limits{.width = std::min({width, one.max_nodes, vocab_}),
+                            .max_depth = std::min(one.max_depth, static_cast<std::uint32_t>(inputs_.size())),
+                            .max_nodes = one.max_nodes};
+    grower.laws.clear();
+    grower.tree.begin(limits, sample::accepts_by_law(*one.sampling));
   }
 }
 
@@ -158,8 +163,8 @@ bool HydraDrafter::add_level(std::span<const Asked> asked, std::uint32_t depth) 
       }
       rows_.begin_sequence({});
       rows_.add_row(root ? one.tokens.back() : grower.tree.token(node), 0, rows_.num_rows());
-      const std::uint32_t width = grower.tree.limits().width;
-      rows_.speak(std::min(Children::num_guesses(width, with_noise(*one.sampling)), vocab_));
+      const std::uint32_t num = grower.tree.num_children(node);
+      rows_.speak(std::min(Children::num_guesses(num, *one.sampling, options_.shared_noise), vocab_));
     }
     grower.grown.assign(frontier.begin(), frontier.end());
     grower.first_row = first_row;
@@ -186,22 +191,17 @@ void HydraDrafter::run_head(const backend::Buffer& before, std::uint32_t index) 
 void HydraDrafter::add_children(std::span<const Asked> asked, std::uint32_t depth) {
   for (Grower& grower : std::span(growers_).first(num_growers_)) {
     const Asked& one = asked[grower.asked];
-    const std::uint32_t width = grower.tree.limits().width;
-    const std::uint32_t position = static_cast<std::uint32_t>(one.tokens.size()) + depth;
     for (std::size_t i = 0; i < grower.grown.size(); ++i) {
-      const backend::Choice& choice = choices_[grower.first_row + i];
-      if (!choice.finite) continue;
-      children_.clear();
-      for (const sample::Candidate& guess : choice.top) children_.add(guess.token, guess.logprob);
-      const std::span<const Child> children =
-          with_noise(*one.sampling) ? children_.drawn(width, *one.sampling, position) : children_.likeliest(width);
-      for (const Child& child : children) grower.tree.add(grower.grown[i], child.token, child.log_likely);
+      const Wanted wanted{.num = grower.tree.num_children(grower.grown[i]),
+                          .position = static_cast<std::uint32_t>(one.tokens.size()) + depth,
+                          .depth = depth + 1,
+                          .shared_noise = options_.shared_noise};
+      children_.list(choices_[grower.first_row + i], wanted.num, *one.sampling);
+      for (const Child& child : children_.chosen(wanted, *one.sampling, grower.laws)) {
+        grower.tree.add(grower.grown[i], child.token, child.log_likely);
+      }
     }
   }
-}
-
-bool HydraDrafter::with_noise(const sample::Params& params) const {
-  return options_.shared_noise && params.temperature >= sample::kGreedyTemperature;
 }
 
 }  // namespace quire::speculate

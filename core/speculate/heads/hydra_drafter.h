@@ -69,6 +69,7 @@ class HydraDrafter final : public Drafter {
     std::size_t asked = 0;
     std::uint32_t source = 0;  // its row of the last states, or of the prefix's features
     GrowingTree tree{};
+    sample::ProposalLaws laws{};  // of its nodes, where they are drawn
     std::vector<int> grown{};     // candidates that are rows of this level
     std::uint32_t first_row = 0;  // of that level's
   };
@@ -81,7 +82,6 @@ class HydraDrafter final : public Drafter {
   bool add_level(std::span<const Asked> asked, std::uint32_t depth);
   void run_head(const backend::Buffer& before, std::uint32_t index);
   void add_children(std::span<const Asked> asked, std::uint32_t depth);
-  bool with_noise(const sample::Params& params) const;
 
   backend::Ops& ops_;
   const HydraOptions options_;

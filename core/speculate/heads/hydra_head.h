@@ -43,6 +43,9 @@ struct HydraHeads {
   HeadWeights prefix_weights;
 };
 
+// Of the heads' config alone: what its layer in front is, if there is one.
+std::optional<HeadConfig> load_hydra_prefix_config(const model::ModelFiles& files, const model::Config& target);
+
 HydraHeads load_hydra_heads(backend::Ops& ops, const model::Config& target, const model::ModelFiles& files,
                             backend::Quantize quantize);
 

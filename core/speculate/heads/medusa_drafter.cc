@@ -47,8 +47,9 @@ void MedusaDrafter::choose_growers(std::span<const Asked> asked) {
     grower.asked = i;
     grower.row = *row;
     grower.max_depth = std::min({options_.max_depth, asked[i].max_depth, num_heads()});
-    grower.width = std::max(1u, std::min(options_.width, asked[i].max_nodes));
+    grower.width = std::max(1u, std::min({options_.width, asked[i].max_nodes, vocab_}));
     grower.lists.resize(heads_.size());
+    grower.list_laws.clear();
     grower.laws.clear();
   }
   std::ranges::sort(std::span(growers_).first(num_growers_), {}, &Grower::row);
@@ -65,9 +66,7 @@ void MedusaDrafter::run_head(std::span<const Asked> asked, std::uint32_t index) 
     const sample::Params& params = *asked[growers[i].asked].sampling;
     rows_.begin_sequence({});
     rows_.add_row(0, 0, i);
-    const std::uint32_t num = draws_guesses(params, growers[i].width)
-                                  ? kProposalGuesses
-                                  : Children::num_guesses(growers[i].width, with_noise(params));
+    const std::uint32_t num = Children::num_guesses(growers[i].width, params, options_.shared_noise);
     rows_.speak(std::min(num, vocab_));
   }
   const MedusaHead& head = heads_[index];
@@ -80,40 +79,38 @@ void MedusaDrafter::run_head(std::span<const Asked> asked, std::uint32_t index) 
   ops_.collect(choices_);
   for (std::uint32_t i = 0; i < num_growers_; ++i) {
     const Asked& one = asked[growers[i].asked];
-    children_.clear();
-    if (choices_[i].finite) {
-      for (const sample::Candidate& guess : choices_[i].top) children_.add(guess.token, guess.logprob);
-    }
-    const auto position = static_cast<std::uint32_t>(one.tokens.size()) + index;
-    const std::uint32_t width = growers[i].width;
-    const sample::Params& params = *one.sampling;
-    const std::span<const Child> list = draws_guesses(params, width)
-                                            ? children_.proposed(params, position, index + 1, growers[i].laws)
-                                        : with_noise(params) ? children_.drawn(width, params, position)
-                                                             : children_.likeliest(width);
+    const Wanted wanted{.num = growers[i].width,
+                        .position = static_cast<std::uint32_t>(one.tokens.size()) + index,
+                        .depth = index + 1,
+                        .shared_noise = options_.shared_noise};
+    children_.list(choices_[i], wanted.num, *one.sampling);
+    const std::span<const Child> list = children_.chosen(wanted, *one.sampling, growers[i].list_laws);
     growers[i].lists[index].assign(list.begin(), list.end());
   }
 }
 
 void MedusaDrafter::grow(Grower& grower, const Asked& asked, sample::TokenTree& tree) {
-  tree_.begin({.width = grower.width, .max_depth = grower.max_depth, .max_nodes = asked.max_nodes});
+  const TreeLimits limits{.width = grower.width, .max_depth = grower.max_depth, .max_nodes = asked.max_nodes};
+  const bool by_law = sample::accepts_by_law(*asked.sampling);
+  tree_.begin(limits, by_law);
   if (grower.max_depth == 0) return;
-  for (const Child& child : grower.lists[0]) tree_.add(GrowingTree::kRoot, child.token, child.log_likely);
+  const auto add_children = [&](int parent, std::uint32_t depth) {
+    const std::vector<Child>& list = grower.lists[depth];
+    const auto num = std::min<std::uint32_t>(tree_.num_children(parent), static_cast<std::uint32_t>(list.size()));
+    for (std::uint32_t i = 0; i < num; ++i) {
+      tree_.add(parent, list[i].token, list[i].log_likely);
+      if (by_law) add_law(grower.list_laws.of(depth * grower.width + i), grower.laws);
+    }
+  };
+  add_children(GrowingTree::kRoot, 0);
   for (std::uint32_t depth = 1;; ++depth) {
     const std::span<const int> frontier = tree_.next_frontier();
     if (frontier.empty()) break;
-    for (const int node : frontier) {
-      for (const Child& child : grower.lists[depth]) tree_.add(node, child.token, child.log_likely);
-    }
+    for (const int node : frontier) add_children(node, depth);
   }
   tree_.write(tree);
 }
 
 void MedusaDrafter::release(SeqId seq, bool /*ended*/) { last_.release(seq); }
-
-bool MedusaDrafter::with_noise(const sample::Params& params) const {
-  return options_.shared_noise && params.accept == sample::Accept::kMatch &&
-         params.temperature >= sample::kGreedyTemperature;
-}
 
 }  // namespace quire::speculate

@@ -56,13 +56,13 @@ class MedusaDrafter final : public Drafter {
     std::uint32_t max_depth = 0;
     std::uint32_t width = 0;
     std::vector<std::vector<Child>> lists{};  // by depth
-    sample::ProposalLaws laws{};              // likewise, where guesses are drawn
+    sample::ProposalLaws list_laws{};         // of their guesses, where these are drawn
+    sample::ProposalLaws laws{};              // of the tree's nodes
   };
 
   void choose_growers(std::span<const Asked> asked);
   void run_head(std::span<const Asked> asked, std::uint32_t index);
   void grow(Grower& grower, const Asked& asked, sample::TokenTree& tree);
-  bool with_noise(const sample::Params& params) const;
 
   backend::Ops& ops_;
   const MedusaOptions options_;

@@ -1,23 +1,15 @@
 #include "core/speculate/heads/medusa_head.h"
 
-#include <algorithm>
 #include <array>
-#include <boost/json/object.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 
-#include "core/model/json_fields.h"
+#include "core/speculate/heads/head_fields.h"
 #include "core/speculate/heads/head_tensors.h"
 #include "core/speculate/problems.h"
 
 namespace quire::speculate {
 namespace {
 
-constexpr std::array kHarmless = {
-    "architectures", "model_type",     "medusa_num_heads",     "base_model_name_or_path", "torch_dtype",
-    "dtype",         "version",        "transformers_version", "num_hidden_layers",       "max_paths",
-    "topk",          "medusa_fc_bias", "_name_or_path"};
 constexpr std::uint64_t kMaxBlocks = 16;
 constexpr std::uint32_t kMaxHeads = 64;
 
@@ -26,54 +18,27 @@ struct MedusaConfig {
   bool target_output = false;
 };
 
-class Reader {
- public:
-  Reader(const model::JsonFields& fields, const model::Config& target) : fields_(fields), target_(target) {}
-
-  MedusaConfig read(const std::string& name) {
-    for (const std::string& key : fields_.keys()) {
-      const auto is_key = [&](const char* known) { return key == known; };
-      if (key == "medusa_num_layers" || key == "num_layers") {
-        config_.num_blocks = problems_.take([&] { return fields_.require_uint(key, 0, kMaxBlocks); }, 1u);
-      } else if (key == "original_lm_head") {
-        config_.target_output = problems_.take([&] { return fields_.optional_bool(key).value_or(false); }, false);
-      } else if (key == "hidden_size") {
-        expect(key, target_.hidden);
-      } else if (key == "vocab_size" || key == "truncated_vocab_size") {
-        expect(key, target_.vocab);
-      } else if (std::ranges::none_of(kHarmless, is_key)) {
-        problems_.take([&]() -> bool { fields_.refuse(key, "is not known; it may change what the heads compute"); },
-                       false);
-      }
-    }
-    problems_.throw_if_any(name + " is not Medusa heads' that can be read");
-    return config_;
-  }
-
- private:
-  void expect(const std::string& key, std::uint64_t value) {
-    problems_.take(
-        [&] {
-          if (fields_.require_uint(key, 1, 1u << 30) != value) {
-            fields_.mismatch(key, "expected the target's, " + std::to_string(value));
-          }
-          return true;
-        },
-        true);
-  }
-
-  const model::JsonFields& fields_;
-  const model::Config& target_;
-  Problems problems_;
-  MedusaConfig config_;
-};
-
 MedusaConfig read_config(const model::ModelFiles& files, const model::Config& target) {
-  const model::FileBytes bytes = files.require("config.json");
-  const std::string name = files.describe("config.json");
-  const boost::json::object object =
-      model::parse_object({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
-  return Reader(model::JsonFields(object, name), target).read(name);
+  return read_head_fields(files, target, "Medusa heads'", [](HeadFields& fields) {
+    MedusaConfig config;
+    for (const char* key : {"medusa_num_layers", "num_layers"}) {
+      if (fields.has(key)) config.num_blocks = fields.uint(key, 0, kMaxBlocks);
+    }
+    config.target_output = fields.flag("original_lm_head");
+    fields.expect_sizes_of_target();
+    // How many heads there are the tensors say, and a tree is chosen as it goes.
+    static constexpr std::array kKnown = {"medusa_num_layers",
+                                          "num_layers",
+                                          "original_lm_head",
+                                          "medusa_num_heads",
+                                          "num_hidden_layers",
+                                          "medusa_fc_bias",
+                                          "max_paths",
+                                          "topk",
+                                          "version"};
+    fields.refuse_others(kKnown);
+    return config;
+  });
 }
 
 // Which of the published names a file has.

@@ -17,6 +17,7 @@
 
 #include "core/base/ids.h"
 #include "core/flow/step_plan.h"
+#include "core/speculate/computed_rows.h"
 #include "core/speculate/token_chain.h"
 
 namespace quire::speculate {
@@ -25,35 +26,34 @@ class StoredRows {
  public:
   StoredRows(std::uint32_t num_blocks, std::uint32_t block_tokens, std::uint32_t num_host_blocks, std::uint32_t hidden);
   static constexpr std::uint64_t bytes_per_block(std::uint32_t block_tokens, std::uint32_t hidden) {
-    return (std::uint64_t{block_tokens} + 1) * sizeof(std::uint64_t) + block_tokens * sizeof(std::uint32_t) +
+    return ComputedRows::bytes_per_block(block_tokens) + sizeof(RowHash) + block_tokens * sizeof(std::uint32_t) +
            std::uint64_t{hidden} * sizeof(float);
   }
 
-  std::uint64_t at(std::uint32_t slot) const { return rows_[slot]; }
-  void store(std::uint32_t slot, std::uint64_t hash) { rows_[slot] = hash; }
+  RowHash at(std::uint32_t slot) const { return rows_.at(slot); }
+  void store(std::uint32_t slot, RowHash hash) { rows_.store(slot, hash); }
 
   // Texts that said the same fill one block in one step: of the rows that a batch has for a slot, the first is stored.
   void begin_batch() { ++batch_; }
   bool is_first(std::uint32_t slot) { return std::exchange(batches_[slot], batch_) != batch_; }
 
   // Where the feature of the block's last row is written to, to be kept under that hash.
-  std::span<float> keep(BlockId block, std::uint64_t hash);
+  std::span<float> keep(BlockId block, RowHash hash);
   // Empty where what is kept is another text's, or nothing.
-  std::span<const float> kept(BlockId block, std::uint64_t hash) const;
+  std::span<const float> kept(BlockId block, RowHash hash) const;
 
   // Before the device does the same. A row's copy is none of its business: rows are stored where they stay.
   void follow(const flow::BlockOp& op);
 
  private:
-  void move(std::size_t from, std::size_t to);
+  void move(std::uint32_t from, std::uint32_t to);
 
   std::uint32_t num_blocks_;
-  std::uint32_t block_tokens_;
   std::uint32_t hidden_;
   // Of blocks, then of host blocks.
-  std::vector<std::uint64_t> rows_;  // [blocks, P]
-  std::vector<std::uint64_t> kept_;  // [blocks] hashes
-  std::vector<float> features_;      // [blocks, E]
+  ComputedRows rows_;
+  std::vector<RowHash> kept_;    // [blocks]
+  std::vector<float> features_;  // [blocks, E]
   // Of blocks alone.
   std::vector<std::uint32_t> batches_;  // [slots] the last one with a row for it
   std::uint32_t batch_ = 0;

@@ -3,7 +3,8 @@
 // iteration), so that it has n-grams that no text said yet. Those of the last token are the candidates; each goes on, n-gram by
 // n-gram, as far as the pool knows. A draft is the candidates' tree, and behind them the window's nodes, whose rows say how it goes
 // on. Without a window nothing is ever guessed that the text did not say, and steps are as short as those of the ngram drafter.
-// Shape   a tree of paths of at most kLongest tokens; likely: the part of the pooled n-grams that begin so, each counted once. Then
+// Shape   a tree of paths of at most kLongest tokens; likely: what the part of the pooled n-grams
+//         that begin so, each counted once, turned out to be worth (Foresight). Then
 //         as many columns of the window as leave candidates half of the draft or do not need: nodes that promise nothing (likely
 //         0), so a budget that goes by promises cuts them all.
 //         guesses · (ngram_size - 1) · 4 bytes and some 48 more for each different token of a sequence or of its window's, until it
@@ -22,6 +23,7 @@
 
 #include "core/speculate/drafter.h"
 #include "core/speculate/lookup/continuations.h"
+#include "core/speculate/lookup/foresight.h"
 #include "core/speculate/lookup/jacobi_window.h"
 
 namespace quire::speculate {
@@ -61,6 +63,7 @@ class LookaheadDrafter final : public Drafter {
   struct Known {
     Pool pool;
     JacobiWindow window;
+    Foresight::Draft last;
     std::size_t num_asked =
         0;  // tokens that there were when guesses were wanted last; the last of them is the window's root
   };
@@ -76,6 +79,7 @@ class LookaheadDrafter final : public Drafter {
   std::unordered_map<SeqId, Known> sequences_;
   std::vector<TokenId> paths_;  // [guesses, kLongest]
   Continuations continuations_;
+  Foresight foresight_;
 };
 
 }  // namespace quire::speculate

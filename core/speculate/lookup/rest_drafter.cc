@@ -56,11 +56,14 @@ RestDrafter::RestDrafter(const RestOptions& options, std::uint64_t tokenizer_key
 
 void RestDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) {
   for (std::size_t i = 0; i < asked.size(); ++i) {
+    Foresight::Draft& last = last_[asked[i].seq];
+    foresight_.learn(last, asked[i].tokens);
     const auto [range, match] = longest(asked[i].tokens);
     if (range.count == 0) continue;
     const std::uint32_t num_looked_at = std::min(range.count, options_.max_occurrences);
     continuations_.grow(InStore(store_, range, num_looked_at, match), num_looked_at,
                         {asked[i].max_nodes, asked[i].max_depth, options_.min_token_prob, options_.tree}, trees[i]);
+    foresight_.promise(trees[i], match, asked[i].tokens.size(), last);
   }
 }
 

@@ -1,9 +1,10 @@
 // Retrieval: what follows the text's last tokens in a datastore of other texts. The longest match of at most max_match tokens that
 // stands there decides; its continuations, weighted by how often they occur, become a tree, the most frequent paths first.
-// Shape   a tree, or a chain with `tree` off. likely: the part of the occurrences that go on so, multiplied along the path. Of more
+// Shape   a tree, or a chain with `tree` off. likely: what the part of the occurrences that go on so, multiplied along the path,
+//         turned out to be worth (Foresight). Of more
 //         than max_occurrences of them so many are looked at, evenly spaced in the order of what follows them, so that a path has
 //         the same share of those as of all.
-// Owner   app makes it; the engine calls it. It keeps the file mapped, and no state of any sequence.
+// Owner   app makes it; the engine calls it. It keeps the file mapped, and of a sequence its last draft.
 // Thread  engine. A guess is log2(places) · log2(max_match) · 2 places looked at, and at most max_occurrences · max_depth tokens.
 // Fails   making one: StartError, all problems at once.
 // Source  REST (He et al. 2023), 3. The longest match is found by halving, since what a match ends with is a match, too; the even
@@ -12,10 +13,12 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 
 #include "core/speculate/drafter.h"
 #include "core/speculate/lookup/continuations.h"
 #include "core/speculate/lookup/datastore.h"
+#include "core/speculate/lookup/foresight.h"
 
 namespace quire::speculate {
 
@@ -36,6 +39,7 @@ class RestDrafter final : public Drafter {
   std::string method() const override { return "rest"; }
   void observe(const ObservedStep&) override REQUIRES(engine_role) {}
   void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) override REQUIRES(engine_role);
+  void release(SeqId seq, bool /*ended*/) override REQUIRES(engine_role) { last_.erase(seq); }
 
   const Datastore& datastore() const { return store_; }
 
@@ -50,6 +54,8 @@ class RestDrafter final : public Drafter {
   const RestOptions options_;
   const Datastore store_;
   Continuations continuations_;
+  Foresight foresight_;
+  std::unordered_map<SeqId, Foresight::Draft> last_;
 };
 
 }  // namespace quire::speculate

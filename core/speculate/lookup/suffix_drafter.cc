@@ -83,10 +83,12 @@ void SuffixDrafter::propose(std::span<const Asked> asked, std::span<sample::Toke
     Sequence& sequence = known->second;
     learn(sequence, asked[i].tokens);
     if (sequence.num_tokens != asked[i].tokens.size()) continue;  // it knows a text that is not this one
+    foresight_.learn(sequence.last, asked[i].tokens);
     Best best{&trees[i]};
     if (sequence.own) look_in(*sequence.own, /*own=*/true, asked[i], best);
     const auto past = sequence.root ? roots_.find(*sequence.root) : roots_.end();
     if (past != roots_.end()) look_in(past->second.answers, /*own=*/false, asked[i], best);
+    foresight_.promise(trees[i], best.match, asked[i].tokens.size(), sequence.last);
   }
 }
 
@@ -188,6 +190,7 @@ void SuffixDrafter::try_lengths(const TextIndex& text, bool own, std::uint32_t a
         candidate_);
     if (score <= best.score) continue;
     best.score = score;
+    best.match = length;
     *best.tree = candidate_;
   }
 }

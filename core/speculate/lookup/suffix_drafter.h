@@ -4,7 +4,8 @@
 //   chance of a node = product along its path of (occurrences that go on so) / (occurrences)
 // Past answers are kept by root: a text said under one root is never proposed under another, and without a root a sequence
 // knows itself alone and leaves nothing behind.
-// Shape   a chain, or with `tree` the most probable frontier. likely: the chance above, as it was counted.
+// Shape   a chain, or with `tree` the most probable frontier. likely: what chances as counted above turned out to be worth
+//         (Foresight).
 //         Memory: 52 bytes a token of a ring (TextIndex): each sequence has its own, a power of two up to max_own_tokens, until it
 //         is released; all roots together keep max_cached_tokens. In a root the oldest tokens go first; where roots do not fit
 //         beside each other, the one that was given an answer least recently goes as a whole.
@@ -27,6 +28,7 @@
 
 #include "core/speculate/drafter.h"
 #include "core/speculate/lookup/continuations.h"
+#include "core/speculate/lookup/foresight.h"
 #include "core/speculate/lookup/text_index.h"
 
 namespace quire::speculate {
@@ -65,6 +67,7 @@ class SuffixDrafter final : public Drafter {
     std::uint64_t prompt_tokens = 0;
     std::uint64_t num_tokens = 0;  // that `own` was given
     std::optional<TextIndex> own;
+    Foresight::Draft last;
   };
   struct Past {
     TextIndex answers;
@@ -73,6 +76,7 @@ class SuffixDrafter final : public Drafter {
   struct Best {
     sample::TokenTree* tree;
     float score = 0.0f;
+    std::uint32_t match = 0;
   };
 
   void learn(Sequence& sequence, std::span<const TokenId> tokens) const;
@@ -89,6 +93,7 @@ class SuffixDrafter final : public Drafter {
   std::uint64_t num_fed_ = 0;
   std::vector<TextIndex::Occurrence> found_;  // scratch
   Continuations continuations_;
+  Foresight foresight_;
   sample::TokenTree candidate_;
 };
 

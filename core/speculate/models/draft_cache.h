@@ -17,7 +17,7 @@
 #include "core/base/ids.h"
 #include "core/base/thread_role.h"
 #include "core/flow/step_plan.h"
-#include "core/speculate/models/computed_rows.h"
+#include "core/speculate/computed_rows.h"
 
 namespace quire::speculate {
 

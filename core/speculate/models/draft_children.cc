@@ -16,7 +16,8 @@ sample::Params draft_params(const sample::Params& request, std::uint32_t width, 
   sample::Params params = request;
   if (!shared_noise || sample::accepts_by_law(request)) params.temperature = 0.0f;
   params.logprob = true;
-  params.num_top = width == 1 ? 0 : Children::num_guesses(width, !greedy(params));
+  params.accept = sample::Accept::kMatch;
+  params.num_top = width == 1 ? 0 : Children::num_guesses(width, params, shared_noise);
   return params;
 }
 
@@ -32,15 +33,12 @@ std::span<const Child> draft_children(const backend::Choice& choice, const sampl
   return greedy(asked) ? room.likeliest(width) : room.drawn(width, asked, position);
 }
 
-sample::Params proposal_params() { return {.temperature = 0.0f, .num_top = kProposalGuesses}; }
+sample::Params proposal_params() { return {.temperature = 0.0f, .num_top = sample::kMaxTop}; }
 
-std::span<const Child> propose_child(const backend::Choice& choice, const sample::Params& request,
-                                     std::uint32_t position, std::uint32_t depth, Children& room,
-                                     sample::ProposalLaws& laws) {
-  room.clear();
-  if (choice.token < 0 || !choice.finite) return {};
-  for (const sample::Candidate& candidate : choice.top) room.add(candidate.token, candidate.logprob);
-  return room.proposed(request, position, depth, laws);
+std::span<const Child> propose_children(const backend::Choice& choice, const sample::Params& request,
+                                        const Wanted& wanted, Children& room, sample::ProposalLaws& laws) {
+  room.list(choice, wanted.num, request);
+  return room.proposed(wanted, request, laws);
 }
 
 }  // namespace quire::speculate

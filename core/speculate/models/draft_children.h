@@ -25,10 +25,9 @@ sample::Params draft_params(const sample::Params& request, std::uint32_t width, 
 std::span<const Child> draft_children(const backend::Choice& choice, const sample::Params& asked,
                                       std::uint32_t position, std::uint32_t width, Children& room);
 
-// Under ratio and block, of a chain: how a drafting row is asked, and the guess drawn from its answer (Children::proposed()).
+// Where guesses are drawn (Children::proposed()): how a drafting row is asked for what they are drawn from, and these.
 sample::Params proposal_params();
-std::span<const Child> propose_child(const backend::Choice& choice, const sample::Params& request,
-                                     std::uint32_t position, std::uint32_t depth, Children& room,
-                                     sample::ProposalLaws& laws);
+std::span<const Child> propose_children(const backend::Choice& choice, const sample::Params& request,
+                                        const Wanted& wanted, Children& room, sample::ProposalLaws& laws);
 
 }  // namespace quire::speculate

@@ -5,10 +5,17 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/speculate/children.h"
 
 namespace quire::speculate {
 
 using sample::TokenTree;
+
+namespace {
+
+bool is_drawn(const Asked& asked) { return asked.sampling != nullptr && sample::accepts_by_law(*asked.sampling); }
+
+}  // namespace
 
 void TreeMerger::add(const TokenTree& tree) {
   std::array<int, TokenTree::kMaxNodes> places;
@@ -70,14 +77,42 @@ void MergedDrafter::observe(const ObservedStep& step) {
 void MergedDrafter::propose(std::span<const Asked> asked, std::span<TokenTree> trees) {
   CHECK_EQ(asked.size(), trees.size());
   trees_.resize(members_.size() * asked.size());
+  laws_.resize(std::max(laws_.size(), asked.size()));
   for (TokenTree& tree : trees_) tree.clear();
   for (std::size_t m = 0; m < members_.size(); ++m) {
-    members_[m]->propose(asked, std::span(trees_).subspan(m * asked.size(), asked.size()));
+    asked_.assign(asked.begin(), asked.end());
+    for (Asked& one : asked_) one.max_nodes = std::max(nodes_of(one, m), 1u);
+    members_[m]->propose(asked_, std::span(trees_).subspan(m * asked.size(), asked.size()));
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (is_drawn(asked[i])) {
+      put_side_by_side(asked, i, trees[i]);
+      continue;
+    }
     for (std::size_t m = 0; m < members_.size(); ++m) merger_.add(trees_[m * asked.size() + i]);
     merger_.take(asked[i].max_nodes, trees[i]);
   }
+}
+
+std::uint32_t MergedDrafter::nodes_of(const Asked& asked, std::size_t member) const {
+  if (!is_drawn(asked)) return asked.max_nodes;
+  const auto num = static_cast<std::uint32_t>(members_.size());
+  return asked.max_nodes / num + (member < asked.max_nodes % num ? 1 : 0);
+}
+
+void MergedDrafter::put_side_by_side(std::span<const Asked> asked, std::size_t i, TokenTree& tree) {
+  laws_[i].clear();
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    if (nodes_of(asked[i], m) == 0) break;
+    const TokenTree& part = trees_[m * asked.size() + i];
+    const auto before = static_cast<int>(tree.size());
+    for (std::uint32_t node = 0; node < part.size(); ++node) {
+      const int parent = part.parent(node);
+      tree.add(part.token(node), parent == TokenTree::kRoot ? parent : parent + before, part.likely(node));
+      add_law(part.law(node), laws_[i]);
+    }
+  }
+  tree.set_laws(&laws_[i]);
 }
 
 void MergedDrafter::release(SeqId seq, bool ended) {

@@ -1,11 +1,13 @@
 // Several drafters' guesses as one tree: where they agree their paths are one, and where there is room for fewer nodes
-// than they name the likelier ones are in it.
-// Shape   nodes in descending likelihood, so that a tree cut short is the best of its size.
+// than they name the likelier ones are in it. Drawn guesses (core/sample/accept.h) stand side by side instead, each with what it was
+// drawn from, those of two that agree too: what is there must not depend on what was drawn. Every member has its part of the
+// nodes, the first ones one more where they do not come out even.
+// Shape   nodes in descending likelihood, so that a tree cut short is the best of its size; drawn ones member by member.
 // Owner   owns its members.
 // Thread  engine.
-// Members that draw their guesses (core/sample/accept.h) have no place here: what was drawn from is lost in the union.
+// Members draw with noise of their own each (Wanted::drafter).
 // Fails   StartError: no member, or two that want states of the target.
-// Source  SpecInfer (Miao et al. 2023), merge-based trees.
+// Source  SpecInfer (Miao et al. 2023), merge-based trees, and its sampling in several rounds, one for each sibling.
 #pragma once
 
 #include <memory>
@@ -50,9 +52,14 @@ class MergedDrafter final : public Drafter {
   void follow(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role);
 
  private:
+  std::uint32_t nodes_of(const Asked& asked, std::size_t member) const;
+  void put_side_by_side(std::span<const Asked> asked, std::size_t i, sample::TokenTree& tree);
+
   std::string method_;
   std::vector<std::unique_ptr<Drafter>> members_;
-  std::vector<sample::TokenTree> trees_;  // [members, asked]
+  std::vector<Asked> asked_;                // what a member is asked
+  std::vector<sample::TokenTree> trees_;    // [members, asked]
+  std::vector<sample::ProposalLaws> laws_;  // [asked]
   TreeMerger merger_;
 };
 

@@ -110,6 +110,7 @@ void ModelDrafter::observe(const ObservedStep& step) {
     if (end > decoder_.max_model_len()) continue;
     Known& known = sequences_[seen.seq];
     hash_tokens(known, seen.tokens);
+    look_at(known, seen.table);
     const Behind behind{&known, seen.tokens, seen.table, end, 0};
     if (misses_dropped(seen.table, missing(behind))) behind_.push_back(behind);
   }
@@ -160,6 +161,7 @@ ModelDrafter::Known* ModelDrafter::begin(const Asked& asked) {
   if (known.place < 0) return nullptr;
   known.branches = 0;
   hash_tokens(known, asked.tokens);
+  look_at(known, asked.table);
   return &known;
 }
 
@@ -178,6 +180,15 @@ void ModelDrafter::hash_tokens(Known& known, std::span<const TokenId> tokens) co
 
 bool ModelDrafter::misses_dropped(std::span<const BlockId> table, std::uint32_t first_position) const {
   return speculate::misses_dropped(table, limits_.block_tokens, first_position, widest_window_, options_.context);
+}
+
+// Its blocks may be others by now: one is given back for another's that holds the same, which nobody need have drafted behind.
+void ModelDrafter::look_at(Known& known, std::span<const BlockId> table) const {
+  if (!cache_.own()) return;
+  const auto [was, is] = std::ranges::mismatch(known.table, table);
+  known.computed =
+      std::min(known.computed, static_cast<std::uint32_t>(was - known.table.begin()) * limits_.block_tokens);
+  known.table.assign(table.begin(), table.end());
 }
 
 // The first row that is not there, at most behind.end.
@@ -289,8 +300,7 @@ sample::Params ModelDrafter::params_at(const Asked& asked, std::uint32_t depth) 
 }
 
 bool ModelDrafter::proposes(const Asked& asked) const {
-  const bool is_chain = std::ranges::all_of(options_.widths, [](std::uint32_t width) { return width == 1; });
-  return options_.proposes && is_chain && asked.sampling != nullptr && draws_guesses(*asked.sampling, 1);
+  return options_.proposes && asked.sampling != nullptr && sample::accepts_by_law(*asked.sampling);
 }
 
 // What joined the first level lies in scratch: committed rows belong into their slots, too, for whoever shares these.
@@ -306,9 +316,12 @@ void ModelDrafter::extend(const Path& path, const Asked& asked, const backend::C
   const auto root = static_cast<std::uint32_t>(asked.tokens.size()) - 1;
   const std::uint32_t depth = path.position - root;
   const std::uint32_t max_depth = std::min({asked.max_depth, limits_.max_depth, decoder_.max_model_len() - root});
+  const std::uint32_t room = std::min(asked.max_nodes, TokenTree::kMaxNodes) - tree.size();
+  const std::uint32_t width = std::min({width_at(depth), room, decoder_.config().vocab});
   const bool is_proposal = proposes(asked);  // such a guess stays, however unlikely
+  const Wanted wanted{.num = width, .position = path.position + 1, .depth = depth + 1, .drafter = options_.member};
   const std::span<const Child> children =
-      is_proposal ? propose_child(choice, *asked.sampling, path.position + 1, depth + 1, children_, laws_[path.asked])
+      is_proposal ? propose_children(choice, *asked.sampling, wanted, children_, laws_[path.asked])
                   : draft_children(choice, params_at(asked, depth), path.position + 1, width_at(depth), children_);
   bool first = true;
   for (const Child& child : children) {

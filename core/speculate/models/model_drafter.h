@@ -1,6 +1,7 @@
 // Guesses of a decoder: a small model of the same vocabulary with K and V of its own under the target's block ids, or the target
 // itself, made cheaper (some of its layers, or some of its context), over the K and V that the target stored.
-// Shape   a chain, or a tree with options.widths; all asked sequences together, a step of the decoder for each level.
+// Shape   a chain, or a tree with options.widths, level by level up to max_nodes; all asked sequences together, a step of the
+//         decoder for each level.
 // Owner   app makes it. Ops, Decoder and a target's cache outlive it. It begins steps of its own on the Ops: whatever
 //         these lend out of the target's last step is over with the first of them.
 // Thread  engine. A drafted level allocates nothing; what is remembered of a sequence grows with it.
@@ -41,7 +42,8 @@ struct ModelDraftLimits {
 struct ModelDraftOptions {
   std::string method = "draft_model";
   bool shared_noise = true;            // draws as the target will; else the likeliest token
-  bool proposes = true;                // under ratio and block draws a chain of its own; else the likeliest tokens
+  bool proposes = true;                // under ratio and block guesses are drawn; else the likeliest tokens
+  std::uint32_t member = 0;            // which of several whose guesses are merged
   float min_likely = 0.02f;            // a path that is less likely ends; 0: none does
   std::uint32_t catch_up_rows = 2048;  // computed at most in a call, of what came in unseen
   bool follow_prompts = true;          // computes prompts as the target does, not only when first asked
@@ -74,10 +76,11 @@ class ModelDrafter final : public Drafter {
  private:
   // What is remembered of a sequence.
   struct Known {
-    std::vector<RowHash> hashes;  // by position, of the tokens up to there; only with a cache of its own
-    std::uint32_t computed = 0;   // rows that are in their slots
-    int place = -1;               // its scratch
-    std::uint32_t branches = 0;   // more of it, in the call at hand
+    std::vector<RowHash> hashes;   // by position, of the tokens up to there; only with a cache of its own
+    std::vector<BlockId> table{};  // as it was when last seen; only with a cache of its own
+    std::uint32_t computed = 0;    // rows that are in their slots
+    int place = -1;                // its scratch
+    std::uint32_t branches = 0;    // more of it, in the call at hand
   };
   struct Behind {
     Known* known;
@@ -101,6 +104,7 @@ class ModelDrafter final : public Drafter {
 
   Known* begin(const Asked& asked) REQUIRES(engine_role);
   void hash_tokens(Known& known, std::span<const TokenId> tokens) const;
+  void look_at(Known& known, std::span<const BlockId> table) const;
   bool misses_dropped(std::span<const BlockId> table, std::uint32_t first_position) const;
   std::uint32_t missing(const Behind& behind) REQUIRES(engine_role);
   bool can_join(const Behind& behind) REQUIRES(engine_role);

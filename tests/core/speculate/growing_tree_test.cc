@@ -100,5 +100,72 @@ TEST(GrowingTree, IsEmptyWhereNobodyHasAGuess) {
   EXPECT_TRUE(grow(limits, [](const Path&) { return std::vector<std::pair<TokenId, float>>(); }).empty());
 }
 
+// ---- of drawn guesses
+
+// Tokens and chances by seed; what is left of the shape are parents.
+std::vector<int> parents_of_drawn(GrowingTree& tree, const TreeLimits& limits, std::uint32_t seed) {
+  tree.begin(limits, /*drawn=*/true);
+  std::mt19937 random(seed);
+  const auto add_children = [&](int parent) {
+    for (std::uint32_t n = 0; n < tree.num_children(parent); ++n) {
+      tree.add(parent, static_cast<TokenId>(random() % 90), -0.1f * static_cast<float>(random() % 50));
+    }
+  };
+  add_children(GrowingTree::kRoot);
+  while (true) {
+    const std::span<const int> found = tree.next_frontier();
+    const std::vector<int> frontier(found.begin(), found.end());
+    if (frontier.empty()) break;
+    EXPECT_LE(frontier.size(), limits.width);
+    for (const int node : frontier) add_children(node);
+  }
+  sample::TokenTree out;
+  tree.write(out);
+  std::vector<int> parents;
+  for (std::uint32_t i = 0; i < out.size(); ++i) parents.push_back(out.parent(i));
+  return parents;
+}
+
+TEST(GrowingTree, OfDrawnGuessesHasTheShapeThatTheBookGivesFixedChances) {
+  GrowingTree tree;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const TreeLimits limits{.width = 1 + seed % 6, .max_depth = 1 + seed / 6 % 6, .max_nodes = 1 + seed * 7 % 64};
+    const Odds by_place = [&](const Path&) {  // log 0.6, log 0.4
+      std::vector<std::pair<TokenId, float>> children;
+      for (std::uint32_t n = 0; n < limits.width; ++n) {
+        children.emplace_back(static_cast<TokenId>(n), -0.5108256f + -0.9162907f * static_cast<float>(n));
+      }
+      return children;
+    };
+    const std::vector<Grown> expected = by_the_book(limits, by_place);
+    const std::vector<int> parents = parents_of_drawn(tree, limits, seed);
+    ASSERT_EQ(parents.size(), expected.size());
+    // A path by place, of each node.
+    std::vector<Path> places;
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      const auto place = std::count(parents.begin(), parents.begin() + static_cast<std::ptrdiff_t>(i), parents[i]);
+      places.push_back(parents[i] < 0 ? Path{} : places[static_cast<std::size_t>(parents[i])]);
+      places.back().push_back(static_cast<TokenId>(place));
+      EXPECT_EQ(places.back(), expected[i].path);
+    }
+  }
+}
+
+TEST(GrowingTree, OfDrawnGuessesIsAsLargeAsWasAskedForWhateverTheyAre) {
+  GrowingTree tree;
+  for (const std::uint32_t max_nodes : {1u, 2u, 7u, 63u, 64u, 65u}) {
+    const TreeLimits limits{.width = 4, .max_depth = 6, .max_nodes = max_nodes};
+    const std::vector<int> first = parents_of_drawn(tree, limits, 0);
+    EXPECT_EQ(first.size(), std::min(max_nodes, 64u));
+    for (std::uint32_t seed = 1; seed < 20; ++seed) EXPECT_EQ(parents_of_drawn(tree, limits, seed), first);
+    // Another tree in between changes nothing.
+    parents_of_drawn(tree, {.width = 2, .max_depth = 2, .max_nodes = 5}, 3);
+    grow({.width = 3, .max_depth = 3, .max_nodes = 9}, random_odds(4, 3));
+    EXPECT_EQ(parents_of_drawn(tree, limits, 99), first);
+  }
+  EXPECT_EQ(parents_of_drawn(tree, {.width = 3, .max_depth = 1, .max_nodes = 64}, 1).size(), 3u);
+}
+
 }  // namespace
 }  // namespace quire::speculate

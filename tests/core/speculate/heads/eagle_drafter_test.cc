@@ -189,7 +189,7 @@ class World {
                                                         const sample::Params& params) {
     const bool noise = params.temperature >= sample::kGreedyTemperature;
     const auto num = static_cast<std::uint32_t>(text.tokens.size());
-    const std::uint32_t wanted = std::min(Children::num_guesses(width, noise), head.config().draft_vocab);
+    const std::uint32_t wanted = std::min(Children::num_guesses(width, params, noise), head.config().draft_vocab);
     std::vector<std::uint32_t> all(num - 1);
     std::iota(all.begin(), all.end(), 0u);
     head.take_states(states, all);

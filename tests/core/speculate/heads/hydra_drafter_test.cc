@@ -184,7 +184,7 @@ TEST_P(HydraBlocksTest, GrowsTheTreesThatTheBookMakesOfTheHeads) {
         }
         std::ranges::stable_sort(all, std::greater<>(), [](const auto& one) { return one.second; });
         const bool noise = params.temperature > 0.0f;
-        all.resize(std::min<std::size_t>(Children::num_guesses(3, noise), kHeadVocab));
+        all.resize(std::min<std::size_t>(Children::num_guesses(3, params, noise), kHeadVocab));
         Children children;
         for (const auto& [token, logprob] : all) children.add(token, logprob);
         const auto position = static_cast<std::uint32_t>(tokens.size() + below.size());

@@ -9,34 +9,22 @@
 #include <random>
 
 #include "core/base/start_error.h"
+#include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
 namespace quire::speculate {
 namespace {
 
 using test::DraftedText;
+using test::Listed;
+using test::random_tokens;
 using test::same;
+using test::same_guesses;
+using test::Tokens;
 using test::tokens_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-using Tokens = std::vector<TokenId>;
-
-Tokens random_tokens(std::size_t count, int vocab, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens out(count);
-  for (TokenId& token : out) token = static_cast<TokenId>(random() % vocab);
-  return out;
-}
-
-class Listed final : public Followers {
- public:
-  std::vector<Tokens> texts;
-  TokenId after(std::uint32_t i, std::uint32_t ahead) const override {
-    return ahead < texts[i].size() ? texts[i][ahead] : kNothing;
-  }
-};
 
 // What followed the token, newest first and each once, by looking through the whole text.
 std::vector<Tokens> pooled(const Tokens& text, TokenId token, const LookaheadOptions& options) {
@@ -70,7 +58,7 @@ TEST(LookaheadDrafter, GuessesEveryNewestWayToGoOnFromTheLastToken) {
         }
         sample::TokenTree counted;
         Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()), {16, 9, 0.0f, true}, counted);
-        ASSERT_TRUE(same(text.guess(16, 9), counted)) << "vocab " << vocab << ", " << text.tokens().size();
+        ASSERT_TRUE(same_guesses(text.guess(16, 9), counted)) << "vocab " << vocab << ", " << text.tokens().size();
       }
     }
   }
@@ -218,7 +206,7 @@ TEST(LookaheadDrafter, BeginsItsWindowAnewWhereASequenceWasReleased) {
   EXPECT_EQ(drafter.bytes(), 0u);
   LookaheadDrafter other({.window = 7});
   Steps anew(other, model, SeqId(9), steps.tokens());
-  for (int step = 0; step < 30; ++step) EXPECT_TRUE(same(steps.step(64), anew.step(64))) << step;
+  for (int step = 0; step < 30; ++step) EXPECT_TRUE(same_guesses(steps.step(64), anew.step(64))) << step;
   EXPECT_EQ(steps.tokens(), anew.tokens());
 }
 

@@ -7,26 +7,20 @@
 #include <random>
 
 #include "core/base/start_error.h"
+#include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
 namespace quire::speculate {
 namespace {
 
 using test::DraftedText;
+using test::random_tokens;
 using test::same;
+using test::Tokens;
 using test::tokens_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-using Tokens = std::vector<TokenId>;
-
-Tokens random_tokens(std::size_t count, int vocab, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens out(count);
-  for (TokenId& token : out) token = static_cast<TokenId>(random() % vocab);
-  return out;
-}
 
 // The longest run of low..high tokens that the text ends with and that stood there before; where its newest such place ends.
 struct Match {

@@ -6,17 +6,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/core/speculate/lookup/listed_texts.h"
+
 namespace quire::speculate {
 namespace {
 
-using Tokens = std::vector<TokenId>;
-
-Tokens random_tokens(std::size_t count, int vocab, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens out(count);
-  for (TokenId& token : out) token = static_cast<TokenId>(random() % vocab);
-  return out;
-}
+using test::random_tokens;
+using test::Tokens;
 
 TEST(NgramTable, RemembersTheNewestPlaceOfEveryRunAsAMapDoes) {
   for (const std::uint32_t n : {1u, 2u, 3u, 8u}) {

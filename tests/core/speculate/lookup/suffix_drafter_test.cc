@@ -8,36 +8,24 @@
 #include <set>
 
 #include "core/base/start_error.h"
+#include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
 namespace quire::speculate {
 namespace {
 
 using test::DraftedText;
+using test::Listed;
+using test::random_tokens;
 using test::same;
+using test::same_guesses;
+using test::Tokens;
 using test::tokens_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using Tokens = std::vector<TokenId>;
-
 constexpr CacheRoot kAnn{1, 1};
 constexpr CacheRoot kBob{1, 2};
-
-Tokens random_tokens(std::size_t count, int vocab, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens out(count);
-  for (TokenId& token : out) token = static_cast<TokenId>(random() % vocab);
-  return out;
-}
-
-class Listed final : public Followers {
- public:
-  std::vector<Tokens> texts;
-  TokenId after(std::uint32_t i, std::uint32_t ahead) const override {
-    return ahead < texts[i].size() ? texts[i][ahead] : kNothing;
-  }
-};
 
 // Everything by looking everywhere: texts as they are, in the order they were said, the newest last.
 class Naive {
@@ -123,7 +111,8 @@ TEST(SuffixDrafter, ProposesWhatCountingEverywhereProposes) {
             Naive naive(options, text.tokens(), max_nodes);
             naive.look_in({text.tokens()}, /*repeats=*/true);
             naive.look_in(past, /*repeats=*/false);
-            ASSERT_TRUE(same(text.guess(max_nodes), naive.best())) << "sequence " << id << ", " << text.tokens().size();
+            ASSERT_TRUE(same_guesses(text.guess(max_nodes), naive.best()))
+                << "sequence " << id << ", " << text.tokens().size();
           }
           past.emplace_back(text.tokens().begin() + static_cast<std::ptrdiff_t>(prompt_tokens), text.tokens().end());
           text.release(/*ended=*/true);

@@ -96,6 +96,22 @@ INSTANTIATE_TEST_SUITE_P(AtEveryTemperatureAndCache, ModelDrafterSays,
                                            Saying{drawn(7), backend::KvType::kFp8},
                                            Saying{drawn(8), backend::KvType::kInt8}));
 
+// A block that was given back for another's with the same tokens, whose sequence nobody drafted for: its rows are not there.
+TEST_F(ModelDrafterTest, ComputesTheRowsOfABlockThatTookAnothersPlace) {
+  const RoleScope role(engine_role);
+  for (const std::size_t block : {0u, 1u, 2u}) {
+    Talker talker = this->talker(1, 50, 80, greedy(), blocks_from(0, 8));
+    const auto drafter = this->drafter();
+    talker.read_prompt(*drafter, 50, 50);
+    ASSERT_THAT(tokens_of(draft(*drafter, talker, 64, kDepth)), ElementsAreArray(next_of(talker, kDepth)));
+    talker.go_on(*drafter, 2);
+    talker.blocks[block] = BlockId(100);
+    const auto rows_before = drafter->rows_run();
+    EXPECT_THAT(tokens_of(draft(*drafter, talker, 64, kDepth)), ElementsAreArray(next_of(talker, kDepth))) << block;
+    EXPECT_GE(drafter->rows_run(), rows_before + kBlock) << block;
+  }
+}
+
 TEST_F(ModelDrafterTest, RunsEveryRowOnceWhereAllThatItSaidIsTaken) {
   const RoleScope role(engine_role);
   Talker talker = this->talker(1, 40, 140, greedy(), blocks_from(0, 12));

@@ -1,8 +1,8 @@
-// Which slots of a drafter's own cache hold which row: by slot a hash of all tokens up to and with the row's. What stands
-// there is a function of those tokens alone, so nothing has to be told when a sequence ends, is sent back or begins with
+// Which slots of a drafter's own cache hold which row: by slot a hash of all tokens that the row is a function of. What stands
+// there is a function of those alone, so nothing has to be told when a sequence ends, is sent back or begins with
 // blocks of others: a slot has the row, or another, or none.
 // Shape   slots block id * P + offset, as everywhere; 8 bytes each.
-// Owner   DraftCache.
+// Owner   DraftCache, StoredRows.
 // Thread  engine. Nothing allocates after the constructor.
 // Source  ours.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace quire::speculate {
 
-using RowHash = std::uint64_t;  // chained(), of the tokens up to the row's and with it
+using RowHash = std::uint64_t;  // chained(); of a draft model's row: of the tokens up to its own and with that
 inline constexpr RowHash kNoRow = 0;
 
 class ComputedRows {
@@ -28,6 +28,7 @@ class ComputedRows {
     return std::uint64_t{block_tokens} * sizeof(RowHash);
   }
 
+  RowHash at(std::uint32_t slot) const { return rows_[slot]; }
   bool has(std::uint32_t slot, RowHash hash) const { return rows_[slot] == hash; }
   void store(std::uint32_t slot, RowHash hash) { rows_[slot] = hash; }
   void copy_row(std::uint32_t from, std::uint32_t to) { rows_[to] = rows_[from]; }
