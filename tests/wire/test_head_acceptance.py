@@ -25,12 +25,15 @@ PINNED = {
     ("tree of 16", 1.0): ([0.805, 0.632, 0.448, 0.293], 3.417),
     ("medusa, chain of 3", 0.0): ([0.583, 0.308, 0.156], 2.047),
     ("medusa, chain of 3", 1.0): ([0.327, 0.081, 0.019], 1.427),
+    ("draft model, chain of 4", 0.0): ([0.813, 0.652, 0.526, 0.422], 3.414),
+    ("draft model, chain of 4", 1.0): ([0.645, 0.384, 0.250, 0.169], 2.448),
 }
 CONFIGS = {
     "chain of 4": {"method": "eagle3", "num_speculative_tokens": 4},
     "tree of 8": {"method": "eagle3", "num_speculative_tokens": 8, "topk": 4},
     "tree of 16": {"method": "eagle3", "num_speculative_tokens": 16, "topk": 4},
     "medusa, chain of 3": {"method": "medusa", "model": f"{ROOT}/models/stories_medusa", "num_speculative_tokens": 3},
+    "draft model, chain of 4": {"method": "draft_model", "model": f"{ROOT}/models/stories_draft_model", "num_speculative_tokens": 4},
 }  # fmt: skip
 
 
@@ -61,13 +64,13 @@ def test_as_many_guesses_are_right_at_each_depth_as_ever(shape):
         assert server.wait() == 0
 
 
-@pytest.mark.parametrize("drafter", ["medusa, chain of 3"])
+@pytest.mark.parametrize("drafter", ["medusa, chain of 3", "draft model, chain of 4"])
 @pytest.mark.parametrize("topk", [1, 3], ids=["chains", "trees"])
 def test_no_answer_depends_on_what_they_guess(drafter, topk):
     expect_same_answers({**CONFIGS[drafter], "topk": topk, "num_speculative_tokens": 6})
 
 
-@pytest.mark.parametrize("drafter", ["chain of 4", "medusa, chain of 3"])
+@pytest.mark.parametrize("drafter", ["chain of 4", "medusa, chain of 3", "draft model, chain of 4"])
 def test_they_pass_the_test_before_serving(start_server, drafter):
     server = start_server("--speculative-config", json.dumps(CONFIGS[drafter]))
     server.wait_for_log("draft_self_test")
