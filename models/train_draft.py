@@ -2,8 +2,8 @@
 """Train a drafter for the built-in story teller: what it guesses, the story teller checks.
 
     python train_draft.py --corpus DIR --minutes 40                  an EAGLE-3 head, into ./stories_draft
-    python train_draft.py --corpus DIR --kind medusa --out DIR       four Medusa heads
-    python train_draft.py --corpus DIR --kind draft-model --out DIR  a small Llama of two layers
+    python train_draft.py --corpus DIR --kind medusa                 three Medusa heads, into ./stories_medusa
+    python train_draft.py --corpus DIR --kind draft-model            a Llama of two layers, into ./stories_draft_model
     python train_draft.py --corpus DIR --evaluate                    how many guesses the target takes
 
 The file reads top to bottom: target, samples, the three kinds, evaluation, export, and the loop that uses them.
@@ -237,6 +237,7 @@ class MidLayer(nn.Module):
 class Eagle(nn.Module):
     """EAGLE-3 (Li et al. 2025). Modules are named as in its checkpoints, so the state dict is the export."""
 
+    FOLDER = "stories_draft"
     BOUNDARIES = (2, 4, 6)
     VOCAB = 1024
     FFN = 512
@@ -354,7 +355,8 @@ class Medusa(nn.ModuleList):
     Named as the first releases did: {head}.0.linear.weight, .bias and {head}.1.weight, the latter over all the tokens.
     """
 
-    HEADS = 4
+    HEADS = 3  # a head is 2.2 MB, nearly all of it the matrix over the tokens
+    FOLDER = "stories_medusa"
 
     def __init__(self, target):
         shape = target.shape
@@ -409,6 +411,7 @@ class Medusa(nn.ModuleList):
 class DraftModel(Llama):
     """A Llama of its own, taught by the target (distillation): two layers, half as wide, no states of the target."""
 
+    FOLDER = "stories_draft_model"
     SHAPE = Shape(hidden=128, layers=2, heads=2, kv_heads=1, ffn=352)
 
     def __init__(self, target):
@@ -416,7 +419,13 @@ class DraftModel(Llama):
 
     @classmethod
     def fresh(cls, target, samples):
-        return cls(target)
+        """Its embedding starts as the target's matrix over the tokens, behind the norm's weights, in fewer dimensions."""
+        model = cls(target)
+        left, sizes, _ = torch.linalg.svd(target.embed_tokens.weight * target.norm.weight, full_matrices=False)
+        strongest = (left * sizes)[:, : model.shape.hidden]
+        with torch.no_grad():
+            model.embed_tokens.weight[:, : strongest.shape[1]] = strongest
+        return model
 
     def matrices(self):
         return [p for p in self.layers.parameters() if p.ndim == 2]
@@ -592,7 +601,7 @@ def parse_args():
     parser.add_argument("--corpus", type=Path, metavar="DIR", required=True, help="folder as train.py reads it")
     parser.add_argument("--kind", choices=KINDS, default="eagle3", help="what to train (default: %(default)s)")
     parser.add_argument("--target", type=Path, default=here / "stories", metavar="DIR", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=here / "stories_draft", metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: beside this program, named after the kind")
     parser.add_argument("--samples", type=Path, metavar="FILE", help="keep the samples here, and take them from here")
     parser.add_argument("--sample-minutes", type=float, default=10, help="default: %(default)s")
     parser.add_argument("--sample-rows", type=int, default=160, help="drawn side by side (default: %(default)s)")
@@ -603,7 +612,9 @@ def parse_args():
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of weights, samples and batches (default: %(default)s)")
     parser.add_argument("--evaluate", action="store_true", help="count the guesses taken, and stop")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.out = args.out or here / KINDS[args.kind].FOLDER
+    return args
 
 
 def main():

@@ -122,6 +122,13 @@ def test_a_draft_model_guesses_what_it_says_when_it_reads_everything_again(targe
             assert guesses[row, root].tolist() == text[0, root + 1 :].tolist()
 
 
+def test_a_fresh_draft_model_has_tokens_as_like_as_the_target_has_them(target):
+    """Products of any two rows, in as many of its dimensions as the target has."""
+    rows = train_draft.DraftModel.fresh(target, None).embed_tokens.weight[:, : SHAPE.hidden]
+    expected = target.embed_tokens.weight * target.norm.weight
+    torch.testing.assert_close(rows @ rows.T, expected @ expected.T, rtol=1e-4, atol=1e-2)
+
+
 def test_generating_with_kept_keys_says_what_reading_everything_again_says(target):
     prompts = [[5, 6, 7], [8], [9, 10]]
     generator = torch.Generator().manual_seed(5)
