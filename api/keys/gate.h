@@ -2,7 +2,7 @@
 // Shape   a key comes as Authorization: Bearer KEY, or as x-api-key: KEY, as Anthropic's clients send it. Both may be there
 //         where they say the same; either twice is refused.
 //         /live, /ready, /health      nobody needs a key
-//         /metrics                    monitor, admin
+//         /metrics                    monitor, admin, and users that monitor, too
 //         /admin and below            admin
 //         all else, unknown paths too  user, admin
 // Thread  any.
