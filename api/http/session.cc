@@ -30,10 +30,10 @@ TimePoint now() { return std::chrono::steady_clock::now(); }
 // Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
 // owns memory is made by a function, or named, before it is awaited on.
 Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
-Response line_is_full(Lane lane) {
+Response line_is_full(Lane lane, int retry_after_s) {
   const char* waits =
       lane == Lane::kReading ? "too much text waits to be read" : "too many grammars wait to be compiled";
-  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", 1});
+  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", retry_after_s});
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   const std::optional<Lane> full = co_await work(answer);
   if (full) {
     io_.services.metrics.admission_rejections.add();
-    Response refused = line_is_full(*full);
+    Response refused = line_is_full(*full, io_.services.queue.retry_after_s());
     co_return co_await send(std::move(refused), &answer);
   }
   bool again = false;
@@ -291,9 +291,9 @@ void Session::log(int status, const Answer* answer) const {
     return known ? std::chrono::duration<double, std::milli>(then - exchange_.arrival).count() : 0.0;
   };
   log_info("request",
-           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f}",
+           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f}{}",
            exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
-           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()));
+           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()), exchange_.labels);
 }
 
 // ---- waiting, and the client meanwhile
