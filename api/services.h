@@ -31,12 +31,14 @@ namespace quire::api {
 // What one request may ask for. Every one of them is answered 400 naming the field at limit + 1.
 struct RequestLimits {
   std::uint32_t max_prompts = 128;      // prompts in a list
+  std::uint32_t max_inputs = 2048;      // inputs of one request for embeddings, as OpenAI has it
   std::uint32_t max_stop_strings = 16;  // strings in `stop`
   std::uint32_t max_stop_bytes = 512;   // bytes of all of them together
   std::uint32_t max_user_bytes = 256;   // bytes of `user`
   std::uint32_t max_choices = 128;      // prompts times best_of; so `n` and `best_of` are at most that, too
   std::uint32_t max_salt_bytes = 128;   // bytes of `cache_salt`
   std::uint32_t max_request_id_bytes = 128;
+  std::uint32_t max_label_bytes = 128;  // bytes of a header that is only told apart, or logged
   std::uint32_t max_logprobs = 20;      // likeliest tokens told beside a token
   std::uint32_t max_logit_bias = 1024;  // tokens in `logit_bias`
   std::uint32_t max_stop_token_ids = 128;
@@ -68,6 +70,7 @@ struct Services {
   std::uint32_t logits_width = 0;   // token ids are in [0, logits_width)
   std::uint32_t hidden_size = 0;    // numbers of an embedding
   std::uint32_t max_num_seqs = 64;  // sequences that run at the same time: no beam search is wider
+  bool first_come = true;           // who waits goes by arrival: what is in the line is before whoever comes
   std::uint32_t model_window = 0;   // the widest of its sliding windows, in positions; 0: it has none
   bool prefix_caching = true;       // what was computed is kept for whoever begins alike
   // Names of what tokens are guessed by, the first one unless a request says another; empty: by nothing.

@@ -29,7 +29,8 @@ bool is_plain_key(const std::string& key) {
 }
 
 // Whoever is given one on the command line is a user: it is shared, and others of this machine can see it.
-std::vector<KeyEntry> plain_entries(const std::vector<std::string>& keys) {
+// Where no file says who may read metrics, they all may.
+std::vector<KeyEntry> plain_entries(const std::vector<std::string>& keys, bool monitor) {
   std::vector<KeyEntry> entries;
   for (const std::string& key : keys) {
     if (!is_plain_key(key)) {
@@ -38,7 +39,8 @@ std::vector<KeyEntry> plain_entries(const std::vector<std::string>& keys) {
     }
     entries.push_back({.name = fmt::format("api-key-{}", entries.size() + 1),
                        .digest = api::keys::digest_of(key),
-                       .tenant = std::string(api::keys::kDefaultTenant)});
+                       .tenant = std::string(api::keys::kDefaultTenant),
+                       .monitors = monitor});
   }
   return entries;
 }
@@ -73,7 +75,7 @@ Result<KeyFileText> read_key_file(const std::string& path) {
 }
 
 ApiKeys::ApiKeys(std::string file, const std::vector<std::string>& plain)
-    : file_(std::move(file)), plain_(plain_entries(plain)) {
+    : file_(std::move(file)), plain_(plain_entries(plain, file_.empty())) {
   if (file_.empty() && plain_.empty()) return;
   const Result<std::vector<KeyEntry>> entries = read();
   if (!entries) throw StartError(fmt::format("--api-key-file {}: {}", file_, entries.error().message));

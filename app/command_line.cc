@@ -167,6 +167,7 @@ class Parser {
     add("--tokens-per-minute", key_tokens_, "tokens of prompts and answers [any number]", "count");
     add("--tenant", out_.key.tenant, "keys of one tenant share cached prefixes and a share of the machine [its name]",
         "text");
+    add("--weight", key_weight_, "of the tenant's share under fair scheduling [1]", "count");
     add("--file", out_.key.file, "append the line to this file instead of printing it", "text");
   }
 
@@ -176,6 +177,9 @@ class Parser {
     convert("--max-running", key_running_, 1, kMost, key.limits.max_running, problems);
     convert("--max-queued", key_queued_, 1, kMost, key.limits.max_queued, problems);
     convert("--tokens-per-minute", key_tokens_, 1, kMost, key.limits.tokens_per_minute, problems);
+    std::optional<std::uint32_t> weight;
+    convert("--weight", key_weight_, 1, api::keys::kMaxWeight, weight, problems);
+    key.weight = weight.value_or(key.weight);
     const std::string word = key_role_.empty() ? (key_admin_ ? "admin" : "user") : key_role_;
     const std::optional<api::keys::Role> role = api::keys::role_of(word);
     if (!role) problems.push_back(fmt::format("--role '{}': expected user, monitor or admin", log_safe(word)));
@@ -298,7 +302,7 @@ class Parser {
 
   CommandLine out_;
   Typed typed_;
-  std::string key_role_, key_running_, key_queued_, key_tokens_;
+  std::string key_role_, key_running_, key_queued_, key_tokens_, key_weight_;
   bool key_admin_ = false;
   std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_;
   TypedBenchFlags bench_typed_;

@@ -44,6 +44,7 @@ struct KeyOptions {
   bridge::AccountLimits limits{};
   std::string tenant;  // empty: its own
   std::string file;    // that the line is appended to; empty: it is printed
+  std::uint32_t weight = 1;
 };
 
 enum class BenchMode : std::uint8_t {

@@ -70,7 +70,6 @@ struct Config {
   std::string scheduling_policy;
   std::string preemption_victim;
   std::uint32_t max_overtakes = 0;
-  std::uint32_t fair_quantum_tokens = 0;
   Bytes swap_space;
   std::string
       speculative_config;  // JSON as core/speculate/speculative_config reads it; empty: serve gives the embedded model its own head; else none

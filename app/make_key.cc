@@ -43,7 +43,8 @@ int make_key(const KeyOptions& options) {
                                                .digest = api::keys::digest_of(secret),
                                                .role = options.role,
                                                .limits = options.limits,
-                                               .tenant = options.tenant});
+                                               .tenant = options.tenant,
+                                               .weight = options.weight});
   const std::string before = options.file.empty() ? std::string() : text_before(options.file);
   const std::string addition = (before.empty() || before.ends_with('\n') ? "" : "\n") + line + "\n";
   const api::keys::KeyFile whole = api::keys::parse_key_file(before + addition);

@@ -146,6 +146,7 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
       .logits_width = instance.model().vocab,
       .hidden_size = instance.model().hidden,
       .max_num_seqs = config.max_num_seqs,
+      .first_come = config.scheduling_policy == "fcfs",
       .model_window = widest_window(instance.model()),
       .prefix_caching = config.prefix_caching == "on",
       .speculative_methods = methods_of(instance.speculation()),

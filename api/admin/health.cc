@@ -1,5 +1,8 @@
 #include "api/admin/health.h"
 
+#include <chrono>
+#include <string>
+
 #include "api/openai/errors.h"
 #include "api/openai/response_writer.h"
 
@@ -12,20 +15,33 @@ http::Response good(std::string_view word) {
   return response;
 }
 
+// "12.3 s"
+std::string seconds_text(Duration duration) {
+  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
 std::optional<Error> why_dead(const Services& services, TimePoint now) {
   if (services.engine.failed()) return Error{Code::kUnavailable, "the engine has failed", "", 1};
-  if (services.engine.stuck_for(now) > kStuckAfter) {
-    return Error{Code::kUnavailable, "the engine has not finished a step for more than 10 s", "", 1};
+  if (const Duration stuck = services.engine.stuck_for(now); stuck > kStuckAfter) {
+    return Error{Code::kUnavailable,
+                 std::string("the engine is stuck ") + bridge::EngineStatus::name_of(services.engine.phase()) +
+                     ": this turn has taken " + seconds_text(stuck) + " so far and may take " +
+                     seconds_text(kStuckAfter),
+                 "", 1, "engine_stuck"};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Error> why_unavailable(const Services& services, Serving serving) {
+std::optional<Error> why_unavailable(const Services& services, Serving serving, TimePoint now) {
   if (services.engine.failed()) return Error{Code::kUnavailable, "the engine has failed", "", 1};
-  if (serving.draining)
-    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "", 5};
+  if (serving.draining) {
+    const double left_s = std::chrono::duration<double>(serving.gone_by - now).count();
+    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "",
+                 whole_retry_s(left_s)};
+  }
   if (!serving.ready) return Error{Code::kUnavailable, "the server is still loading", "", 1};
   return std::nullopt;
 }
@@ -35,8 +51,8 @@ http::Response live(const Services& services, TimePoint now) {
   return good("alive");
 }
 
-http::Response ready(const Services& services, Serving serving) {
-  if (const auto why = why_unavailable(services, serving)) return openai::error_response(*why);
+http::Response ready(const Services& services, Serving serving, TimePoint now) {
+  if (const auto why = why_unavailable(services, serving, now)) return openai::error_response(*why);
   return good("ready");
 }
 
@@ -49,7 +65,7 @@ http::Response startup(const Services& services, Serving serving) {
 
 http::Response health(const Services& services, Serving serving, TimePoint now) {
   if (const auto why = why_dead(services, now)) return openai::error_response(*why);
-  if (const auto why = why_unavailable(services, serving)) return openai::error_response(*why);
+  if (const auto why = why_unavailable(services, serving, now)) return openai::error_response(*why);
   return good("ok");
 }
 

@@ -12,17 +12,18 @@ namespace quire::api::admin {
 struct Serving {
   bool ready = false;
   bool draining = false;
+  TimePoint gone_by{};  // while draining: when this process is no more, at the latest
 };
 
 inline constexpr Duration kStuckAfter =
     std::chrono::seconds(10);  // an engine turn longer than this counts as a stuck one
 
 http::Response live(const Services& services, TimePoint now);
-http::Response ready(const Services& services, Serving serving);
+http::Response ready(const Services& services, Serving serving, TimePoint now);
 http::Response startup(const Services& services, Serving serving);  // whether it was ever ready
 http::Response health(const Services& services, Serving serving, TimePoint now);
 
 // Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.
-std::optional<Error> why_unavailable(const Services& services, Serving serving);
+std::optional<Error> why_unavailable(const Services& services, Serving serving, TimePoint now);
 
 }  // namespace quire::api::admin

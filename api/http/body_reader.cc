@@ -63,6 +63,7 @@ bool BodyReader::done() const { return parser_->beast.is_done(); }
 std::string BodyReader::field(std::string_view name) const {
   return std::string(std::string_view(parser_->beast.get()[name]));
 }
+bool BodyReader::has(std::string_view name) const { return parser_->beast.get().count(name) > 0; }
 bool BodyReader::repeats(std::string_view name) const { return parser_->beast.get().count(name) > 1; }
 std::string BodyReader::all_of(std::string_view name) const {
   std::string all;

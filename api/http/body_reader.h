@@ -31,6 +31,7 @@ class BodyReader {
 
   // After the head and before the body: trailers must not change what the head said.
   std::string field(std::string_view name) const;
+  bool has(std::string_view name) const;
   bool repeats(std::string_view name) const;        // it came more than once
   std::string all_of(std::string_view name) const;  // every one of that name, with commas between them
   std::string take_body();

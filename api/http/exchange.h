@@ -22,6 +22,11 @@ namespace quire::api::http {
 
 inline constexpr int kStatusOk = 200;  // every other status is in api/openai/errors.cc
 
+struct Field {
+  std::string name;
+  std::string value;
+};
+
 struct Request {
   std::string method;
   std::string path;  // without query; absolute-form targets are reduced to it
@@ -33,13 +38,9 @@ struct Request {
   std::string authorization;                     // as sent
   std::string api_key;                           // x-api-key, as sent
   bool credentials_repeated = false;             // either of them came more than once
+  std::vector<Field> wishes;                     // those of requests::wish_headers() that it has; twice what came twice
   std::shared_ptr<const keys::Caller> caller{};  // the router's: null where the server has no keys
   TimePoint arrival;                             // when its last byte was there
-};
-
-struct Field {
-  std::string name;
-  std::string value;
 };
 
 struct Response {

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <utility>
 
 #include "api/http/session.h"
@@ -72,7 +73,7 @@ void IoThread::report_connections(std::uint32_t leaving) const {
 
 void IoThread::begin_drain() {
   if (serving.draining) return;
-  serving = {.ready = false, .draining = true};
+  serving = {.ready = false, .draining = true, .gone_by = std::chrono::steady_clock::now() + config.drain_timeout};
   drain_timer_.expires_after(config.drain_timeout);
   drain_timer_.async_wait([this](boost::system::error_code error) {
     if (!error) cut_answers();
@@ -82,7 +83,7 @@ void IoThread::begin_drain() {
 
 void IoThread::begin_stop() {
   if (std::exchange(stopping_, true)) return;
-  serving = {.ready = false, .draining = true};
+  serving = {.ready = false, .draining = true, .gone_by = std::chrono::steady_clock::now()};
   cut_answers();
   for (Session* session : sessions_) session->stop();
   drain_timer_.cancel();

@@ -46,7 +46,7 @@ struct GetRoute {
 
 constexpr GetRoute kGets[] = {
     {"/live", [](const Context& c) { return admin::live(c.services, c.now); }, true},
-    {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving); }, true},
+    {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving, c.now); }, true},
     {"/startup", [](const Context& c) { return admin::startup(c.services, c.serving); }, true},
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
@@ -133,7 +133,7 @@ Response about_request(std::string_view name, const Request& request, const Serv
 
 // Why it is turned away before anything is parsed: shedding must be far cheaper than serving.
 Result<Done> check(const PostRoute& route, const Request& request, const Services& services, admin::Serving serving) {
-  if (const auto why = admin::why_unavailable(services, serving)) {
+  if (const auto why = admin::why_unavailable(services, serving, std::chrono::steady_clock::now())) {
     if (route.generates) services.metrics.admission_rejections.add();
     return *why;
   }

@@ -37,10 +37,10 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 // Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
 // owns memory is made by a function, or named, before it is awaited on.
 Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
-Response line_is_full(Lane lane) {
+Response line_is_full(Lane lane, int retry_after_s) {
   const char* waits =
       lane == Lane::kReading ? "too much text waits to be read" : "too many grammars wait to be compiled";
-  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", 1});
+  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", retry_after_s});
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   std::optional<Response> refused;
   if (full) {
     io_.services.metrics.admission_rejections.add();
-    refused = line_is_full(*full);
+    refused = line_is_full(*full, io_.services.queue.retry_after_s());
   } else if (!gone_) {
     const IoDoor door = io_door();
     refused = answer.admit(door);
@@ -320,10 +320,10 @@ void Session::note_done(int status, const Answer* answer) const {
   };
   log_info("request",
            "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f} "
-           "trace_id={}",
+           "trace_id={}{}",
            exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
            tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()),
-           exchange_.trace.trace_id);
+           exchange_.trace.trace_id, exchange_.labels);
   if (exchange_.trace.sampled()) trace(status, answer);
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/http/response_head.h"
 #include "api/http/session.h"
+#include "api/requests/wishes.h"
 #include "api/tracing/tracer.h"
 #include "core/observe/trace_context.h"
 
@@ -77,6 +78,11 @@ Session::Task<bool> Session::read_request() {
   request_.authorization = reader.field("Authorization");
   request_.api_key = reader.field("x-api-key");
   request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats("x-api-key");
+  for (const char* const name : requests::wish_headers()) {
+    if (reader.has(name)) request_.wishes.push_back({name, reader.field(name)});
+    if (reader.repeats(name)) request_.wishes.push_back({name, reader.field(name)});
+  }
+  exchange_.labels = requests::labels_of(request_.wishes);
   request_.content_type = reader.field("Content-Type");
   request_.content_encoding = reader.field("Content-Encoding");
   if (expects_continue && buffer_.size() == 0) {

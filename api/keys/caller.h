@@ -22,6 +22,8 @@ struct Caller {
   Role role = Role::kUser;
   std::string tenant{};                        // shares cached prefixes with nobody but itself; empty: the default one
   std::uint32_t tenant_id = 0;                 // for the fair policy; 0: the default one
+  std::uint32_t weight = 1;                    // of its tenant's share there
+  bool monitors = false;                       // it may do what a monitor may, besides
   std::shared_ptr<bridge::Account> account{};  // that its limits and counts are kept in; never null
 };
 

@@ -2,9 +2,9 @@
 // Shape   a key comes as Authorization: Bearer KEY, or as x-api-key: KEY, as Anthropic's clients send it. Both may be there
 //         where they say the same; either twice is refused.
 //         /live, /ready, /startup, /health  nobody needs a key
-//         /metrics                          monitor, admin
-//         /admin and below                  admin
-//         all else, unknown paths too       user, admin
+//         /metrics                    monitor, admin, and users that monitor, too
+//         /admin and below            admin
+//         all else, unknown paths too  user, admin
 // Thread  any.
 // Fails   kUnauthorized alike for a key that is missing, wrong, or given twice; kForbidden for one of another role. No
 //         error repeats any of it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -32,14 +33,19 @@ std::optional<Problem> bad_name(std::string_view field) {
                  "expected 1 to " + std::to_string(kMaxNameBytes) + " letters, digits and the characters - _ ."};
 }
 
-std::optional<Problem> take_limit(std::string_view field, std::string_view value, std::optional<std::uint32_t>& out) {
+template <typename Number>
+std::optional<Problem> take_number(std::string_view field, std::string_view value, std::uint32_t most, Number& out) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number == 0) {
-    return Problem{std::string(field), "expected a whole number in 1..4294967295"};
+  if (error != std::errc() || end != value.data() + value.size() || number == 0 || number > most) {
+    return Problem{std::string(field), "expected a whole number in 1.." + std::to_string(most)};
   }
   out = number;
   return std::nullopt;
+}
+
+std::optional<Problem> take_limit(std::string_view field, std::string_view value, std::optional<std::uint32_t>& out) {
+  return take_number(field, value, std::numeric_limits<std::uint32_t>::max(), out);
 }
 
 struct FieldOfKey {
@@ -81,6 +87,8 @@ constexpr FieldOfKey kFields[] = {
        entry.tenant = value;
        return is_name(value) ? std::nullopt : bad_name("tenant");
      }},
+    {"weight",
+     [](std::string_view value, KeyEntry& entry) { return take_number("weight", value, kMaxWeight, entry.weight); }},
 };
 
 std::string_view next_word(std::string_view& rest) {
@@ -97,8 +105,9 @@ std::optional<Problem> take_word(std::string_view word, KeyEntry& entry, std::ve
   const std::string_view name = word.substr(0, equals);
   const auto* const field = std::ranges::find(kFields, name, &FieldOfKey::name);
   if (field == std::end(kFields)) {
-    return Problem{"", "there is no " + shown(name) +
-                           "; there are name, hash, role, max_running, max_queued, tokens_per_minute and tenant"};
+    return Problem{"",
+                   "there is no " + shown(name) +
+                       "; there are name, hash, role, max_running, max_queued, tokens_per_minute, tenant and weight"};
   }
   if (std::ranges::find(given, name) != given.end()) return Problem{std::string(name), "given twice"};
   given.push_back(field->name);
@@ -204,6 +213,7 @@ std::string line_of(const KeyEntry& entry) {
   add("max_queued", entry.limits.max_queued);
   add("tokens_per_minute", entry.limits.tokens_per_minute);
   if (!entry.tenant.empty()) line += " tenant=" + entry.tenant;
+  if (entry.weight != 1) line += " weight=" + std::to_string(entry.weight);
   return line;
 }
 

@@ -23,7 +23,11 @@ std::shared_ptr<bridge::Account> account_of(const KeyEntry& entry, const KeyTabl
 KeyTable::KeyTable(const std::vector<KeyEntry>& entries, const KeyTable* before) {
   if (before != nullptr) tenants_ = before->tenants_;
   for (const KeyEntry& entry : entries) {
-    Caller caller{.name = entry.name, .role = entry.role, .account = account_of(entry, before)};
+    Caller caller{.name = entry.name,
+                  .role = entry.role,
+                  .weight = entry.weight,
+                  .monitors = entry.monitors,
+                  .account = account_of(entry, before)};
     const std::string& tenant = entry.tenant.empty() ? entry.name : entry.tenant;
     if (tenant != kDefaultTenant) {
       caller.tenant = tenant;

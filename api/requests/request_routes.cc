@@ -56,6 +56,8 @@ const char* name_of(Timeline::End end) {
       return "length";
     case Timeline::End::kAborted:
       return "abort";
+    case Timeline::End::kLate:
+      return "deadline";
     case Timeline::End::kFailed:
       return "error";
   }

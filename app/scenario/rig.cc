@@ -67,7 +67,7 @@ Rig::Client Rig::submit(const Job& job) {
   if (prefix_caching_) request.cache_root = kRoot;
   request.tenant = job.tenant;
   request.priority = job.priority;
-  if (job.deadline_step) request.deadline = time_of_step(*job.deadline_step);
+  if (job.deadline_step) request.first_token_by = time_of_step(*job.deadline_step);
   Client client{hub_->open([] {})};
   submissions.front().stream = client.stream;
   CHECK(admission_.admit(submissions).ok());

@@ -24,7 +24,7 @@ enum class Code {
   kTimeout,           // the client took too long to send, or a thing takes longer than it may
   kQueueFull,         // no admission credit left: try again later
   kUnavailable,       // loading, draining or failed
-  kDeadline,          // the request's deadline passed while it waited
+  kDeadline,          // the request's deadline passed before its answer was whole
   kOutOfBlocks,       // the pool is dry: the scheduler tries a later step
   kCancelled,         // the caller went away
   kInternal,          // a row's logits were not finite, or a similar fault of ours contained to one request
@@ -79,6 +79,14 @@ class [[nodiscard]] Result {
 };
 
 struct Done {};  // the value of a Result that carries none
+
+// Seconds for Retry-After: whole ones, 1 to 60.
+inline int whole_retry_s(double seconds) {
+  if (!(seconds > 1.0)) return 1;
+  if (seconds > 59.0) return 60;
+  const int down = static_cast<int>(seconds);
+  return down < seconds ? down + 1 : down;
+}
 
 inline Error invalid(std::string param, std::string message) {
   return Error{Code::kInvalidArgument, std::move(message), std::move(param), 0};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "core/base/check.h"
 
@@ -144,7 +143,7 @@ Error Account::busy(Limit limit, std::uint64_t limit_value, const std::string& f
   const std::string name = name_of(limit);
   return {Code::kQueueFull,
           "this key has " + found + " and its " + name + " is " + std::to_string(limit_value) + "; try again later",
-          name, static_cast<int>(std::ceil(std::clamp(seconds, 1.0, kMinute_s))), kReason};
+          name, whole_retry_s(seconds), kReason};
 }
 
 // At the pace of this client's own requests: of those under way, one ends each mean stay by their number.

@@ -1,6 +1,5 @@
 #include "core/bridge/admission_queue.h"
 
-#include <algorithm>
 #include <string>
 
 namespace quire::bridge {
@@ -78,16 +77,6 @@ Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
 
 std::optional<Submission> AdmissionQueue::pop() { return ring_.try_pop(); }
 
-void AdmissionQueue::note_started(TimePoint now, std::uint32_t count) {
-  if (last_start_ != TimePoint{}) {
-    const std::int64_t waited = std::clamp<std::int64_t>((now - last_start_).count(), 0, 60'000'000'000);
-    const auto interval = static_cast<std::uint64_t>(waited) / std::max(count, 1u);
-    const std::uint64_t mean = start_interval_ns_.load(std::memory_order_relaxed);
-    start_interval_ns_.store(mean - mean / 8 + interval / 8, std::memory_order_relaxed);
-  }
-  last_start_ = waiting_sequences() > 0 ? now : TimePoint{};
-}
-
 void AdmissionQueue::close() { closed_.store(true, std::memory_order_seq_cst); }
 
 std::uint32_t AdmissionQueue::waiting_sequences() const {
@@ -100,8 +89,7 @@ std::uint32_t AdmissionQueue::waiting_tokens() const {
 // Until half of today's line has moved at the measured pace: whoever waits that long finds room.
 int AdmissionQueue::retry_after_s() const {
   const double line = waiting_sequences() / 2.0 + 1.0;
-  const double seconds = line * static_cast<double>(start_interval_ns_.load(std::memory_order_relaxed)) * 1e-9;
-  return static_cast<int>(std::clamp(seconds, 1.0, 60.0) + 0.999);
+  return whole_retry_s(line * pace_.rates().start_s);
 }
 
 }  // namespace quire::bridge

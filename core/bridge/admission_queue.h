@@ -3,7 +3,7 @@
 // ends.
 // Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never smaller.
 // Owner   app; outlives every Credit.
-// Thread  admit(): any. pop(), note_started(): engine. close(), waiting_*(): any.
+// Thread  admit(): any. pop(): engine. pace(): as its card says. close(), waiting_*(): any.
 // Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable once closed. Nothing
 //         changed.
 #pragma once
@@ -19,6 +19,7 @@
 #include "core/bridge/account.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/mpsc_ring.h"
+#include "core/bridge/pace.h"
 #include "core/bridge/token_stream.h"
 #include "core/flow/request.h"
 
@@ -65,10 +66,9 @@ class AdmissionQueue {
   Result<Done> admit(std::vector<Submission>& submissions);
   std::optional<Submission> pop();
 
-  // The engine says that `count` sequences left the waiting line at `now`: the pace that Retry-After is computed from.
-  // Time in
-  // which nobody waited does not count.
-  void note_started(TimePoint now, std::uint32_t count);
+  // What the engine measures of itself, and Retry-After is computed from.
+  Pace& pace() { return pace_; }
+  const Pace& pace() const { return pace_; }
 
   // Draining: admit() answers kUnavailable from now on; what is inside stays and can be popped. Once closed and
   // waiting_sequences() is zero, nothing more will ever be popped.
@@ -88,9 +88,7 @@ class AdmissionQueue {
   // sequences << 32 | tokens. Producers add (seq_cst CAS, ordered with closed_), whoever drops a Credit subtracts.
   std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> closed_{false};  // written by close(), read by admit(): seq_cst, see admit()
-  // Mean seconds between starts, as nanoseconds; written by the engine, read by admit(): relaxed, it is advice.
-  std::atomic<std::uint64_t> start_interval_ns_{50'000'000};
-  TimePoint last_start_{};     // engine only; zero: nobody was left waiting then
+  Pace pace_;
   MpscRing<Submission> ring_;  // last: what is left inside gives its credits back to held_ when it goes
 };
 

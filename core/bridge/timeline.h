@@ -59,7 +59,7 @@ class Timeline {
     std::uint8_t drafted = 0;   // <= 64
     std::uint8_t accepted = 0;  // of them, those that were said
   };
-  enum class End : std::uint8_t { kNone, kStop, kLength, kAborted, kFailed };
+  enum class End : std::uint8_t { kNone, kStop, kLength, kAborted, kLate, kFailed };
 
   // ---- engine
   void begin(TimePoint arrival, std::uint32_t prompt_tokens) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "core/engine/engine.h"
 
@@ -9,7 +10,7 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
   now_ = clock_.now();
   metrics_.engine_steps.add();
   doorbell_.note_step();
-  learn_row_time(now_ - submitted_at_);
+  learn_step_time(now_ - submitted_at_);
   if (drafter_ != nullptr) note_draft_step(now_ - submitted_at_);
   touched_.clear();
   observed_.clear();
@@ -57,6 +58,7 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     note_observed(live, plan_->sequences[i], nodes);
   }
   CHECK_EQ(next_choice, choices.size());
+  if (num_gaps_ > 0) admission_.pace().note_gap(std::exchange(gap_seconds_, 0.0) / std::exchange(num_gaps_, 0));
   if (drafter_ != nullptr) observe();
   if (!searches_.empty()) advance_searches();
 #ifdef NDEBUG
@@ -66,15 +68,13 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
 }
 
 // The time of one row in a step of many, smoothed: what prompts are cut by while streams run.
-void Engine::learn_row_time(Duration step_time) {
+void Engine::learn_step_time(Duration step_time) {
   const double seconds = std::chrono::duration<double>(step_time).count();
   metrics_.step_time_s.observe(seconds);
   std::uint32_t rows = 0;
   for (const schedule::Sequence* sequence : scheduler_.planned())
     rows += sequence->planned_rows + sequence->planned_nodes;
-  if (rows < 16) return;
-  const double row = seconds / rows;
-  row_seconds_ = row_seconds_ == 0.0 ? row : 0.75 * row_seconds_ + 0.25 * row;
+  if (rows >= 16) admission_.pace().note_row(seconds / rows);
 }
 
 // Rows of its prompt, or before tokens that were forced, in order: what they say of the token after each.
@@ -162,6 +162,8 @@ void Engine::count_token(Live& live) {
     metrics_.request_prefill_time_s.observe(seconds_since(live.first_run));
   } else {
     metrics_.inter_token_latency_s.observe(seconds_since(live.last_token));
+    gap_seconds_ += seconds_since(live.last_token);
+    ++num_gaps_;
   }
   live.last_token = now_;
 }

@@ -11,6 +11,7 @@ namespace {
 bridge::Timeline::End end_of(flow::Finish finish, bool satisfied) {
   using End = bridge::Timeline::End;
   if (finish == flow::Finish::kFailed) return End::kFailed;
+  if (finish == flow::Finish::kLate) return End::kLate;
   if (finish == flow::Finish::kCancelled) return satisfied ? End::kStop : End::kAborted;
   return finish == flow::Finish::kLength || finish == flow::Finish::kScored ? End::kLength : End::kStop;
 }
@@ -39,6 +40,8 @@ void Engine::finish(Live& live, flow::Finish finish) {
   schedule::Sequence& sequence = live.sequence;
   const auto seconds = [](Duration duration) { return std::chrono::duration<double>(duration).count(); };
   count_end(*live.stream, finish);
+  count_slos(live, finish);
+  note_pace(live, finish);
   metrics_.e2e_request_latency_s.observe(seconds(now_ - sequence.request().arrival));
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
   metrics_.request_generation_tokens.observe(sequence.num_generated() - sequence.num_untold());
@@ -86,10 +89,41 @@ void Engine::count_end(const bridge::TokenStream& stream, flow::Finish finish) {
       return metrics_.success_length.add();
     case flow::Finish::kCancelled:
       return (satisfied ? metrics_.success_stop : metrics_.success_abort).add();
+    case flow::Finish::kLate:
+      return metrics_.success_abort.add();
     case flow::Finish::kNone:
     case flow::Finish::kFailed:
       return metrics_.success_error.add();
   }
+}
+
+// What was asked of its time, and whether it was so. Whoever left before it was due asks no more.
+void Engine::count_slos(const Live& live, flow::Finish finish) {
+  const flow::Request& request = live.sequence.request();
+  const bool whole = finish != flow::Finish::kLate && finish != flow::Finish::kFailed;
+  if (finish == flow::Finish::kCancelled && !live.stream->satisfied()) return;
+  const auto count = [this](observe::Metrics::Slo slo, bool kept) {
+    metrics_.slos[slo][kept ? observe::Metrics::kKept : observe::Metrics::kMissed].add();
+  };
+  if (request.deadline) count(observe::Metrics::kDeadline, whole && now_ <= *request.deadline);
+  if (request.first_token_by) {
+    const bool spoke = live.first_token != TimePoint{};
+    const TimePoint first = spoke ? live.first_token : now_;  // whose answer has no tokens is told all at once
+    count(observe::Metrics::kFirstToken, (spoke || whole) && first <= *request.first_token_by);
+  }
+  if (request.token_time) {
+    const std::uint32_t gaps = live.sequence.num_generated() - std::min(live.sequence.num_generated(), 1u);
+    count(observe::Metrics::kTokenTime, whole && live.last_token - live.first_token <= *request.token_time * gaps);
+  }
+}
+
+// A place is free again: how long that took, and how long answers are.
+void Engine::note_pace(const Live& live, flow::Finish finish) {
+  if (live.first_run == TimePoint{}) return;
+  const auto running = static_cast<std::uint32_t>(scheduler_.running().size());
+  admission_.pace().note_end(now_ - live.first_run, running);
+  const bool said_all = flow::has_token(finish) || (finish == flow::Finish::kCancelled && live.stream->satisfied());
+  if (said_all) admission_.pace().note_answer(live.sequence.num_generated());
 }
 
 void Engine::flush_streams() {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -134,7 +135,8 @@ class Engine {
   void admit_new() REQUIRES(engine_role);
   bool fits(const flow::Request& request) const;
   bool can_tell(const bridge::Submission& submission) const;
-  void drop_cancelled() REQUIRES(engine_role);
+  void drop_unwanted() REQUIRES(engine_role);
+  bool is_late(const std::optional<TimePoint>& deadline) const { return deadline && now_ >= *deadline; }
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
   void wait_out_step() REQUIRES(engine_role);
   void note_preempted() REQUIRES(engine_role);
@@ -143,7 +145,7 @@ class Engine {
   schedule::PromptRows prompt_rows() const;
   // commit.cc
   void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
-  void learn_row_time(Duration step_time) REQUIRES(engine_role);
+  void learn_step_time(Duration step_time) REQUIRES(engine_role);
   void commit_scores(Live& live, std::span<const flow::StepChoice> scores) REQUIRES(engine_role);
   void commit_pooled(Live& live, std::span<const float> rows) REQUIRES(engine_role);
   void hear(schedule::Sequence& sequence) REQUIRES(engine_role);
@@ -179,6 +181,8 @@ class Engine {
   void finish(Live& live, flow::Finish finish) REQUIRES(engine_role);
   void forget(Live& live) REQUIRES(engine_role);
   void count_end(const bridge::TokenStream& stream, flow::Finish finish) REQUIRES(engine_role);
+  void count_slos(const Live& live, flow::Finish finish) REQUIRES(engine_role);
+  void note_pace(const Live& live, flow::Finish finish) REQUIRES(engine_role);
   void flush_streams() REQUIRES(engine_role);
   void publish_gauges() REQUIRES(engine_role);
 
@@ -214,9 +218,9 @@ class Engine {
   std::vector<std::uint32_t> path_;  // nodes that the walk took, of one sequence
   std::vector<flow::Candidate> kept_candidates_;
 
-  std::vector<Live*> touched_;            // sequences with rows in the step being committed
-  std::vector<bridge::StreamHub*> hubs_;  // whose streams got news since the last flush
-  std::vector<SeqId> dropped_;            // scratch of drop_cancelled()
+  std::vector<Live*> touched_;                           // sequences with rows in the step being committed
+  std::vector<bridge::StreamHub*> hubs_;                 // whose streams got news since the last flush
+  std::vector<std::pair<SeqId, flow::Finish>> dropped_;  // scratch of drop_unwanted()
   std::vector<kv::BlockTable> pinned_;
   std::uint32_t num_pinned_ = 0;     // blocks that they hold
   std::unique_ptr<CacheTask> task_;  // a saving or loading under way
@@ -225,7 +229,8 @@ class Engine {
   TimePoint now_{};  // read once a turn
   TimePoint submitted_at_{};
   double observing_seconds_ = 0.0;  // of the step before: a part of what drafts cost
-  double row_seconds_ = 0.0;        // of steps with many rows, learned while serving; 0: not known yet
+  double gap_seconds_ = 0.0;        // between tokens of one sequence, all those that the step has told
+  std::uint32_t num_gaps_ = 0;
 };
 
 }  // namespace quire::engine

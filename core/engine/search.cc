@@ -40,6 +40,8 @@ void Engine::advance_searches() {
       end_search(search, flow::Finish::kFailed);
     } else if (search.unwanted()) {
       end_search(search, flow::Finish::kCancelled);
+    } else if (is_late(search.deadline)) {
+      end_search(search, flow::Finish::kLate);
     } else if (!search.over) {
       if (search.num_spoken == search.hypotheses.size()) advance(search);
     }

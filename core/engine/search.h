@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -21,6 +22,7 @@ struct Search {
   explicit Search(bridge::Submission& submission)
       : beam(*submission.request.beam, submission.request.max_tokens, submission.request.stop_tokens),
         arrival(submission.request.arrival),
+        deadline(submission.request.deadline),
         num_prompt_tokens(submission.request.prompt.size()) {
     streams.push_back(std::move(submission.stream));
     for (auto& stream : submission.more_streams) streams.push_back(std::move(stream));
@@ -44,6 +46,7 @@ struct Search {
   bool over = false;                                          // nothing lives any more: telling
   bool failed = false;                                        // a row was not finite
   TimePoint arrival;
+  std::optional<TimePoint> deadline;
   std::size_t num_prompt_tokens = 0;
   TimePoint stalled_since{};  // while telling: since when no client has read
 };

@@ -6,6 +6,8 @@
 namespace quire::engine {
 namespace {
 
+using Phase = bridge::EngineStatus::Phase;
+
 bool can_apply(const sample::Rules& rules, TokenId vocab) {
   const std::vector<TokenId>& allowed = rules.allowed;
   const bool allowed_fit =
@@ -19,18 +21,24 @@ bool can_apply(const sample::Rules& rules, TokenId vocab) {
 void Engine::step() {
   now_ = clock_.now();
   status_.beat(now_, /*asleep=*/false);
+  status_.enter(Phase::kAdmitting);
   admit_new();
-  drop_cancelled();
+  drop_unwanted();
+  status_.enter(Phase::kOrders);
   obey_orders();
+  status_.enter(Phase::kDrafting);
   draft();
+  status_.enter(Phase::kPlanning);
   const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
   note_preempted();
+  status_.enter(Phase::kComputing);
   if (!plan.empty()) submit(plan);
   if (runner_.idle()) return rest();
   if (runner_.full() || plan.empty()) {
     wait_out_step();
     commit(runner_.collect());
     if (reporter_) reporter_->report();  // before the last words that a client may go on from
+    status_.enter(Phase::kTelling);
     deliver();
   }
 }
@@ -110,50 +118,55 @@ bool Engine::can_tell(const bridge::Submission& submission) const {
          scores->num_top >= request.sampling.num_top;
 }
 
-void Engine::drop_cancelled() {
+// Who is waited for no more: its client left, does not read, or wanted it by now.
+void Engine::drop_unwanted() {
   dropped_.clear();
+  bool left = false;
   for (const auto& [id, live] : live_) {
     if (!live->stream) continue;  // a hypothesis
     schedule::Sequence& sequence = live->sequence;
     if (live->stream->cancelled()) {
-      dropped_.push_back(id);
+      dropped_.push_back({id, flow::Finish::kCancelled});
+      left = true;
+      continue;
+    }
+    if (is_late(sequence.request().deadline)) {
+      dropped_.push_back({id, flow::Finish::kLate});
       continue;
     }
     const bool was_parked = sequence.parked;
     sequence.parked = !live->stream->can_take_token();
     if (!sequence.parked) continue;
     if (!was_parked) live->parked_since = now_;
-    if (now_ - live->parked_since >= options_.stall_timeout) dropped_.push_back(id);
+    if (now_ - live->parked_since < options_.stall_timeout) continue;
+    dropped_.push_back({id, flow::Finish::kCancelled});
+    left = true;
   }
-  for (const SeqId id : dropped_) {
+  for (const auto& [id, why] : dropped_) {
     Live& live = live_of(id);
     if (live.stream->cancelled()) {
       metrics_.disconnect_to_free_steps.observe(static_cast<double>(live.stream->steps_since_cancelled()));
     }
-    finish(live, flow::Finish::kCancelled);
+    finish(live, why);
   }
   if (!searches_.empty()) advance_searches();
-  if (!dropped_.empty()) {
-    metrics_.disconnect_to_free_s.observe(std::chrono::duration<double>(clock_.now() - now_).count());
-    flush_streams();
-  }
+  if (left) metrics_.disconnect_to_free_s.observe(std::chrono::duration<double>(clock_.now() - now_).count());
+  if (!dropped_.empty()) flush_streams();
 }
 
 void Engine::submit(const flow::StepPlan& plan) {
-  std::uint32_t num_started = 0;
   for (schedule::Sequence* sequence : scheduler_.admitted()) {
     Live& live = live_of(sequence->id());
     if (live.first_run != TimePoint{}) continue;  // back from a preemption
     live.first_run = now_;
     live.credit.give_back();
-    ++num_started;
+    admission_.pace().note_prompt(sequence->num_tokens(), sequence->computed());
     if (!sequence->request().needs_every_row()) metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
     live.timeline->note_start(now_, sequence->computed(), sequence->waited_for);
     if (drafter_ != nullptr) follow_or_not(live);
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
-  if (num_started > 0) admission_.note_started(now_, num_started);
   plan_ = &plan;
   if (drafter_ != nullptr && !plan.block_ops.empty()) drafter_->follow(plan.block_ops);
   submitted_at_ = drafter_ != nullptr ? clock_.now() : now_;  // drafting has taken time, too
@@ -172,11 +185,11 @@ void Engine::note_preempted() {
 schedule::PromptRows Engine::prompt_rows() const {
   static constexpr double kFewRows = 16.0;  // below this a step costs a pass over the weights, whatever its rows
   static constexpr std::uint32_t kFirstRows = 128;  // until a row's time is known
-  const auto rows_in = [this](Duration time) {
+  const double row_s = admission_.pace().rates().row_s;
+  const auto rows_in = [row_s](Duration time) {
     if (time <= Duration::zero()) return ~0u;
-    if (row_seconds_ <= 0.0) return kFirstRows;
-    return static_cast<std::uint32_t>(
-        std::clamp(std::chrono::duration<double>(time).count() / row_seconds_, kFewRows, 1e6));
+    if (row_s <= 0.0) return kFirstRows;
+    return static_cast<std::uint32_t>(std::clamp(std::chrono::duration<double>(time).count() / row_s, kFewRows, 1e6));
   };
   return {rows_in(options_.max_step_time), rows_in(options_.max_prompt_step_time)};
 }
@@ -202,13 +215,16 @@ void Engine::obey_orders() {
   order_ = {};
 }
 
-// Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall is due.
+// Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall or a deadline is
+// due.
 void Engine::rest() {
   TimePoint wake_at = TimePoint::max();
   for (const auto& [id, live] : live_) {
+    wake_at = std::min(wake_at, live->sequence.request().deadline.value_or(TimePoint::max()));
     if (live->stream && live->sequence.parked) wake_at = std::min(wake_at, live->parked_since + options_.stall_timeout);
   }
   for (const auto& search : searches_) {
+    wake_at = std::min(wake_at, search->deadline.value_or(TimePoint::max()));
     if (search->over) wake_at = std::min(wake_at, search->stalled_since + options_.stall_timeout);
   }
   if (reporter_) reporter_->report();

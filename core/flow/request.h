@@ -2,6 +2,7 @@
 // Owner   moved through the admission queue; then the Sequence holds it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -70,12 +71,20 @@ struct Request {
   // never.
   std::optional<CacheRoot> cache_root{};
   std::uint32_t tenant = 0;             // whose share of the machine it takes
+  std::uint32_t weight = 1;             // of that share: its tokens count this part; >= 1
   std::int32_t priority = 0;            // lower goes first, as in vLLM
-  std::optional<TimePoint> deadline{};  // for the deadline policy: earlier goes first
+  std::optional<TimePoint> deadline{};  // it ends then, whatever it has said
+  // What its client hopes for: nothing ends because of it.
+  std::optional<TimePoint> first_token_by{};
+  std::optional<Duration> token_time{};  // the mean from one token to the next
   KvPolicy kv_policy{};
   Speculation speculation{};
   std::optional<BeamSearch> beam{};
 
+  // Earlier goes first under the deadline policy.
+  TimePoint due() const {
+    return std::min(deadline.value_or(TimePoint::max()), first_token_by.value_or(TimePoint::max()));
+  }
   bool embeds() const { return pooling != Pooling::kNone; }
   // Something is wanted of every row of the prompt.
   bool needs_every_row() const { return scores_prompt || pooling == Pooling::kMean; }

@@ -17,6 +17,7 @@ enum class Finish : std::uint8_t {
   kComplete,   // the token is part of the answer, and the request's grammar allows no more
   kScored,     // no token: max_tokens is 0, and the prompt has its scores, or its embedding
   kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
+  kLate,       // no token: the request's deadline has passed
   kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
 };
 

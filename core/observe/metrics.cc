@@ -17,8 +17,8 @@ namespace {
 
 // Bucket bounds: vLLM's, so that quantiles of both servers can be compared.
 constexpr double kStepRows[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
-constexpr double kFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
-                                  1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
+constexpr double kToFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                                    1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
 constexpr double kBetweenTokens[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
                                      .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
 constexpr double kRequest[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
@@ -137,6 +137,19 @@ void add_cache(const Metrics& m, Families& out) {
               number(m.jumped_tokens));
 }
 
+void add_slos(const Metrics& m, Families& out) {
+  constexpr const char* kSlos[Metrics::kNumSlos] = {"deadline", "ttft", "tpot"};
+  constexpr const char* kOutcomes[Metrics::kNumSloOutcomes] = {"kept", "missed", "refused"};
+  for (std::size_t slo = 0; slo < m.slos.size(); ++slo) {
+    for (std::size_t outcome = 0; outcome < m.slos[slo].size(); ++outcome) {
+      out.counter("quire:slo_sequences_total",
+                  "Sequences whose request asked for a deadline, a time to first token or a time per token, by whether "
+                  "it was kept.",
+                  number(m.slos[slo][outcome]), {{"slo", kSlos[slo]}, {"outcome", kOutcomes[outcome]}});
+    }
+  }
+}
+
 void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
   out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified: one for each sequence in each step.",
               number(m.spec_drafts));
@@ -224,6 +237,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
 
   add_cache(m, out);
+  add_slos(m, out);
   if (!info.speculative_method.empty()) add_speculation(m, info, out);
   out.counter("quire:engine_steps_total", "Engine steps done.", static_cast<double>(m.engine_steps.value()));
   out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
@@ -263,7 +277,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
 
 Metrics::Metrics(MetricsInfo info)
     : iteration_tokens(kStepRows),
-      time_to_first_token_s(kFirstToken),
+      time_to_first_token_s(kToFirstToken),
       inter_token_latency_s(kBetweenTokens),
       e2e_request_latency_s(kRequest),
       request_queue_time_s(kRequest),

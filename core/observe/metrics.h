@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -76,6 +77,11 @@ class Metrics {
   Histogram step_time_s;
   Histogram disconnect_to_free_s;      // from the engine seeing the cancel to the blocks being back
   Histogram disconnect_to_free_steps;  // of each sequence: steps done between its cancel and its blocks being back
+
+  // Sequences by what became of what their requests asked of their time; refused ones are counted by api/.
+  enum Slo : std::uint8_t { kDeadline, kFirstToken, kTokenTime, kNumSlos };
+  enum SloOutcome : std::uint8_t { kKept, kMissed, kRefused, kNumSloOutcomes };
+  std::array<std::array<Counter, kNumSloOutcomes>, kNumSlos> slos;
 
   // ---- written by the engine where it speculates
   static constexpr std::uint32_t kMaxDraft = 64;  // nodes of a draft, so also the deepest

@@ -10,7 +10,7 @@ enum class Policy : std::uint8_t {
   kFcfs,      // by arrival
   kPriority,  // Request::priority, lower first
   kDeadline,  // Request::deadline, earlier first, none last
-  kFair,      // tenants in turn: deficit round robin over tokens
+  kFair,      // the tenant that was served least, and of its own by priority
   kCache,     // the longest cached prefix first
 };
 // Who gives up its place when the pool is dry. Ties, and what the name leaves open: the newest.
@@ -25,9 +25,8 @@ struct SchedulerOptions {
   std::uint32_t max_logit_rows = 0;
   Policy policy = Policy::kFcfs;
   Victim victim = Victim::kNewest;
-  std::uint32_t max_overtakes = 64;         // so many later arrivals may go first; then a waiting sequence is next
-  std::uint32_t fair_quantum_tokens = 512;  // kFair: what a tenant may take more, each round; >= 1
-  std::uint32_t num_swap_blocks = 0;        // host blocks that preempted sequences move to; 0: they are recomputed
+  std::uint32_t max_overtakes = 64;   // so many later arrivals may go first; then a waiting sequence is next
+  std::uint32_t num_swap_blocks = 0;  // host blocks that preempted sequences move to; 0: they are recomputed
   std::uint32_t window = 0;  // every layer looks back so far and no farther: older blocks are given back; 0: all
   bool open_groups =
       false;            // int4: a sequence's newest, unfinished group of 16 positions is kept apart, in full precision

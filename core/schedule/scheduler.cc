@@ -22,7 +22,6 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   CHECK_GE(options.max_num_seqs, 1u);
   CHECK_GE(options.max_num_batched_tokens, std::min(options.max_num_seqs, 2u));
   CHECK_GE(options_.max_logit_rows, options.max_num_seqs);
-  CHECK_GE(options.fair_quantum_tokens, 1u);
   const std::size_t rows = options.max_num_batched_tokens;
   running_.reserve(options.max_num_seqs);
   snapshot_.reserve(options.max_num_seqs);
@@ -63,6 +62,7 @@ void Scheduler::add_fork(Sequence& fork, const Sequence& parent) {
 void Scheduler::remove(Sequence& sequence) {
   if (sequence.state == State::kRunning) leave(sequence);
   if (sequence.state == State::kWaiting) waiting_.remove(sequence);
+  if (sequence.started) waiting_.charge(sequence, sequence.num_tokens());
   forget_swapped(sequence);
   sequence.state = State::kDone;
 }
@@ -229,6 +229,7 @@ void Scheduler::emit(Sequence& sequence) {
   plan_.kept_groups.insert(plan_.kept_groups.end(), kept.begin(), kept.end());
   plan_.sequences.push_back(entry);
   planned_.push_back(&sequence);
+  waiting_.charge(sequence, sequence.num_tokens() + (entry.speaks ? 1 : 0));
 }
 
 }  // namespace quire::schedule

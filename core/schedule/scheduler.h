@@ -90,6 +90,7 @@ class Scheduler {
   const SchedulerCounts& counts() const { return counts_; }
   std::uint64_t num_preemptions() const { return counts_.recomputed + counts_.swapped; }
   std::uint64_t num_overtakes() const { return waiting_.num_overtakes(); }
+  double served(std::uint32_t tenant) const { return waiting_.served(tenant); }
 
  private:
   void plan_running(bool decoding) REQUIRES(engine_role);

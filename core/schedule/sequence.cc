@@ -46,6 +46,7 @@ Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
 Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
     : table(pool),
       started(parent.started),
+      charged_tokens(parent.num_tokens()),
       id_(id),
       arrival_(parent.arrival_),
       request_(parent.request_),

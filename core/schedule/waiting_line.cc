@@ -13,8 +13,6 @@ constexpr std::uint64_t kGuessHolds = 16;  // plans
 
 bool in_order(const Sequence* a, const Sequence* b) { return a->arrived_before(*b); }
 
-TimePoint deadline_of(const Sequence& sequence) { return sequence.request().deadline.value_or(TimePoint::max()); }
-
 }  // namespace
 
 void WaitingLine::add(Sequence& sequence) {
@@ -22,7 +20,13 @@ void WaitingLine::add(Sequence& sequence) {
   if (options_.policy != Policy::kFair) return;
   const std::uint32_t id = sequence.request().tenant;
   const auto at = std::ranges::find(tenants_, id, &Tenant::id);
-  insert(at == tenants_.end() ? tenants_.emplace_back(Tenant{id, 0, {}}).line : at->line, sequence);
+  if (at != tenants_.end()) {
+    insert(at->line, sequence);
+    return;
+  }
+  insert(tenants_.emplace_back(Tenant{id, {}}).line, sequence);
+  double& served = served_[id];
+  served = std::max(served, served_least_);
 }
 
 void WaitingLine::remove(Sequence& sequence) {
@@ -30,16 +34,7 @@ void WaitingLine::remove(Sequence& sequence) {
   if (options_.policy != Policy::kFair) return;
   Tenant& tenant = tenant_of(sequence);
   erase(tenant.line, sequence);
-  if (!tenant.line.empty()) return;
-  // A tenant without anybody waiting leaves the round and takes no credit along. If it was its turn it is the next one's.
-  const auto index = static_cast<std::size_t>(&tenant - tenants_.data());
-  tenants_.erase(tenants_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (index < in_turn_) {
-    --in_turn_;
-  } else if (index == in_turn_ && !tenants_.empty()) {
-    pass_turn_to(index % tenants_.size());
-  }
-  if (tenants_.empty()) in_turn_ = 0;
+  if (tenant.line.empty()) tenants_.erase(tenants_.begin() + (&tenant - tenants_.data()));
 }
 
 void WaitingLine::begin_plan() {
@@ -55,24 +50,24 @@ Sequence* WaitingLine::next() {
       return first_open_ < line_.size() ? line_[first_open_] : nullptr;
     case Policy::kPriority:
     case Policy::kDeadline:
-      return most_urgent();
+      return most_urgent(line_);
     case Policy::kCache:
       return longest_cached();
     case Policy::kFair:
-      return fair_turn();
+      return least_served();
   }
   return nullptr;
 }
 
 bool WaitingLine::more_urgent(const Sequence& a, const Sequence& b) const {
-  if (options_.policy == Policy::kPriority) return a.request().priority < b.request().priority;
-  return deadline_of(a) < deadline_of(b);
+  if (options_.policy == Policy::kDeadline) return a.request().due() < b.request().due();
+  return a.request().priority < b.request().priority;
 }
 
 // Of equals the one that arrived first; before all of them the first that was overtaken as often as may be.
-Sequence* WaitingLine::most_urgent() const {
+Sequence* WaitingLine::most_urgent(const Line& line) const {
   Sequence* first = nullptr;
-  for (Sequence* one : line_) {
+  for (Sequence* one : line) {
     if (!eligible(one)) continue;
     if (one->overtaken >= options_.max_overtakes) return one;
     if (first == nullptr || more_urgent(*one, *first)) first = one;
@@ -96,40 +91,26 @@ Sequence* WaitingLine::longest_cached() {
   return best;
 }
 
-// Goes round until somebody's credit covers the first in his line; that tenant stays in turn while it does.
-Sequence* WaitingLine::fair_turn() {
-  // Whole rounds in which nobody would start are given at once.
-  std::uint64_t rounds = ~std::uint64_t{0};
+// Of tenants that were served alike the one whose first came first.
+Sequence* WaitingLine::least_served() const {
+  const auto returns = [](const Sequence* one) { return one->started && eligible(one); };
+  if (const auto at = std::ranges::find_if(line_, returns); at != line_.end()) return *at;
+  Sequence* next = nullptr;
+  double least = 0.0;
   for (const Tenant& tenant : tenants_) {
-    const Sequence* const head = first_eligible(tenant.line);
+    Sequence* const head = most_urgent(tenant.line);
     if (head == nullptr) continue;
-    const std::uint64_t cost = cost_tokens(*head);
-    const std::uint64_t lacks = cost > tenant.deficit_tokens ? cost - tenant.deficit_tokens : 0;
-    rounds = std::min(rounds, (lacks + options_.fair_quantum_tokens - 1) / options_.fair_quantum_tokens);
+    const double served = served_.at(tenant.id);
+    if (next != nullptr && (served > least || (served == least && next->arrived_before(*head)))) continue;
+    next = head;
+    least = served;
   }
-  if (rounds == ~std::uint64_t{0}) return nullptr;
-  for (Tenant& tenant : tenants_) {
-    if (rounds > 1 && first_eligible(tenant.line) != nullptr) {
-      tenant.deficit_tokens += (rounds - 1) * options_.fair_quantum_tokens;
-    }
-  }
-  for (;;) {
-    const Tenant& tenant = tenants_[in_turn_];
-    Sequence* const head = first_eligible(tenant.line);
-    if (head != nullptr && cost_tokens(*head) <= tenant.deficit_tokens) return head;
-    pass_turn_to((in_turn_ + 1) % tenants_.size());
-  }
+  return next;
 }
 
-// Who returns costs nothing: credit is for the first that has not run yet, and no more of it than covers that one.
-void WaitingLine::pass_turn_to(std::size_t tenant) {
-  in_turn_ = tenant;
-  Tenant& next = tenants_[tenant];
-  const auto fresh =
-      std::ranges::find_if(next.line, [](const Sequence* one) { return eligible(one) && !one->started; });
-  if (fresh != next.line.end() && cost_tokens(**fresh) > next.deficit_tokens) {
-    next.deficit_tokens += options_.fair_quantum_tokens;
-  }
+double WaitingLine::served(std::uint32_t tenant) const {
+  const auto at = served_.find(tenant);
+  return at == served_.end() ? 0.0 : at->second;
 }
 
 WaitingLine::Tenant& WaitingLine::tenant_of(const Sequence& sequence) {
@@ -138,24 +119,33 @@ WaitingLine::Tenant& WaitingLine::tenant_of(const Sequence& sequence) {
   return *at;
 }
 
-std::uint64_t WaitingLine::cost_tokens(const Sequence& sequence) {
-  if (sequence.started) return 0;
-  return std::uint64_t{sequence.num_tokens()} + sequence.request().max_tokens;
+// Those that it can overtake.
+const WaitingLine::Line& WaitingLine::line_of(const Sequence& sequence) {
+  return options_.policy == Policy::kFair ? tenant_of(sequence).line : line_;
 }
 
 void WaitingLine::admit(Sequence& sequence) {
-  if (options_.policy == Policy::kFair) {
-    std::uint64_t& deficit = tenant_of(sequence).deficit_tokens;
-    deficit -= std::min(deficit, cost_tokens(sequence));
-  } else if (options_.policy != Policy::kFcfs && !sequence.started) {
-    for (Sequence* one : line_) {
+  if (options_.policy != Policy::kFcfs && !sequence.started) {
+    for (Sequence* one : line_of(sequence)) {
       if (one == &sequence) break;
       if (!eligible(one)) continue;
       ++one->overtaken;
       ++num_overtakes_;
     }
+    if (options_.policy == Policy::kFair) {
+      served_least_ = std::max(served_least_, served_[sequence.request().tenant]);
+      sequence.charged_tokens = sequence.computed();  // those are cached
+      charge(sequence, sequence.num_tokens());
+    }
   }
   remove(sequence);
+}
+
+void WaitingLine::charge(Sequence& sequence, std::uint32_t num_tokens) {
+  if (options_.policy != Policy::kFair || num_tokens <= sequence.charged_tokens) return;
+  const double tokens = num_tokens - sequence.charged_tokens;
+  served_[sequence.request().tenant] += tokens / sequence.request().weight;
+  sequence.charged_tokens = num_tokens;
 }
 
 std::size_t WaitingLine::insert(Line& line, Sequence& sequence) {
@@ -167,11 +157,6 @@ std::size_t WaitingLine::erase(Line& line, Sequence& sequence) {
   const auto at = std::ranges::lower_bound(line, &sequence, in_order);
   CHECK(at != line.end() && *at == &sequence);
   return static_cast<std::size_t>(line.erase(at) - line.begin());
-}
-
-Sequence* WaitingLine::first_eligible(const Line& line) {
-  const auto at = std::ranges::find_if(line, eligible);
-  return at == line.end() ? nullptr : *at;
 }
 
 }  // namespace quire::schedule

@@ -1,16 +1,20 @@
 // The sequences that wait, in order of arrival, and who of them is next: the policy.
 //   fcfs      by arrival                                    nobody is overtaken
 //   priority, deadline, cache   by that, then by arrival    at most max_overtakes later arrivals go first; then it is next
-//   fair      tenants in turn, each by arrival: deficit round robin over the tokens that a sequence may need (prompt and
-//             answer). Between two turns of a tenant every other one starts at most one quantum and one sequence's tokens.
-// A sequence that was sent back keeps its place by arrival, and costs its tenant nothing again.
+//   fair      the tenant that has been served least for its weight, and of its own as under priority. Served are the tokens of
+//             prompts that were to be computed, when their sequences begin, and those of answers as they are said. Who comes
+//             to the line begins where the others are: nobody saves up. While two tenants wait, what they are served for
+//             their weights differs by at most a prompt and the answers that may run at once, of each.
+// A sequence that was sent back keeps its place by arrival, under fair before everybody who has not run: it has been paid for.
 // Owner   the Scheduler. Borrows sequences.
 // Thread  engine.
-// Source  deficit round robin: Shreedhar & Varghese 1996; the bound on overtaking is ours.
+// Source  fair: the virtual token counter, Sheng et al. 2024 (Fairness in Serving Large Language Models), with its bound;
+//         tokens divided by weights as in weighted fair queueing. The bound on overtaking is ours.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/thread_role.h"
@@ -33,16 +37,19 @@ class WaitingLine {
   Sequence* next() REQUIRES(engine_role);
   // It was admitted: it leaves the line, and those that it overtook remember it.
   void admit(Sequence& sequence) REQUIRES(engine_role);
+  // What it says up to `num_tokens` is on its tenant's account.
+  void charge(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
 
   std::span<Sequence* const> sequences() const { return line_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(line_.size()); }
   std::uint64_t num_overtakes() const { return num_overtakes_; }
+  // Under fair: tokens that it was served, each divided by its request's weight; what it did not wait for is given.
+  double served(std::uint32_t tenant) const;
 
  private:
   using Line = std::vector<Sequence*>;  // by arrival
   struct Tenant {
     std::uint32_t id = 0;
-    std::uint64_t deficit_tokens = 0;
     Line line;
   };
 
@@ -50,22 +57,21 @@ class WaitingLine {
   // Where it stands now, or stood.
   static std::size_t insert(Line& line, Sequence& sequence);
   static std::size_t erase(Line& line, Sequence& sequence);
-  static Sequence* first_eligible(const Line& line);
-  static std::uint64_t cost_tokens(const Sequence& sequence);
 
-  Sequence* most_urgent() const;
+  Sequence* most_urgent(const Line& line) const;
   Sequence* longest_cached() REQUIRES(engine_role);
   bool more_urgent(const Sequence& a, const Sequence& b) const;
-  Sequence* fair_turn();
-  void pass_turn_to(std::size_t tenant);
+  Sequence* least_served() const;
   Tenant& tenant_of(const Sequence& sequence);
+  const Line& line_of(const Sequence& sequence);
 
   const SchedulerOptions& options_;
   kv::PrefixIndex& index_;
   Line line_;
-  std::size_t first_open_ = 0;   // fcfs: nobody before it is eligible in this plan
-  std::vector<Tenant> tenants_;  // fair: those that have somebody waiting, in turn
-  std::size_t in_turn_ = 0;      // whose turn it is
+  std::size_t first_open_ = 0;                        // fcfs: nobody before it is eligible in this plan
+  std::vector<Tenant> tenants_;                       // fair: those that have somebody waiting
+  std::unordered_map<std::uint32_t, double> served_;  // by tenant, all that ever waited
+  double served_least_ = 0.0;                         // of those that waited when somebody was last admitted
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_overtakes_ = 0;
 };

@@ -292,7 +292,11 @@ TEST_F(RouterTest, ProbesSayWhatIsTrue) {
   EXPECT_EQ(statuses(), (std::vector<int>{200, 503, 503, 503})) << "loading";
   serving_ = {.ready = false, .draining = true};
   EXPECT_EQ(statuses(), (std::vector<int>{200, 503, 503, 503})) << "draining";
-  EXPECT_EQ(field(reply("POST", "/v1/completions"), "Retry-After"), "5");
+  EXPECT_EQ(field(reply("POST", "/v1/completions"), "Retry-After"), "1") << "it should be gone already";
+  serving_.gone_by = std::chrono::steady_clock::now() + std::chrono::milliseconds(29500);
+  for (const auto& [method, path] : {std::pair{"POST", "/v1/completions"}, {"GET", "/ready"}, {"GET", "/health"}}) {
+    EXPECT_EQ(field(reply(method, path), "Retry-After"), "30") << path;
+  }
   serving_ = {.ready = true, .draining = false};
   world_.status.beat(std::chrono::steady_clock::now() - std::chrono::seconds(9), false);
   EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 0})) << "a long step";
@@ -302,6 +306,25 @@ TEST_F(RouterTest, ProbesSayWhatIsTrue) {
   EXPECT_EQ(statuses(), (std::vector<int>{200, 200, 200, 0})) << "asleep for want of work";
   world_.status.fail();
   EXPECT_EQ(statuses(), (std::vector<int>{503, 503, 503, 503})) << "failed";
+  EXPECT_FALSE(field(reply("GET", "/live"), "Retry-After").empty());
+}
+
+TEST_F(RouterTest, OfAStuckEngineBothPortsSayWhereItIsForHowLongAndHowLongItMay) {
+  world_.status.beat(std::chrono::steady_clock::now() - std::chrono::milliseconds(12340), false);
+  world_.status.enter(bridge::EngineStatus::Phase::kComputing);
+  for (const Surface surface : {Surface::kEverything, Surface::kClients, Surface::kAdmin}) {
+    surface_ = surface;
+    for (const char* path : {"/live", "/health"}) {
+      const Response stuck = reply("GET", path);
+      EXPECT_EQ(stuck.status, 503);
+      EXPECT_FALSE(field(stuck, "Retry-After").empty());
+      for (const char* part : {"computing a step", "has taken 12.", " s so far", "may take 10.0 s", "engine_stuck"}) {
+        EXPECT_NE(stuck.body.find(part), std::string::npos) << stuck.body;
+      }
+    }
+  }
+  world_.status.enter(bridge::EngineStatus::Phase::kOrders);
+  EXPECT_NE(reply("GET", "/live").body.find("saving or loading the cache"), std::string::npos);
 }
 
 TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {

@@ -50,6 +50,14 @@ TEST_F(ApiKeysTest, PlainKeysAreUsersOfTheDefaultTenant) {
   EXPECT_EQ(caller->tenant_id, 0u);
 }
 
+TEST_F(ApiKeysTest, PlainKeysReadMetricsWhereNoFileSaysWhoMay) {
+  EXPECT_TRUE(ApiKeys("", {"12345678"}).table()->get()->find("12345678")->monitors);
+  put(line("alice", "secret-a"));
+  const ApiKeys both(file_.path(), {"12345678"});
+  EXPECT_FALSE(both.table()->get()->find("12345678")->monitors);
+  EXPECT_FALSE(both.table()->get()->find("secret-a")->monitors);
+}
+
 TEST_F(ApiKeysTest, PlainKeysHave8To512VisibleCharacters) {
   for (const std::size_t bytes : {8u, 511u, 512u}) EXPECT_NO_THROW(ApiKeys("", {std::string(bytes, 'k')})) << bytes;
   for (const std::string& bad : {std::string(7, 'k'), std::string(513, 'k'), std::string("kkkk kkkk"),

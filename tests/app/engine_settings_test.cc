@@ -46,7 +46,6 @@ TEST(EngineSettings, EveryPolicyAndVictimHasItsName) {
 
 TEST(EngineSettings, CarryWhatWasDecided) {
   EXPECT_EQ(options_with("max-overtakes", "0").scheduler.max_overtakes, 0u);
-  EXPECT_EQ(options_with("fair-quantum-tokens", "7").scheduler.fair_quantum_tokens, 7u);
   EXPECT_EQ(options_with("max-num-seqs", "5").scheduler.max_num_seqs, 5u);
   EXPECT_EQ(options_with("max-num-batched-tokens", "99").scheduler.max_num_batched_tokens, 99u);
   EXPECT_EQ(options_with("stall-timeout", "3s").stall_timeout, std::chrono::seconds(3));
@@ -65,7 +64,6 @@ TEST(EngineSettings, DefaultsAreTheSchedulersOwn) {
   EXPECT_EQ(by_flags.policy, own.policy);
   EXPECT_EQ(by_flags.victim, own.victim);
   EXPECT_EQ(by_flags.max_overtakes, own.max_overtakes);
-  EXPECT_EQ(by_flags.fair_quantum_tokens, own.fair_quantum_tokens);
   EXPECT_EQ(by_flags.max_num_seqs, own.max_num_seqs);
   EXPECT_EQ(by_flags.max_num_batched_tokens, own.max_num_batched_tokens);
 }

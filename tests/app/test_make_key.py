@@ -29,6 +29,14 @@ def test_it_prints_the_key_and_the_line_with_its_hash():
     assert secret not in made.stderr
 
 
+def test_it_writes_a_weight_from_1_to_1000():
+    for weight, told in (("1", ""), ("2", " weight=2"), ("999", " weight=999"), ("1000", " weight=1000")):
+        secret, line = key("--name", "a", "--weight", weight).stdout.splitlines()
+        assert line == f"name=a {hash_of(secret)} role=user{told}"
+    for weight in ("0", "1001", "x"):
+        assert "--weight" in key("--name", "a", "--weight", weight).stderr
+
+
 def test_no_two_keys_are_the_same():
     assert key("--name", "a").stdout.splitlines()[0] != key("--name", "a").stdout.splitlines()[0]
 

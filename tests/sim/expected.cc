@@ -172,6 +172,7 @@ std::vector<Expected> expect(const Scenario& scenario) {
     request.max_tokens = static_cast<std::uint32_t>(one.gen);
     if (one.root > 0) request.cache_root = CacheRoot{0, static_cast<std::uint64_t>(one.root)};
     request.tenant = static_cast<std::uint32_t>(one.tenant);
+    request.weight = 1 + request.tenant;
     request.priority = one.prio;
     request.sampling.temperature = one.seed == 0 ? 0.0f : 1.0f;
     request.sampling.logprob = one.logprob != 0;

@@ -27,7 +27,7 @@ struct Answer {
 };
 
 struct Expected {
-  flow::Request request;        // arrival and deadline are the world's to set
+  flow::Request request;        // when it comes, and when its first token is due, are the world's to set
   std::vector<Answer> answers;  // one for each stream
 };
 

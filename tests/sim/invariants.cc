@@ -99,10 +99,6 @@ void check_entry(const World& world, const kv::PrefixIndex& index, BlockId block
   CHECK_NE(world.window, 0);  // ancestors outlive their descendants, but for those that a window has passed by
 }
 
-std::uint64_t cost_tokens(const schedule::Sequence& sequence) {
-  return sequence.request().prompt.size() + sequence.request().max_tokens;
-}
-
 }  // namespace
 
 Patience::Known& Patience::known(const schedule::Sequence& sequence) {
@@ -110,30 +106,19 @@ Patience::Known& Patience::known(const schedule::Sequence& sequence) {
   return known_[sequence.id().value];
 }
 
-// What his tenant is to pay before he runs: for himself, and for those before him.
-std::uint64_t Patience::own_tokens(const engine::Engine& engine, const schedule::Sequence& waiting) {
-  std::uint64_t own = 0;
-  engine.for_each_sequence([&](const schedule::Sequence& one) {
-    const bool before = !one.started && one.id() <= waiting.id();
-    if (before && one.request().tenant == waiting.request().tenant) own += cost_tokens(one);
-  });
-  return own;
-}
-
-// Deficit round robin: the rounds that pay for his own tenant's give every other tenant a quantum each, and of the
-// rounds before there may be a quantum and one sequence's tokens left.
-void Patience::check_share(const World& world, Known& one, const schedule::Sequence& other) {
+// Who waits is served no more than his tenant's share lags behind: somebody of another tenant begins before him only where
+// that one had been served no more.
+void Patience::check_share(const engine::Engine& engine, const schedule::Sequence& waiting,
+                           const schedule::Sequence& other) const {
   const std::uint32_t tenant = other.request().tenant;
-  if (one.others.size() <= tenant) one.others.resize(tenant + 1);
-  one.others[tenant] += cost_tokens(other);
-  const auto quantum = static_cast<std::uint64_t>(world.quantum);
-  CHECK_LE(one.others[tenant], (one.own / quantum + 3) * quantum + longest_);
+  const double before = tenant < served_.size() ? served_[tenant] : 0.0;
+  CHECK_LE(before, engine.scheduler().served(waiting.request().tenant));
 }
 
 void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& runner, Duration longest_stall) {
   const auto policy = static_cast<schedule::Policy>(world.policy);
   const bool fair = policy == schedule::Policy::kFair;
-  const bool in_order = fair || policy == schedule::Policy::kFcfs;
+  const bool in_order = policy == schedule::Policy::kFcfs;
   const std::uint32_t allowed = in_order ? 0 : static_cast<std::uint32_t>(world.overtakes);
   static thread_local std::vector<const schedule::Sequence*> started;
   started.clear();
@@ -147,12 +132,7 @@ void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& r
     // A fork of a hypothesis has started by being made.
     if (waited && sequence.started && !sequence.request().beam) started.push_back(&sequence);
     waiting_sequences += one.waits;
-    longest_ = std::max(longest_, cost_tokens(sequence));
     waiting_tokens += one.waits ? sequence.request().prompt.size() : 0;
-    if (sequence.parked || sequence.passed) {  // he lets others pass
-      one.own = 0;
-      one.others.clear();
-    }
     // A hypothesis is parked until its siblings have spoken.
     if (sequence.request().beam) return;
     could_run = could_run || !sequence.parked;
@@ -164,18 +144,19 @@ void Patience::look(const World& world, const EngineRig& rig, const ToyRunner& r
   CHECK_EQ(std::size_t{rig.admission.waiting_tokens()}, waiting_tokens);
   const bool ran = std::exchange(steps_, runner.steps) != runner.steps && runner.rows_in_step.back() > 0;
   CHECK(ran || !could_run);
-  if (started.empty() && !fair) return;
   rig.engine.for_each_sequence([&](const schedule::Sequence& sequence) {
     if (sequence.started || sequence.parked || sequence.passed) return;
     Known& one = known(sequence);
-    const bool is_new = one.own == 0;
-    if (fair && is_new) one.own = own_tokens(rig.engine, sequence);
     for (const schedule::Sequence* other : started) {
       const bool same_line = !fair || other->request().tenant == sequence.request().tenant;
       if (same_line && other->id() > sequence.id()) CHECK_LE(++one.overtaken, allowed);
-      if (!same_line && !is_new) check_share(world, one, *other);
+      if (!same_line) check_share(rig.engine, sequence, *other);
     }
   });
+  served_.clear();
+  for (std::uint32_t tenant = 0; tenant < kTenants; ++tenant) {
+    served_.push_back(rig.engine.scheduler().served(tenant));
+  }
 }
 
 void check_turn(const World& world, EngineRig& rig, ToyRunner& runner, Counts& counts) {

@@ -27,19 +27,17 @@ class Patience {
   struct Known {
     bool waits = true;
     std::uint32_t overtaken = 0;
-    std::uint64_t own = 0;                // kFair: tokens of his tenant's up to him, when he was first seen
-    std::vector<std::uint64_t> others{};  // kFair: tokens of sequences that each tenant has started meanwhile
     bool parked = false;
     TimePoint parked_since{};
   };
   Known& known(const schedule::Sequence& sequence);
-  static std::uint64_t own_tokens(const engine::Engine& engine, const schedule::Sequence& waiting)
-      REQUIRES(engine_role);
-  void check_share(const World& world, Known& one, const schedule::Sequence& other);
+  void check_share(const engine::Engine& engine, const schedule::Sequence& waiting,
+                   const schedule::Sequence& other) const;
 
-  std::uint64_t longest_ = 0;  // tokens of the longest sequence
-  std::vector<Known> known_;   // by sequence id
-  std::uint64_t steps_ = 0;    // that the runner had made
+  static constexpr std::uint32_t kTenants = 3;
+  std::vector<double> served_;  // [tenants] under fair, as of the last look
+  std::vector<Known> known_;    // by sequence id
+  std::uint64_t steps_ = 0;     // that the runner had made
 };
 
 void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner, Counts& counts)

@@ -12,16 +12,16 @@ constexpr Field<World> kWorldFields[] = {
     {"max_len", &World::max_len}, {"seqs", &World::seqs},
     {"rows", &World::rows},       {"policy", &World::policy},
     {"victim", &World::victim},   {"overtakes", &World::overtakes},
-    {"quantum", &World::quantum}, {"swap", &World::swap},
-    {"window", &World::window},   {"cache", &World::cache},
-    {"draft", &World::draft},     {"bits", &World::bits},
-    {"poison", &World::poison},   {"vocab", &World::vocab},
-    {"spoilt", &World::spoilt},   {"tails", &World::tails},
-    {"groups", &World::groups},   {"pin", &World::pin},
-    {"row_ms", &World::row_ms},   {"save", &World::save},
-    {"load", &World::load},       {"storm", &World::storm},
-    {"stop", &World::stop},       {"broken", &World::broken},
-    {"logits", &World::logits},   {"jump", &World::jump},
+    {"swap", &World::swap},       {"window", &World::window},
+    {"cache", &World::cache},     {"draft", &World::draft},
+    {"bits", &World::bits},       {"poison", &World::poison},
+    {"vocab", &World::vocab},     {"spoilt", &World::spoilt},
+    {"tails", &World::tails},     {"groups", &World::groups},
+    {"pin", &World::pin},         {"row_ms", &World::row_ms},
+    {"save", &World::save},       {"load", &World::load},
+    {"storm", &World::storm},     {"stop", &World::stop},
+    {"broken", &World::broken},   {"logits", &World::logits},
+    {"jump", &World::jump},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
     {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
@@ -91,7 +91,6 @@ World random_world(Random& random) {
   world.policy = random.between(0, 4);
   world.victim = random.between(0, 2);
   world.overtakes = random.one_of(0, 1, 2, 64);
-  world.quantum = random.one_of(1, 7, 30);
   world.swap = random.one_in(3) ? random.between(1, 12) : 0;
   world.window = random.one_in(6) ? random.between(2, 20) : 0;
   world.cache = random.one_in(4) ? 0 : 1;
@@ -211,7 +210,6 @@ Scenario valid(Scenario scenario) {
   world.policy = std::clamp(world.policy, 0, 4);
   world.victim = std::clamp(world.victim, 0, 2);
   world.overtakes = std::max(world.overtakes, 0);
-  world.quantum = std::max(world.quantum, 1);
   world.swap = std::clamp(world.swap, 0, 4096);
   if (world.window < 2) world.window = 0;  // a row that sees itself alone is no model
   world.cache = std::clamp(world.cache, 0, 1);
@@ -279,7 +277,6 @@ Scenario random_scenario(std::uint64_t seed) {
   if (drips) {
     world.policy = 3;
     world.seqs = random.between(1, 2);
-    world.quantum = random.between(5, 20);
   }
   const int count = drips               ? random.between(20, 30)
                     : spans             ? random.between(1, 3)

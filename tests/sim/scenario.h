@@ -25,7 +25,6 @@ struct World {
   int policy = 0;      // schedule::Policy
   int victim = 0;      // schedule::Victim
   int overtakes = 64;  // max_overtakes
-  int quantum = 16;    // fair_quantum_tokens
   int swap = 0;        // num_swap_blocks
   int window = 0;      // of the model
   int cache = 1;       // prefix caching
@@ -69,7 +68,7 @@ struct Arrival {
   int stop = 0;     // its so-manieth token is a stop token; 0: none is
   int tenant = 0;
   int prio = 0;
-  int deadline = -1;  // turn; -1: none
+  int deadline = -1;  // turn in which the first token is hoped for; -1: none
   int beam = 0;       // width
   int best = 1;       // of the beams
   int penalty = 2;    // halves

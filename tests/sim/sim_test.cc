@@ -40,7 +40,7 @@ constexpr const char* kMended[] = {
     // More rows planned than there were blocks for: those of a victim, which came free while room was made.
     "blocks=34 p=16 rows=129 victim=1 | len=490 gen=26 n=2 kv=1",
     // Two sent themselves back for each other for ever, a span of their prompts each.
-    "blocks=34 p=16 rows=163 policy=2 victim=1 quantum=7 vocab=3 | len=495 gen=26 n=2 kv=1 | len=464 gen=55 deadline=0 "
+    "blocks=34 p=16 rows=163 policy=2 victim=1 vocab=3 | len=495 gen=26 n=2 kv=1 | len=464 gen=55 deadline=0 "
     "kv=1",
     // Entries loaded behind one that was there already outlived it.
     "blocks=25 p=1 max_len=13 pin=12 save=2 load=17 | len=5 gen=2 | at=12 len=2 gen=5 tail=1 n=3",
@@ -48,7 +48,7 @@ constexpr const char* kMended[] = {
     // there.
     "p=16 swap=1 window=2 groups=1 storm=1 | len=16 gen=3",
     // A tenant whose small requests came one by one took turn after turn: the other never got its quantum.
-    "blocks=12 seqs=1 rows=60 policy=3 quantum=10 | len=1 gen=3 | at=1 len=40 gen=2 tenant=1 tail=3 | "
+    "blocks=12 seqs=1 rows=60 policy=3 | len=1 gen=3 | at=1 len=40 gen=2 tenant=1 tail=3 | "
     "at=1 len=7 gen=3 tail=1 | at=4 len=7 gen=3 tail=2 | at=7 len=7 gen=3 tail=3 | at=10 len=7 gen=3 "
     "tail=4 | at=13 len=7 gen=3 tail=5 | at=16 len=7 gen=3 tail=6 | at=19 len=7 gen=3 tail=7 | at=22 "
     "len=7 gen=3 tail=8 | at=25 len=7 gen=3 tail=9 | at=28 len=7 gen=3 tail=10 | at=31 len=7 gen=3 "

@@ -45,7 +45,6 @@ RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr
   options.policy = static_cast<schedule::Policy>(world.policy);
   options.victim = static_cast<schedule::Victim>(world.victim);
   options.max_overtakes = u32(world.overtakes);
-  options.fair_quantum_tokens = u32(world.quantum);
   options.num_swap_blocks = u32(world.swap);
   options.window = u32(world.window);
   options.poison_blocks = world.poison != 0;
@@ -154,8 +153,9 @@ class Sim {
     ask.pooling = request.pooling;
     ask.root = request.cache_root;
     ask.tenant = request.tenant;
+    ask.weight = request.weight;
     ask.priority = request.priority;
-    if (one.deadline >= 0) ask.deadline = TimePoint{} + kTurn * one.deadline;
+    if (one.deadline >= 0) ask.first_token_by = TimePoint{} + kTurn * one.deadline;
     ask.kv_policy = request.kv_policy;
     ask.beam = request.beam;
     ask.n = static_cast<std::uint32_t>(one.n);

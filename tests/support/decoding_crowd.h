@@ -80,7 +80,7 @@ struct CrowdOptions {
     out.max_tokens = max_tokens;
     out.tenant = number % 8;
     out.priority = static_cast<std::int32_t>(number % 3);
-    out.deadline = TimePoint{} + std::chrono::seconds(number % 100);
+    out.first_token_by = TimePoint{} + std::chrono::seconds(number % 100);
     out.sampling.temperature = 0;
     out.rules = rules;
     out.grammar = grammar;

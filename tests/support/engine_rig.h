@@ -27,7 +27,6 @@ struct RigOptions {
   schedule::Policy policy = schedule::Policy::kFcfs;
   schedule::Victim victim = schedule::Victim::kNewest;
   std::uint32_t max_overtakes = 64;
-  std::uint32_t fair_quantum_tokens = 512;
   std::uint32_t num_swap_blocks = 0;
   std::uint32_t window = 0;  // of the model: give it to ToyModel, too
   bool open_groups = false;  // int4
@@ -49,8 +48,11 @@ struct Ask {
   std::vector<TokenId> stop_tokens{};
   std::optional<CacheRoot> root{CacheRoot{0, 1}};  // by default everybody shares
   std::uint32_t tenant = 0;
+  std::uint32_t weight = 1;
   std::int32_t priority = 0;
   std::optional<TimePoint> deadline{};
+  std::optional<TimePoint> first_token_by{};
+  std::optional<Duration> token_time{};
   flow::KvPolicy kv_policy{};
   std::uint32_t n = 1;                     // so many choices of one prompt: one client each
   std::optional<flow::BeamSearch> beam{};  // one client for each of the best
@@ -133,8 +135,11 @@ class EngineRig {
       request.stop_tokens = ask.stop_tokens;
       request.cache_root = ask.root;
       request.tenant = ask.tenant;
+      request.weight = ask.weight;
       request.priority = ask.priority;
       request.deadline = ask.deadline;
+      request.first_token_by = ask.first_token_by;
+      request.token_time = ask.token_time;
       request.kv_policy = ask.kv_policy;
       request.beam = ask.beam;
       submissions[i].stream = clients[i].stream;
@@ -178,7 +183,6 @@ class EngineRig {
                           .policy = options.policy,
                           .victim = options.victim,
                           .max_overtakes = options.max_overtakes,
-                          .fair_quantum_tokens = options.fair_quantum_tokens,
                           .num_swap_blocks = options.num_swap_blocks,
                           .window = options.window,
                           .open_groups = options.open_groups},

@@ -94,7 +94,7 @@ def test_an_input_as_long_as_the_model_takes_is_embedded_and_a_longer_one_is_ref
 
 @pytest.mark.parametrize("body,param", [
     ({}, "input"), ({"input": ""}, "input"), ({"input": []}, "input"), ({"input": ["a", ""]}, "input"),
-    ({"input": ["a"] * 129}, "input"), ({"input": [1 << 31]}, "input"), ({"input": "a", "pooling": "cls"}, "pooling"),
+    ({"input": ["a"] * 2049}, "input"), ({"input": [1 << 31]}, "input"), ({"input": "a", "pooling": "cls"}, "pooling"),
     ({"input": "a", "encoding_format": "int8"}, "encoding_format"), ({"input": "a", "dimensions": 0}, "dimensions"),
     ({"input": "a", "normalize": "no"}, "normalize"), ({"input": "a", "user": "u" * 257}, "user"),
 ])
@@ -103,9 +103,10 @@ def test_a_wrong_field_is_refused_by_its_name(server, body, param):
     assert answer.status == 400 and answer.error["param"] == param, answer.text
 
 
-def test_a_list_may_have_128_inputs(server):
-    told = embed(server, ["a", "b"] * 64, dimensions=1)["data"]
-    assert [one["index"] for one in told] == list(range(128))
+@pytest.mark.parametrize("n", [2047, 2048])
+def test_a_list_may_have_2048_inputs(server, n):
+    told = embed(server, (["a", "b"] * n)[:n], dimensions=1)["data"]
+    assert [one["index"] for one in told] == list(range(n))
 
 
 def test_a_running_one_can_be_found_and_is_counted(server):

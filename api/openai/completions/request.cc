@@ -15,7 +15,7 @@ namespace {
 using simdjson::dom::element;
 
 Result<Done> read_prompt(const std::string& name, element value, const Services& services, CompletionRequest& request) {
-  Result<std::vector<Prompt>> prompts = prompts_of(name, value, services);
+  Result<std::vector<Prompt>> prompts = prompts_of(name, value, services, services.limits.max_prompts);
   if (!prompts) return prompts.error();
   request.prompts = std::move(*prompts);
   return Done{};

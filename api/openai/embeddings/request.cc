@@ -17,7 +17,7 @@ namespace {
 using simdjson::dom::element;
 
 Result<Done> read_input(const std::string& name, element value, const Services& services, EmbeddingRequest& request) {
-  Result<std::vector<Prompt>> inputs = prompts_of(name, value, services);
+  Result<std::vector<Prompt>> inputs = prompts_of(name, value, services, services.limits.max_inputs);
   if (!inputs) return inputs.error();
   const auto is_empty_text = [](const Prompt& input) {
     const auto* text = std::get_if<std::string>(&input);
@@ -78,7 +78,7 @@ constexpr auto kOwnReader = read_own<EmbeddingRequest, kRead>;
 
 // clang-format off
 constexpr Field kOwn[] = {
-    {"input", kEmbeddings, Shaped{"string|array", kPromptsRange, kOwnReader<read_input>}, "required", "what becomes a vector each; no text may be empty", "wire/test_embeddings.py"},
+    {"input", kEmbeddings, Shaped{"string|array", kInputsRange, kOwnReader<read_input>}, "required", "what becomes a vector each; no text may be empty", "wire/test_embeddings.py"},
     {"encoding_format", kEmbeddings, Shaped{"string", "`float`, `base64`", kOwnReader<read_encoding>}, "float", "a list of numbers, or their bytes: float32, little endian", "wire/test_embeddings.py"},
     {"dimensions", kEmbeddings, Shaped{"integer", "1 to the model's hidden size", kOwnReader<read_dimensions>}, "all", "so many first numbers alone, for models that were trained for it", "api/openai/embeddings/request_test.cc"},
     {"pooling", kEmbeddings, Shaped{"string", "`last`, `mean`", kOwnReader<read_pooling>}, "last", "the last token's hidden state, or the mean of all; for a mean no cached blocks are read", "golden/test_embeddings_against_transformers.py"},

@@ -20,7 +20,7 @@
 namespace quire::api::openai {
 
 struct EmbeddingRequest : GenerationRequest {
-  std::vector<Prompt> inputs;               // [1 .. max_prompts], no text empty
+  std::vector<Prompt> inputs;               // [1 .. max_inputs], no text empty
   bool base64 = false;                      // else numbers
   std::optional<std::uint32_t> dimensions;  // 1 .. hidden_size; none: all
   bool normalize = true;

@@ -31,7 +31,8 @@ Result<Prompt> prompt_of(const std::string& name, element value, const Services&
 
 }  // namespace
 
-Result<std::vector<Prompt>> prompts_of(const std::string& name, element value, const Services& services) {
+Result<std::vector<Prompt>> prompts_of(const std::string& name, element value, const Services& services,
+                                       std::uint32_t most) {
   std::vector<Prompt> prompts;
   const auto add = [&](Result<Prompt> prompt) -> Result<Done> {
     if (!prompt) return prompt.error();
@@ -53,8 +54,8 @@ Result<std::vector<Prompt>> prompts_of(const std::string& name, element value, c
   if (kind != Type::STRING && kind != Type::ARRAY) return wrong_shape(name);
   for (const element one : array) {  // all of the first one's kind
     if (one.type() != kind) return wrong_shape(name);
-    if (prompts.size() == services.limits.max_prompts) {
-      return invalid(name, name + " may be a list of at most " + std::to_string(services.limits.max_prompts) +
+    if (prompts.size() == most) {
+      return invalid(name, name + " may be a list of at most " + std::to_string(most) +
                                " prompts: send the others in further requests");
     }
     if (Result<Done> added = add(prompt_of(name, one, services)); !added) return added.error();

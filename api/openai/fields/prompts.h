@@ -1,12 +1,12 @@
 // What a request may give to be read by the model: a text, token ids, or a list of either.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument naming the field: another shape, an empty list, an id that the model has no row for, or more than
-//         max_prompts.
+// Fails   kInvalidArgument naming the field: another shape, an empty list, an id that the model has no row for, or too many.
 // Source  the `prompt` of OpenAI's completions and the `input` of its embeddings.
 #pragma once
 
 #include <simdjson.h>
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,7 +21,10 @@ using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
 inline constexpr const char* kPromptsRange =
     "a text, a list of texts, of token ids, or of lists of token ids; at most 128 prompts";
+inline constexpr const char* kInputsRange =
+    "a text, a list of texts, of token ids, or of lists of token ids; at most 2048 of them";
 
-Result<std::vector<Prompt>> prompts_of(const std::string& name, simdjson::dom::element value, const Services& services);
+Result<std::vector<Prompt>> prompts_of(const std::string& name, simdjson::dom::element value, const Services& services,
+                                       std::uint32_t most);
 
 }  // namespace quire::api::openai

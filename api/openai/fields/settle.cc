@@ -82,7 +82,7 @@ Result<Done> settle_choices(GenerationRequest& request, std::size_t num_prompts,
   if (request.best_of < request.n) {
     return invalid("best_of", "best_of must be at least n, which is " + std::to_string(request.n));
   }
-  if (num_prompts * request.best_of > services.limits.max_choices) {
+  if (!request.embeds() && num_prompts * request.best_of > services.limits.max_choices) {
     return invalid(wide, std::string(wide) + " is " + std::to_string(request.best_of) + " for each of " +
                              std::to_string(num_prompts) + " prompts; one request may ask for " +
                              std::to_string(services.limits.max_choices) + " choices in all: send several requests");

@@ -87,7 +87,7 @@ constexpr Field kFields[] = {
     {"guided_grammar", kChoices, Shaped{"string", "an EBNF grammar", read_guided_grammar}, "none", "`structured_outputs.grammar`", "wire/test_structured.py"},
     {"cache_salt", kReading, Text{&L::max_salt_bytes, &R::cache_salt}, "shared with all", "share cached prefixes with the same salt only", "wire/test_cache.py"},
     {"priority", kReading, Integer{-kInt32 - 1, kInt32, put<&R::priority>}, "0", "lower goes first; orders the line under the priority policy", "api/openai/fields/read_body_test.cc"},
-    {"deadline_ms", kReading, Integer{1, kMaxDeadline_ms, put<&R::deadline_ms>}, "none", "milliseconds after arrival; orders the line under the deadline policy", "api/openai/fields/read_body_test.cc"},
+    {"deadline_ms", kReading, Integer{1, kMaxDeadline_ms, put<&R::deadline_ms>}, "none", "milliseconds after arrival: refused at once where the answer would be late, ended then. Orders the line under the deadline policy", "wire/test_deadlines.py"},
     {"kv_policy", kGenerating, Shaped{"object", "see below", read_kv_policy}, "keep everything", "which K and V a long answer keeps", "wire/test_cache.py"},
     {"speculative", kGenerating, Shaped{"boolean|object", "true, false, or `method` and `num_speculative_tokens` (0 to 64)", read_speculative}, "as the server does", "guess tokens ahead by this method, so many at most; the answer is the same", "wire/test_speculative_fields.py"},
     {"request_id", kReading, Text{&L::max_request_id_bytes, &R::request_id}, "X-Request-Id, or drawn", "names the answer", "wire/test_completions.py"},

@@ -9,13 +9,12 @@
 #include "api/http/sse_writer.h"
 #include "api/openai/errors.h"
 #include "api/openai/fields/read_body.h"
+#include "api/openai/generation/prospects.h"
 #include "api/openai/generation/sequences.h"
 #include "core/base/log.h"
 
 namespace quire::api::openai {
 namespace {
-
-constexpr int kRetryStreams_s = 1;
 
 std::uint64_t random_bits() {
   std::random_device device;
@@ -52,6 +51,9 @@ std::optional<Lane> Generation::work() {
 }
 
 Result<std::optional<Lane>> Generation::read() {
+  Result<requests::Wishes> wishes = requests::wishes_of(http_.wishes, services_.limits);
+  if (!wishes) return wishes.error();
+  wishes_ = std::move(*wishes);
   if (Result<Done> read = form_->read(http_.body); !read) return read.error();
   facts_.id = request().request_id.empty() ? http_.id : request().request_id;
   facts_.model = request().model;
@@ -78,10 +80,13 @@ Result<std::optional<Lane>> Generation::go_on() {
 }
 
 Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
-  SequenceFacts facts{.seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar)};
+  SequenceFacts facts{.seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar), .wishes = wishes_};
   if (http_.caller) {
     facts.tenant = http_.caller->tenant;
     facts.tenant_id = http_.caller->tenant_id;
+    facts.weight = http_.caller->weight;
+  } else {
+    facts.tenant_id = requests::tenant_of(wishes_.fairness_id);
   }
   Result<Sequences> sequences = sequences_of(request(), std::exchange(prompt_ids_, {}), std::move(facts), services_);
   if (!sequences) return sequences.error();
@@ -94,7 +99,10 @@ Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
 
 std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   if (failure_) return error_response(*failure_, form_->error_shape());
-  const Result<Done> admitted = submit(door);
+  Result<Done> admitted =
+      check_prospects(request(), wishes_, sequences_, prompts_, services_, std::chrono::steady_clock::now());
+  const std::size_t num_sequences = sequences_.size();
+  if (admitted) admitted = submit(door);
   sequences_.clear();
   if (admitted) {
     tracked_.enter(facts_.id);
@@ -102,8 +110,19 @@ std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   }
   choices_.clear();
   failure_ = admitted.error();
-  if (failure_->code != Code::kInvalidArgument) services_.metrics.admission_rejections.add();
+  if (failure_->code != Code::kInvalidArgument) count_refused(num_sequences);
   return error_response(*failure_, form_->error_shape());
+}
+
+void Generation::count_refused(std::size_t num_sequences) const {
+  using enum observe::Metrics::Slo;
+  services_.metrics.admission_rejections.add();
+  const auto count = [&](observe::Metrics::Slo slo, bool asked) {
+    if (asked) services_.metrics.slos[slo][observe::Metrics::kRefused].add(num_sequences);
+  };
+  count(kDeadline, deadline_of(request(), wishes_).has_value());
+  count(kFirstToken, wishes_.first_token.has_value());
+  count(kTokenTime, wishes_.token_time.has_value());
 }
 
 Result<Done> Generation::submit(const http::IoDoor& door) {
@@ -165,7 +184,8 @@ Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http:
   std::shared_ptr<bridge::TokenStream> stream =
       door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(scores), std::move(embedding));
   if (!stream) {
-    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "", kRetryStreams_s};
+    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
+                 services_.queue.retry_after_s()};
   }
   choices_.emplace_back(stream, services_.tokenizer, request());
   return stream;
@@ -217,6 +237,11 @@ void Generation::fail(Error error) {
 void Generation::give_up(flow::Finish why) {
   if (why == flow::Finish::kCancelled) {
     return give_up({Code::kTimeout, "the answer was not read for too long and was cancelled", "", 0});
+  }
+  if (why == flow::Finish::kLate) {
+    return give_up(
+        too_late(request(), wishes_,
+                 tally().completion_tokens == 0 ? "while the request waited" : "before the answer was whole"));
   }
   if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});
   if (order_) {

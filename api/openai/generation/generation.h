@@ -16,6 +16,7 @@
 #include "api/openai/generation/choice.h"
 #include "api/openai/generation/form.h"
 #include "api/requests/tracked_request.h"
+#include "api/requests/wishes.h"
 #include "api/services.h"
 #include "core/bridge/account.h"
 #include "core/bridge/admission_queue.h"
@@ -58,6 +59,7 @@ class Generation final : public http::Answer {
   void end_stay();
   Result<std::shared_ptr<bridge::TokenStream>> open_choice(const http::IoDoor& door, const flow::Request& sequence);
   void give_up(flow::Finish why);
+  void count_refused(std::size_t num_sequences) const;
   void end_cancelled(Choice& choice);
   void give_up(Error error);
   std::vector<std::size_t> answered() const;
@@ -76,6 +78,7 @@ class Generation final : public http::Answer {
   requests::TrackedRequest tracked_;
 
   std::optional<Lane> lane_ = Lane::kReading;     // of the next work()
+  requests::Wishes wishes_;                       // of the headers
   std::optional<GrammarOrder> order_;             // that the answer has to hold to
   std::vector<std::vector<TokenId>> prompt_ids_;  // until the grammar is there
   std::vector<flow::Request> sequences_;          // ready for admission; empty afterwards

@@ -73,8 +73,8 @@ struct GenerationRequest {
   bool add_special_tokens = true;
   std::optional<std::int32_t> truncate_prompt_tokens;  // keep the last so many; -1: as many as fit
 
-  std::string cache_salt;  // empty: none
-  std::int32_t priority = 0;
+  std::string cache_salt;                    // empty: none
+  std::optional<std::int32_t> priority;      // lower goes first
   std::optional<std::uint32_t> deadline_ms;  // after arrival
   flow::KvPolicy kv_policy;                  // fits max_model_len
   flow::Speculation speculation{};           // a drafter that there is

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/openai/cache_root.h"
+#include "api/openai/generation/prospects.h"
 #include "api/openai/generation/rules.h"
 
 namespace quire::api::openai {
@@ -32,10 +33,15 @@ flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts f
   sequence.sampling.seed = static_cast<std::uint64_t>(facts.seed);
   sequence.grammar = std::move(facts.grammar);
   sequence.tenant = facts.tenant_id;
+  sequence.weight = facts.weight;
   if (!request.ignore_eos) sequence.stop_tokens = services.eos;
   sequence.stop_tokens.insert(sequence.stop_tokens.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
-  sequence.priority = request.priority;
-  if (request.deadline_ms) sequence.deadline = facts.arrival + std::chrono::milliseconds(*request.deadline_ms);
+  sequence.priority = request.priority.value_or(facts.wishes.priority.value_or(0));
+  if (const auto deadline = deadline_of(request, facts.wishes)) {
+    sequence.deadline = facts.arrival + deadline->after_arrival;
+  }
+  if (facts.wishes.first_token) sequence.first_token_by = facts.arrival + *facts.wishes.first_token;
+  sequence.token_time = facts.wishes.token_time;
   sequence.kv_policy = request.kv_policy;
   sequence.speculation = request.speculation;
   sequence.pooling = request.pooling;

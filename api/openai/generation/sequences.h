@@ -11,6 +11,7 @@
 
 #include "api/openai/generation/form.h"
 #include "api/openai/generation/request.h"
+#include "api/requests/wishes.h"
 #include "api/services.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
@@ -30,6 +31,8 @@ struct SequenceFacts {
   std::shared_ptr<const grammar::Grammar> grammar;  // null: none
   std::string tenant{};                             // whose cached prefixes it shares; empty: the default one
   std::uint32_t tenant_id = 0;                      // the same for the fair policy
+  std::uint32_t weight = 1;                         // of its share there
+  requests::Wishes wishes{};
 };
 
 Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<std::vector<TokenId>> prompts,

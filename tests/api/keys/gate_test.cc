@@ -54,6 +54,21 @@ TEST_F(GateTest, TakesNothingElse) {
   EXPECT_FALSE(ask(good, "", /*repeated=*/true));
 }
 
+TEST_F(GateTest, AUserThatMonitorsReadsMetricsAndGivesNoOrders) {
+  const auto status = [](bool monitors, const char* path) {
+    const KeyTable table(std::vector<KeyEntry>{{.name = "a", .digest = digest_of(kSecret), .monitors = monitors}},
+                         nullptr);
+    http::Request request;
+    request.path = path;
+    request.authorization = "Bearer " + kSecret;
+    return caller_of(request, table).ok();
+  };
+  EXPECT_TRUE(status(true, "/metrics"));
+  EXPECT_FALSE(status(false, "/metrics"));
+  EXPECT_TRUE(status(true, "/v1/models"));
+  EXPECT_FALSE(status(true, "/admin/cache/save"));
+}
+
 TEST_F(GateTest, KnowsWhatIsOpenAndWhatIsTheAdministrators) {
   for (const char* path : {"/live", "/ready", "/startup", "/health"}) EXPECT_EQ(access_of(path), Access::kOpen) << path;
   EXPECT_EQ(access_of("/metrics"), Access::kMonitor);

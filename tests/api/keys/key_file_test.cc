@@ -18,7 +18,7 @@ std::vector<std::string> problems_of(const std::string& text) { return parse_key
 TEST(KeyFile, ReadsAKeyALine) {
   const KeyFile file =
       parse_key_file("# clients\n\n  name=alice " + hash_of("a") +
-                     "\t role=admin max_running=4 max_queued=16 tokens_per_minute=60000 tenant=team-a\r\n" +
+                     "\t role=admin max_running=4 max_queued=16 tokens_per_minute=60000 tenant=team-a weight=3\r\n" +
                      hash_of("b") + " name=bob");
   ASSERT_THAT(file.problems, IsEmpty());
   ASSERT_EQ(file.entries.size(), 2u);
@@ -30,10 +30,12 @@ TEST(KeyFile, ReadsAKeyALine) {
   EXPECT_EQ(alice.limits.max_queued, 16u);
   EXPECT_EQ(alice.limits.tokens_per_minute, 60000u);
   EXPECT_EQ(alice.tenant, "team-a");
+  EXPECT_EQ(alice.weight, 3u);
   const KeyEntry& bob = file.entries[1];
   EXPECT_EQ(bob.role, Role::kUser);
   EXPECT_FALSE(bob.limits.max_running || bob.limits.max_queued || bob.limits.tokens_per_minute);
   EXPECT_EQ(bob.tenant, "");
+  EXPECT_EQ(bob.weight, 1u);
 }
 
 TEST(KeyFile, ItsLinesComeBack) {
@@ -42,10 +44,22 @@ TEST(KeyFile, ItsLinesComeBack) {
                          .digest = digest_of("x"),
                          .role = role,
                          .limits = {.max_running = 1, .max_queued = 4294967295u, .tokens_per_minute = 3},
-                         .tenant = "t"};
+                         .tenant = "t",
+                         .weight = 7};
     const KeyFile file = parse_key_file(line_of(entry));
     ASSERT_THAT(file.problems, IsEmpty());
     EXPECT_EQ(line_of(file.entries.at(0)), line_of(entry));
+  }
+}
+
+TEST(KeyFile, AWeightIsAWholeNumberUpToAThousand) {
+  const std::string good = "name=alice " + hash_of("a");
+  for (const std::uint32_t weight : {1u, 2u, 999u, 1000u}) {
+    EXPECT_EQ(parse_key_file(good + " weight=" + std::to_string(weight)).entries.at(0).weight, weight);
+  }
+  for (const char* bad : {"0", "1001", "4294967296", "-1", "1.5", "", "two"}) {
+    EXPECT_THAT(problems_of(good + " weight=" + bad), ElementsAre("line 1: weight: expected a whole number in 1..1000"))
+        << bad;
   }
 }
 
@@ -65,8 +79,9 @@ TEST(KeyFile, AProblemNamesItsLineAndField) {
       {good + "\nname=alice " + hash_of("b"), "line 2: name: alice is the key of line 1"},
       {good + "\nname=bob " + hash_of("a"), "line 2: hash: the same as in line 1"},
       {good + " max_runing=1",
-       "line 1: there is no field 'max_runing'; there are name, hash, role, max_running, max_queued, tokens_per_minute "
-       "and tenant"},
+       "line 1: there is no field 'max_runing'; there are name, hash, role, max_running, max_queued, "
+       "tokens_per_minute, "
+       "tenant and weight"},
       {good + " admin", "line 1: expected field=value, found a word without ="},
       {"name= " + hash_of("a"), "line 1: name: expected 1 to 64 letters, digits and the characters - _ ."},
   };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -60,6 +61,18 @@ TEST(ResultDeathTest, ValueOfAnErrorIsOurBugAndSaysTheMessage) {
 TEST(ResultDeathTest, ErrorOfAValueIsOurBug) {
   const Result<int> result = half(8);
   EXPECT_DEATH((void)result.error(), "CHECK failed");
+}
+
+TEST(WholeRetry, IsRoundedUpAndStaysBetweenASecondAndAMinute) {
+  EXPECT_EQ(whole_retry_s(-3.0), 1);
+  EXPECT_EQ(whole_retry_s(0.0), 1);
+  EXPECT_EQ(whole_retry_s(1.0), 1);
+  EXPECT_EQ(whole_retry_s(1.001), 2);
+  EXPECT_EQ(whole_retry_s(59.0), 59);
+  EXPECT_EQ(whole_retry_s(59.1), 60);
+  EXPECT_EQ(whole_retry_s(60.0), 60);
+  EXPECT_EQ(whole_retry_s(1e300), 60);
+  EXPECT_EQ(whole_retry_s(std::numeric_limits<double>::quiet_NaN()), 1);
 }
 
 }  // namespace

@@ -201,41 +201,17 @@ TEST_F(AdmissionQueueTest, TakesNothingOnceClosedAndKeepsWhatIsInside) {
 TEST_F(AdmissionQueueTest, RetryAfterFollowsThePaceBetweenOneSecondAndAMinute) {
   using namespace std::chrono_literals;
   ASSERT_TRUE(admit(5, 1));
-  EXPECT_EQ(queue_.retry_after_s(), 1);
-
-  FakeClock clock;
-  clock.advance(1s);
-  const auto start_every = [&](Duration pace) {
-    for (int i = 0; i < 200; ++i) {
-      queue_.note_started(clock.now(), 1);
-      clock.advance(pace);
-    }
+  EXPECT_EQ(queue_.retry_after_s(), 1) << "nothing is known";
+  const auto end_after = [&](Duration residence) {
+    for (int i = 0; i < 200; ++i) queue_.pace().note_end(residence, 4);
   };
-  start_every(2s);  // half the line and one more: 3.5 starts
-  EXPECT_NEAR(queue_.retry_after_s(), 7, 1);
-  start_every(1h);
+  end_after(8s);  // one of four ends every two seconds; half the line and one more: 3.5 ends
+  EXPECT_EQ(queue_.retry_after_s(), 7);
+  end_after(1h);
   EXPECT_EQ(queue_.retry_after_s(), 60);
   EXPECT_EQ(admit(1, 1).error().retry_after_s, 60);
-  start_every(1ms);
+  end_after(1ms);
   EXPECT_EQ(queue_.retry_after_s(), 1);
-}
-
-TEST_F(AdmissionQueueTest, ThePaceCountsAllStartsOfAStepAndNoTimeInWhichNobodyWaited) {
-  using namespace std::chrono_literals;
-  FakeClock clock;
-  clock.advance(1s);
-  ASSERT_TRUE(admit(5, 1));
-  for (int i = 0; i < 200; ++i) {
-    queue_.note_started(clock.now(), 4);
-    clock.advance(8s);
-  }
-  EXPECT_NEAR(queue_.retry_after_s(), 7, 1) << "one start every two seconds";
-  for (int i = 0; i < 5; ++i) (void)queue_.pop();  // dropped: nobody waits any more
-  queue_.note_started(clock.now(), 4);
-  clock.advance(10h);
-  ASSERT_TRUE(admit(5, 1));
-  queue_.note_started(clock.now(), 1);
-  EXPECT_NEAR(queue_.retry_after_s(), 7, 1) << "the night does not count";
 }
 
 // Credits under contention: never past a limit, nothing lost, and all back at the end.

@@ -38,6 +38,16 @@ TEST(EngineStatus, AReaderWithAnOlderTimeSeesNoNegativeOne) {
   EXPECT_EQ(status.stuck_for(before), 0s);
 }
 
+TEST(EngineStatus, NamesEveryPhaseOfATurn) {
+  EngineStatus status;
+  for (int i = 0; i < static_cast<int>(EngineStatus::Phase::kNumPhases); ++i) {
+    const auto phase = static_cast<EngineStatus::Phase>(i);
+    status.enter(phase);
+    EXPECT_EQ(status.phase(), phase);
+    EXPECT_STRNE(EngineStatus::name_of(phase), "");
+  }
+}
+
 TEST(EngineStatus, StaysFailed) {
   EngineStatus status;
   EXPECT_FALSE(status.failed());

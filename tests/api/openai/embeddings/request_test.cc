@@ -108,8 +108,13 @@ TEST_F(EmbeddingRequestTest, AnInputIsATextOrTokensOrAListOfEither) {
   }
 }
 
+TEST_F(EmbeddingRequestTest, TakesAsManyInputsAsOpenAiDoes) {
+  for (const std::size_t n : {2047u, 2048u}) EXPECT_EQ(parse(R"({"input":)" + list(n, "[7]") + "}")->inputs.size(), n);
+  refused(R"({"input":)" + list(2049, "[7]") + "}", "input");
+}
+
 TEST_F(EmbeddingRequestTest, IsLimited) {
-  services_.limits.max_prompts = 3;
+  services_.limits.max_inputs = 3;
   for (const char* one : {R"("a")", "[7]"}) {
     for (const std::size_t n : {2u, 3u}) EXPECT_EQ(parse(R"({"input":)" + list(n, one) + "}")->inputs.size(), n);
     refused(R"({"input":)" + list(4, one) + "}", "input");

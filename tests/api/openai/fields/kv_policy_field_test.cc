@@ -45,7 +45,7 @@ class KvPolicyFieldTest : public testing::Test {
 TEST_F(KvPolicyFieldTest, NothingIsTheDefault) {
   const CompletionRequest request = accepted(R"("seed":1)");
   EXPECT_TRUE(request.cache_salt.empty());
-  EXPECT_EQ(request.priority, 0);
+  EXPECT_FALSE(request.priority);
   EXPECT_FALSE(request.deadline_ms);
   EXPECT_EQ(request.kv_policy.kind, Kind::kFull);
 }

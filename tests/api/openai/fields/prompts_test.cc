@@ -12,7 +12,7 @@ namespace {
 class PromptsTest : public testing::Test {
  protected:
   Result<std::vector<Prompt>> read(const std::string& json, const std::string& name = "words") {
-    return prompts_of(name, parser_.parse(json).value_unsafe(), services_);
+    return prompts_of(name, parser_.parse(json).value_unsafe(), services_, services_.limits.max_prompts);
   }
 
   test::World world_;
