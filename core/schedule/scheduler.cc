@@ -20,7 +20,7 @@ SchedulerOptions resolved(SchedulerOptions options) {
 Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::PrefixIndex& index)
     : options_(resolved(options)), pool_(pool), index_(index), waiting_(options_, index) {
   CHECK_GE(options.max_num_seqs, 1u);
-  CHECK_GE(options.max_num_batched_tokens, std::min(options.max_num_seqs, 2u));
+  CHECK(options.max_num_batched_tokens >= std::min(options.max_num_seqs, 2u));
   CHECK_GE(options_.max_logit_rows, options.max_num_seqs);
   const std::size_t rows = options.max_num_batched_tokens;
   running_.reserve(options.max_num_seqs);
