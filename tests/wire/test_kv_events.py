@@ -13,7 +13,7 @@ from kv_subscriber import Subscriber
 SHORT = ("--max-model-len", "256", "--max-num-seqs", "4")
 SMALL = (*SHORT, "--kv-cache-memory", "2MiB")
 WHOLE_BLOCKS = ("--kv-cache-dtype", "int4")  # which are found whole or not at all
-SMALL_WHOLE = (*SHORT, *WHOLE_BLOCKS, "--kv-cache-memory", "768KiB")
+SMALL_WHOLE = (*SHORT, *WHOLE_BLOCKS, "--kv-cache-memory", "1200KiB")
 
 
 def cached(answer):

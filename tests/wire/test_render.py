@@ -54,7 +54,7 @@ def test_a_chat_runs_the_ids_that_are_told(talker, fields):
     told = render(talker, "/v1/chat/completions", body)
     assert told.status == 200, told.text
     real = talker.post_to("/v1/chat/completions", {**body, "return_token_ids": True}).json
-    assert told.json["token_ids"] == real["prompt_token_ids"]
+    assert told.json["token_ids"] == real["choices"][0]["prompt_token_ids"]
     assert told.json["count"] == real["usage"]["prompt_tokens"] == len(told.json["token_ids"])
     assert told.json["request_id"].startswith("chatcmpl-")
     if "truncate_prompt_tokens" not in fields:
