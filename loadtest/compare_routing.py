@@ -34,7 +34,7 @@ from driver.schedule import plan  # noqa: E402
 
 BLOCK_TOKENS, BLOCK_BYTES = 16, 16 * 3072  # of the built-in model in bf16: docs/kv-cache.md
 DOCUMENT_TOKENS = 256  # its context is 512
-SETTINGS = {"prompt.shared_prefix.tokens": str(DOCUMENT_TOKENS), "arrivals": "{kind: closed, concurrency: 4, requests: 600}"}
+SETTINGS = {"prompt.shared_prefix.tokens": str(DOCUMENT_TOKENS), "arrivals": "{kind: closed, concurrency: 4, requests: 300}"}
 ROOMS = {"all": None, "half": 256}  # blocks that a replica's cache has; the 32 documents have 512
 ROUTINGS = [  # name, router, its policy, replicas
     ("one replica", None, None, 1),
