@@ -56,9 +56,9 @@ http::Response ready(const Services& services, Serving serving, TimePoint now) {
   return good("ready");
 }
 
-http::Response startup(const Services& services, Serving serving) {
+http::Response startup(const Services& services, Serving serving, TimePoint now) {
   if (services.engine.failed() || !(serving.ready || serving.draining)) {
-    return openai::error_response(*why_unavailable(services, serving));
+    return openai::error_response(*why_unavailable(services, serving, now));
   }
   return good("started");
 }

@@ -20,7 +20,7 @@ inline constexpr Duration kStuckAfter =
 
 http::Response live(const Services& services, TimePoint now);
 http::Response ready(const Services& services, Serving serving, TimePoint now);
-http::Response startup(const Services& services, Serving serving);  // whether it was ever ready
+http::Response startup(const Services& services, Serving serving, TimePoint now);  // whether it was ever ready
 http::Response health(const Services& services, Serving serving, TimePoint now);
 
 // Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.

@@ -47,7 +47,7 @@ struct GetRoute {
 constexpr GetRoute kGets[] = {
     {"/live", [](const Context& c) { return admin::live(c.services, c.now); }, true},
     {"/ready", [](const Context& c) { return admin::ready(c.services, c.serving, c.now); }, true},
-    {"/startup", [](const Context& c) { return admin::startup(c.services, c.serving); }, true},
+    {"/startup", [](const Context& c) { return admin::startup(c.services, c.serving, c.now); }, true},
     {"/health", [](const Context& c) { return admin::health(c.services, c.serving, c.now); }, true},
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
     {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
