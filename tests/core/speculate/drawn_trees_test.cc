@@ -72,9 +72,10 @@ class TableDrafter final : public Drafter {
 
  private:
   void add_children(const Asked& asked, int parent, std::uint32_t depth) {
-    std::vector<TokenId> text;
-    for (int at = parent; at != GrowingTree::kRoot; at = tree_.parent(at)) text.insert(text.begin(), tree_.token(at));
-    text.insert(text.begin(), asked.tokens.begin(), asked.tokens.end());
+    std::vector<TokenId> path;
+    for (int at = parent; at != GrowingTree::kRoot; at = tree_.parent(at)) path.push_back(tree_.token(at));
+    std::vector<TokenId> text(asked.tokens.begin(), asked.tokens.end());
+    for (auto token = path.rbegin(); token != path.rend(); ++token) text.push_back(*token);
     const std::vector<double> logprobs = sample::reference_logprobs(table_.row(text));
     std::vector<std::pair<double, TokenId>> listed;
     for (std::size_t k = 0; k < logprobs.size(); ++k) listed.emplace_back(-logprobs[k], static_cast<TokenId>(k));
