@@ -65,7 +65,7 @@ void write_rendered(JsonWriter& json, std::string_view id_prefix, const Generati
   } else {
     json.text(request.cache_salt);
   }
-  json.key("priority").number(std::int64_t{request.priority});
+  json.key("priority").number(std::int64_t{sequence.priority});
   json.key("count").number(std::uint64_t{sequence.prompt.size()});
   json.key("max_model_len").number(std::uint64_t{services.max_model_len});
 }
