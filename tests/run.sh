@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what tests need, builds, runs them all: bash tests/run.sh [--full] [--only STAGE[,STAGE]] [--until-minute N]
-# Stages: law release unit python roles asan asan-api tsan; slow ones, with --full: clients fuzz tidy.
+# Stages: law release unit python roles asan asan-api tsan; slow ones, with --full: clients fuzz tidy heavy.
 # --until-minute begins nothing behind that minute, cuts what is slow, and lists what did not run.
 # The last line is `N passed, N failed`: GoogleTest and pytest cases, and one for each file or target of the other checks.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 normal_stages=(law release unit python roles asan asan-api tsan)
-slow_stages=(clients fuzz tidy)
+slow_stages=(clients fuzz tidy heavy)
 
 main() {
   stages=("${normal_stages[@]}")
@@ -58,7 +58,7 @@ stage_unit() { # GoogleTest binaries of the release build
 }
 
 stage_python() { # conformance, wire and golden tests against the release build
-  build_release && ensure_venv && run_pytest python 2400 tests --ignore=tests/law -m "not full"
+  build_release && ensure_venv && run_pytest python 2400 tests --ignore=tests/law -m "not full and not heavy"
 }
 
 stage_roles() { # clang proves which thread calls what
@@ -90,6 +90,10 @@ stage_tsan() { # thread sanitizer on bridge, engine and session in one binary
 
 stage_clients() { # client libraries and whatever else is marked full
   build_release && ensure_venv && run_pytest clients "$(time_left 3600)" tests --ignore=tests/law -m full
+}
+
+stage_heavy() { # routers, load drivers, images, ten thousand streams: what wants a machine to itself
+  build_release && ensure_venv && run_pytest heavy "$(time_left 3600)" tests --ignore=tests/law -m heavy
 }
 
 stage_fuzz() { # each target for a minute

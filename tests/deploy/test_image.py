@@ -10,7 +10,7 @@ import pytest
 from containers import Buildah, Container, bytes_of, debian
 from deploy_tools import CHART, ROOT, run
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.heavy
 
 DOCKERFILE = ROOT / "deploy" / "docker" / "cpu.Dockerfile"
 MOST_ABOVE_BASE = 60_000_000

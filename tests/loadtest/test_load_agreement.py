@@ -16,7 +16,7 @@ from driver.schedule import plan
 from packages import python_with
 from test_load_command import ENVIRONMENT, ROOT, quire
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.heavy
 
 HERE = pathlib.Path(__file__).parent
 NUM_ROUNDS = 3

@@ -88,7 +88,7 @@ def logged(server):
     return {name: int(status) for name, status in re.findall(r"\brequest id=(\S+) method=POST path=/v1/completions status=(\d+)", server.log)}
 
 
-@pytest.mark.full
+@pytest.mark.heavy
 def test_sigterm_under_load_loses_no_accepted_request(start_server, server):
     expected = [server.text(**{**body, "stream": False}) for body in BODIES]
     kinds = set()
@@ -106,7 +106,7 @@ def test_sigterm_under_load_loses_no_accepted_request(start_server, server):
     assert {"whole", "refused", "refused connection"} <= kinds, f"the rounds tried too little: {kinds}"
 
 
-@pytest.mark.full
+@pytest.mark.heavy
 def test_what_outlasts_the_drain_under_load_is_told(start_server):
     """Sixteen clients on one thread: what they wait for, a thousand tokens and more, cannot end in 10 ms."""
     for seed in range(5):
@@ -132,7 +132,7 @@ def test_a_killed_server_s_cache_is_taken_up_by_its_successor(start_server, tmp_
     assert cached(found) == 99 and found["choices"] == answer["choices"]
 
 
-@pytest.mark.full
+@pytest.mark.heavy
 def test_a_server_killed_while_it_saves_leaves_the_cache_of_before_or_the_new_one(start_server, tmp_path):
     """Never half of one: each server takes up what the one before it left, and answers the same."""
     prompts = [[500 + i] * 400 for i in range(40)]

@@ -13,7 +13,7 @@ MiB = 1 << 20
 ROWS, PACE = 40, "20ms"  # 2,000 events a second in all
 WATCH_S = 20
 # streams → (that leave at once, of VmHWM: the toy and all that is held)
-SIZES = [(300, 100, 256 * MiB), pytest.param(10_000, 1_000, 1000 * MiB, marks=pytest.mark.full)]
+SIZES = [(300, 100, 256 * MiB), pytest.param(10_000, 1_000, 1000 * MiB, marks=pytest.mark.heavy)]
 PAGES = ("/live", "/ready", "/startup", "/metrics")
 
 

@@ -17,7 +17,7 @@ from compare_peers import free_port
 from conftest import PATIENCE_S, ROOT, Server, choices_of, idle
 from packages import python_with
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.heavy
 
 NAMES = list(routers.POLICIES)
 REPLICA = ("--threads", 1)
