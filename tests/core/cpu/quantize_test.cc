@@ -10,6 +10,8 @@
 namespace quire::cpu::test {
 namespace {
 
+using backend::int4_codes;
+using backend::int4_scale;
 using backend::Ops;
 using backend::WeightType;
 
