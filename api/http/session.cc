@@ -320,7 +320,7 @@ void Session::note_done(int status, const Answer* answer) const {
   };
   log_info("request",
            "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f} "
-           "trace_id={}{}",
+           "trace_id={} labels={}",
            exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
            tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()),
            exchange_.trace.trace_id, exchange_.labels);

@@ -41,7 +41,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::string method;
     std::string path;
     std::string id;
-    std::string labels;  // " key=value" …, for the log
+    std::string labels;  // key=value,key=value …, for the log
     bool http_1_1 = true;
     bool keep_alive = false;
     TimePoint arrival;

@@ -141,7 +141,11 @@ std::string labels_of(std::span<const http::Field> headers) {
   std::string out;
   for (const http::Field& header : headers) {
     const Known& one = known(header.name);
-    if (one.log_key != nullptr) out += std::string(" ") + one.log_key + "=" + log_safe(header.value);
+    if (one.log_key == nullptr) continue;
+    std::string value = log_safe(header.value);
+    std::ranges::replace_if(
+        value, [](char c) { return c == ' ' || c == ',' || c == '='; }, '_');
+    out += std::string(out.empty() ? "" : ",") + one.log_key + "=" + value;
   }
   return out;
 }

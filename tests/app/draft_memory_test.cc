@@ -84,8 +84,8 @@ TEST_F(DraftMemoryTest, OfHydraHeadsHasTheKAndVOfTheirLayerWhereThereIsOne) {
   const DraftMemory prefixed = counted_with("prefix-mlp");
   EXPECT_EQ(plain.block_bytes, 0u);
   const std::uint64_t block = cpu::kv_block_bytes(target_.config.kv_shape(16, 1, backend::KvType::kBF16));
-  // One layer of the target's, a hash a row and one more.
-  EXPECT_EQ(prefixed.block_bytes, block / target_.config.num_layers + 17 * 8);
+  // One layer of the target's, a hash a row and one more, and of each row in which batch it was stored last.
+  EXPECT_EQ(prefixed.block_bytes, block / target_.config.num_layers + 17 * 8 + 16 * 4);
   EXPECT_EQ(prefixed.weight_bytes, plain.weight_bytes);
 }
 

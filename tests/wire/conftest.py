@@ -75,7 +75,7 @@ class Server:
         told = False
         for line in self.process.stdout:
             self.lines.append(line)
-            match = re.search(r"https?://127\.0\.0\.1:(\d+)", line)
+            match = re.search(r"ready in .*https?://127\.0\.0\.1:(\d+)", line)
             if match and not told:
                 told = True
                 found.put(int(match.group(1)))

@@ -54,9 +54,9 @@ class Crowd:
     def read(self, response, streamed):
         if response.status == 503:
             answer = json.loads(response.read())
-            if response.headers["Retry-After"] is None:
+            if response.headers["retry-after"] is None:
                 return "cut", answer["error"]["message"]
-            assert int(response.headers["Retry-After"]) >= 1
+            assert int(response.headers["retry-after"]) >= 1
             return "refused", ""
         assert response.status == 200
         if not streamed:

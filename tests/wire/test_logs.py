@@ -70,9 +70,9 @@ def test_no_client_forges_a_line_or_a_key(logged):
     assert len(told) == 14, told
     for one in told:
         assert re.fullmatch(r"[A-Za-z0-9_.:-]{1,128}", one["id"]) and "forged" not in one["id"]
-        assert set(one) >= {"id", "method", "path", "status", "prompt_tokens", "completion_tokens", "first_ms", "ms", "trace_id"}
+        assert set(one) >= {"id", "method", "path", "status", "prompt_tokens", "completion_tokens", "first_ms", "ms", "trace_id", "labels"}
     if kind == "json":
-        keys = {"time", "level", "event", "id", "method", "path", "status", "prompt_tokens", "completion_tokens", "first_ms", "ms", "trace_id"}
+        keys = {"time", "level", "event", "id", "method", "path", "status", "prompt_tokens", "completion_tokens", "first_ms", "ms", "trace_id", "labels"}
         assert all(set(one) == keys for one in told)
         assert '/"}{"id":"forged"' in {one["path"] for one in told}
 

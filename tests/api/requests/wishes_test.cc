@@ -122,9 +122,9 @@ TEST(Wishes, WhatTellsRequestsApartIsLoggedFitForALine) {
                                             {"x-gateway-inference-fairness-id", "team\r\nevil"},
                                             {"x-session-id", "s-1"}};
   const std::string labels = labels_of(headers);
-  EXPECT_THAT(labels, HasSubstr(" objective=sheddable"));
-  EXPECT_THAT(labels, HasSubstr(" session_id=s-1"));
-  EXPECT_EQ(labels.find_first_of("\r\n"), std::string::npos);
+  EXPECT_THAT(labels, HasSubstr("objective=sheddable"));
+  EXPECT_THAT(labels, HasSubstr("session_id=s-1"));
+  EXPECT_EQ(labels.find_first_of("\r\n "), std::string::npos);
   EXPECT_EQ(labels_of(std::vector<http::Field>{{kTimeoutHeader, "5"}}), "");
 }
 

@@ -46,13 +46,13 @@ class DraftingAllocates : public ::testing::TestWithParam<std::pair<std::uint32_
       REQUIRES(engine_role) {
     asked_.clear();
     std::vector<Observed> observed;
-    std::vector<std::uint32_t> rows(num_rows);
+    std::vector<std::uint32_t> rows(num_texts * num_rows);
+    std::iota(rows.begin(), rows.end(), 0u);
     for (std::uint32_t i = 0; i < num_texts; ++i) {
-      std::iota(rows.begin(), rows.end(), 0u);
       observed.push_back({.seq = SeqId(first_seq + i),
                           .tokens = std::span(texts_[i]).first(computed + num_rows + 1),
                           .first_position = computed,
-                          .rows = rows,
+                          .rows = std::span(rows).subspan(i * num_rows, num_rows),
                           .table = tables_[i]});
       asked_.push_back({.seq = SeqId(first_seq + i),
                         .tokens = observed.back().tokens,

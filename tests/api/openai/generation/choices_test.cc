@@ -313,17 +313,17 @@ TEST_F(CompletionChoicesTest, HandsOnHowEachOfItsSequencesIsGuessed) {
 }
 
 TEST_F(CompletionChoicesTest, HandsOnWhatOrdersTheLine) {
-  const TimePoint arrival{std::chrono::seconds(100)};
+  const TimePoint arrival = std::chrono::steady_clock::now();
   http::Request request;
   request.arrival = arrival;
-  request.body = R"({"prompt":"a","priority":-3,"deadline_ms":1500,)"
+  request.body = R"({"prompt":"a","priority":-3,"deadline_ms":150000,)"
                  R"("kv_policy":{"type":"heavy_hitters","sinks":16,"window":256,"budget":32}})";
   const auto completion = complete(services_, request);
   work(*completion);
   ASSERT_FALSE(completion->admit({hub_, [] {}, {}}));
   const auto submission = world_.queue.pop();
   EXPECT_EQ(submission->request.priority, -3);
-  EXPECT_EQ(submission->request.deadline, arrival + std::chrono::milliseconds(1500));
+  EXPECT_EQ(submission->request.deadline, arrival + std::chrono::milliseconds(150000));
   EXPECT_EQ(submission->request.kv_policy.kind, flow::KvPolicy::Kind::kHeavyHitters);
   EXPECT_EQ(submission->request.kv_policy.budget, 32u);
 }

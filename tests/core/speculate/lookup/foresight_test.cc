@@ -159,7 +159,7 @@ TEST(Foresight, LearnsOfStepsWhoseWayWasRightAlone) {
     EXPECT_EQ(draft.size, 0u);
   }
   EXPECT_LT(promised(0), first / 10);
-  EXPECT_EQ(promised(2), third);
+  EXPECT_FLOAT_EQ(promised(2), third);
 }
 
 }  // namespace
