@@ -44,7 +44,7 @@ std::span<const char* const> wish_headers();
 // `headers` in any order; one that was given twice stands there twice.
 Result<Wishes> wishes_of(std::span<const http::Field> headers, const RequestLimits& limits);
 
-// What of them is logged: " key=value" for each that tells requests apart, fit for a log line.
+// What of them is logged: key=value,key=value … of those that tell requests apart, fit for a log line.
 std::string labels_of(std::span<const http::Field> headers);
 
 // The number of a tenant that a fairness id names: one of 4096, above those of API keys. Ids that meet in one share its part.
