@@ -27,6 +27,10 @@ bool drafts_with_target(Method method) {
 
 std::unique_ptr<model::ModelFiles> head_files(const SpeculativeConfig& speculation, const ModelSource& target) {
   if (!speculation.models.empty()) return model::ModelFiles::directory(speculation.models.front());
+  if (speculation.method == Method::kMedusa || speculation.method == Method::kHydra) {
+    throw StartError(std::string("--speculative-config: model is missing: the directory of ") +
+                     (speculation.method == Method::kMedusa ? "Medusa" : "Hydra") + " heads");
+  }
   if (target.names.front() == kEmbeddedModel) return embedded_head();
   throw StartError("--speculative-config: model is missing: the directory of a draft head for this model");
 }

@@ -156,9 +156,7 @@ std::unique_ptr<speculate::Drafter> Drafting::make_head() {
 }
 
 std::unique_ptr<speculate::Drafter> Drafting::make_medusa() {
-  if (speculation_.models.empty())
-    throw StartError("--speculative-config: model is missing: the directory of Medusa heads");
-  const auto files = model::ModelFiles::directory(speculation_.models.front());
+  const auto files = head_files(speculation_, target_.source);
   speculate::MedusaOptions options;
   options.width = speculation_.topk;
   options.max_depth = speculation_.num_speculative_tokens;
@@ -168,9 +166,7 @@ std::unique_ptr<speculate::Drafter> Drafting::make_medusa() {
 }
 
 std::unique_ptr<speculate::Drafter> Drafting::make_hydra() {
-  if (speculation_.models.empty())
-    throw StartError("--speculative-config: model is missing: the directory of Hydra heads");
-  const auto files = model::ModelFiles::directory(speculation_.models.front());
+  const auto files = head_files(speculation_, target_.source);
   speculate::HydraOptions options;
   options.width = speculation_.topk;
   options.max_depth = speculation_.num_speculative_tokens;

@@ -232,13 +232,14 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   const auto started = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);
   ApiKeys keys(config.api_key_file, config.api_key);
-  Signals signals;  // before any other thread
   // While the model loads SIGHUP is no end either. The certificate is not read before the model is there.
+  std::function<void()> read_again;
   if (keys.table() != nullptr || !config.tls_cert.empty()) {
-    signals.on_reload([&keys] {
+    read_again = [&keys] {
       if (keys.table() != nullptr) keys.reload();
-    });
+    };
   }
+  Signals signals(read_again);  // before any other thread
   raise_file_limit(config);
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);

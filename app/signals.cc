@@ -27,7 +27,7 @@ sigset_t handled_signals() {
 
 }  // namespace
 
-Signals::Signals() {
+Signals::Signals(std::function<void()> on_reload) : reload_(std::move(on_reload)) {
   const sigset_t set = handled_signals();
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, nullptr), 0);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC);

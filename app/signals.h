@@ -14,7 +14,8 @@ namespace quire::app {
 
 class Signals {
  public:
-  Signals();
+  // `on_reload`: from the first moment on. None: see above.
+  explicit Signals(std::function<void()> on_reload = nullptr);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
