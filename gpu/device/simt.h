@@ -14,11 +14,13 @@
 
 #if defined(__CUDACC__)
 #define QUIRE_DEVICE __device__ __forceinline__
+#define QUIRE_ROLLED _Pragma("unroll 1")  // before a loop that would spill if it were unrolled
 #else
 #include <cmath>
 
 #include "gpu/device/simulator.h"
 #define QUIRE_DEVICE inline
+#define QUIRE_ROLLED
 #endif
 
 namespace quire::gpu {

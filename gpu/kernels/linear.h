@@ -107,11 +107,12 @@ struct LinearTiles {
     const auto* tiles = static_cast<const Fragment*>(a.w.numbers) + std::size_t{block().x} * num_tiles * kWarp;
     const std::uint16_t* x = a.x + (std::size_t{block().y} * kRows + lane / 4) * width + lane % 4 * 2;
     Product sums[kRowTiles];
-    for (std::uint32_t tile = first; tile < last; ++tile) {
+    QUIRE_ROLLED for (std::uint32_t tile = first; tile < last; ++tile) {
       const Fragment weights = tiles[std::size_t{tile} * kWarp + lane];
       for (std::uint32_t r = 0; r < kRowTiles; ++r) {
         const std::uint16_t* at = x + r * kTileRows * width + tile * kTileInputs;
-        add_product(sums[r], weights.words, {word_at(at), word_at(at + 8)});
+        const std::uint32_t rows[2] = {word_at(at), word_at(at + 8)};
+        add_product(sums[r], weights.words, rows);
       }
     }
     for (std::uint32_t r = 0; r < kRowTiles; ++r) {
