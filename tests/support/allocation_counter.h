@@ -39,7 +39,12 @@ NOT_INLINED void* operator new(std::size_t bytes, const std::nothrow_t&) noexcep
   quire::testing::num_allocations.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(bytes);
 }
+NOT_INLINED void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  quire::testing::num_allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes);
+}
 NOT_INLINED void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+NOT_INLINED void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory) noexcept { std::free(memory); }
 NOT_INLINED void operator delete[](void* memory) noexcept { std::free(memory); }
 NOT_INLINED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
