@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every drafter on the built-in model, one after another: both tables of docs/speculation.md, in less than ten minutes.
+"""Every drafter on the built-in model, one after another: both tables of docs/speculation.md, in about a quarter of an hour.
 
     python loadtest/compare_drafters.py [--quire build/release/quire] [--corpus DIR] [--rounds 3] [--only REGEX] [--update-docs]
 
@@ -7,6 +7,9 @@ One stream, with as many guesses as there are (`adaptive` off). The first table 
 1, the second texts that repeat themselves. Each row is measured by turns with a server that guesses nothing: `alpha` is the part of
 first guesses that were right, `tau` the tokens of a step, `speed` the tokens a second over the other server's, `memory` what the
 process has resident at its end beyond the other. Every answer is compared with that server's: one that differs ends it.
+
+`streamed` is that speed where weights come from memory: the same model, each feed-forward layer widened with zeros, which changes no
+bit of what it says and makes 150 MB of it.
 
 DIR holds tinystories.txt or tinystories.txt.zst (models/README.md): what `rest` guesses from. Without it `rest` has no figures.
 Let nothing else run.
@@ -40,6 +43,7 @@ class Variant:
     config: dict | None = None  # None: nothing here to measure it with
 
 
+HEAD = {"model": "models/stories_draft"}
 MEDUSA = {"method": "medusa", "model": "models/stories_medusa"}
 DRAFT_MODEL = {"model": "models/stories_draft_model"}
 ALONE = {"suffix_decoding_max_cached_tokens": 0}  # else later rounds would find the answers of the first
@@ -47,10 +51,10 @@ TREE = {"num_speculative_tokens": 8, "topk": 4}
 # Made anew in each run; its paths go where these stand.
 DATASTORE, FIRST_LAYERS = "<datastore>", "<first layers>"
 VARIANTS = [
-    Variant("`eagle3`, chain of 4", "whenever there is a head for the model", {"method": "eagle3"}),
-    Variant("`eagle3`, tree of 8", "the same, few streams", {"method": "eagle3", **TREE}),
+    Variant("`eagle3`, chain of 4", "whenever there is a head for the model", {"method": "eagle3", **HEAD}),
+    Variant("`eagle3`, tree of 8", "the same, few streams", {"method": "eagle3", **HEAD, **TREE}),
     Variant("`eagle3`, tree of 16", "one stream, weights that come from memory",
-            {"method": "eagle3", "num_speculative_tokens": 16, "topk": 4}),
+            {"method": "eagle3", **HEAD, "num_speculative_tokens": 16, "topk": 4}),
     Variant("`eagle`", "EAGLE-1 and EAGLE-2 heads; `topk` above 1 makes EAGLE-2's trees"),
     Variant("`medusa`, chain of 3", "where such heads exist and none of `eagle3`", {**MEDUSA, "num_speculative_tokens": 3}),
     Variant("`medusa`, tree of 8", "the same, few streams", {**MEDUSA, **TREE}),
@@ -65,19 +69,21 @@ VARIANTS = [
     Variant("`magicdec`, 16 + 32", "contexts of many thousand tokens", {"method": "magicdec", "sinks": 16, "window": 32}),
     Variant("`ngram`", "editing, extraction, code with its source in the prompt", {"method": "ngram"}),
     Variant("`suffix`, own text alone", "the same, and agents that repeat themselves", {"method": "suffix", **ALONE}),
-    Variant("`hybrid`, own text alone", "a head, and text that repeats", {"method": "hybrid", **ALONE}),
+    Variant("`hybrid`, own text alone", "a head, and text that repeats", {"method": "hybrid", **HEAD, **ALONE}),
     Variant("`rest`, half of tinystories", "text like what is in the file", {"method": "rest", "datastore": DATASTORE}),
     Variant("`lookahead`", "like `ngram`, more guesses", {"method": "lookahead"}),
     Variant("`lookahead`, window of 7", "text without repeats, where rows are nearly free", {"method": "lookahead", "window": 7}),
 ]
+WIDENED, WIDTH = "widened", 16384  # units: 150 MB in bf16, past every cache
+NUM_STREAMED = 3  # of the stories: each takes five times as long
 LONG = {"num_speculative_tokens": 24}
 REPEATING_VARIANTS = [
     Variant("`suffix`", "", {"method": "suffix", **LONG, **ALONE}),
     Variant("`suffix`, and past answers", "", {"method": "suffix", **LONG}),
     Variant("`ngram`", "", {"method": "ngram", **LONG}),
     Variant("`lookahead`", "", {"method": "lookahead", **LONG}),
-    Variant("`hybrid`", "", {"method": "hybrid", **LONG, **ALONE}),
-    Variant("`eagle3`", "", {"method": "eagle3"}),
+    Variant("`hybrid`", "", {"method": "hybrid", **HEAD, **LONG, **ALONE}),
+    Variant("`eagle3`", "", {"method": "eagle3", **HEAD}),
 ]
 
 BEGINNINGS = [
@@ -141,11 +147,11 @@ REPEATING = [  # each makes its bodies with the help of a server
 class Server:
     """`quire serve` with a --speculative-config, ready."""
 
-    def __init__(self, quire, config):
+    def __init__(self, quire, config, model):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [quire, "serve", "--host", "127.0.0.1", "--port", str(port), "--speculative-config", json.dumps(config)]
+        command = [quire, "serve", *([model] if model else []), "--served-model-name", "stories", "--host", "127.0.0.1", "--port", str(port), "--speculative-config", json.dumps(config)]
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=self.log, stderr=self.log, text=True)
         self.url = f"http://127.0.0.1:{port}"
@@ -195,37 +201,69 @@ class Server:
 
 
 @contextlib.contextmanager
-def pair(quire, config):
-    """One that guesses nothing, and one that guesses."""
+def pair(quire, config, model=None):
+    """One that guesses nothing, and one that guesses; without a directory the model inside the binary."""
     with contextlib.ExitStack() as stack:
         servers = []
         for one in ({"method": "none"}, {"adaptive": False, **config}):
-            servers.append(Server(quire, one))
+            servers.append(Server(quire, one, model))
             stack.callback(servers[-1].stop)
         yield servers
 
 
-# ---- what some guess from
+# ---- models made of the built-in one
+
+
+def write_changed(folder, config, change):
+    """Its files, with `config` over its own and each tensor as change(name, shape, bytes) gives it; None leaves it out."""
+    source = ROOT / "models" / "stories"
+    raw = (source / "model.safetensors").read_bytes()
+    data = 8 + int.from_bytes(raw[:8], "little")
+    header, parts, end = {}, [], 0
+    for name, told in json.loads(raw[8:data]).items():
+        if name == "__metadata__":
+            continue
+        begin, behind = (data + offset for offset in told["data_offsets"])
+        changed = change(name, told["shape"], raw[begin:behind])
+        if changed is None:
+            continue
+        shape, numbers = changed
+        header[name] = {"dtype": told["dtype"], "shape": shape, "data_offsets": [end, end + len(numbers)]}
+        parts.append(numbers)
+        end += len(numbers)
+    text = json.dumps(header).encode()
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"".join([len(text).to_bytes(8, "little"), text, *parts]))
+    for other in source.glob("*.json"):
+        (folder / other.name).write_bytes(other.read_bytes())
+    whole = json.loads((source / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(whole | config))
 
 
 def write_first_layers(num, folder):
     """The target without its other layers, a draft model of a kind."""
-    source = ROOT / "models" / "stories"
-    raw = (source / "model.safetensors").read_bytes()
-    data = 8 + int.from_bytes(raw[:8], "little")
-    header, kept = {}, b""
-    for name, told in json.loads(raw[8:data]).items():
+
+    def change(name, shape, numbers):
         layer = re.match(r"model\.layers\.(\d+)\.", name)
-        if name == "__metadata__" or (layer and int(layer[1]) >= num):
-            continue
-        begin, end = told["data_offsets"]
-        header[name] = told | {"data_offsets": [len(kept), len(kept) + end - begin]}
-        kept += raw[data + begin : data + end]
-    text = json.dumps(header).encode()
-    folder.mkdir()
-    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + kept)
-    config = json.loads((source / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": num}))
+        return None if layer and int(layer[1]) >= num else (shape, numbers)
+
+    write_changed(folder, {"num_hidden_layers": num}, change)
+
+
+def write_widened(width, folder):
+    """The target with feed-forward layers of so many units, all that are new of zeros: every sum is what it was."""
+
+    def change(name, shape, numbers):
+        if name.endswith(("gate_proj.weight", "up_proj.weight")):
+            return [width, shape[1]], numbers + bytes(2 * shape[1] * (width - shape[0]))
+        if name.endswith("down_proj.weight"):
+            row = 2 * shape[1]
+            padding = bytes(2 * (width - shape[1]))
+            rows = (numbers[at : at + row] + padding for at in range(0, len(numbers), row))
+            return [shape[0], width], b"".join(rows)
+        return shape, numbers
+
+    write_changed(folder, {"intermediate_size": width}, change)
 
 
 def build_datastore(quire, corpus, output):
@@ -262,21 +300,27 @@ def figures(servers, bodies, rounds, name):
     return [f"{first / drafts:.2f}", f"{1 + taken / drafts:.2f}", f"{statistics.median(ratios):.2f}"]
 
 
-def story_row(quire, variant, rounds):
+def story_row(quire, variant, wide, rounds):
     if variant.config is None:
-        return [variant.name, *[NO_FIGURE] * 7, variant.when]
+        return [variant.name, *[NO_FIGURE] * 9, variant.when]
     with pair(quire, variant.config) as servers:
-        cells = [cell for title, bodies in STORIES for cell in figures(servers, bodies, rounds, f"{variant.name}, {title}")]
+        groups = [figures(servers, bodies, rounds, f"{variant.name}, {title}") for title, bodies in STORIES]
         plain, guessing = (server.resident_bytes() for server in servers)
-    return [variant.name, *cells, f"{(guessing - plain) / 1e6:.1f} MB", variant.when]
+    with pair(quire, variant.config, wide) as servers:
+        for cells, (title, bodies) in zip(groups, STORIES, strict=True):
+            cells.append(figures(servers, bodies[:NUM_STREAMED], rounds, f"{variant.name}, {title}, widened")[-1])
+    return [variant.name, *groups[0], *groups[1], f"{(guessing - plain) / 1e6:.1f} MB", variant.when]
 
 
-def repeating_row(quire, variant, rounds):
-    cells = [variant.name]
+def repeating_row(quire, variant, wide, rounds):
     with pair(quire, variant.config) as servers:
-        for title, bodies_with in REPEATING:
-            cells += figures(servers, bodies_with(servers[0]), rounds, f"{variant.name}, {title}")
-    return cells
+        every = [bodies_with(servers[0]) for _, bodies_with in REPEATING]
+        groups = [figures(servers, bodies, rounds, f"{variant.name}, {title}")
+                  for bodies, (title, _) in zip(every, REPEATING, strict=True)]
+    with pair(quire, variant.config, wide) as servers:
+        for cells, bodies, (title, _) in zip(groups, every, REPEATING, strict=True):
+            cells.append(figures(servers, bodies, rounds, f"{variant.name}, {title}, widened")[-1])
+    return [variant.name, *(cell for cells in groups for cell in cells)]
 
 
 def with_paths(config, paths):
@@ -290,23 +334,25 @@ def with_paths(config, paths):
 
 
 def stories_table(arguments, scratch):
-    yield ["drafter", "alpha, T = 0", "tau", "speed", "alpha, T = 1", "tau", "speed", "memory", "when to use it"]
-    yield ["---", *["---:"] * 7, "---"]
+    columns = [name for title, _ in STORIES for name in (f"alpha, {title}", "tau", "speed", "streamed")]
+    yield ["drafter", *columns, "memory", "when to use it"]
+    yield ["---", *["---:"] * (len(columns) + 1), "---"]
     layers, datastore = scratch / "first_layers", scratch / "stories.datastore"
     write_first_layers(3, layers)
     there = arguments.corpus is not None and build_datastore(arguments.quire, arguments.corpus, datastore)
     paths = {FIRST_LAYERS: layers, DATASTORE: datastore if there else None}
     for variant in VARIANTS:
         if arguments.only.search(variant.name):
-            yield story_row(arguments.quire, dataclasses.replace(variant, config=with_paths(variant.config, paths)), arguments.rounds)
+            variant = dataclasses.replace(variant, config=with_paths(variant.config, paths))
+            yield story_row(arguments.quire, variant, scratch / WIDENED, arguments.rounds)
 
 
-def repeating_table(arguments, _):
-    yield ["drafter", *(cell for title, _ in REPEATING for cell in (f"{title}: alpha", "tau", "speed"))]
-    yield ["---", *["---:"] * 3 * len(REPEATING)]
+def repeating_table(arguments, scratch):
+    yield ["drafter", *(cell for title, _ in REPEATING for cell in (f"{title}: alpha", "tau", "speed", "streamed"))]
+    yield ["---", *["---:"] * 4 * len(REPEATING)]
     for variant in REPEATING_VARIANTS:
         if arguments.only.search(variant.name):
-            yield repeating_row(arguments.quire, variant, arguments.rounds)
+            yield repeating_row(arguments.quire, variant, scratch / WIDENED, arguments.rounds)
 
 
 TABLES = {"drafters": stories_table, "repeating": repeating_table}
@@ -324,6 +370,7 @@ def main():
         parser.error("--update-docs writes whole tables: not with --only")
     began, page = time.monotonic(), PAGE.read_text()
     with tempfile.TemporaryDirectory() as scratch:
+        write_widened(WIDTH, pathlib.Path(scratch) / WIDENED)
         for name, rows_of in TABLES.items():
             lines = []
             for cells in rows_of(arguments, pathlib.Path(scratch)):

@@ -5,6 +5,8 @@ import re
 
 import compare_drafters
 import safetensors
+import torch
+from safetensors.torch import load_file
 
 METHODS_PAGE = compare_drafters.PAGE.read_text().split("## Which method", 1)[1].split("Measured", 1)[0]
 
@@ -26,6 +28,21 @@ def test_the_first_layers_are_the_targets_own_bytes(tmp_path):
     whole, cut = tensors_of(compare_drafters.ROOT / "models" / "stories"), tensors_of(tmp_path / "cut")
     assert cut == {name: told for name, told in whole.items() if not re.search(r"layers\.[2-5]\.", name)}
     assert len(cut) < len(whole) and json.loads((tmp_path / "cut" / "config.json").read_text())["num_hidden_layers"] == 2
+
+
+def test_what_is_widened_is_the_targets_own_numbers_and_zeros(tmp_path):
+    compare_drafters.write_widened(1000, tmp_path / "wide")
+    source = compare_drafters.ROOT / "models" / "stories"
+    whole, wide = load_file(source / "model.safetensors"), load_file(tmp_path / "wide" / "model.safetensors")
+    assert whole.keys() == wide.keys()
+    for name, numbers in whole.items():
+        rows, columns = (*numbers.shape, 1)[:2]
+        corner = wide[name][:rows].reshape(wide[name][:rows].shape[0], -1)[:, :columns]
+        assert torch.equal(corner.reshape(numbers.shape), numbers) and wide[name].count_nonzero() == numbers.count_nonzero()
+        assert (list(wide[name].shape) == list(numbers.shape)) == ("mlp" not in name)
+    configs = [json.loads((folder / "config.json").read_text()) for folder in (source, tmp_path / "wide")]
+    assert configs[0] | {"intermediate_size": 1000} == configs[1]
+    assert (tmp_path / "wide" / "tokenizer.json").read_bytes() == (source / "tokenizer.json").read_bytes()
 
 
 def test_a_row_whose_file_could_not_be_made_is_not_measured():
