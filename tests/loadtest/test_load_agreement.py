@@ -52,10 +52,10 @@ class Drivers:
         self.planned = plan(wanted, seed)
         asker = Asker(wanted, target_of(url), "stories", str(seed))
         bodies = [asker.request(one).split(b"\r\n\r\n", 1)[1].decode() for one in self.planned]
+        self.programs = python_with(HERE / "load_drivers.txt").parent  # made the first time: not behind the start
         self.start_s = time.time() + START_UP_S
         requests = [{"at_s": self.start_s + one.at_s, "body": body} for one, body in zip(self.planned, bodies, strict=True)]
         (folder / "requests.json").write_text(json.dumps({"url": f"{url}/v1/completions", "requests": requests}))
-        self.programs = python_with(HERE / "load_drivers.txt").parent
 
     def start(self, *command):
         settings = {"REQUESTS": str(self.folder / "requests.json"), "POINTS": str(self.folder / "locust.jsonl")}
