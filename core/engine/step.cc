@@ -156,7 +156,8 @@ void Engine::drop_unwanted() {
       continue;
     }
     const bool was_parked = sequence.parked;
-    sequence.parked = !live->stream->can_take_token() || !live->stream->can_take(1 + sequence.num_awaited());
+    sequence.parked = !live->stream->can_take_token() ||
+                      (sequence.num_awaited() > 0 && !live->stream->can_take(1 + sequence.num_awaited()));
     if (!sequence.parked) continue;
     if (!was_parked) live->parked_since = now_;
     if (now_ - live->parked_since < options_.stall_timeout) continue;

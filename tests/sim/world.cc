@@ -169,9 +169,11 @@ class Sim {
   }
 
   void order(bridge::ControlOrder::Kind kind) {
+    if (std::exchange(ordered_, true)) return;  // with steps in flight and storms the save may take long
     const std::string path = std::filesystem::temp_directory_path() / ("quire-sim-" + std::to_string(getpid()));
     const bool loads = kind == bridge::ControlOrder::Kind::kLoadCache;
     const auto done = [this, path, loads](const Result<bridge::CacheReport>& report) {
+      ordered_ = false;
       CHECK(report.ok());
       counts_.loaded_blocks += loads ? report->num_blocks : 0;
       if (loads) std::filesystem::remove(path);
@@ -330,6 +332,7 @@ class Sim {
   EngineRig rig_;
   Patience patience_;
   bool stopped_ = false;
+  bool ordered_ = false;  // and not obeyed
   std::uint64_t steps_ = 0;
   const Duration longest_stall_;
   std::vector<std::vector<Client>> clients_;  // by arrival
