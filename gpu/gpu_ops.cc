@@ -267,7 +267,7 @@ class GpuOps final : public Ops {
   // The rows that a kernel is to run of so many of the batch, or of its speakers.
   std::uint32_t padded(std::uint32_t rows, const Buffer& out) const {
     if (!records_) return rows;
-    CHECK_EQ(rows, batch_.num_rows());
+    CHECK(rows == batch_.num_rows() || rows == num_rows_);
     CHECK_LE(num_rows_, out.max_rows());
     return num_rows_;
   }

@@ -55,12 +55,7 @@ class Sequence {
   std::uint32_t remaining() const { return num_tokens() + num_awaited_ - next_position(); }
   // Whether it can have rows in a step that is planned while others are in flight. Whoever has none there; of the others those
   // whom what these bring cannot tell more than their next token.
-  bool can_look_ahead() const {
-    if (num_in_flight_ == 0) return true;
-    if (lossy() || embeds() || !scored() || num_untold_ > 0) return false;
-    if (num_awaited_ == 0) return true;
-    return !adjustment_ && !matcher_ && !request_->beam && num_generated() + num_awaited_ < request_->max_tokens;
-  }
+  bool can_look_ahead() const;
   // May have rows in the step being planned.
   bool ready() const { return !parked && !leaving && can_look_ahead(); }
   bool embeds() const { return request_->embeds(); }

@@ -174,8 +174,8 @@ class Sim {
     const bool loads = kind == bridge::ControlOrder::Kind::kLoadCache;
     const auto done = [this, path, loads](const Result<bridge::CacheReport>& report) {
       ordered_ = false;
-      CHECK(report.ok());
-      counts_.loaded_blocks += loads ? report->num_blocks : 0;
+      CHECK(report.ok() || stopped_);
+      counts_.loaded_blocks += loads && report.ok() ? report->num_blocks : 0;
       if (loads) std::filesystem::remove(path);
     };
     CHECK(rig_.control.give({kind, path, done}).ok());

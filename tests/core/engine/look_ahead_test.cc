@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/engine/engine.h"
+#include "core/engine/engine_thread.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/guessing_drafter.h"
 #include "tests/support/late_runner.h"
@@ -163,6 +164,44 @@ TEST_F(LookAhead, TokensLogProbabilitiesAndEndsAreThoseOfOneStepAtATime) {
   }
   EXPECT_GT(num_ahead, 10000u);
   EXPECT_GT(num_fed, 10000u);
+}
+
+// The engine, its device and its clients, a thread each; somebody is always leaving, and at the end all are cut off.
+TEST_F(LookAhead, ThreadsMeetWhereTheyMayAndNowhereElse) {
+  ToyRunner toy(64, 4);
+  LateRunner late(toy, Runs::kOnAThread);
+  EngineRig rig({.num_blocks = 64, .block_tokens = 4}, late);
+  EngineThread thread(rig.engine, rig.doorbell, rig.status, [] {});
+  thread.start();
+  std::mt19937 random(1);
+  for (std::uint32_t round = 0; round < 60; ++round) {
+    std::vector<Client> clients;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      Ask ask;
+      if (i == 1) ask.rules = some_rules();
+      if (i == 2) ask.stop_tokens = {toy_answer(toy_prompt(6, i), EngineRig::greedy(), 9).back()};
+      clients.push_back(rig.submit_many(toy_prompt(6, i), 20, ask)[0]);
+    }
+    const std::size_t leaves = random() % 4;
+    while (std::ranges::any_of(clients, [](const Client& client) { return !client.done(); })) {
+      for (Client& client : clients) client.read_all();
+      if (clients[leaves].tokens.size() > 3 + random() % 4) clients[leaves].stream->cancel();
+    }
+    for (std::uint32_t i : {0u, 3u}) {
+      if (i == leaves) continue;
+      ASSERT_EQ(clients[i].tokens, toy_answer(toy_prompt(6, i), EngineRig::greedy(), 20)) << "round " << round;
+    }
+  }
+  std::vector<Client> last{rig.submit(toy_prompt(6, 1), 100), rig.submit(toy_prompt(6, 2), 100)};
+  while (last[0].tokens.size() < 3) last[0].read_all();
+  thread.stop();
+  for (Client& client : last) {
+    client.read_all();
+    EXPECT_TRUE(client.done());
+  }
+  EXPECT_EQ(rig.engine.num_live(), 0u);
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  EXPECT_GT(late.num_ahead, 100u);
 }
 
 // ---- what is in flight
