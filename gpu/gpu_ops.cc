@@ -1,13 +1,13 @@
 #include "gpu/gpu_ops.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
 #include "gpu/pack.h"
+#include "gpu/steps.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -32,13 +32,13 @@ class GpuOps final : public Ops {
       : device_(std::move(device)),
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
-        choices_(options.max_rows) {
+        most_captured_(options.capture),
+        packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
+        captured_(*device_) {
     CHECK_GT(max_rows_, 0u);
-    tokens_ = memory<std::int32_t>(max_rows_, "tokens");
-    rows_ = memory<RowOfBatch>(max_rows_, "rows");
-    speaker_rows_ = memory<std::uint32_t>(max_rows_, "rows that speak");
-    host_rows_.reserve(max_rows_);
-    host_speaker_rows_.reserve(max_rows_);
+    CHECK_GT(options.depth, 0u);
+    CHECK_LE(most_captured_, max_rows_);
+    for (std::uint32_t i = 0; i < options.depth; ++i) choices_.emplace_back(max_rows_);
   }
 
   std::string description() const override { return "gpu/" + device_->name(); }
@@ -72,33 +72,33 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceCache>(*device_, shape);
   }
 
+  std::uint32_t depth() const override { return static_cast<std::uint32_t>(choices_.size()); }
   void begin(const Batch& batch) override {
+    run_recorded();
     expect_batch(batch, max_rows_);
     CHECK_EQ(batch.num_votes, 0u);
     batch_ = batch;
-    num_rows_ = batch.num_rows();
-    num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
-    choices_.forget();
-    send_rows();
-    host_speaker_rows_.clear();
-    for (const Speaker& speaker : batch.speakers) host_speaker_rows_.push_back(speaker.row);
-    send(speaker_rows_, std::span<const std::uint32_t>(host_speaker_rows_));
-    send(tokens_, batch.tokens);
-    keep_room(block_tables_, batch.block_tables.size_bytes(), "block tables");
-    send(block_tables_, batch.block_tables);
-    keep_room(kept_groups_, batch.kept_groups.size_bytes(), "kept groups");
-    send(kept_groups_, batch.kept_groups);
+    const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured_) : 0;
+    num_rows_ = std::max(batch.num_rows(), bucket);
+    num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
+    send_packet();
+    step_ = (step_ + 1) % choices_.size();
+    num_begun_ = std::min(num_begun_ + 1, choices_.size());  // who does not collect is not waited for
+    choices_[step_].forget();
+    if (bucket == 0) return;
+    records_ = true;
+    device_->record(&launches_);
   }
 
   void embed(const Weight& table, Buffer& out) override {
     expect_embed(batch_, table, out);
     start(kernels_.embed, {num_rows_, 1},
-          {tokens_.as<const std::int32_t>(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
+          {packet_.device_tokens(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, scale, rows, out);
-    start(kernels_.norm, {rows, 1},
+    start(kernels_.norm, {padded(rows, out), 1},
           {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, scale.size(),
            own<DeviceBuffer>(out).data()});
   }
@@ -108,6 +108,7 @@ class GpuOps final : public Ops {
     const WeightView& view = own<const DeviceWeight>(w).view();
     const float* in = own<const DeviceBuffer>(x).data();
     float* product = own<DeviceBuffer>(out).data();
+    rows = padded(rows, out);
     if (!in_tiles(view.type)) {
       start(kernels_.linear_dot, {pieces(view.n, LinearDot::kThreads), pieces(rows, LinearDot::kRows)},
             {in, rows, view, product});
@@ -123,16 +124,15 @@ class GpuOps final : public Ops {
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
     start(kernels_.rope_store, {num_rows_, spec.num_heads + spec.num_kv_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache).view()});
+          {view_of(spec), packet_.device_rows(), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache).view()});
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
     CHECK_LE(spec.head_dim, Attend::kMostDims);
     start(kernels_.attend, {num_rows_, spec.num_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), block_tables_.as<const std::uint32_t>(),
-           kept_groups_.as<const std::uint16_t>(), own<const DeviceBuffer>(qkv).data(),
-           own<const DeviceCache>(cache).view(), own<DeviceBuffer>(out).data()});
+          {view_of(spec), packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups(),
+           own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache).view(), own<DeviceBuffer>(out).data()});
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
@@ -149,34 +149,39 @@ class GpuOps final : public Ops {
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_place(x, rows, column, out);
-    copy_rows_of(x, 0, nullptr, rows, x.width(), out, column);
+    copy_rows_of(x, 0, nullptr, padded(rows, out), x.width(), out, column);
   }
   void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_cut(x, rows, column, out);
-    copy_rows_of(x, column, nullptr, rows, out.width(), out, 0);
+    copy_rows_of(x, column, nullptr, padded(rows, out), out.width(), out, 0);
   }
   void gather_speakers(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    copy_rows_of(x, 0, speaker_rows_.as<const std::uint32_t>(), num_speakers_, x.width(), out, 0);
+    copy_rows_of(x, 0, packet_.device_speakers(), num_speakers_, x.width(), out, 0);
   }
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
     const std::size_t width = logits.width();
-    host_logits_.resize(std::max(host_logits_.size(), num_speakers_ * width));
-    device_->download(host_logits_.data(), own<const DeviceBuffer>(logits).data(),
-                      num_speakers_ * width * sizeof(float));
-    choices_.begin(batch_);
+    const std::size_t num_speakers = batch_.speakers.size();
+    host_logits_.resize(std::max(host_logits_.size(), num_speakers * width));
+    device().download(host_logits_.data(), own<const DeviceBuffer>(logits).data(),
+                      num_speakers * width * sizeof(float));
+    Choices& choices = choices_[step_];
+    choices.begin(batch_);
     const auto row_of = [&](std::uint32_t r) {
       const std::span<const float> row = std::span<const float>(host_logits_).subspan(r * width, vocab);
       return LogitRow{row, sample::highest_of(row)};
     };
-    for (std::uint32_t walk = 0; walk < choices_.num_walks(); ++walk) choices_.run(walk, row_of, sampling_);
+    for (std::uint32_t walk = 0; walk < choices.num_walks(); ++walk) choices.run(walk, row_of, sampling_);
   }
 
   void collect(std::span<Choice> choices) override {
-    CHECK_EQ(choices.size(), choices_.each().size());
-    std::ranges::copy(choices_.each(), choices.begin());
+    run_recorded();
+    CHECK_GT(num_begun_, 0u);
+    const Choices& oldest = choices_[(step_ + choices_.size() + 1 - num_begun_--) % choices_.size()];
+    CHECK_EQ(choices.size(), oldest.each().size());
+    std::ranges::copy(oldest.each(), choices.begin());
   }
 
   void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
@@ -185,7 +190,7 @@ class GpuOps final : public Ops {
     auto& all = own<DeviceCache>(cache);
     for (const BlockCopy& copy : copies) {
       for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-        device_->copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
+        device().copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
       }
       std::ranges::copy(all.tail(copy.from), all.tail(copy.to).begin());
     }
@@ -193,15 +198,15 @@ class GpuOps final : public Ops {
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
     const auto& all = own<DeviceCache>(cache);
     for (const RowCopy& copy : copies) {
-      start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
-            {all.view(), copy.from, copy.to});
+      device().start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
+                     {all.view(), copy.from, copy.to});
     }
   }
   void poison_block(KvCache& cache, BlockId block) override {
     const auto& all = own<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
+      device().fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
     }
   }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
@@ -209,7 +214,7 @@ class GpuOps final : public Ops {
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(out.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->download(out.data() + layer * all.layer_bytes(), all.layer_of(layer, block), all.layer_bytes());
+      device().download(out.data() + layer * all.layer_bytes(), all.layer_of(layer, block), all.layer_bytes());
     }
     read_tail(cache, block, out.last(all.shape().tail_bytes));
   }
@@ -218,7 +223,7 @@ class GpuOps final : public Ops {
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(bytes.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->upload(all.layer_of(layer, block), bytes.data() + layer * all.layer_bytes(), all.layer_bytes());
+      device().upload(all.layer_of(layer, block), bytes.data() + layer * all.layer_bytes(), all.layer_bytes());
     }
     write_tail(cache, block, bytes.last(all.shape().tail_bytes));
   }
@@ -235,7 +240,7 @@ class GpuOps final : public Ops {
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
-    device_->download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
+    device().download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
   }
 
  private:
@@ -243,17 +248,28 @@ class GpuOps final : public Ops {
   void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
     device_->start(kernel, grid, args);
   }
-  template <typename T>
-  DeviceMemory memory(std::size_t count, const char* what) {
-    return {*device_, count * sizeof(T), what};
+  // For whatever is no part of a captured step.
+  Device& device() {
+    run_recorded();
+    return *device_;
   }
-  // What a step brings along grows with the longest yet.
-  void keep_room(DeviceMemory& room, std::size_t bytes, const char* what) {
-    if (bytes > room.bytes()) room = DeviceMemory(*device_, std::bit_ceil(bytes), what);
+  void run_recorded() {
+    if (!std::exchange(records_, false)) return;
+    device_->record(nullptr);
+    captured_.run(launches_);
+    launches_.clear();
   }
-  template <typename T>
-  void send(const DeviceMemory& to, std::span<const T> values) {
-    if (!values.empty()) device_->upload(to.data(), values.data(), values.size_bytes());
+  // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
+  bool can_capture(const Batch& batch) const {
+    return most_captured_ > 0 && batch.sequences.size() == batch.num_rows() &&
+           batch.speakers.size() == batch.num_rows() && batch.kept_groups.empty();
+  }
+  // The rows that a kernel is to run of so many of the batch, or of its speakers.
+  std::uint32_t padded(std::uint32_t rows, const Buffer& out) const {
+    if (!records_) return rows;
+    CHECK(rows == batch_.num_rows() || rows == num_rows_);
+    CHECK_LE(num_rows_, out.max_rows());
+    return num_rows_;
   }
 
   // Scratch for the rounded rows of any linear is there before the first step.
@@ -267,12 +283,28 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }
 
-  void send_rows() {
-    host_rows_.clear();
+  void send_packet() {
+    packet_.begin({num_rows_, num_speakers_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
+                   static_cast<std::uint32_t>(batch_.block_tables.size())});
+    const std::span<std::int32_t> tokens = packet_.tokens();
+    std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
+    // Of the step before, which has chosen: choose() waits for it.
+    for (const FedRow& fed : batch_.fed) tokens[fed.row] = std::max(choices_[step_].each()[fed.speaker].token, 0);
+    fill_rows(packet_.rows());
+    const std::span<std::uint32_t> speakers = packet_.speakers();
+    for (std::uint32_t r = 0; r < speakers.size(); ++r) {
+      speakers[r] = r < batch_.speakers.size() ? batch_.speakers[r].row : r;
+    }
+    std::ranges::copy(batch_.kept_groups, packet_.kept_groups().begin());
+    std::ranges::copy(batch_.block_tables, packet_.tables().begin());
+    packet_.send();
+  }
+
+  void fill_rows(std::span<RowOfBatch> rows) const {
     for (const SequenceRows& sequence : batch_.sequences) {
       for (std::uint32_t i = 0; i < sequence.num_rows; ++i) {
         const std::uint32_t row = sequence.first_row + i;
-        RowOfBatch out;
+        RowOfBatch& out = rows[row] = {};
         out.position = batch_.positions[row];
         out.slot = batch_.slots[row];
         out.first_table = sequence.first_table;
@@ -282,10 +314,9 @@ class GpuOps final : public Ops {
           out.root_position = sequence.root_position();
           out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];
         }
-        host_rows_.push_back(out);
       }
     }
-    send(rows_, std::span<const RowOfBatch>(host_rows_));
+    for (RowOfBatch& nobody : rows.subspan(batch_.num_rows())) nobody = {.slot = RowOfBatch::kNobody};
   }
 
   void copy_rows_of(const Buffer& x, std::uint32_t x_column, const std::uint32_t* rows, std::uint32_t num_rows,
@@ -322,16 +353,16 @@ class GpuOps final : public Ops {
   const std::unique_ptr<Device> device_;
   const KernelTable& kernels_;
   const std::uint32_t max_rows_;
+  const std::uint32_t most_captured_;
   Batch batch_;
-  Choices choices_;
-  DeviceMemory tokens_;
-  DeviceMemory rows_;
-  DeviceMemory speaker_rows_;
-  DeviceMemory block_tables_;
-  DeviceMemory kept_groups_;
-  DeviceMemory rounded_;  // rows of a linear in bf16
-  std::vector<RowOfBatch> host_rows_;
-  std::vector<std::uint32_t> host_speaker_rows_;
+  Packet packet_;
+  CapturedSteps captured_;
+  LaunchList launches_;  // of the step begun last, where it is one to be captured
+  bool records_ = false;
+  std::vector<Choices> choices_;  // [depth] in turn
+  std::size_t step_ = 0;          // whose are those of the step begun last
+  std::size_t num_begun_ = 0;     // and not collected
+  DeviceMemory rounded_;          // rows of a linear in bf16
   std::vector<float> host_logits_;
   sample::Scratch sampling_{0};
 };

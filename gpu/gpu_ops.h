@@ -14,8 +14,14 @@
 
 namespace quire::gpu {
 
+// A step never exceeds these: all that it needs is there before the first.
 struct GpuOptions {
-  std::uint32_t max_rows = 512;  // T never exceeds this: scratch is sized by it
+  std::uint32_t max_rows = 512;             // T
+  std::uint32_t max_table_entries = 65536;  // of all sequences' block tables
+  std::uint32_t max_kept_groups = 8192;     // words, of all sequences
+  std::uint32_t depth = 1;                  // steps in flight
+  // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h); no row buffer is smaller. 0: none.
+  std::uint32_t capture = 0;
 };
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);

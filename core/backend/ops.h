@@ -71,6 +71,8 @@ class Ops {
   virtual std::unique_ptr<KvCache> make_kv(const KvShape& shape) = 0;
 
   // ---- one step: begin, ops, choose, collect
+  // So many steps may be begun and not collected. They run in the order of their begin(), with what is done to blocks between.
+  virtual std::uint32_t depth() const { return 1; }
   virtual void begin(const Batch& batch) = 0;
   // out[t,:] = table[tokens[t],:] widened to f32; q * s where it is quantised.
   virtual void embed(const Weight& table, Buffer& out) = 0;

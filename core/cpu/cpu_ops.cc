@@ -86,6 +86,7 @@ class CpuOps final : public Ops {
   void begin(const Batch& batch) override {
     set_float_mode();
     expect_batch(batch, max_rows_);
+    CHECK(batch.fed.empty());  // one step at a time
     batch_ = batch;
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());

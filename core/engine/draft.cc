@@ -184,14 +184,14 @@ void Engine::note_walk(Live& live, std::uint32_t num_nodes) {
 }
 
 // A step in which anybody could have a draft: what its rows cost is known now, if none is a prompt's.
-void Engine::note_draft_step(Duration step_time) {
+void Engine::note_draft_step(const Flight& flight, Duration step_time) {
   std::uint32_t rows = 0;
   std::uint32_t nodes = 0;
   bool all_decode = true;
-  for (const schedule::Sequence* sequence : scheduler_.planned()) {
-    rows += sequence->planned_rows + sequence->planned_nodes;
-    nodes += sequence->planned_nodes;
-    all_decode = all_decode && sequence->decoding();
+  for (const flow::PlannedSequence& planned : flight.plan->sequences) {
+    rows += planned.num_rows;
+    nodes += planned.num_nodes;
+    all_decode = all_decode && planned.decodes;
   }
   if (!all_decode || rows == 0) return;
   metrics_.spec_step_nodes.observe(nodes);

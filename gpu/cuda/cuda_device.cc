@@ -26,6 +26,30 @@ void check(const char* call, cudaError_t error) {
   CHECK(error == cudaSuccess);
 }
 
+struct CudaStep final : CapturedStep {
+  explicit CudaStep(cudaGraph_t captured) { check("cudaGraphInstantiate", cudaGraphInstantiate(&graph, captured, 0)); }
+  ~CudaStep() override { cudaGraphExecDestroy(graph); }  // one that runs is destroyed when it has
+  CudaStep(const CudaStep&) = delete;
+  CudaStep& operator=(const CudaStep&) = delete;
+  cudaGraphExec_t graph = nullptr;
+};
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(cudaStream_t stream) : stream_(stream) {
+    check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  void record() override { check("cudaEventRecord", cudaEventRecord(event_, stream_)); }
+  void wait() override { check("cudaEventSynchronize", cudaEventSynchronize(event_)); }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t event_ = nullptr;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int number) {
@@ -75,11 +99,45 @@ class CudaDevice final : public Device {
     check("cudaMemsetAsync", cudaMemsetAsync(memory, std::to_integer<int>(value), bytes, stream_));
   }
 
+  void* allocate_pinned(std::size_t bytes, const char* what) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+    if (error != cudaSuccess) {
+      throw StartError("out of pinned memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
+                       failed("cudaHostAlloc", error));
+    }
+    return memory;
+  }
+  void free_pinned(void* memory) noexcept override {
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(memory);
+  }
+  void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(stream_); }
+
+  void begin_capture() override {
+    check("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  }
+  std::unique_ptr<CapturedStep> end_capture() override {
+    cudaGraph_t graph = nullptr;
+    check("cudaStreamEndCapture", cudaStreamEndCapture(stream_, &graph));
+    auto step = std::make_unique<CudaStep>(graph);
+    check("cudaGraphDestroy", cudaGraphDestroy(graph));
+    check("cudaGraphUpload", cudaGraphUpload(step->graph, stream_));
+    return step;
+  }
+  using Device::start;
+  void start(CapturedStep& step) override {
+    check("cudaGraphLaunch", cudaGraphLaunch(static_cast<CudaStep&>(step).graph, stream_));
+  }
+
  protected:
-  void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) override {
-    std::array<void*, 1> arguments = {const_cast<void*>(args)};
-    check("cudaLaunchKernel",
-          cudaLaunchKernel(code, {grid.x, grid.y, 1}, {threads, 1, 1}, arguments.data(), shared_bytes, stream_));
+  void run(const Launch& launch) override {
+    std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
+    check("cudaLaunchKernel", cudaLaunchKernel(launch.code, {launch.grid.x, launch.grid.y, 1}, {launch.threads, 1, 1},
+                                               arguments.data(), launch.shared_bytes, stream_));
   }
 
  private:

@@ -11,8 +11,9 @@ namespace quire::gpu {
 
 // backend::SequenceRows, and what a kernel wants of the batch besides, for each row.
 struct RowOfBatch {
+  static constexpr std::uint32_t kNobody = ~0u;
   std::uint32_t position = 0;
-  std::uint32_t slot = 0;
+  std::uint32_t slot = 0;  // kNobody: the row is no sequence's, it fills up a grid
   std::uint32_t first_table = 0;
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
@@ -49,6 +50,7 @@ struct RopeStore {
 
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const RowOfBatch& row = a.rows[block().x];
+    if (row.slot == RowOfBatch::kNobody) return;
     const AttentionView& spec = a.spec;
     const std::uint32_t head = block().y;
     float* x = a.qkv + std::size_t{block().x} * spec.width() + head * spec.head_dim;
@@ -119,6 +121,7 @@ struct Attend {
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const AttentionView& spec = a.spec;
     const RowOfBatch& row = a.rows[block().x];
+    if (row.slot == RowOfBatch::kNobody) return;
     const std::uint32_t head = block().y;
     Work work = work_of(shared);
     const float* q = a.qkv + std::size_t{block().x} * spec.width() + head * spec.head_dim;

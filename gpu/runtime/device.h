@@ -1,8 +1,10 @@
 // A GPU as the ops see it: memory, and one queue of copies and kernels that run in the order they were asked for.
 //   CUDA (gpu/cuda), or the simulator on the host (simulated_device.h).
-// Owner   memory is a DeviceMemory's, which its device outlives.
+//   A captured step is a piece of that queue, kept to be run as often as one likes: kernels, and copies on the device, with the
+//   arguments that they were asked for with. What changes from one run to the next lies in memory that these point to.
+// Owner   memory is a DeviceMemory's or a PinnedMemory's, which its device outlives; so it does events and captured steps.
 // Thread  made by any; then the engine thread.
-// Fails   allocate(): StartError. Whatever goes wrong later is the device's or our fault: the process ends, and says which call
+// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later is the device's or our fault: the process ends, and says which call
 //         failed.
 #pragma once
 
@@ -11,9 +13,22 @@
 #include <string>
 #include <utility>
 
-#include "gpu/kernels/table.h"
+#include "gpu/runtime/launches.h"
 
 namespace quire::gpu {
+
+// A place in the queue.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record() = 0;  // behind what has been asked for by now
+  virtual void wait() = 0;    // until all before that has happened; at once where nothing was recorded
+};
+
+class CapturedStep {
+ public:
+  virtual ~CapturedStep() = default;
+};
 
 class Device {
  public:
@@ -30,15 +45,36 @@ class Device {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* memory, std::byte value, std::size_t bytes) = 0;
 
+  // Host memory that the device reads by itself.
+  virtual void* allocate_pinned(std::size_t bytes, const char* what) = 0;
+  virtual void free_pinned(void* memory) noexcept = 0;
+  // From such memory, when the queue comes to it: until an event behind it has passed it must not change.
+  virtual void upload_pinned(void* to, const void* pinned, std::size_t bytes) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Between these two nothing happens: it is kept. Not to be asked for then: memory, uploads, downloads, events.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedStep> end_capture() = 0;
+  virtual void start(CapturedStep& step) = 0;
+
+  // From now on kernels are written down in `list` instead of being run; null: no more. Nothing else is to be asked for meanwhile.
+  void record(LaunchList* list) { recorded_ = list; }
+  void start(const Launch& launch) { run(launch); }
+
   // Nothing where the grid is empty.
   template <typename Kernel>
   void start(const Entry<Kernel>& entry, Index grid, const typename Kernel::Args& args) {
     if (grid.x == 0 || grid.y == 0) return;
-    launch(entry.code, grid, Kernel::kThreads, shared_bytes_of<Kernel>(), &args);
+    const Launch launch{entry.code, grid, Kernel::kThreads, shared_bytes_of<Kernel>(), &args, sizeof(args)};
+    if (recorded_ != nullptr) return recorded_->add(launch, args);
+    run(launch);
   }
 
  protected:
-  virtual void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) = 0;
+  virtual void run(const Launch& launch) = 0;
+
+ private:
+  LaunchList* recorded_ = nullptr;
 };
 
 class DeviceMemory {
@@ -68,6 +104,26 @@ class DeviceMemory {
   Device* device_ = nullptr;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+};
+
+class PinnedMemory {
+ public:
+  PinnedMemory(Device& device, std::size_t bytes, const char* what)
+      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate_pinned(bytes, what)), bytes_(bytes) {}
+  PinnedMemory(PinnedMemory&& other) noexcept
+      : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  PinnedMemory& operator=(PinnedMemory&&) = delete;
+  ~PinnedMemory() {
+    if (data_ != nullptr) device_->free_pinned(data_);
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_;
+  void* data_;
+  std::size_t bytes_;
 };
 
 }  // namespace quire::gpu

@@ -1,6 +1,7 @@
 // A GPU that is none: its memory is the host's and its kernels run in the simulator. For tests, and to look at a kernel.
 // Shape   memory begins as NaN.
-// Thread  one at a time; everything has happened when a call returns.
+// Thread  one at a time.
+// Fails   what must not be asked for while a step is captured is our bug: CHECK.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,10 @@
 
 namespace quire::gpu {
 
+// When what was asked for happens: before the call returns, or not before somebody waits for it, as a real device may.
+enum class Pace { kAtOnce, kLate };
+
 // `seed`: in which order the threads of a block take turns.
-std::unique_ptr<Device> make_simulated_device(std::uint64_t seed = 1);
+std::unique_ptr<Device> make_simulated_device(std::uint64_t seed = 1, Pace pace = Pace::kAtOnce);
 
 }  // namespace quire::gpu

@@ -33,6 +33,8 @@ TEST(Sim, EverySeedKeepsTheContractAndEveryStreamHearsItsAnswer) {
   EXPECT_GT(counts.broken, counts.schedules / 100);
   EXPECT_GT(counts.pinned, counts.schedules / 100);
   EXPECT_GT(counts.loaded_blocks, counts.schedules / 20000);
+  EXPECT_GT(counts.ahead, counts.schedules);
+  EXPECT_GT(counts.fed, counts.schedules);
 }
 
 // Each line was the smallest schedule that failed because of a bug in core/, which is mended.

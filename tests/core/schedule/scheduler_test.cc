@@ -502,5 +502,81 @@ TEST_F(SchedulerTest, ThereIsARowOfLogitsForEveryPlace) {
   EXPECT_DEATH(Scheduler(too_few, pool, index), "CHECK failed");
 }
 
+// ---- while a step is in flight
+
+void launch(Scheduler& scheduler, const flow::StepPlan& plan) {
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    scheduler.planned()[i]->launch(plan.sequences[i].num_rows, plan.sequences[i].speaks);
+  }
+}
+
+TEST_F(SchedulerTest, ARowWhoseTokenIsAwaitedNamesTheChoiceThatSaysIt) {
+  const RoleScope role(engine_role);
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64, .max_logit_rows = 16}, pool, index_of(pool));
+  add(scheduler, pool, 5, 100, /*scores_prompt=*/true);  // four scores, and then a token
+  Sequence& second = add(scheduler, pool, 3);
+  Sequence& third = add(scheduler, pool, 7);
+  launch(scheduler, scheduler.plan());
+  const flow::StepPlan& plan = scheduler.plan();
+  ASSERT_EQ(plan.sequences.size(), 2u) << "who is scored sits out";
+  EXPECT_EQ(plan.sequences[0].seq, second.id());
+  EXPECT_EQ(plan.sequences[0].fed_by, 5u);
+  EXPECT_EQ(plan.sequences[0].first_position, 3u);
+  EXPECT_EQ(plan.sequences[1].seq, third.id());
+  EXPECT_EQ(plan.sequences[1].fed_by, 6u);
+  EXPECT_EQ(plan.sequences[1].first_position, 7u);
+  EXPECT_EQ(plan.tokens, (std::vector<TokenId>{-1, -1}));
+  EXPECT_TRUE(plan.sequences[1].speaks && plan.sequences[1].decodes);
+}
+
+TEST_F(SchedulerTest, ThePlanInFlightStaysAsItIsWhileTheNextIsMade) {
+  const RoleScope role(engine_role);
+  kv::BlockPool& pool = make_pool(64, 16);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
+  Sequence& only = add(scheduler, pool, 100);
+  const flow::StepPlan& first = scheduler.plan();
+  const auto sequences = scheduler.planned();
+  launch(scheduler, first);
+  const flow::StepPlan& second = scheduler.plan();
+  ASSERT_EQ(sequences.size(), 1u);
+  EXPECT_EQ(sequences[0], &only);
+  EXPECT_EQ(first.tokens.size(), 64u);
+  EXPECT_EQ(first.sequences[0].first_position, 0u);
+  EXPECT_EQ(second.tokens.size(), 36u);
+  EXPECT_EQ(second.sequences[0].first_position, 64u);
+  EXPECT_EQ(second.sequences[0].fed_by, flow::PlannedSequence::kNoChoice);
+}
+
+TEST_F(SchedulerTest, WhoFindsNoRoomWhileAStepIsInFlightSendsNobodyBackAndLetsNobodyIn) {
+  const RoleScope role(engine_role);
+  kv::BlockPool& pool = make_pool(4, 4);
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
+  Sequence& older = add(scheduler, pool, 7, 9);
+  Sequence& newer = add(scheduler, pool, 7, 9);
+  launch(scheduler, scheduler.plan());
+  launch(scheduler, scheduler.plan());  // the eighth rows: the blocks are full
+  EXPECT_FALSE(scheduler.short_of_room());
+  for (Sequence* one : {&older, &newer}) {
+    one->land(7, true);
+    one->commit_rows(7);
+    one->hear();
+    one->append(7);
+  }
+  Sequence& waiting = add(scheduler, pool, 1);
+  EXPECT_TRUE(scheduler.plan().empty());
+  EXPECT_TRUE(scheduler.short_of_room());
+  EXPECT_EQ(newer.state, State::kRunning);
+  EXPECT_EQ(waiting.state, State::kWaiting);
+  for (Sequence* one : {&older, &newer}) {
+    one->land(1, true);
+    one->commit_rows(1);
+    one->append(7);
+  }
+  EXPECT_EQ(scheduler.plan().sequences.size(), 1u);
+  EXPECT_FALSE(scheduler.short_of_room());
+  EXPECT_EQ(newer.state, State::kWaiting);
+}
+
 }  // namespace
 }  // namespace quire::schedule

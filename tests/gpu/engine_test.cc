@@ -1,0 +1,98 @@
+// The engine on the GPU's ops, on the simulated device: one step at a time or two in flight, steps captured or not, what is said is
+// what the CPU says.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/cpu/cpu_ops.h"
+#include "core/model/decoder_runner.h"
+#include "gpu/gpu_ops.h"
+#include "gpu/runtime/simulated_device.h"
+#include "tests/core/model/tiny_checkpoint.h"
+#include "tests/support/engine_rig.h"
+
+namespace quire::gpu {
+namespace {
+
+using quire::testing::Ask;
+using quire::testing::Client;
+using quire::testing::EngineRig;
+
+constexpr const char* kConfig = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+  "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+  "vocab_size": 61, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+constexpr std::uint32_t kVocab = 61;
+
+struct Heard {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  flow::Finish finish;
+  bool operator==(const Heard&) const = default;
+};
+
+std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
+  std::vector<TokenId> prompt = quire::testing::toy_prompt(length, seed);
+  for (TokenId& token : prompt) token %= static_cast<TokenId>(kVocab);
+  return prompt;
+}
+
+// Greedy and drawn, with rules and without, of several lengths and ends; in a pool that runs dry.
+std::vector<Heard> heard(backend::Ops& ops) REQUIRES(engine_role) {
+  const model::Config config = model::parse_config(kConfig, "config.json");
+  const std::string checkpoint = model::testing::safetensors_file(model::testing::fitting_tensors(config, "F32"));
+  const std::vector<std::pair<std::string_view, model::FileBytes>> named = {
+      {"config.json", std::as_bytes(std::span(kConfig, std::strlen(kConfig)))},
+      {"model.safetensors", std::as_bytes(std::span(checkpoint.data(), checkpoint.size()))}};
+  const auto files = model::ModelFiles::memory(named);
+  const model::Decoder decoder(ops, model::load_config(*files), *files, 64);
+  model::RunnerLimits limits;
+  limits.max_rows = 24;
+  limits.max_sequences = 4;
+  limits.num_blocks = 7;
+  model::DecoderRunner runner(ops, decoder, limits);
+  EngineRig rig({.num_blocks = 7,
+                 .max_num_seqs = 4,
+                 .max_num_batched_tokens = 24,
+                 .max_model_len = 64,
+                 .vocab = kVocab,
+                 .cut_by_time = false},
+                runner);
+  std::vector<Client> clients;
+  const auto ask = [&](std::uint32_t length, std::uint32_t max_tokens, const Ask& how) {
+    clients.push_back(rig.submit_many(prompt_of(length, length), max_tokens, how)[0]);
+  };
+  ask(9, 12, {.params = {.temperature = 0.0f, .logprob = true}});
+  ask(14, 9, {.params = {.temperature = 0.9f, .top_p = 0.9f, .seed = 4, .logprob = true}});
+  rig.turn();
+  rig.turn();
+  ask(30, 20, {.params = {.temperature = 1.0f, .seed = 5}, .stop_tokens = {1, 2, 3, 4, 5, 6, 7}});
+  ask(12, 7,
+      {.params = {.temperature = 1.0f, .seed = 6},
+       .rules = std::make_shared<const sample::Rules>(sample::Rules{.repetition_penalty = 1.3f})});
+  ask(3, 1, {});
+  rig.run(clients);
+  while (!rig.engine.idle()) rig.turn();
+  EXPECT_EQ(rig.pool.num_held(), 0u);
+  std::vector<Heard> all;
+  for (const Client& client : clients) all.push_back({client.tokens, client.logprobs, client.finish});
+  return all;
+}
+
+TEST(EngineOnGpu, SaysTheSameWithStepsInFlightAndCaptured) {
+  const RoleScope role(engine_role);
+  const std::vector<Heard> expected = heard(*cpu::make_cpu_ops({.num_threads = 1, .isa = "auto", .max_rows = 24}));
+  for (const std::uint32_t depth : {1u, 2u}) {
+    for (const std::uint32_t capture : {0u, 3u, 4u}) {
+      SCOPED_TRACE("depth " + std::to_string(depth) + ", captured up to " + std::to_string(capture));
+      const auto ops = make_gpu_ops(make_simulated_device(depth + capture, Pace::kLate),
+                                    {.max_rows = 24, .depth = depth, .capture = capture});
+      EXPECT_EQ(ops->depth(), depth);
+      const std::vector<Heard> all = heard(*ops);
+      ASSERT_EQ(all.size(), expected.size());
+      for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], expected[i]) << "request " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::gpu
