@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/chooser.h"
 #include "gpu/pack.h"
 #include "gpu/steps.h"
 #include "gpu/tensors.h"
@@ -38,7 +38,9 @@ class GpuOps final : public Ops {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
-    for (std::uint32_t i = 0; i < options.depth; ++i) choices_.emplace_back(max_rows_);
+    for (std::uint32_t i = 0; i < options.depth; ++i) {
+      choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
+    }
   }
 
   std::string description() const override { return "gpu/" + device_->name(); }
@@ -65,14 +67,14 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceRope>(*device_, cosines, sines, half);
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
-    reserve_sampling(width);
+    for (const auto& chooser : choosers_) chooser->make_room(width);  // logits live in the widest buffers
     return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
     return std::make_unique<DeviceCache>(*device_, shape);
   }
 
-  std::uint32_t depth() const override { return static_cast<std::uint32_t>(choices_.size()); }
+  std::uint32_t depth() const override { return static_cast<std::uint32_t>(choosers_.size()); }
   void begin(const Batch& batch) override {
     run_recorded();
     expect_batch(batch, max_rows_);
@@ -82,9 +84,9 @@ class GpuOps final : public Ops {
     num_rows_ = std::max(batch.num_rows(), bucket);
     num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
     send_packet();
-    step_ = (step_ + 1) % choices_.size();
-    num_begun_ = std::min(num_begun_ + 1, choices_.size());  // who does not collect is not waited for
-    choices_[step_].forget();
+    step_ = (step_ + 1) % choosers_.size();
+    num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // who does not collect is not waited for
+    choosers_[step_]->forget();
     if (bucket == 0) return;
     records_ = true;
     device_->record(&launches_);
@@ -93,7 +95,7 @@ class GpuOps final : public Ops {
   void embed(const Weight& table, Buffer& out) override {
     expect_embed(batch_, table, out);
     start(kernels_.embed, {num_rows_, 1},
-          {packet_.device_tokens(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
+          {packet_.device_tokens(), said_before(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
@@ -162,26 +164,14 @@ class GpuOps final : public Ops {
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
-    const std::size_t width = logits.width();
-    const std::size_t num_speakers = batch_.speakers.size();
-    host_logits_.resize(std::max(host_logits_.size(), num_speakers * width));
-    device().download(host_logits_.data(), own<const DeviceBuffer>(logits).data(),
-                      num_speakers * width * sizeof(float));
-    Choices& choices = choices_[step_];
-    choices.begin(batch_);
-    const auto row_of = [&](std::uint32_t r) {
-      const std::span<const float> row = std::span<const float>(host_logits_).subspan(r * width, vocab);
-      return LogitRow{row, sample::highest_of(row)};
-    };
-    for (std::uint32_t walk = 0; walk < choices.num_walks(); ++walk) choices.run(walk, row_of, sampling_);
+    run_recorded();
+    choosers_[step_]->choose(batch_, own<const DeviceBuffer>(logits).data(), logits.width(), vocab);
   }
 
   void collect(std::span<Choice> choices) override {
     run_recorded();
     CHECK_GT(num_begun_, 0u);
-    const Choices& oldest = choices_[(step_ + choices_.size() + 1 - num_begun_--) % choices_.size()];
-    CHECK_EQ(choices.size(), oldest.each().size());
-    std::ranges::copy(oldest.each(), choices.begin());
+    choosers_[(step_ + choosers_.size() + 1 - num_begun_--) % choosers_.size()]->collect(choices);
   }
 
   void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
@@ -259,6 +249,8 @@ class GpuOps final : public Ops {
     captured_.run(launches_);
     launches_.clear();
   }
+  // What the speakers of the step before said, on the device.
+  const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
   // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
   bool can_capture(const Batch& batch) const {
     return most_captured_ > 0 && batch.sequences.size() == batch.num_rows() &&
@@ -288,8 +280,7 @@ class GpuOps final : public Ops {
                    static_cast<std::uint32_t>(batch_.block_tables.size())});
     const std::span<std::int32_t> tokens = packet_.tokens();
     std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
-    // Of the step before, which has chosen: choose() waits for it.
-    for (const FedRow& fed : batch_.fed) tokens[fed.row] = std::max(choices_[step_].each()[fed.speaker].token, 0);
+    for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.speaker);
     fill_rows(packet_.rows());
     const std::span<std::uint32_t> speakers = packet_.speakers();
     for (std::uint32_t r = 0; r < speakers.size(); ++r) {
@@ -344,12 +335,6 @@ class GpuOps final : public Ops {
     return view;
   }
 
-  // Logits live in the widest buffers.
-  void reserve_sampling(std::uint32_t width) {
-    const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
-    if (vocab > sampling_.adjusted.size()) sampling_ = sample::Scratch(vocab);
-  }
-
   const std::unique_ptr<Device> device_;
   const KernelTable& kernels_;
   const std::uint32_t max_rows_;
@@ -359,12 +344,10 @@ class GpuOps final : public Ops {
   CapturedSteps captured_;
   LaunchList launches_;  // of the step begun last, where it is one to be captured
   bool records_ = false;
-  std::vector<Choices> choices_;  // [depth] in turn
-  std::size_t step_ = 0;          // whose are those of the step begun last
-  std::size_t num_begun_ = 0;     // and not collected
-  DeviceMemory rounded_;          // rows of a linear in bf16
-  std::vector<float> host_logits_;
-  sample::Scratch sampling_{0};
+  std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] in turn
+  std::size_t step_ = 0;                            // whose is that of the step begun last
+  std::size_t num_begun_ = 0;                       // and not collected
+  DeviceMemory rounded_;                            // rows of a linear in bf16
 };
 
 }  // namespace

@@ -21,14 +21,19 @@ QUIRE_DEVICE float sum_of_lanes(float lane) {
 
 struct Embed {
   struct Args {
-    const std::int32_t* tokens = nullptr;
+    const std::int32_t* tokens = nullptr;  // or fed_by(speaker): what that one said in the step before, -1: some token
+    const std::int32_t* said = nullptr;    // by speaker
     WeightView table;
     float* out = nullptr;
   };
   static constexpr unsigned kThreads = 128;
+  static constexpr std::int32_t fed_by(std::uint32_t speaker) { return -1 - static_cast<std::int32_t>(speaker); }
+
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::uint32_t row = block().x;
-    const auto token = static_cast<std::uint32_t>(a.tokens[row]);
+    std::int32_t id = a.tokens[row];
+    if (id < 0) id = a.said[-1 - id];
+    const auto token = static_cast<std::uint32_t>(id < 0 ? 0 : id);
     for (std::uint32_t i = thread(); i < a.table.k; i += kThreads) {
       a.out[std::size_t{row} * a.table.k + i] = number_at(a.table, token, i);
     }
