@@ -5,6 +5,7 @@
 
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/attention.h"
 #include "gpu/chooser.h"
 #include "gpu/pack.h"
 #include "gpu/steps.h"
@@ -34,7 +35,8 @@ class GpuOps final : public Ops {
         max_rows_(options.max_rows),
         most_captured_(options.capture),
         packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
-        captured_(*device_) {
+        captured_(*device_),
+        attention_(*device_, options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
@@ -71,6 +73,7 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
+    attention_.reserve(shape);
     return std::make_unique<DeviceCache>(*device_, shape);
   }
 
@@ -78,12 +81,12 @@ class GpuOps final : public Ops {
   void begin(const Batch& batch) override {
     run_recorded();
     expect_batch(batch, max_rows_);
-    CHECK_EQ(batch.num_votes, 0u);
     batch_ = batch;
     const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured_) : 0;
     num_rows_ = std::max(batch.num_rows(), bucket);
     num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
     send_packet();
+    attention_.begin(batch, {packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups()}, bucket);
     step_ = (step_ + 1) % choosers_.size();
     num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // who does not collect is not waited for
     choosers_[step_]->forget();
@@ -94,8 +97,9 @@ class GpuOps final : public Ops {
 
   void embed(const Weight& table, Buffer& out) override {
     expect_embed(batch_, table, out);
-    start(kernels_.embed, {num_rows_, 1},
-          {packet_.device_tokens(), said_before(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
+    start(
+        kernels_.embed, {num_rows_, 1},
+        {packet_.device_tokens(), said_before(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
@@ -125,16 +129,13 @@ class GpuOps final : public Ops {
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    start(kernels_.rope_store, {num_rows_, spec.num_heads + spec.num_kv_heads},
-          {view_of(spec), packet_.device_rows(), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache).view()});
+    attention_.rope_store(view_of(spec), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    CHECK_LE(spec.head_dim, Attend::kMostDims);
-    start(kernels_.attend, {num_rows_, spec.num_heads},
-          {view_of(spec), packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups(),
-           own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache).view(), own<DeviceBuffer>(out).data()});
+    attention_.attend(view_of(spec), own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache),
+                      own<DeviceBuffer>(out).data());
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
@@ -174,7 +175,7 @@ class GpuOps final : public Ops {
     choosers_[(step_ + choosers_.size() + 1 - num_begun_--) % choosers_.size()]->collect(choices);
   }
 
-  void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
+  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     auto& all = own<DeviceCache>(cache);
@@ -187,6 +188,7 @@ class GpuOps final : public Ops {
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
     const auto& all = own<DeviceCache>(cache);
+    CHECK(all.shape().type != KvType::kInt4);
     for (const RowCopy& copy : copies) {
       device().start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
                      {all.view(), copy.from, copy.to});
@@ -217,8 +219,11 @@ class GpuOps final : public Ops {
     }
     write_tail(cache, block, bytes.last(all.shape().tail_bytes));
   }
-  void copy_open_group(KvCache& /*cache*/, std::uint32_t /*from*/, std::uint32_t /*to*/) override {
-    CHECK(!"no cache of this backend has open groups");
+  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    const auto& all = own<DeviceCache>(cache);
+    CHECK_LT(from, all.shape().num_open_groups);
+    CHECK_LT(to, all.shape().num_open_groups);
+    if (from != to) device().copy(all.open_group(to), all.open_group(from), all.open_group_bytes());
   }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
     std::ranges::copy(own<const DeviceCache>(cache).tail(block), out.begin());
@@ -301,6 +306,16 @@ class GpuOps final : public Ops {
         out.first_table = sequence.first_table;
         out.first_kept = sequence.first_kept;
         out.num_kept = sequence.num_kept;
+        out.first_row = sequence.first_row;
+        out.first_position = sequence.first_position;
+        out.open_group = sequence.open_group;
+        out.first_vote = sequence.first_vote;
+        out.num_votes = sequence.num_votes;
+        out.first_row = sequence.first_row;
+        out.first_position = sequence.first_position;
+        out.open_group = sequence.open_group;
+        out.first_vote = sequence.first_vote;
+        out.num_votes = sequence.num_votes;
         if (i >= sequence.num_plain()) {
           out.root_position = sequence.root_position();
           out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];
@@ -344,6 +359,7 @@ class GpuOps final : public Ops {
   CapturedSteps captured_;
   LaunchList launches_;  // of the step begun last, where it is one to be captured
   bool records_ = false;
+  Attention attention_;
   std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] in turn
   std::size_t step_ = 0;                            // whose is that of the step begun last
   std::size_t num_begun_ = 0;                       // and not collected
