@@ -511,7 +511,6 @@ void launch(Scheduler& scheduler, const flow::StepPlan& plan) {
 }
 
 TEST_F(SchedulerTest, ARowWhoseTokenIsAwaitedNamesTheChoiceThatSaysIt) {
-  const RoleScope role(engine_role);
   kv::BlockPool& pool = make_pool(64, 16);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64, .max_logit_rows = 16}, pool, index_of(pool));
   add(scheduler, pool, 5, 100, /*scores_prompt=*/true);  // four scores, and then a token
@@ -531,7 +530,6 @@ TEST_F(SchedulerTest, ARowWhoseTokenIsAwaitedNamesTheChoiceThatSaysIt) {
 }
 
 TEST_F(SchedulerTest, ThePlanInFlightStaysAsItIsWhileTheNextIsMade) {
-  const RoleScope role(engine_role);
   kv::BlockPool& pool = make_pool(64, 16);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& only = add(scheduler, pool, 100);
@@ -549,7 +547,6 @@ TEST_F(SchedulerTest, ThePlanInFlightStaysAsItIsWhileTheNextIsMade) {
 }
 
 TEST_F(SchedulerTest, WhoFindsNoRoomWhileAStepIsInFlightSendsNobodyBackAndLetsNobodyIn) {
-  const RoleScope role(engine_role);
   kv::BlockPool& pool = make_pool(4, 4);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& older = add(scheduler, pool, 7, 9);
