@@ -30,6 +30,41 @@ struct Heard {
   bool operator==(const Heard&) const = default;
 };
 
+// Another device, and how often it was asked to run what was captured.
+class CountingDevice final : public Device {
+ public:
+  CountingDevice(std::unique_ptr<Device> inner, std::uint64_t& num_repeated)
+      : inner_(std::move(inner)), num_repeated_(num_repeated) {}
+  std::string name() const override { return inner_->name(); }
+  const KernelTable& kernels() const override { return inner_->kernels(); }
+  void* allocate(std::size_t bytes, const char* what) override { return inner_->allocate(bytes, what); }
+  void free(void* memory) noexcept override { inner_->free(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) override { inner_->upload(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { inner_->download(to, from, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { inner_->copy(to, from, bytes); }
+  void fill(void* memory, std::byte value, std::size_t bytes) override { inner_->fill(memory, value, bytes); }
+  void* allocate_pinned(std::size_t bytes, const char* what) override { return inner_->allocate_pinned(bytes, what); }
+  void free_pinned(void* memory) noexcept override { inner_->free_pinned(memory); }
+  void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
+    inner_->upload_pinned(to, pinned, bytes);
+  }
+  std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
+  void begin_capture() override { inner_->begin_capture(); }
+  std::unique_ptr<CapturedStep> end_capture() override { return inner_->end_capture(); }
+  using Device::start;
+  void start(CapturedStep& step) override {
+    ++num_repeated_;
+    inner_->start(step);
+  }
+
+ protected:
+  void run(const Launch& launch) override { inner_->start(launch); }
+
+ private:
+  const std::unique_ptr<Device> inner_;
+  std::uint64_t& num_repeated_;
+};
+
 std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
   std::vector<TokenId> prompt = quire::testing::toy_prompt(length, seed);
   for (TokenId& token : prompt) token %= static_cast<TokenId>(kVocab);
@@ -84,12 +119,14 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightAndCaptured) {
   for (const std::uint32_t depth : {1u, 2u}) {
     for (const std::uint32_t capture : {0u, 3u, 4u}) {
       SCOPED_TRACE("depth " + std::to_string(depth) + ", captured up to " + std::to_string(capture));
-      const auto ops = make_gpu_ops(make_simulated_device(depth + capture, Pace::kLate),
-                                    {.max_rows = 24, .depth = depth, .capture = capture});
+      std::uint64_t num_repeated = 0;
+      auto device = std::make_unique<CountingDevice>(make_simulated_device(depth + capture, Pace::kLate), num_repeated);
+      const auto ops = make_gpu_ops(std::move(device), {.max_rows = 24, .depth = depth, .capture = capture});
       EXPECT_EQ(ops->depth(), depth);
       const std::vector<Heard> all = heard(*ops);
       ASSERT_EQ(all.size(), expected.size());
       for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], expected[i]) << "request " << i;
+      EXPECT_EQ(num_repeated > 0, capture > 0);
     }
   }
 }

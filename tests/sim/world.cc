@@ -137,8 +137,9 @@ class Sim {
       read(arrived, turn);
     }
     if (!stopped_) {
-      while (!rig_.engine.idle()) rig_.turn();  // of who has ended a row may be in flight
-      rig_.turn();
+      // Of who has ended a row may be in flight, and then what is to be done to its blocks, before the engine rests.
+      while (!rig_.engine.idle()) rig_.turn();
+      for (int turn = 0; turn < 2 * world.depth - 1; ++turn) rig_.turn();
       follower_.hear_all(feed_);
       CHECK(follower_.knows(rig_.engine.prefix_index(), rig_.pool.num_blocks()));
     }
