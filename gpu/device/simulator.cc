@@ -7,6 +7,8 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#else
+#include <csetjmp>
 #endif
 
 namespace quire::gpu::sim {
@@ -34,13 +36,35 @@ void end_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void**
 
 }  // namespace
 
-struct Simulator::Fiber {
+// Where one of them goes on: swapcontext() asks the system twice for every turn, so only what the sanitizer understands uses it.
+#if defined(__SANITIZE_ADDRESS__)
+struct Simulator::Place {
   ucontext_t context{};
+};
+void Simulator::leave(Place& from, Place& to) { swapcontext(&from.context, &to.context); }
+void Simulator::begin(Place& from, const ucontext_t& first) { swapcontext(&from.context, &first); }
+#else
+struct Simulator::Place {
+  std::jmp_buf registers{};
+};
+void Simulator::leave(Place& from, Place& to) {
+  if (_setjmp(from.registers) == 0) _longjmp(to.registers, 1);
+}
+void Simulator::begin(Place& from, const ucontext_t& first) {
+  if (_setjmp(from.registers) == 0) setcontext(&first);
+}
+#endif
+
+// Begun once; then it waits for the next block's thread.
+struct Simulator::Fiber {
+  Place place{};
+  bool begun = false;
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   void* fake_stack = nullptr;
 };
 
-Simulator::Simulator(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+Simulator::Simulator(std::uint64_t seed)
+    : state_(seed * 0x9e3779b97f4a7c15u + 1), scheduler_(std::make_unique<Place>()) {}
 Simulator::~Simulator() = default;
 
 void Simulator::run(const Launch& launch) {
@@ -71,7 +95,6 @@ void Simulator::run_block() {
   num_saying_ = 0;
   ready_.clear();
   for (unsigned thread = 0; thread < launch_.threads; ++thread) {
-    begin_fiber(thread);
     ready_.push_back(thread);
   }
   while (!ready_.empty()) {
@@ -84,36 +107,39 @@ void Simulator::run_block() {
   CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
 }
 
-void Simulator::begin_fiber(unsigned thread) {
-  Fiber& fiber = *fibers_[thread];
-  CHECK_EQ(getcontext(&fiber.context), 0);
-  fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = kStackBytes;
-  fiber.context.uc_link = nullptr;
-  fiber.fake_stack = nullptr;
-  makecontext(&fiber.context, &Simulator::enter, 0);
-}
-
 void Simulator::enter() {
   Simulator& self = *current;
   end_switch(nullptr, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
-  self.launch_.thread(self.launch_.args, self.shared_.data());
-  ++self.num_ended_;
-  self.back_to_scheduler(/*ends=*/true);
+  for (;;) {
+    self.launch_.thread(self.launch_.args, self.shared_.data());
+    ++self.num_ended_;
+    self.back_to_scheduler();
+  }
 }
 
 void Simulator::resume(unsigned thread) {
   running_ = thread;
   Fiber& fiber = *fibers_[thread];
   begin_switch(&scheduler_fake_stack_, fiber.stack.get(), kStackBytes);
-  swapcontext(&scheduler_, &fiber.context);
+  if (fiber.begun) {
+    leave(*scheduler_, fiber.place);
+  } else {
+    fiber.begun = true;
+    ucontext_t first{};
+    CHECK_EQ(getcontext(&first), 0);
+    first.uc_stack.ss_sp = fiber.stack.get();
+    first.uc_stack.ss_size = kStackBytes;
+    first.uc_link = nullptr;
+    makecontext(&first, &Simulator::enter, 0);
+    begin(*scheduler_, first);
+  }
   end_switch(scheduler_fake_stack_, nullptr, nullptr);
 }
 
-void Simulator::back_to_scheduler(bool ends) {
+void Simulator::back_to_scheduler() {
   Fiber& fiber = *fibers_[running_];
-  begin_switch(ends ? nullptr : &fiber.fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-  swapcontext(&fiber.context, &scheduler_);
+  begin_switch(&fiber.fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+  leave(fiber.place, *scheduler_);
   end_switch(fiber.fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 }
 
@@ -124,7 +150,7 @@ void Simulator::wait_at(Barrier& barrier) {
     ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
     barrier.waiting.clear();
   }
-  back_to_scheduler(/*ends=*/false);
+  back_to_scheduler();
 }
 
 unsigned Simulator::draw(unsigned below) {

@@ -46,6 +46,7 @@ class Simulator {
     unsigned needed = 0;
     std::vector<unsigned> waiting;  // threads
   };
+  struct Place;
   struct Fiber;
   friend unsigned thread_of_block();
   friend unsigned block_x();
@@ -56,12 +57,13 @@ class Simulator {
   friend void looked();
 
   static void enter();
+  static void leave(Place& from, Place& to);
+  static void begin(Place& from, const ucontext_t& first);
   void run_block();
   void make_fibers(unsigned count);
-  void begin_fiber(unsigned thread);
   void resume(unsigned thread);
   void wait_at(Barrier& barrier);
-  void back_to_scheduler(bool ends);
+  void back_to_scheduler();
   unsigned draw(unsigned below);
 
   std::uint64_t state_;
@@ -77,7 +79,7 @@ class Simulator {
   std::vector<Barrier> warps_;
   std::vector<WarpWords> shown_;  // by warp
   std::vector<std::byte> shared_;
-  ucontext_t scheduler_;
+  std::unique_ptr<Place> scheduler_;
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;
