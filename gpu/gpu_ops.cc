@@ -4,9 +4,9 @@
 #include <bit>
 #include <numeric>
 
-#include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/chooser.h"
 #include "gpu/pack.h"
 #include "gpu/tensors.h"
 
@@ -32,7 +32,7 @@ class GpuOps final : public Ops {
       : device_(std::move(device)),
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
-        choices_(options.max_rows) {
+        chooser_(*device_, {.max_speakers = options.max_rows}) {
     CHECK_GT(max_rows_, 0u);
     tokens_ = memory<std::int32_t>(max_rows_, "tokens");
     rows_ = memory<RowOfBatch>(max_rows_, "rows");
@@ -65,7 +65,7 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceRope>(*device_, cosines, sines, half);
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
-    reserve_sampling(width);
+    chooser_.make_room(width);  // logits live in the widest buffers
     return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
@@ -78,7 +78,7 @@ class GpuOps final : public Ops {
     batch_ = batch;
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
-    choices_.forget();
+    chooser_.forget();
     send_rows();
     host_speaker_rows_.clear();
     for (const Speaker& speaker : batch.speakers) host_speaker_rows_.push_back(speaker.row);
@@ -162,22 +162,10 @@ class GpuOps final : public Ops {
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
-    const std::size_t width = logits.width();
-    host_logits_.resize(std::max(host_logits_.size(), num_speakers_ * width));
-    device_->download(host_logits_.data(), own<const DeviceBuffer>(logits).data(),
-                      num_speakers_ * width * sizeof(float));
-    choices_.begin(batch_);
-    const auto row_of = [&](std::uint32_t r) {
-      const std::span<const float> row = std::span<const float>(host_logits_).subspan(r * width, vocab);
-      return LogitRow{row, sample::highest_of(row)};
-    };
-    for (std::uint32_t walk = 0; walk < choices_.num_walks(); ++walk) choices_.run(walk, row_of, sampling_);
+    chooser_.choose(batch_, own<const DeviceBuffer>(logits).data(), logits.width(), vocab);
   }
 
-  void collect(std::span<Choice> choices) override {
-    CHECK_EQ(choices.size(), choices_.each().size());
-    std::ranges::copy(choices_.each(), choices.begin());
-  }
+  void collect(std::span<Choice> choices) override { chooser_.collect(choices); }
 
   void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
 
@@ -313,17 +301,11 @@ class GpuOps final : public Ops {
     return view;
   }
 
-  // Logits live in the widest buffers.
-  void reserve_sampling(std::uint32_t width) {
-    const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
-    if (vocab > sampling_.adjusted.size()) sampling_ = sample::Scratch(vocab);
-  }
-
   const std::unique_ptr<Device> device_;
   const KernelTable& kernels_;
   const std::uint32_t max_rows_;
   Batch batch_;
-  Choices choices_;
+  Chooser chooser_;
   DeviceMemory tokens_;
   DeviceMemory rows_;
   DeviceMemory speaker_rows_;
@@ -332,8 +314,6 @@ class GpuOps final : public Ops {
   DeviceMemory rounded_;  // rows of a linear in bf16
   std::vector<RowOfBatch> host_rows_;
   std::vector<std::uint32_t> host_speaker_rows_;
-  std::vector<float> host_logits_;
-  sample::Scratch sampling_{0};
 };
 
 }  // namespace

@@ -16,9 +16,10 @@ Entry<Kernel> entry() {
 }  // namespace
 
 const KernelTable& simulated_kernels() {
-  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
-                                 entry<CopyRows>(),  entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
-                                 entry<RopeStore>(), entry<CopyKvRow>(), entry<Attend>()};
+  static const KernelTable table{entry<Embed>(),      entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
+                                 entry<CopyRows>(),   entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
+                                 entry<RopeStore>(),  entry<CopyKvRow>(), entry<Attend>(),    entry<PrepareRows>(),
+                                 entry<ChooseWalks>()};
   return table;
 }
 

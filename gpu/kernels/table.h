@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "gpu/kernels/attention.h"
+#include "gpu/kernels/choose_walks.h"
 #include "gpu/kernels/linear.h"
 #include "gpu/kernels/rows.h"
 
@@ -40,6 +41,8 @@ struct KernelTable {
   Entry<RopeStore> rope_store;
   Entry<CopyKvRow> copy_kv_row;
   Entry<Attend> attend;
+  Entry<PrepareRows> prepare_rows;
+  Entry<ChooseWalks> choose_walks;
 };
 
 const KernelTable& simulated_kernels();
