@@ -199,7 +199,7 @@ inline void draw_params(Dice& dice, std::uint32_t vocab, Speaker& speaker) {
   params.temperature = dice.of({0.0f, std::nextafter(sample::kGreedyTemperature, 0.0f), sample::kGreedyTemperature,
                                 0.3f, 1.0f, 1.0f, 1.7f, 1000.0f});
   params.top_k = dice.of({0, 0, 1, 2, 40, around - 1, around, around + 1});
-  params.top_p = dice.of({1.0f, 1.0f, 0.95f, 0.5f, 1e-6f, std::nextafter(1.0f, 0.0f)});
+  params.top_p = dice.of({1.0f, 1.0f, 0.95f, 0.5f, 1e-6f, 1e-13f, std::nextafter(1.0f, 0.0f)});
   params.min_p = dice.of({0.0f, 0.0f, 0.05f, 1e-20f, 1.0f});
   params.typical_p = dice.of({1.0f, 1.0f, 0.9f, 0.2f, 1e-6f});
   params.seed = dice.bits();

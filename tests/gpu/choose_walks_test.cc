@@ -43,6 +43,18 @@ void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
   }
 }
 
+// Nodes that a walk came to; scouts are not counted, who say something wherever they are.
+std::uint32_t num_taken(const Step& step, const std::vector<Told>& told) {
+  std::uint32_t num = 0;
+  for (std::uint32_t root = 0; root < told.size(); root += 1 + step.speakers[root].num_nodes) {
+    const Speaker& speaker = step.speakers[root];
+    for (std::uint32_t i = 0; i < speaker.num_nodes; ++i) {
+      num += told[root + 1 + i].choice.token >= 0 && !speaker.draft->is_scout(i) ? 1 : 0;
+    }
+  }
+  return num;
+}
+
 TEST(ChooseWalks, GoesDownRandomTreesAsTheHostDoes) {
   Lab lab(3);
   std::uint32_t taken = 0;
@@ -53,10 +65,10 @@ TEST(ChooseWalks, GoesDownRandomTreesAsTheHostDoes) {
       for (const std::uint32_t nodes : {0u, 1u, 5u, 1 + dice.below(20)}) add_walk(dice, step, nodes, Accept::kMatch);
       ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
       ASSERT_TRUE(lab.chooser().left_to_host().empty());
-      for (const Told& told : of_host(step)) taken += told.choice.token >= 0 ? 1 : 0;
+      taken += num_taken(step, of_host(step));
     }
   }
-  EXPECT_GT(taken, 300u);  // walks go on behind the root
+  EXPECT_GT(taken, 40u);  // walks go on behind the root
 }
 
 TEST(ChooseWalks, GoesDownTheLargestTree) {
