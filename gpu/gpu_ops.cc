@@ -1,7 +1,6 @@
 #include "gpu/gpu_ops.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "core/backend/choices.h"
@@ -37,6 +36,8 @@ class GpuOps final : public Ops {
     tokens_ = memory<std::int32_t>(max_rows_, "tokens");
     rows_ = memory<RowOfBatch>(max_rows_, "rows");
     speaker_rows_ = memory<std::uint32_t>(max_rows_, "rows that speak");
+    block_tables_ = memory<BlockId>(options.max_table_entries, "block tables");
+    kept_groups_ = memory<std::uint16_t>(options.max_kept_groups, "kept groups");
     host_rows_.reserve(max_rows_);
     host_speaker_rows_.reserve(max_rows_);
   }
@@ -84,9 +85,7 @@ class GpuOps final : public Ops {
     for (const Speaker& speaker : batch.speakers) host_speaker_rows_.push_back(speaker.row);
     send(speaker_rows_, std::span<const std::uint32_t>(host_speaker_rows_));
     send(tokens_, batch.tokens);
-    keep_room(block_tables_, batch.block_tables.size_bytes(), "block tables");
     send(block_tables_, batch.block_tables);
-    keep_room(kept_groups_, batch.kept_groups.size_bytes(), "kept groups");
     send(kept_groups_, batch.kept_groups);
   }
 
@@ -247,12 +246,9 @@ class GpuOps final : public Ops {
   DeviceMemory memory(std::size_t count, const char* what) {
     return {*device_, count * sizeof(T), what};
   }
-  // What a step brings along grows with the longest yet.
-  void keep_room(DeviceMemory& room, std::size_t bytes, const char* what) {
-    if (bytes > room.bytes()) room = DeviceMemory(*device_, std::bit_ceil(bytes), what);
-  }
   template <typename T>
   void send(const DeviceMemory& to, std::span<const T> values) {
+    CHECK_LE(values.size_bytes(), to.bytes());
     if (!values.empty()) device_->upload(to.data(), values.data(), values.size_bytes());
   }
 
@@ -340,6 +336,15 @@ class GpuOps final : public Ops {
 
 std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options) {
   return std::make_unique<GpuOps>(std::move(device), options);
+}
+
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) {
+  return packed_places({n, k, type, /*has_bias=*/false}).end;
+}
+
+std::uint64_t kv_block_bytes(const backend::KvShape& shape) {
+  const KvLayout layout{shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens};
+  return shape.all_layers() * layout.block_size() * bytes_of(shape.type);
 }
 
 }  // namespace quire::gpu

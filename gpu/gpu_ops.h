@@ -1,7 +1,7 @@
 // The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for bf16, its bits.
 //   linear, of bf16 and w16a16: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for any
 //   number of rows (gpu/kernels/linear.h). Everything else is the CPU's, bit for bit.
-// Not yet: int4, w8a8, w4a8, caches of fp8, int8 and int4, votes: refused while starting. choose() runs on the host.
+// What it has not, of types (supports.h) and votes, is refused while starting. choose() runs on the host.
 // Thread  made by any; then the engine thread.
 // Fails   StartError: what it does not have, or memory that is not there.
 #pragma once
@@ -14,10 +14,18 @@
 
 namespace quire::gpu {
 
+// A step never exceeds these: all that it needs is there before the first.
 struct GpuOptions {
-  std::uint32_t max_rows = 512;  // T never exceeds this: scratch is sized by it
+  std::uint32_t max_rows = 512;             // T
+  std::uint32_t max_table_entries = 65536;  // of all sequences' block tables
+  std::uint32_t max_kept_groups = 8192;     // words, of all sequences
 };
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);
+
+// What a weight of N outputs and K inputs takes on the device as packed, without its bias.
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type);
+// What a block of such a cache takes on the device: all layers.
+std::uint64_t kv_block_bytes(const backend::KvShape& shape);
 
 }  // namespace quire::gpu

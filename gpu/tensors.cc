@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "gpu/supports.h"
 
 namespace quire::gpu {
 namespace {
@@ -16,9 +17,9 @@ constexpr std::size_t kBoundary = 256;
 constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary - 1) / kBoundary * kBoundary; }
 
 KvType supported(KvType type) {
-  if (type == KvType::kF32 || type == KvType::kBF16) return type;
-  throw StartError(std::string("--kv-cache-dtype ") + backend::name_of(type) +
-                   ": on the GPU K and V are kept in f32 or bf16");
+  if (supports(type)) return type;
+  throw StartError(std::string("--kv-cache-dtype ") + backend::name_of(type) + ": on the GPU K and V are kept in " +
+                   names_of_supported(backend::kAllKvTypes));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,14 +22,26 @@ class Device {
   virtual std::string name() const = 0;
   virtual const KernelTable& kernels() const = 0;
 
-  virtual void* allocate(std::size_t bytes, const char* what) = 0;  // on a boundary of 256 bytes
+  // Of its memory, now; whoever else uses the device changes it.
+  virtual std::uint64_t free_bytes() = 0;
+
+  void* allocate(std::size_t bytes, const char* what) {  // on a boundary of 256 bytes
+    ++num_allocations_;
+    return take(bytes, what);
+  }
   virtual void free(void* memory) noexcept = 0;
+  std::uint64_t num_allocations() const { return num_allocations_; }  // so far, those that were freed included
 
   // What is uploaded may change as soon as this returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;  // waits for it
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* memory, std::byte value, std::size_t bytes) = 0;
+
+  // What time it is when the queue comes to here, kept under a number; and the time between two such, waited for.
+  static constexpr unsigned kMarks = 1024;
+  virtual void mark(unsigned number) = 0;
+  virtual double seconds_between(unsigned first, unsigned second) = 0;
 
   // Nothing where the grid is empty.
   template <typename Kernel>
@@ -38,7 +51,11 @@ class Device {
   }
 
  protected:
+  virtual void* take(std::size_t bytes, const char* what) = 0;
   virtual void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) = 0;
+
+ private:
+  std::uint64_t num_allocations_ = 0;
 };
 
 class DeviceMemory {
