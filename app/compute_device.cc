@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "app/machine.h"
@@ -69,9 +70,13 @@ class Gpu final : public ComputeDevice {
     const std::uint32_t block_tokens = std::max(block_tokens_, backend::kGroupTokens);
     gpu::GpuOptions options;
     options.max_rows = limits.max_rows;
-    options.max_table_entries = limits.max_sequences * (kv::blocks_for(longest, block_tokens) + 2);
-    options.max_kept_groups = limits.max_sequences * (longest / backend::kSpanTokens + 1);
+    options.max_table_entries = product(limits.max_sequences, kv::blocks_for(longest, block_tokens) + 2);
+    options.max_kept_groups = product(limits.max_sequences, longest / backend::kSpanTokens + 1);
     return options;
+  }
+  // More than a GPU holds is refused when it is asked for.
+  static std::uint32_t product(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint32_t>(std::min(a * b, std::uint64_t{0xffffffff}));
   }
 
   std::unique_ptr<gpu::Device> owned_;

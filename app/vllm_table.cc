@@ -158,7 +158,7 @@ constexpr VllmFlag kFlags[] = {
     {"fully-sharded-loras", "", kNone, kNoted, "", kNoLora},
     {"gdn-prefill-backend", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
     {"generation-config", "", kOne, kSame, "", "auto or vllm; a directory is refused"},
-    {"gpu-memory-utilization", "", kOne, kNoted, "", "there is no GPU in this build: --kv-cache-memory sizes the cache"},
+    {"gpu-memory-utilization", "", kOne, kNoted, "", "--kv-cache-memory sizes the cache"},
     {"grpc", "", kNone, kRefused, "", "the server speaks HTTP only"},
     {"grpc-port", "", kOne, kRefused, "", "the server speaks HTTP only"},
     {"guided-decoding-backend", "", kOne, kNoted, "", kOlder},

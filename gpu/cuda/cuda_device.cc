@@ -61,6 +61,16 @@ class CudaDevice final : public Device {
     check_start("cudaMemGetInfo", cudaMemGetInfo(&free, &total));
     return free;
   }
+  void* allocate(std::size_t bytes, const char* what) override {
+    make_current();
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error != cudaSuccess) {
+      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
+                       failed("cudaMalloc", error));
+    }
+    return memory;
+  }
   void free(void* memory) noexcept override {
     cudaSetDevice(number_);
     cudaStreamSynchronize(stream_);
@@ -99,16 +109,6 @@ class CudaDevice final : public Device {
   }
 
  protected:
-  void* take(std::size_t bytes, const char* what) override {
-    make_current();
-    void* memory = nullptr;
-    const cudaError_t error = cudaMalloc(&memory, bytes);
-    if (error != cudaSuccess) {
-      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
-                       failed("cudaMalloc", error));
-    }
-    return memory;
-  }
   void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) override {
     make_current();
     std::array<void*, 1> arguments = {const_cast<void*>(args)};

@@ -25,18 +25,17 @@ class Device {
   // Of its memory, now; whoever else uses the device changes it.
   virtual std::uint64_t free_bytes() = 0;
 
-  void* allocate(std::size_t bytes, const char* what) {  // on a boundary of 256 bytes
-    ++num_allocations_;
-    return take(bytes, what);
-  }
+  virtual void* allocate(std::size_t bytes, const char* what) = 0;  // on a boundary of 256 bytes
   virtual void free(void* memory) noexcept = 0;
-  std::uint64_t num_allocations() const { return num_allocations_; }  // so far, those that were freed included
 
   // What is uploaded may change as soon as this returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;  // waits for it
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* memory, std::byte value, std::size_t bytes) = 0;
+
+  // How often memory was taken so far, what was given back included.
+  std::uint64_t num_taken() const { return num_taken_; }
 
   // What time it is when the queue comes to here, kept under a number; and the time between two such, waited for.
   static constexpr unsigned kMarks = 1024;
@@ -51,18 +50,20 @@ class Device {
   }
 
  protected:
-  virtual void* take(std::size_t bytes, const char* what) = 0;
   virtual void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) = 0;
 
  private:
-  std::uint64_t num_allocations_ = 0;
+  friend class DeviceMemory;
+  std::uint64_t num_taken_ = 0;
 };
 
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(Device& device, std::size_t bytes, const char* what)
-      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes, what)), bytes_(bytes) {}
+      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes, what)), bytes_(bytes) {
+    if (bytes > 0) ++device.num_taken_;
+  }
   DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     std::swap(device_, other.device_);

@@ -25,6 +25,15 @@ class SimulatedDevice final : public Device {
   const KernelTable& kernels() const override { return simulated_kernels(); }
 
   std::uint64_t free_bytes() override { return kBytes - std::min(kBytes, taken_); }
+  void* allocate(std::size_t bytes, const char* what) override {
+    const std::size_t whole = bytes > SIZE_MAX / 2 ? SIZE_MAX : (bytes + kBoundary - 1) / kBoundary * kBoundary;
+    void* memory = whole > free_bytes() ? nullptr : std::aligned_alloc(kBoundary, whole);
+    if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
+    std::memset(memory, 0xff, bytes);
+    taken_ += whole;
+    sizes_[memory] = whole;
+    return memory;
+  }
   void free(void* memory) noexcept override {
     const auto at = sizes_.find(memory);
     taken_ -= at->second;
@@ -45,15 +54,6 @@ class SimulatedDevice final : public Device {
   }
 
  protected:
-  void* take(std::size_t bytes, const char* what) override {
-    const std::size_t whole = bytes > SIZE_MAX / 2 ? SIZE_MAX : (bytes + kBoundary - 1) / kBoundary * kBoundary;
-    void* memory = whole > free_bytes() ? nullptr : std::aligned_alloc(kBoundary, whole);
-    if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
-    std::memset(memory, 0xff, bytes);
-    taken_ += whole;
-    sizes_[memory] = whole;
-    return memory;
-  }
   void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) override {
     simulator_.run({.thread = reinterpret_cast<void (*)(const void*, std::byte*)>(const_cast<void*>(code)),
                     .args = args,

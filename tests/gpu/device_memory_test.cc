@@ -37,7 +37,7 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
       return std::move(made.ops);
     };
     cpu::test::Decoder decoder(config);
-    const std::uint64_t before = device->num_allocations();
+    const std::uint64_t before = device->num_taken();
     EXPECT_GT(before, 10u);
     const std::uint32_t lengths[] = {33, 1, 20};
     const std::uint32_t all[] = {0, 1, 2};
@@ -48,7 +48,7 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
       std::vector<backend::Choice> choices(batch.speakers.size());
       decoder.step(batch.view(), choices);
     }
-    EXPECT_EQ(device->num_allocations(), before) << backend::name_of(dtype);
+    EXPECT_EQ(device->num_taken(), before) << backend::name_of(dtype);
   }
 }
 
@@ -72,6 +72,7 @@ TEST(DeviceMemory, HoldsWeightsAndBlocksOfTheSizesThatArePlannedWith) {
 
 TEST(DeviceMemory, IsFreeAgainWhenNobodyHoldsIt) {
   const auto device = make_simulated_device();
+  if (device->name() != "simulated") GTEST_SKIP() << "a driver takes memory in larger pieces";
   const std::uint64_t all = device->free_bytes();
   {
     const DeviceMemory one(*device, 256, "a test");
@@ -80,7 +81,7 @@ TEST(DeviceMemory, IsFreeAgainWhenNobodyHoldsIt) {
     EXPECT_EQ(device->free_bytes(), all - 256 - 512);
   }
   EXPECT_EQ(device->free_bytes(), all);
-  EXPECT_EQ(device->num_allocations(), 2u);
+  EXPECT_EQ(device->num_taken(), 2u);
   EXPECT_THROW(DeviceMemory(*device, all + 1, "a test"), StartError);
 }
 
