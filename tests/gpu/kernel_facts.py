@@ -109,11 +109,11 @@ MACHINES = {"sm_80": (8, 0, 2048, 167936, 166912), "sm_89": (8, 9, 1536, 102400,
 
 
 def cuda_include():
-    home = Path(shutil.which("nvcc")).resolve().parents[1]
-    for folder in (home / "include", home / "targets" / "x86_64-linux" / "include"):
-        if (folder / "cuda_occupancy.h").is_file():
-            return folder
-    return None
+    """Where nvcc, which may be a script of somebody's, says that its headers are."""
+    said = run(["nvcc", "--dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]).stderr
+    top = re.search(r"TOP=(\S+)", said)
+    folders = [*re.findall(r'-I([^"\s]+)', said), *([f"{top[1]}/include", f"{top[1]}/targets/x86_64-linux/include"] if top else [])]
+    return next((Path(one) for one in folders if (Path(one) / "cuda_occupancy.h").is_file()), None)
 
 
 def blocks_that_fit(questions, directory):
