@@ -372,4 +372,13 @@ std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptio
   return std::make_unique<GpuOps>(std::move(device), options);
 }
 
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) {
+  return packed_places({n, k, type, /*has_bias=*/false}).end;
+}
+
+std::uint64_t kv_block_bytes(const backend::KvShape& shape) {
+  const KvLayout layout{shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
+  return shape.all_layers() * layout.block_bytes();
+}
+
 }  // namespace quire::gpu

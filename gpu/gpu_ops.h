@@ -4,7 +4,7 @@
 //   attend, but of caches of f32: q and the weights of V are rounded to bf16 likewise (gpu/kernels/attention_tiles.h).
 //   Everything else is the CPU's, bit for bit.
 //   choose: on the device, but for what gpu/chooser.h leaves to the host.
-// Not yet: int4, w8a8, w4a8: refused while starting.
+// What it has not of types (supports.h) is refused while starting.
 // Thread  made by any; then the engine thread.
 // Fails   StartError: what it does not have, or memory that is not there.
 #pragma once
@@ -28,5 +28,10 @@ struct GpuOptions {
 };
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);
+
+// What a weight of N outputs and K inputs takes on the device as packed, without its bias.
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type);
+// What a block of such a cache takes on the device: all layers.
+std::uint64_t kv_block_bytes(const backend::KvShape& shape);
 
 }  // namespace quire::gpu

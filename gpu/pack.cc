@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
 #include "core/base/start_error.h"
+#include "gpu/supports.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -16,10 +17,9 @@ namespace {
 using namespace backend;
 
 WeightType supported(WeightType type) {
-  if (type == WeightType::kInt4 || type == WeightType::kW8A8 || type == WeightType::kW4A8) {
-    throw StartError(std::string("--quantize ") + name_of(type) + ": on the GPU there are none, int8 and w16a16");
-  }
-  return type;
+  if (supports(type)) return type;
+  throw StartError(std::string("--quantize ") + name_of(type) + ": on the GPU weights are stored in " +
+                   names_of_supported(kAllWeightTypes));
 }
 
 // x is what the checkpoint's `source` means.

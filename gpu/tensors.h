@@ -32,6 +32,7 @@ class DeviceWeight final : public backend::Weight {
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
   const WeightView& view() const { return view_; }
+  std::byte* memory() const { return memory_.as<std::byte>(); }
 
  private:
   backend::WeightShape shape_;

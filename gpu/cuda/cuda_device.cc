@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <cstdint>
+#include <string>
 
 #include "core/base/check.h"
 #include "core/base/log.h"
@@ -52,7 +54,7 @@ class CudaEvent final : public Event {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int number) {
+  explicit CudaDevice(int number) : number_(number) {
     check_start("cudaSetDevice", cudaSetDevice(number));
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
@@ -64,14 +66,27 @@ class CudaDevice final : public Device {
     check_start("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaDevice() override {
+    cudaSetDevice(number_);
     cudaStreamSynchronize(stream_);
+    for (cudaEvent_t event : marks_) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
     cudaStreamDestroy(stream_);
   }
 
   std::string name() const override { return name_; }
   const KernelTable& kernels() const override { return cuda_kernels(); }
 
+  std::uint64_t free_bytes() override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    make_current();
+    check_start("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
+    check_start("cudaMemGetInfo", cudaMemGetInfo(&free, &total));
+    return free;
+  }
   void* allocate(std::size_t bytes, const char* what) override {
+    make_current();
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error != cudaSuccess) {
@@ -81,25 +96,31 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free(void* memory) noexcept override {
+    cudaSetDevice(number_);
     cudaStreamSynchronize(stream_);
     cudaFree(memory);
   }
 
   void upload(void* to, const void* from, std::size_t bytes) override {  // pageable memory is read before this returns
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
   }
   void download(void* to, const void* from, std::size_t bytes) override {
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
     check("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
   }
   void fill(void* memory, std::byte value, std::size_t bytes) override {
+    make_current();
     check("cudaMemsetAsync", cudaMemsetAsync(memory, std::to_integer<int>(value), bytes, stream_));
   }
 
   void* allocate_pinned(std::size_t bytes, const char* what) override {
+    make_current();
     void* memory = nullptr;
     const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
     if (error != cudaSuccess) {
@@ -109,15 +130,18 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free_pinned(void* memory) noexcept override {
+    cudaSetDevice(number_);
     cudaStreamSynchronize(stream_);
     cudaFreeHost(memory);
   }
   void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(stream_); }
 
   void begin_capture() override {
+    make_current();
     check("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   }
   std::unique_ptr<CapturedStep> end_capture() override {
@@ -130,28 +154,55 @@ class CudaDevice final : public Device {
   }
   using Device::start;
   void start(CapturedStep& step) override {
+    make_current();
     check("cudaGraphLaunch", cudaGraphLaunch(static_cast<CudaStep&>(step).graph, stream_));
+  }
+
+  void mark(unsigned number) override {
+    make_current();
+    cudaEvent_t& event = marks_.at(number);
+    if (event == nullptr) check("cudaEventCreate", cudaEventCreate(&event));
+    check("cudaEventRecord", cudaEventRecord(event, stream_));
+  }
+  double seconds_between(unsigned first, unsigned second) override {
+    float milliseconds = 0.0f;
+    check("cudaEventSynchronize", cudaEventSynchronize(marks_.at(second)));
+    check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, marks_.at(first), marks_.at(second)));
+    return static_cast<double>(milliseconds) * 1e-3;
   }
 
  protected:
   void run(const Launch& launch) override {
+    make_current();
     std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
     check("cudaLaunchKernel", cudaLaunchKernel(launch.code, {launch.grid.x, launch.grid.y, 1}, {launch.threads, 1, 1},
                                                arguments.data(), launch.shared_bytes, stream_));
   }
 
  private:
+  // CUDA has a current device for each thread, and begins with the first.
+  void make_current() const {
+    thread_local int current = -1;
+    if (current == number_) return;
+    check("cudaSetDevice", cudaSetDevice(number_));
+    current = number_;
+  }
+
+  const int number_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  std::array<cudaEvent_t, kMarks> marks_{};
 };
 
 }  // namespace
+
+bool has_cuda() { return true; }
 
 std::unique_ptr<Device> make_cuda_device(int number) {
   int count = 0;
   check_start("cudaGetDeviceCount", cudaGetDeviceCount(&count));
   if (number >= count) {
-    throw StartError("no CUDA device " + std::to_string(number) + ": there are " + std::to_string(count));
+    throw StartError("no CUDA device " + std::to_string(number) + ": cudaGetDeviceCount says " + std::to_string(count));
   }
   return std::make_unique<CudaDevice>(number);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,9 @@ class Device {
   virtual std::string name() const = 0;
   virtual const KernelTable& kernels() const = 0;
 
+  // Of its memory, now; whoever else uses the device changes it.
+  virtual std::uint64_t free_bytes() = 0;
+
   virtual void* allocate(std::size_t bytes, const char* what) = 0;  // on a boundary of 256 bytes
   virtual void free(void* memory) noexcept = 0;
 
@@ -61,6 +65,14 @@ class Device {
   void record(LaunchList* list) { recorded_ = list; }
   void start(const Launch& launch) { run(launch); }
 
+  // How often memory was taken so far, what was given back included.
+  std::uint64_t num_taken() const { return num_taken_; }
+
+  // What time it is when the queue comes to here, kept under a number; and the time between two such, waited for.
+  static constexpr unsigned kMarks = 1024;
+  virtual void mark(unsigned number) = 0;
+  virtual double seconds_between(unsigned first, unsigned second) = 0;
+
   // Nothing where the grid is empty.
   template <typename Kernel>
   void start(const Entry<Kernel>& entry, Index grid, const typename Kernel::Args& args) {
@@ -74,14 +86,18 @@ class Device {
   virtual void run(const Launch& launch) = 0;
 
  private:
+  friend class DeviceMemory;
   LaunchList* recorded_ = nullptr;
+  std::uint64_t num_taken_ = 0;
 };
 
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(Device& device, std::size_t bytes, const char* what)
-      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes, what)), bytes_(bytes) {}
+      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes, what)), bytes_(bytes) {
+    if (bytes > 0) ++device.num_taken_;
+  }
   DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     std::swap(device_, other.device_);

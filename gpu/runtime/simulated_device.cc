@@ -1,8 +1,13 @@
 #include "gpu/runtime/simulated_device.h"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/base/check.h"
@@ -13,6 +18,7 @@ namespace quire::gpu {
 namespace {
 
 constexpr std::size_t kBoundary = 256;
+constexpr std::uint64_t kBytes = std::uint64_t{8} << 30;  // as if it had so many
 
 using Work = std::function<void()>;
 
@@ -28,8 +34,12 @@ class SimulatedDevice final : public Device {
   const KernelTable& kernels() const override { return simulated_kernels(); }
 
   void* allocate(std::size_t bytes, const char* what) override { return take(bytes, what); }
+  std::uint64_t free_bytes() override { return kBytes - std::min(kBytes, taken_); }
   void free(void* memory) noexcept override {
     catch_up();
+    const auto at = sizes_.find(memory);
+    taken_ -= at->second;
+    sizes_.erase(at);
     std::free(memory);
   }
   void* allocate_pinned(std::size_t bytes, const char* what) override { return take(bytes, what); }
@@ -65,6 +75,14 @@ class SimulatedDevice final : public Device {
     CHECK(captures_ != nullptr);
     return std::move(captures_);
   }
+  void mark(unsigned number) override {
+    catch_up();
+    marks_.at(number) = Clock::now();
+  }
+  double seconds_between(unsigned first, unsigned second) override {
+    return std::chrono::duration<double>(marks_.at(second) - marks_.at(first)).count();
+  }
+
   using Device::start;
   void start(CapturedStep& step) override {
     CHECK(!captures_);
@@ -85,6 +103,8 @@ class SimulatedDevice final : public Device {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   class SimulatedEvent final : public Event {
    public:
     explicit SimulatedEvent(SimulatedDevice& device) : device_(device) {}
@@ -101,10 +121,12 @@ class SimulatedDevice final : public Device {
 
   void* take(std::size_t bytes, const char* what) {
     CHECK(!captures_);
-    void* memory =
-        bytes > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(kBoundary, (bytes + kBoundary - 1) / kBoundary * kBoundary);
+    const std::size_t whole = bytes > SIZE_MAX / 2 ? SIZE_MAX : (bytes + kBoundary - 1) / kBoundary * kBoundary;
+    void* memory = whole > free_bytes() ? nullptr : std::aligned_alloc(kBoundary, whole);
     if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
     std::memset(memory, 0xff, bytes);
+    taken_ += whole;
+    sizes_[memory] = whole;
     return memory;
   }
   static void move(void* to, const void* from, std::size_t bytes) {
@@ -132,6 +154,9 @@ class SimulatedDevice final : public Device {
   std::vector<Work> asked_;  // and not done
   std::uint64_t num_asked_ = 0;
   std::unique_ptr<SimulatedStep> captures_;  // between begin_capture() and end_capture()
+  std::map<void*, std::size_t> sizes_;
+  std::uint64_t taken_ = 0;
+  std::array<Clock::time_point, kMarks> marks_{};
 };
 
 }  // namespace

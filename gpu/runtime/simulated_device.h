@@ -1,5 +1,5 @@
 // A GPU that is none: its memory is the host's and its kernels run in the simulator. For tests, and to look at a kernel.
-// Shape   memory begins as NaN.
+// Shape   memory begins as NaN; there are 8 GiB of it, taken from the host as they are asked for.
 // Thread  one at a time.
 // Fails   what must not be asked for while a step is captured is our bug: CHECK.
 #pragma once

@@ -368,10 +368,15 @@ TEST(Config, DebuggingIsAListOfWhatToDo) {
                                     "--kv-debug check,off: off, and something else"));
 }
 
-TEST(Config, ADeviceThatIsNotThereIsRefused) {
+TEST(Config, ADeviceIsNamedByItsKindAndNumber) {
   Problems problems;
-  with("device", "cuda", problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("no GPU backend")));
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:3"})
+    EXPECT_EQ(with("device", device, problems).device, device);
+  EXPECT_THAT(problems, IsEmpty());  // whether it is there is found out when it is asked for
+  with("device", "gpu", problems);
+  with("device", "cuda:x", problems);
+  EXPECT_THAT(problems, ElementsAre("--device gpu: expected auto, cpu, cuda or cuda:N, N the device's number",
+                                    HasSubstr("--device cuda:x: expected")));
 }
 
 TEST(Environment, OnlyWhatIsNearlyASettingIsAProblem) {

@@ -1,48 +1,34 @@
-"""The kernels as device code: they compile without a warning, spill nothing, and keep to the registers of gpu/budgets.csv.
+"""The kernels as device code: they compile without a warning, spill nothing, and keep to the figures of gpu/budgets.csv.
 
-A figure above its budget is a regression; one below it lowers the budget: python tests/gpu/test_kernels_compile.py
+More registers, or fewer blocks on a multiprocessor, is a regression; what got better is written down: python tests/gpu/test_kernels_compile.py
 """
 
 import csv
 import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
+import tempfile
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from kernel_facts import ARCHITECTURES, ROOT, blocks_that_fit, compiled, launches, need_nvcc, run
+
 BUDGETS = ROOT / "gpu" / "budgets.csv"
-FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", f"-I{ROOT}"]
-ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
-STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-REGISTERS = re.compile(r"Used (\d+) registers")
-
-
-def compiled(architecture, directory):
-    """By kernel: registers, and bytes of stack and spills together."""
-    virtual = architecture.replace("sm_", "compute_")
-    command = ["nvcc", *FLAGS, "-gencode", f"arch={virtual},code={architecture}", "-c", ROOT / "gpu/cuda/kernels.cu"]
-    done = subprocess.run([*command, "-o", directory / "kernels.o"], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr, done.stderr
-    kernels, name = {}, None
-    for line in done.stderr.splitlines():
-        if match := ENTRY.search(line):
-            name = subprocess.run(["c++filt", match[1]], capture_output=True, text=True).stdout
-            name = re.search(r"enter<quire::gpu::(\w+)>", name)[1]
-            kernels[name] = [0, 0]
-        elif match := STACK.search(line):
-            kernels[name][1] = sum(map(int, match.groups()))
-        elif match := REGISTERS.search(line):
-            kernels[name][0] = int(match[1])
-    return kernels
 
 
 def compiler():
-    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, timeout=60).stdout
-    return re.search(r"V(\d+\.\d+\.\d+)", said)[1]
+    return re.search(r"V(\d+\.\d+\.\d+)", run(["nvcc", "--version"]).stdout)[1]
+
+
+def figures(architectures, directory):
+    """(kernel, architecture) → registers, threads, shared bytes and blocks of a multiprocessor; spills."""
+    _, facts = compiled(architectures, directory)
+    launched = launches(sorted({kernel for kernel, _ in facts}), directory)
+    questions = [(architecture, fact["registers"], fact["shared"], launched[kernel][1], launched[kernel][0])
+                 for (kernel, architecture), fact in facts.items()]
+    blocks = blocks_that_fit(questions, directory) or [None] * len(questions)
+    return {key: {"registers": fact["registers"], "threads": question[4], "shared": question[2] + question[3],
+                  "blocks": fit, "spilled": fact["spilled"]}
+            for (key, fact), question, fit in zip(facts.items(), questions, blocks)}
 
 
 def budgets():
@@ -50,47 +36,67 @@ def budgets():
     with BUDGETS.open() as file:
         if file.readline().strip() != f"# nvcc {compiler()}":
             return None
-        return {(row["kernel"], row["architecture"]): int(row["registers"]) for row in csv.DictReader(file)}
+        return {(row["kernel"], row["architecture"]): row for row in csv.DictReader(file)}
 
 
-def check(architecture, directory):
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc here: kernels are compiled as host code alone")
-    kernels = compiled(architecture, directory)
-    for kernel, (_, spilled) in kernels.items():
-        assert spilled == 0, f"{kernel} spills {spilled} bytes on {architecture}"
+def check(architectures, directory):
+    need_nvcc()
+    found = figures(architectures, directory)
+    for (kernel, architecture), figure in found.items():
+        assert figure["spilled"] == 0, f"{kernel} spills {figure['spilled']} bytes on {architecture}"
+        assert figure["blocks"] != 0, f"no block of {kernel} fits {architecture}"
     allowed = budgets()
     if allowed is None:
         pytest.skip(f"registers are budgeted for another compiler than nvcc {compiler()}; nothing spills")
-    assert {kernel for kernel, of in allowed if of == architecture} == set(kernels)
-    for kernel, (registers, _) in kernels.items():
-        assert registers <= allowed[kernel, architecture], f"{kernel} takes {registers} registers on {architecture}"
+    assert {key for key in allowed if key[1] in architectures} == set(found)
+    for (kernel, architecture), figure in found.items():
+        budget = allowed[kernel, architecture]
+        assert figure["registers"] <= int(budget["registers"]), f"{kernel} takes {figure['registers']} registers on {architecture}"
+        if figure["blocks"] is not None and budget.get("blocks"):
+            assert figure["blocks"] >= int(budget["blocks"]), f"of {kernel} {figure['blocks']} blocks fit {architecture}"
+
+
+@pytest.fixture(scope="module")
+def directory():
+    with tempfile.TemporaryDirectory() as scratch:
+        yield scratch
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_kernels_keep_to_their_budget(architecture, tmp_path):
-    check(architecture, tmp_path)
+def test_kernels_keep_to_their_budget(architecture, directory):
+    check((architecture,), directory)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("architecture", ["sm_89", "sm_100"])
-def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture, tmp_path):
-    check(architecture, tmp_path)
+def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture, directory):
+    check((architecture,), directory)
+
+
+def test_the_calculator_knows_what_a_multiprocessor_has(directory):
+    need_nvcc()
+    # 2,048 threads; 65,536 registers, given out to warps by 256; 227 KiB for one block, each block's 1 KiB of the driver's beside.
+    asked = [("sm_90a", 32, 0, 0, 256), ("sm_90a", 33, 0, 0, 256), ("sm_90a", 32, 0, 115712, 256), ("sm_90a", 32, 0, 115713, 256),
+             ("sm_90a", 32, 0, 232448, 256), ("sm_90a", 255, 0, 0, 512), ("sm_89", 32, 0, 0, 256)]
+    fit = blocks_that_fit(asked, directory)
+    if fit is None:
+        pytest.skip("there is no cuda_occupancy.h here")
+    assert fit == [8, 6, 2, 1, 1, 0, 6]
 
 
 def write_budgets(directory):
+    found = figures(tuple(ARCHITECTURES), directory)
     with BUDGETS.open("w", newline="") as file:
         file.write(f"# nvcc {compiler()}\n")
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["kernel", "architecture", "registers"])
-        for architecture in ["sm_80", "sm_89", "sm_90a", "sm_100"]:
-            for kernel, (registers, _) in sorted(compiled(architecture, directory).items()):
-                writer.writerow([kernel, architecture, registers])
+        columns = ["registers", "threads", "shared", "blocks"]
+        writer.writerow(["kernel", "architecture", *columns])
+        for architecture in ARCHITECTURES:
+            for kernel in sorted(kernel for kernel, of in found if of == architecture):
+                writer.writerow([kernel, architecture, *(found[kernel, architecture][column] for column in columns)])
 
 
 if __name__ == "__main__":
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
-        write_budgets(Path(scratch))
+        write_budgets(scratch)
     sys.exit(0)

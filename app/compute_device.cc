@@ -1,0 +1,144 @@
+#include "app/compute_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "app/machine.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/kv/layout.h"
+#include "core/sample/token_tree.h"
+#include "gpu/cuda/cuda_device.h"
+#include "gpu/gpu_ops.h"
+#include "gpu/runtime/simulated_device.h"
+#include "gpu/supports.h"
+
+namespace quire::app {
+namespace {
+
+constexpr std::string_view kCuda = "cuda";
+constexpr int kMostDevices = 64;
+
+class Cpu final : public ComputeDevice {
+ public:
+  explicit Cpu(const Config& config) {
+    options_.num_threads = config.threads.value_or(usable_cpus());
+    options_.isa = config.isa;
+  }
+  bool has_own_memory() const override { return false; }
+  std::optional<std::uint64_t> free_bytes() override { return free_memory_bytes(); }
+  std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const override {
+    return cpu::weight_bytes(n, k, type);
+  }
+  std::uint64_t kv_block_bytes(const backend::KvShape& shape) const override { return cpu::kv_block_bytes(shape); }
+  std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) const override {
+    return cpu::kv_open_group_bytes(shape);
+  }
+  std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) override {
+    options_.max_rows = limits.max_rows;
+    return cpu::make_cpu_ops(options_);
+  }
+
+ private:
+  cpu::CpuOptions options_;
+};
+
+class Gpu final : public ComputeDevice {
+ public:
+  Gpu(std::unique_ptr<gpu::Device> device, std::uint32_t block_tokens)
+      : owned_(std::move(device)), device_(*owned_), block_tokens_(block_tokens) {}
+  bool has_own_memory() const override { return true; }
+  std::optional<std::uint64_t> free_bytes() override { return device_.free_bytes(); }
+  std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const override {
+    return gpu::weight_bytes(n, k, type);
+  }
+  std::uint64_t kv_block_bytes(const backend::KvShape& shape) const override { return gpu::kv_block_bytes(shape); }
+  std::uint64_t kv_open_group_bytes(const backend::KvShape&) const override { return 0; }
+  std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) override {
+    CHECK(owned_ != nullptr);
+    return gpu::make_gpu_ops(std::move(owned_), options_of(limits));
+  }
+
+ private:
+  // A sequence's table goes on over its draft's nodes, and over the scratch blocks that guesses of a draft model stand in.
+  gpu::GpuOptions options_of(const StepLimits& limits) const {
+    const std::uint32_t longest = limits.max_model_len + 2 * sample::TokenTree::kMaxNodes;
+    const std::uint32_t block_tokens = std::max(block_tokens_, backend::kGroupTokens);
+    gpu::GpuOptions options;
+    options.max_rows = limits.max_rows;
+    options.max_table_entries = product(limits.max_sequences, kv::blocks_for(longest, block_tokens) + 2);
+    options.max_kept_groups = product(limits.max_sequences, longest / backend::kSpanTokens + 1);
+    return options;
+  }
+  // More than a GPU holds is refused when it is asked for.
+  static std::uint32_t product(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint32_t>(std::min(a * b, std::uint64_t{0xffffffff}));
+  }
+
+  std::unique_ptr<gpu::Device> owned_;
+  gpu::Device& device_;
+  const std::uint32_t block_tokens_;
+};
+
+// The number behind "cuda:"; 0 for "cuda" alone, nothing where it is neither.
+std::optional<int> cuda_number(std::string_view text) {
+  if (!text.starts_with(kCuda)) return std::nullopt;
+  text.remove_prefix(kCuda.size());
+  if (text.empty()) return 0;
+  int number = -1;
+  const char* end = text.data() + text.size();
+  const bool whole = text[0] == ':' && text.size() > 1 && text[1] != '-' &&
+                     std::from_chars(text.data() + 1, end, number) == std::from_chars_result{end, std::errc()};
+  return whole && number < kMostDevices ? std::optional(number) : std::nullopt;
+}
+
+void check_types(const Config& config, const AskedTypes& types) {
+  if (!gpu::supports(types.weights)) {
+    throw StartError(fmt::format("{}: on --device {} weights are stored in {}",
+                                 config.quantize == "none" ? "this checkpoint's type" : "--quantize " + config.quantize,
+                                 config.device, gpu::names_of_supported(backend::kAllWeightTypes)));
+  }
+  if (!gpu::supports(types.kv)) {
+    throw StartError(fmt::format("--kv-cache-dtype {}: on --device {} K and V are kept in {}",
+                                 backend::name_of(types.kv), config.device,
+                                 gpu::names_of_supported(backend::kAllKvTypes)));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ComputeDevice> make_compute_device(const Config& config, const AskedTypes& types) {
+  if (const std::optional<int> number = cuda_number(config.device)) {
+    check_types(config, types);
+    try {
+      return std::make_unique<Gpu>(gpu::make_cuda_device(*number), config.block_size);
+    } catch (const StartError& error) {
+      throw StartError(fmt::format("--device {}: {}", config.device, error.what()));
+    }
+  }
+  if (config.device == "simulated") {
+    check_types(config, types);
+    return std::make_unique<Gpu>(gpu::make_simulated_device(), config.block_size);
+  }
+  if (config.device == "auto" && gpu::has_cuda()) {
+    try {
+      check_types(config, types);
+      return std::make_unique<Gpu>(gpu::make_cuda_device(0), config.block_size);
+    } catch (const StartError& error) {
+      log_info("device", "--device auto takes the CPU: {}", error.what());
+    }
+  }
+  return make_cpu_device(config);
+}
+
+std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config) { return std::make_unique<Cpu>(config); }
+
+bool is_device(std::string_view text) {
+  return text == "auto" || text == "cpu" || text == "simulated" || cuda_number(text).has_value();
+}
+
+}  // namespace quire::app

@@ -1,0 +1,52 @@
+// Which backend runs the model (--device), and what planning must know of it before it holds anything.
+//   cpu · cuda, cuda:N · auto: the first CUDA device, where this program has CUDA and that device can run what is asked for; else
+//   the CPU · simulated: the GPU backend in its simulator on the host, for tests
+// Owner   the caller; free_bytes() of a GPU asks the device that make_ops() gave to the ops, and so not behind their end.
+// Thread  one, while starting.
+// Fails   StartError: a device that is not there, or that has no kernels for the types asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "app/config.h"
+#include "core/backend/ops.h"
+
+namespace quire::app {
+
+// What steps may be: a GPU has room for no more.
+struct StepLimits {
+  std::uint32_t max_rows = 0;
+  std::uint32_t max_sequences = 0;
+  std::uint32_t max_model_len = 0;
+};
+
+class ComputeDevice {
+ public:
+  virtual ~ComputeDevice() = default;
+  // Apart from the host's: the KV cache takes what is left of it, and is planned when the rest is there.
+  virtual bool has_own_memory() const = 0;
+  virtual std::optional<std::uint64_t> free_bytes() = 0;  // empty: unknown
+  // As core/cpu/cpu_ops.h and gpu/gpu_ops.h have them.
+  virtual std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const = 0;
+  virtual std::uint64_t kv_block_bytes(const backend::KvShape& shape) const = 0;
+  virtual std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) const = 0;
+  virtual std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) = 0;  // once
+};
+
+struct AskedTypes {
+  backend::WeightType weights = backend::WeightType::kF32;
+  backend::KvType kv = backend::KvType::kF32;
+};
+
+std::unique_ptr<ComputeDevice> make_compute_device(const Config& config, const AskedTypes& types);
+// The CPU, whatever the device: to plan with.
+std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config);
+
+// "auto", "cpu", "cuda", "cuda:0" and so on; not said to anybody: "simulated".
+bool is_device(std::string_view text);
+
+}  // namespace quire::app

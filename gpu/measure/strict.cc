@@ -1,0 +1,83 @@
+// The logits of one row, bit for bit, whatever the step around it looks like.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "gpu/measure/measured_model.h"
+#include "gpu/measure/rows.h"
+#include "gpu/measure/timing.h"
+
+namespace quire::gpu::measure {
+namespace {
+
+// Where the watched sequence stands among others, how its prompt is cut, and how many rows its last step has.
+struct Way {
+  std::string name;
+  std::uint32_t chunk = 0;
+  std::uint32_t before = 0;  // sequences in the step, before it and behind it
+  std::uint32_t behind = 0;
+  std::uint32_t last_rows = 1;  // more: as a draft is verified
+};
+
+std::vector<Way> ways(bool tiny) {
+  if (tiny) return {{"alone", 8, 0, 0}, {"chunks of 3", 3, 0, 0}, {"in company", 4, 1, 1}, {"last rows 3", 8, 0, 0, 3}};
+  return {{"alone", 512, 0, 0},           {"chunks of 256", 256, 0, 0},  {"chunks of 100", 100, 0, 0},
+          {"chunks of 33", 33, 0, 0},     {"first of 7", 64, 0, 6},      {"last of 33", 15, 32, 0},
+          {"amid 256", 1, 100, 155},      {"last rows 2", 512, 0, 0, 2}, {"last rows 9", 512, 0, 0, 9},
+          {"last rows 64", 512, 0, 0, 64}};
+}
+
+// Of the watched sequence's last row. It is number 0 whoever stands before it.
+std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t length) REQUIRES(engine_role) {
+  const std::uint32_t others = way.before + way.behind;
+  const std::uint32_t vocab = model.shape().vocab;
+  const auto runner = model.runner(1 + others, length);
+  std::uint32_t done = 0;
+  while (done < length) {
+    const std::uint32_t prompt = length - way.last_rows;
+    const std::uint32_t rows = done < prompt ? std::min(way.chunk, prompt - done) : way.last_rows;
+    // The others go along with a prompt of their own, as far as this one.
+    std::vector<PlannedRows> step;
+    for (std::uint32_t i = 0; i < way.before; ++i) step.push_back({1 + i, 1, done + 1});
+    step.push_back({0, rows, done + rows});
+    for (std::uint32_t i = 0; i < way.behind; ++i) step.push_back({1 + way.before + i, 1, done + 1});
+    runner->submit(plan_of(step, length, vocab));
+    runner->collect();
+    done += rows;
+  }
+  std::vector<float> all(std::size_t{1 + others} * vocab);
+  runner->read_logits(all);
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(std::size_t{way.before} * vocab);
+  return {first, first + vocab};
+}
+
+}  // namespace
+
+boost::json::object strict(const Setup& setup) {
+  const Deadline deadline(setup.seconds);
+  const std::uint32_t length = setup.tiny ? 19 : 700;
+  MeasuredModel model(setup, setup.tiny ? 8 : 512, setup.tiny ? 64 : 1024, 1u << 16);
+  std::vector<float> alone;
+  Rows rows;
+  bool all = true;
+  for (const Way& way : ways(setup.tiny)) {
+    if (deadline.over()) {
+      all = false;
+      break;
+    }
+    const std::vector<float> logits = logits_of(way, model, length);
+    if (alone.empty()) alone = logits;
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (std::memcmp(&logits[i], &alone[i], sizeof(float)) != 0) ++different;
+    }
+    rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
+  }
+  return {{"device", model.device().name()},
+          {"model", model.shape().name},
+          {"rows", rows.take()},
+          {"failed", rows.num_failed()},
+          {"all", all}};
+}
+
+}  // namespace quire::gpu::measure

@@ -1,0 +1,98 @@
+#include "app/compute_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/start_error.h"
+#include "core/cpu/cpu_ops.h"
+#include "gpu/cuda/cuda_device.h"
+
+namespace quire::app {
+namespace {
+
+using backend::KvType;
+using backend::WeightType;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Config config_of(const std::string& device, const std::string& quantize = "none") {
+  Problems problems;
+  Config config = resolve({}, problems);
+  config.device = device;
+  config.quantize = quantize;
+  config.threads = 1;
+  return config;
+}
+
+std::string refusal(const Config& config, const AskedTypes& types = {}) {
+  try {
+    make_compute_device(config, types);
+  } catch (const StartError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ComputeDevice, HasANameAndForAGpuANumber) {
+  for (const char* name : {"auto", "cpu", "cuda", "cuda:0", "cuda:7", "cuda:63", "simulated"}) {
+    EXPECT_TRUE(is_device(name)) << name;
+  }
+  for (const char* name : {"", "gpu", "cuda:", "cuda:-1", "cuda:64", "cuda:1x", "cuda: 1", "cuda0", "CUDA", "rocm"}) {
+    EXPECT_FALSE(is_device(name)) << name;
+  }
+}
+
+TEST(ComputeDevice, ThatIsNotThereIsRefusedAndSaysWhichPartFailed) {
+  const std::string said = refusal(config_of("cuda:63"));
+  EXPECT_THAT(said, HasSubstr("--device cuda:63: "));
+  EXPECT_THAT(said, HasSubstr(gpu::has_cuda() ? "cudaGetDeviceCount"
+                                              : "this program was built without CUDA (preset cuda-release)"));
+}
+
+TEST(ComputeDevice, OfAProgramWithoutCudaIsTheCpuByItself) {
+  if (gpu::has_cuda()) GTEST_SKIP() << "this program was built with CUDA";
+  const auto device = make_compute_device(config_of("auto"), {});
+  EXPECT_FALSE(device->has_own_memory());
+  EXPECT_THAT(device->make_ops({.max_rows = 4, .max_sequences = 1, .max_model_len = 16})->description(),
+              HasSubstr("cpu/"));
+}
+
+TEST(ComputeDevice, OfTheCpuPlansAsTheCpu) {
+  const auto device = make_compute_device(config_of("cpu"), {WeightType::kInt4, KvType::kInt4});
+  const backend::KvShape shape{2, 2, 16, 16, 1, KvType::kInt4};
+  EXPECT_EQ(device->weight_bytes(20, 30, WeightType::kInt4), cpu::weight_bytes(20, 30, WeightType::kInt4));
+  EXPECT_EQ(device->kv_block_bytes(shape), cpu::kv_block_bytes(shape));
+  EXPECT_EQ(device->kv_open_group_bytes(shape), cpu::kv_open_group_bytes(shape));
+}
+
+TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
+  const auto device = make_compute_device(config_of("simulated"), {});
+  EXPECT_TRUE(device->has_own_memory());
+  const std::uint64_t before = device->free_bytes().value();
+  const auto ops = device->make_ops({.max_rows = 4, .max_sequences = 2, .max_model_len = 100});
+  EXPECT_THAT(ops->description(), HasSubstr("gpu/simulated"));
+  const std::uint64_t with_ops = device->free_bytes().value();
+  EXPECT_LT(with_ops, before);
+  const backend::KvShape shape{2, 2, 16, 16, 8, KvType::kBF16};
+  const auto cache = ops->make_kv(shape);
+  EXPECT_EQ(device->free_bytes(), with_ops - 8 * device->kv_block_bytes(shape));
+}
+
+TEST(ComputeDevice, RefusesTypesWithoutKernelsByTheirFlag) {
+  // Every refusal lists what there is; bf16 always is.
+  EXPECT_EQ(refusal(config_of("simulated"), {WeightType::kBF16, KvType::kBF16}), "");
+  for (const WeightType type : backend::kAllWeightTypes) {
+    const std::string said = refusal(config_of("simulated", backend::name_of(type)), {type, KvType::kBF16});
+    if (said.empty()) continue;
+    EXPECT_THAT(said, AllOf(HasSubstr(std::string("--quantize ") + backend::name_of(type)), HasSubstr("bf16"),
+                            HasSubstr("--device simulated")));
+  }
+  for (const KvType type : backend::kAllKvTypes) {
+    const std::string said = refusal(config_of("simulated"), {WeightType::kBF16, type});
+    if (said.empty()) continue;
+    EXPECT_THAT(said, AllOf(HasSubstr(std::string("--kv-cache-dtype ") + backend::name_of(type)), HasSubstr("bf16")));
+  }
+}
+
+}  // namespace
+}  // namespace quire::app

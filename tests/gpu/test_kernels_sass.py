@@ -1,0 +1,102 @@
+"""The instructions that the kernels come to: wide loads, tensor cores, nothing in local memory, and code for every GPU that is promised."""
+import functools
+import re
+import tempfile
+
+import pytest
+
+from kernel_facts import ARCHITECTURES, FLAGS, ROOT, architectures_in, compiled, disassembler, instructions, kernel_name, need_nvcc, run
+
+# Wrappers of PTX in gpu/device: the header and a call of each, and the instruction it has to become.
+WRAPPERS = {
+    "matrix.h add_product": ("Product p; p.c[0] = in[0]; const std::uint32_t a[4] = {word(in, 1), word(in, 2), word(in, 3), word(in, 4)};"
+                             " const std::uint32_t b[2] = {word(in, 5), word(in, 6)}; add_product(p, a, b); out[0] = p.c[0] + p.c[3];",
+                             r"HMMA\.16816\.F32\.BF16"),
+    "integer_matrix.h add_product": ("IntegerProduct p; p.c[0] = word(in, 0); const std::uint32_t a[4] = {word(in, 1), word(in, 2), word(in, 3),"
+                                     " word(in, 4)}; const std::uint32_t b[2] = {word(in, 5), word(in, 6)}; add_product(p, a, b);"
+                                     " out[0] = static_cast<float>(p.c[0] + p.c[3]);", r"IMMA\.16832\.S8\.S8"),
+    "stream.h load_once": ("const Words4 w = load_once(reinterpret_cast<const Words4*>(in)); out[0] = __uint_as_float(w.words[3]);",
+                           r"LDG\.E\.128|LDG\.E\.\S*128"),
+    "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
+    "kv_fragment.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
+    "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
+    "copies.h Copies": ("extern __shared__ std::byte block[]; Copies copies; copies.add(block, in); copies.end_group(); copies.wait<0>();"
+                        " sync_block(); out[0] = *reinterpret_cast<float*>(block);", r"LDGSTS\.E\S*128"),
+}
+
+
+@pytest.fixture(scope="module")
+def directory():
+    with tempfile.TemporaryDirectory() as scratch:
+        yield scratch
+
+
+@functools.cache
+def code(architecture, directory):
+    """kernel → its instructions."""
+    need_nvcc()
+    disassembler()
+    path, _ = compiled((architecture,), directory)
+    return {kernel_name(symbol): lines for (symbol, _), lines in instructions(path).items()}
+
+
+def with_opcode(lines, pattern):
+    # An instruction may stand behind a predicate: @!P0 LDG.E.128 …
+    return [line for line in lines if re.match(rf"(@!?U?P\w+\s+)?({pattern})", line)]
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_nothing_lies_in_local_memory(architecture, directory):
+    kernels = code(architecture, directory)
+    assert len(kernels) >= 10
+    for kernel, lines in kernels.items():
+        assert len(lines) > 10, kernel
+        assert not with_opcode(lines, r"LDL|STL"), f"{kernel} on {architecture}"
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture, directory):
+    tiles = {kernel: lines for kernel, lines in code(architecture, directory).items() if re.match(r"Linear\w*Tiles|LinearTiles", kernel)}
+    assert tiles
+    for kernel, lines in tiles.items():
+        assert with_opcode(lines, r"HMMA|IMMA|HGMMA|QGMMA"), kernel
+        assert with_opcode(lines, r"LDG\.E\S*\.128|LDGSTS\.E\S*\.128|UBLKCP"), f"{kernel} reads no 128 bits at once on {architecture}"
+
+
+def test_a_product_and_a_sum_are_two_roundings_where_no_fma_is_asked_for(directory):
+    kernels = code("sm_90a", directory)
+    assert with_opcode(kernels["Add"], "FADD") and not with_opcode(kernels["Add"], "FFMA")
+    assert with_opcode(kernels["LinearDot"] if "LinearDot" in kernels else kernels["Norm"], "FFMA")
+
+
+def test_every_ptx_wrapper_compiled_alone_is_its_instruction(directory):
+    need_nvcc()
+    disassembler()
+    headers = {path.name: path.read_text() for path in (ROOT / "gpu" / "device").glob("*.h")}
+    with_asm = {name for name, text in headers.items() if re.search(r"\basm\b", text)}
+    listed = {wrapper.split()[0] for wrapper in WRAPPERS}
+    assert with_asm <= listed, f"PTX without a line here: {sorted(with_asm - listed)}"
+    assert "matrix.h" in with_asm
+    wrappers = {name: what for name, what in WRAPPERS.items() if name.split()[0] in with_asm}
+    source = "".join(f'#include "gpu/device/{name}"\n' for name in sorted(with_asm))
+    source += "using namespace quire::gpu;\n__device__ std::uint32_t word(const float* in, int i) { return __float_as_uint(in[i]); }\n"
+    for number, (body, _) in enumerate(wrappers.values()):
+        source += f'extern "C" __global__ void wrapper_{number}(const float* in, float* out) {{ {body} }}\n'
+    path = f"{directory}/wrappers.cu"
+    with open(path, "w") as file:
+        file.write(source)
+    done = run(["nvcc", *FLAGS, "-gencode", "arch=compute_90a,code=sm_90a", "-c", path, "-o", f"{directory}/wrappers.o"])
+    assert done.returncode == 0, done.stderr
+    found = {symbol: lines for (symbol, _), lines in instructions(f"{directory}/wrappers.o").items()}
+    for number, (name, (_, pattern)) in enumerate(wrappers.items()):
+        assert with_opcode(found[f"wrapper_{number}"], pattern), f"{name}: {found[f'wrapper_{number}']}"
+
+
+@pytest.mark.full
+def test_the_object_holds_code_for_every_gpu_that_the_preset_names(directory):
+    need_nvcc()
+    lists = (ROOT / "gpu" / "cuda" / "CMakeLists.txt").read_text()
+    named = re.search(r'QUIRE_CUDA_ARCHITECTURES "([^"]+)"', lists)[1].split(";")
+    assert [f"sm_{one}" for one in named] == ARCHITECTURES
+    path, _ = compiled(tuple(ARCHITECTURES), directory)
+    assert architectures_in(path) == set(ARCHITECTURES)
