@@ -255,7 +255,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
     const std::function<void()> write_events = [&answer, &events] { events = answer.events(); };
     co_await write_aside(taken.size, write_events);
     if (gone_) co_return false;
-    if (taken.more) news_since_ = news_since;
+    if (taken.more && news_since != TimePoint{}) news_since_ = news_since;
     const bool news = news_since != TimePoint{} && !events.empty();
     if (events.empty() && (probe_due_ || now() >= ping_at)) events = kSseComment;
     probe_due_ = false;

@@ -43,10 +43,13 @@ void MessageTokens::place(const chat::Deltas& deltas, chat::Deltas& out) {
   }
 }
 
-// The last place where it can come from: in front of it stands what was no content.
+// The last place where it can come from: in front of it stands what was no content. But a character that begins a mark is held back
+// until the next one comes: where that is the same again, the first one came out.
 void MessageTokens::find(std::string_view content) {
   std::vector<std::uint32_t> found;
   std::size_t at = unplaced_.size();
+  const std::string_view before_last = std::string_view(unplaced_).substr(0, at - std::min<std::size_t>(at, 1));
+  if (before_last.ends_with(content) && unplaced_.back() == content.back()) --at;
   std::size_t end = 0;
   for (std::size_t i = content.size(); i > 0; --i) {
     while (at > 0 && unplaced_[at - 1] != content[i - 1]) --at;
