@@ -19,6 +19,8 @@ void UrgencyTree::add(Sequence& sequence) {
 void UrgencyTree::remove(Sequence& sequence) {
   close(sequence);
   places_[sequence.place] = nullptr;
+  while (!places_.empty() && places_.back() == nullptr)
+    places_.pop_back();  // whoever comes next stands behind the last
   if (--num_held_ > 0) return;
   places_ = {};  // there may have been many, and never so many again
   nodes_ = {};
