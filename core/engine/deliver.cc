@@ -143,7 +143,7 @@ void Engine::flush_streams() {
 
 void Engine::publish_gauges() {
   metrics_.requests_running.set(static_cast<double>(scheduler_.running().size()));
-  metrics_.requests_waiting.set(static_cast<double>(scheduler_.waiting().size()));
+  metrics_.requests_waiting.set(static_cast<double>(scheduler_.num_waiting()));
   metrics_.kv_cache_usage.set(static_cast<double>(pool_.num_held()) / pool_.num_blocks());
   metrics_.kv_blocks_empty.set(pool_.num_empty());
   metrics_.kv_blocks_kept.set(pool_.num_kept());

@@ -23,7 +23,7 @@ flow::WaitCause Scheduler::admit_until_held() {
     Sequence* const next = waiting_.next();
     if (next == nullptr) return kNone;
     if (waits_for_prefix(*next)) {
-      next->passed = true;
+      waiting_.pass(*next);
       next->passed_in = num_plans_;
       continue;
     }

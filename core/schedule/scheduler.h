@@ -93,7 +93,7 @@ class Scheduler {
   bool settled() const { return early_ops_.empty(); }
 
   std::span<Sequence* const> running() const { return running_; }
-  std::span<Sequence* const> waiting() const { return waiting_.sequences(); }
+  std::uint32_t num_waiting() const { return waiting_.size(); }
   const SchedulerCounts& counts() const { return counts_; }
   std::uint64_t num_preemptions() const { return counts_.recomputed + counts_.swapped; }
   std::uint64_t num_overtakes() const { return waiting_.num_overtakes(); }

@@ -177,6 +177,7 @@ class Sequence {
   sample::TokenTree draft;                              // guesses at what comes next; empty: none
   std::uint32_t planned_nodes = 0;                      // of the draft, from the first, in that step
   std::uint32_t overtaken = 0;                          // later arrivals that were admitted before it
+  std::uint32_t place = 0;                              // in an UrgencyTree, while it is in one
   std::uint32_t charged_tokens = 0;    // of its tokens, those that are on its tenant's account, or cost nothing
   SeqId waits_for{};                   // computes the beginning of its prompt; 0: nobody that it knows of
   std::uint32_t cached_guess = 0;      // tokens that it would begin with, as of `guessed_at`

@@ -1,7 +1,9 @@
 """What the chart lets reach the server, and how: Services, gateways, policies, scrapes, keys and TLS."""
 
+import functools
 import json
 
+import jsonschema
 import pytest
 
 from deploy_tools import case_file, only, pod_of, render, run, helm, server_of, set_at, settings_of, template, CHART
@@ -42,6 +44,56 @@ def test_an_inference_pool_names_its_pods_port_and_picker():
     (rule,) = only(objects, "HTTPRoute")["spec"]["rules"]
     assert rule["backendRefs"][0] == {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": pool["metadata"]["name"]}
     assert rule["timeouts"] == {"request": "0s"}
+
+
+PORT = {"type": "object", "required": ["number"], "additionalProperties": False,
+        "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 65535}}}
+LABEL = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+# What inference.networking.k8s.io/v1 says of an InferencePool's spec, written down from its reference. The definition itself comes in no
+# package of npm, PyPI or Debian that this test could take it from, as it takes those of the other foreign kinds (kubernetes_models()).
+POOL_SPEC = {
+    "type": "object",
+    "required": ["selector", "targetPorts"],
+    "additionalProperties": False,
+    "properties": {
+        "selector": {"type": "object", "required": ["matchLabels"], "additionalProperties": False, "properties": {
+            "matchLabels": {"type": "object", "minProperties": 1, "maxProperties": 64,
+                            "additionalProperties": {"type": "string", "maxLength": 63, "pattern": LABEL}}}},
+        "targetPorts": {"type": "array", "minItems": 1, "maxItems": 8, "uniqueItems": True, "items": PORT},
+        "appProtocol": {"enum": ["http", "kubernetes.io/h2c"]},
+        "endpointPickerRef": {"type": "object", "required": ["name"], "additionalProperties": False, "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 253},
+            "group": {"type": "string", "maxLength": 253},
+            "kind": {"type": "string", "minLength": 1, "maxLength": 63},
+            "port": PORT,
+            "failureMode": {"enum": ["FailOpen", "FailClose"]}},
+            "anyOf": [{"required": ["port"]}, {"required": ["kind"], "properties": {"kind": {"not": {"const": "Service"}}}}]},
+    },
+}
+
+
+@pytest.mark.parametrize("values", [[], set_at("containerPort", 65535), set_at("inferencePool.endpointPicker", {"name": "e", "port": 1, "failureMode": "FailClose"}),
+                                    set_at("inferencePool.endpointPicker.name", "e" * 253)])
+def test_an_inference_pool_follows_its_reference(values):
+    pool = only(render("-f", case_file("gateway"), *values), "InferencePool")
+    assert set(pool) == {"apiVersion", "kind", "metadata", "spec"}
+    jsonschema.Draft202012Validator(POOL_SPEC).validate(pool["spec"])
+
+
+@pytest.mark.parametrize("path, value", [
+    (["selector", "matchLabels"], {}), (["selector", "matchLabels", "a"], "-b"), (["targetPorts"], []), (["targetPorts", 0, "number"], 65536),
+    (["targetPorts", 0, "name"], "http"), (["endpointPickerRef", "port"], None), (["endpointPickerRef", "failureMode"], "failOpen"),
+    (["endpointPickerRef", "portNumber"], 9002), (["extensionRef"], {"name": "a"}), (["targetPortNumber"], 8000)])
+def test_the_check_of_pools_is_not_blind(path, value):
+    """Members of v1alpha2 among them."""
+    spec = only(render("-f", case_file("gateway")), "InferencePool")["spec"]
+    *above, last = path
+    at = functools.reduce(lambda inner, key: inner[key], above, spec)
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    assert not jsonschema.Draft202012Validator(POOL_SPEC).is_valid(spec)
 
 
 def test_a_route_without_a_pool_goes_to_the_service():
