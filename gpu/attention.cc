@@ -20,7 +20,8 @@ constexpr std::size_t kMostPartBytes = std::size_t{128} << 20;
 constexpr std::size_t part_bytes(std::uint32_t head_dim) { return (std::size_t{head_dim} + 2) * sizeof(float); }
 
 bool in_tiles(const KvLayout& layout) {
-  return KvLayout::in_tiles(layout.type) && layout.width() <= AttendBf16::kMostDims;
+  const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
+  return KvLayout::in_tiles(layout.type) && layout.width() <= most;
 }
 
 // So that steps of many lengths have grids of the same sizes.

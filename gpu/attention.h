@@ -1,5 +1,6 @@
 // Storing of K and V and attention on a device: what a step's rows need there, and which kernels take which of them.
-//   kF32, and heads of more than 256 dimensions: the plain kernel, with the bits of the CPU; all else goes through the tensor cores.
+//   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes through the
+//   tensor cores.
 // Owner   GpuOps. Plans and room grow with the longest step yet; room for parts is there from reserve() on.
 // Thread  engine.
 // Fails   StartError: out of memory.

@@ -103,7 +103,7 @@ TEST(GpuAttentionTree, ANodeHasTheBitsOfTheChainThatIsItsPath) {
   for (const KvType type : {KvType::kBF16, KvType::kFp8, KvType::kInt8, KvType::kF32}) {
     const LabShape shape{2, 1, 16, 16, type, 0};
     SCOPED_TRACE(shape.text());
-    for (const std::uint32_t prefix : {10u, 252u, 253u, 255u, 262u}) {
+    for (const std::uint32_t prefix : {10u, 253u, 255u, 262u}) {
       if (type == KvType::kF32 && prefix > 10) continue;  // the simulator takes long over the plain kernel
       const auto ops = simulated(prefix);
       expect_nodes_to_be_chains(*ops, shape, prefix, 1.0f);

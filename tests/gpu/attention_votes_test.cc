@@ -11,7 +11,7 @@ struct Voted {
   std::vector<std::vector<std::uint64_t>> votes;
 };
 
-constexpr std::uint32_t kLengths[] = {270, 9, 20};
+constexpr std::uint32_t kLengths[] = {262, 9, 20};
 
 Voted voted(backend::Ops& ops, const LabShape& shape, std::span<const std::uint32_t> lengths, std::uint32_t chunk,
             bool together, bool votes = true) {
@@ -35,11 +35,11 @@ TEST(GpuVotes, DoNotDependOnChunksOrCompanyAndChangeNoOutput) {
                                 LabShape{2, 1, 16, 16, KvType::kInt4, 0}}) {
     SCOPED_TRACE(shape.text());
     const auto ops = simulated();
-    const Voted whole = voted(*ops, shape, kLengths, 270, false);
+    const Voted whole = voted(*ops, shape, kLengths, 262, false);
     EXPECT_TRUE(whole.votes[1].empty()) << "did not ask";
-    const Voted chunked = voted(*ops, shape, kLengths, 47, true);
+    const Voted chunked = voted(*ops, shape, kLengths, 64, true);
     EXPECT_EQ(chunked.votes, whole.votes);
-    const Voted none = voted(*ops, shape, kLengths, 47, true, false);
+    const Voted none = voted(*ops, shape, kLengths, 64, true, false);
     for (std::size_t s = 0; s < whole.out.size(); ++s) {
       EXPECT_TRUE(same_bits(chunked.out[s], whole.out[s]));
       EXPECT_TRUE(same_bits(none.out[s], whole.out[s]));
