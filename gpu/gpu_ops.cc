@@ -7,6 +7,7 @@
 #include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/attention.h"
 #include "gpu/pack.h"
 #include "gpu/tensors.h"
 
@@ -32,7 +33,8 @@ class GpuOps final : public Ops {
       : device_(std::move(device)),
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
-        choices_(options.max_rows) {
+        choices_(options.max_rows),
+        attention_(*device_, options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     tokens_ = memory<std::int32_t>(max_rows_, "tokens");
     rows_ = memory<RowOfBatch>(max_rows_, "rows");
@@ -69,12 +71,12 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
+    attention_.reserve(shape);
     return std::make_unique<DeviceCache>(*device_, shape);
   }
 
   void begin(const Batch& batch) override {
     expect_batch(batch, max_rows_);
-    CHECK_EQ(batch.num_votes, 0u);
     batch_ = batch;
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
@@ -88,6 +90,9 @@ class GpuOps final : public Ops {
     send(block_tables_, batch.block_tables);
     keep_room(kept_groups_, batch.kept_groups.size_bytes(), "kept groups");
     send(kept_groups_, batch.kept_groups);
+    attention_.begin(batch, host_rows_,
+                     {rows_.as<const RowOfBatch>(), block_tables_.as<const std::uint32_t>(),
+                      kept_groups_.as<const std::uint16_t>()});
   }
 
   void embed(const Weight& table, Buffer& out) override {
@@ -122,17 +127,13 @@ class GpuOps final : public Ops {
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    start(kernels_.rope_store, {num_rows_, spec.num_heads + spec.num_kv_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache).view()});
+    attention_.rope_store(view_of(spec), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    CHECK_LE(spec.head_dim, Attend::kMostDims);
-    start(kernels_.attend, {num_rows_, spec.num_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), block_tables_.as<const std::uint32_t>(),
-           kept_groups_.as<const std::uint16_t>(), own<const DeviceBuffer>(qkv).data(),
-           own<const DeviceCache>(cache).view(), own<DeviceBuffer>(out).data()});
+    attention_.attend(view_of(spec), own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache),
+                      own<DeviceBuffer>(out).data());
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
@@ -179,7 +180,7 @@ class GpuOps final : public Ops {
     std::ranges::copy(choices_.each(), choices.begin());
   }
 
-  void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
+  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     auto& all = own<DeviceCache>(cache);
@@ -192,6 +193,7 @@ class GpuOps final : public Ops {
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
     const auto& all = own<DeviceCache>(cache);
+    CHECK(all.shape().type != KvType::kInt4);
     for (const RowCopy& copy : copies) {
       start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
             {all.view(), copy.from, copy.to});
@@ -222,8 +224,11 @@ class GpuOps final : public Ops {
     }
     write_tail(cache, block, bytes.last(all.shape().tail_bytes));
   }
-  void copy_open_group(KvCache& /*cache*/, std::uint32_t /*from*/, std::uint32_t /*to*/) override {
-    CHECK(!"no cache of this backend has open groups");
+  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    const auto& all = own<DeviceCache>(cache);
+    CHECK_LT(from, all.shape().num_open_groups);
+    CHECK_LT(to, all.shape().num_open_groups);
+    if (from != to) device_->copy(all.open_group(to), all.open_group(from), all.open_group_bytes());
   }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
     std::ranges::copy(own<const DeviceCache>(cache).tail(block), out.begin());
@@ -278,6 +283,11 @@ class GpuOps final : public Ops {
         out.first_table = sequence.first_table;
         out.first_kept = sequence.first_kept;
         out.num_kept = sequence.num_kept;
+        out.first_row = sequence.first_row;
+        out.first_position = sequence.first_position;
+        out.open_group = sequence.open_group;
+        out.first_vote = sequence.first_vote;
+        out.num_votes = sequence.num_votes;
         if (i >= sequence.num_plain()) {
           out.root_position = sequence.root_position();
           out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];
@@ -324,6 +334,7 @@ class GpuOps final : public Ops {
   const std::uint32_t max_rows_;
   Batch batch_;
   Choices choices_;
+  Attention attention_;
   DeviceMemory tokens_;
   DeviceMemory rows_;
   DeviceMemory speaker_rows_;

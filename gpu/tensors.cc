@@ -1,10 +1,8 @@
 #include "gpu/tensors.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/base/check.h"
-#include "core/base/start_error.h"
 
 namespace quire::gpu {
 namespace {
@@ -14,12 +12,6 @@ using backend::WeightType;
 
 constexpr std::size_t kBoundary = 256;
 constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary - 1) / kBoundary * kBoundary; }
-
-KvType supported(KvType type) {
-  if (type == KvType::kF32 || type == KvType::kBF16) return type;
-  throw StartError(std::string("--kv-cache-dtype ") + backend::name_of(type) +
-                   ": on the GPU K and V are kept in f32 or bf16");
-}
 
 }  // namespace
 
@@ -68,11 +60,19 @@ DeviceBuffer::DeviceBuffer(Device& device, std::uint32_t max_rows, std::uint32_t
 
 DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_(shape) {
   CHECK_EQ(shape.block_tokens % backend::kGroupTokens, 0u);
-  view_.is_f32 = supported(shape.type) == KvType::kF32;
-  view_.layout = {shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens};
+  view_.layout = {shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
+  view_.num_layers = shape.all_layers();
   memory_ = DeviceMemory(device, shape.all_layers() * shape.num_blocks * layer_bytes(), "the KV cache");
-  view_.numbers = memory_.data();
+  open_ = DeviceMemory(device, shape.num_open_groups * open_group_bytes(), "the KV cache's open groups");
+  view_.numbers = memory_.as<std::byte>();
+  view_.open = open_.as<float>();
   tails_.resize(std::size_t{shape.num_blocks} * shape.tail_bytes);
+}
+
+std::size_t DeviceCache::open_group_bytes() const {
+  if (shape_.type != KvType::kInt4) return 0;
+  const std::size_t layers = std::size_t{shape_.all_layers()} + 1;
+  return layers * shape_.num_kv_heads * backend::kGroupTokens * 2 * shape_.head_dim * sizeof(float);
 }
 
 }  // namespace quire::gpu

@@ -1,7 +1,7 @@
 // What the GPU backend holds: packed weights, row buffers, rope tables, K and V.
 // Owner   whoever asked Ops to make them; the device outlives them.
 // Thread  made while starting; then the engine thread.
-// Fails   StartError: out of memory, or a type that this backend has no kernels for.
+// Fails   StartError: out of memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 #include "core/backend/tensors.h"
 #include "core/base/ids.h"
+#include "gpu/device/kv_codes.h"
 #include "gpu/device/numbers.h"
-#include "gpu/kernels/attention.h"
 #include "gpu/runtime/device.h"
 
 namespace quire::gpu {
@@ -81,19 +81,23 @@ class DeviceBuffer final : public backend::Buffer {
   DeviceMemory memory_;
 };
 
-// f32 and bf16.
+// How they lie: gpu/device/layout.h; what they mean: kv_codes.h.
 class DeviceCache final : public backend::KvCache {
  public:
   DeviceCache(Device& device, const backend::KvShape& shape);
   const backend::KvShape& shape() const override { return shape_; }
-  std::size_t bytes() const override { return memory_.bytes() + tails_.size(); }
+  std::size_t bytes() const override { return memory_.bytes() + open_.bytes() + tails_.size(); }
   std::size_t block_bytes() const override { return shape_.all_layers() * layer_bytes() + shape_.tail_bytes; }
 
   const KvView& view() const { return view_; }
-  std::size_t layer_bytes() const { return view_.layout.block_size() * bytes_of(shape_.type); }  // of a block
+  std::size_t layer_bytes() const { return view_.layout.block_bytes(); }  // of a block
   std::byte* layer_of(std::uint32_t layer, BlockId block) const {
-    return memory_.as<std::byte>() + view_.layout.block_at(layer, block.value) * bytes_of(shape_.type);
+    return memory_.as<std::byte>() + view_.layout.block_at(layer, block.value);
   }
+  // int4: an open group of all layers, and that of the layer at hand.
+  std::size_t open_group_bytes() const;
+  std::byte* open_group(std::uint32_t index) const { return open_.as<std::byte>() + index * open_group_bytes(); }
+
   std::span<std::byte> tail(BlockId block) { return std::span(tails_).subspan(tail_at(block), shape_.tail_bytes); }
   std::span<const std::byte> tail(BlockId block) const {
     return std::span(tails_).subspan(tail_at(block), shape_.tail_bytes);
@@ -104,6 +108,7 @@ class DeviceCache final : public backend::KvCache {
 
   backend::KvShape shape_;
   DeviceMemory memory_;
+  DeviceMemory open_;
   KvView view_;
   std::vector<std::byte> tails_;  // nobody on the device looks at them
 };

@@ -18,9 +18,13 @@ Entry<Kernel> entry() {
 }  // namespace
 
 const KernelTable& cuda_kernels() {
-  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
-                                 entry<CopyRows>(),  entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
-                                 entry<RopeStore>(), entry<CopyKvRow>(), entry<Attend>()};
+  static const KernelTable table{
+      entry<Embed>(),          entry<Norm>(),       entry<ActMul>(),         entry<Add>(),
+      entry<CopyRows>(),       entry<RoundRows>(),  entry<LinearDot>(),      entry<LinearTiles>(),
+      entry<RopeStore>(),      entry<SetAside>(),   entry<StoreGroups>(),    entry<CopyKvRow>(),
+      entry<Attend>(),         entry<AttendBf16>(), entry<AttendBf16Wide>(), entry<AttendFp8>(),
+      entry<AttendFp8Wide>(),  entry<AttendInt8>(), entry<AttendInt8Wide>(), entry<AttendInt4>(),
+      entry<AttendInt4Wide>(), entry<MergeSpans>()};
   return table;
 }
 

@@ -1,4 +1,4 @@
-// Numbers as weights and caches hold them, read as f32.
+// Numbers as weights hold them, read as f32.
 // Shape   by index within an array of their own size; layout.h says at which.
 // Thread  host and device; pure.
 // Source  conversions: core/base/float_bits.h.
@@ -42,35 +42,6 @@ QUIRE_DEVICE float code_at(const WeightView& w, std::size_t place) {
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
   const float code = code_at(w, place_of_weight(w.type, w.n, w.k, output, input));
   return w.scales == nullptr ? code : code * w.scales[output];
-}
-
-constexpr std::size_t bytes_of(backend::KvType type) { return type == backend::KvType::kF32 ? 4 : 2; }
-
-// K and V.
-struct KvView {
-  void* numbers = nullptr;
-  KvLayout layout;
-  bool is_f32 = true;  // or bf16
-};
-
-QUIRE_DEVICE float kv_at(const KvView& kv, std::size_t place) {
-  return kv.is_f32 ? static_cast<const float*>(kv.numbers)[place]
-                   : f32_of_bf16(static_cast<const std::uint16_t*>(kv.numbers)[place]);
-}
-QUIRE_DEVICE void store_kv(const KvView& kv, std::size_t place, float x) {
-  if (kv.is_f32) {
-    static_cast<float*>(kv.numbers)[place] = x;
-  } else {
-    static_cast<std::uint16_t*>(kv.numbers)[place] = bf16_of_f32(x);
-  }
-}
-// The bits as they are.
-QUIRE_DEVICE void copy_kv(const KvView& kv, std::size_t from, std::size_t to) {
-  if (kv.is_f32) {
-    static_cast<float*>(kv.numbers)[to] = static_cast<const float*>(kv.numbers)[from];
-  } else {
-    static_cast<std::uint16_t*>(kv.numbers)[to] = static_cast<const std::uint16_t*>(kv.numbers)[from];
-  }
 }
 
 }  // namespace quire::gpu

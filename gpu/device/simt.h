@@ -15,12 +15,14 @@
 #if defined(__CUDACC__)
 #define QUIRE_DEVICE __device__ __forceinline__
 #define QUIRE_ROLLED _Pragma("unroll 1")  // before a loop that would spill if it were unrolled
+#define QUIRE_UNROLLED _Pragma("unroll")  // before one whose arrays are registers
 #else
 #include <cmath>
 
 #include "gpu/device/simulator.h"
 #define QUIRE_DEVICE inline
 #define QUIRE_ROLLED
+#define QUIRE_UNROLLED
 #endif
 
 namespace quire::gpu {
@@ -46,6 +48,10 @@ QUIRE_DEVICE float root(float x) { return __fsqrt_rn(x); }
 QUIRE_DEVICE float quotient(float a, float b) { return __fdiv_rn(a, b); }
 QUIRE_DEVICE std::uint32_t bits_of(float x) { return __float_as_uint(x); }
 QUIRE_DEVICE float f32_of_bits(std::uint32_t bits) { return __uint_as_float(bits); }
+// By any threads at a time.
+QUIRE_DEVICE void add_whole(std::uint64_t* sum, std::uint64_t x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(x));
+}
 
 #else
 
@@ -64,6 +70,7 @@ inline float root(float x) { return std::sqrt(x); }
 inline float quotient(float a, float b) { return a / b; }
 inline std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 inline float f32_of_bits(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline void add_whole(std::uint64_t* sum, std::uint64_t x) { *sum += x; }
 
 #endif
 

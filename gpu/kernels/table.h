@@ -5,7 +5,10 @@
 #include <cstddef>
 
 #include "gpu/kernels/attention.h"
+#include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/linear.h"
+#include "gpu/kernels/merge_spans.h"
+#include "gpu/kernels/rope_store.h"
 #include "gpu/kernels/rows.h"
 
 namespace quire::gpu {
@@ -38,8 +41,19 @@ struct KernelTable {
   Entry<LinearDot> linear_dot;
   Entry<LinearTiles> linear_tiles;
   Entry<RopeStore> rope_store;
+  Entry<SetAside> set_aside;
+  Entry<StoreGroups> store_groups;
   Entry<CopyKvRow> copy_kv_row;
   Entry<Attend> attend;
+  Entry<AttendBf16> attend_bf16;
+  Entry<AttendBf16Wide> attend_bf16_wide;
+  Entry<AttendFp8> attend_fp8;
+  Entry<AttendFp8Wide> attend_fp8_wide;
+  Entry<AttendInt8> attend_int8;
+  Entry<AttendInt8Wide> attend_int8_wide;
+  Entry<AttendInt4> attend_int4;
+  Entry<AttendInt4Wide> attend_int4_wide;
+  Entry<MergeSpans> merge_spans;
 };
 
 const KernelTable& simulated_kernels();

@@ -1,0 +1,177 @@
+#include "gpu/attention.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/check.h"
+
+namespace quire::gpu {
+namespace {
+
+using backend::kGroupTokens;
+using backend::KvType;
+using backend::SequenceRows;
+
+// Enough for 16 rows that see 128 Ki positions each, with 32 heads of 128 dimensions. A sequence that finds no room goes over its spans
+// unit by unit itself: the same bits, but with fewer units at work.
+constexpr std::size_t kMostPartBytes = std::size_t{128} << 20;
+
+// Of a row, span and head.
+constexpr std::size_t part_bytes(std::uint32_t head_dim) { return (std::size_t{head_dim} + 2) * sizeof(float); }
+
+bool in_tiles(const KvLayout& layout) {
+  const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
+  return KvLayout::in_tiles(layout.type) && layout.width() <= most;
+}
+
+// The sequence's groups that have rows in this step.
+void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
+  GroupOfStep group;
+  group.first_row = sequence.first_row;
+  group.first_position = sequence.first_position;
+  group.end = sequence.first_position + sequence.num_rows;
+  group.open_group = sequence.open_group;
+  group.start = sequence.first_position / kGroupTokens * kGroupTokens;
+  for (; group.start < group.end; group.start += kGroupTokens) out.push_back(group);
+}
+
+}  // namespace
+
+Attention::Attention(Device& device, std::uint32_t max_rows) : device_(device), max_rows_(max_rows) {}
+
+void Attention::reserve(const backend::KvShape& shape) {
+  stores_groups_ = stores_groups_ || shape.type == KvType::kInt4;
+  if (!KvLayout::in_tiles(shape.type)) return;
+  // No row has more spans than the cache has; of heads there may be more than kv heads, but then rows find less room.
+  const std::size_t spans = std::size_t{shape.num_blocks} * shape.block_tokens / backend::kSpanTokens + 1;
+  const std::size_t heads = std::size_t{shape.num_kv_heads} * kWideQueries;
+  const std::size_t most =
+      std::min<std::size_t>(max_rows_, kMostRowsInParts) * spans * heads * part_bytes(shape.head_dim);
+  const std::size_t bytes = std::min(most, kMostPartBytes);
+  if (bytes > parts_.bytes()) parts_ = DeviceMemory(device_, bytes, "parts of attention");
+}
+
+void Attention::begin(const backend::Batch& batch, std::span<const RowOfBatch> rows, const BatchView& on_device) {
+  CHECK_EQ(rows.size(), batch.num_rows());
+  batch_ = batch;
+  on_device_ = on_device;
+  num_placed_ = 0;
+  const std::size_t vote_bytes = batch.num_votes * sizeof(std::uint64_t);
+  keep_room(votes_, vote_bytes, "votes");
+  if (vote_bytes != 0) device_.fill(votes_.data(), std::byte{0}, vote_bytes);
+  for (const SequenceRows& sequence : batch.sequences) CHECK(sequence.num_votes == 0 || sequence.num_nodes == 0);
+  if (!stores_groups_) return;
+  host_groups_.clear();
+  for (const SequenceRows& sequence : batch.sequences) add_groups(sequence, host_groups_);
+  send(groups_, std::span<const GroupOfStep>(host_groups_), "groups of a step");
+}
+
+void Attention::rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache) {
+  const KernelTable& kernels = device_.kernels();
+  device_.start(kernels.rope_store, {batch_.num_rows(), spec.num_heads + spec.num_kv_heads},
+                {spec, on_device_.rows, qkv, cache.view()});
+  if (cache.shape().type != KvType::kInt4) return;
+  CHECK_LE(cache.view().layout.width(), StoreGroups::kMostDims);
+  const Index grid{static_cast<unsigned>(host_groups_.size()), spec.num_kv_heads};
+  const auto* groups = groups_.as<const GroupOfStep>();
+  device_.start(kernels.set_aside, grid, {spec, groups, cache.view()});
+  device_.start(kernels.store_groups, grid, {spec, on_device_.rows, groups, qkv, cache.view()});
+}
+
+void Attention::attend(const AttentionView& spec, const float* qkv, const DeviceCache& cache, float* out) {
+  const KernelTable& kernels = device_.kernels();
+  if (!in_tiles(cache.view().layout)) {
+    CHECK_LE(spec.head_dim, Attend::kMostDims);
+    device_.start(kernels.attend, {batch_.num_rows(), spec.num_heads},
+                  {spec, on_device_, qkv, cache.view(), out, votes_.as<std::uint64_t>()});
+    return;
+  }
+  const std::size_t most_parts = parts_.bytes() / part_bytes(spec.head_dim);
+  const Placed& work = placed({.heads_of_group = spec.num_heads / spec.num_kv_heads,
+                               .window = spec.window,
+                               .has_wide = cache.view().layout.width() <= AttendBf16Wide::kMostDims,
+                               .most_parts = static_cast<std::uint32_t>(most_parts / spec.num_heads)});
+  AttendTilesArgs args;
+  args.spec = spec;
+  args.batch = on_device_;
+  args.row_parts = work.row_parts.as<const RowParts>();
+  args.qkv = qkv;
+  args.kv = cache.view();
+  args.out = out;
+  args.parts.values = parts_.as<float>();
+  args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
+  if (batch_.num_votes != 0) {
+    keep_room(max_and_sum_, std::size_t{max_rows_} * spec.num_heads * 2 * sizeof(float), "maxima and sums");
+    args.max_and_sum = max_and_sum_.as<float>();
+  }
+  const auto count = [](const auto& units) { return static_cast<std::uint32_t>(units.size()); };
+  run_units(args, spec.num_kv_heads, cache.shape().type, {work.narrow, count(work.plan.narrow)},
+            {work.wide, count(work.plan.wide)});
+  device_.start(
+      kernels.merge_spans, {count(work.plan.rows_in_parts), spec.num_heads},
+      {work.rows_in_parts.as<const std::uint32_t>(), args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
+  if (batch_.num_votes == 0) return;
+  args.votes = votes_.as<std::uint64_t>();
+  run_units(args, spec.num_kv_heads, cache.shape().type, {work.narrow_voters, count(work.plan.narrow_voters)},
+            {work.wide_voters, count(work.plan.wide_voters)});
+}
+
+void Attention::read_votes(std::span<std::uint64_t> out) {
+  CHECK_EQ(out.size(), batch_.num_votes);
+  if (!out.empty()) device_.download(out.data(), votes_.data(), out.size_bytes());
+}
+
+void Attention::run_units(const AttendTilesArgs& args, std::uint32_t num_kv_heads, KvType type, Units narrow,
+                          Units wide) {
+  const KernelTable& kernels = device_.kernels();
+  const auto start = [&](const auto& kernel, const Units& units) {
+    AttendTilesArgs of_units = args;
+    of_units.units = units.memory.as<const AttentionUnit>();
+    device_.start(kernel, {units.count, num_kv_heads}, of_units);
+  };
+  switch (type) {
+    case KvType::kBF16:
+      start(kernels.attend_bf16, narrow);
+      return start(kernels.attend_bf16_wide, wide);
+    case KvType::kFp8:
+      start(kernels.attend_fp8, narrow);
+      return start(kernels.attend_fp8_wide, wide);
+    case KvType::kInt8:
+      start(kernels.attend_int8, narrow);
+      return start(kernels.attend_int8_wide, wide);
+    default:
+      CHECK(type == KvType::kInt4);
+      start(kernels.attend_int4, narrow);
+      return start(kernels.attend_int4_wide, wide);
+  }
+}
+
+// Layers that are alike share one.
+const Attention::Placed& Attention::placed(const AttentionShape& shape) {
+  for (std::size_t i = 0; i < num_placed_; ++i) {
+    if (placed_[i].shape == shape) return placed_[i];
+  }
+  if (num_placed_ == placed_.size()) placed_.emplace_back();
+  Placed& work = placed_[num_placed_++];
+  work.shape = shape;
+  work.plan = plan_attention(batch_, shape);
+  send(work.narrow, std::span<const AttentionUnit>(work.plan.narrow), "units of attention");
+  send(work.wide, std::span<const AttentionUnit>(work.plan.wide), "units of attention");
+  send(work.narrow_voters, std::span<const AttentionUnit>(work.plan.narrow_voters), "units that vote");
+  send(work.wide_voters, std::span<const AttentionUnit>(work.plan.wide_voters), "units that vote");
+  send(work.row_parts, std::span<const RowParts>(work.plan.row_parts), "rows' parts");
+  send(work.rows_in_parts, std::span<const std::uint32_t>(work.plan.rows_in_parts), "rows in parts");
+  return work;
+}
+
+template <typename T>
+void Attention::send(DeviceMemory& to, std::span<const T> values, const char* what) {
+  keep_room(to, values.size_bytes(), what);
+  if (!values.empty()) device_.upload(to.data(), values.data(), values.size_bytes());
+}
+
+void Attention::keep_room(DeviceMemory& room, std::size_t bytes, const char* what) {
+  if (bytes > room.bytes()) room = DeviceMemory(device_, std::bit_ceil(bytes), what);
+}
+
+}  // namespace quire::gpu
