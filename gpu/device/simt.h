@@ -15,12 +15,14 @@
 #if defined(__CUDACC__)
 #define QUIRE_DEVICE __device__ __forceinline__
 #define QUIRE_ROLLED _Pragma("unroll 1")  // before a loop that would spill if it were unrolled
+#define QUIRE_UNROLLED _Pragma("unroll")  // before a loop whose arrays are registers
 #else
 #include <cmath>
 
 #include "gpu/device/simulator.h"
 #define QUIRE_DEVICE inline
 #define QUIRE_ROLLED
+#define QUIRE_UNROLLED
 #endif
 
 namespace quire::gpu {
