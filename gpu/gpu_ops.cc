@@ -7,6 +7,7 @@
 #include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/linear_layers.h"
 #include "gpu/pack.h"
 #include "gpu/tensors.h"
 
@@ -32,7 +33,8 @@ class GpuOps final : public Ops {
       : device_(std::move(device)),
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
-        choices_(options.max_rows) {
+        choices_(options.max_rows),
+        linear_(*device_, options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     tokens_ = memory<std::int32_t>(max_rows_, "tokens");
     rows_ = memory<RowOfBatch>(max_rows_, "rows");
@@ -105,19 +107,7 @@ class GpuOps final : public Ops {
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    const WeightView& view = own<const DeviceWeight>(w).view();
-    const float* in = own<const DeviceBuffer>(x).data();
-    float* product = own<DeviceBuffer>(out).data();
-    if (!in_tiles(view.type)) {
-      start(kernels_.linear_dot, {pieces(view.n, LinearDot::kThreads), pieces(rows, LinearDot::kRows)},
-            {in, rows, view, product});
-      return;
-    }
-    const std::uint32_t width = round_up(view.k, kTileInputs);
-    start(kernels_.round_rows, {rows, pieces(width, RoundRows::kThreads)},
-          {in, view.k, width, rounded_.as<std::uint16_t>()});
-    start(kernels_.linear_tiles, {pieces(view.n, kTileOutputs), pieces(rows, LinearTiles::kRows)},
-          {rounded_.as<const std::uint16_t>(), rows, view, product});
+    linear_.multiply(plain(x), rows, own<const DeviceWeight>(w).view(), Finish::kStore, own<DeviceBuffer>(out).data());
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
@@ -180,6 +170,37 @@ class GpuOps final : public Ops {
   }
 
   void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
+
+  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
+                           KvCache& cache) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.qkv).view();
+    if (!in_tiles(w.type)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
+    expect_norm(x, *layer.input_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
+    linear_.multiply(normed(x, *layer.input_norm, layer.norm_eps), num_rows_, w, Finish::kStore,
+                     own<DeviceBuffer>(qkv).data());
+    rope_store(layer.attention, qkv, cache);
+  }
+  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.gate_up).view();
+    if (!in_tiles(w.type)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
+    expect_norm(x, *layer.post_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
+    expect_act_mul(gate_up, num_rows_, out);
+    const RowsToPut rows = normed(x, *layer.post_norm, layer.norm_eps);
+    if (LinearLayers::can_gate(w)) {
+      return linear_.multiply(rows, num_rows_, w, Finish::kGate, own<DeviceBuffer>(out).data());
+    }
+    linear_.multiply(rows, num_rows_, w, Finish::kStore, own<DeviceBuffer>(gate_up).data());
+    act_mul(gate_up, out);
+  }
+  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
+    const WeightView& view = own<const DeviceWeight>(w).view();
+    if (!in_tiles(view.type)) return Ops::project_add(y, w, scratch, x);
+    expect_linear(y, w, num_rows_, scratch);
+    expect_add(x, scratch, num_rows_);
+    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, own<DeviceBuffer>(x).data());
+  }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     auto& all = own<DeviceCache>(cache);
@@ -256,15 +277,16 @@ class GpuOps final : public Ops {
     if (!values.empty()) device_->upload(to.data(), values.data(), values.size_bytes());
   }
 
-  // Scratch for the rounded rows of any linear is there before the first step.
+  // Scratch for any linear is there before the first step.
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
-    if (in_tiles(shape.type)) {
-      const std::size_t rows = round_up(max_rows_, LinearTiles::kRows);
-      const std::size_t bytes = rows * round_up(shape.k, kTileInputs) * sizeof(std::uint16_t);
-      if (bytes > rounded_.bytes()) rounded_ = DeviceMemory(*device_, bytes, "rows in bf16");
-    }
+    linear_.reserve(shape.type, shape.n, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
+  }
+
+  static RowsToPut plain(const Buffer& x) { return {own<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()}; }
+  static RowsToPut normed(const Buffer& x, const Vector& scale, float eps) {
+    return {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, x.width()};
   }
 
   void send_rows() {
@@ -329,7 +351,7 @@ class GpuOps final : public Ops {
   DeviceMemory speaker_rows_;
   DeviceMemory block_tables_;
   DeviceMemory kept_groups_;
-  DeviceMemory rounded_;  // rows of a linear in bf16
+  LinearLayers linear_;
   std::vector<RowOfBatch> host_rows_;
   std::vector<std::uint32_t> host_speaker_rows_;
   std::vector<float> host_logits_;

@@ -1,7 +1,7 @@
-// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for bf16, its bits.
-//   linear, of bf16 and w16a16: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for any
-//   number of rows (gpu/kernels/linear.h). Everything else is the CPU's, bit for bit.
-// Not yet: int4, w8a8, w4a8, caches of fp8, int8 and int4, votes: refused while starting. choose() runs on the host.
+// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for three types of weights, its bits.
+//   linear, of bf16, w16a16, int8 and int4: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for
+//   any number of rows (gpu/kernels/linear.h). Everything else is the CPU's, bit for bit.
+// Not yet: caches of fp8, int8 and int4, votes: refused while starting. choose() runs on the host.
 // Thread  made by any; then the engine thread.
 // Fails   StartError: what it does not have, or memory that is not there.
 #pragma once

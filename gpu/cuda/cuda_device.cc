@@ -11,6 +11,8 @@
 namespace quire::gpu {
 namespace {
 
+constexpr std::size_t kPlainShared = 48 * 1024;  // bytes that a kernel gets without asking
+
 std::string failed(const char* call, cudaError_t error) {
   return std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
 }
@@ -77,6 +79,10 @@ class CudaDevice final : public Device {
 
  protected:
   void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) override {
+    if (shared_bytes > kPlainShared) {
+      check("cudaFuncSetAttribute",
+            cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    }
     std::array<void*, 1> arguments = {const_cast<void*>(args)};
     check("cudaLaunchKernel",
           cudaLaunchKernel(code, {grid.x, grid.y, 1}, {threads, 1, 1}, arguments.data(), shared_bytes, stream_));

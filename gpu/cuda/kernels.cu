@@ -15,11 +15,19 @@ Entry<Kernel> entry() {
   return {reinterpret_cast<const void*>(&enter<Kernel>)};
 }
 
+template <typename Kernel>
+void fill(Entry<Kernel>& to) {
+  to = entry<Kernel>();
+}
+LinearTable all_of_linear() {
+  return linear_table([](auto& to) { fill(to); });
+}
+
 }  // namespace
 
 const KernelTable& cuda_kernels() {
-  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
-                                 entry<CopyRows>(),  entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
+  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),
+                                 entry<Add>(),       entry<CopyRows>(),  all_of_linear(),
                                  entry<RopeStore>(), entry<CopyKvRow>(), entry<Attend>()};
   return table;
 }

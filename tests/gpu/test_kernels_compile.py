@@ -20,6 +20,11 @@ STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 REGISTERS = re.compile(r"Used (\d+) registers")
 
 
+def plain_name(kernel):
+    """Linear<quire::gpu::Int8Form, 1u, 2u> as Linear-Int8Form-1-2."""
+    return re.sub(r"\W+", "-", re.sub(r"quire::gpu::|(?<=\d)u\b", "", kernel)).strip("-")
+
+
 def compiled(architecture, directory):
     """By kernel: registers, and bytes of stack and spills together."""
     virtual = architecture.replace("sm_", "compute_")
@@ -31,7 +36,7 @@ def compiled(architecture, directory):
     for line in done.stderr.splitlines():
         if match := ENTRY.search(line):
             name = subprocess.run(["c++filt", match[1]], capture_output=True, text=True).stdout
-            name = re.search(r"enter<quire::gpu::(\w+)>", name)[1]
+            name = plain_name(re.search(r"enter<quire::gpu::(.+)>\(", name)[1])
             kernels[name] = [0, 0]
         elif match := STACK.search(line):
             kernels[name][1] = sum(map(int, match.groups()))
