@@ -26,9 +26,11 @@ inline constexpr LinearShape kFewRows{1, 2, 1, 12};
 inline constexpr LinearShape kSomeRows{2, 4, 1, 12};
 inline constexpr LinearShape kMoreRows{4, 4, 1, 8};
 inline constexpr LinearShape kManyRows{8, 4, 2, 8};
-inline constexpr LinearShape kManyRowsOfNibbles{4, 4, 2, 8};  // with 8 tiles of rows it would spill
+inline constexpr LinearShape kManyRowsTight{4, 4, 2, 8};  // with 8 tiles of rows these would spill
 
-constexpr LinearShape many_rows(backend::WeightType type) { return in_nibbles(type) ? kManyRowsOfNibbles : kManyRows; }
+constexpr LinearShape many_rows(backend::WeightType type) {
+  return in_nibbles(type) || in_integers(type) ? kManyRowsTight : kManyRows;
+}
 constexpr LinearShape linear_shape(backend::WeightType type, std::uint32_t num_rows) {
   if (num_rows <= kFewRows.rows()) return kFewRows;
   if (num_rows <= kSomeRows.rows()) return kSomeRows;
