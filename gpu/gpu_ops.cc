@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "gpu/attention.h"
 #include "gpu/chooser.h"
+#include "gpu/linear_layers.h"
 #include "gpu/pack.h"
 #include "gpu/steps.h"
 #include "gpu/tensors.h"
@@ -36,7 +37,8 @@ class GpuOps final : public Ops {
         most_captured_(options.capture),
         packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
         captured_(*device_),
-        attention_(*device_, options.max_rows) {
+        attention_(*device_, options.max_rows),
+        linear_(*device_, options.max_rows) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
@@ -111,20 +113,8 @@ class GpuOps final : public Ops {
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    const WeightView& view = own<const DeviceWeight>(w).view();
-    const float* in = own<const DeviceBuffer>(x).data();
-    float* product = own<DeviceBuffer>(out).data();
-    rows = padded(rows, out);
-    if (!in_tiles(view.type)) {
-      start(kernels_.linear_dot, {pieces(view.n, LinearDot::kThreads), pieces(rows, LinearDot::kRows)},
-            {in, rows, view, product});
-      return;
-    }
-    const std::uint32_t width = round_up(view.k, kTileInputs);
-    start(kernels_.round_rows, {rows, pieces(width, RoundRows::kThreads)},
-          {in, view.k, width, rounded_.as<std::uint16_t>()});
-    start(kernels_.linear_tiles, {pieces(view.n, kTileOutputs), pieces(rows, LinearTiles::kRows)},
-          {rounded_.as<const std::uint16_t>(), rows, view, product});
+    linear_.multiply(plain(x), padded(rows, out), own<const DeviceWeight>(w).view(), Finish::kStore,
+                     own<DeviceBuffer>(out).data());
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
@@ -176,6 +166,37 @@ class GpuOps final : public Ops {
   }
 
   void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
+
+  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
+                           KvCache& cache) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.qkv).view();
+    if (!in_tiles(w.type)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
+    expect_norm(x, *layer.input_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
+    linear_.multiply(normed(x, *layer.input_norm, layer.norm_eps), num_rows_, w, Finish::kStore,
+                     own<DeviceBuffer>(qkv).data());
+    rope_store(layer.attention, qkv, cache);
+  }
+  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.gate_up).view();
+    if (!in_tiles(w.type)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
+    expect_norm(x, *layer.post_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
+    expect_act_mul(gate_up, num_rows_, out);
+    const RowsToPut rows = normed(x, *layer.post_norm, layer.norm_eps);
+    if (LinearLayers::can_gate(w)) {
+      return linear_.multiply(rows, num_rows_, w, Finish::kGate, own<DeviceBuffer>(out).data());
+    }
+    linear_.multiply(rows, num_rows_, w, Finish::kStore, own<DeviceBuffer>(gate_up).data());
+    act_mul(gate_up, out);
+  }
+  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
+    const WeightView& view = own<const DeviceWeight>(w).view();
+    if (!in_tiles(view.type)) return Ops::project_add(y, w, scratch, x);
+    expect_linear(y, w, num_rows_, scratch);
+    expect_add(x, scratch, num_rows_);
+    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, own<DeviceBuffer>(x).data());
+  }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     auto& all = own<DeviceCache>(cache);
@@ -269,15 +290,16 @@ class GpuOps final : public Ops {
     return num_rows_;
   }
 
-  // Scratch for the rounded rows of any linear is there before the first step.
+  // Scratch for any linear is there before the first step.
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
-    if (in_tiles(shape.type)) {
-      const std::size_t rows = round_up(max_rows_, LinearTiles::kRows);
-      const std::size_t bytes = rows * round_up(shape.k, kTileInputs) * sizeof(std::uint16_t);
-      if (bytes > rounded_.bytes()) rounded_ = DeviceMemory(*device_, bytes, "rows in bf16");
-    }
+    linear_.reserve(shape.type, shape.n, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
+  }
+
+  static RowsToPut plain(const Buffer& x) { return {own<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()}; }
+  static RowsToPut normed(const Buffer& x, const Vector& scale, float eps) {
+    return {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, x.width()};
   }
 
   void send_packet() {
@@ -306,11 +328,6 @@ class GpuOps final : public Ops {
         out.first_table = sequence.first_table;
         out.first_kept = sequence.first_kept;
         out.num_kept = sequence.num_kept;
-        out.first_row = sequence.first_row;
-        out.first_position = sequence.first_position;
-        out.open_group = sequence.open_group;
-        out.first_vote = sequence.first_vote;
-        out.num_votes = sequence.num_votes;
         out.first_row = sequence.first_row;
         out.first_position = sequence.first_position;
         out.open_group = sequence.open_group;
@@ -363,7 +380,7 @@ class GpuOps final : public Ops {
   std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] in turn
   std::size_t step_ = 0;                            // whose is that of the step begun last
   std::size_t num_begun_ = 0;                       // and not collected
-  DeviceMemory rounded_;                            // rows of a linear in bf16
+  LinearLayers linear_;
 };
 
 }  // namespace

@@ -1,10 +1,8 @@
-// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for bf16, its bits.
-//   linear, of bf16 and w16a16: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for any
-//   number of rows (gpu/kernels/linear.h).
+// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for what follows, its bits.
+//   linear, of bf16, w16a16, int8 and int4: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for
+//   any number of rows (gpu/kernels/linear.h).
 //   attend, but of caches of f32: q and the weights of V are rounded to bf16 likewise (gpu/kernels/attention_tiles.h).
-//   Everything else is the CPU's, bit for bit.
 //   choose: on the device, but for what gpu/chooser.h leaves to the host.
-// What it has not of types (supports.h) is refused while starting.
 // Thread  made by any; then the engine thread.
 // Fails   StartError: what it does not have, or memory that is not there.
 #pragma once

@@ -8,10 +8,7 @@
 
 namespace quire::gpu {
 
-constexpr bool supports(backend::WeightType type) {
-  using enum backend::WeightType;
-  return type != kInt4 && type != kW8A8 && type != kW4A8;
-}
+constexpr bool supports(backend::WeightType /*all of them*/) { return true; }
 constexpr bool supports(backend::KvType /*all of them*/) { return true; }
 
 // "f32, bf16": those of `all` that it has kernels for.

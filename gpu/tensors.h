@@ -22,7 +22,7 @@ namespace quire::gpu {
 class DeviceWeight final : public backend::Weight {
  public:
   // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
-  static constexpr const char* kLayout = "gpu tiles/1";
+  static constexpr const char* kLayout = "gpu tiles/2";
 
   DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
                std::shared_ptr<const void> owner);

@@ -2,9 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/check.h"
 #include "core/base/log.h"
@@ -12,6 +14,8 @@
 
 namespace quire::gpu {
 namespace {
+
+constexpr std::size_t kPlainShared = 48 * 1024;  // bytes that a kernel gets without asking
 
 std::string failed(const char* call, cudaError_t error) {
   return std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
@@ -174,12 +178,21 @@ class CudaDevice final : public Device {
  protected:
   void run(const Launch& launch) override {
     make_current();
+    allow_shared(launch);
     std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
     check("cudaLaunchKernel", cudaLaunchKernel(launch.code, {launch.grid.x, launch.grid.y, 1}, {launch.threads, 1, 1},
                                                arguments.data(), launch.shared_bytes, stream_));
   }
 
  private:
+  // Once for a kernel; whatever is captured ran before that.
+  void allow_shared(const Launch& launch) {
+    if (launch.shared_bytes <= kPlainShared || std::ranges::find(with_shared_, launch.code) != with_shared_.end())
+      return;
+    check("cudaFuncSetAttribute", cudaFuncSetAttribute(launch.code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       static_cast<int>(launch.shared_bytes)));
+    with_shared_.push_back(launch.code);
+  }
   // CUDA has a current device for each thread, and begins with the first.
   void make_current() const {
     thread_local int current = -1;
@@ -191,6 +204,7 @@ class CudaDevice final : public Device {
   const int number_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  std::vector<const void*> with_shared_;  // kernels that may take more than kPlainShared
   std::array<cudaEvent_t, kMarks> marks_{};
 };
 

@@ -1,8 +1,6 @@
 // Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for kernels.
 // Shape   letters as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
-//   weights  kBF16, kW16A16  tiles of 16 outputs × 16 inputs in the order of the tensor cores' lanes (matrix.h), a row of tiles after
-//                            the other; outputs and inputs that only fill a tile are 0
-//            the others      [K][N']: inputs outside, outputs padded to 32
+//   weights, and rows that they multiply: weight_layout.h
 //   K and V  kF32         K [D][16], V [16][D]
 //            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D × positions, a tile
 //                         behind the other, so that a lane's eight numbers of a tile lie side by side; in kInt4 number i of the
@@ -16,29 +14,9 @@
 #include <cstdint>
 
 #include "core/backend/tensors.h"
-#include "gpu/device/matrix.h"
+#include "gpu/device/weight_layout.h"
 
 namespace quire::gpu {
-
-constexpr std::uint32_t round_up(std::uint32_t count, std::uint32_t unit) { return (count + unit - 1) / unit * unit; }
-
-// By the tensor cores, or output by output as the CPU does it.
-constexpr bool in_tiles(backend::WeightType type) {
-  return type == backend::WeightType::kBF16 || type == backend::WeightType::kW16A16;
-}
-
-constexpr std::size_t place_of_weight(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs,
-                                      std::uint32_t output, std::uint32_t input) {
-  if (!in_tiles(type)) return std::size_t{input} * round_up(num_outputs, kWarp) + output;
-  const std::size_t tiles_of_a_row = round_up(num_inputs, kTileInputs) / kTileInputs;
-  const std::size_t tile = output / kTileOutputs * tiles_of_a_row + input / kTileInputs;
-  return tile * kTileOutputs * kTileInputs + place_in_tile(output % kTileOutputs, input % kTileInputs);
-}
-
-constexpr std::size_t num_places(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs) {
-  if (!in_tiles(type)) return std::size_t{num_inputs} * round_up(num_outputs, kWarp);
-  return std::size_t{round_up(num_outputs, kTileOutputs)} * round_up(num_inputs, kTileInputs);
-}
 
 // K and V, in bytes: groups of 16 positions by layer, block and kv head, each of them codes of K, codes of V, scales.
 struct KvLayout {

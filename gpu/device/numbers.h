@@ -7,41 +7,41 @@
 #include "core/base/float_bits.h"
 #include "gpu/device/layout.h"
 #include "gpu/device/simt.h"
+#include "gpu/device/weight_layout.h"
 
 namespace quire::gpu {
 
 // A packed weight in device memory.
 struct WeightView {
   const void* numbers = nullptr;
-  const float* scales = nullptr;  // [N], kInt8
+  const float* scales = nullptr;  // [N], kInt8 and kW8A8
   const float* bias = nullptr;    // [N]; null: none
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   backend::WeightType type = backend::WeightType::kF32;
 };
 
-constexpr std::size_t bytes_of(backend::WeightType type) {
-  if (type == backend::WeightType::kF32) return 4;
-  return type == backend::WeightType::kInt8 ? 1 : 2;
-}
-
-// Without its scale.
-QUIRE_DEVICE float code_at(const WeightView& w, std::size_t place) {
-  switch (w.type) {
-    case backend::WeightType::kF32:
-      return static_cast<const float*>(w.numbers)[place];
-    case backend::WeightType::kF16:
-      return f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
-    case backend::WeightType::kInt8:
-      return static_cast<float>(static_cast<const std::int8_t*>(w.numbers)[place]);
-    default:
-      return f32_of_bf16(static_cast<const std::uint16_t*>(w.numbers)[place]);
-  }
+// Of f32 and f16.
+QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
+  return w.type == backend::WeightType::kF32 ? static_cast<const float*>(w.numbers)[place]
+                                             : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
 }
 
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
-  const float code = code_at(w, place_of_weight(w.type, w.n, w.k, output, input));
-  return w.scales == nullptr ? code : code * w.scales[output];
+  if (!in_tiles(w.type)) return plain_number_at(w, place_in_columns(w.n, output, input));
+  const std::uint32_t in_tile = output % kTileOutputs;
+  const std::uint32_t in_step = input % kStepInputs;
+  const std::byte* step =
+      static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.k, output / kTileOutputs, input / kStepInputs);
+  const std::uint32_t place = place_in_step(w.type, in_tile, in_step);
+  if (has_scales(w.type)) {
+    return static_cast<float>(reinterpret_cast<const std::int8_t*>(step)[place]) * w.scales[output];
+  }
+  if (!in_nibbles(w.type)) return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(step)[place]);
+  const auto nibble = static_cast<std::int32_t>(std::to_integer<std::uint32_t>(step[place / 2]) >> place % 2 * 4 & 15u);
+  const std::int32_t code = in_integers(w.type) ? (nibble ^ 8) - 8 : nibble - 8;
+  const auto scale = *reinterpret_cast<const std::uint16_t*>(step + scale_in_step(in_tile, in_step));
+  return static_cast<float>(code) * f32_of_bf16(scale);
 }
 
 }  // namespace quire::gpu

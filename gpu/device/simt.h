@@ -15,7 +15,7 @@
 #if defined(__CUDACC__)
 #define QUIRE_DEVICE __device__ __forceinline__
 #define QUIRE_ROLLED _Pragma("unroll 1")  // before a loop that would spill if it were unrolled
-#define QUIRE_UNROLLED _Pragma("unroll")  // before one whose arrays are registers
+#define QUIRE_UNROLLED _Pragma("unroll")  // before a loop whose arrays are registers
 #else
 #include <cmath>
 

@@ -13,16 +13,24 @@ Entry<Kernel> entry() {
   return {reinterpret_cast<const void*>(&thread_of<Kernel>)};
 }
 
+template <typename Kernel>
+void fill(Entry<Kernel>& to) {
+  to = entry<Kernel>();
+}
+LinearTable all_of_linear() {
+  return linear_table([](auto& to) { fill(to); });
+}
+
 }  // namespace
 
 const KernelTable& simulated_kernels() {
   static const KernelTable table{
       entry<Embed>(),          entry<Norm>(),       entry<ActMul>(),         entry<Add>(),
-      entry<CopyRows>(),       entry<RoundRows>(),  entry<LinearDot>(),      entry<LinearTiles>(),
-      entry<RopeStore>(),      entry<SetAside>(),   entry<StoreGroups>(),    entry<CopyKvRow>(),
-      entry<Attend>(),         entry<AttendBf16>(), entry<AttendBf16Wide>(), entry<AttendFp8>(),
-      entry<AttendFp8Wide>(),  entry<AttendInt8>(), entry<AttendInt8Wide>(), entry<AttendInt4>(),
-      entry<AttendInt4Wide>(), entry<MergeSpans>(), entry<PrepareRows>(),    entry<ChooseWalks>()};
+      entry<CopyRows>(),       all_of_linear(),     entry<RopeStore>(),      entry<SetAside>(),
+      entry<StoreGroups>(),    entry<CopyKvRow>(),  entry<Attend>(),         entry<AttendBf16>(),
+      entry<AttendBf16Wide>(), entry<AttendFp8>(),  entry<AttendFp8Wide>(),  entry<AttendInt8>(),
+      entry<AttendInt8Wide>(), entry<AttendInt4>(), entry<AttendInt4Wide>(), entry<MergeSpans>(),
+      entry<PrepareRows>(),    entry<ChooseWalks>()};
   return table;
 }
 

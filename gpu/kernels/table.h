@@ -2,35 +2,16 @@
 // Thread  any: no state.
 #pragma once
 
-#include <cstddef>
-
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/choose_walks.h"
-#include "gpu/kernels/linear.h"
+#include "gpu/kernels/entry.h"
+#include "gpu/kernels/linear_table.h"
 #include "gpu/kernels/merge_spans.h"
 #include "gpu/kernels/rope_store.h"
 #include "gpu/kernels/rows.h"
 
 namespace quire::gpu {
-
-template <typename Kernel>
-concept UsesShared = requires { Kernel::kSharedBytes; };
-
-template <typename Kernel>
-constexpr std::size_t shared_bytes_of() {
-  if constexpr (UsesShared<Kernel>) {
-    return Kernel::kSharedBytes;
-  } else {
-    return 0;
-  }
-}
-
-// A kernel's code on one machine: for CUDA the address of its __global__ function, for the simulator what a thread does.
-template <typename Kernel>
-struct Entry {
-  const void* code = nullptr;
-};
 
 struct KernelTable {
   Entry<Embed> embed;
@@ -38,9 +19,7 @@ struct KernelTable {
   Entry<ActMul> act_mul;
   Entry<Add> add;
   Entry<CopyRows> copy_rows;
-  Entry<RoundRows> round_rows;
-  Entry<LinearDot> linear_dot;
-  Entry<LinearTiles> linear_tiles;
+  LinearTable linear;
   Entry<RopeStore> rope_store;
   Entry<SetAside> set_aside;
   Entry<StoreGroups> store_groups;

@@ -1,5 +1,5 @@
 // The GPU's ops on the simulated device, beside the CPU's: the same bits wherever their equations are the same, and for bf16,
-// which the tensor cores multiply, the same bits however rows are dealt into steps.
+// which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
 #include "gpu/gpu_ops.h"
 
 #include <gmock/gmock.h>
@@ -80,67 +80,18 @@ TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
   }
 }
 
-TEST(GpuOps, MultipliesByF32F16AndInt8WithTheBitsOfTheCpu) {
-  struct Kind {
-    DType dtype;
-    Quantize quantize;
-  };
-  for (const Kind kind : {Kind{DType::kF32, Quantize::kNone}, Kind{DType::kF16, Quantize::kNone},
-                          Kind{DType::kBF16, Quantize::kInt8}, Kind{DType::kF32, Quantize::kInt8}}) {
+TEST(GpuOps, MultipliesByF32AndF16WithTheBitsOfTheCpu) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
     for (const std::uint32_t rows : {1u, 8u, 9u}) {
       for (const std::uint32_t k : {1u, 127u, 128u, 129u}) {
         Random random(rows * 1000 + k);
-        const Matrix w = random_matrix(random, 131, k, kind.dtype);
+        const Matrix w = random_matrix(random, 131, k, dtype);
         const std::vector<float> bias = random.floats(131);
         const std::vector<float> x = random.floats(std::size_t{rows} * k);
-        SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(k) + ", " + backend::name_of(kind.dtype));
-        expect_same_bits([&](Ops& ops) {
-          const backend::HostMatrix view = w.view();
-          const std::span<const float> biases(bias);
-          return run_linear(ops, x, *ops.pack({&view, 1}, {&biases, 1}, kind.quantize), rows);
-        });
+        SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(k) + ", " + backend::name_of(dtype));
+        expect_same_bits([&](Ops& ops) { return run_linear(ops, x, *pack(ops, w, bias), rows); });
       }
     }
-  }
-}
-
-// In f64, of rows and weights in bf16.
-std::vector<double> exact_products(const std::vector<float>& x, const Matrix& w, std::uint32_t rows) {
-  std::vector<double> out(std::size_t{rows} * w.n);
-  for (std::uint32_t r = 0; r < rows; ++r) {
-    for (std::uint32_t n = 0; n < w.n; ++n) {
-      for (std::uint32_t k = 0; k < w.k; ++k) {
-        const double rounded = f32_of_bf16(bf16_of_f32(x[std::size_t{r} * w.k + k]));
-        out[std::size_t{r} * w.n + n] += rounded * double{w.values[std::size_t{n} * w.k + k]};
-      }
-    }
-  }
-  return out;
-}
-
-TEST(GpuOps, MultipliesByBf16AsCloselyAsF32Adds) {
-  const auto ops = simulated();
-  for (const std::uint32_t k : {1u, 15u, 16u, 17u, 511u, 512u, 513u, 4096u, 4700u}) {
-    Random random(k);
-    const Matrix w = random_matrix(random, 33, k, DType::kBF16);
-    const std::vector<float> x = random.floats(std::size_t{3} * k);
-    const std::vector<float> out = run_linear(*ops, x, *pack(*ops, w), 3);
-    const std::vector<double> exact = exact_products(x, w, 3);
-    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], exact[i], k * 0x1p-24 * std::sqrt(k)) << k;
-  }
-}
-
-TEST(GpuOps, MultipliesARowByBf16WithTheSameBitsAloneAndInAnyCompany) {
-  const auto ops = simulated();
-  Random random(7);
-  const std::uint32_t k = 1100;
-  const Matrix w = random_matrix(random, 40, k, DType::kBF16);
-  const auto weight = pack(*ops, w);
-  const std::vector<float> x = random.floats(std::size_t{70} * k);
-  const std::vector<float> all = run_linear(*ops, x, *weight, 70);
-  for (const std::uint32_t row : {0u, 1u, 7u, 8u, 31u, 32u, 69u}) {
-    const std::vector<float> one(x.begin() + row * k, x.begin() + (row + 1) * k);
-    EXPECT_TRUE(same_bits(run_linear(*ops, one, *weight, 1), std::span(all).subspan(row * 40, 40))) << row;
   }
 }
 
@@ -278,6 +229,37 @@ TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
   }
 }
 
+// Sizes in whole tiles: gates and their products are one kernel. The others are gated after it.
+TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
+  for (const Quantize quantize :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
+    for (const bool whole : {true, false}) {
+      DecoderConfig config;
+      config.quantize = quantize;
+      config.whole_panels = whole;
+      config.fused = false;
+      const Outcome parts = decoded(config, 18, [] { return simulated(5); });
+      config.fused = true;
+      const Outcome fused = decoded(config, 18, [] { return simulated(6); });
+      EXPECT_TRUE(same_bits(fused.logits, parts.logits)) << static_cast<int>(quantize) << whole;
+      EXPECT_EQ(fused.tokens, parts.tokens);
+    }
+  }
+}
+
+TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDealt) {
+  for (const Quantize quantize : {Quantize::kW8A8, Quantize::kW4A8}) {
+    DecoderConfig config;
+    config.quantize = quantize;
+    const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
+    for (const std::uint32_t chunk : {18u, 5u}) {
+      const Outcome gpu = decoded(config, chunk, [] { return simulated(3); });
+      EXPECT_TRUE(same_bits(gpu.logits, cpu.logits)) << static_cast<int>(quantize) << " " << chunk;
+      EXPECT_EQ(gpu.tokens, cpu.tokens);
+    }
+  }
+}
+
 TEST(GpuOps, KeepsBlocksAsBytesAndGivesThemBack) {
   const auto ops = simulated();
   const auto cache = ops->make_kv({2, 1, 8, 16, 3, KvType::kBF16, 0, 5});
@@ -306,24 +288,6 @@ TEST(GpuOps, AdoptsWhatItPacked) {
   ASSERT_NE(adopted, nullptr);
   EXPECT_TRUE(same_bits(run_linear(*ops, x, *adopted, 2), run_linear(*ops, x, *packed, 2)));
   EXPECT_EQ(ops->adopt(shape, packed->packed().first(packed->bytes() - 1), nullptr), nullptr);
-}
-
-TEST(GpuOps, RefusesWhatItHasNoKernelsForByTheFlagsName) {
-  const auto ops = simulated();
-  const auto why = [](const auto& body) -> std::string {
-    try {
-      body();
-    } catch (const StartError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  Random random(1);
-  const Matrix w = random_matrix(random, 8, 32, DType::kBF16);
-  const backend::HostMatrix view = w.view();
-  for (const Quantize quantize : {Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
-    EXPECT_THAT(why([&] { ops->pack({&view, 1}, {}, quantize); }), HasSubstr("--quantize"));
-  }
 }
 
 }  // namespace

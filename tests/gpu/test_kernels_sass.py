@@ -56,7 +56,7 @@ def test_nothing_lies_in_local_memory(architecture, directory):
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
 def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture, directory):
-    tiles = {kernel: lines for kernel, lines in code(architecture, directory).items() if re.match(r"Linear\w*Tiles|LinearTiles", kernel)}
+    tiles = {kernel: lines for kernel, lines in code(architecture, directory).items() if re.match(r"Linear(Wide)?<", kernel)}
     assert tiles
     for kernel, lines in tiles.items():
         assert with_opcode(lines, r"HMMA|IMMA|HGMMA|QGMMA"), kernel
