@@ -16,6 +16,8 @@ using backend::SequenceRows;
 // unit by unit itself: the same bits, but with fewer units at work.
 constexpr std::size_t kMostPartBytes = std::size_t{128} << 20;
 
+constexpr std::size_t kKindsOfLayers = 2;
+
 // Of a row, span and head.
 constexpr std::size_t part_bytes(std::uint32_t head_dim) { return (std::size_t{head_dim} + 2) * sizeof(float); }
 
@@ -47,18 +49,45 @@ void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
 
 }  // namespace
 
-Attention::Attention(Device& device, std::uint32_t max_rows) : device_(device), max_rows_(max_rows) {}
-
 void Attention::reserve(const backend::KvShape& shape) {
-  stores_groups_ = stores_groups_ || shape.type == KvType::kInt4;
+  const std::size_t max_rows = limits_.max_rows;
+  const std::size_t most_votes = std::size_t{limits_.max_table_entries} * (shape.block_tokens / kGroupTokens);
+  grow(votes_, most_votes * sizeof(std::uint64_t), "votes");
+  if (shape.type == KvType::kInt4) {
+    stores_groups_ = true;
+    grow(groups_, max_rows * sizeof(GroupOfStep), "groups of a step");  // each has a row
+  }
   if (!KvLayout::in_tiles(shape.type)) return;
-  // No row has more spans than the cache has; of heads there may be more than kv heads, but then rows find less room.
+  const std::size_t most_heads = std::size_t{shape.num_kv_heads} * kMostHeadsOfGroup;
+  grow(max_and_sum_, max_rows * most_heads * 2 * sizeof(float), "maxima and sums");
+  // No row has more spans than the cache has; of heads there may be more, but then rows find less room.
   const std::size_t spans = std::size_t{shape.num_blocks} * shape.block_tokens / backend::kSpanTokens + 1;
   const std::size_t heads = std::size_t{shape.num_kv_heads} * kWideQueries;
   const std::size_t most =
-      std::min<std::size_t>(max_rows_, kMostRowsInParts) * spans * heads * part_bytes(shape.head_dim);
-  const std::size_t bytes = std::min(most, kMostPartBytes);
-  if (bytes > parts_.bytes()) parts_ = DeviceMemory(device_, bytes, "parts of attention");
+      std::min<std::size_t>(max_rows, kMostRowsInParts) * spans * heads * part_bytes(shape.head_dim);
+  grow(parts_, std::min(most, kMostPartBytes), "parts of attention");
+  // A unit of one span has a part of each kv head at least.
+  least_part_ = std::min(least_part_, shape.num_kv_heads * part_bytes(shape.head_dim));
+  if (!placed_.empty() && parts_.bytes() / least_part_ <= most_units_) return;
+  most_units_ = parts_.bytes() / least_part_;
+  placed_.clear();
+  for (std::size_t i = 0; i < kKindsOfLayers; ++i) placed_.push_back(make_placed());
+}
+
+// Numbers of units may be padded to the next power of two.
+Attention::Placed Attention::make_placed() const {
+  const std::size_t whole_units = std::size_t{limits_.max_rows} * pieces_of(kMostHeadsOfGroup, kNarrowQueries);
+  const std::size_t unit_bytes = std::bit_ceil(most_units_ + whole_units) * sizeof(AttentionUnit);
+  const std::size_t voter_bytes = std::bit_ceil(whole_units) * sizeof(AttentionUnit);
+  Placed work;
+  work.narrow = DeviceMemory(device_, unit_bytes, "units of attention");
+  work.wide = DeviceMemory(device_, unit_bytes, "units of attention");
+  work.narrow_voters = DeviceMemory(device_, voter_bytes, "units that vote");
+  work.wide_voters = DeviceMemory(device_, voter_bytes, "units that vote");
+  work.row_parts = DeviceMemory(device_, limits_.max_rows * sizeof(RowParts), "rows' parts");
+  work.rows_in_parts =
+      DeviceMemory(device_, std::bit_ceil(std::size_t{limits_.max_rows}) * sizeof(std::uint32_t), "rows in parts");
+  return work;
 }
 
 void Attention::begin(const backend::Batch& batch, const BatchView& on_device, std::uint32_t bucket) {
@@ -68,13 +97,13 @@ void Attention::begin(const backend::Batch& batch, const BatchView& on_device, s
   on_device_ = on_device;
   num_placed_ = 0;
   const std::size_t vote_bytes = batch.num_votes * sizeof(std::uint64_t);
-  keep_room(votes_, vote_bytes, "votes");
+  CHECK_LE(vote_bytes, votes_.bytes());
   if (vote_bytes != 0) device_.fill(votes_.data(), std::byte{0}, vote_bytes);
   for (const SequenceRows& sequence : batch.sequences) CHECK(sequence.num_votes == 0 || sequence.num_nodes == 0);
   if (!stores_groups_) return;
   host_groups_.clear();
   for (const SequenceRows& sequence : batch.sequences) add_groups(sequence, host_groups_);
-  send(groups_, std::span<const GroupOfStep>(host_groups_), "groups of a step");
+  send(groups_, std::span<const GroupOfStep>(host_groups_));
 }
 
 void Attention::rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache) {
@@ -97,6 +126,7 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
                   {spec, on_device_, qkv, cache.view(), out, votes_.as<std::uint64_t>()});
     return;
   }
+  CHECK_LE(spec.num_heads, spec.num_kv_heads * kMostHeadsOfGroup);
   const std::size_t most_parts = parts_.bytes() / part_bytes(spec.head_dim);
   const Placed& work = placed({.heads_of_group = spec.num_heads / spec.num_kv_heads,
                                .window = spec.window,
@@ -111,10 +141,7 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   args.out = out;
   args.parts.values = parts_.as<float>();
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
-  if (batch_.num_votes != 0) {
-    keep_room(max_and_sum_, std::size_t{max_rows_} * spec.num_heads * 2 * sizeof(float), "maxima and sums");
-    args.max_and_sum = max_and_sum_.as<float>();
-  }
+  if (batch_.num_votes != 0) args.max_and_sum = max_and_sum_.as<float>();
   const auto count = [](const auto& units) { return static_cast<std::uint32_t>(units.size()); };
   run_units(args, spec.num_kv_heads, cache.shape().type, {work.narrow, count(work.plan.narrow)},
             {work.wide, count(work.plan.wide)});
@@ -162,28 +189,28 @@ const Attention::Placed& Attention::placed(const AttentionShape& shape) {
   for (std::size_t i = 0; i < num_placed_; ++i) {
     if (placed_[i].shape == shape) return placed_[i];
   }
-  if (num_placed_ == placed_.size()) placed_.emplace_back();
+  if (num_placed_ == placed_.size()) placed_.push_back(make_placed());
   Placed& work = placed_[num_placed_++];
   work.shape = shape;
   work.plan = plan_attention(batch_, shape);
   if (pads_) pad(work.plan);
-  send(work.narrow, std::span<const AttentionUnit>(work.plan.narrow), "units of attention");
-  send(work.wide, std::span<const AttentionUnit>(work.plan.wide), "units of attention");
-  send(work.narrow_voters, std::span<const AttentionUnit>(work.plan.narrow_voters), "units that vote");
-  send(work.wide_voters, std::span<const AttentionUnit>(work.plan.wide_voters), "units that vote");
-  send(work.row_parts, std::span<const RowParts>(work.plan.row_parts), "rows' parts");
-  send(work.rows_in_parts, std::span<const std::uint32_t>(work.plan.rows_in_parts), "rows in parts");
+  send(work.narrow, std::span<const AttentionUnit>(work.plan.narrow));
+  send(work.wide, std::span<const AttentionUnit>(work.plan.wide));
+  send(work.narrow_voters, std::span<const AttentionUnit>(work.plan.narrow_voters));
+  send(work.wide_voters, std::span<const AttentionUnit>(work.plan.wide_voters));
+  send(work.row_parts, std::span<const RowParts>(work.plan.row_parts));
+  send(work.rows_in_parts, std::span<const std::uint32_t>(work.plan.rows_in_parts));
   return work;
 }
 
 template <typename T>
-void Attention::send(DeviceMemory& to, std::span<const T> values, const char* what) {
-  keep_room(to, values.size_bytes(), what);
+void Attention::send(const DeviceMemory& to, std::span<const T> values) {
+  CHECK_LE(values.size_bytes(), to.bytes());
   if (!values.empty()) device_.upload(to.data(), values.data(), values.size_bytes());
 }
 
-void Attention::keep_room(DeviceMemory& room, std::size_t bytes, const char* what) {
-  if (bytes > room.bytes()) room = DeviceMemory(device_, std::bit_ceil(bytes), what);
+void Attention::grow(DeviceMemory& room, std::size_t bytes, const char* what) {
+  if (bytes > room.bytes()) room = DeviceMemory(device_, bytes, what);
 }
 
 }  // namespace quire::gpu

@@ -1,9 +1,10 @@
 // Storing of K and V and attention on a device: what a step's rows need there, and which kernels take which of them.
 //   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes through the
 //   tensor cores.
-// Owner   GpuOps. Plans and room grow with the longest step yet; room for parts is there from reserve() on.
+// Owner   GpuOps. Room for any step within the limits is there from reserve() on, for layers of two kinds (window, heads of a kv
+//         head); that of a third is taken in its first step.
 // Thread  engine.
-// Fails   StartError: out of memory.
+// Fails   reserve(): StartError, out of memory. Steps beyond the limits are our bug: CHECK.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,16 @@
 
 namespace quire::gpu {
 
+struct AttentionLimits {
+  std::uint32_t max_rows = 0;           // T
+  std::uint32_t max_table_entries = 0;  // of all sequences' block tables
+};
+
 class Attention {
  public:
-  Attention(Device& device, std::uint32_t max_rows);
+  static constexpr std::uint32_t kMostHeadsOfGroup = 128;  // query heads of a kv head
+
+  Attention(Device& device, const AttentionLimits& limits) : device_(device), limits_(limits) {}
 
   // While starting, of every cache.
   void reserve(const backend::KvShape& shape);
@@ -50,21 +58,23 @@ class Attention {
   };
 
   const Placed& placed(const AttentionShape& shape);
+  Placed make_placed() const;
   void run_units(const AttendTilesArgs& args, std::uint32_t num_kv_heads, backend::KvType type, Units narrow,
                  Units wide);
   template <typename T>
-  void send(DeviceMemory& to, std::span<const T> values, const char* what);
-  void keep_room(DeviceMemory& room, std::size_t bytes, const char* what);
+  void send(const DeviceMemory& to, std::span<const T> values);
+  void grow(DeviceMemory& room, std::size_t bytes, const char* what);
 
   Device& device_;
-  const std::uint32_t max_rows_;
+  const AttentionLimits limits_;
   backend::Batch batch_;
   BatchView on_device_;
   std::uint32_t grid_rows_ = 0;  // T, or the bucket
   bool pads_ = false;
   std::vector<Placed> placed_;  // of this step the first num_placed_
   std::size_t num_placed_ = 0;
-  std::size_t parts_bytes_ = 0;
+  std::size_t most_units_ = 0;               // of spans, in any step and layer
+  std::size_t least_part_ = ~std::size_t{};  // bytes, of all kv heads, of the cache where these are fewest
   DeviceMemory parts_;
   bool stores_groups_ = false;  // int4
   std::vector<GroupOfStep> host_groups_;

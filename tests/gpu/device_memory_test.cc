@@ -27,10 +27,11 @@ struct Watched {
 };
 
 TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const KvType kv : backend::kAllKvTypes) {
     Device* device = nullptr;
     DecoderConfig config;
-    config.dtype = dtype;
+    config.dtype = kv == KvType::kF32 ? DType::kF32 : DType::kBF16;
+    config.kv = kv;
     config.make = [&] {
       Watched made({.max_rows = kMaxRows});
       device = made.device;
@@ -48,7 +49,7 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
       std::vector<backend::Choice> choices(batch.speakers.size());
       decoder.step(batch.view(), choices);
     }
-    EXPECT_EQ(device->num_taken(), before) << backend::name_of(dtype);
+    EXPECT_EQ(device->num_taken(), before) << backend::name_of(kv);
   }
 }
 

@@ -37,6 +37,7 @@ class CountingDevice final : public Device {
       : inner_(std::move(inner)), num_repeated_(num_repeated) {}
   std::string name() const override { return inner_->name(); }
   const KernelTable& kernels() const override { return inner_->kernels(); }
+  std::uint64_t free_bytes() override { return inner_->free_bytes(); }
   void* allocate(std::size_t bytes, const char* what) override { return inner_->allocate(bytes, what); }
   void free(void* memory) noexcept override { inner_->free(memory); }
   void upload(void* to, const void* from, std::size_t bytes) override { inner_->upload(to, from, bytes); }
@@ -56,6 +57,8 @@ class CountingDevice final : public Device {
     ++num_repeated_;
     inner_->start(step);
   }
+  void mark(unsigned number) override { inner_->mark(number); }
+  double seconds_between(unsigned first, unsigned second) override { return inner_->seconds_between(first, second); }
 
  protected:
   void run(const Launch& launch) override { inner_->start(launch); }
