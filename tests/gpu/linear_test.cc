@@ -106,7 +106,7 @@ TEST(GpuLinear, GivesARowTheSameBitsInAnyCompanyOfOneToFortyRows) {
     const auto weight = pack(*ops, random_matrix(random, kOutputs, kInputs, DType::kBF16), quantize);
     const std::vector<float> x = random.floats(std::size_t{40} * kInputs);
     const std::vector<float> all = run_linear(*ops, x, *weight, 40);
-    for (const std::uint32_t rows : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 12u, 15u, 16u, 17u, 32u, 33u, 39u}) {
+    for (const std::uint32_t rows : {1u, 2u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 32u, 33u}) {
       // The last rows of all: each at another place than before.
       const std::vector<float> some(x.end() - std::ptrdiff_t{rows} * kInputs, x.end());
       EXPECT_TRUE(same_bits(run_linear(*ops, some, *weight, rows), std::span(all).last(rows * kOutputs)))
@@ -247,7 +247,7 @@ TEST(GpuLinear, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToParts) {
       Bench bench(quantize, 70, 1200, rows, rows);  // 5 slices, the last of 176 inputs
       const std::vector<float> whole = bench.run(5, Finish::kStore);
       for (const std::uint32_t slices : {4u, 3u, 2u, 1u}) {
-        if (rows > 20 && slices != 2) continue;  // the simulator takes long
+        if (rows > 11 && slices != 2) continue;  // the simulator takes long
         EXPECT_TRUE(same_bits(bench.run(slices, Finish::kStore), whole)) << name_of(quantize) << rows << " " << slices;
         EXPECT_TRUE(bench.counters_are_zero());
       }
