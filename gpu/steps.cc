@@ -7,17 +7,20 @@ namespace quire::gpu {
 static_assert(sizeof(BlockId) == sizeof(std::uint32_t));
 
 Packet::Packet(Device& device, const PacketSizes& most, std::uint32_t depth)
-    : device_(device), memory_(device, places_of(most).end, "what a step brings along") {
+    : device_(device), most_(most), memory_(device, places_of(most).end, "what a step brings along") {
   for (std::uint32_t i = 0; i < depth; ++i) {
     slots_.push_back({PinnedMemory(device, memory_.bytes(), "what a step brings along"), device.make_event()});
   }
 }
 
 void Packet::begin(const PacketSizes& sizes) {
+  CHECK_LE(sizes.rows, most_.rows);
+  CHECK_LE(sizes.speakers, most_.speakers);
+  CHECK_LE(sizes.kept_groups, most_.kept_groups);
+  CHECK_LE(sizes.table_entries, most_.table_entries);
   slot_ = (slot_ + 1) % slots_.size();
   sizes_ = sizes;
   places_ = places_of(sizes);
-  CHECK_LE(places_.end, memory_.bytes());
   slots_[slot_].sent->wait();
 }
 

@@ -100,6 +100,7 @@ class Packet {
     std::unique_ptr<Event> sent;
   };
   Device& device_;
+  const PacketSizes most_;
   DeviceMemory memory_;
   std::vector<Slot> slots_;
   std::size_t slot_ = 0;

@@ -18,6 +18,16 @@ constexpr std::size_t shared_bytes_of() {
   }
 }
 
+// Blocks that are to fit a multiprocessor at least: where the compiler, left alone, keeps so many that registers spill. 0: as it likes.
+template <typename Kernel>
+constexpr unsigned min_blocks_of() {
+  if constexpr (requires { Kernel::kMinBlocks; }) {
+    return Kernel::kMinBlocks;
+  } else {
+    return 0;
+  }
+}
+
 // For CUDA the address of its __global__ function, for the simulator what a thread does.
 template <typename Kernel>
 struct Entry {

@@ -95,7 +95,7 @@ OwnedBatch with_table(std::uint32_t entries) {
 TEST(DeviceMemoryDeathTest, HasRoomForBlockTablesUpToTheLimit) {
   const Watched watched({.max_rows = 4, .max_table_entries = 10});
   for (const std::uint32_t entries : {9u, 10u}) watched.ops->begin(with_table(entries).view());
-  EXPECT_DEATH(watched.ops->begin(with_table(11).view()), "bytes");
+  EXPECT_DEATH(watched.ops->begin(with_table(11).view()), "table_entries");
 }
 
 TEST(SimulatedDevice, TellsTheTimeBetweenTwoPlacesInItsQueue) {

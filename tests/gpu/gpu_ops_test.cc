@@ -252,6 +252,7 @@ TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDeal
   for (const Quantize quantize : {Quantize::kW8A8, Quantize::kW4A8}) {
     DecoderConfig config;
     config.quantize = quantize;
+    config.kv = KvType::kF32;  // whose attention has the CPU's bits, too
     const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
     for (const std::uint32_t chunk : {18u, 5u}) {
       const Outcome gpu = decoded(config, chunk, [] { return simulated(3); });

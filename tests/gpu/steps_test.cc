@@ -79,7 +79,9 @@ TEST(PacketsDeathTest, AreNoLargerThanWasSaid) {
   const auto device = make_simulated_device();
   Packet packet(*device, {4, 4, 4, 4}, 1);
   packet.begin({4, 4, 4, 4});
-  EXPECT_DEATH(packet.begin({4, 4, 4, 8}), "CHECK failed");
+  for (const PacketSizes& sizes : {PacketSizes{5, 0, 0, 0}, {0, 5, 0, 0}, {0, 0, 5, 0}, {0, 0, 0, 5}}) {
+    EXPECT_DEATH(packet.begin(sizes), "CHECK failed");
+  }
 }
 
 // ---- captured steps
