@@ -15,13 +15,14 @@
 #include "gpu/cuda/cuda_device.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/runtime/simulated_device.h"
-#include "gpu/supports.h"
 
 namespace quire::app {
 namespace {
 
 constexpr std::string_view kCuda = "cuda";
 constexpr int kMostDevices = 64;
+constexpr std::uint32_t kMostCaptured =
+    256;  // rows: beyond that a step on a GPU takes longer than to begin its kernels
 
 class Cpu final : public ComputeDevice {
  public:
@@ -57,7 +58,9 @@ class Gpu final : public ComputeDevice {
     return gpu::weight_bytes(n, k, type);
   }
   std::uint64_t kv_block_bytes(const backend::KvShape& shape) const override { return gpu::kv_block_bytes(shape); }
-  std::uint64_t kv_open_group_bytes(const backend::KvShape&) const override { return 0; }
+  std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) const override {
+    return gpu::kv_open_group_bytes(shape);
+  }
   std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) override {
     CHECK(owned_ != nullptr);
     return gpu::make_gpu_ops(std::move(owned_), options_of(limits));
@@ -70,6 +73,8 @@ class Gpu final : public ComputeDevice {
     const std::uint32_t block_tokens = std::max(block_tokens_, backend::kGroupTokens);
     gpu::GpuOptions options;
     options.max_rows = limits.max_rows;
+    options.depth = 2;
+    options.capture = std::min(limits.max_rows, kMostCaptured);
     options.max_table_entries = product(limits.max_sequences, kv::blocks_for(longest, block_tokens) + 2);
     options.max_kept_groups = product(limits.max_sequences, longest / backend::kSpanTokens + 1);
     return options;
@@ -96,24 +101,10 @@ std::optional<int> cuda_number(std::string_view text) {
   return whole && number < kMostDevices ? std::optional(number) : std::nullopt;
 }
 
-void check_types(const Config& config, const AskedTypes& types) {
-  if (!gpu::supports(types.weights)) {
-    throw StartError(fmt::format("{}: on --device {} weights are stored in {}",
-                                 config.quantize == "none" ? "this checkpoint's type" : "--quantize " + config.quantize,
-                                 config.device, gpu::names_of_supported(backend::kAllWeightTypes)));
-  }
-  if (!gpu::supports(types.kv)) {
-    throw StartError(fmt::format("--kv-cache-dtype {}: on --device {} K and V are kept in {}",
-                                 backend::name_of(types.kv), config.device,
-                                 gpu::names_of_supported(backend::kAllKvTypes)));
-  }
-}
-
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_compute_device(const Config& config, const AskedTypes& types) {
+std::unique_ptr<ComputeDevice> make_compute_device(const Config& config) {
   if (const std::optional<int> number = cuda_number(config.device)) {
-    check_types(config, types);
     try {
       return std::make_unique<Gpu>(gpu::make_cuda_device(*number), config.block_size);
     } catch (const StartError& error) {
@@ -121,12 +112,10 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config, const A
     }
   }
   if (config.device == "simulated") {
-    check_types(config, types);
     return std::make_unique<Gpu>(gpu::make_simulated_device(), config.block_size);
   }
   if (config.device == "auto" && gpu::has_cuda()) {
     try {
-      check_types(config, types);
       return std::make_unique<Gpu>(gpu::make_cuda_device(0), config.block_size);
     } catch (const StartError& error) {
       log_info("device", "--device auto takes the CPU: {}", error.what());

@@ -1,9 +1,9 @@
 // Which backend runs the model (--device), and what planning must know of it before it holds anything.
-//   cpu · cuda, cuda:N · auto: the first CUDA device, where this program has CUDA and that device can run what is asked for; else
+//   cpu · cuda, cuda:N · auto: the first CUDA device, where this program has CUDA and there is one; else
 //   the CPU · simulated: the GPU backend in its simulator on the host, for tests
 // Owner   the caller; free_bytes() of a GPU asks the device that make_ops() gave to the ops, and so not behind their end.
 // Thread  one, while starting.
-// Fails   StartError: a device that is not there, or that has no kernels for the types asked for.
+// Fails   StartError: a device that is not there.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,7 @@ class ComputeDevice {
   virtual std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) = 0;  // once
 };
 
-struct AskedTypes {
-  backend::WeightType weights = backend::WeightType::kF32;
-  backend::KvType kv = backend::KvType::kF32;
-};
-
-std::unique_ptr<ComputeDevice> make_compute_device(const Config& config, const AskedTypes& types);
+std::unique_ptr<ComputeDevice> make_compute_device(const Config& config);
 // The CPU, whatever the device: to plan with.
 std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config);
 

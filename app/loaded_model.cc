@@ -123,7 +123,7 @@ ReadModel read_model(const Config& config, ModelSource source) {
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
   read.kv_dtype = kv_dtype_of(config, read.stored);
-  read.device = make_compute_device(config, {backend::weight_type(read.stored, quantize_of(config)), read.kv_dtype});
+  read.device = make_compute_device(config);
   read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
   return read;
 }

@@ -72,7 +72,7 @@ class GpuOps final : public Ops {
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
     for (const auto& chooser : choosers_) chooser->make_room(width);  // logits live in the widest buffers
-    return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
+    return std::make_unique<DeviceBuffer>(*device_, buffer_sizes_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
     attention_.reserve(shape);
@@ -84,7 +84,7 @@ class GpuOps final : public Ops {
     run_recorded();
     expect_batch(batch, max_rows_);
     batch_ = batch;
-    const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured_) : 0;
+    const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured()) : 0;
     num_rows_ = std::max(batch.num_rows(), bucket);
     num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
     send_packet();
@@ -106,14 +106,14 @@ class GpuOps final : public Ops {
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, scale, rows, out);
-    start(kernels_.norm, {padded(rows, out), 1},
+    start(kernels_.norm, {padded(rows), 1},
           {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, scale.size(),
            own<DeviceBuffer>(out).data()});
   }
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    linear_.multiply(plain(x), padded(rows, out), own<const DeviceWeight>(w).view(), Finish::kStore,
+    linear_.multiply(plain(x), padded(rows), own<const DeviceWeight>(w).view(), Finish::kStore,
                      own<DeviceBuffer>(out).data());
   }
 
@@ -142,11 +142,11 @@ class GpuOps final : public Ops {
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_place(x, rows, column, out);
-    copy_rows_of(x, 0, nullptr, padded(rows, out), x.width(), out, column);
+    copy_rows_of(x, 0, nullptr, padded(rows), x.width(), out, column);
   }
   void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_cut(x, rows, column, out);
-    copy_rows_of(x, column, nullptr, padded(rows, out), out.width(), out, 0);
+    copy_rows_of(x, column, nullptr, padded(rows), out.width(), out, 0);
   }
   void gather_speakers(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
@@ -279,15 +279,18 @@ class GpuOps final : public Ops {
   const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
   // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
   bool can_capture(const Batch& batch) const {
-    return most_captured_ > 0 && batch.sequences.size() == batch.num_rows() &&
-           batch.speakers.size() == batch.num_rows() && batch.kept_groups.empty();
+    return batch.sequences.size() == batch.num_rows() && batch.speakers.size() == batch.num_rows() &&
+           batch.kept_groups.empty();
   }
-  // The rows that a kernel is to run of so many of the batch, or of its speakers.
-  std::uint32_t padded(std::uint32_t rows, const Buffer& out) const {
-    if (!records_) return rows;
-    CHECK(rows == batch_.num_rows() || rows == num_rows_);
-    CHECK_LE(num_rows_, out.max_rows());
-    return num_rows_;
+  // Padded rows fit every buffer.
+  std::uint32_t most_captured() const {
+    return buffer_sizes_.empty() ? most_captured_ : std::min(most_captured_, *buffer_sizes_.begin());
+  }
+  // The rows that a kernel is to run of so many of the batch, or of its speakers. Of other rows, which some drafters have, there are
+  // as many as they happen to be: from there on nothing is captured.
+  std::uint32_t padded(std::uint32_t rows) {
+    if (records_ && rows != batch_.num_rows() && rows != num_rows_) run_recorded();
+    return records_ ? num_rows_ : rows;
   }
 
   // Scratch for any linear is there before the first step.
@@ -374,6 +377,7 @@ class GpuOps final : public Ops {
   Batch batch_;
   Packet packet_;
   CapturedSteps captured_;
+  BufferSizes buffer_sizes_;
   LaunchList launches_;  // of the step begun last, where it is one to be captured
   bool records_ = false;
   Attention attention_;
@@ -397,5 +401,7 @@ std::uint64_t kv_block_bytes(const backend::KvShape& shape) {
   const KvLayout layout{shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
   return shape.all_layers() * layout.block_bytes();
 }
+
+std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) { return open_group_bytes(shape); }
 
 }  // namespace quire::gpu

@@ -21,7 +21,8 @@ struct GpuOptions {
   std::uint32_t max_table_entries = 65536;  // of all sequences' block tables
   std::uint32_t max_kept_groups = 8192;     // words, of all sequences
   std::uint32_t depth = 1;                  // steps in flight
-  // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h); no row buffer is smaller. 0: none.
+  // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
+  // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
 };
 
@@ -31,5 +32,7 @@ std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type);
 // What a block of such a cache takes on the device: all layers.
 std::uint64_t kv_block_bytes(const backend::KvShape& shape);
+// What an open group takes beside them: all layers. 0 but for int4.
+std::uint64_t kv_open_group_bytes(const backend::KvShape& shape);
 
 }  // namespace quire::gpu

@@ -52,10 +52,12 @@ DeviceRope::DeviceRope(Device& device, std::span<const float> cosines, std::span
   device.upload(sines_.data(), sines.data(), sines.size_bytes());
 }
 
-DeviceBuffer::DeviceBuffer(Device& device, std::uint32_t max_rows, std::uint32_t width)
+DeviceBuffer::DeviceBuffer(Device& device, BufferSizes& sizes, std::uint32_t max_rows, std::uint32_t width)
     : max_rows_(max_rows),
       width_(width),
-      memory_(device, std::size_t{max_rows} * width * sizeof(float), "a row buffer") {}
+      memory_(device, std::size_t{max_rows} * width * sizeof(float), "a row buffer"),
+      sizes_(sizes),
+      at_(sizes.insert(max_rows)) {}
 
 DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_(shape) {
   CHECK_EQ(shape.block_tokens % backend::kGroupTokens, 0u);
@@ -68,10 +70,10 @@ DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_
   tails_.resize(std::size_t{shape.num_blocks} * shape.tail_bytes);
 }
 
-std::size_t DeviceCache::open_group_bytes() const {
-  if (shape_.type != KvType::kInt4) return 0;
-  const std::size_t layers = std::size_t{shape_.all_layers()} + 1;
-  return layers * shape_.num_kv_heads * backend::kGroupTokens * 2 * shape_.head_dim * sizeof(float);
+std::size_t open_group_bytes(const backend::KvShape& shape) {
+  if (shape.type != KvType::kInt4) return 0;
+  const std::size_t layers = std::size_t{shape.all_layers()} + 1;
+  return layers * shape.num_kv_heads * backend::kGroupTokens * 2 * shape.head_dim * sizeof(float);
 }
 
 }  // namespace quire::gpu

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -68,9 +69,16 @@ class DeviceRope final : public backend::RopeTable {
   DeviceMemory sines_;
 };
 
+// Rows that each of the buffers there are has room for.
+using BufferSizes = std::multiset<std::uint32_t>;
+
 class DeviceBuffer final : public backend::Buffer {
  public:
-  DeviceBuffer(Device& device, std::uint32_t max_rows, std::uint32_t width);
+  // `sizes` outlives it, and says of it for as long as it is there.
+  DeviceBuffer(Device& device, BufferSizes& sizes, std::uint32_t max_rows, std::uint32_t width);
+  ~DeviceBuffer() override { sizes_.erase(at_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   std::uint32_t max_rows() const override { return max_rows_; }
   std::uint32_t width() const override { return width_; }
   float* data() const { return memory_.as<float>(); }
@@ -80,7 +88,12 @@ class DeviceBuffer final : public backend::Buffer {
   std::uint32_t max_rows_;
   std::uint32_t width_;
   DeviceMemory memory_;
+  BufferSizes& sizes_;
+  BufferSizes::iterator at_;
 };
+
+// int4: an open group of all layers, and that of the layer at hand.
+std::size_t open_group_bytes(const backend::KvShape& shape);
 
 // How they lie: gpu/device/layout.h; what they mean: kv_codes.h.
 class DeviceCache final : public backend::KvCache {
@@ -95,8 +108,7 @@ class DeviceCache final : public backend::KvCache {
   std::byte* layer_of(std::uint32_t layer, BlockId block) const {
     return memory_.as<std::byte>() + view_.layout.block_at(layer, block.value);
   }
-  // int4: an open group of all layers, and that of the layer at hand.
-  std::size_t open_group_bytes() const;
+  std::size_t open_group_bytes() const { return gpu::open_group_bytes(shape_); }
   std::byte* open_group(std::uint32_t index) const { return open_.as<std::byte>() + index * open_group_bytes(); }
 
   std::span<std::byte> tail(BlockId block) { return std::span(tails_).subspan(tail_at(block), shape_.tail_bytes); }

@@ -14,7 +14,6 @@
 #include "gpu/measure/stages.h"
 #include "gpu/measure/step_batch.h"
 #include "gpu/measure/timing.h"
-#include "gpu/supports.h"
 
 namespace quire::gpu::measure {
 namespace {
@@ -143,12 +142,11 @@ std::vector<Case> cases(bool tiny, std::uint32_t seed) {
       add_rows(width, rows, seed, out);
     }
     for (const WeightType type : kAllWeightTypes) {
-      if (!supports(type) || type == WeightType::kF16) continue;
+      if (type == WeightType::kF16) continue;
       add_linear(tiny ? 24 : 1000, tiny ? 40 : 4096, rows, type, seed, out);
     }
   }
   for (const KvType type : kAllKvTypes) {
-    if (!supports(type)) continue;
     if (tiny) {
       add_attention({2, 1, 8}, 20, 7, type, seed, out);
       continue;

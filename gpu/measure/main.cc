@@ -15,7 +15,6 @@
 #include "gpu/cuda/cuda_device.h"
 #include "gpu/measure/stages.h"
 #include "gpu/runtime/simulated_device.h"
-#include "gpu/supports.h"
 
 namespace quire::gpu::measure {
 namespace {
@@ -81,12 +80,8 @@ Setup setup_of(std::span<char*> args) {
 boost::json::object types() {
   boost::json::array weights;
   boost::json::array caches;
-  for (const backend::WeightType type : backend::kAllWeightTypes) {
-    if (supports(type)) weights.emplace_back(backend::name_of(type));
-  }
-  for (const backend::KvType type : backend::kAllKvTypes) {
-    if (supports(type)) caches.emplace_back(backend::name_of(type));
-  }
+  for (const backend::WeightType type : backend::kAllWeightTypes) weights.emplace_back(backend::name_of(type));
+  for (const backend::KvType type : backend::kAllKvTypes) caches.emplace_back(backend::name_of(type));
   return {{"weights", std::move(weights)}, {"kv", std::move(caches)}};
 }
 

@@ -5,7 +5,6 @@
 #include "gpu/measure/stages.h"
 #include "gpu/measure/step_batch.h"
 #include "gpu/measure/timing.h"
-#include "gpu/supports.h"
 
 namespace quire::gpu::measure {
 namespace {
@@ -119,8 +118,6 @@ boost::json::object roofline(const Setup& setup) {
   Rows rows;
   bool all = true;
   for (const KernelShape& shape : kernel_shapes(setup.tiny)) {
-    if (shape.kernel == "linear" && !supports(shape.weight)) continue;
-    if (shape.kernel == "attend" && !supports(shape.kv)) continue;
     if (deadline.over()) {
       all = false;
       break;

@@ -12,21 +12,19 @@ namespace {
 
 using backend::KvType;
 using backend::WeightType;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Config config_of(const std::string& device, const std::string& quantize = "none") {
+Config config_of(const std::string& device) {
   Problems problems;
   Config config = resolve({}, problems);
   config.device = device;
-  config.quantize = quantize;
   config.threads = 1;
   return config;
 }
 
-std::string refusal(const Config& config, const AskedTypes& types = {}) {
+std::string refusal(const Config& config) {
   try {
-    make_compute_device(config, types);
+    make_compute_device(config);
   } catch (const StartError& error) {
     return error.what();
   }
@@ -51,14 +49,14 @@ TEST(ComputeDevice, ThatIsNotThereIsRefusedAndSaysWhichPartFailed) {
 
 TEST(ComputeDevice, OfAProgramWithoutCudaIsTheCpuByItself) {
   if (gpu::has_cuda()) GTEST_SKIP() << "this program was built with CUDA";
-  const auto device = make_compute_device(config_of("auto"), {});
+  const auto device = make_compute_device(config_of("auto"));
   EXPECT_FALSE(device->has_own_memory());
   EXPECT_THAT(device->make_ops({.max_rows = 4, .max_sequences = 1, .max_model_len = 16})->description(),
               HasSubstr("cpu/"));
 }
 
 TEST(ComputeDevice, OfTheCpuPlansAsTheCpu) {
-  const auto device = make_compute_device(config_of("cpu"), {WeightType::kInt4, KvType::kInt4});
+  const auto device = make_compute_device(config_of("cpu"));
   const backend::KvShape shape{2, 2, 16, 16, 1, KvType::kInt4};
   EXPECT_EQ(device->weight_bytes(20, 30, WeightType::kInt4), cpu::weight_bytes(20, 30, WeightType::kInt4));
   EXPECT_EQ(device->kv_block_bytes(shape), cpu::kv_block_bytes(shape));
@@ -66,7 +64,7 @@ TEST(ComputeDevice, OfTheCpuPlansAsTheCpu) {
 }
 
 TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
-  const auto device = make_compute_device(config_of("simulated"), {});
+  const auto device = make_compute_device(config_of("simulated"));
   EXPECT_TRUE(device->has_own_memory());
   const std::uint64_t before = device->free_bytes().value();
   const auto ops = device->make_ops({.max_rows = 4, .max_sequences = 2, .max_model_len = 100});
@@ -75,23 +73,7 @@ TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
   EXPECT_LT(with_ops, before);
   const backend::KvShape shape{2, 2, 16, 16, 8, KvType::kBF16};
   const auto cache = ops->make_kv(shape);
-  EXPECT_EQ(device->free_bytes(), with_ops - 8 * device->kv_block_bytes(shape));
-}
-
-TEST(ComputeDevice, RefusesTypesWithoutKernelsByTheirFlag) {
-  // Every refusal lists what there is; bf16 always is.
-  EXPECT_EQ(refusal(config_of("simulated"), {WeightType::kBF16, KvType::kBF16}), "");
-  for (const WeightType type : backend::kAllWeightTypes) {
-    const std::string said = refusal(config_of("simulated", backend::name_of(type)), {type, KvType::kBF16});
-    if (said.empty()) continue;
-    EXPECT_THAT(said, AllOf(HasSubstr(std::string("--quantize ") + backend::name_of(type)), HasSubstr("bf16"),
-                            HasSubstr("--device simulated")));
-  }
-  for (const KvType type : backend::kAllKvTypes) {
-    const std::string said = refusal(config_of("simulated"), {WeightType::kBF16, type});
-    if (said.empty()) continue;
-    EXPECT_THAT(said, AllOf(HasSubstr(std::string("--kv-cache-dtype ") + backend::name_of(type)), HasSubstr("bf16")));
-  }
+  EXPECT_LE(device->free_bytes().value(), with_ops - 8 * device->kv_block_bytes(shape));  // and what attention needs
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "core/base/start_error.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/runtime/simulated_device.h"
-#include "gpu/supports.h"
 #include "tests/core/cpu/tiny_decoder.h"
 
 namespace quire::gpu {
@@ -65,9 +64,9 @@ TEST(DeviceMemory, HoldsWeightsAndBlocksOfTheSizesThatArePlannedWith) {
     }
   }
   for (const KvType type : backend::kAllKvTypes) {
-    if (!supports(type)) continue;
-    const backend::KvShape shape{3, 2, 20, 32, 5, type, 1};
-    EXPECT_EQ(watched.ops->make_kv(shape)->bytes(), 5 * kv_block_bytes(shape)) << backend::name_of(type);
+    const backend::KvShape shape{3, 2, 20, 32, 5, type, 1, 0, type == KvType::kInt4 ? 7u : 0u};
+    const std::uint64_t planned = 5 * kv_block_bytes(shape) + shape.num_open_groups * kv_open_group_bytes(shape);
+    EXPECT_EQ(watched.ops->make_kv(shape)->bytes(), planned) << backend::name_of(type);
   }
 }
 

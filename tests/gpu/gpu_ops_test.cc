@@ -2,12 +2,11 @@
 // which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
 #include "gpu/gpu_ops.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "core/base/start_error.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"
@@ -18,7 +17,6 @@ namespace {
 using namespace cpu::test;
 using backend::Ops;
 using backend::Quantize;
-using ::testing::HasSubstr;
 
 std::unique_ptr<Ops> simulated(std::uint64_t seed = 1, std::uint32_t max_rows = 600) {
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
@@ -290,6 +288,38 @@ TEST(GpuOps, AdoptsWhatItPacked) {
   ASSERT_NE(adopted, nullptr);
   EXPECT_TRUE(same_bits(run_linear(*ops, x, *adopted, 2), run_linear(*ops, x, *packed, 2)));
   EXPECT_EQ(ops->adopt(shape, packed->packed().first(packed->bytes() - 1), nullptr), nullptr);
+}
+
+// A step of three rows that could be captured as one of four; x has room for so many.
+std::vector<float> of_three_speakers(const GpuOptions& options, std::uint32_t max_rows, std::uint32_t rows) {
+  const auto ops = make_gpu_ops(make_simulated_device(), options);
+  Random random(5);
+  const auto w = pack(*ops, random_matrix(random, 20, 30, DType::kBF16));
+  const auto table = pack(*ops, random_matrix(random, 3, 30, DType::kF32));
+  const auto x = ops->make_buffer(max_rows, 30);
+  const auto y = ops->make_buffer(max_rows, 20);
+  OwnedBatch batch;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const BlockId block{i};
+    batch.add(0, 1, {&block, 1}, 16);
+    batch.speakers.push_back({i, 0, {}});
+  }
+  ops->begin(batch.view());
+  ops->embed(*table, *x);
+  ops->linear(*x, *w, rows, *y);
+  return read(*ops, *y, rows);
+}
+
+TEST(GpuOps, PadsNoStepBeyondTheSmallestBuffer) {
+  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 3);
+  for (const std::uint32_t room : {3u, 4u, 5u}) {
+    EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, room, 3), plain)) << room;
+  }
+}
+
+TEST(GpuOps, CapturesUpToAnOpOfOtherRowsThanTheStepHas) {
+  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 2);
+  EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, 8, 2), plain));
 }
 
 }  // namespace
