@@ -64,17 +64,18 @@ class GpuOps final : public Ops {
     for (std::uint32_t i = 0; i < count; ++i) part(i);
   }
   std::unique_ptr<Vector> upload(std::span<const float> values) override {
-    return std::make_unique<DeviceVector>(*device_, values);
+    return std::make_unique<DeviceVector>(device(), values);
   }
   std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,
                                          std::uint32_t half) override {
-    return std::make_unique<DeviceRope>(*device_, cosines, sines, half);
+    return std::make_unique<DeviceRope>(device(), cosines, sines, half);
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
     for (const auto& chooser : choosers_) chooser->make_room(width);  // logits live in the widest buffers
-    return std::make_unique<DeviceBuffer>(*device_, buffer_sizes_, max_rows, width);
+    return std::make_unique<DeviceBuffer>(device(), buffer_sizes_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
+    run_recorded();
     attention_.reserve(shape);
     return std::make_unique<DeviceCache>(*device_, shape);
   }
@@ -296,6 +297,7 @@ class GpuOps final : public Ops {
   // Scratch for any linear is there before the first step.
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
+    run_recorded();  // who makes a weight within a step may drop it within the step
     linear_.reserve(shape.type, shape.n, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }

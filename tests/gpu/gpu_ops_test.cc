@@ -317,6 +317,23 @@ TEST(GpuOps, PadsNoStepBeyondTheSmallestBuffer) {
   }
 }
 
+TEST(GpuOps, RunsWhatWasWrittenDownBeforeAWeightIsMadeAndDropped) {
+  const auto embedded = [](const GpuOptions& options) {
+    const auto ops = make_gpu_ops(make_simulated_device(), options);
+    Random random(5);
+    const auto x = ops->make_buffer(2, 30);
+    const BlockId block{0};
+    OwnedBatch batch;
+    batch.add(0, 1, {&block, 1}, 16);
+    batch.speakers.push_back({0, 0, {}});
+    ops->begin(batch.view());
+    ops->embed(*pack(*ops, random_matrix(random, 1, 30, DType::kF32)), *x);  // dropped behind this line
+    pack(*ops, random_matrix(random, 1, 30, DType::kF32));                   // where it lay
+    return read(*ops, *x, 1);
+  };
+  EXPECT_TRUE(same_bits(embedded({.max_rows = 2, .capture = 2}), embedded({.max_rows = 2})));
+}
+
 TEST(GpuOps, CapturesUpToAnOpOfOtherRowsThanTheStepHas) {
   const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 2);
   EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, 8, 2), plain));
