@@ -20,6 +20,7 @@ WRAPPERS = {
     "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
     "kv_fragment.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
     "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
+    "codes.h add_pairs": ("out[0] = __uint_as_float(add_pairs(word(in, 0), word(in, 1)));", r"HFMA2\S*BF16|HFMA2\.BF16|HADD2\S*BF16"),
     "copies.h Copies": ("extern __shared__ std::byte block[]; Copies copies; copies.add(block, in); copies.end_group(); copies.wait<0>();"
                         " sync_block(); out[0] = *reinterpret_cast<float*>(block);", r"LDGSTS\.E\S*128"),
 }
