@@ -76,7 +76,7 @@ void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType
                             : type == WeightType::kW16A16 ? Quantize::kW16A16
                                                           : Quantize::kNone;
   const DType dtype = type == WeightType::kF32 ? DType::kF32 : DType::kBF16;
-  const bool bits = !in_tiles(type);
+  const bool bits = !in_tiles(type) || in_integers(type);
   // Rows are rounded to bf16 here and not on the CPU: 2^-9 of each number, at most.
   const double tolerance = 0x1p-8;
   out.push_back({fmt::format("linear {} {} x {}, {} rows", name_of(type), n, k, rows), bits, tolerance, [=](Ops& ops) {
