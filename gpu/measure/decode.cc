@@ -74,7 +74,7 @@ boost::json::object prefilled(const Setup& setup, MeasuredModel& model, std::uin
 boost::json::object decode(const Setup& setup) {
   const Deadline deadline(setup.seconds);
   const std::uint32_t most = setup.tiny ? 2 : 256;
-  MeasuredModel model(setup, setup.tiny ? 8 : kMaxRows, setup.tiny ? 64 : kLongest, most * (kLongest / 16 + 1));
+  MeasuredModel model(setup, setup.tiny ? 8 : kMaxRows, setup.tiny ? 64 : kLongest, most * (kLongest / 16 + 1), most);
   const double loaded_s = deadline.passed();
   Rows rows;
   bool all = true;

@@ -18,11 +18,12 @@ backend::WeightType main_type(const Setup& setup) {
 }  // namespace
 
 MeasuredModel::MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::uint32_t max_positions,
-                             std::uint32_t max_table_entries)
+                             std::uint32_t max_table_entries, std::uint32_t capture)
     : setup_(setup), shape_(model_shape(setup.tiny ? "tiny" : setup.model)), max_rows_(max_rows) {
   std::unique_ptr<Device> made = setup.make_device();
   device_ = made.get();
-  auto plain = make_gpu_ops(std::move(made), {.max_rows = max_rows, .max_table_entries = max_table_entries});
+  auto plain =
+      make_gpu_ops(std::move(made), {.max_rows = max_rows, .max_table_entries = max_table_entries, .capture = capture});
   ops_ = std::make_unique<MeasuredOps>(std::move(plain), *device_);
   const HollowModel hollow(shape_);
   const auto files = hollow.files();

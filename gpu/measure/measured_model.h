@@ -19,7 +19,7 @@ namespace quire::gpu::measure {
 class MeasuredModel {
  public:
   MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::uint32_t max_positions,
-                std::uint32_t max_table_entries);
+                std::uint32_t max_table_entries, std::uint32_t capture = 0);
 
   Device& device() { return *device_; }
   MeasuredOps& ops() { return *ops_; }
