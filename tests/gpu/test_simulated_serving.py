@@ -96,13 +96,11 @@ def test_the_cache_is_planned_of_what_a_step_leaves_free(tmp_path):
 
 
 @pytest.mark.parametrize("flag, value", [("--quantize", "w4a8"), ("--kv-cache-dtype", "int4")])
-def test_a_type_without_kernels_is_refused_by_its_flag_or_served(tmp_path, flag, value):
+def test_weights_and_caches_of_four_bits_are_served(tmp_path, flag, value):
     tiny_model.save(tmp_path)
     done = subprocess.run([str(QUIRE), "generate", str(tmp_path), "--device", "simulated", "--prompt", "ab", "--max-tokens", "2", "--seed", "1",
                            flag, value], capture_output=True, text=True, timeout=PATIENCE_S)
-    if done.returncode != 0:
-        assert done.returncode == 2
-        assert f"{flag} {value}: on --device simulated" in done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_plan_counts_what_the_device_would_hold(tmp_path):
