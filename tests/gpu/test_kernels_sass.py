@@ -15,8 +15,8 @@ WRAPPERS = {
     "integer_matrix.h add_product": ("IntegerProduct p; p.c[0] = word(in, 0); const std::uint32_t a[4] = {word(in, 1), word(in, 2), word(in, 3),"
                                      " word(in, 4)}; const std::uint32_t b[2] = {word(in, 5), word(in, 6)}; add_product(p, a, b);"
                                      " out[0] = static_cast<float>(p.c[0] + p.c[3]);", r"IMMA\.16832\.S8\.S8"),
-    "stream.h load_once": ("const Words4 w = load_once(reinterpret_cast<const Words4*>(in)); out[0] = __uint_as_float(w.words[3]);",
-                           r"LDG\.E\.128|LDG\.E\.\S*128"),
+    "stream.h load_once": ("const Words4 w = load_once(reinterpret_cast<const Words4*>(in)); out[0] = __uint_as_float(w.words[0] ^ w.words[1] ^ w.words[2] ^ w.words[3]);",
+                           r"LDG\.E\S*128"),
     "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
     "kv_fragment.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
     "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
