@@ -151,7 +151,8 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [quire, "serve", *([model] if model else []), "--served-model-name", "stories", "--host", "127.0.0.1", "--port", str(port), "--speculative-config", json.dumps(config)]
+        command = [quire, "serve", *([model] if model else []), "--served-model-name", "stories", "--host", "127.0.0.1",
+                   "--port", str(port), "--speculative-config", json.dumps(config)]
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=self.log, stderr=self.log, text=True)
         self.url = f"http://127.0.0.1:{port}"

@@ -124,6 +124,6 @@ def test_no_answer_depends_on_what_it_guesses(method, made, expected):
     config = {key: str(made.get(value, value)) if isinstance(value, str) else value for key, value in METHODS[method].items()}
     metrics = expect_answers(expected, config, (1, len(JOBS)))
     assert metrics["vllm:prefix_cache_hits_total"] > 0  # the second round's
-    metrics = expect_answers(expected, config, (len(JOBS),), *TIGHT, "--prefix-caching", "off", "--kv-cache-memory",
+    metrics = expect_answers(expected, config, (len(JOBS), len(JOBS)), *TIGHT, "--prefix-caching", "off", "--kv-cache-memory",
                              enough_for_few(config))
     assert metrics["vllm:num_preemptions_total"] > 0
