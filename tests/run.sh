@@ -28,7 +28,7 @@ main() {
     fi
   done
 
-  passed=0 failed=0 times=() not_run=()
+  passed=0 failed=0 times=() not_run=() failures=()
   bold="" plain=""
   if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; fi
 
@@ -146,6 +146,10 @@ finish() {
     say "did not run"
     printf '  %s\n' "${not_run[@]}"
   fi
+  if ((${#failures[@]} > 0)); then  # once more, and last: who has only the end of the log still learns what failed
+    say "failed"
+    printf '%s\n' "${failures[@]}"
+  fi
   echo "$passed passed, $failed failed"
   exit $((failed > 0))
 }
@@ -156,6 +160,7 @@ fail() {
   failed=$((failed + $1))
   printf '  FAILED: %s\n' "$2"
   if (($# > 2)); then printf '%s\n' "${@:3}"; fi
+  failures+=("$(printf '  %s\n' "${@:2}" | cut -c 1-300 | head -n 40)")
 }
 
 # Seconds until the deadline, at most $1; without a deadline $1.
@@ -241,7 +246,7 @@ run_gtests() { # run_gtests LABEL BINARY…
       not_run+=("$label: $(basename "$binary"), cut by the deadline")
       continue
     fi
-    grep -v -e '^\[==========\]' -e '^\[  PASSED  \]' -e '^Running main' -e '^$' "${report%.xml}.log" | tail -n 200
+    if ((status != 0)); then tail -n 200 "${report%.xml}.log"; fi
     count_report "$report" "$status" "$(basename "$binary")"
   done
 }
@@ -276,24 +281,31 @@ run_pytest() { # run_pytest LABEL SECONDS ARGUMENT…
 
 # Adds the cases of a JUnit-like report. A crash, a time-out or a sanitizer's exit status without a failed case is one failure.
 count_report() { # count_report FILE EXIT_STATUS NAME
-  local counts p=0 f=0 s=0
-  counts="$(python3 - "$1" 2>/dev/null <<'PYTHON'
+  local counts="" names="" p=0 f=0 s=0
+  { read -r counts; names="$(cat)"; } < <(python3 - "$1" 2>/dev/null <<'PYTHON'
 import sys
 import xml.etree.ElementTree as tree
-passed = failed = skipped = 0
+passed = skipped = 0
+failed = []
 for case in tree.parse(sys.argv[1]).iter("testcase"):
-    if case.find("failure") is not None or case.find("error") is not None:
-        failed += 1
+    failure = next((found for kind in ("failure", "error") if (found := case.find(kind)) is not None), None)
+    if failure is not None:
+        text = "\n".join(filter(None, [failure.get("message"), failure.text]))
+        failed.append(f"{case.get('classname')}.{case.get('name')}\n" + "\n".join(f"  {line}" for line in text.splitlines()[-12:]))
     elif case.find("skipped") is not None or case.get("status") == "notrun" or case.get("result") == "skipped":
         skipped += 1
     else:
         passed += 1
-print(passed, failed, skipped)
+print(passed, len(failed), skipped)
+print("\n".join(failed))
 PYTHON
-)" && read -r p f s <<<"$counts"
+  )
+  read -r p f s <<<"${counts:-0 0 0}"
   pass "$p"
-  if ((f > 0)); then fail "$f" "$3: $f cases"; fi
-  if (($2 != 0 && f == 0)); then fail 1 "$3 ended with status $2 ($p cases had passed)"; fi
+  if ((f > 0)); then fail "$f" "$3: $f cases" "$names"; fi
+  if (($2 != 0 && f == 0)); then
+    fail 1 "$3 ended with status $2 ($p cases had passed)" "$(tail -n 30 "${1%.xml}.log" 2>/dev/null)"
+  fi
   if ((s > 0)); then echo "  $3: $s skipped"; fi
 }
 
