@@ -96,8 +96,8 @@ def test_every_field_takes_or_refuses_every_value_by_name(server, schemas, path)
                 if answer.status == 200:
                     accepted += 1
                     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(value)), f"{what} is not in the schema, and was taken"
-                    assert '"error"' not in answer.text[:200], (what, answer.text[:500])
-                elif not cannot_be_kept(name, answer):
+                    assert '"error"' not in answer.text[:200] or ran_out(name, answer), (what, answer.text[:500])
+                elif not cannot_be_kept(name, answer) and not ran_out(name, answer):
                     refused += 1
                     check_refusal(answer, name, what)
     assert accepted > 3 * len(schemas[path]) and refused > 20 * len(schemas[path])
@@ -106,6 +106,11 @@ def test_every_field_takes_or_refuses_every_value_by_name(server, schemas, path)
 def cannot_be_kept(name, answer):
     """A deadline that is within its bounds may be one that nobody can keep."""
     return name == "deadline_ms" and answer.status == 429 and answer.error["code"] == "deadline_cannot_be_met"
+
+
+def ran_out(name, answer):
+    """One of two milliseconds passes on a busy machine, before the first token (504) or behind it (an event in the stream)."""
+    return name == "deadline_ms" and answer.status in (200, 504) and '"timeout_error"' in answer.text
 
 
 @pytest.mark.parametrize("path", BODIES)
