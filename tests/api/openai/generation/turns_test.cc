@@ -32,7 +32,8 @@ class TurnsTest : public test::CompletionRig {
     std::size_t sum = 0;
     for (const std::string& event : events_of(events)) {
       if (event == "[DONE]") continue;
-      for (const json::value& choice : json::parse(event).at("choices").as_array()) {
+      const json::value parsed = json::parse(event);  // lives as long as the loop over a part of it
+      for (const json::value& choice : parsed.at("choices").as_array()) {
         if (choice.at("logprobs").is_object()) sum += choice.at("logprobs").at("tokens").as_array().size();
       }
     }
