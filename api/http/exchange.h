@@ -71,7 +71,7 @@ struct Taken {
   bool more = false;     // there is more to take: in another turn
 };
 
-// Called in this order: work as often as it asks for, admit, then take and events whenever there is news, until finished; destruction at any
+// Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news, until finished; destruction at any
 // time cancels what still runs.
 // Shape   of what the engine said a call takes no more than a turn may write, and a token more.
 // Thread  work(): a worker. events(), whole(): a worker, too, where it is kTurnSize or more that is written at once. All else: the io
@@ -84,6 +84,8 @@ class Answer {
   // First in Lane::kReading, where bodies are parsed and tokenised; then wherever it says that it has to go on.
   virtual std::optional<Lane> work() = 0;
 
+  // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in another turn.
+  virtual bool open(const IoDoor&) { return false; }
   // Empty: admitted, and `door.on_news` is called whenever take() has something to do. Else: the whole answer, a
   // refusal or what work() has made.
   virtual std::optional<Response> admit(const IoDoor& door) = 0;

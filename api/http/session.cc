@@ -150,7 +150,8 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
     refused = line_is_full(*full, io_.services.queue.retry_after_s());
   } else if (!gone_) {
     const IoDoor door = io_door();
-    refused = answer.admit(door);
+    while (answer.open(door) && !gone_) co_await give_way();
+    if (!gone_) refused = answer.admit(door);
   }
   bool again = false;
   if (!gone_) {

@@ -22,6 +22,7 @@ std::uint64_t random_bits() {
 }
 
 // In units of a turn: what is around an event's tokens, and text that nothing else is told of.
+constexpr std::size_t kMostOpened = 128;  // streams in one turn: about 2 µs each
 constexpr std::size_t kEventSize = 8;
 constexpr std::size_t kBytesPerUnit = 16;
 
@@ -110,6 +111,7 @@ std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   if (admitted) admitted = submit(door);
   sequences_.clear();
   rooms_.clear();
+  streams_.clear();
   if (admitted) {
     tracked_.enter(facts_.id);
     return std::nullopt;
@@ -131,26 +133,38 @@ void Generation::count_refused(std::size_t num_sequences) const {
   count(kTokenTime, wishes_.token_time.has_value());
 }
 
+bool Generation::open(const http::IoDoor& door) {
+  const std::size_t num_choices = failure_ ? 0 : sequences_.size() * streams_per_sequence();
+  choices_.reserve(num_choices);
+  const std::size_t until = std::min(streams_.size() + kMostOpened, num_choices);
+  while (streams_.size() < until) {
+    const std::size_t i = streams_.size();
+    Room room = i % streams_per_sequence() == 0 ? std::exchange(rooms_[i / streams_per_sequence()], {}) : Room();
+    std::shared_ptr<bridge::TokenStream> stream =
+        door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(room.scores), std::move(room.embedding));
+    if (!stream) return false;  // submit() says so
+    choices_.emplace_back(stream, services_.tokenizer, request());
+    streams_.push_back(std::move(stream));
+  }
+  return until < num_choices;
+}
+
 Result<Done> Generation::submit(const http::IoDoor& door) {
+  while (open(door)) continue;
+  if (choices_.size() < sequences_.size() * streams_per_sequence()) {
+    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
+                 services_.queue.retry_after_s()};
+  }
   std::vector<bridge::Submission> submissions;
   submissions.reserve(sequences_.size());
-  choices_.reserve(sequences_.size() * (request().use_beam_search ? request().n : 1));
-  for (flow::Request& sequence : sequences_) {
-    const std::uint32_t num_streams = sequence.beam ? sequence.beam->num_best : 1;
-    bridge::Submission submission{std::move(sequence), nullptr, {}};
-    for (std::uint32_t i = 0; i < num_streams; ++i) {
-      Result<std::shared_ptr<bridge::TokenStream>> stream =
-          open_choice(door, i == 0 ? std::move(rooms_[submissions.size()]) : Room());
-      if (!stream) return stream.error();
-      if (i == 0) {
-        tracked_.add_sequence(*stream);
-        submission.stream = std::move(*stream);
-      } else {
-        tracked_.add_stream(*stream);
-        submission.more_streams.push_back(std::move(*stream));
-      }
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (i % streams_per_sequence() == 0) {
+      tracked_.add_sequence(streams_[i]);
+      submissions.push_back({std::move(sequences_[submissions.size()]), std::move(streams_[i]), {}});
+    } else {
+      tracked_.add_stream(streams_[i]);
+      submissions.back().more_streams.push_back(std::move(streams_[i]));
     }
-    submissions.push_back(std::move(submission));
   }
   told_.resize(choices_.size());
   if (Result<Done> taken = take_places(submissions); !taken) return taken.error();
@@ -178,17 +192,6 @@ Result<Done> Generation::take_places(std::vector<bridge::Submission>& submission
 void Generation::end_stay() {
   const http::Tally used = tally();
   stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, used.completion_tokens);
-}
-
-Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http::IoDoor& door, Room room) {
-  std::shared_ptr<bridge::TokenStream> stream =
-      door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(room.scores), std::move(room.embedding));
-  if (!stream) {
-    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
-                 services_.queue.retry_after_s()};
-  }
-  choices_.emplace_back(stream, services_.tokenizer, request());
-  return stream;
 }
 
 std::vector<http::Field> Generation::fields() const {

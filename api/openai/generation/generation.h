@@ -35,6 +35,7 @@ class Generation final : public http::Answer {
 
   std::size_t work_bytes() const override { return http_.body.size(); }
   std::optional<Lane> work() override;
+  bool open(const http::IoDoor& door) override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return form_->request().stream; }
   std::vector<http::Field> fields() const override;
@@ -54,6 +55,7 @@ class Generation final : public http::Answer {
   Result<std::optional<Lane>> go_on();
   Result<std::optional<Lane>> make_sequences(std::shared_ptr<const grammar::Grammar> grammar);
   std::size_t choices_per_prompt() const { return request().use_beam_search ? request().n : request().best_of; }
+  std::size_t streams_per_sequence() const { return request().use_beam_search ? request().n : 1; }
   std::size_t token_size() const { return 1 + request().logprobs.value_or(0); }  // in units of a turn
   const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
 
@@ -61,7 +63,6 @@ class Generation final : public http::Answer {
   Result<Done> take_places(std::vector<bridge::Submission>& submissions);
   void end_stay();
   std::size_t hear(std::size_t choice, std::size_t max_tokens);
-  Result<std::shared_ptr<bridge::TokenStream>> open_choice(const http::IoDoor& door, Room room);
   void give_up(flow::Finish why);
   void count_refused(std::size_t num_sequences) const;
   void end_cancelled(Choice& choice);
@@ -83,13 +84,14 @@ class Generation final : public http::Answer {
   AnswerFacts facts_;
   requests::TrackedRequest tracked_;
 
-  std::optional<Lane> lane_ = Lane::kReading;     // of the next work()
-  requests::Wishes wishes_;                       // of the headers
-  std::optional<GrammarOrder> order_;             // that the answer has to hold to
-  std::vector<std::vector<TokenId>> prompt_ids_;  // until the grammar is there
-  std::vector<flow::Request> sequences_;          // ready for admission; empty afterwards
-  std::vector<Room> rooms_;                       // [sequences_]
-  bridge::Stay stay_;                             // with its API key, where the server has keys
+  std::optional<Lane> lane_ = Lane::kReading;                  // of the next work()
+  requests::Wishes wishes_;                                    // of the headers
+  std::optional<GrammarOrder> order_;                          // that the answer has to hold to
+  std::vector<std::vector<TokenId>> prompt_ids_;               // until the grammar is there
+  std::vector<flow::Request> sequences_;                       // ready for admission; empty afterwards
+  std::vector<Room> rooms_;                                    // [sequences_]
+  std::vector<std::shared_ptr<bridge::TokenStream>> streams_;  // [choices_] until admission
+  bridge::Stay stay_;                                          // with its API key, where the server has keys
   std::vector<PromptRun> prompts_;
   std::optional<Error> failure_;
   std::vector<Choice> choices_;

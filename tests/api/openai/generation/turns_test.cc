@@ -114,6 +114,43 @@ TEST_F(TurnsTest, AFaultOfOneChoiceEndsTheTurnsOfAll) {
   EXPECT_TRUE(completion->finished());
 }
 
+TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf128) {
+  const auto turns_of = [this](const std::string& body) {
+    auto completion = make(body);
+    const http::IoDoor door{hub_, [] {}, {}};
+    std::vector<std::uint32_t> open_after;
+    bool more = true;
+    while (more) {
+      more = completion->open(door);
+      open_after.push_back(hub_->num_open());
+    }
+    EXPECT_FALSE(completion->admit(door));
+    EXPECT_EQ(hub_->num_open(), open_after.back()) << "admission opens no more";
+    submissions_.clear();
+    while (auto submission = world_.queue.pop()) submissions_.push_back(std::move(*submission));
+    EXPECT_EQ(submissions_.size(), open_after.back());
+    submissions_.clear();
+    return open_after;
+  };
+  using Turns = std::vector<std::uint32_t>;
+  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":127,"max_tokens":2})"), Turns({127}));
+  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":128,"max_tokens":2})"), Turns({128}));
+  EXPECT_EQ(turns_of(R"({"prompt":["Once","upon","a"],"n":43,"max_tokens":2})"), Turns({128, 129}));
+  EXPECT_EQ(turns_of(R"({"prompt":["Once","upon"],"n":128,"max_tokens":2})"), Turns({128, 256}));
+}
+
+TEST_F(TurnsTest, WhereStreamsRunOutBetweenTurnsTheAnswerIsRefusedAndAllAreGivenBack) {
+  auto completion = make(R"({"prompt":["Once","upon"],"n":128,"max_tokens":2})");
+  const http::IoDoor door{hub_, [] {}, {}};
+  EXPECT_TRUE(completion->open(door));
+  const std::shared_ptr<bridge::TokenStream> last = hub_->open([] {});
+  EXPECT_FALSE(completion->open(door));
+  const std::optional<http::Response> refused = completion->admit(door);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429);
+  EXPECT_EQ(hub_->num_open(), 1u);
+}
+
 // An echo's scores are one event, which no turn can cut: that it is long is said, and a worker writes it.
 TEST_F(TurnsTest, TheScoresOfAPromptAreSaidToBeLong) {
   std::string prompt;
