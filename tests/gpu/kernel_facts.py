@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "gpu" / "cuda" / "kernels.cu"
 FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", f"-I{ROOT}"]
 ARCHITECTURES = ["sm_80", "sm_89", "sm_90a", "sm_100"]
+TOGETHER = [("sm_80", "sm_90a"), ("sm_89", "sm_100")]  # compiled at once, which takes minutes: what every run looks at, and the rest
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
@@ -41,12 +43,25 @@ def kernel_name(symbol):
 
 
 @functools.cache
-def compiled(architectures, directory):
-    """The object, and (kernel, architecture) → dict of registers, bytes of stack and spills, static shared bytes."""
+def scratch():
+    """A directory that goes with the process."""
+    return tempfile.TemporaryDirectory()
+
+
+def compiled(architecture):
+    """The object, and kernel → dict of registers, bytes of stack and spills, static shared bytes."""
+    (together,) = [some for some in TOGETHER if architecture in some]
+    path, facts = compiled_together(together)
+    return path, {kernel: fact for (kernel, of), fact in facts.items() if of == architecture}
+
+
+@functools.cache
+def compiled_together(architectures):
+    """As compiled(), by (kernel, architecture)."""
     targets = [word for one in architectures
                for word in ("-gencode", f"arch={one.replace('sm_', 'compute_')},code={one}")]
-    out = Path(directory) / f"kernels-{'-'.join(architectures)}.o"
-    done = run(["nvcc", *FLAGS, "-Xptxas", "-v", *targets, "--threads", "2", "-c", KERNELS, "-o", out])
+    out = Path(scratch().name) / f"kernels-{'-'.join(architectures)}.o"
+    done = run(["nvcc", *FLAGS, "-Xptxas", "-v", *targets, "--threads", "2", "-c", KERNELS, "-o", out], timeout=1800)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
     facts, fact = {}, None
@@ -116,12 +131,12 @@ def cuda_include():
     return next((Path(one) for one in folders if (Path(one) / "cuda_occupancy.h").is_file()), None)
 
 
-def blocks_that_fit(questions, directory):
+def blocks_that_fit(questions):
     """Of (architecture, registers, static shared, dynamic shared, threads) each; None where the calculator is not installed."""
     include = cuda_include()
     if include is None:
         return None
-    source, program = Path(directory) / "occupancy.cc", Path(directory) / "occupancy"
+    source, program = (Path(scratch().name) / name for name in ("occupancy.cc", "occupancy"))
     if not program.exists():
         source.write_text(OCCUPANCY)
         done = run(["g++", "-w", f"-I{include}", source, "-o", program])
@@ -132,9 +147,9 @@ def blocks_that_fit(questions, directory):
     return [int(line) for line in done.stdout.split()]
 
 
-def launches(names, directory):
+def launches(names):
     """Threads of a block and dynamic shared bytes, by kernel: said by the kernels themselves, compiled for the host."""
-    source, program = Path(directory) / "launches.cc", Path(directory) / "launches"
+    source, program = (Path(scratch().name) / name for name in ("launches.cc", "launches"))
     lines = "".join(f'  say<{name.replace(" ", ", ")}>("{name}");\n' for name in names)
     source.write_text('#include <cstdio>\n#include "gpu/kernels/table.h"\nusing namespace quire;\nusing namespace quire::gpu;\n'
                       'using namespace quire::backend;\n'
