@@ -22,7 +22,7 @@ std::uint64_t random_bits() {
 }
 
 // In units of a turn: what is around an event's tokens, and text that nothing else is told of.
-constexpr std::size_t kMostOpened = 128;  // streams in one turn: about 2 µs each
+constexpr std::size_t kMostOpened = 64;  // streams in one turn: about 2 µs each
 constexpr std::size_t kEventSize = 8;
 constexpr std::size_t kBytesPerUnit = 16;
 

@@ -114,7 +114,7 @@ TEST_F(TurnsTest, AFaultOfOneChoiceEndsTheTurnsOfAll) {
   EXPECT_TRUE(completion->finished());
 }
 
-TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf128) {
+TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf64) {
   const auto turns_of = [this](const std::string& body) {
     auto completion = make(body);
     const http::IoDoor door{hub_, [] {}, {}};
@@ -133,22 +133,23 @@ TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf128) {
     return open_after;
   };
   using Turns = std::vector<std::uint32_t>;
-  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":127,"max_tokens":2})"), Turns({127}));
-  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":128,"max_tokens":2})"), Turns({128}));
-  EXPECT_EQ(turns_of(R"({"prompt":["Once","upon","a"],"n":43,"max_tokens":2})"), Turns({128, 129}));
-  EXPECT_EQ(turns_of(R"({"prompt":["Once","upon"],"n":128,"max_tokens":2})"), Turns({128, 256}));
+  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":63,"max_tokens":2})"), Turns({63}));
+  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":64,"max_tokens":2})"), Turns({64}));
+  EXPECT_EQ(turns_of(R"({"prompt":"Once","n":65,"max_tokens":2})"), Turns({64, 65}));
+  EXPECT_EQ(turns_of(R"({"prompt":["Once","upon"],"n":64,"max_tokens":2})"), Turns({64, 128}));
 }
 
 TEST_F(TurnsTest, WhereStreamsRunOutBetweenTurnsTheAnswerIsRefusedAndAllAreGivenBack) {
-  auto completion = make(R"({"prompt":["Once","upon"],"n":128,"max_tokens":2})");
+  auto completion = make(R"({"prompt":"Once","n":128,"max_tokens":2})");
   const http::IoDoor door{hub_, [] {}, {}};
   EXPECT_TRUE(completion->open(door));
-  const std::shared_ptr<bridge::TokenStream> last = hub_->open([] {});
+  std::vector<std::shared_ptr<bridge::TokenStream>> others;
+  while (others.size() < 256 - 127) others.push_back(hub_->open([] {}));
   EXPECT_FALSE(completion->open(door));
   const std::optional<http::Response> refused = completion->admit(door);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 429);
-  EXPECT_EQ(hub_->num_open(), 1u);
+  EXPECT_EQ(hub_->num_open(), others.size());
 }
 
 // An echo's scores are one event, which no turn can cut: that it is long is said, and a worker writes it.
