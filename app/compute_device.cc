@@ -32,6 +32,7 @@ class Cpu final : public ComputeDevice {
   }
   bool has_own_memory() const override { return false; }
   std::optional<std::uint64_t> free_bytes() override { return free_memory_bytes(); }
+  void expect_within_limits(const gpu::ModelShape& /*model*/, const std::string& /*file*/) const override {}
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const override {
     return cpu::weight_bytes(n, k, type);
   }
@@ -54,6 +55,12 @@ class Gpu final : public ComputeDevice {
       : owned_(std::move(device)), device_(*owned_), block_tokens_(block_tokens) {}
   bool has_own_memory() const override { return true; }
   std::optional<std::uint64_t> free_bytes() override { return device_.free_bytes(); }
+  void expect_within_limits(const gpu::ModelShape& model, const std::string& file) const override {
+    const std::vector<std::string> beyond = gpu::beyond_limits(model);
+    if (beyond.empty()) return;
+    throw StartError(fmt::format("{} is beyond what the GPU backend has kernels for: {}; use --device cpu", file,
+                                 fmt::join(beyond, "; ")));
+  }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const override {
     return gpu::weight_bytes(n, k, type);
   }

@@ -3,7 +3,7 @@
 //   the CPU · simulated: the GPU backend in its simulator on the host, for tests
 // Owner   the caller; free_bytes() of a GPU asks the device that make_ops() gave to the ops, and so not behind their end.
 // Thread  one, while starting.
-// Fails   StartError: a device that is not there.
+// Fails   StartError: a device that is not there; a model that it has no kernels for.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "app/config.h"
 #include "core/backend/ops.h"
+#include "gpu/limits.h"
 
 namespace quire::app {
 
@@ -30,12 +31,20 @@ class ComputeDevice {
   // Apart from the host's: the KV cache takes what is left of it, and is planned when the rest is there.
   virtual bool has_own_memory() const = 0;
   virtual std::optional<std::uint64_t> free_bytes() = 0;  // empty: unknown
+  // StartError: what of a model is beyond its ops, in the words of its `file`, a config.json.
+  virtual void expect_within_limits(const gpu::ModelShape& model, const std::string& file) const = 0;
   // As core/cpu/cpu_ops.h and gpu/gpu_ops.h have them.
   virtual std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const = 0;
   virtual std::uint64_t kv_block_bytes(const backend::KvShape& shape) const = 0;
   virtual std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) const = 0;
   virtual std::unique_ptr<backend::Ops> make_ops(const StepLimits& limits) = 0;  // once
 };
+
+// Of a target, a draft model or a draft head.
+template <typename AnyConfig>
+gpu::ModelShape shape_of(const AnyConfig& model, backend::KvType kv) {
+  return {model.hidden, model.ffn, model.num_heads, model.num_kv_heads, model.head_dim, kv};
+}
 
 std::unique_ptr<ComputeDevice> make_compute_device(const Config& config);
 // The CPU, whatever the device: to plan with.

@@ -61,6 +61,7 @@ class Counted {
     const auto files = head_files(speculation_, target_.source);
     const speculate::HeadConfig head = speculate::load_head_config(*files, target_.config);
     const speculate::EagleOptions options = eagle_options(speculation_);
+    device_.expect_within_limits(shape_of(head, options.kv_dtype), files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(head.kv_shape(config_.block_size, 1, options.kv_dtype));
     out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*files), device_);
     out_.block_bytes += block_bytes + speculate::StoredRows::bytes_per_block(config_.block_size, head.hidden);
@@ -76,9 +77,12 @@ class Counted {
   }
 
   void add_hydra_prefix() {
-    const auto prefix = speculate::load_hydra_prefix_config(*head_files(speculation_, target_.source), target_.config);
+    const auto files = head_files(speculation_, target_.source);
+    const auto prefix = speculate::load_hydra_prefix_config(*files, target_.config);
     if (!prefix) return;
-    const backend::KvShape block = prefix->kv_shape(config_.block_size, 1, speculate::HydraOptions{}.kv_dtype);
+    const backend::KvType type = speculate::HydraOptions{}.kv_dtype;
+    device_.expect_within_limits(shape_of(*prefix, type), files->describe("config.json"));
+    const backend::KvShape block = prefix->kv_shape(config_.block_size, 1, type);
     out_.block_bytes +=
         device_.kv_block_bytes(block) + speculate::StoredRows::bytes_per_block(config_.block_size, /*hidden=*/0);
   }
@@ -91,6 +95,7 @@ class Counted {
     const auto files = model::ModelFiles::directory(path);
     const model::Config model = model::load_config(*files);
     const speculate::ModelDraftLimits limits = model_draft_limits(speculation_, config_, 0);
+    device_.expect_within_limits(shape_of(model, limits.kv_type), files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
                                       speculate::ComputedRows::bytes_per_block(config_.block_size);
     out_.weight_bytes += packed_bytes_of(model::Checkpoint::open(*files), model, backend::Quantize::kNone, device_);

@@ -21,11 +21,6 @@ constexpr std::size_t kKindsOfLayers = 2;
 // Of a row, span and head.
 constexpr std::size_t part_bytes(std::uint32_t head_dim) { return (std::size_t{head_dim} + 2) * sizeof(float); }
 
-bool in_tiles(const KvLayout& layout) {
-  const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
-  return KvLayout::in_tiles(layout.type) && layout.width() <= most;
-}
-
 // So that steps of many lengths have grids of the same sizes.
 template <typename Unit>
 void pad(std::vector<Unit>& units, const Unit& nobody) {
@@ -48,6 +43,11 @@ void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
 }
 
 }  // namespace
+
+bool Attention::in_tiles(const KvLayout& layout) {
+  const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
+  return KvLayout::in_tiles(layout.type) && layout.width() <= most;
+}
 
 void Attention::reserve(const backend::KvShape& shape) {
   const std::size_t max_rows = limits_.max_rows;

@@ -28,6 +28,8 @@ class Attention {
  public:
   static constexpr std::uint32_t kMostHeadsOfGroup = 128;  // query heads of a kv head
 
+  static bool in_tiles(const KvLayout& layout);  // so that the tensor cores take it
+
   Attention(Device& device, const AttentionLimits& limits) : device_(device), limits_(limits) {}
 
   // While starting, of every cache.

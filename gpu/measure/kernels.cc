@@ -10,6 +10,7 @@
 #include "core/base/float_bits.h"
 #include "core/cpu/cpu_ops.h"
 #include "gpu/gpu_ops.h"
+#include "gpu/measure/kernel_shapes.h"
 #include "gpu/measure/rows.h"
 #include "gpu/measure/stages.h"
 #include "gpu/measure/step_batch.h"
@@ -97,7 +98,7 @@ void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType
 }
 
 // A prompt of `positions` rows in steps of `chunk`. In f32 the CPU's bits; in fewer bits the tensor cores may round weights to bf16.
-void add_attention(const AttentionShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
+void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
                    std::uint32_t seed, std::vector<Case>& out) {
   out.push_back(
       {fmt::format("rope, store, attend {} over {} by {}, {} heads of {}", name_of(type), positions, chunk,

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "gpu/cuda/cuda_device.h"
+#include "gpu/measure/kernel_shapes.h"
 #include "gpu/measure/stages.h"
 #include "gpu/runtime/simulated_device.h"
 

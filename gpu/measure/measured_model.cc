@@ -1,6 +1,7 @@
 #include "gpu/measure/measured_model.h"
 
 #include "gpu/gpu_ops.h"
+#include "gpu/measure/kernel_shapes.h"
 #include "gpu/measure/step_batch.h"
 #include "gpu/measure/timing.h"
 
@@ -48,23 +49,24 @@ std::uint64_t MeasuredModel::kv_bytes(std::uint32_t sequences, std::uint32_t len
 }
 
 Cost MeasuredModel::cost_of_step(std::uint32_t sequences, std::uint32_t rows_each, std::uint32_t positions) const {
-  Cost all;
-  const auto add = [&all](const Cost& one, double times) {
-    all.bytes += times * one.bytes;
-    all.flops += times * one.flops;
-  };
   const std::uint32_t rows = sequences * rows_each;
-  for (const MatrixShape& matrix : shape_.matrices()) {
-    const bool is_head = matrix.name == std::string_view("head");
-    // quantize_of() (core/model/weights.h): the head takes no fewer bits than eight.
-    const backend::WeightType type =
-        is_head && setup_.quantize != backend::Quantize::kNone && setup_.quantize != backend::Quantize::kW16A16
-            ? backend::WeightType::kInt8
-            : main_type(setup_);
-    add(linear_cost(matrix.n, matrix.k, is_head ? sequences : rows, type), is_head ? 1 : shape_.num_layers);
+  const HeadsOfShape heads{shape_.num_heads, shape_.num_kv_heads, shape_.head_dim};
+  Cost all = shape_.num_layers * attend_cost(heads, sequences, rows_each, positions, setup_.kv);
+  for (const auto& [name, n, k] : shape_.matrices()) {
+    const std::string_view matrix = name;
+    if (matrix == "head") {
+      // quantize_of() (core/model/weights.h): the head takes no fewer bits than eight.
+      const bool is_plain =
+          setup_.quantize == backend::Quantize::kNone || setup_.quantize == backend::Quantize::kW16A16;
+      const backend::WeightType type = is_plain ? main_type(setup_) : backend::WeightType::kInt8;
+      all += norm_cost(k, sequences) + linear_rows_cost(type, k, sequences, false) + linear_cost(type, n, k, sequences);
+      continue;
+    }
+    const bool is_normed = matrix == "qkv" || matrix == "gate_up";
+    const Finish finish = matrix == "qkv" ? Finish::kStore : matrix == "gate_up" ? Finish::kGate : Finish::kAdd;
+    all += shape_.num_layers * (linear_rows_cost(main_type(setup_), k, rows, is_normed) +
+                                linear_cost(main_type(setup_), n, k, rows, finish));
   }
-  add(attend_cost({shape_.num_heads, shape_.num_kv_heads, shape_.head_dim}, sequences, rows_each, positions, setup_.kv),
-      shape_.num_layers);
   return all;
 }
 

@@ -1,5 +1,6 @@
 
 #include "gpu/gpu_ops.h"
+#include "gpu/measure/kernel_shapes.h"
 #include "gpu/measure/random_numbers.h"
 #include "gpu/measure/rows.h"
 #include "gpu/measure/stages.h"
@@ -34,7 +35,7 @@ class Roofline {
   double linear(const KernelShape& shape) {
     std::vector<std::unique_ptr<Weight>> weights;  // taken in turn
     const WeightShape one{shape.n, shape.k, shape.weight, false};
-    const double bytes = weight_bytes_of(shape.n, shape.k, shape.weight);
+    const auto bytes = static_cast<double>(weight_bytes(shape.n, shape.k, shape.weight));
     const auto count = setup_.tiny ? 1u : static_cast<unsigned>(std::clamp(kColdBytes / bytes, 1.0, 64.0));
     for (unsigned i = 0; i < count; ++i) weights.push_back(random_.weight(ops_, one));
     const auto x = filled(shape.rows, shape.k);
@@ -45,7 +46,7 @@ class Roofline {
 
   double attend(const KernelShape& shape) {
     const StepBatch batch(shape.rows / shape.rows_each, shape.rows_each, shape.positions);
-    const AttentionShape& heads = shape.attention;
+    const HeadsOfShape& heads = shape.heads;
     const std::vector<float> angles(heads.head_dim / 2, 0.5f);
     const auto rope = ops_.upload_rope(angles, angles, heads.head_dim / 2);
     AttentionSpec spec;

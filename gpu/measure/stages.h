@@ -16,7 +16,7 @@
 
 #include "core/backend/tensors.h"
 #include "core/base/thread_role.h"
-#include "gpu/measure/costs.h"
+#include "gpu/costs.h"
 #include "gpu/runtime/device.h"
 
 namespace quire::gpu::measure {

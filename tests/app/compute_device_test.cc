@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/draft_memory.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
 #include "gpu/cuda/cuda_device.h"
+#include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::app {
 namespace {
@@ -74,6 +76,55 @@ TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
   const backend::KvShape shape{2, 2, 16, 16, 8, KvType::kBF16};
   const auto cache = ops->make_kv(shape);
   EXPECT_LE(device->free_bytes().value(), with_ops - 8 * device->kv_block_bytes(shape));  // and what attention needs
+}
+
+// Reads a model, and of a draft model what it would take; what was refused, or nothing.
+class ComputeDeviceLimits : public ::testing::Test {
+ protected:
+  static void write(const model::testing::TempDir& dir, std::uint32_t head_dim) {
+    const std::string text =
+        model::testing::replaced(model::testing::kTinyLlama, "\"num_attention_heads\"",
+                                 "\"head_dim\": " + std::to_string(head_dim) + ", \"num_attention_heads\"");
+    const model::Config shape = model::parse_config(text, "a test");
+    dir.write("config.json", text);
+    dir.write("model.safetensors", model::testing::safetensors_file(model::testing::fitting_tensors(shape, "F32")));
+  }
+
+  std::string refusal(const char* device, std::uint32_t head_dim, std::uint32_t drafts_head_dim = 0) const {
+    write(dir_, head_dim);
+    Config config = config_of(device);
+    config.model = dir_.path();
+    if (drafts_head_dim != 0) {
+      write(draft_, drafts_head_dim);
+      config.speculative_config = R"({"method": "draft_model", "model": ")" + draft_.path() + "\"}";
+    }
+    try {
+      draft_memory(config, read_model(config, open_model(config.model)));
+    } catch (const StartError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static std::string beyond(const model::testing::TempDir& dir) {
+    return dir.path() +
+           "/config.json is beyond what the GPU backend has kernels for: head_dim (given, or hidden_size / "
+           "num_attention_heads) is 514, of at most 512; use --device cpu";
+  }
+
+  model::testing::TempDir dir_;
+  model::testing::TempDir draft_;
+};
+
+TEST_F(ComputeDeviceLimits, RefuseHeadsOfMoreThan512DimensionsOnAGpuBeforeAnythingIsPacked) {
+  for (const std::uint32_t dims : {510u, 512u}) EXPECT_EQ(refusal("simulated", dims), "");
+  EXPECT_EQ(refusal("simulated", 514), beyond(dir_));
+  EXPECT_EQ(refusal("cpu", 514), "");
+}
+
+TEST_F(ComputeDeviceLimits, RefuseADraftModelLikewise) {
+  EXPECT_EQ(refusal("simulated", 16, 512), "");
+  EXPECT_EQ(refusal("simulated", 16, 514), beyond(draft_));
+  EXPECT_EQ(refusal("cpu", 16, 514), "");
 }
 
 }  // namespace

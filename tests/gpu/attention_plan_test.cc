@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "core/backend/tensors.h"
-#include "gpu/attention_cost.h"
+#include "gpu/costs.h"
 #include "gpu/kernels/batch_rows.h"
 #include "tests/core/cpu/rig.h"
 
@@ -145,21 +145,27 @@ TEST(AttentionPlan, ATreesRowsShareTheSpansBeforeTheRoots) {
   EXPECT_EQ(plan.narrow.size(), 9u) << "the third: the root, and each node for itself";
 }
 
-AttentionCost cost_of(const Case& batch, std::uint32_t window = 0, backend::KvType type = backend::KvType::kBF16) {
-  const AttentionPlan plan = plan_attention(batch.view(), {.heads_of_group = 4, .window = window, .most_parts = 1000});
-  return attention_cost(batch.view(), plan, KvLayout{1, 8, 128, 16, type}, 32, window);
+constexpr std::uint32_t kHeads = 32;
+constexpr KvLayout layout_of(backend::KvType type) { return {1, 8, 128, 16, type}; }
+
+Cost cost_of(const Case& batch, std::uint32_t window = 0, backend::KvType type = backend::KvType::kBF16) {
+  return attention_cost(batch.view(), layout_of(type), kHeads, window);
+}
+double units_of(const Case& batch) {
+  const AttentionPlan plan = plan_attention(batch.view(), {.heads_of_group = 4, .most_parts = 1000});
+  return unit_bytes(batch.view(), plan, layout_of(backend::KvType::kBF16), kHeads);
 }
 
 TEST(AttentionCost, OfOneRowIsWhatItSeesReadOnceAndSoAreItsUnits) {
   for (const std::uint32_t position : {4095u, 4096u}) {
     Case batch;
     batch.add(position, 1);
-    const AttentionCost cost = cost_of(batch);
+    const Cost cost = cost_of(batch);
     const double kv = (position / 16 + 1) * 16.0 * 2 * 8 * 128 * 2;  // whole groups
     const double rows = 2.0 * 32 * 128 * 4;
     const double parts = (position / 256 + 1) * 2.0 * 32 * 130 * 4;
     EXPECT_EQ(cost.bytes, kv + rows);
-    EXPECT_EQ(cost.unit_bytes, kv + parts);
+    EXPECT_EQ(units_of(batch), kv + parts);
     EXPECT_EQ(cost.flops, (position + 1) * 4.0 * 32 * 128);
   }
 }
@@ -170,7 +176,7 @@ TEST(AttentionCost, OfManyRowsReadsKAndVOnceAndComputesForEach) {
   Case chain;
   chain.add(1000, 8);
   EXPECT_LT(cost_of(chain).bytes, 1.1 * cost_of(alone).bytes);
-  EXPECT_LT(cost_of(chain).unit_bytes, 1.3 * cost_of(alone).unit_bytes);
+  EXPECT_LT(units_of(chain), 1.3 * units_of(alone));
   EXPECT_GT(cost_of(chain).flops, 7.9 * cost_of(alone).flops);
 }
 

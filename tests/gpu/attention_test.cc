@@ -115,6 +115,34 @@ TEST(GpuAttention, TakesHeadsOfUpTo256DimensionsAndInt4sOfUpTo128) {
   }
 }
 
+// As many as the CPU's bits are promised for: gpu/limits.h.
+TEST(GpuAttention, TakesHeadsOfUpTo512DimensionsWithTheBitsOfTheCpu) {
+  const std::uint32_t lengths[] = {18};
+  for (const KvType type : backend::kAllKvTypes) {
+    for (const std::uint32_t dims : {258u, 510u, 512u}) {
+      const LabShape shape{1, 1, dims, 16, type, 0};
+      SCOPED_TRACE(shape.text());
+      const Rows out = attended(shape, lengths, 20);
+      const auto sequences = lab_sequences(shape, lengths, 77);
+      for (const std::uint32_t p : {0u, 17u}) {
+        ASSERT_TRUE(same_bits(row_of(out[0], shape, p), contract_f32(shape, sequences[0], p))) << p;
+      }
+    }
+  }
+}
+
+TEST(GpuAttention, TakesUpTo128QueryHeadsOfAKvHead) {
+  const std::uint32_t lengths[] = {5};
+  for (const std::uint32_t heads : {127u, 128u}) {
+    const LabShape shape{heads, 1, 16, 16, KvType::kBF16, 0};
+    const Rows out = attended(shape, lengths, 5);
+    const auto sequences = lab_sequences(shape, lengths, 77);
+    for (const std::uint32_t p : {0u, 4u}) {
+      ASSERT_TRUE(same_bits(row_of(out[0], shape, p), tiles_contract(shape, sequences[0], p))) << heads << ", " << p;
+    }
+  }
+}
+
 TEST(GpuAttention, IsTheSameForAnyChunksCompanyAndPlaceOfBlocks) {
   const std::uint32_t lengths[] = {5, 34, 1};
   for (const LabShape& shape : shapes()) {

@@ -73,18 +73,20 @@ TEST(LinearGrid, ChangesItsKernelBehind8And16And32Rows) {
   EXPECT_EQ(linear_shape(WeightType::kW4A8, 33).rows(), 64u);
 }
 
-TEST(LinearCost, IsWeightsRowsResultsAndKeptSums) {
+TEST(LinearCost, IsWeightsRowsAndResultsAndKeptSumsBesides) {
   // 2,048 is a whole number of slices, steps and tiles: nothing fills up.
   const std::uint32_t n = 4096, k = 2048;
   const LinearGrid grid = linear_grid(WeightType::kBF16, n, k, 4);
   ASSERT_GT(grid.parts(), 1u);
-  const double rest = 4.0 * 4 * n + 2.0 * 4 * 4 * n * grid.kept_sums();
+  const double rest = 4.0 * 4 * n;
   EXPECT_EQ(linear_cost(WeightType::kBF16, n, k, 4).bytes, 2.0 * n * k + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt4, n, k, 4).bytes, 0.5625 * n * k + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kW8A8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 4.0 * (k + 4.0 * k / 256) + rest);
   EXPECT_EQ(linear_cost(WeightType::kW4A8, n, k, 4).bytes, 0.5625 * n * k + 4.0 * (k + 4.0 * k / 256) + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt4, n, k, 4).flops, 2.0 * 4 * n * k);
+  EXPECT_EQ(kept_bytes(WeightType::kBF16, n, k, 4), 2.0 * 4 * 4 * n * grid.kept_sums());
+  EXPECT_EQ(kept_bytes(WeightType::kF32, n, k, 4), 0.0);
 }
 
 TEST(LinearCost, CountsWhatIsAddedToTwiceAndGatedResultsOnce) {
@@ -105,6 +107,20 @@ TEST(LinearCost, OfPreparingRowsIsTheirReadingAndWriting) {
   EXPECT_EQ(linear_rows_cost(WeightType::kInt4, 4096, 2, true).bytes, 2 * 4096 * 6.0 + 4 * 4096);
   EXPECT_EQ(linear_rows_cost(WeightType::kW4A8, 4096, 2, false).bytes, 2 * (4096 * 5.0 + 16 * 4));
   EXPECT_EQ(linear_rows_cost(WeightType::kF16, 4096, 2, true).bytes, 0.0);
+}
+
+TEST(RowsCost, CountsWhatANormAndAGateReadAndWriteAndNothingForNoRows) {
+  EXPECT_EQ(norm_cost(4096, 3).bytes, 4.0 * 4096 * (2 * 3 + 1));
+  EXPECT_EQ(norm_cost(4096, 3).flops, linear_rows_cost(WeightType::kBF16, 4096, 3, true).flops -
+                                          linear_rows_cost(WeightType::kBF16, 4096, 3, false).flops);
+  EXPECT_EQ(norm_cost(4096, 0).bytes, 0.0);
+  EXPECT_EQ(act_mul_cost(14336, 2).bytes, 4.0 * 3 * 14336 * 2);
+}
+
+TEST(LeastSeconds, IsTheLongerOfBytesAndFlopsAndABeginning) {
+  const Rates rates{.bytes_per_s = 1000, .flops_per_s = 100, .launch_s = 2};
+  EXPECT_EQ(least_seconds({.bytes = 5000, .flops = 499}, rates), 7.0);
+  EXPECT_EQ(least_seconds({.bytes = 5000, .flops = 501}, rates), 7.01);
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 """The program with CUDA in it, on a machine that has no GPU: it starts, serves from the CPU, and says which call found no device.
 
-It is built here, from the preset's settings for one GPU, where nvcc is; $QUIRE_CUDA_BUILD_DIR names one that is built already.
+It is built here, from the preset's settings for one GPU, where nvcc is; $QUIRE_CUDA_BUILD_DIR names one that is built already. Serving
+builds nothing: it takes that one, the preset's, or the one built here, and is skipped where there is none.
 """
+import contextlib
+import http.client
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -35,6 +40,18 @@ def build():
 
 
 @pytest.fixture(scope="module")
+def built():
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc here, and so no program with CUDA")
+    given = os.environ.get("QUIRE_CUDA_BUILD_DIR")
+    folders = [pathlib.Path(given).resolve()] if given else [ROOT / "build" / name for name in ("cuda-release", "cuda-test")]
+    for folder in folders:
+        if (folder / "quire").is_file():
+            return folder
+    pytest.skip(f"nobody has built a program with CUDA: none of {', '.join(str(folder / 'quire') for folder in folders)} is there")
+
+
+@pytest.fixture(scope="module")
 def no_gpu():
     if os.path.exists("/dev/nvidiactl"):
         pytest.skip("there is a GPU here")
@@ -53,6 +70,44 @@ def test_without_a_gpu_the_cpu_answers_as_ever(build, no_gpu):
     by_itself = run(build / "quire", "generate", *PROMPT, "--device", "auto")
     assert (by_itself.returncode, by_itself.stdout) == (0, on_cpu.stdout), by_itself.stderr
     assert "--device auto takes the CPU: cudaGetDeviceCount: " in by_itself.stderr
+
+
+@contextlib.contextmanager
+def serving(program, device, log):
+    """Its port; ends well when told to."""
+    with open(log, "w") as out, subprocess.Popen([str(program), "serve", "--port", "0", "--threads", "1", "--device", device],
+                                                 stdout=out, stderr=subprocess.STDOUT, env=PLAIN) as server:
+        try:
+            ready = None
+            for _ in range(3000):
+                if ready := re.search(r"ready in .*http://[^:]+:(\d+)", log.read_text()):
+                    break
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    server.wait(timeout=0.1)
+                    break
+            assert ready, log.read_text()
+            yield int(ready[1])
+        finally:
+            server.terminate()
+        assert server.wait(timeout=60) == 0, log.read_text()
+
+
+def answer(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    body = {"prompt": PROMPT[1], "max_tokens": 12, "seed": 5}
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    text = response.read().decode()
+    assert response.status == 200, text
+    return json.loads(text)["choices"][0]["text"]
+
+
+def test_without_a_driver_it_starts_and_serves_from_the_cpu(built, no_gpu, tmp_path):
+    with serving(built / "quire", "cpu", tmp_path / "cpu.log") as port:
+        expected = answer(port)
+    with serving(built / "quire", "auto", tmp_path / "auto.log") as port:
+        assert answer(port) == expected and len(expected) > 10
+    assert "--device auto takes the CPU: cudaGetDeviceCount: " in (tmp_path / "auto.log").read_text()
 
 
 @pytest.mark.parametrize("command", [["serve", "--port", "0"], ["generate", *PROMPT], ["bench"], ["serve", "--plan"]])

@@ -94,8 +94,9 @@ def test_predictions_are_those_of_the_cost_functions():
         "gpu/predictions.csv is not up to date: build/release/quire_gpu_measure predictions > gpu/predictions.csv")
     rows = [dict(zip(written.splitlines()[0].split(","), line.split(","))) for line in written.splitlines()[1:]]
     head = next(row for row in rows if (row["of"], row["type"], row["rows"]) == ("8b head", "bf16", "1"))
-    assert float(head["bytes"]) == 2 * 128256 * 4096 + 4 * (128256 + 4096)
+    rounded = 2 * 4096  # a row in bf16: one kernel writes it, the next one reads it
+    assert float(head["bytes"]) == 2 * 128256 * 4096 + 4 * (128256 + 4096) + 2 * rounded
     assert float(head["h200_us"]) == pytest.approx(float(head["bytes"]) / 4.3e12 * 1e6 + 3.3, abs=0.01)
     prompt = next(row for row in rows if (row["of"], row["type"], row["rows"]) == ("8b gate_up", "bf16", "256"))
-    assert float(prompt["flops"]) == 2 * 256 * 28672 * 4096
+    assert float(prompt["flops"]) == 2 * 256 * 28672 * 4096 + 256 * 4096  # and what rounds its rows
     assert float(prompt["h100_us"]) == pytest.approx(max(float(prompt["flops"]) / 700e12, float(prompt["bytes"]) / 2.93e12) * 1e6 + 3.3, abs=0.01)

@@ -1,10 +1,9 @@
-#include "gpu/measure/costs.h"
+#include "gpu/measure/kernel_shapes.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "gpu/measure/model_shapes.h"
+#include "gpu/measure/step_batch.h"
 
 namespace quire::gpu::measure {
 namespace {
@@ -22,12 +21,6 @@ constexpr Machine kMachines[] = {{"h100", {2.93e12, 700e12, 3.3e-6}}, {"h200", {
 
 constexpr WeightType kWeights[] = {WeightType::kBF16, WeightType::kInt8, WeightType::kInt4};
 constexpr KvType kCaches[] = {KvType::kBF16, KvType::kFp8};
-
-double bytes_of_kv(KvType type) {
-  if (type == KvType::kF32) return 4;
-  if (type == KvType::kBF16) return 2;
-  return type == KvType::kInt4 ? 0.5 : 1;
-}
 
 void add_linears(const ModelShape& model, std::span<const std::uint32_t> rows, std::vector<KernelShape>& out) {
   for (const auto& [name, n, k] : model.matrices()) {
@@ -62,7 +55,7 @@ void add_attention(const ModelShape& model, std::span<const Company> companies, 
       shape.rows_each = rows_each;
       shape.positions = positions;
       shape.kv = type;
-      shape.attention = {model.num_heads, model.num_kv_heads, model.head_dim};
+      shape.heads = {model.num_heads, model.num_kv_heads, model.head_dim};
       out.push_back(shape);
     }
   }
@@ -70,54 +63,27 @@ void add_attention(const ModelShape& model, std::span<const Company> companies, 
 
 }  // namespace
 
-double weight_bytes_of(std::uint32_t n, std::uint32_t k, WeightType type) {
-  const double numbers = static_cast<double>(n) * k;
-  switch (type) {
-    case WeightType::kF32:
-      return 4 * numbers;
-    case WeightType::kInt8:
-    case WeightType::kW8A8:
-      return numbers + 4.0 * n;
-    case WeightType::kInt4:
-    case WeightType::kW4A8:
-      return numbers / 2 + 2.0 * n * ((k + 31) / 32);
-    default:
-      return 2 * numbers;
-  }
-}
-
-Cost linear_cost(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType type) {
-  const double in_and_out = static_cast<double>(rows) * (static_cast<double>(n) + k) * sizeof(float);
-  return {weight_bytes_of(n, k, type) + in_and_out, 2.0 * rows * n * k};
-}
-
-Cost attend_cost(const AttentionShape& shape, std::uint32_t num_sequences, std::uint32_t rows_each,
-                 std::uint32_t positions, KvType type) {
-  const double rows = static_cast<double>(num_sequences) * rows_each;
-  const double q_and_out = 2.0 * rows * shape.num_heads * shape.head_dim * sizeof(float);
-  const double kv = 2.0 * num_sequences * positions * shape.num_kv_heads * shape.head_dim * bytes_of_kv(type);
-  // The last rows of their sequence: row i of them does not see the rows behind it.
-  const double seen = positions - (rows_each - 1) / 2.0;
-  return {q_and_out + kv, 4.0 * rows * seen * shape.num_heads * shape.head_dim};
-}
-
-Cost rows_cost(std::uint32_t rows, std::uint32_t touched) { return {4.0 * rows * touched, 1.0 * rows * touched}; }
-
-double least_seconds(const Cost& cost, const Rates& rates) {
-  return std::max(cost.bytes / rates.bytes_per_s, cost.flops / rates.flops_per_s) + rates.launch_s;
-}
-
 std::string KernelShape::type() const {
   if (kernel == "attend") return name_of(kv);
   return kernel == "linear" ? name_of(weight) : "f32";
 }
 
 Cost cost_of(const KernelShape& shape) {
-  if (shape.kernel == "linear") return linear_cost(shape.n, shape.k, shape.rows, shape.weight);
-  if (shape.kernel == "attend") {
-    return attend_cost(shape.attention, shape.rows / shape.rows_each, shape.rows_each, shape.positions, shape.kv);
+  if (shape.kernel == "linear") {
+    return linear_rows_cost(shape.weight, shape.k, shape.rows, /*with_norm=*/false) +
+           linear_cost(shape.weight, shape.n, shape.k, shape.rows);
   }
-  return rows_cost(shape.rows, (shape.kernel == "norm" ? 2 : 3) * shape.n);
+  if (shape.kernel == "attend") {
+    return attend_cost(shape.heads, shape.rows / shape.rows_each, shape.rows_each, shape.positions, shape.kv);
+  }
+  return shape.kernel == "norm" ? norm_cost(shape.n, shape.rows) : act_mul_cost(shape.n, shape.rows);
+}
+
+Cost attend_cost(const HeadsOfShape& heads, std::uint32_t num_sequences, std::uint32_t rows_each,
+                 std::uint32_t positions, KvType type) {
+  const StepBatch batch(num_sequences, rows_each, positions);
+  const KvLayout layout{batch.num_blocks(), heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, type};
+  return attention_cost(batch.view(), layout, heads.num_heads, /*window=*/0);
 }
 
 std::vector<KernelShape> kernel_shapes(bool tiny) {
