@@ -42,6 +42,7 @@ class GpuOps final : public Ops {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
+    device_->let_kernels_overlap(options.overlap);
     for (std::uint32_t i = 0; i < options.depth; ++i) {
       choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
     }

@@ -24,6 +24,7 @@ struct GpuOptions {
   // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
+  bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
 };
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);

@@ -8,7 +8,7 @@ extern __shared__ std::byte shared[];
 template <typename Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, min_blocks_of<Kernel>())
     enter(const __grid_constant__ typename Kernel::Args args) {
-  Kernel::run(args, shared);
+  run_in_turn<Kernel>(args, shared);
 }
 
 template <typename Kernel>

@@ -97,6 +97,18 @@ void Simulator::run_block() {
   for (unsigned thread = 0; thread < launch_.threads; ++thread) {
     ready_.push_back(thread);
   }
+  if (launch_.turn) {
+    launch_.turn(false);
+    run_until_all_wait();
+    CHECK_EQ(taking_turns_.size(), launch_.threads);  // else some went on, or wait, before the kernel's turn
+    launch_.turn(true);
+    ready_.swap(taking_turns_);
+  }
+  run_until_all_wait();
+  CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
+}
+
+void Simulator::run_until_all_wait() {
   while (!ready_.empty()) {
     const unsigned at = draw(static_cast<unsigned>(ready_.size()));
     const unsigned thread = ready_[at];
@@ -104,7 +116,6 @@ void Simulator::run_block() {
     ready_.pop_back();
     resume(thread);
   }
-  CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
 }
 
 void Simulator::enter() {
@@ -162,6 +173,12 @@ unsigned thread_of_block() { return current->running_; }
 unsigned block_x() { return current->block_x_; }
 unsigned block_y() { return current->block_y_; }
 void sync_block() { current->wait_at(current->block_); }
+
+void take_turn() {
+  if (!current->launch_.turn) return;
+  current->taking_turns_.push_back(current->running_);
+  current->back_to_scheduler();
+}
 
 bool any_of_block(bool says) {
   if (says) ++current->num_saying_;

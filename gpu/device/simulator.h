@@ -2,7 +2,7 @@
 // shuffles included, under a debugger or a sanitizer.
 //   A thread runs until it waits or ends; who goes on is drawn from the seed, and shared memory begins as NaN: a kernel that lacks a
 //   barrier says something else with another seed. A barrier that not all threads come to is found out (CHECK), as is a
-//   thread that leaves the others waiting.
+//   thread that leaves the others waiting, and one that does not take its turn where the kernel may begin before it.
 // Shape   threads: a multiple of 32, at most 1,024.
 // Owner   a value. Stacks and shared memory are kept from block to block.
 // Thread  one at a time; launches run to their end.
@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Launch {
   unsigned grid_y = 1;
   unsigned threads = 32;
   std::size_t shared_bytes = 0;
+  // Called as a block begins, which is before the kernel's turn, with false; with true when all of its threads take it. Empty: they
+  // begin in their turn.
+  std::function<void(bool its_turn)> turn = {};
 };
 
 // What a thread shows the others of its warp, and what they all show.
@@ -52,6 +56,7 @@ class Simulator {
   friend unsigned block_x();
   friend unsigned block_y();
   friend void sync_block();
+  friend void take_turn();
   friend bool any_of_block(bool says);
   friend const WarpWords& show(const Words& words);
   friend void looked();
@@ -61,6 +66,7 @@ class Simulator {
   static void begin(Place& from, const ucontext_t& first);
   void run_block();
   void make_fibers(unsigned count);
+  void run_until_all_wait();
   void resume(unsigned thread);
   void wait_at(Barrier& barrier);
   void back_to_scheduler();
@@ -75,6 +81,7 @@ class Simulator {
   unsigned num_saying_ = 0;  // since the last any_of_block()
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> ready_;
+  std::vector<unsigned> taking_turns_;  // and not going on
   Barrier block_;
   std::vector<Barrier> warps_;
   std::vector<WarpWords> shown_;  // by warp
@@ -90,6 +97,7 @@ unsigned thread_of_block();
 unsigned block_x();
 unsigned block_y();
 void sync_block();
+void take_turn();
 bool any_of_block(bool says);
 // All threads of the warp have shown theirs when this returns; until they all looked() nobody shows the next.
 const WarpWords& show(const Words& words);

@@ -21,14 +21,15 @@ boost::json::object copying(Device& device, RandomNumbers& random, std::size_t b
           {"bytes_per_s", 2.0 * static_cast<double>(bytes) / seconds}};
 }
 
-// A kernel that adds one row of four floats, again and again: what it takes to begin one.
-boost::json::object launching(Device& device, unsigned runs, unsigned calls) {
+// A kernel that adds one row of four floats, again and again: what it takes to begin one, in its turn or before.
+boost::json::object launching(Device& device, bool overlap, unsigned runs, unsigned calls) {
+  device.let_kernels_overlap(overlap);
   const DeviceMemory x(device, 256, "a launch");
   device.fill(x.data(), std::byte{0}, x.bytes());
   const double seconds = seconds_of(device, runs, calls, [&](unsigned) {
     device.start(device.kernels().add, {1, 1}, {x.as<float>(), x.as<const float>(), 4});
   });
-  return {{"what", "launch"}, {"seconds", seconds}};
+  return {{"what", overlap ? "launch before its turn" : "launch"}, {"seconds", seconds}};
 }
 
 boost::json::object bringing(Device& device, const char* what, std::size_t bytes, unsigned runs) {
@@ -74,7 +75,7 @@ boost::json::object ceilings(const Setup& setup) {
   for (const std::size_t mebi : setup.tiny ? std::vector<std::size_t>{1} : std::vector<std::size_t>{64, 1024, 4096}) {
     out.add(copying(device, random, mebi << 20, runs));
   }
-  out.add(launching(device, runs, setup.tiny ? 4 : 500));
+  for (const bool overlap : {false, true}) out.add(launching(device, overlap, runs, setup.tiny ? 4 : 500));
   out.add(bringing(device, "upload, and wait", 16384, runs));
   out.add(bringing(device, "download", 4096, runs));
   out.add(multiplying(device, *ops, random, side, rows, setup.tiny ? 1 : 5));

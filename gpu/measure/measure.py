@@ -218,6 +218,7 @@ class Measuring:
         self.stage("roofline", 300, self.measured("roofline"))
         self.stage("strict", 240, self.measured("strict"))
         self.stage("gaps 1b", 120, self.measured("gaps", "--model", "1b"))
+        self.stage("gaps 1b in turn", 120, self.measured("gaps", "--model", "1b", "--overlap", "off"))
         self.stage("gaps 8b", 180, self.measured("gaps", "--model", "8b"))
         self.decoding()
         self.stage("transformers", 300, self.python("transformers_steps.py", *torch))

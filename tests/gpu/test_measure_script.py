@@ -15,8 +15,8 @@ pytest.importorskip("torch", reason="a stage measures with PyTorch")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 SCHEMA = json.loads((pathlib.Path(__file__).parent / "measure_schema.json").read_text())
-STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 8b",
-          "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
+STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 1b in turn",
+          "gaps 8b", "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
 
 sys.path.insert(0, str(ROOT / "gpu" / "measure"))
 import measure as measuring  # noqa: E402
