@@ -179,6 +179,13 @@ class CudaDevice final : public Device {
   }
 
  protected:
+  bool has_code(const void* kernel) override {
+    make_current();
+    cudaFuncAttributes attributes{};
+    const bool has = cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+    cudaGetLastError();  // that it has none is no fault
+    return has;
+  }
   void run(const Launch& launch) override {
     make_current();
     allow_shared(launch);

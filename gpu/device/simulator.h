@@ -1,5 +1,6 @@
 // Blocks of GPU threads on the host: each thread a fiber of its own, so that kernels run as they are written, barriers and
 // shuffles included, under a debugger or a sanitizer.
+//   What a copier does by itself happens at once or while a thread waits a turn; a block that waits for ever is found out, too.
 //   A thread runs until it waits or ends; who goes on is drawn from the seed, and shared memory begins as NaN: a kernel that lacks a
 //   barrier says something else with another seed. A barrier that not all threads come to is found out (CHECK), as is a
 //   thread that leaves the others waiting, and one that does not take its turn where the kernel may begin before it.
@@ -60,6 +61,9 @@ class Simulator {
   friend bool any_of_block(bool says);
   friend const WarpWords& show(const Words& words);
   friend void looked();
+  friend std::byte* shared_memory();
+  friend void put_off(std::function<void()> work);
+  friend void wait_a_turn();
 
   static void enter();
   static void leave(Place& from, Place& to);
@@ -78,6 +82,8 @@ class Simulator {
   unsigned block_y_ = 0;
   unsigned running_ = 0;
   unsigned num_ended_ = 0;
+  unsigned num_turns_waited_ = 0;  // and nothing else happened
+  std::vector<std::function<void()>> put_off_;
   unsigned num_saying_ = 0;  // since the last any_of_block()
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> ready_;
@@ -102,5 +108,10 @@ bool any_of_block(bool says);
 // All threads of the warp have shown theirs when this returns; until they all looked() nobody shows the next.
 const WarpWords& show(const Words& words);
 void looked();
+// Of the block.
+std::byte* shared_memory();
+// At some time before the block ends: now, or while a thread waits.
+void put_off(std::function<void()> work);
+void wait_a_turn();
 
 }  // namespace quire::gpu::sim

@@ -18,7 +18,9 @@ void fill(Entry<Kernel>& to) {
   to = entry<Kernel>();
 }
 LinearTable all_of_linear() {
-  return linear_table([](auto& to) { fill(to); });
+  LinearTable table = linear_table([](auto& to) { fill(to); });
+  fill(table.warpgroups);
+  return table;
 }
 
 }  // namespace

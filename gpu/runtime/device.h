@@ -68,6 +68,12 @@ class Device {
   // Whether kernels may begin before their turn; a device that cannot do it goes on as ever. At first they do not.
   virtual void let_kernels_overlap(bool) {}
 
+  // Whether it has code for the kernel: not every machine has every kernel.
+  template <typename Kernel>
+  bool runs(const Entry<Kernel>& entry) {
+    return entry.code != nullptr && has_code(entry.code);
+  }
+
   // From now on kernels are written down in `list` instead of being run; null: no more. Nothing else is to be asked for meanwhile.
   void record(LaunchList* list) { recorded_ = list; }
   void start(const Launch& launch) { run(launch); }
@@ -91,6 +97,7 @@ class Device {
 
  protected:
   virtual void run(const Launch& launch) = 0;
+  virtual bool has_code(const void* /*kernel*/) { return true; }
 
  private:
   friend class DeviceMemory;
