@@ -404,10 +404,12 @@ struct AttendTiles {
 // By what a tile's columns hold: the heads of one row, or of several.
 struct AttendBf16 : AttendTiles<backend::KvType::kBF16, 1, 256> {};
 struct AttendBf16Wide : AttendTiles<backend::KvType::kBF16, 4, 128> {};
-struct AttendFp8 : AttendTiles<backend::KvType::kFp8, 1, 256> {};
+struct AttendFp8 : AttendTiles<backend::KvType::kFp8, 1, 256> {
+  static constexpr unsigned kMinBlocks = 3;  // aiming at four, it spilled
+};
 struct AttendFp8Wide : AttendTiles<backend::KvType::kFp8, 4, 128> {};
 struct AttendInt8 : AttendTiles<backend::KvType::kInt8, 1, 256> {
-  static constexpr unsigned kMinBlocks = 3;  // aiming at four, it spilled
+  static constexpr unsigned kMinBlocks = 3;  // likewise
 };
 struct AttendInt8Wide : AttendTiles<backend::KvType::kInt8, 4, 128> {};
 struct AttendInt4 : AttendTiles<backend::KvType::kInt4, 1, 128> {  // with 256 dimensions it spilled

@@ -5,8 +5,7 @@
 //   besides asks for copies, up to six steps of 64 inputs ahead. Weights go through registers, rows do not.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
 // Launch  as linear_grid.h has it for LinearWide in bf16.
-// Source  a warp for copies and six steps in turn: CUTLASS, FlashAttention-3 (Shah et al. 2024); weights as the left side: vLLM's and
-//         Thinking Machines' batch-invariant products; the rest ours.
+// Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
 #pragma once
 
 #include "gpu/device/warpgroup_matrix.h"

@@ -58,6 +58,9 @@ Entry<Kernel> entry() {
   })};
 }
 
+// Kernels of these tests are code of the host.
+bool is_simulated() { return make_simulated_device()->name() == "simulated"; }
+
 template <typename Kernel>
 std::vector<float> run_twice(Pace pace, bool overlap) {
   const auto device = make_simulated_device(3, pace);
@@ -76,6 +79,7 @@ std::vector<float> run_twice(Pace pace, bool overlap) {
 }
 
 TEST(Overlap, LetsAKernelReadConstantsBeforeItsTurnAndEverythingAfterIt) {
+  if (!is_simulated()) GTEST_SKIP();
   const std::vector<float> threes(64, 3.0f);
   for (const bool overlap : {false, true}) {
     for (const Pace pace : {Pace::kAtOnce, Pace::kLate, Pace::kEarly}) {
@@ -85,12 +89,14 @@ TEST(Overlap, LetsAKernelReadConstantsBeforeItsTurnAndEverythingAfterIt) {
 }
 
 TEST(OverlapDeathTest, FindsAKernelThatTouchesWhatOthersWriteBeforeItsTurn) {
+  if (!is_simulated()) GTEST_SKIP();
   EXPECT_DEATH(run_twice<ReadsEarly>(Pace::kEarly, true), "");
   EXPECT_DEATH(run_twice<WritesEarly>(Pace::kEarly, true), "");
   EXPECT_EQ(run_twice<ReadsEarly>(Pace::kEarly, false), std::vector<float>(64, 3.0f));  // it may: nothing overlaps
 }
 
 TEST(OverlapDeathTest, FindsThreadsThatDoNotTakeTheirTurn) {
+  if (!is_simulated()) GTEST_SKIP();
   EXPECT_DEATH(run_twice<NeverTakesItsTurn>(Pace::kEarly, true), "taking_turns_");
   EXPECT_DEATH(run_twice<LeavesEarly>(Pace::kEarly, true), "taking_turns_");
 }
