@@ -38,10 +38,11 @@ class GpuOps final : public Ops {
         packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
         captured_(*device_),
         attention_(*device_, {max_rows_, options.max_table_entries}),
-        linear_(*device_, options.max_rows) {
+        linear_(*device_, options.max_rows, options.warpgroups) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
+    device_->let_kernels_overlap(options.overlap);
     for (std::uint32_t i = 0; i < options.depth; ++i) {
       choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
     }

@@ -24,8 +24,20 @@ LinearScratch linear_scratch(WeightType type, std::uint32_t n, std::uint32_t k, 
   return scratch;
 }
 
+LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups)
+    : device_(device),
+      max_rows_(max_rows),
+      warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups)) {}
+
+bool LinearLayers::by_warpgroups(WeightType type, std::uint32_t num_rows) const {
+  return warpgroups_ && (type == WeightType::kBF16 || type == WeightType::kW16A16) && num_rows > kMoreRows.rows();
+}
+
 void LinearLayers::reserve(WeightType type, std::uint32_t n, std::uint32_t k) {
-  const LinearScratch wanted = linear_scratch(type, n, k, max_rows_);
+  LinearScratch wanted = linear_scratch(type, n, k, max_rows_);
+  if (by_warpgroups(type, max_rows_)) {
+    wanted.rows = std::size_t{round_up(max_rows_, kRowBlock)} * num_steps(k) * kStepInputs * sizeof(std::uint16_t);
+  }
   const auto grow = [&](DeviceMemory& memory, std::size_t bytes, const char* what) {
     if (bytes > memory.bytes()) memory = DeviceMemory(device_, bytes, what);
   };
@@ -59,6 +71,7 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
       rows_.as<const std::byte>(), row_scales_.as<const float>(), num_rows, w,  grid.groups, grid.slices_of_part,
       kept_.as<float>(),           counters_.as<std::uint32_t>(), finish,   out};
   const Index blocks{grid.row_blocks, grid.groups * grid.parts()};
+  if (by_warpgroups(w.type, num_rows)) return device_.start(kernels.warpgroups, blocks, args);
   switch (w.type) {
     case WeightType::kInt8:
       return start(kernels.int8, blocks, args);
@@ -78,7 +91,7 @@ void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Weigh
   if (in_integers(type)) {
     device_.start(kernels.put_in_integers, {num_rows, 1}, {rows, rows_.as<std::int8_t>(), row_scales_.as<float>()});
   } else {
-    device_.start(kernels.put_in_bf16, {num_rows, 1}, {rows, rows_.as<std::uint16_t>()});
+    device_.start(kernels.put_in_bf16, {num_rows, 1}, {rows, rows_.as<std::uint16_t>(), by_warpgroups(type, num_rows)});
   }
 }
 

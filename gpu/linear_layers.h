@@ -24,7 +24,8 @@ LinearScratch linear_scratch(backend::WeightType type, std::uint32_t n, std::uin
 
 class LinearLayers {
  public:
-  LinearLayers(Device& device, std::uint32_t max_rows) : device_(device), max_rows_(max_rows) {}
+  // `warpgroups`: many rows by bf16 weights go through LinearWarpgroups, where the device has it.
+  LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups = false);
 
   void reserve(backend::WeightType type, std::uint32_t n, std::uint32_t k);
 
@@ -35,11 +36,13 @@ class LinearLayers {
 
  private:
   void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::WeightType type);
+  bool by_warpgroups(backend::WeightType type, std::uint32_t num_rows) const;
   template <typename Form>
   void start(const LinearEntries<Form>& entries, Index grid, const LinearArgs& args);
 
   Device& device_;
   const std::uint32_t max_rows_;
+  const bool warpgroups_;
   DeviceMemory rows_;
   DeviceMemory row_scales_;
   DeviceMemory kept_;

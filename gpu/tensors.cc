@@ -24,7 +24,10 @@ PackedPlaces packed_places(const backend::WeightShape& shape) {
 
 DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
                            std::shared_ptr<const void> owner)
-    : shape_(shape), packed_(packed), owner_(std::move(owner)), memory_(device, packed.size(), "weights") {
+    : shape_(shape),
+      packed_(packed),
+      owner_(std::move(owner)),
+      memory_(device, packed.size(), "weights", Use::kConstant) {
   const PackedPlaces places = packed_places(shape);
   CHECK_EQ(places.end, packed.size());
   device.upload(memory_.data(), packed.data(), packed.size());

@@ -63,6 +63,7 @@ class CudaDevice final : public Device {
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
+    can_overlap_ = properties.major >= 9;
     cudaFuncAttributes attributes{};
     const cudaError_t code = cudaFuncGetAttributes(&attributes, kernels().norm.code);
     if (code != cudaSuccess)
@@ -162,6 +163,8 @@ class CudaDevice final : public Device {
     check("cudaGraphLaunch", cudaGraphLaunch(static_cast<CudaStep&>(step).graph, stream_));
   }
 
+  void let_kernels_overlap(bool on) override { overlaps_ = on && can_overlap_; }
+
   void mark(unsigned number) override {
     make_current();
     cudaEvent_t& event = marks_.at(number);
@@ -176,12 +179,28 @@ class CudaDevice final : public Device {
   }
 
  protected:
+  bool has_code(const void* kernel) override {
+    make_current();
+    cudaFuncAttributes attributes{};
+    const bool has = cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+    cudaGetLastError();  // that it has none is no fault
+    return has;
+  }
   void run(const Launch& launch) override {
     make_current();
     allow_shared(launch);
     std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
-    check("cudaLaunchKernel", cudaLaunchKernel(launch.code, {launch.grid.x, launch.grid.y, 1}, {launch.threads, 1, 1},
-                                               arguments.data(), launch.shared_bytes, stream_));
+    cudaLaunchAttribute before_its_turn{};  // captured, it becomes an edge of the graph that says so
+    before_its_turn.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    before_its_turn.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = {launch.grid.x, launch.grid.y, 1};
+    config.blockDim = {launch.threads, 1, 1};
+    config.dynamicSmemBytes = launch.shared_bytes;
+    config.stream = stream_;
+    config.attrs = &before_its_turn;
+    config.numAttrs = overlaps_ ? 1 : 0;
+    check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, launch.code, arguments.data()));
   }
 
  private:
@@ -204,6 +223,8 @@ class CudaDevice final : public Device {
   const int number_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  bool can_overlap_ = false;
+  bool overlaps_ = false;
   std::vector<const void*> with_shared_;  // kernels that may take more than kPlainShared
   std::array<cudaEvent_t, kMarks> marks_{};
 };

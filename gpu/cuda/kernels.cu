@@ -1,27 +1,18 @@
+#include "gpu/cuda/enter.h"
+#include "gpu/cuda/sm90a_kernels.h"
 #include "gpu/kernels/table.h"
 
 namespace quire::gpu {
 namespace {
-
-extern __shared__ std::byte shared[];
-
-template <typename Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, min_blocks_of<Kernel>())
-    enter(const __grid_constant__ typename Kernel::Args args) {
-  Kernel::run(args, shared);
-}
-
-template <typename Kernel>
-Entry<Kernel> entry() {
-  return {reinterpret_cast<const void*>(&enter<Kernel>)};
-}
 
 template <typename Kernel>
 void fill(Entry<Kernel>& to) {
   to = entry<Kernel>();
 }
 LinearTable all_of_linear() {
-  return linear_table([](auto& to) { fill(to); });
+  LinearTable table = linear_table([](auto& to) { fill(to); });
+  table.warpgroups = linear_warpgroups();
+  return table;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-// The words that kernels are written in: threads of a block, barriers, shuffles, and the arithmetic whose rounding is fixed.
+// The words that kernels are written in: threads of a block, barriers, shuffles, turns, and the arithmetic whose rounding is fixed.
 // One source for two machines: nvcc makes device code of it, any C++ compiler makes threads of the simulator (simulator.h).
 //
 // A kernel is a struct: Args, a plain value; kThreads, of a block, a multiple of 32; run(args, shared), what one thread does.
 // Shape   grids have x and y; block.x < grid.x. A block's shared memory begins as garbage.
 // Rounding every operation is one IEEE operation: device code is compiled without contraction (-fmad=false), fma() is asked for
 //         by name.
-// Thread  barriers and shuffles are met by all threads of the block, or of the warp.
-// Source  ours.
+// Turns   a device may begin a kernel before its turn, while the one before it still runs. take_turn() waits until all before it have
+//         ended, with what they wrote; from there on the next one may begin, so that never more than two are at work. Before its turn
+//         a kernel reads constants (gpu/runtime/device.h) and writes nothing.
+// Thread  barriers and shuffles are met by all threads of the block, or of the warp; take_turn() by each of the block, once.
+// Source  ours; turns: programmatic dependent launch, CUDA C++ Programming Guide; PTX ISA, griddepcontrol.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +42,12 @@ struct Index {
 QUIRE_DEVICE unsigned thread() { return threadIdx.x; }
 QUIRE_DEVICE Index block() { return {blockIdx.x, blockIdx.y}; }
 QUIRE_DEVICE void sync_block() { __syncthreads(); }
+QUIRE_DEVICE void take_turn() {
+#if __CUDA_ARCH__ >= 900  // before that kernels begin in their turn
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 // A barrier, too.
 QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; }
 // The value of the lane whose number differs by the bits of `mask`.
@@ -58,6 +67,7 @@ QUIRE_DEVICE void add_whole(std::uint64_t* sum, std::uint64_t x) {
 inline unsigned thread() { return sim::thread_of_block(); }
 inline Index block() { return {sim::block_x(), sim::block_y()}; }
 inline void sync_block() { sim::sync_block(); }
+inline void take_turn() { sim::take_turn(); }
 inline bool any_of_block(bool says) { return sim::any_of_block(says); }
 inline float shuffle_xor(float value, unsigned mask) {
   const sim::WarpWords& shown = sim::show({__builtin_bit_cast(std::uint32_t, value)});

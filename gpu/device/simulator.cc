@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kStackBytes = 128 * 1024;
 constexpr unsigned kLanes = 32;
 constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMostTurnsWaited = 1'000'000;
 
 thread_local Simulator* current = nullptr;  // whose kernel runs on this thread
 
@@ -93,10 +94,24 @@ void Simulator::run_block() {
   std::ranges::fill(shared_, std::byte{0xff});
   num_ended_ = 0;
   num_saying_ = 0;
+  num_turns_waited_ = 0;
   ready_.clear();
   for (unsigned thread = 0; thread < launch_.threads; ++thread) {
     ready_.push_back(thread);
   }
+  if (launch_.turn) {
+    launch_.turn(false);
+    run_until_all_wait();
+    CHECK_EQ(taking_turns_.size(), launch_.threads);  // else some went on, or wait, before the kernel's turn
+    launch_.turn(true);
+    ready_.swap(taking_turns_);
+  }
+  run_until_all_wait();
+  CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
+  CHECK_EQ(put_off_.size(), 0u);          // else nobody waited for a copy
+}
+
+void Simulator::run_until_all_wait() {
   while (!ready_.empty()) {
     const unsigned at = draw(static_cast<unsigned>(ready_.size()));
     const unsigned thread = ready_[at];
@@ -104,7 +119,6 @@ void Simulator::run_block() {
     ready_.pop_back();
     resume(thread);
   }
-  CHECK_EQ(num_ended_, launch_.threads);  // else some wait for others that ended, or at another barrier
 }
 
 void Simulator::enter() {
@@ -145,6 +159,7 @@ void Simulator::back_to_scheduler() {
 
 // Whoever comes last lets all go on, and may be the first or the last to do so.
 void Simulator::wait_at(Barrier& barrier) {
+  num_turns_waited_ = 0;
   barrier.waiting.push_back(running_);
   if (barrier.waiting.size() == barrier.needed) {
     ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
@@ -163,6 +178,12 @@ unsigned block_x() { return current->block_x_; }
 unsigned block_y() { return current->block_y_; }
 void sync_block() { current->wait_at(current->block_); }
 
+void take_turn() {
+  if (!current->launch_.turn) return;
+  current->taking_turns_.push_back(current->running_);
+  current->back_to_scheduler();
+}
+
 bool any_of_block(bool says) {
   if (says) ++current->num_saying_;
   sync_block();
@@ -180,5 +201,27 @@ const WarpWords& show(const Words& words) {
   return shown;
 }
 void looked() { current->wait_at(current->warps_[current->running_ / kLanes]); }
+
+std::byte* shared_memory() { return current->shared_.data(); }
+
+void put_off(std::function<void()> work) {
+  if (current->draw(4) == 0) return work();
+  current->put_off_.push_back(std::move(work));
+}
+
+void wait_a_turn() {
+  Simulator& self = *current;
+  if (!self.put_off_.empty()) {
+    const unsigned at = self.draw(static_cast<unsigned>(self.put_off_.size()));
+    std::swap(self.put_off_[at], self.put_off_.back());
+    const std::function<void()> work = std::move(self.put_off_.back());
+    self.put_off_.pop_back();
+    work();
+    self.num_turns_waited_ = 0;
+  }
+  CHECK_LT(++self.num_turns_waited_, kMostTurnsWaited);  // else all wait for what nobody does
+  self.ready_.push_back(self.running_);
+  self.back_to_scheduler();
+}
 
 }  // namespace quire::gpu::sim

@@ -15,12 +15,12 @@ struct alignas(8) Words2 {
   std::uint32_t words[2] = {};
 };
 
-// Read once and written by nobody while the kernel runs: it leaves the first cache to what is read again. Loads stay where they are
-// written, so that those of the next step are under way while this one is multiplied.
+// Constants that are read once: they leave the first cache to what is read again. Loads stay where they are written, so that those of
+// the next step are under way while this one is multiplied; as ld.global.nc the compiler moved the first of them behind take_turn().
 QUIRE_DEVICE Words4 load_once(const Words4* at) {
 #if defined(__CUDACC__)
   Words4 out;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(out.words[0]), "=r"(out.words[1]), "=r"(out.words[2]), "=r"(out.words[3])
                : "l"(at));
   return out;
@@ -31,7 +31,7 @@ QUIRE_DEVICE Words4 load_once(const Words4* at) {
 QUIRE_DEVICE Words2 load_once(const Words2* at) {
 #if defined(__CUDACC__)
   Words2 out;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v2.u32 {%0, %1}, [%2];"
+  asm volatile("ld.global.L1::no_allocate.L2::256B.v2.u32 {%0, %1}, [%2];"
                : "=r"(out.words[0]), "=r"(out.words[1])
                : "l"(at));
   return out;

@@ -11,7 +11,8 @@
 //           kF32, kF16      [K][N']: inputs outside, outputs padded to 32
 //         scales: 8 outputs g, for each both groups of 32 inputs, of each outputs g and g + 8, in bf16
 //         rows, in tiles of 8 and halves of steps: bf16, a half is 512 bytes, a lane has 16 of them; whole numbers, a half is 256
-//         bytes, a lane has 8
+//         bytes, a lane has 8; blocks of 128 rows (warpgroup_matrix.h): step by step 16 tiles of 8 rows, of each 8 times 8 inputs of
+//         row after row, 16 bytes each
 // Thread  any; pure.
 // Source  weights in the order of fragments: Marlin (Frantar et al. 2024); the rest ours.
 #pragma once
@@ -104,6 +105,7 @@ constexpr std::size_t number_bytes(backend::WeightType type, std::uint32_t num_o
 }
 
 // Of a row's number, in units of itself: 2 bytes, or one.
+inline constexpr std::uint32_t kRowBlock = 128;
 inline constexpr std::uint32_t kRowStep = kTileRows * kStepInputs;  // numbers
 constexpr std::size_t place_in_rows(std::uint32_t num_inputs, std::uint32_t row, std::uint32_t input) {
   const std::size_t step = std::size_t{row / kTileRows} * num_steps(num_inputs) + input / kStepInputs;
@@ -114,6 +116,11 @@ constexpr std::size_t place_in_integer_rows(std::uint32_t num_inputs, std::uint3
   const std::size_t step = std::size_t{row / kTileRows} * num_steps(num_inputs) + input / kStepInputs;
   const std::uint32_t lane = row % kTileRows * 4 + input % 16 / 4;
   return step * kRowStep + input % kStepInputs / 32 * 256 + lane * 8 + input % 32 / 16 * 4 + input % 4;
+}
+constexpr std::size_t place_in_row_blocks(std::uint32_t num_inputs, std::uint32_t row, std::uint32_t input) {
+  const std::size_t step = std::size_t{row / kRowBlock} * num_steps(num_inputs) + input / kStepInputs;
+  const std::size_t tile = step * (kRowBlock / kTileRows) + row % kRowBlock / kTileRows;
+  return tile * kRowStep + input % kStepInputs / 8 * 64 + row % kTileRows * 8 + input % 8;
 }
 
 }  // namespace quire::gpu

@@ -1,8 +1,10 @@
-// A kernel's code on one machine: what a device starts.
+// A kernel's code on one machine: what a device starts, and how it begins.
 // Thread  any: no state.
 #pragma once
 
 #include <cstddef>
+
+#include "gpu/device/simt.h"
 
 namespace quire::gpu {
 
@@ -26,6 +28,17 @@ constexpr unsigned min_blocks_of() {
   } else {
     return 0;
   }
+}
+
+// Reads constants before its turn, and takes it by itself. Of the others it is the first that they do.
+template <typename Kernel>
+concept TakesItsTurn = requires { Kernel::kTakesItsTurn; };
+
+// What a thread of the kernel does.
+template <typename Kernel>
+QUIRE_DEVICE void run_in_turn(const typename Kernel::Args& args, std::byte* shared) {
+  if constexpr (!TakesItsTurn<Kernel>) take_turn();
+  Kernel::run(args, shared);
 }
 
 // For CUDA the address of its __global__ function, for the simulator what a thread does.

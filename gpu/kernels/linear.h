@@ -24,11 +24,15 @@ template <typename Form, unsigned kRowTiles, unsigned kPairs>
 struct Linear {
   using Args = LinearArgs;
   static constexpr unsigned kThreads = kPairs * kWarp;
+  static constexpr bool kTakesItsTurn = true;
 
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const LinearPlace at(a, kRowTiles, kPairs, 1);
     LinearTotals<Form, kRowTiles> totals(a, at);
-    if (at.has_tiles()) add_slices(a, at, totals);
+    Ahead ahead = {};
+    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, at.first_slice * kSliceSteps + i, ahead[i]);
+    take_turn();
+    if (at.has_tiles()) add_slices(a, at, ahead, totals);
     totals.finish();
   }
 
@@ -37,10 +41,10 @@ struct Linear {
   using Step = typename Form::Step;
   static constexpr unsigned kAhead = kRowTiles > 2 ? 1 : Form::kAhead;
   static_assert(kSliceSteps % kAhead == 0);
+  using Ahead = Step[kAhead][kPairTiles];
 
-  QUIRE_DEVICE static void add_slices(const Args& a, const LinearPlace& at, LinearTotals<Form, kRowTiles>& totals) {
-    Step ahead[kAhead][kPairTiles] = {};
-    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, at.first_slice * kSliceSteps + i, ahead[i]);
+  QUIRE_DEVICE static void add_slices(const Args& a, const LinearPlace& at, Ahead& ahead,
+                                      LinearTotals<Form, kRowTiles>& totals) {
     QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
       typename Form::Sum sums[kPairTiles][kRowTiles] = {};
       QUIRE_UNROLLED for (unsigned s = 0; s < kSliceSteps; ++s) {
@@ -94,13 +98,21 @@ struct LinearWide {
   static constexpr std::uint32_t kBlockRowTiles = kRowTiles * kRowWarps;
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * Rows::kStepBytes;
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes;
+  static constexpr bool kTakesItsTurn = true;
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const LinearPlace at(a, kRowTiles, kPairs, kRowWarps);
     LinearTotals<Form, kRowTiles> totals(a, at);
     Copies copies;
     const std::uint32_t first = at.first_slice * kSliceSteps;
-    QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) fetch(a, at, first + i, shared + i * kStageBytes, copies);
+    QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
+      fetch_weights(a, at, first + i, shared + i * kStageBytes, copies);
+    }
+    take_turn();
+    QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
+      fetch_rows(a, at, first + i, shared + i * kStageBytes, copies);
+      copies.end_group();  // the first one has the weights of both
+    }
     unsigned stage = 0;
     QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
       typename Form::Sum sums[kPairTiles][kRowTiles] = {};
@@ -109,7 +121,9 @@ struct LinearWide {
         copies.template wait<kStages - 2>();
         sync_block();  // the step is there for all, and nobody is still at the one before, whose place is the next one's
         const unsigned free = stage == 0 ? kStages - 1 : stage - 1;
-        fetch(a, at, step + kStages - 1, shared + free * kStageBytes, copies);
+        fetch_weights(a, at, step + kStages - 1, shared + free * kStageBytes, copies);
+        fetch_rows(a, at, step + kStages - 1, shared + free * kStageBytes, copies);
+        copies.end_group();  // even where nothing is left to fetch
         if (at.has_tiles() && at.first_row < a.num_rows) multiply(at, shared + stage * kStageBytes, sums);
         stage = stage + 1 == kStages ? 0 : stage + 1;
       }
@@ -121,28 +135,30 @@ struct LinearWide {
  private:
   static constexpr unsigned kPiece = sizeof(Words4);
 
-  // A step of the block's weights and rows; a group of copies even where nothing is left to fetch.
-  QUIRE_DEVICE static void fetch(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
-                                 Copies& copies) {
-    if (step < at.end_step) {
-      const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
-      constexpr std::uint32_t kTilePieces = kTileBytes / kPiece;
-      QUIRE_ROLLED for (std::uint32_t i = thread(); i < kTiles * kTilePieces; i += kThreads) {
-        const std::uint32_t slot = i / kTilePieces;
-        const std::uint32_t tile = at.tile(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
-        if (tile >= at.num_tiles) continue;
-        copies.add(stage + i * kPiece, numbers + step_at(Form::kType, a.w.k, tile, step) + i % kTilePieces * kPiece);
-      }
-      constexpr std::uint32_t kRowPieces = Rows::kStepBytes / kPiece;
-      const std::uint32_t first_tile = block().x * kBlockRowTiles;
-      QUIRE_ROLLED for (std::uint32_t i = thread(); i < kBlockRowTiles * kRowPieces; i += kThreads) {
-        const std::uint32_t row_tile = first_tile + i / kRowPieces;
-        if (row_tile * kTileRows >= a.num_rows) continue;
-        const std::byte* from = a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes;
-        copies.add(stage + kTiles * kTileBytes + i * kPiece, from + i % kRowPieces * kPiece);
-      }
+  // A step of the block's weights, and of its rows.
+  QUIRE_DEVICE static void fetch_weights(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
+                                         Copies& copies) {
+    if (step >= at.end_step) return;
+    const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
+    constexpr std::uint32_t kTilePieces = kTileBytes / kPiece;
+    QUIRE_ROLLED for (std::uint32_t i = thread(); i < kTiles * kTilePieces; i += kThreads) {
+      const std::uint32_t slot = i / kTilePieces;
+      const std::uint32_t tile = at.tile(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
+      if (tile >= at.num_tiles) continue;
+      copies.add(stage + i * kPiece, numbers + step_at(Form::kType, a.w.k, tile, step) + i % kTilePieces * kPiece);
     }
-    copies.end_group();
+  }
+  QUIRE_DEVICE static void fetch_rows(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
+                                      Copies& copies) {
+    if (step >= at.end_step) return;
+    constexpr std::uint32_t kRowPieces = Rows::kStepBytes / kPiece;
+    const std::uint32_t first_tile = block().x * kBlockRowTiles;
+    QUIRE_ROLLED for (std::uint32_t i = thread(); i < kBlockRowTiles * kRowPieces; i += kThreads) {
+      const std::uint32_t row_tile = first_tile + i / kRowPieces;
+      if (row_tile * kTileRows >= a.num_rows) continue;
+      const std::byte* from = a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes;
+      copies.add(stage + kTiles * kTileBytes + i * kPiece, from + i % kRowPieces * kPiece);
+    }
   }
 
   // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.

@@ -64,6 +64,7 @@ struct PutInBf16 {
   struct Args {
     RowsToPut rows;
     std::uint16_t* out = nullptr;
+    bool in_blocks = false;  // as linear_warpgroups.h wants them
   };
   static constexpr unsigned kThreads = kPutThreads;
   static constexpr std::size_t kSharedBytes = kPutShared;
@@ -73,9 +74,11 @@ struct PutInBf16 {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_words = num_steps(row.width) * kStepInputs / 2;
     for (std::uint32_t i = thread(); i < num_words; i += kThreads) {
-      const std::uint32_t input = i / 16 * 32 + i % 4 * 8 + i / 4 % 4 * 2;
+      const std::uint32_t input = a.in_blocks ? i * 2 : i / 16 * 32 + i % 4 * 8 + i / 4 % 4 * 2;
       const std::uint32_t both = std::uint32_t{bf16_of_f32(row.at(input + 1))} << 16 | bf16_of_f32(row.at(input));
-      *reinterpret_cast<std::uint32_t*>(a.out + place_in_rows(row.width, block().x, input)) = both;
+      const std::size_t place =
+          a.in_blocks ? place_in_row_blocks(row.width, block().x, input) : place_in_rows(row.width, block().x, input);
+      *reinterpret_cast<std::uint32_t*>(a.out + place) = both;
     }
   }
 };

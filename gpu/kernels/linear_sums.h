@@ -1,7 +1,7 @@
 // What a warp of a linear layer does but for multiplying: which tiles and rows are its, how slices become totals, and what becomes of
 // these. linear.h has the order.
-// Shape   a warp has a pair of tiles of 16 outputs, or of gates and of their other factors, and kRowTiles tiles of 8 rows; a lane's
-//         numbers of a tile are those of matrix.h.
+// Shape   a warp has a pair of tiles of 16 outputs, or of gates and of their other factors, or one of the two (linear_warpgroups.h),
+//         and kRowTiles tiles of 8 rows; a lane's numbers of a tile are those of matrix.h.
 // Source  the last block adds up: stream-K (Osama et al. 2023); the rest ours.
 #pragma once
 
@@ -75,10 +75,10 @@ struct LinearPlace {
   QUIRE_DEVICE static std::uint32_t least(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 };
 
-template <typename Form, unsigned kRowTiles>
+template <typename Form, unsigned kRowTiles, unsigned kTiles = kPairTiles>
 class LinearTotals {
  public:
-  using Sums = typename Form::Sum[kPairTiles][kRowTiles];
+  using Sums = typename Form::Sum[kTiles][kRowTiles];
 
   QUIRE_DEVICE LinearTotals(const LinearArgs& args, const LinearPlace& place) : a_(args), at_(place) {}
 
@@ -95,21 +95,63 @@ class LinearTotals {
 
   // Met by all threads of the block.
   QUIRE_DEVICE void finish() {
-    if (at_.num_parts > 1) {
-      if (at_.part == 0) for_each([&](unsigned t, unsigned r, unsigned i) { keep(0, t, r, i, totals_[t][r][i]); });
-      std::uint32_t* counter = a_.counters + std::size_t{block().x} * a_.num_groups + at_.group;
-      if (!last_to_arrive(counter, at_.num_parts)) return;
-      add_kept();
-    }
+    if (!is_last_part()) return;
     QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
       QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) store(r, i);
     }
   }
 
+  // The same where a warp has one tile of a pair, the first or the second. Factors of gates go from one to the other by way of shared
+  // memory: [rows][kFactorStride].
+  static constexpr unsigned kFactorStride = kManyRows.pairs * kTileOutputs + 1;
+  QUIRE_DEVICE void finish_apart(unsigned tile_of_pair, float* factors) {
+    if (!is_last_part()) return;
+    const bool gates = a_.finish == Finish::kGate;
+    if (gates) {
+      sync_block();  // nobody looks at what was there
+      if (tile_of_pair == 1) {
+        each_apart([&](unsigned r, unsigned i, std::uint32_t output) {
+          factors[factor_at(r, i)] = finished(output, totals_[0][r][i]);
+        });
+      }
+      sync_block();
+      if (tile_of_pair == 1) return;
+    }
+    each_apart([&](unsigned r, unsigned i, std::uint32_t output) {
+      const float y = finished(output, totals_[0][r][i]);
+      if (gates) {
+        a_.out[std::size_t{at_.row(r, i)} * (a_.w.n / 2) + output] = gated(y, factors[factor_at(r, i)]);
+      } else {
+        put(a_.out + std::size_t{at_.row(r, i)} * a_.w.n + output, y);
+      }
+    });
+  }
+
  private:
+  // Then it has all of the totals.
+  QUIRE_DEVICE bool is_last_part() {
+    if (at_.num_parts == 1) return true;
+    if (at_.part == 0) for_each([&](unsigned t, unsigned r, unsigned i) { keep(0, t, r, i, totals_[t][r][i]); });
+    std::uint32_t* counter = a_.counters + std::size_t{block().x} * a_.num_groups + at_.group;
+    if (!last_to_arrive(counter, at_.num_parts)) return false;
+    add_kept();
+    return true;
+  }
+  template <typename Body>
+  QUIRE_DEVICE void each_apart(const Body& body) const {
+    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+        const std::uint32_t output = at_.tiles[0] * kTileOutputs + at_.output_in_tile(i);
+        if (at_.row(r, i) < a_.num_rows && output < a_.w.n) body(r, i, output);
+      }
+    }
+  }
+  QUIRE_DEVICE std::uint32_t factor_at(unsigned r, unsigned i) const {
+    return (at_.row(r, i) - at_.first_row) * kFactorStride + at_.pair * kTileOutputs + at_.output_in_tile(i);
+  }
   template <typename Body>
   QUIRE_DEVICE static void for_each(const Body& body) {
-    QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) {
+    QUIRE_UNROLLED for (unsigned t = 0; t < kTiles; ++t) {
       QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
         QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) body(t, r, i);
       }
@@ -127,10 +169,10 @@ class LinearTotals {
 
   // What all parts kept; so many slices are read at a time.
   QUIRE_DEVICE void add_kept() {
-    constexpr unsigned kSlices = 8 / kRowTiles;
+    constexpr unsigned kSlices = kRowTiles < 8 ? 8 / kRowTiles : 1;
     for_each([&](unsigned t, unsigned r, unsigned i) { totals_[t][r][i] = kept(0, t, r, i); });
     QUIRE_ROLLED for (std::uint32_t slice = a_.slices_of_part; slice < at_.num_slices; slice += kSlices) {
-      float sums[kSlices][kPairTiles][kRowTiles][4];
+      float sums[kSlices][kTiles][kRowTiles][4];
       QUIRE_UNROLLED for (unsigned s = 0; s < kSlices; ++s) {
         const std::uint32_t place = slice + s - a_.slices_of_part + 1;
         for_each([&](unsigned t, unsigned r, unsigned i) {
@@ -185,7 +227,7 @@ class LinearTotals {
 
   const LinearArgs& a_;
   const LinearPlace& at_;
-  float totals_[kPairTiles][kRowTiles][4] = {};
+  float totals_[kTiles][kRowTiles][4] = {};
 };
 
 }  // namespace quire::gpu

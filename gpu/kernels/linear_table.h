@@ -6,6 +6,7 @@
 #include "gpu/kernels/linear.h"
 #include "gpu/kernels/linear_dot.h"
 #include "gpu/kernels/linear_rows.h"
+#include "gpu/kernels/linear_warpgroups.h"
 
 namespace quire::gpu {
 
@@ -26,6 +27,7 @@ struct LinearTable {
   LinearEntries<Int4Form> int4;
   LinearEntries<W8A8Form> w8a8;
   LinearEntries<W4A8Form> w4a8;
+  Entry<LinearWarpgroups> warpgroups;  // bf16, many rows; not in linear_table(), for not every machine has it
 };
 
 // fill(entry) sets one.

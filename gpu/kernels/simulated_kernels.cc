@@ -5,7 +5,7 @@ namespace {
 
 template <typename Kernel>
 void thread_of(const void* args, std::byte* shared) {
-  Kernel::run(*static_cast<const typename Kernel::Args*>(args), shared);
+  run_in_turn<Kernel>(*static_cast<const typename Kernel::Args*>(args), shared);
 }
 
 template <typename Kernel>
@@ -18,7 +18,9 @@ void fill(Entry<Kernel>& to) {
   to = entry<Kernel>();
 }
 LinearTable all_of_linear() {
-  return linear_table([](auto& to) { fill(to); });
+  LinearTable table = linear_table([](auto& to) { fill(to); });
+  fill(table.warpgroups);
+  return table;
 }
 
 }  // namespace

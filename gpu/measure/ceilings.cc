@@ -21,14 +21,15 @@ boost::json::object copying(Device& device, RandomNumbers& random, std::size_t b
           {"bytes_per_s", 2.0 * static_cast<double>(bytes) / seconds}};
 }
 
-// A kernel that adds one row of four floats, again and again: what it takes to begin one.
-boost::json::object launching(Device& device, unsigned runs, unsigned calls) {
+// A kernel that adds one row of four floats, again and again: what it takes to begin one, in its turn or before.
+boost::json::object launching(Device& device, bool overlap, unsigned runs, unsigned calls) {
+  device.let_kernels_overlap(overlap);
   const DeviceMemory x(device, 256, "a launch");
   device.fill(x.data(), std::byte{0}, x.bytes());
   const double seconds = seconds_of(device, runs, calls, [&](unsigned) {
     device.start(device.kernels().add, {1, 1}, {x.as<float>(), x.as<const float>(), 4});
   });
-  return {{"what", "launch"}, {"seconds", seconds}};
+  return {{"what", overlap ? "launch before its turn" : "launch"}, {"seconds", seconds}};
 }
 
 boost::json::object bringing(Device& device, const char* what, std::size_t bytes, unsigned runs) {
@@ -47,14 +48,19 @@ boost::json::object bringing(Device& device, const char* what, std::size_t bytes
 }
 
 // The tensor cores as this backend's own linear uses them, with as many rows as a prompt has.
-boost::json::object multiplying(Device& device, backend::Ops& ops, RandomNumbers& random, std::uint32_t side,
-                                std::uint32_t rows, unsigned runs) {
+boost::json::object multiplying(const Setup& setup, bool warpgroups, std::uint32_t side, std::uint32_t rows,
+                                unsigned runs) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto made_ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  backend::Ops& ops = *made_ops;
+  RandomNumbers random(device);
   const auto weight = random.weight(ops, {side, side, backend::WeightType::kBF16, false});
   const auto x = ops.make_buffer(rows, side);
   const auto out = ops.make_buffer(rows, side);
   random.fill(static_cast<const DeviceBuffer&>(*x).data(), std::size_t{rows} * side * sizeof(float), 4);
   const double seconds = seconds_of(device, runs, 2, [&](unsigned) { ops.linear(*x, *weight, rows, *out); });
-  return {{"what", "own bf16 matrix"},
+  return {{"what", warpgroups ? "own bf16 matrix by warpgroups" : "own bf16 matrix"},
           {"side", side},
           {"seconds", seconds},
           {"flops_per_s", 2.0 * side * side * rows / seconds}};
@@ -63,21 +69,23 @@ boost::json::object multiplying(Device& device, backend::Ops& ops, RandomNumbers
 }  // namespace
 
 boost::json::object ceilings(const Setup& setup) {
-  std::unique_ptr<Device> made = setup.make_device();
+  const std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
-  const std::uint32_t rows = setup.tiny ? 8 : 2048;
+  const std::uint32_t rows = setup.tiny ? 33 : 2048;
   const std::uint32_t side = setup.tiny ? 64 : 8192;
   const unsigned runs = setup.tiny ? 2 : 20;
-  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows});
   RandomNumbers random(device);
   Rows out;
   for (const std::size_t mebi : setup.tiny ? std::vector<std::size_t>{1} : std::vector<std::size_t>{64, 1024, 4096}) {
     out.add(copying(device, random, mebi << 20, runs));
   }
-  out.add(launching(device, runs, setup.tiny ? 4 : 500));
+  for (const bool overlap : {false, true}) out.add(launching(device, overlap, runs, setup.tiny ? 4 : 500));
   out.add(bringing(device, "upload, and wait", 16384, runs));
   out.add(bringing(device, "download", 4096, runs));
-  out.add(multiplying(device, *ops, random, side, rows, setup.tiny ? 1 : 5));
+  for (const bool warpgroups : {false, true}) {
+    if (warpgroups && !device.runs(device.kernels().linear.warpgroups)) continue;
+    out.add(multiplying(setup, warpgroups, side, rows, setup.tiny ? 1 : 5));
+  }
   return {{"device", device.name()}, {"rows", out.take()}, {"failed", 0}};
 }
 

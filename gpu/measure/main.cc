@@ -1,5 +1,5 @@
 // quire_gpu_measure STAGE [--device cuda|cuda:N|simulated] [--tiny] [--model 1b|8b] [--quantize none|int8|…] [--kv bf16|…]
-//                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
+//                   [--overlap on|off] [--warpgroups on|off] [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
 // One stage (stages.h), or `predictions`: gpu/predictions.csv, or `types`: what this program has kernels for. The last line is JSON.
 #include <fmt/format.h>
 
@@ -45,6 +45,11 @@ double number(std::string_view flag, const std::string& text) {
   return value;
 }
 
+bool is_on(std::string_view flag, std::string_view text) {
+  if (text != "on" && text != "off") throw StartError(fmt::format("{} {}: expected on or off", flag, text));
+  return text == "on";
+}
+
 std::function<std::unique_ptr<Device>()> device_of(const std::string& name) {
   if (name == "simulated") return [] { return make_simulated_device(); };
   if (!name.starts_with("cuda")) throw StartError(fmt::format("--device {}: expected cuda, cuda:N or simulated", name));
@@ -60,6 +65,8 @@ Setup setup_of(std::span<char*> args) {
       {"--model", [&](const std::string& text) { setup.model = text; }},
       {"--quantize", [&](const std::string& text) { setup.quantize = quantize_of(text); }},
       {"--kv", [&](const std::string& text) { setup.kv = named("--kv", text, backend::kAllKvTypes); }},
+      {"--overlap", [&](const std::string& text) { setup.overlap = is_on("--overlap", text); }},
+      {"--warpgroups", [&](const std::string& text) { setup.warpgroups = is_on("--warpgroups", text); }},
       {"--bytes-per-s", [&](const std::string& text) { setup.rates.bytes_per_s = number("--bytes-per-s", text); }},
       {"--flops-per-s", [&](const std::string& text) { setup.rates.flops_per_s = number("--flops-per-s", text); }},
       {"--launch-s", [&](const std::string& text) { setup.rates.launch_s = number("--launch-s", text); }},

@@ -218,6 +218,7 @@ class Measuring:
         self.stage("roofline", 300, self.measured("roofline"))
         self.stage("strict", 240, self.measured("strict"))
         self.stage("gaps 1b", 120, self.measured("gaps", "--model", "1b"))
+        self.stage("gaps 1b in turn", 120, self.measured("gaps", "--model", "1b", "--overlap", "off"))
         self.stage("gaps 8b", 180, self.measured("gaps", "--model", "8b"))
         self.decoding()
         self.stage("transformers", 300, self.python("transformers_steps.py", *torch))
@@ -242,6 +243,8 @@ def figure(line):
     of_least = sorted(row["of_least"] for row in rows if "of_least" in row)
     if of_least:
         words.append(f"of the least time: median {of_least[len(of_least) // 2]:.2f}, best {of_least[-1]:.2f}")
+    if any("may_be_used" in row for row in rows):
+        words.append(f"warpgroups {'as' if all(row.get('may_be_used', True) for row in rows) else 'NOT as'} single warps")
     for row in rows:
         if row.get("what") == "copy":
             words.append(f"copy {row['bytes_per_s'] / 1e12:.3f} TB/s")

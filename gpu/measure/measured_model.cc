@@ -23,8 +23,11 @@ MeasuredModel::MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::ui
     : setup_(setup), shape_(model_shape(setup.tiny ? "tiny" : setup.model)), max_rows_(max_rows) {
   std::unique_ptr<Device> made = setup.make_device();
   device_ = made.get();
-  auto plain =
-      make_gpu_ops(std::move(made), {.max_rows = max_rows, .max_table_entries = max_table_entries, .capture = capture});
+  auto plain = make_gpu_ops(std::move(made), {.max_rows = max_rows,
+                                              .max_table_entries = max_table_entries,
+                                              .capture = capture,
+                                              .warpgroups = setup.warpgroups,
+                                              .overlap = setup.overlap});
   ops_ = std::make_unique<MeasuredOps>(std::move(plain), *device_);
   const HollowModel hollow(shape_);
   const auto files = hollow.files();

@@ -114,7 +114,8 @@ boost::json::object roofline(const Setup& setup) {
   const Deadline deadline(setup.seconds);
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
-  const auto ops = make_gpu_ops(std::move(made), {.max_rows = 512, .max_table_entries = 1u << 20});
+  const auto ops =
+      make_gpu_ops(std::move(made), {.max_rows = 512, .max_table_entries = 1u << 20, .warpgroups = setup.warpgroups});
   Roofline roofline(setup, device, *ops);
   Rows rows;
   bool all = true;

@@ -27,8 +27,10 @@ struct Setup {
   std::string model = "1b";  // model_shapes.h; "tiny" where all is
   backend::Quantize quantize = backend::Quantize::kNone;
   backend::KvType kv = backend::KvType::kBF16;
-  Rates rates{};         // of this machine, where known: fractions are of these
-  double seconds = 400;  // begin nothing new behind these
+  bool warpgroups = false;  // with instructions of sm_90a's own (gpu/gpu_ops.h)
+  bool overlap = true;      // kernels begin before their turn (gpu/gpu_ops.h)
+  Rates rates{};            // of this machine, where known: fractions are of these
+  double seconds = 400;     // begin nothing new behind these
 };
 
 boost::json::object ceilings(const Setup& setup);

@@ -1,9 +1,13 @@
-// The logits of one row, bit for bit, whatever the step around it looks like.
+// The logits of one row, bit for bit, whatever the step around it looks like; and whether the instructions that sm_90a has of its own have
+// the bits of the others, without which nobody may use them for some numbers of rows only (GpuOptions::warpgroups).
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
+#include "gpu/gpu_ops.h"
 #include "gpu/measure/measured_model.h"
+#include "gpu/measure/random_numbers.h"
 #include "gpu/measure/rows.h"
 #include "gpu/measure/timing.h"
 
@@ -51,6 +55,49 @@ std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t
   return {first, first + vocab};
 }
 
+// out of all rows, of drawn numbers that are the same each time.
+std::vector<float> multiplied(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
+                              bool warpgroups) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  RandomNumbers random(device);
+  const auto weight = random.weight(*ops, {n, k, backend::WeightType::kBF16, false});
+  const auto x = ops->make_buffer(rows, k);
+  const auto out = ops->make_buffer(rows, n);
+  random.fill(static_cast<DeviceBuffer&>(*x).data(), std::size_t{rows} * k * sizeof(float), sizeof(float));
+  ops->linear(*x, *weight, rows, *out);
+  std::vector<float> values(std::size_t{rows} * n);
+  ops->read(*out, 0, rows, values);
+  return values;
+}
+
+// That bits differ is no fault while nobody serves with them, and the row says so; that sums differ by more than f32 rounds is one.
+boost::json::object by_warpgroups(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
+  const std::vector<float> plain = multiplied(setup, n, k, rows, false);
+  const std::vector<float> other = multiplied(setup, n, k, rows, true);
+  std::size_t different = 0;
+  double error = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (std::memcmp(&plain[i], &other[i], sizeof(float)) != 0) ++different;
+    error += (double{other[i]} - plain[i]) * (double{other[i]} - plain[i]);
+    length += double{plain[i]} * plain[i];
+  }
+  const double relative = std::sqrt(error / length);
+  return {{"what", fmt::format("warpgroups, {} x {}, {} rows", n, k, rows)},
+          {"numbers", plain.size()},
+          {"different", different},
+          {"relative", std::isfinite(relative) ? relative : 1e9},
+          {"may_be_used", different == 0},
+          {"ok", relative <= k * 0x1p-24}};
+}
+
+bool has_warpgroups(const Setup& setup) {
+  const std::unique_ptr<Device> device = setup.make_device();
+  return device->runs(device->kernels().linear.warpgroups);
+}
+
 }  // namespace
 
 boost::json::object strict(const Setup& setup) {
@@ -72,6 +119,13 @@ boost::json::object strict(const Setup& setup) {
       if (std::memcmp(&logits[i], &alone[i], sizeof(float)) != 0) ++different;
     }
     rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
+  }
+  if (has_warpgroups(setup)) {
+    if (setup.tiny) rows.add(by_warpgroups(setup, 48, 300, 33));
+    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u}) {
+      rows.add(by_warpgroups(setup, 4096, 4096, count));
+      rows.add(by_warpgroups(setup, 4096, 14336, count));
+    }
   }
   return {{"device", model.device().name()},
           {"model", model.shape().name},

@@ -2,6 +2,9 @@
 //   CUDA (gpu/cuda), or the simulator on the host (simulated_device.h).
 //   A captured step is a piece of that queue, kept to be run as often as one likes: kernels, and copies on the device, with the
 //   arguments that they were asked for with. What changes from one run to the next lies in memory that these point to.
+//   Kernels may begin before their turn (gpu/device/simt.h), so that what they wait for hides how long beginning takes.
+//   Constants are memory that no kernel writes: it may be read before a kernel's turn. Copies and uploads are no kernels: nothing
+//   overtakes them, and they overtake nothing.
 // Owner   memory is a DeviceMemory's or a PinnedMemory's, which its device outlives; so it does events and captured steps.
 // Thread  made by any; then the engine thread.
 // Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later is the device's or our fault: the process ends, and says which call
@@ -41,6 +44,7 @@ class Device {
   virtual std::uint64_t free_bytes() = 0;
 
   virtual void* allocate(std::size_t bytes, const char* what) = 0;  // on a boundary of 256 bytes
+  virtual void* allocate_constant(std::size_t bytes, const char* what) { return allocate(bytes, what); }
   virtual void free(void* memory) noexcept = 0;
 
   // What is uploaded may change as soon as this returns.
@@ -60,6 +64,15 @@ class Device {
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedStep> end_capture() = 0;
   virtual void start(CapturedStep& step) = 0;
+
+  // Whether kernels may begin before their turn; a device that cannot do it goes on as ever. At first they do not.
+  virtual void let_kernels_overlap(bool) {}
+
+  // Whether it has code for the kernel: not every machine has every kernel.
+  template <typename Kernel>
+  bool runs(const Entry<Kernel>& entry) {
+    return entry.code != nullptr && has_code(entry.code);
+  }
 
   // From now on kernels are written down in `list` instead of being run; null: no more. Nothing else is to be asked for meanwhile.
   void record(LaunchList* list) { recorded_ = list; }
@@ -84,6 +97,7 @@ class Device {
 
  protected:
   virtual void run(const Launch& launch) = 0;
+  virtual bool has_code(const void* /*kernel*/) { return true; }
 
  private:
   friend class DeviceMemory;
@@ -91,12 +105,16 @@ class Device {
   std::uint64_t num_taken_ = 0;
 };
 
+enum class Use : std::uint8_t { kAny, kConstant };
+
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  DeviceMemory(Device& device, std::size_t bytes, const char* what)
-      : device_(&device), data_(bytes == 0 ? nullptr : device.allocate(bytes, what)), bytes_(bytes) {
-    if (bytes > 0) ++device.num_taken_;
+  DeviceMemory(Device& device, std::size_t bytes, const char* what, Use use = Use::kAny)
+      : device_(&device), bytes_(bytes) {
+    if (bytes == 0) return;
+    data_ = use == Use::kConstant ? device.allocate_constant(bytes, what) : device.allocate(bytes, what);
+    ++device.num_taken_;
   }
   DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {

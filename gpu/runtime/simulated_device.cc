@@ -13,6 +13,7 @@
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "gpu/device/simulator.h"
+#include "gpu/runtime/guarded_memory.h"
 
 namespace quire::gpu {
 namespace {
@@ -28,21 +29,24 @@ struct SimulatedStep final : CapturedStep {
 
 class SimulatedDevice final : public Device {
  public:
-  SimulatedDevice(std::uint64_t seed, Pace pace) : simulator_(seed), pace_(pace) {}
+  SimulatedDevice(std::uint64_t seed, Pace pace) : simulator_(seed), pace_(pace) {
+    if (pace == Pace::kEarly) guarded_ = std::make_unique<GuardedMemory>(kBytes);
+  }
 
   std::string name() const override { return "simulated"; }
   const KernelTable& kernels() const override { return simulated_kernels(); }
 
-  void* allocate(std::size_t bytes, const char* what) override { return take(bytes, what); }
+  void* allocate(std::size_t bytes, const char* what) override { return take(bytes, what, guarded_.get()); }
+  void* allocate_constant(std::size_t bytes, const char* what) override { return take(bytes, what, nullptr); }
   std::uint64_t free_bytes() override { return kBytes - std::min(kBytes, taken_); }
   void free(void* memory) noexcept override {
     catch_up();
     const auto at = sizes_.find(memory);
-    taken_ -= at->second;
+    taken_ -= at->second.bytes;
+    if (!at->second.is_guarded) std::free(memory);
     sizes_.erase(at);
-    std::free(memory);
   }
-  void* allocate_pinned(std::size_t bytes, const char* what) override { return take(bytes, what); }
+  void* allocate_pinned(std::size_t bytes, const char* what) override { return take(bytes, what, guarded_.get()); }
   void free_pinned(void* memory) noexcept override { free(memory); }
 
   void upload(void* to, const void* from, std::size_t bytes) override {
@@ -75,6 +79,8 @@ class SimulatedDevice final : public Device {
     CHECK(captures_ != nullptr);
     return std::move(captures_);
   }
+  void let_kernels_overlap(bool on) override { overlaps_ = on; }
+
   void mark(unsigned number) override {
     catch_up();
     marks_.at(number) = Clock::now();
@@ -92,13 +98,16 @@ class SimulatedDevice final : public Device {
  protected:
   void run(const Launch& launch) override {
     const auto* begin = static_cast<const std::byte*>(launch.args);
-    queue([this, launch, args = std::vector<std::byte>(begin, begin + launch.args_bytes)] {
+    const auto turn = [this](bool its_turn) { guarded_->open(its_turn); };
+    const bool early = guarded_ != nullptr && overlaps_;
+    queue([=, this, args = std::vector<std::byte>(begin, begin + launch.args_bytes)] {
       simulator_.run({.thread = reinterpret_cast<void (*)(const void*, std::byte*)>(const_cast<void*>(launch.code)),
                       .args = args.data(),
                       .grid_x = launch.grid.x,
                       .grid_y = launch.grid.y,
                       .threads = launch.threads,
-                      .shared_bytes = launch.shared_bytes});
+                      .shared_bytes = launch.shared_bytes,
+                      .turn = early ? turn : std::function<void(bool)>()});
     });
   }
 
@@ -119,14 +128,16 @@ class SimulatedDevice final : public Device {
     std::uint64_t place_ = 0;
   };
 
-  void* take(std::size_t bytes, const char* what) {
+  void* take(std::size_t bytes, const char* what, GuardedMemory* guarded) {
     CHECK(!captures_);
     const std::size_t whole = bytes > SIZE_MAX / 2 ? SIZE_MAX : (bytes + kBoundary - 1) / kBoundary * kBoundary;
-    void* memory = whole > free_bytes() ? nullptr : std::aligned_alloc(kBoundary, whole);
+    void* memory = nullptr;
+    if (whole <= free_bytes())
+      memory = guarded != nullptr ? guarded->take(whole) : std::aligned_alloc(kBoundary, whole);
     if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
     std::memset(memory, 0xff, bytes);
     taken_ += whole;
-    sizes_[memory] = whole;
+    sizes_[memory] = {whole, guarded != nullptr};
     return memory;
   }
   static void move(void* to, const void* from, std::size_t bytes) {
@@ -140,7 +151,7 @@ class SimulatedDevice final : public Device {
     }
     asked_.push_back(std::move(work));
     ++num_asked_;
-    if (pace_ == Pace::kAtOnce) catch_up();
+    if (pace_ != Pace::kLate) catch_up();
   }
   void catch_up() { catch_up(num_asked_); }
   void catch_up(std::uint64_t place) {
@@ -151,10 +162,16 @@ class SimulatedDevice final : public Device {
 
   sim::Simulator simulator_;
   const Pace pace_;
+  std::unique_ptr<GuardedMemory> guarded_;  // kEarly: all but constants
+  bool overlaps_ = false;
   std::vector<Work> asked_;  // and not done
   std::uint64_t num_asked_ = 0;
   std::unique_ptr<SimulatedStep> captures_;  // between begin_capture() and end_capture()
-  std::map<void*, std::size_t> sizes_;
+  struct Taken {
+    std::size_t bytes = 0;
+    bool is_guarded = false;
+  };
+  std::map<void*, Taken> sizes_;
   std::uint64_t taken_ = 0;
   std::array<Clock::time_point, kMarks> marks_{};
 };

@@ -11,8 +11,10 @@
 
 namespace quire::gpu {
 
-// When what was asked for happens: before the call returns, or not before somebody waits for it, as a real device may.
-enum class Pace { kAtOnce, kLate };
+// When what was asked for happens: before the call returns, or not before somebody waits for it, as a real device may. kEarly: before
+// the call returns, and kernels begin before their turn (where they may, Device::let_kernels_overlap): what is not constant they must
+// not touch until then, or the process ends.
+enum class Pace { kAtOnce, kLate, kEarly };
 
 // `seed`: in which order the threads of a block take turns.
 std::unique_ptr<Device> make_simulated_device(std::uint64_t seed = 1, Pace pace = Pace::kAtOnce);

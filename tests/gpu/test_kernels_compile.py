@@ -76,6 +76,31 @@ def test_the_calculator_knows_what_a_multiprocessor_has():
     assert fit == [8, 6, 2, 1, 1, 0, 6]
 
 
+# A layer of a step of one row (8B in bf16): kernels, and how many blocks of each a multiprocessor has, of the linear ones as many as fit.
+STEP_OF_ONE_ROW = [("PutInBf16", 1), ("Linear<Bf16Form 1 2>", 8), ("RopeStore", 1), ("AttendBf16", 1), ("MergeSpans", 1), ("PutInBf16", 1),
+                   ("Linear<Bf16Form 1 2>", 8)]
+
+
+def of_a_multiprocessor(row, blocks):
+    """Threads, registers and shared bytes that so many blocks take."""
+    warps = int(row["threads"]) // 32
+    registers = (int(row["registers"]) * 32 + 255) // 256 * 256
+    return [blocks * int(row["threads"]), blocks * warps * registers, blocks * (int(row["shared"]) + 1024)]
+
+
+def test_a_kernel_of_a_step_of_one_row_fits_beside_the_one_before_it():
+    # Else it cannot begin before its turn (docs/gpu.md, Steps).
+    need_nvcc()
+    allowed = budgets()
+    if allowed is None:
+        pytest.skip("registers are budgeted for another compiler")
+    for (first, blocks), (second, _) in zip(STEP_OF_ONE_ROW, STEP_OF_ONE_ROW[1:]):
+        one = of_a_multiprocessor(allowed[first, "sm_90a"], blocks)
+        other = of_a_multiprocessor(allowed[second, "sm_90a"], 1)
+        for a, b, there_are in zip(one, other, (2048, 65536, 233472)):
+            assert a + b <= there_are, f"a block of {second} does not fit beside {blocks} of {first}: {one} and {other}"
+
+
 def write_budgets():
     with BUDGETS.open("w", newline="") as file:
         file.write(f"# nvcc {compiler()}\n")

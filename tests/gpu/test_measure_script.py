@@ -15,8 +15,8 @@ pytest.importorskip("torch", reason="a stage measures with PyTorch")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 SCHEMA = json.loads((pathlib.Path(__file__).parent / "measure_schema.json").read_text())
-STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 8b",
-          "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
+STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 1b in turn",
+          "gaps 8b", "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
 
 sys.path.insert(0, str(ROOT / "gpu" / "measure"))
 import measure as measuring  # noqa: E402
@@ -45,6 +45,7 @@ def test_every_stage_runs_and_keeps_to_the_schema(tmp_path):
     by_stage = {line["stage"]: line for line in lines}
     for stage in ("kernels", "strict"):
         assert len(by_stage[stage]["rows"]) >= 4 and all(row["ok"] for row in by_stage[stage]["rows"])
+    assert [row["may_be_used"] for row in by_stage["strict"]["rows"] if "may_be_used" in row] == [True]
     for stage in ("roofline", "decode tiny bf16"):  # beside this machine's own ceilings
         assert all(row["of_least"] > 0 for row in by_stage[stage]["rows"])
     assert {row["kernel"] for row in by_stage["roofline"]["rows"]} == {"linear", "attend", "norm", "act_mul"}
