@@ -1,0 +1,62 @@
+#include "gpu/parallel/exchange.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace quire::gpu {
+
+Exchange::Exchange(std::span<Device* const> ranks, const ExchangeOptions& options) : options_(options) {
+  const auto num_ranks = static_cast<std::uint32_t>(ranks.size());
+  CHECK(num_ranks > 1 && num_ranks <= kMostRanks);
+  CHECK_GT(options.box, 0u);
+  for (Device* device : ranks) {
+    Rank rank{device, DeviceMemory(*device, num_letters(num_ranks, options.box) * sizeof(Letter), "letters of ranks"),
+              DeviceMemory(*device, sizeof(std::uint32_t), "an epoch"),
+              DeviceMemory(*device, sizeof(std::uint32_t), "a counter")};
+    device->fill(rank.boxes.data(), std::byte{0}, rank.boxes.bytes());
+    device->fill(rank.arrived.data(), std::byte{0}, rank.arrived.bytes());
+    device->upload(rank.epoch.data(), &options.first_epoch, sizeof(options.first_epoch));
+    ranks_.push_back(std::move(rank));
+  }
+  // Nobody posts to a rank whose boxes are still to be emptied.
+  for (const Rank& rank : ranks_) {
+    const auto emptied = rank.device->make_event();
+    emptied->record();
+    emptied->wait();
+  }
+}
+
+void Exchange::sum(std::span<float* const> x, std::size_t count) {
+  in_pieces(count, [&](Rank& rank, const ExchangeArgs& args) {
+    rank.device->start(rank.device->kernels().all_reduce, {args.num_blocks, 1}, {args, x[args.rank], x[args.rank]});
+  });
+}
+
+void Exchange::gather(std::span<const float* const> parts, const Columns& columns, std::uint32_t rows, bool adds,
+                      std::span<float* const> out) {
+  in_pieces(std::size_t{rows} * columns.width(), [&](Rank& rank, const ExchangeArgs& args) {
+    rank.device->start(rank.device->kernels().all_gather, {args.num_blocks, 1},
+                       {args, parts[args.rank], columns, adds, out[args.rank]});
+  });
+}
+
+void Exchange::in_pieces(std::size_t count, const std::function<void(Rank& rank, const ExchangeArgs& args)>& start) {
+  CHECK_LE(count, std::size_t{0xffffffff});
+  for (std::size_t first = 0; first < count; first += options_.box) {
+    ExchangeArgs args;
+    args.num_ranks = static_cast<std::uint32_t>(ranks_.size());
+    args.first = static_cast<std::uint32_t>(first);
+    args.count = static_cast<std::uint32_t>(std::min<std::size_t>(options_.box, count - first));
+    args.num_blocks = std::min(pieces_of(args.count, ExchangeArgs::kThreads), ExchangeArgs::kMostBlocks);
+    args.box = options_.box;
+    for (std::uint32_t rank = 0; rank < args.num_ranks; ++rank) args.boxes[rank] = ranks_[rank].boxes.as<Letter>();
+    for (args.rank = 0; args.rank < args.num_ranks; ++args.rank) {
+      args.epoch = ranks_[args.rank].epoch.as<std::uint32_t>();
+      args.arrived = ranks_[args.rank].arrived.as<std::uint32_t>();
+      start(ranks_[args.rank], args);
+    }
+  }
+}
+
+}  // namespace quire::gpu
