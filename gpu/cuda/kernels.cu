@@ -33,7 +33,8 @@ const KernelTable& cuda_kernels() {
       entry<StoreGroups>(),    entry<CopyKvRow>(),   entry<Attend>(),         entry<AttendBf16>(),
       entry<AttendBf16Wide>(), entry<AttendFp8>(),   entry<AttendFp8Wide>(),  entry<AttendInt8>(),
       entry<AttendInt8Wide>(), entry<AttendInt4>(),  entry<AttendInt4Wide>(), entry<MergeSpans>(),
-      entry<PrepareRows>(),    entry<ChooseWalks>(), entry<AllReduce>(),      entry<AllGather>()};
+      entry<PrepareRows>(),    entry<ChooseWalks>(), entry<AllReduce>(),      entry<AllGather>(),
+      entry<PlaceGathered>()};
   return table;
 }
 

@@ -2,6 +2,7 @@
 // others, then reads theirs (gpu/device/peers.h).
 //   AllReduce  out[i] = sum over ranks r ascending of x_r[i], beginning with that of rank 0: on every rank the same bits
 //   AllGather  out[t, column(r, c)] = part_r[t, c] for every rank r, or that added to what is there
+//   PlaceGathered  the same of parts that another library brought together, rank by rank: all [ranks][T, w]
 // Shape   x [count]; part [T, w], out [T, w · ranks]. A rank's columns are those of matrices that share their input, one behind the other:
 //         its q, k and v lie among all q, all k and all v (gathered_column()).
 // Boxes   of each rank, one for each epoch in turn (even, odd) and sender, in its own memory. When a rank posts for epoch e + 2 it has
@@ -166,6 +167,29 @@ struct AllGather {
       }
     });
     letters.end();
+  }
+};
+
+// A block's y is the rank whose part it places.
+struct PlaceGathered {
+  struct Args {
+    const float* all = nullptr;
+    std::uint32_t count = 0;  // of a rank
+    Columns columns;
+    std::uint32_t num_ranks = 0;
+    bool adds = false;
+    float* out = nullptr;
+  };
+  static constexpr unsigned kThreads = 256;
+
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t i = block().x * kThreads + thread();
+    if (i >= a.count) return;
+    const std::uint32_t width = a.columns.width();
+    const std::size_t row = std::size_t{i / width} * width * a.num_ranks;
+    float& to = a.out[row + gathered_column(a.columns, a.num_ranks, block().y, i % width)];
+    const float x = a.all[std::size_t{block().y} * a.count + i];
+    to = a.adds ? to + x : x;
   }
 };
 

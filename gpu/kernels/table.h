@@ -39,6 +39,7 @@ struct KernelTable {
   Entry<ChooseWalks> choose_walks;
   Entry<AllReduce> all_reduce;
   Entry<AllGather> all_gather;
+  Entry<PlaceGathered> place_gathered;
 };
 
 const KernelTable& simulated_kernels();

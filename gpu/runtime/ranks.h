@@ -6,7 +6,9 @@
 // Source  ours.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "gpu/runtime/device.h"
@@ -17,6 +19,9 @@ namespace quire::gpu {
 class Meeting {
  public:
   virtual ~Meeting() = default;
+  // `call` asks something of another library, for each rank in its queue (cudaStream_t; null in the simulator): it happens when all queues
+  // have come to it.
+  virtual void meet(std::function<void(std::span<void* const> queues)> call) = 0;
 };
 
 struct Ranks {

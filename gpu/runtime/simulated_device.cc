@@ -23,9 +23,10 @@ constexpr std::uint64_t kBytes = std::uint64_t{8} << 30;  // as if it had so man
 
 struct Work {
   std::function<void()> run;
-  // Instead, of a kernel that meets those of other ranks.
+  // Instead: what all ranks meet at, a kernel of each, or something that they have in common.
   std::vector<std::byte> args{};
   Launch launch{};
+  std::shared_ptr<const std::function<void()>> common{};
 };
 
 sim::Launch simulated(const Launch& launch, const std::byte* args) {
@@ -111,7 +112,7 @@ class SimulatedDevice final : public Device {
   void run(const Launch& launch) override {
     const auto* begin = static_cast<const std::byte*>(launch.args);
     std::vector<std::byte> args(begin, begin + launch.args_bytes);
-    if (launch.meets_peers) return queue({nullptr, std::move(args), launch});
+    if (launch.meets_peers) return queue({nullptr, std::move(args), launch, nullptr});
     queue({[this, launch, args = std::move(args)] { simulator_.run(simulated(launch, args.data())); }});
   }
 
@@ -179,16 +180,26 @@ class SimulatedRanks final : public Meeting {
   explicit SimulatedRanks(std::uint64_t seed) : simulator_(seed) {}
   void add(SimulatedDevice& device) { devices_.push_back(&device); }
 
+  void meet(std::function<void(std::span<void* const> queues)> call) override {
+    const auto common = std::make_shared<const std::function<void()>>(
+        [call = std::move(call), queues = std::vector<void*>(devices_.size())] { call(queues); });
+    for (SimulatedDevice* device : devices_) device->queue({nullptr, {}, {}, common});
+  }
   // All that comes before, on each of them; then what they meet at.
-  void meet() {
+  void come_together() {
     std::vector<sim::Launch> launches;
     for (SimulatedDevice* device : devices_) {
       while (!device->asked_.empty() && device->asked_.front().run) device->run_first();
       CHECK(!device->asked_.empty());  // else it is waited for by the others, and never comes
       const Work& work = device->asked_.front();
+      CHECK(work.common == devices_.front()->asked_.front().common);
       launches.push_back(simulated(work.launch, work.args.data()));
     }
-    simulator_.run_together(launches);
+    if (const auto common = devices_.front()->asked_.front().common) {
+      (*common)();
+    } else {
+      simulator_.run_together(launches);
+    }
     for (SimulatedDevice* device : devices_) device->asked_.pop_front();
   }
 
@@ -203,7 +214,7 @@ void SimulatedDevice::catch_up(std::uint64_t place) {
       run_first();
     } else {
       CHECK(ranks_ != nullptr);
-      ranks_->meet();
+      ranks_->come_together();
     }
   }
 }

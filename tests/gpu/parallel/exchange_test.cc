@@ -300,6 +300,7 @@ TEST(Exchange, GathersOrAddsTheColumnsOfEveryMatrixInThePlacesOfTheWhole) {
 }
 
 TEST(ExchangeDeathTest, FindsARankThatWasNeverAskedToCome) {
+  if (Machine(1).devices.front()->name() != "simulated") GTEST_SKIP() << "a device waits";
   const auto alone = [] {
     Machine machine(2);
     const std::vector<DeviceMemory> x = machine.memory(Rows(2, {1.0f}));
