@@ -124,6 +124,8 @@ ReadModel read_model(const Config& config, ModelSource source) {
   read.weight_bytes = checkpoint.bytes();
   read.kv_dtype = kv_dtype_of(config, read.stored);
   read.device = make_compute_device(config);
+  read.device->kv_block_bytes(
+      read.config.kv_shape(config.block_size, 1, read.kv_dtype));  // refuses, before anything is packed
   read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
   return read;
 }
