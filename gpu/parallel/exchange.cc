@@ -61,6 +61,7 @@ void Exchange::gather(std::span<const float* const> parts, const Columns& column
 
 void Exchange::gather_by_library(std::span<const float* const> parts, const Columns& columns, std::size_t count,
                                  bool adds, std::span<float* const> out) {
+  CHECK_LE(count, std::size_t{0xffffffff});
   std::vector<float*> gathered;
   for (const Rank& rank : ranks_) {
     CHECK_LE(count * ranks_.size() * sizeof(float), rank.gathered.bytes());

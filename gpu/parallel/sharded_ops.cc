@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "core/backend/expect.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "gpu/pack.h"
 #include "gpu/parallel/sharded_tensors.h"
 
 namespace quire::gpu {
@@ -89,6 +89,7 @@ class ShardedOps final : public Ops {
     expect_embed(batch_, table, out);
     const auto& w = own<const ShardedWeight>(table);
     auto& rows = own<ShardedBuffer>(out);
+    CHECK(!w.is_cut() || w.outputs().size() == 1);
     rows.is_now_whole();
     on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), rows.whole(r)); });
     if (w.is_cut()) exchange_.sum(rows.whole(), std::size_t{num_rows_} * rows.width());
@@ -251,56 +252,20 @@ class ShardedOps final : public Ops {
 
 std::unique_ptr<Weight> ShardedOps::pack(std::span<const HostMatrix> matrices,
                                          std::span<const std::span<const float>> biases, Quantize quantize) {
-  CutHead head;
-  head.num_ranks = num_ranks();
-  std::vector<std::uint32_t> outputs;
-  for (const HostMatrix& matrix : matrices) outputs.push_back(matrix.n);
-  if (is_cut(outputs, num_ranks())) {
-    head.num_matrices = static_cast<std::uint32_t>(outputs.size());
-    std::ranges::copy(outputs, head.outputs);
-  }
-  WeightShape shape;
-  auto bytes = std::make_shared<std::vector<std::byte>>(CutHead::kBytes);
-  std::memcpy(bytes->data(), &head, sizeof(head));
-  for (std::uint32_t r = 0; r < (head.num_matrices == 0 ? 1 : num_ranks()); ++r) {
-    std::vector<HostMatrix> of_rank(matrices.begin(), matrices.end());
-    std::vector<std::span<const float>> biases_of_rank(biases.begin(), biases.end());
-    for (std::size_t i = 0; i < matrices.size() && head.num_matrices != 0; ++i) {
-      const Share share = share_of(outputs[i], r, num_ranks());
-      const auto* data = static_cast<const std::byte*>(matrices[i].data);
-      of_rank[i].data = data + std::size_t{share.first} * matrices[i].k * bytes_of(matrices[i].dtype);
-      of_rank[i].n = share.count;
-      if (!biases.empty() && !biases[i].empty()) biases_of_rank[i] = biases[i].subspan(share.first, share.count);
-    }
-    const Packed packed = gpu::pack(of_rank, biases_of_rank, quantize);
-    bytes->insert(bytes->end(), packed.bytes.begin(), packed.bytes.end());
-    shape = packed.shape;
-  }
-  if (head.num_matrices != 0) shape.n *= num_ranks();
-  return adopt(shape, *bytes, bytes);
+  auto packed = std::make_shared<const PackedForRanks>(pack_for_ranks(matrices, biases, quantize, num_ranks()));
+  return adopt(packed->shape, packed->bytes, packed);
 }
 
 std::unique_ptr<Weight> ShardedOps::adopt(const WeightShape& shape, std::span<const std::byte> packed,
                                           std::shared_ptr<const void> owner) {
-  if (packed.size() < CutHead::kBytes) return {};
-  CutHead head;
-  std::memcpy(&head, packed.data(), sizeof(head));
-  if (head.num_ranks != num_ranks() || head.num_matrices > Columns::kMost) return {};
-  const bool cut = head.num_matrices != 0;
-  if (cut) {
-    const std::span<const std::uint32_t> outputs(head.outputs, head.num_matrices);
-    if (!is_cut(outputs, num_ranks()) || columns_of(outputs, num_ranks()).width() * num_ranks() != shape.n) return {};
+  const std::optional<PackedParts> parts = parts_of(shape, packed, num_ranks());
+  if (!parts) return {};
+  auto ranks =
+      of_ranks<Weight>([&](std::uint32_t r) { return ranks_[r]->adopt(parts->of_rank, parts->ranks[r], owner); });
+  for (std::uint32_t r = 0; r < num_ranks() && parts->head.is_cut(); ++r) {
+    own<DeviceWeight>(*ranks[r]).begins_at(r * parts->of_rank.n);
   }
-  WeightShape of_rank = shape;
-  if (cut) of_rank.n = shape.n / num_ranks();
-  const std::size_t bytes = packed_places(of_rank).end;
-  if (packed.size() != CutHead::kBytes + (cut ? num_ranks() : 1) * bytes) return {};
-  OfRanks<Weight> ranks;
-  for (std::uint32_t r = 0; r < num_ranks(); ++r) {
-    ranks.push_back(ranks_[r]->adopt(of_rank, packed.subspan(CutHead::kBytes + (cut ? r : 0) * bytes, bytes), owner));
-    if (cut) own<DeviceWeight>(*ranks.back()).begins_at(r * of_rank.n);
-  }
-  return std::make_unique<ShardedWeight>(shape, head, std::move(ranks), packed, std::move(owner));
+  return std::make_unique<ShardedWeight>(shape, parts->head, std::move(ranks), packed, std::move(owner));
 }
 
 void ShardedOps::norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,

@@ -1,6 +1,5 @@
 // What all ranks of a tensor-parallel model hold together: one thing of each rank, made by that rank's ops.
-// Shape   a weight that is cut (shares.h) has a rank's outputs on that rank. Its bytes for a file: a head of 256 that says how it is cut,
-//         then what each rank's ops call packed. One that is whole is there once in the file, and on every rank.
+// Shape   a weight that is cut (shares.h) has a rank's outputs on that rank; packed() is that of sharded_weights.h.
 //         A buffer has room on every rank for whole rows, and where its width divides evenly for a rank's columns of them. Which of the two
 //         counts is said by is_parted().
 // Owner   whoever asked ShardedOps to make them.
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/backend/tensors.h"
+#include "gpu/parallel/sharded_weights.h"
 #include "gpu/parallel/shares.h"
 #include "gpu/tensors.h"
 
@@ -20,14 +20,6 @@ namespace quire::gpu {
 
 template <typename Made>
 using OfRanks = std::vector<std::unique_ptr<Made>>;
-
-// How a weight is cut, as it stands at the head of its bytes.
-struct CutHead {
-  static constexpr std::size_t kBytes = 256;
-  std::uint32_t num_ranks = 0;
-  std::uint32_t num_matrices = 0;  // 0: whole on every rank
-  std::uint32_t outputs[Columns::kMost] = {};
-};
 
 class ShardedWeight final : public backend::Weight {
  public:
@@ -40,8 +32,8 @@ class ShardedWeight final : public backend::Weight {
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
 
-  bool is_cut() const { return head_.num_matrices != 0; }
-  std::span<const std::uint32_t> outputs() const { return {head_.outputs, head_.num_matrices}; }  // by matrix
+  bool is_cut() const { return head_.is_cut(); }
+  std::span<const std::uint32_t> outputs() const { return head_.matrices(); }
   Columns columns() const { return columns_of(outputs(), head_.num_ranks); }
   const backend::Weight& of(std::size_t rank) const { return *ranks_[rank]; }
 
