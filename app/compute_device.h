@@ -1,9 +1,10 @@
 // Which backend runs the model (--device), and what planning must know of it before it holds anything.
 //   cpu · cuda, cuda:N · auto: the first CUDA device, where this program has CUDA and there is one; else
 //   the CPU · simulated: the GPU backend in its simulator on the host, for tests
+// --tensor-parallel-size: so many GPUs from that number on, or simulated ones. What is said of memory is then of each.
 // Owner   the caller; free_bytes() of a GPU asks the device that make_ops() gave to the ops, and so not behind their end.
 // Thread  one, while starting.
-// Fails   StartError: a device that is not there; a model that it has no kernels for.
+// Fails   StartError: a device that is not there; a model that it has no kernels for, or whose kv heads ranks cannot share out.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,7 @@ class ComputeDevice {
   virtual std::optional<std::uint64_t> free_bytes() = 0;  // empty: unknown
   // StartError: what of a model is beyond its ops, in the words of its `file`, a config.json.
   virtual void expect_within_limits(const gpu::ModelShape& model, const std::string& file) const = 0;
+  virtual std::uint32_t num_ranks() const { return 1; }
   // As core/cpu/cpu_ops.h and gpu/gpu_ops.h have them.
   virtual std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) const = 0;
   virtual std::uint64_t kv_block_bytes(const backend::KvShape& shape) const = 0;

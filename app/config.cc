@@ -74,6 +74,11 @@ void check_together(const Config& config, Problems& problems) {
     problems.push_back(
         fmt::format("--device {}: expected auto, cpu, cuda or cuda:N, N the device's number", log_safe(config.device)));
   }
+  if (config.tensor_parallel_size > 1 && config.device == "cpu") {
+    problems.push_back(
+        fmt::format("--tensor-parallel-size {}: with --device cpu there is one; leave it out, or choose --device cuda",
+                    config.tensor_parallel_size));
+  }
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ constexpr Field kFields[] = {
     {"swap-space", &Config::swap_space, "0", "0..1024TiB", kServe, "main memory that the KV blocks of preempted sequences move to, on a device with memory of its own; 0: they are recomputed"},
     {"speculative-config", &Config::speculative_config, "", "", kRunning, "how tokens are guessed ahead, as JSON: {\"method\": \"ngram\", \"num_speculative_tokens\": 4}; the answers are the same with each method; empty: by the head inside the binary for its own model when serving, else by nothing; docs/speculation.md says what there is"},
     {"device", &Config::device, "auto", "", kRunning, "what runs the model: cpu; cuda, or cuda:N, a GPU by its number, in a program built with CUDA; auto: the first GPU where there is one, else the CPU; docs/gpu.md"},
+    {"tensor-parallel-size", &Config::tensor_parallel_size, "1", "1..8", kRunning, "GPUs that run the model together, from --device's number on, each with its share of the weights and of the KV cache; it divides the model's kv heads; the tokens of an answer never depend on it; docs/gpu.md"},
     {"threads", &Config::threads, "auto", "1..1024", kRunning, "compute threads; auto: as many as the process may run on, by its affinity and its control groups' CPU quota"},
     {"isa", &Config::isa, "auto", "auto|scalar|avx2|avx512|avx512vnni|avx512bf16", kRunning, "instruction set of the CPU kernels; the results are the same with each"},
     {"log-level", &Config::log_level, "info", "debug|info=notset|warning=warn|error=critical|off", kAll, "least severe event that is logged"},

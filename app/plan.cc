@@ -26,6 +26,10 @@ void print_model(const ReadModel& read) {
   fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
   fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
              static_cast<double>(read.num_parameters) * 1e-6);
+  if (read.device->num_ranks() > 1) {
+    fmt::print("tensor parallel: {} devices; packed weights and all that follows are what each of them has\n",
+               read.device->num_ranks());
+  }
   fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
   const auto free = read.device->free_bytes();
   fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");

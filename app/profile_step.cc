@@ -62,7 +62,7 @@ std::uint64_t free_behind_step(const Config& config, const LoadedModel& model,
   model::DecoderRunner runner(*model.ops, *model.decoder, limits);
   runner.submit(plan);
   runner.collect();
-  const std::uint64_t behind = model.device->free_bytes().value_or(0) + runner.kv_bytes();
+  const std::uint64_t behind = model.device->free_bytes().value_or(0) + runner.kv_bytes() / model.device->num_ranks();
   const bool drafts = speculation.method != speculate::Method::kNone;
   const std::uint64_t row_buffers = drafts ? before - std::min(before, behind) : 0;
   return behind - std::min(behind, row_buffers);

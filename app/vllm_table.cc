@@ -330,7 +330,7 @@ constexpr VllmFlag kFlags[] = {
     {"swa-bounded-replay", "", kNone, kNoted, "", kNoTuning},
     {"swap-space", "", kOne, kSame, ":GiB", "a plain number is GiB; 0 only on the CPU, whose cache is in main memory already"},
     {"task", "", kOne, kNoted, "auto|generate", "only text generation is served"},
-    {"tensor-parallel-size", "-tp", kOne, kNoted, "1", kOneProcess},
+    {"tensor-parallel-size", "-tp", kOne, kSame, "", "1..8, and a divisor of the kv heads: docs/gpu.md"},
     {"tokenizer", "", kOne, kRefused, "", "everything is read from the model's directory: put the file there"},
     {"tokenizer-mode", "", kOne, kNoted, "auto|hf|fast", "tokenizer.json is read"},
     {"tokenizer-revision", "", kOne, kRefused, "", "models are local directories: download that revision and name its directory"},

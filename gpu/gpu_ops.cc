@@ -100,10 +100,10 @@ class GpuOps final : public Ops {
   }
 
   void embed(const Weight& table, Buffer& out) override {
-    expect_embed(batch_, table, out);
-    start(
-        kernels_.embed, {num_rows_, 1},
-        {packet_.device_tokens(), said_before(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
+    const auto& rows = own<const DeviceWeight>(table);
+    if (!rows.is_part()) expect_embed(batch_, table, out);
+    start(kernels_.embed, {num_rows_, 1},
+          {packet_.device_tokens(), said_before(), rows.view(), own<DeviceBuffer>(out).data(), rows.first_row()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {

@@ -35,12 +35,22 @@ class DeviceWeight final : public backend::Weight {
   const WeightView& view() const { return view_; }
   std::byte* memory() const { return memory_.as<std::byte>(); }
 
+  // As a table: of a larger one it is the rows from here on.
+  void begins_at(std::uint32_t first_row) {
+    first_row_ = first_row;
+    is_part_ = true;
+  }
+  std::uint32_t first_row() const { return first_row_; }
+  bool is_part() const { return is_part_; }
+
  private:
   backend::WeightShape shape_;
   std::span<const std::byte> packed_;
   std::shared_ptr<const void> owner_;
   DeviceMemory memory_;
   WeightView view_;
+  std::uint32_t first_row_ = 0;
+  bool is_part_ = false;
 };
 
 class DeviceVector final : public backend::Vector {

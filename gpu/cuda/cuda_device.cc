@@ -59,7 +59,7 @@ class CudaEvent final : public Event {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int number) : number_(number) {
-    check_start("cudaSetDevice", cudaSetDevice(number));
+    check_start("cudaSetDevice", try_to_make_current());
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
@@ -71,7 +71,7 @@ class CudaDevice final : public Device {
     check_start("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaDevice() override {
-    cudaSetDevice(number_);
+    try_to_make_current();
     cudaStreamSynchronize(stream_);
     for (cudaEvent_t event : marks_) {
       if (event != nullptr) cudaEventDestroy(event);
@@ -101,7 +101,7 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free(void* memory) noexcept override {
-    cudaSetDevice(number_);
+    try_to_make_current();
     cudaStreamSynchronize(stream_);
     cudaFree(memory);
   }
@@ -135,7 +135,7 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free_pinned(void* memory) noexcept override {
-    cudaSetDevice(number_);
+    try_to_make_current();
     cudaStreamSynchronize(stream_);
     cudaFreeHost(memory);
   }
@@ -143,7 +143,10 @@ class CudaDevice final : public Device {
     make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
   }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(stream_); }
+  std::unique_ptr<Event> make_event() override {
+    make_current();
+    return std::make_unique<CudaEvent>(stream_);
+  }
 
   void begin_capture() override {
     make_current();
@@ -214,11 +217,19 @@ class CudaDevice final : public Device {
   }
   // CUDA has a current device for each thread, and begins with the first.
   void make_current() const {
-    thread_local int current = -1;
-    if (current == number_) return;
-    check("cudaSetDevice", cudaSetDevice(number_));
-    current = number_;
+    if (current() != number_) check("cudaSetDevice", try_to_make_current());
   }
+  cudaError_t try_to_make_current() const noexcept {
+    const cudaError_t error = cudaSetDevice(number_);
+    current() = error == cudaSuccess ? number_ : -1;
+    return error;
+  }
+  static int& current() {
+    thread_local int number = -1;
+    return number;
+  }
+
+  friend class CudaRanks;
 
   const int number_;
   std::string name_;
@@ -229,17 +240,71 @@ class CudaDevice final : public Device {
   std::array<cudaEvent_t, kMarks> marks_{};
 };
 
-}  // namespace
+class CudaRanks final : public Meeting {
+ public:
+  // Its memory reaches that of those before it, and theirs it.
+  void add(CudaDevice& device) {
+    for (CudaDevice* other : devices_) {
+      if (other->number_ == device.number_) {
+        // A block that began early waits on a multiprocessor that the other rank's kernel needs to meet it.
+        other->can_overlap_ = device.can_overlap_ = false;
+        continue;
+      }
+      let_reach(device, *other);
+      let_reach(*other, device);
+    }
+    devices_.push_back(&device);
+    queues_.push_back(device.stream_);
+  }
+  void meet(std::function<void(std::span<void* const> queues)> call) override { call(queues_); }
 
-bool has_cuda() { return true; }
+ private:
+  static void let_reach(CudaDevice& from, CudaDevice& to) {
+    int can = 0;
+    check_start("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can, from.number_, to.number_));
+    if (can == 0) {
+      throw StartError("CUDA device " + std::to_string(from.number_) + " does not reach the memory of device " +
+                       std::to_string(to.number_) +
+                       " (cudaDeviceCanAccessPeer): ranks need NVLink, or PCIe with peer access");
+    }
+    from.make_current();
+    const cudaError_t error = cudaDeviceEnablePeerAccess(to.number_, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // as wanted
+    } else {
+      check_start("cudaDeviceEnablePeerAccess", error);
+    }
+  }
 
-std::unique_ptr<Device> make_cuda_device(int number) {
+  std::vector<CudaDevice*> devices_;
+  std::vector<void*> queues_;
+};
+
+std::unique_ptr<CudaDevice> device_of(int number) {
   int count = 0;
   check_start("cudaGetDeviceCount", cudaGetDeviceCount(&count));
   if (number >= count) {
     throw StartError("no CUDA device " + std::to_string(number) + ": cudaGetDeviceCount says " + std::to_string(count));
   }
   return std::make_unique<CudaDevice>(number);
+}
+
+}  // namespace
+
+bool has_cuda() { return true; }
+
+std::unique_ptr<Device> make_cuda_device(int number) { return device_of(number); }
+
+Ranks make_cuda_ranks(std::span<const int> numbers) {
+  auto meeting = std::make_unique<CudaRanks>();
+  Ranks ranks;
+  for (const int number : numbers) {
+    auto device = device_of(number);
+    meeting->add(*device);
+    ranks.devices.push_back(std::move(device));
+  }
+  ranks.meeting = std::move(meeting);
+  return ranks;
 }
 
 }  // namespace quire::gpu

@@ -90,7 +90,7 @@ class alignas(8) PhaseBarrier {
     end_phase();
   }
   void wait(std::uint32_t parity) const {
-    while (parity_ == parity) sim::wait_a_turn();
+    while (parity_ == parity) sim::pause();
   }
 
  private:

@@ -41,6 +41,12 @@ QUIRE_DEVICE void run_in_turn(const typename Kernel::Args& args, std::byte* shar
   Kernel::run(args, shared);
 }
 
+// It waits for kernels of other devices, which have to run at the same time.
+template <typename Kernel>
+constexpr bool meets_peers() {
+  return requires { Kernel::kMeetsPeers; };
+}
+
 // For CUDA the address of its __global__ function, for the simulator what a thread does.
 template <typename Kernel>
 struct Entry {

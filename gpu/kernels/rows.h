@@ -25,6 +25,7 @@ struct Embed {
     const std::int32_t* said = nullptr;    // by speaker
     WeightView table;
     float* out = nullptr;
+    std::uint32_t first = 0;  // token that the table begins with; where it has a token not, -0 stands for its row
   };
   static constexpr unsigned kThreads = 128;
   static constexpr std::int32_t fed_by(std::uint32_t speaker) { return -1 - static_cast<std::int32_t>(speaker); }
@@ -33,9 +34,9 @@ struct Embed {
     const std::uint32_t row = block().x;
     std::int32_t id = a.tokens[row];
     if (id < 0) id = a.said[-1 - id];
-    const auto token = static_cast<std::uint32_t>(id < 0 ? 0 : id);
+    const std::uint32_t token = static_cast<std::uint32_t>(id < 0 ? 0 : id) - a.first;
     for (std::uint32_t i = thread(); i < a.table.k; i += kThreads) {
-      a.out[std::size_t{row} * a.table.k + i] = number_at(a.table, token, i);
+      a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) : -0.0f;
     }
   }
 };

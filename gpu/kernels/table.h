@@ -6,6 +6,7 @@
 #include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/choose_walks.h"
 #include "gpu/kernels/entry.h"
+#include "gpu/kernels/exchange.h"
 #include "gpu/kernels/linear_table.h"
 #include "gpu/kernels/merge_spans.h"
 #include "gpu/kernels/rope_store.h"
@@ -36,6 +37,9 @@ struct KernelTable {
   Entry<MergeSpans> merge_spans;
   Entry<PrepareRows> prepare_rows;
   Entry<ChooseWalks> choose_walks;
+  Entry<AllReduce> all_reduce;
+  Entry<AllGather> all_gather;
+  Entry<PlaceGathered> place_gathered;
 };
 
 const KernelTable& simulated_kernels();

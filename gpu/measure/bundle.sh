@@ -9,4 +9,5 @@ for program in "$build/quire" "$build/quire_gpu_measure" "$build/tests/gpu_devic
   strip -o "$out/$(basename "$program")" "$program"
   ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
 done
+cp "$build/tests/libfake_nccl.so" "$out"
 du -sh "$out"

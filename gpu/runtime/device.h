@@ -90,7 +90,8 @@ class Device {
   template <typename Kernel>
   void start(const Entry<Kernel>& entry, Index grid, const typename Kernel::Args& args) {
     if (grid.x == 0 || grid.y == 0) return;
-    const Launch launch{entry.code, grid, Kernel::kThreads, shared_bytes_of<Kernel>(), &args, sizeof(args)};
+    const Launch launch{entry.code, grid,         Kernel::kThreads,     shared_bytes_of<Kernel>(),
+                        &args,      sizeof(args), meets_peers<Kernel>()};
     if (recorded_ != nullptr) return recorded_->add(launch, args);
     run(launch);
   }

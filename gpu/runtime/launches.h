@@ -21,6 +21,7 @@ struct Launch {
   std::size_t shared_bytes = 0;
   const void* args = nullptr;
   std::size_t args_bytes = 0;
+  bool meets_peers = false;
 };
 
 class LaunchList {
@@ -36,8 +37,8 @@ class LaunchList {
     const std::size_t place = (args_.size() + kBoundary - 1) / kBoundary * kBoundary;
     args_.resize(place + sizeof(Args));
     std::memcpy(args_.data() + place, &args, sizeof(Args));
-    items_.push_back(
-        {launch.code, launch.grid.x, launch.grid.y, launch.threads, launch.shared_bytes, place, sizeof(Args)});
+    items_.push_back({launch.code, launch.grid.x, launch.grid.y, launch.threads, launch.shared_bytes, place,
+                      sizeof(Args), launch.meets_peers});
   }
   void clear() {
     items_.clear();
@@ -48,7 +49,8 @@ class LaunchList {
   Launch at(std::size_t i) const {
     const Item& item = items_[i];
     return {item.code,         {item.grid_x, item.grid_y},     item.threads,
-            item.shared_bytes, args_.data() + item.args_place, item.args_bytes};
+            item.shared_bytes, args_.data() + item.args_place, item.args_bytes,
+            item.meets_peers};
   }
   bool operator==(const LaunchList&) const = default;
 
@@ -62,6 +64,7 @@ class LaunchList {
     std::size_t shared_bytes = 0;
     std::size_t args_place = 0;
     std::size_t args_bytes = 0;
+    bool meets_peers = false;
     bool operator==(const Item&) const = default;
   };
   std::vector<Item> items_;

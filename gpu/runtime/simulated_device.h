@@ -1,13 +1,15 @@
-// A GPU that is none: its memory is the host's and its kernels run in the simulator. For tests, and to look at a kernel.
+// GPUs that are none: their memory is the host's and their kernels run in the simulator. For tests, and to look at a kernel.
 // Shape   memory begins as NaN; there are 8 GiB of it, taken from the host as they are asked for.
 // Thread  one at a time.
-// Fails   what must not be asked for while a step is captured is our bug: CHECK.
+// Fails   what must not be asked for while a step is captured is our bug: CHECK. So it is where a rank's kernel waits for one that
+//         another was never asked to run: on real devices nobody would go on.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "gpu/runtime/device.h"
+#include "gpu/runtime/ranks.h"
 
 namespace quire::gpu {
 
@@ -18,5 +20,9 @@ enum class Pace { kAtOnce, kLate, kEarly };
 
 // `seed`: in which order the threads of a block take turns.
 std::unique_ptr<Device> make_simulated_device(std::uint64_t seed = 1, Pace pace = Pace::kAtOnce);
+
+// Devices that reach each other's memory, all late: kernels that meet (Kernel::kMeetsPeers) run when the queue of each has come to
+// its own, threads of all of them in turns.
+Ranks make_simulated_ranks(std::uint32_t count, std::uint64_t seed = 1);
 
 }  // namespace quire::gpu

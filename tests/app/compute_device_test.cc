@@ -125,6 +125,39 @@ TEST_F(ComputeDeviceLimits, RefuseADraftModelLikewise) {
   EXPECT_EQ(refusal("simulated", 16, 512), "");
   EXPECT_EQ(refusal("simulated", 16, 514), beyond(draft_));
   EXPECT_EQ(refusal("cpu", 16, 514), "");
+TEST(ComputeDevice, OfRanksPlansWhatEachOfThemHasAndRefusesHeadsThatTheyCannotShareOut) {
+  Config config = config_of("simulated");
+  const auto one = make_compute_device(config);
+  config.tensor_parallel_size = 2;
+  const auto device = make_compute_device(config);
+  EXPECT_EQ(one->num_ranks(), 1u);
+  EXPECT_EQ(device->num_ranks(), 2u);
+  EXPECT_TRUE(device->has_own_memory());
+  EXPECT_EQ(device->free_bytes(), one->free_bytes());
+  EXPECT_EQ(device->weight_bytes(64, 30, WeightType::kBF16), one->weight_bytes(32, 30, WeightType::kBF16));
+  EXPECT_EQ(device->weight_bytes(63, 30, WeightType::kBF16), one->weight_bytes(63, 30, WeightType::kBF16));  // whole
+  const backend::KvShape shape{2, 2, 16, 16, 8, KvType::kInt4};
+  EXPECT_EQ(device->kv_block_bytes(shape) * 2, one->kv_block_bytes(shape));
+  EXPECT_EQ(device->kv_open_group_bytes(shape) * 2, one->kv_open_group_bytes(shape));
+  const auto ops = device->make_ops({.max_rows = 4, .max_sequences = 2, .max_model_len = 100});
+  EXPECT_THAT(ops->description(), HasSubstr("2 ranks"));
+  const gpu::ModelShape model{.hidden = 48, .ffn = 96, .num_heads = 6, .num_kv_heads = 3, .head_dim = 16};
+  try {
+    device->expect_within_limits(model, "config.json");
+    ADD_FAILURE();
+  } catch (const StartError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("config.json: --tensor-parallel-size 2 does not divide num_key_value_heads, 3 in this model"));
+  }
+}
+
+TEST(ComputeDevice, OfRanksThatAreNotThereIsRefusedAndNeverTheCpuByItself) {
+  for (const char* name : {"auto", "cuda:62"}) {
+    Config config = config_of(name);
+    config.tensor_parallel_size = 2;
+    const std::string said = refusal(config);
+    EXPECT_THAT(said, HasSubstr(std::string("--tensor-parallel-size 2, --device ") + name + ": "));
+  }
 }
 
 }  // namespace

@@ -288,6 +288,20 @@ TEST(Config, NobodyGuessesWhereSequencesAreServedRoundRobin) {
   EXPECT_NE(with_embedded_head(settle(seqs_and_rows("64", "64"), problems)).speculative_config, "");
 }
 
+TEST(Config, RanksAreGpusAndNoMoreThanEight) {
+  Problems problems;
+  for (const char* ranks : {"0", "1", "8", "9"}) with("tensor-parallel-size", ranks, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("'0': expected 1..8"), HasSubstr("'9': expected 1..8")));
+  problems.clear();
+  Layer layer;
+  layer["device"] = {"--device", {"cpu"}};
+  for (const char* ranks : {"1", "2"}) {
+    layer["tensor-parallel-size"] = {"--tensor-parallel-size", {ranks}};
+    settle(layer, problems);
+  }
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--tensor-parallel-size 2: with --device cpu there is one")));
+}
+
 TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {
   Problems problems;
   with("swap-space", "0", problems);

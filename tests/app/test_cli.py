@@ -493,12 +493,12 @@ def test_settings_come_from_environment_and_file(tmp_path):
 
 
 def test_a_vllm_command_line_starts_and_notes_what_has_no_effect():
-    args = ["--tensor-parallel-size", "1", "--gpu_memory_utilization=0.9", "--enforce-eager", "--max_num_seqs", "4"]
+    args = ["-tp", "1", "--pipeline-parallel-size", "1", "--gpu_memory_utilization=0.9", "--enforce-eager", "--max_num_seqs", "4"]
     with Server(*args) as server:
         assert "4.0 sequences" in "\n".join(server.said)
         code, _, err = server.end(signal.SIGTERM)
     assert code == 0
-    for flag in ("--tensor-parallel-size", "--gpu_memory_utilization", "--enforce-eager"):
+    for flag in ("--pipeline-parallel-size", "--gpu_memory_utilization", "--enforce-eager"):
         assert f"{flag}: accepted, has no effect" in err
 
 

@@ -35,6 +35,9 @@ WRAPPERS = {
     "bulk_copies.h PhaseBarrier, waiting": (BULK, r"SYNCS\.PHASECHK"),
     "copies.h Copies": ("extern __shared__ std::byte block[]; Copies copies; copies.add(block, in); copies.end_group(); copies.wait<0>();"
                         " sync_block(); out[0] = *reinterpret_cast<float*>(block);", r"LDGSTS\.E\S*128"),
+    "peers.h post": ("post(reinterpret_cast<Letter*>(out), {word(in, 0), word(in, 1)});", r"STG?\.E\.64\.STRONG\.SYS"),
+    "peers.h look": ("const Letter letter = look(reinterpret_cast<const Letter*>(in)); out[0] = __uint_as_float(letter.data ^ letter.epoch);",
+                     r"LDG?\.E\.64\.STRONG\.SYS"),
 }
 
 

@@ -95,6 +95,27 @@ def test_the_cache_is_planned_of_what_a_step_leaves_free(tmp_path):
         assert "KV cache: 16 blocks of 16 tokens" in gpu.log
 
 
+def test_two_ranks_answer_what_one_gpu_answers(tmp_path):
+    model = tiny_model.save(tmp_path)
+    expected = [tiny_model.greedy(model, prompt, 4) for prompt in PROMPTS]
+    with Server(tmp_path, "--device", "simulated", "--tensor-parallel-size", "2", *SMALL) as ranks:
+        assert " on gpu/simulated, 2 ranks" in ranks.log
+        # Four sequences of 128 positions: layers, K and V, one head of two, dimensions, f32.
+        taken = re.search(r"([\d.]+) KiB of it for K and V", ranks.log)[1]
+        assert float(taken) == 4 * 128 * 2 * 2 * 1 * 16 * 4 / 1024
+        with concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
+            assert list(pool.map(lambda prompt: ranks.tokens(prompt, 4), PROMPTS)) == expected
+
+
+def test_ranks_that_the_kv_heads_do_not_divide_by_are_refused_before_anything_is_packed(tmp_path):
+    tiny_model.save(tmp_path)
+    for command in (["serve", "--plan"], ["generate", "--prompt", "ab"]):
+        done = subprocess.run([str(QUIRE), command[0], str(tmp_path), *command[1:], "--device", "simulated", "--tensor-parallel-size", "3"],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 2
+        assert "--tensor-parallel-size 3 does not divide num_key_value_heads, 2 in this model: choose one of 1, 2" in done.stderr
+
+
 @pytest.mark.parametrize("flag, value", [("--quantize", "w4a8"), ("--kv-cache-dtype", "int4")])
 def test_weights_and_caches_of_four_bits_are_served(tmp_path, flag, value):
     tiny_model.save(tmp_path)
@@ -110,3 +131,8 @@ def test_a_plan_counts_what_the_device_would_hold(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "memory free now: 8.00 GiB" in done.stdout
     assert "device memory: " in done.stdout and "row buffers are not yet taken off" in done.stdout
+    block = int(re.search(r"a block: .* \((\d+) bytes\)", done.stdout)[1])
+    ranks = subprocess.run([str(QUIRE), "serve", str(tmp_path), "--device", "simulated", "--plan", "--tensor-parallel-size", "2", *SMALL],
+                           capture_output=True, text=True, timeout=PATIENCE_S)
+    assert "tensor parallel: 2 devices; packed weights and all that follows are what each of them has" in ranks.stdout, ranks.stderr
+    assert f"({block // 2} bytes)" in ranks.stdout
