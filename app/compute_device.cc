@@ -141,9 +141,7 @@ class Gpus final : public ComputeDevice {
   }
 
  private:
-  backend::KvShape of_rank(const backend::KvShape& shape) const {
-    return gpu::share_of(shape, 0, num_ranks());
-  }
+  backend::KvShape of_rank(const backend::KvShape& shape) const { return gpu::share_of(shape, 0, num_ranks()); }
 
   std::unique_ptr<gpu::Nccl> library_;
   gpu::Ranks owned_;

@@ -125,6 +125,8 @@ TEST_F(ComputeDeviceLimits, RefuseADraftModelLikewise) {
   EXPECT_EQ(refusal("simulated", 16, 512), "");
   EXPECT_EQ(refusal("simulated", 16, 514), beyond(draft_));
   EXPECT_EQ(refusal("cpu", 16, 514), "");
+}
+
 TEST(ComputeDevice, OfRanksPlansWhatEachOfThemHasAndRefusesHeadsThatTheyCannotShareOut) {
   Config config = config_of("simulated");
   const auto one = make_compute_device(config);
@@ -146,8 +148,9 @@ TEST(ComputeDevice, OfRanksPlansWhatEachOfThemHasAndRefusesHeadsThatTheyCannotSh
     device->expect_within_limits(model, "config.json");
     ADD_FAILURE();
   } catch (const StartError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("config.json: --tensor-parallel-size 2 does not divide num_key_value_heads, 3 in this model"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("config.json: --tensor-parallel-size 2 does not divide num_key_value_heads, 3 in this model"));
   }
 }
 
