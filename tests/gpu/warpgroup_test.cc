@@ -143,8 +143,8 @@ TEST(PhaseBarrierDeathTest, ShowsAForgottenWaitAsAnotherSumAndAPhaseThatNeverEnd
         }
       },
       "");
-  EXPECT_DEATH(adds_up<Fault::kTooFewBytes>(1), "num_turns_waited_");
-  EXPECT_DEATH(adds_up<Fault::kNobodyArrives>(1), "num_turns_waited_");
+  EXPECT_DEATH(adds_up<Fault::kTooFewBytes>(1), "num_pauses_");
+  EXPECT_DEATH(adds_up<Fault::kNobodyArrives>(1), "num_pauses_");
 }
 
 // Four warps multiply by both kinds of instructions.
