@@ -88,11 +88,10 @@ backend::KvType kv_dtype_of(const Config& config, backend::DType weights) {
 }
 
 backend::Quantize quantize_of(const Config& config) {
-  using enum backend::Quantize;
-  for (const auto quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+  for (const backend::Quantize quantize : backend::kAllQuantized) {
     if (config.quantize == backend::name_of(backend::weight_type(backend::DType::kF32, quantize))) return quantize;
   }
-  return kNone;
+  return backend::Quantize::kNone;
 }
 
 std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::Config& model,

@@ -66,7 +66,7 @@ Cost linear_cost(WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_
         weights * pieces_of(rows, LinearDot::kRows) + kFloat * k * rows * pieces_of(n, LinearDot::kThreads) + results;
     return cost;
   }
-  cost.bytes = weights + (has_scales(type) ? kFloat * n : 0.0) + prepared_bytes(type, k) * rows + results;
+  cost.bytes = weights + (has_output_scales(type) ? kFloat * n : 0.0) + prepared_bytes(type, k) * rows + results;
   return cost;
 }
 

@@ -75,6 +75,8 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
   switch (w.type) {
     case WeightType::kInt8:
       return start(kernels.int8, blocks, args);
+    case WeightType::kFp8:
+      return start(kernels.fp8, blocks, args);
     case WeightType::kInt4:
       return start(kernels.int4, blocks, args);
     case WeightType::kW8A8:

@@ -50,11 +50,11 @@ void put_bf16(const Places& places, std::span<const float> row, std::byte* numbe
   }
 }
 
-void put_bytes(const Places& places, std::span<const float> row, float scale, std::byte* numbers) {
-  std::vector<std::int8_t> codes(row.size());
-  int8_codes(row, scale, codes.data());
+void put_bytes(const Places& places, WeightType type, std::span<const float> row, float scale, std::byte* numbers) {
+  std::vector<std::byte> codes(row.size());
+  output_codes(type, row, scale, codes.data());
   for (std::uint32_t input = 0; input < row.size(); ++input) {
-    places.step(numbers, input)[places.in_step(input)] = static_cast<std::byte>(codes[input]);
+    places.step(numbers, input)[places.in_step(input)] = codes[input];
   }
 }
 
@@ -107,9 +107,9 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
         put_columns(shape, output, source, numbers);
       } else {
         widen(source, dtype, row);
-        if (has_scales(shape.type)) {
-          const float scale = int8_scale(source, dtype, k);
-          put_bytes(places, row, scale, numbers);
+        if (has_output_scales(shape.type)) {
+          const float scale = output_scale(shape.type, source, dtype, k);
+          put_bytes(places, shape.type, row, scale, numbers);
           std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
         } else if (in_nibbles(shape.type)) {
           put_nibbles(places, shape.type, output, row, numbers);

@@ -17,7 +17,7 @@ constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary
 PackedPlaces packed_places(const backend::WeightShape& shape) {
   PackedPlaces places;
   places.scales = on_boundary(number_bytes(shape.type, shape.n, shape.k));
-  places.bias = places.scales + (has_scales(shape.type) ? on_boundary(shape.n * sizeof(float)) : 0);
+  places.bias = places.scales + (has_output_scales(shape.type) ? on_boundary(shape.n * sizeof(float)) : 0);
   places.end = places.bias + (shape.has_bias ? on_boundary(shape.n * sizeof(float)) : 0);
   return places;
 }
@@ -33,7 +33,7 @@ DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, st
   device.upload(memory_.data(), packed.data(), packed.size());
   const auto* bytes = memory_.as<const std::byte>();
   view_.numbers = bytes;
-  if (has_scales(shape.type)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
+  if (has_output_scales(shape.type)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
   if (shape.has_bias) view_.bias = reinterpret_cast<const float*>(bytes + places.bias);
   view_.n = shape.n;
   view_.k = shape.k;

@@ -80,7 +80,7 @@ class Ops {
   // gathered rows.
   virtual void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) = 0;
   // out[t,n] = dot(x[t,:], w[n,:]) + bias[n] (no addition where there is no bias).
-  //   int8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
+  //   int8, fp8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
   //   int4  w[n,k] = q[n,k] * s[n,k/32], which is exact
   // An infinite x times a q of 0 is NaN, though the number that was rounded to it may not have been 0.
   // w8a8 and w4a8 multiply in integers. Each row of x is quantised by groups g of 256 inputs, counted from the first:

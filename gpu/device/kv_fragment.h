@@ -3,30 +3,15 @@
 //   int4  4 bytes; code · step + lowest, rounded once to bf16
 // Shape   a lane's eight numbers of a tile (layout.h), word w and half h of number 2 w + h.
 // Thread  will_read(): any. any_of_warp(): met by all lanes.
-// Source  PTX ISA: fma.rn.bf16x2, prefetch. A whole number in the low bits of 128 in bf16: ours, an old trick.
+// Source  PTX ISA: prefetch. Codes as bf16: codes.h.
 #pragma once
 
 #include "core/base/float_bits.h"
+#include "gpu/device/codes.h"
 #include "gpu/device/kv_codes.h"
 #include "gpu/device/matrix.h"
 
 namespace quire::gpu {
-
-// Two bf16 at once: a · b + c, rounded once.
-QUIRE_DEVICE std::uint32_t fma_of_pair(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-#if defined(__CUDACC__)
-  std::uint32_t out;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
-  return out;
-#else
-  const auto half = [&](unsigned shift) {
-    const auto number = [&](std::uint32_t word) { return f32_of_bf16(static_cast<std::uint16_t>(word >> shift)); };
-    // Exact in f32 for all that is asked of it here, but for an int4 whose lowest dwarfs its step: that rounds twice on the host.
-    return std::uint32_t{bf16_of_f32(fma(number(a), number(b), number(c)))} << shift;
-  };
-  return half(0) | half(16);
-#endif
-}
 
 // Whoever reads this line next will find it in the second cache. Nothing comes of it where there is no memory.
 QUIRE_DEVICE void will_read([[maybe_unused]] const void* line) {
@@ -97,13 +82,7 @@ QUIRE_DEVICE StepPairs step_pairs(const std::byte* scales, std::uint32_t count, 
 // Two bytes, each in the low half of 16 bits.
 QUIRE_DEVICE std::uint32_t spread(std::uint32_t bytes) { return (bytes & 0xffu) | (bytes & 0xff00u) << 8; }
 
-// e4m3fn: exponent and fraction as bf16's, 120 binades too low; the product is exact, subnormals too.
-QUIRE_DEVICE std::uint32_t pair_of_fp8(std::uint32_t bytes) {
-  constexpr std::uint32_t kScale = 0x7b807b80u;  // 2^120
-  const std::uint32_t x = spread(bytes);
-  const std::uint32_t size = fma_of_pair((x & 0x007f007fu) << 4, kScale, 0u);
-  return size | (x & 0x00800080u) << 8;
-}
+QUIRE_DEVICE std::uint32_t pair_of_fp8(std::uint32_t bytes) { return pair_of_fp8_bytes(spread(bytes)); }
 QUIRE_DEVICE bool holds_nan_of_fp8(std::uint32_t bytes) {
   return (((bytes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) != 0;
 }
@@ -114,12 +93,7 @@ QUIRE_DEVICE std::uint32_t with_nans_of_fp8(std::uint32_t bytes, std::uint32_t w
   return word | low | high;
 }
 
-// 128 + the low seven bits, less 128 or, where the sign is set, 256.
-QUIRE_DEVICE std::uint32_t pair_of_int8(std::uint32_t bytes) {
-  constexpr std::uint32_t kOne = 0x3f803f80u;
-  const std::uint32_t x = spread(bytes);
-  return fma_of_pair((x & 0x007f007fu) | 0x43004300u, kOne, (x & 0x00800080u) | 0xc300c300u);
-}
+QUIRE_DEVICE std::uint32_t pair_of_int8(std::uint32_t bytes) { return pair_of_bytes(spread(bytes)); }
 
 QUIRE_DEVICE std::uint32_t pair_of_int4(std::uint32_t codes, std::uint32_t step, std::uint32_t lowest) {
   constexpr std::uint32_t kOne = 0x3f803f80u;

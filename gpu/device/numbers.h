@@ -14,7 +14,7 @@ namespace quire::gpu {
 // A packed weight in device memory.
 struct WeightView {
   const void* numbers = nullptr;
-  const float* scales = nullptr;  // [N], kInt8 and kW8A8
+  const float* scales = nullptr;  // [N], where has_output_scales()
   const float* bias = nullptr;    // [N]; null: none
   std::uint32_t n = 0;
   std::uint32_t k = 0;
@@ -34,8 +34,11 @@ QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uin
   const std::byte* step =
       static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.k, output / kTileOutputs, input / kStepInputs);
   const std::uint32_t place = place_in_step(w.type, in_tile, in_step);
-  if (has_scales(w.type)) {
-    return static_cast<float>(reinterpret_cast<const std::int8_t*>(step)[place]) * w.scales[output];
+  if (has_output_scales(w.type)) {
+    const float code = w.type == backend::WeightType::kFp8
+                           ? f32_of_fp8(reinterpret_cast<const std::uint8_t*>(step)[place])
+                           : static_cast<float>(reinterpret_cast<const std::int8_t*>(step)[place]);
+    return code * w.scales[output];
   }
   if (!in_nibbles(w.type)) return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(step)[place]);
   const auto nibble = static_cast<std::int32_t>(std::to_integer<std::uint32_t>(step[place / 2]) >> place % 2 * 4 & 15u);

@@ -3,7 +3,7 @@
 // Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs, one behind the other; outputs and inputs
 //         that only fill up are zero bits, which meet zeros of the rows. Lane and word are those of matrix.h and integer_matrix.h.
 //           kBF16, kW16A16  a step is 2,048 bytes: 4 parts of 16 inputs, a lane has 16 bytes of each: its fragment
-//           kInt8           1,024: 2 parts of 32 inputs, a lane's 16 bytes are its numbers of two fragments; a word's two halves are
+//           kInt8, kFp8     1,024: 2 parts of 32 inputs, a lane's 16 bytes are its numbers of two fragments; a word's two halves are
 //                           bytes 0 and 2, or 1 and 3, of a word here
 //           kW8A8           1,024: 2 parts of 32 inputs, a lane has 16 bytes of each: its fragment
 //           kInt4           576: a lane has 16 bytes, 4 for each 16 inputs, in nibbles that say q + 8; then the groups' scales
@@ -49,16 +49,16 @@ constexpr bool in_integers(backend::WeightType type) {
 constexpr bool in_nibbles(backend::WeightType type) {
   return type == backend::WeightType::kInt4 || type == backend::WeightType::kW4A8;
 }
-// A scale for each output; of nibbles they are a group's and lie in its step.
-constexpr bool has_scales(backend::WeightType type) {
-  return type == backend::WeightType::kInt8 || type == backend::WeightType::kW8A8;
+// Bytes that are widened to bf16 for the tensor cores.
+constexpr bool in_wide_bytes(backend::WeightType type) {
+  return type == backend::WeightType::kInt8 || type == backend::WeightType::kFp8;
 }
 
 inline constexpr std::uint32_t kNibbleBytes = 512;  // of a step
 
 constexpr std::uint32_t step_bytes(backend::WeightType type) {
   if (in_nibbles(type)) return kNibbleBytes + 64;
-  return has_scales(type) ? 1024 : 2048;
+  return has_output_scales(type) ? 1024 : 2048;
 }
 
 // Of a number within its step, in units of itself: 2 bytes, a byte, a nibble.
@@ -74,7 +74,7 @@ constexpr std::uint32_t place_in_step(backend::WeightType type, std::uint32_t ou
   const std::uint32_t lane = at / 8;
   const std::uint32_t word = at % 8 / 2;
   const std::uint32_t half = at % 2;
-  if (type == backend::WeightType::kInt8) {
+  if (in_wide_bytes(type)) {
     return part / 2 * 512 + lane * 16 + part % 2 * 8 + word / 2 * 4 + half * 2 + word % 2;
   }
   if (type == backend::WeightType::kInt4) return lane * 32 + part * 8 + word + half * 4;

@@ -1,7 +1,7 @@
 // The types of weights that the tensor cores multiply: how a lane gets its share of a step (16 outputs × 64 inputs) from memory, and
 // what it adds to the sums of a slice.
 // Order   of a slice's sum, beginning with +0:
-//           bf16, int8  a chain of four products of 16 inputs a step, inputs ascending
+//           bf16, int8, fp8  a chain of four products of 16 inputs a step, inputs ascending
 //           int4        for each group of 32 inputs a chain of two products, beginning with +0; then sum = fma(chain, scale, sum)
 //           w8a8        whole numbers
 //           w4a8        for each group of 32 inputs a whole number d; then sum = fma(d, scale, sum)
@@ -119,23 +119,26 @@ struct Bf16Form {
   }
 };
 
-struct Int8Form {
+// kPair: bytes 0 and 2 of a word in bf16.
+template <backend::WeightType kOf, std::uint32_t (*kPair)(std::uint32_t)>
+struct ByteForm {
   using Rows = RowsInBf16;
   using Sum = Product;
   using Step = ByteStep;
-  static constexpr backend::WeightType kType = backend::WeightType::kInt8;
+  static constexpr backend::WeightType kType = kOf;
   static constexpr unsigned kAhead = 2;
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
       const std::uint32_t low = w.halves[half].words[part * 2];
       const std::uint32_t high = w.halves[half].words[part * 2 + 1];
-      const std::uint32_t words[4] = {pair_of_bytes(low), pair_of_bytes(low >> 8), pair_of_bytes(high),
-                                      pair_of_bytes(high >> 8)};
+      const std::uint32_t words[4] = {kPair(low), kPair(low >> 8), kPair(high), kPair(high >> 8)};
       add_part(words, rows, part, sums);
     }
   }
 };
+struct Int8Form : ByteForm<backend::WeightType::kInt8, pair_of_bytes> {};
+struct Fp8Form : ByteForm<backend::WeightType::kFp8, pair_of_fp8_bytes> {};
 
 struct Int4Form {
   using Rows = RowsInBf16;

@@ -220,7 +220,7 @@ class LinearTotals {
   }
   QUIRE_DEVICE float finished(std::uint32_t output, float total) const {
     float y = total;
-    if constexpr (has_scales(Form::kType)) y = y * a_.w.scales[output];
+    if constexpr (has_output_scales(Form::kType)) y = y * a_.w.scales[output];
     return a_.w.bias == nullptr ? y : y + a_.w.bias[output];
   }
   QUIRE_DEVICE void put(float* out, float y) const { *out = a_.finish == Finish::kAdd ? *out + y : y; }

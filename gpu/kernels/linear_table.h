@@ -24,6 +24,7 @@ struct LinearTable {
   Entry<PutInIntegers> put_in_integers;
   LinearEntries<Bf16Form> bf16;
   LinearEntries<Int8Form> int8;
+  LinearEntries<Fp8Form> fp8;
   LinearEntries<Int4Form> int4;
   LinearEntries<W8A8Form> w8a8;
   LinearEntries<W4A8Form> w4a8;
@@ -45,6 +46,7 @@ LinearTable linear_table(const Fill& fill) {
   };
   fill_all(table.bf16);
   fill_all(table.int8);
+  fill_all(table.fp8);
   fill_all(table.int4);
   fill_all(table.w8a8);
   fill_all(table.w4a8);

@@ -19,7 +19,7 @@ struct Machine {
 // sizes. A kernel's beginning: launch, fill and drain, estimated.
 constexpr Machine kMachines[] = {{"h100", {2.93e12, 700e12, 3.3e-6}}, {"h200", {4.3e12, 780e12, 3.3e-6}}};
 
-constexpr WeightType kWeights[] = {WeightType::kBF16, WeightType::kInt8, WeightType::kInt4};
+constexpr WeightType kWeights[] = {WeightType::kBF16, WeightType::kInt8, WeightType::kFp8, WeightType::kInt4};
 constexpr KvType kCaches[] = {KvType::kBF16, KvType::kFp8};
 
 void add_linears(const ModelShape& model, std::span<const std::uint32_t> rows, std::vector<KernelShape>& out) {

@@ -70,13 +70,10 @@ void add_rows(std::uint32_t width, std::uint32_t rows, std::uint32_t seed, std::
 
 void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType type, std::uint32_t seed,
                 std::vector<Case>& out) {
-  const Quantize quantize = type == WeightType::kInt8     ? Quantize::kInt8
-                            : type == WeightType::kInt4   ? Quantize::kInt4
-                            : type == WeightType::kW8A8   ? Quantize::kW8A8
-                            : type == WeightType::kW4A8   ? Quantize::kW4A8
-                            : type == WeightType::kW16A16 ? Quantize::kW16A16
-                                                          : Quantize::kNone;
   const DType dtype = type == WeightType::kF32 ? DType::kF32 : DType::kBF16;
+  const auto makes_it = [=](Quantize one) { return weight_type(dtype, one) == type; };
+  const auto* found = std::ranges::find_if(kAllQuantized, makes_it);
+  const Quantize quantize = found == std::end(kAllQuantized) ? Quantize::kNone : *found;
   const bool bits = !in_tiles(type) || in_integers(type);
   // Rows are rounded to bf16 here and not on the CPU: 2^-9 of each number, at most.
   const double tolerance = 0x1p-8;

@@ -29,12 +29,11 @@ Type named(std::string_view flag, std::string_view name, const Type (&all)[count
 }
 
 backend::Quantize quantize_of(std::string_view name) {
-  using enum backend::Quantize;
-  for (const backend::Quantize one : {kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+  for (const backend::Quantize one : backend::kAllQuantized) {
     if (name == backend::name_of(backend::weight_type(backend::DType::kBF16, one))) return one;
   }
   if (name != "none") throw StartError(fmt::format("--quantize {}: there is no such way", name));
-  return kNone;
+  return backend::Quantize::kNone;
 }
 
 double number(std::string_view flag, const std::string& text) {

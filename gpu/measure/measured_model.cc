@@ -58,10 +58,8 @@ Cost MeasuredModel::cost_of_step(std::uint32_t sequences, std::uint32_t rows_eac
   for (const auto& [name, n, k] : shape_.matrices()) {
     const std::string_view matrix = name;
     if (matrix == "head") {
-      // quantize_of() (core/model/weights.h): the head takes no fewer bits than eight.
-      const bool is_plain =
-          setup_.quantize == backend::Quantize::kNone || setup_.quantize == backend::Quantize::kW16A16;
-      const backend::WeightType type = is_plain ? main_type(setup_) : backend::WeightType::kInt8;
+      const backend::WeightType type = backend::weight_type(
+          backend::DType::kBF16, model::quantize_of("lm_head.weight", decoder_->config(), setup_.quantize));
       all += norm_cost(k, sequences) + linear_rows_cost(type, k, sequences, false) + linear_cost(type, n, k, sequences);
       continue;
     }

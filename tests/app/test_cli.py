@@ -278,13 +278,13 @@ def test_inspect_counts_bytes_by_the_formula():
 
 def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_run():
     sizes = {}
-    for kind in ("none", "int8", "int4", "w8a8", "w4a8", "w16a16"):
+    for kind in ("none", "int8", "int4", "fp8", "w8a8", "w4a8", "w16a16"):
         seen = json.loads(quire("inspect", "--json", "--quantize", kind).stdout)
         assert seen["quantize"] == kind
         sizes[kind] = seen["packed_bytes"]
         assert f"packed with --quantize {kind}" in quire("inspect", "--quantize", kind).stdout
     assert sizes["none"] > 1.9 * sizes["int8"] > 1.9 * 1.4 * sizes["int4"]
-    assert (sizes["w8a8"], sizes["w4a8"]) == (sizes["int8"], sizes["int4"])
+    assert (sizes["fp8"], sizes["w8a8"], sizes["w4a8"]) == (sizes["int8"], sizes["int8"], sizes["int4"])
     assert sizes["w16a16"] == sizes["none"]
     texts = set()
     for kind in sizes:
@@ -294,7 +294,7 @@ def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_ru
         texts.add(one)
     assert len(texts) > 1  # int8 says what bf16 says for a while
     result = quire("generate", "--quantize", "int3", "--prompt", "x")
-    assert result.returncode == 2 and "none|int8|int4|w8a8|w4a8|w16a16" in result.stderr
+    assert result.returncode == 2 and "none|int8|int4|fp8|w8a8|w4a8|w16a16" in result.stderr
 
 
 def test_inspect_tells_what_a_running_servers_cache_does():

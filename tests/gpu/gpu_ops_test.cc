@@ -230,7 +230,7 @@ TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
 // Sizes in whole tiles: gates and their products are one kernel. The others are gated after it.
 TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
   for (const Quantize quantize :
-       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8}) {
     for (const bool whole : {true, false}) {
       if (!whole && quantize != Quantize::kNone) continue;  // the simulator takes long
       DecoderConfig config;

@@ -81,6 +81,7 @@ TEST(LinearCost, IsWeightsRowsAndResultsAndKeptSumsBesides) {
   const double rest = 4.0 * 4 * n;
   EXPECT_EQ(linear_cost(WeightType::kBF16, n, k, 4).bytes, 2.0 * n * k + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 2.0 * 4 * k + rest);
+  EXPECT_EQ(linear_cost(WeightType::kFp8, n, k, 4).bytes, linear_cost(WeightType::kInt8, n, k, 4).bytes);
   EXPECT_EQ(linear_cost(WeightType::kInt4, n, k, 4).bytes, 0.5625 * n * k + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kW8A8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 4.0 * (k + 4.0 * k / 256) + rest);
   EXPECT_EQ(linear_cost(WeightType::kW4A8, n, k, 4).bytes, 0.5625 * n * k + 4.0 * (k + 4.0 * k / 256) + rest);

@@ -20,8 +20,8 @@ using backend::Ops;
 using backend::Quantize;
 using backend::WeightType;
 
-constexpr Quantize kAllTiled[] = {Quantize::kNone, Quantize::kInt8, Quantize::kInt4,
-                                  Quantize::kW8A8, Quantize::kW4A8, Quantize::kW16A16};
+constexpr Quantize kAllTiled[] = {Quantize::kNone, Quantize::kInt8,   Quantize::kInt4, Quantize::kW8A8,
+                                  Quantize::kW4A8, Quantize::kW16A16, Quantize::kFp8};
 
 const char* name_of(Quantize quantize) { return backend::name_of(weight_type(DType::kBF16, quantize)); }
 
@@ -72,7 +72,8 @@ TEST(GpuLinear, MultipliesWholeNumbersWithTheBitsOfTheCpu) {
 // Rows are rounded to bf16; each output's terms are added in f32.
 TEST(GpuLinear, MultipliesRoundedRowsAsCloselyAsF32Adds) {
   const auto gpu = simulated();
-  for (const Quantize quantize : {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW16A16}) {
+  for (const Quantize quantize :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW16A16, Quantize::kFp8}) {
     for (const std::uint32_t k : {1u, 16u, 31u, 64u, 65u, 255u, 256u, 257u, 900u, 2300u}) {
       constexpr std::uint32_t kOutputs = 35;
       Random random(k);
@@ -211,6 +212,7 @@ class Bench {
       device_->start(entries.many, blocks, args);
     };
     if (w.type == WeightType::kInt8) start(kernels.int8);
+    if (w.type == WeightType::kFp8) start(kernels.fp8);
     if (w.type == WeightType::kInt4) start(kernels.int4);
     if (w.type == WeightType::kW8A8) start(kernels.w8a8);
     if (w.type == WeightType::kW4A8) start(kernels.w4a8);

@@ -104,7 +104,7 @@ TEST(OverlapDeathTest, FindsThreadsThatDoNotTakeTheirTurn) {
 // Those that take it by themselves; all others take it first (EngineOnGpu runs them).
 TEST(Overlap, MultipliesEarlyWithTheSameBits) {
   for (const Quantize quantize :
-       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8}) {
     Random random(11);
     const Matrix w = random_matrix(random, 70, 600, DType::kBF16);
     const std::vector<float> x = random.floats(std::size_t{40} * 600);

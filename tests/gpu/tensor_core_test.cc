@@ -1,6 +1,7 @@
 // The simulator's tensor cores against plain sums, and codes against the numbers that they say.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
 #include <vector>
 
@@ -19,6 +20,21 @@ TEST(Codes, SayEveryNumberOf8BitsExactlyInBf16) {
       const std::uint32_t pair = pair_of_bytes(0xab00cd00u | high << 16 | low);
       EXPECT_EQ(f32_of_bf16(static_cast<std::uint16_t>(pair)), static_cast<std::int8_t>(low));
       EXPECT_EQ(f32_of_bf16(static_cast<std::uint16_t>(pair >> 16)), static_cast<std::int8_t>(high));
+    }
+  }
+}
+
+TEST(Codes, SayEveryNumberOfFp8ExactlyInBf16) {
+  for (std::uint32_t low = 0; low < 256; ++low) {
+    for (std::uint32_t high = 0; high < 256; high += low % 2 == 0 ? 1 : 51) {
+      if ((low & 0x7f) == 0x7f || (high & 0x7f) == 0x7f) continue;  // NaN: no code of a weight
+      const std::uint32_t pair = pair_of_fp8_bytes(0xab00cd00u | high << 16 | low);
+      const auto expect = [](std::uint32_t half, std::uint32_t code) {
+        const float value = f32_of_fp8(static_cast<std::uint8_t>(code));
+        EXPECT_EQ(half & 0xffffu, std::bit_cast<std::uint32_t>(value) >> 16) << code;
+      };
+      expect(pair, low);
+      expect(pair >> 16, high);
     }
   }
 }

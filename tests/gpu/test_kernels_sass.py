@@ -22,7 +22,7 @@ WRAPPERS = {
     "stream.h load_once": ("const Words4 w = load_once(reinterpret_cast<const Words4*>(in)); out[0] = __uint_as_float(w.words[0] ^ w.words[1] ^ w.words[2] ^ w.words[3]);",
                            r"LDG\.E\S*128"),
     "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
-    "kv_fragment.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
+    "codes.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
     "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
     "codes.h add_pairs": ("out[0] = __uint_as_float(add_pairs(word(in, 0), word(in, 1)));", r"HFMA2\S*BF16|HFMA2\.BF16|HADD2\S*BF16"),
     "warpgroup_matrix.h WarpgroupProducts": ("extern __shared__ std::byte block[]; WarpgroupProducts::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"

@@ -10,13 +10,13 @@ namespace {
 
 using backend::WeightType;
 
-constexpr WeightType kTiled[] = {WeightType::kBF16, WeightType::kW16A16, WeightType::kInt8,
-                                 WeightType::kInt4, WeightType::kW8A8,   WeightType::kW4A8};
+constexpr WeightType kTiled[] = {WeightType::kBF16, WeightType::kW16A16, WeightType::kInt8, WeightType::kInt4,
+                                 WeightType::kW8A8, WeightType::kW4A8,   WeightType::kFp8};
 
 // Of a step: how many numbers fit where its numbers lie.
 std::uint32_t places_of_step(WeightType type) {
   if (in_nibbles(type)) return kNibbleBytes * 2;
-  return has_scales(type) ? step_bytes(type) : step_bytes(type) / 2;
+  return has_output_scales(type) ? step_bytes(type) : step_bytes(type) / 2;
 }
 
 TEST(WeightLayout, FillsAStepWithItsNumbersLeavingNoPlaceOut) {

@@ -105,7 +105,7 @@ TEST(ShardedOps, DecodeWithTheBitsOfOneGpuInEveryTypeOfWeights) {
   for (const auto& [dtype, quantize] :
        {Case{"F32", Quantize::kNone}, Case{"F16", Quantize::kNone}, Case{"BF16", Quantize::kNone},
         Case{"BF16", Quantize::kInt8}, Case{"BF16", Quantize::kInt4}, Case{"BF16", Quantize::kW8A8},
-        Case{"BF16", Quantize::kW4A8}, Case{"BF16", Quantize::kW16A16}}) {
+        Case{"BF16", Quantize::kW4A8}, Case{"BF16", Quantize::kW16A16}, Case{"BF16", Quantize::kFp8}}) {
     SCOPED_TRACE(std::string(dtype) + " " + std::to_string(static_cast<int>(quantize)));
     const TinyModel model(60, /*tied=*/false, dtype);
     expect_equal(said(*of_ranks(2), model, quantize, KvType::kBF16, 10),
