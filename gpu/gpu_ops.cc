@@ -260,6 +260,11 @@ class GpuOps final : public Ops {
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
     device().download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
   }
+  void write(std::span<const float> rows, Buffer& buffer) override {
+    CHECK_EQ(rows.size() % buffer.width(), 0u);
+    CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
+    device().upload(own<DeviceBuffer>(buffer).row(0), rows.data(), rows.size_bytes());
+  }
 
  private:
   template <typename Kernel>

@@ -151,6 +151,10 @@ class Ops {
   // Rows of a buffer to host memory, f32, row major: hidden states that somebody wants, and whatever tests look at.
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
 
+  // ---- between steps
+  // The other way round, into a buffer's first rows: what a drafter kept on the host. Whole rows; `rows` may change behind this.
+  virtual void write(std::span<const float> rows, Buffer& buffer) = 0;
+
   // ---- fused: an override may be faster, never different (tests compare bit for bit)
   // norm, linear, rope_store. `scratch` is [T, E].
   virtual void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,

@@ -265,6 +265,14 @@ class CpuOps final : public Ops {
       std::copy_n(rows.row(first_row + r), buffer.width(), out.data() + r * buffer.width());
     }
   }
+  void write(std::span<const float> rows, Buffer& buffer) override {
+    CHECK_EQ(rows.size() % buffer.width(), 0u);
+    CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
+    auto& to = own<HostBuffer>(buffer);
+    for (std::uint32_t r = 0; r < rows.size() / buffer.width(); ++r) {
+      std::copy_n(rows.data() + std::size_t{r} * buffer.width(), buffer.width(), to.row(r));
+    }
+  }
 
  private:
   // What its steps need is there.

@@ -178,6 +178,11 @@ class ShardedOps final : public Ops {
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     ranks_.front()->read(whole(buffer).whole(0), first_row, num_rows, out);
   }
+  void write(std::span<const float> rows, Buffer& buffer) override {
+    auto& to = own<ShardedBuffer>(buffer);
+    to.is_now_whole();
+    on_each([&](std::uint32_t r) { ranks_[r]->write(rows, to.whole(r)); });
+  }
 
   // ---- fused
   void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,

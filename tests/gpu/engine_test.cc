@@ -6,9 +6,11 @@
 
 #include "core/cpu/cpu_ops.h"
 #include "core/model/decoder_runner.h"
+#include "core/speculate/models/model_drafter.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/model/tiny_checkpoint.h"
+#include "tests/core/speculate/draft_rig.h"
 #include "tests/support/engine_rig.h"
 
 namespace quire::gpu {
@@ -136,6 +138,82 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
       for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], expected[i]) << "request " << i;
       EXPECT_EQ(num_repeated > 0, capture > 0);
     }
+  }
+}
+
+struct Drafted {
+  std::vector<Heard> all;
+  std::uint64_t num_taken = 0;  // guesses
+};
+
+// By a target alone, or with its own first layer, on the same ops, guessing chains.
+Drafted drafted(backend::Ops& ops, bool drafts) REQUIRES(engine_role) {
+  constexpr std::uint32_t kSequences = 3;
+  constexpr std::uint32_t kBlocks = 9;
+  constexpr std::uint32_t kNodes = 3;
+  const speculate::testing::TinyModel target(ops, speculate::testing::tiny_config(2));
+  const speculate::testing::TinyModel first_layer(ops, speculate::testing::tiny_config(1));
+  std::unique_ptr<speculate::ModelDrafter> drafter;
+  if (drafts) {
+    speculate::ModelDraftLimits size;
+    size.max_sequences = kSequences;
+    size.max_rows = 24;
+    size.max_depth = kNodes;
+    size.num_blocks = kBlocks;
+    size.kv_type = backend::KvType::kF32;
+    drafter = std::make_unique<speculate::ModelDrafter>(ops, *first_layer.decoder, kVocab, size,
+                                                        speculate::ModelDraftOptions{});
+  }
+  model::RunnerLimits limits;
+  limits.max_rows = 24;
+  limits.max_sequences = kSequences;
+  limits.max_logit_rows = kSequences * (1 + kNodes);
+  limits.num_blocks = kBlocks;
+  limits.kv_dtype = backend::KvType::kF32;
+  model::DecoderRunner runner(ops, *target.decoder, limits);
+  EngineRig rig({.num_blocks = kBlocks,
+                 .max_num_seqs = kSequences,
+                 .max_num_batched_tokens = 24,
+                 .max_logit_rows = kSequences * (1 + kNodes),
+                 .max_model_len = 64,
+                 .vocab = kVocab,
+                 .cut_by_time = false,
+                 .drafter = drafter.get(),
+                 .max_draft_nodes = kNodes},
+                runner);
+  std::vector<Client> clients;
+  clients.push_back(rig.submit_many(prompt_of(5, 1), 9, {.params = {.temperature = 0.0f, .logprob = true}})[0]);
+  rig.turn();
+  clients.push_back(
+      rig.submit_many(prompt_of(14, 2), 8, {.params = {.temperature = 0.7f, .seed = 4, .logprob = true}})[0]);
+  clients.push_back(rig.submit_many(prompt_of(3, 3), 6, {.params = {.temperature = 0.7f, .seed = 5}})[0]);
+  rig.run(clients);
+  while (!rig.engine.idle()) rig.turn();
+  Drafted out;
+  for (const Client& client : clients) out.all.push_back({client.tokens, client.logprobs, client.finish});
+  out.num_taken = rig.metrics.spec_accepted_tokens.value();
+  return out;
+}
+
+TEST(EngineOnGpu, SaysTheSameWithDraftsWhoseStepsAreCapturedAndRoomForTwoInFlight) {
+  const RoleScope role(engine_role);
+  const Drafted expected = drafted(*make_gpu_ops(make_simulated_device(), {.max_rows = 24}), /*drafts=*/false);
+  struct Case {
+    std::uint32_t depth;
+    std::uint32_t capture;
+    bool drafts;
+  };
+  for (const Case& one : {Case{1, 0, true}, Case{2, 0, true}, Case{2, 4, true}, Case{2, 4, false}}) {
+    SCOPED_TRACE("depth " + std::to_string(one.depth) + ", captured up to " + std::to_string(one.capture) +
+                 (one.drafts ? ", with drafts" : ""));
+    std::uint64_t num_repeated = 0;
+    auto device = std::make_unique<CountingDevice>(make_simulated_device(7, Pace::kLate), num_repeated);
+    const auto ops = make_gpu_ops(std::move(device), {.max_rows = 24, .depth = one.depth, .capture = one.capture});
+    const Drafted said = drafted(*ops, one.drafts);
+    ASSERT_EQ(said.all.size(), expected.all.size());
+    for (std::size_t i = 0; i < said.all.size(); ++i) EXPECT_EQ(said.all[i], expected.all[i]) << "request " << i;
+    EXPECT_EQ(said.num_taken > 0, one.drafts);
+    EXPECT_EQ(num_repeated > 0, one.capture > 0);
   }
 }
 

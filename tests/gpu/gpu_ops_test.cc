@@ -57,6 +57,24 @@ TEST(GpuOps, NormsRowsWithTheBitsOfTheCpu) {
   }
 }
 
+TEST(GpuOps, WritesRowsAsTheyAreWhenItIsAskedAndLeavesTheOthers) {
+  for (const Pace pace : {Pace::kAtOnce, Pace::kLate}) {
+    const auto ops = make_gpu_ops(make_simulated_device(1, pace), {.max_rows = 8});
+    const auto buffer = ops->make_buffer(3, 21);
+    Random random(5);
+    const std::vector<float> all = random.floats(std::size_t{3} * 21);
+    ops->write(all, *buffer);
+    std::vector<float> first = random.floats(21);
+    std::vector<float> expected = all;
+    std::ranges::copy(first, expected.begin());
+    ops->write(first, *buffer);
+    std::ranges::fill(first, 7.0f);  // too late
+    EXPECT_TRUE(same_bits(read(*ops, *buffer, 3), expected));
+    EXPECT_DEATH(ops->write(std::vector<float>(22), *buffer), "CHECK failed");
+    EXPECT_DEATH(ops->write(std::vector<float>(4 * 21), *buffer), "CHECK failed");
+  }
+}
+
 TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
   for (const std::uint32_t width : {1u, 16u, 255u, 256u, 257u}) {
     Random random(width);

@@ -196,6 +196,7 @@ class FakeOps final : public backend::Ops {
       out[i] = static_cast<float>(100 * (first_row + i / buffer.width()) + i % buffer.width());
     }
   }
+  void write(std::span<const float>, backend::Buffer&) override { calls.push_back("write"); }
 };
 
 }  // namespace quire::model::testing

@@ -113,6 +113,24 @@ TEST(ShardedOps, DecodeWithTheBitsOfOneGpuInEveryTypeOfWeights) {
   }
 }
 
+// A norm is every rank's own: it reads what was written on each.
+TEST(ShardedOps, WriteRowsForEveryRank) {
+  Random random(9);
+  const std::vector<float> rows = random.floats(std::size_t{2} * 24);
+  const std::vector<float> scale = random.floats(24);
+  const auto normed = [&](Ops& ops) {
+    const auto in = ops.make_buffer(4, 24);
+    const auto out = ops.make_buffer(4, 24);
+    ops.write(rows, *in);
+    const OwnedBatch batch = plain_rows(2);
+    ops.begin(batch.view());
+    ops.norm(*in, *ops.upload(scale), 1e-5f, 2, *out);
+    ops.collect({});
+    return read(ops, *out, 2);
+  };
+  EXPECT_TRUE(same_bits(normed(*of_ranks(3)), normed(*one_gpu())));
+}
+
 TEST(ShardedOps, StoreTheBytesOfOneGpuInEveryTypeOfCache) {
   const TinyModel model(60, /*tied=*/true, "BF16");
   for (const KvType kv : backend::kAllKvTypes) {
