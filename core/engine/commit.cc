@@ -32,7 +32,7 @@ void Engine::commit(const Flight& flight, std::span<const flow::StepChoice> choi
   }
   CHECK_EQ(next_choice, choices.size());
   if (num_gaps_ > 0) admission_.pace().note_gap(std::exchange(gap_seconds_, 0.0) / std::exchange(num_gaps_, 0));
-  if (drafter_ != nullptr) observe();
+  if (drafter_ != nullptr) observe(flight);
   if (!searches_.empty()) advance_searches();
 #ifdef NDEBUG
   if (options_.check_blocks)

@@ -248,16 +248,15 @@ void Engine::keep_candidates() {
   });
 }
 
-void Engine::observe() {
+void Engine::observe(const Flight& flight) {
   if (observed_.empty()) return;
   keep_candidates();
   const TimePoint before = clock_.now();
   drafter_->observe({observed_, runner_.states()});
   const double seconds = std::chrono::duration<double>(clock_.now() - before).count();
   metrics_.spec_observing_s.observe(seconds);
-  const auto decodes = [](const schedule::Sequence* sequence) { return sequence->num_generated() > 1; };
-  observing_seconds_ =
-      std::ranges::all_of(scheduler_.planned(), decodes) ? seconds : 0.0;  // prompts are not drafts' cost
+  const bool all_decode = std::ranges::all_of(flight.plan->sequences, &flow::PlannedSequence::decodes);
+  observing_seconds_ = all_decode ? seconds : 0.0;  // prompts are not drafts' cost
 }
 
 }  // namespace quire::engine

@@ -178,7 +178,7 @@ class Engine {
   void note_observed(const Live& live, const flow::PlannedSequence& planned, std::span<const flow::StepChoice> nodes)
       REQUIRES(engine_role);
   void keep_candidates() REQUIRES(engine_role);
-  void observe() REQUIRES(engine_role);
+  void observe(const Flight& flight) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
   void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);
