@@ -45,10 +45,15 @@ TEST_F(SessionTest, EachWriteOfAStreamIsTimedFromItsEventAndEachTurnOfTheThread)
   client.send(post_completion(kBody));
   EXPECT_EQ(client.read_response().status, 200);
   EXPECT_EQ(all(world_.metrics.event_to_socket_s), 0u) << "no stream yet";
-  client.send(post_completion(kStream));
-  EXPECT_EQ(client.read_response().status, 200);
-  client.send(get("/live"));  // behind what there was to count
-  EXPECT_EQ(client.read_response().status, 200);
+  // What an engine has told before the thread looks for the first time is no news: with a fast one that may be all of a stream.
+  std::uint32_t num_streams = 0;
+  do {
+    client.send(post_completion(kStream));
+    EXPECT_EQ(client.read_response().status, 200);
+    client.send(get("/live"));  // behind what there was to count
+    EXPECT_EQ(client.read_response().status, 200);
+    ++num_streams;
+  } while (all(world_.metrics.event_to_socket_s) == 0 && num_streams < 1000);
   EXPECT_GE(all(world_.metrics.event_to_socket_s), 1u);
   EXPECT_LE(all(world_.metrics.event_to_socket_s), 4u) << "no more than events";
   EXPECT_LT(world_.metrics.event_to_socket_s.sum(), 20.0);

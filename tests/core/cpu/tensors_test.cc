@@ -96,7 +96,7 @@ TEST(PackedWeight, ItsBytesAreTheOnesThatTheLayoutsNumberStandsFor) {
   const std::map<std::string, std::uint64_t> expected = {
       {"f32", 1259359140827751580u},   {"bf16", 11131593017623759230u},   {"f16", 13385582688933011221u},
       {"int8", 6981676631092175802u},  {"int4", 17560207428461305006u},   {"w8a8", 9854209417539209368u},
-      {"w4a8", 17560207428461305006u}, {"w16a16", 11131593017623759230u}, {"fp8", 1u}};
+      {"w4a8", 17560207428461305006u}, {"w16a16", 11131593017623759230u}, {"fp8", 15195062566378864199u}};
   const auto ops = make_ops("auto", 1);
   for (const Kind& kind : kKinds) {
     const auto made = packed(*ops, kind, /*has_bias=*/true);
