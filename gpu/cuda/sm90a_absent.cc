@@ -5,4 +5,6 @@ namespace quire::gpu {
 
 Entry<LinearWarpgroups> linear_warpgroups() { return {}; }
 
+Entry<AttendWarpgroups> attend_warpgroups() { return {}; }
+
 }  // namespace quire::gpu

@@ -5,4 +5,6 @@ namespace quire::gpu {
 
 Entry<LinearWarpgroups> linear_warpgroups() { return entry<LinearWarpgroups>(); }
 
+Entry<AttendWarpgroups> attend_warpgroups() { return entry<AttendWarpgroups>(); }
+
 }  // namespace quire::gpu

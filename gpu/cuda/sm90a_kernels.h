@@ -2,11 +2,13 @@
 // Thread  any: no state.
 #pragma once
 
+#include "gpu/kernels/attention_warpgroups.h"
 #include "gpu/kernels/linear_table.h"
 
 namespace quire::gpu {
 
 // No code (sm90a_absent.cc): this build is not for sm_90a.
 Entry<LinearWarpgroups> linear_warpgroups();
+Entry<AttendWarpgroups> attend_warpgroups();
 
 }  // namespace quire::gpu

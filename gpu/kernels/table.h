@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/attention_tiles.h"
+#include "gpu/kernels/attention_warpgroups.h"
 #include "gpu/kernels/choose_walks.h"
 #include "gpu/kernels/entry.h"
 #include "gpu/kernels/exchange.h"
@@ -34,6 +35,7 @@ struct KernelTable {
   Entry<AttendInt8Wide> attend_int8_wide;
   Entry<AttendInt4> attend_int4;
   Entry<AttendInt4Wide> attend_int4_wide;
+  Entry<AttendWarpgroups> attend_warpgroups;  // no code where linear.warpgroups has none
   Entry<MergeSpans> merge_spans;
   Entry<PrepareRows> prepare_rows;
   Entry<ChooseWalks> choose_walks;
