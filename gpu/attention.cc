@@ -46,7 +46,7 @@ void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
 }  // namespace
 
 Attention::Attention(Device& device, const AttentionLimits& limits, bool warpgroups)
-    : device_(device), limits_(limits), warpgroups_(warpgroups && device.runs(device.kernels().attend_warpgroups)) {}
+    : device_(device), limits_(limits), warpgroups_(warpgroups && device.runs(device.kernels().attend_bf16_deep)) {}
 
 bool Attention::in_tiles(const KvLayout& layout) {
   const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
@@ -136,7 +136,7 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   const Placed& work = placed({.heads_of_group = spec.num_heads / spec.num_kv_heads,
                                .window = spec.window,
                                .has_wide = cache.view().layout.width() <= AttendBf16Wide::kMostDims,
-                               .has_deep = warpgroups_ && AttendWarpgroups::takes(cache.view().layout),
+                               .has_deep = warpgroups_ && goes_by_warpgroups(cache.view().layout),
                                .most_parts = static_cast<std::uint32_t>(most_parts / spec.num_heads)});
   AttendTilesArgs args;
   args.spec = spec;
@@ -149,15 +149,15 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
   if (batch_.num_votes != 0) args.max_and_sum = max_and_sum_.as<float>();
   const auto count = [](const auto& units) { return static_cast<std::uint32_t>(units.size()); };
-  start(kernels.attend_warpgroups, args, {work.deep, count(work.plan.deep)});
-  run_units(args, cache.shape().type, {work.narrow, count(work.plan.narrow)}, {work.wide, count(work.plan.wide)});
+  run_units(args, cache.shape().type, {work.narrow, count(work.plan.narrow)}, {work.wide, count(work.plan.wide)},
+            {work.deep, count(work.plan.deep)});
   device_.start(
       kernels.merge_spans, {count(work.plan.rows_in_parts), spec.num_heads},
       {work.rows_in_parts.as<const std::uint32_t>(), args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
   if (batch_.num_votes == 0) return;
   args.votes = votes_.as<std::uint64_t>();
   run_units(args, cache.shape().type, {work.narrow_voters, count(work.plan.narrow_voters)},
-            {work.wide_voters, count(work.plan.wide_voters)});
+            {work.wide_voters, count(work.plan.wide_voters)}, {work.deep, 0});
 }
 
 void Attention::read_votes(std::span<std::uint64_t> out) {
@@ -171,16 +171,20 @@ void Attention::start(const Entry<Kernel>& kernel, AttendTilesArgs args, const U
   device_.start(kernel, {units.count, args.spec.num_kv_heads}, args);
 }
 
-void Attention::run_units(const AttendTilesArgs& args, KvType type, const Units& narrow, const Units& wide) {
+void Attention::run_units(const AttendTilesArgs& args, KvType type, const Units& narrow, const Units& wide,
+                          const Units& deep) {
   const KernelTable& kernels = device_.kernels();
   switch (type) {
     case KvType::kBF16:
+      start(kernels.attend_bf16_deep, args, deep);
       start(kernels.attend_bf16, args, narrow);
       return start(kernels.attend_bf16_wide, args, wide);
     case KvType::kFp8:
+      start(kernels.attend_fp8_deep, args, deep);
       start(kernels.attend_fp8, args, narrow);
       return start(kernels.attend_fp8_wide, args, wide);
     case KvType::kInt8:
+      start(kernels.attend_int8_deep, args, deep);
       start(kernels.attend_int8, args, narrow);
       return start(kernels.attend_int8_wide, args, wide);
     default:

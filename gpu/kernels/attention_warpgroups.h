@@ -1,10 +1,10 @@
-// attention_tiles.h for prompts over K and V in bf16, by instructions that sm_90a alone has: four warps multiply at a time, K and V come by
+// attention_tiles.h for prompts over K and V in bf16, fp8 and int8, by instructions that sm_90a alone has: four warps multiply at a time, K and V come by
 // copies in bulk. Equations, roundings and the order of every sum are those of attention_tiles.h; what one instruction does inside is the
 // hardware's, so that nobody uses this by default until its bits are proven to be those of the others (GpuOptions::warpgroups).
 //   A unit has 48 columns, half as many again as single warps have at most (with 64 two blocks to a multiprocessor have too few registers),
 //   and a block two warpgroups. Of K they take 64 positions each in turn, a warp a group, whose tiles are the left side; of V a warp has 16
 //   dimensions. Right sides are q and the span's weights, in core matrices of 8 columns × 8 inputs. A warp besides asks for copies, K and
-//   V of a group each for itself, up to six ahead: while a span's weights are found, its V comes. Two blocks fit a multiprocessor, so that
+//   V of a group each for itself, up to six ahead (eleven in fp8 and int8): while a span's weights are found, its V comes. Two blocks fit a multiprocessor, so that
 //   one multiplies while the other finds weights.
 // Shape   as attention_tiles.h; heads that lie in 64 or 128 dimensions; no trees, no votes. Of 64 dimensions only one of the two
 //         warpgroups has some of V.
@@ -18,6 +18,15 @@
 
 namespace quire::gpu {
 
+inline constexpr std::uint32_t kMostDeepDims = 128;
+
+// Whether one of these kernels has it.
+constexpr bool goes_by_warpgroups(const KvLayout& layout) {
+  return KvLayout::in_tiles(layout.type) && layout.type != backend::KvType::kInt4 &&
+         (layout.width() == kMostDeepDims / 2 || layout.width() == kMostDeepDims);
+}
+
+template <backend::KvType kType>
 struct AttendWarpgroups {
   using Args = AttendTilesArgs;
   static constexpr unsigned kColumns = kDeepQueries;
@@ -25,29 +34,30 @@ struct AttendWarpgroups {
   static constexpr unsigned kCopier = kTileWarps;  // a warp
   static constexpr unsigned kThreads = (kCopier + 1) * kWarp;
   static constexpr unsigned kMinBlocks = 2;
-  static constexpr std::uint32_t kMostDims = 128;
-  static constexpr unsigned kStages = 6;
-
-  static constexpr bool takes(const KvLayout& layout) {
-    return layout.type == backend::KvType::kBF16 && (layout.width() == 64 || layout.width() == kMostDims);
-  }
+  static constexpr std::uint32_t kMostDims = kMostDeepDims;
+  static constexpr unsigned kStages = kType == backend::KvType::kBF16 ? 6 : 11;
 
  private:
   static constexpr unsigned kMatrixRows = 8;                       // of a core matrix
   static constexpr std::uint32_t kMatrixBytes = kMatrixRows * 16;  // of bf16
+  static constexpr bool kHasScales = kType == backend::KvType::kInt8;
+  static constexpr std::uint32_t kScaleBytes = kHasScales ? 2 * KvLayout::kGroup * sizeof(float) : 0;  // K's and V's
 
  public:
   struct Work : TileColumns<kColumnTiles> {
     static constexpr std::uint32_t kToNextInputs = kMatrixBytes;
     static constexpr std::uint32_t kToNextColumns = backend::kSpanTokens / kMatrixRows * kMatrixBytes;
     static constexpr std::uint32_t kToNextQueries = kMostDims / kMatrixRows * kMatrixBytes;
-    static constexpr std::uint32_t kStageBytes = KvLayout::kGroup * kMostDims * sizeof(std::uint16_t);
+    static constexpr std::uint32_t kCodeBytes = KvLayout::kGroup * kMostDims * KvLayout::bits_of(kType) / 8;
+    static constexpr std::uint32_t kStageBytes = kCodeBytes + kScaleBytes;
     static constexpr unsigned kScoreStride = backend::kSpanTokens + 4;  // all banks for a warp's scores
 
     alignas(128) std::byte queries[kColumnTiles * kToNextQueries];
     std::byte weights[kColumnTiles * kToNextColumns];
     std::byte stages[kStages][kStageBytes];
     float z[kColumns][kScoreStride];
+    float k_scales[kHasScales ? backend::kSpanTokens : 1];  // int8's
+    float v_scales[kHasScales ? backend::kSpanTokens : 1];
     const std::byte* groups[backend::kSpanTokens / KvLayout::kGroup];  // where each lies: the copier's
     std::byte barriers[(2 * kStages + 1) * sizeof(PhaseBarrier)];
 
@@ -100,7 +110,7 @@ struct AttendWarpgroups {
   }
 
  private:
-  using Call = TileCall<backend::KvType::kBF16, kColumnTiles, Work>;
+  using Call = TileCall<kType, kColumnTiles, Work>;
   using Stage = StageOf<kStages>;
   using Products = WarpgroupProducts<kColumns>;
   static constexpr unsigned kGroups = Call::kGroups;
@@ -148,20 +158,27 @@ struct AttendWarpgroups {
       }
       sync_warp();
       if (lane == 0) {
-        fetch(call, 0, copy);
-        fetch(call, call.a.kv.layout.code_bytes(), copy);
+        fetch(call, /*of_v=*/false, copy);
+        fetch(call, /*of_v=*/true, copy);
       }
       sync_warp();
     }
   }
-  QUIRE_DEVICE static void fetch(const Call& call, std::size_t at, std::uint32_t& copy) {
-    const auto bytes = static_cast<std::uint32_t>(call.a.kv.layout.code_bytes());
+  // With K come the scales of both: those of V are wanted before V is.
+  QUIRE_DEVICE static void fetch(const Call& call, bool of_v, std::uint32_t& copy) {
+    const KvLayout& layout = call.a.kv.layout;
+    const auto bytes = static_cast<std::uint32_t>(layout.code_bytes());
     QUIRE_ROLLED for (unsigned group = 0; group < kGroups; ++group) {
       if (!is_there(call, group)) continue;
       const Stage to(copy++);
+      PhaseBarrier& filled = call.work.filled(to.stage);
+      const std::byte* codes = call.work.groups[group];
       call.work.emptied(to.stage).wait(to.parity_before());
-      call.work.filled(to.stage).arrive_and_announce(bytes);
-      copy_in_bulk(call.work.stages[to.stage], call.work.groups[group] + at, bytes, call.work.filled(to.stage));
+      filled.arrive_and_announce(bytes + (of_v ? 0 : kScaleBytes));
+      copy_in_bulk(call.work.stages[to.stage], codes + (of_v ? bytes : 0), bytes, filled);
+      if (kHasScales && !of_v) {
+        copy_in_bulk(call.work.stages[to.stage] + Work::kCodeBytes, codes + layout.k_scales_at(), kScaleBytes, filled);
+      }
     }
   }
 
@@ -207,22 +224,26 @@ struct AttendWarpgroups {
         if (!is_turn || group != own) leave(call, from);
       }
       if (!is_turn) continue;
-      Products::Sums sums = {};
+      typename Products::Sums sums = {};
       add_scores(call, at, own, sums);
       if (is_there(call, own)) put_scores(call, own, sums);
     }
   }
   // Of a group that nobody sees, along with the others, by 0.
-  QUIRE_DEVICE static void add_scores(const Call& call, const Progress& at, unsigned group, Products::Sums& sums) {
+  QUIRE_DEVICE static void add_scores(const Call& call, const Progress& at, unsigned group,
+                                      typename Products::Sums& sums) {
     const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileInputs;
     const Stage from(copy_of(call, at, group, /*of_v=*/false));
     QUIRE_ROLLED for (std::uint32_t first = 0; first < num_tiles; first += kChain) {
       KvFragment tiles[kChain];
       if (is_there(call, group)) {
         QUIRE_UNROLLED for (unsigned i = 0; i < kChain; ++i) {
-          tiles[i] = fragment_of(call.work.stages[from.stage], first + i);
+          tiles[i] = fragment_of(call.work.stages[from.stage], first + i, thread() % kWarp);
         }
-        if (first + kChain == num_tiles) leave(call, from);
+        if (first + kChain == num_tiles) {
+          if constexpr (kHasScales) take_scales(call, from, group);
+          leave(call, from);
+        }
       }
       Products products;
       products.begin(sums);
@@ -232,18 +253,26 @@ struct AttendWarpgroups {
       products.finish(sums);
     }
   }
+  QUIRE_DEVICE static void take_scales(const Call& call, Stage from, unsigned group) {
+    const auto* scales = reinterpret_cast<const float*>(call.work.stages[from.stage] + Work::kCodeBytes);
+    const unsigned lane = thread() % kWarp;
+    if (lane >= KvLayout::kGroup) return;
+    call.work.k_scales[group * KvLayout::kGroup + lane] = scales[lane];
+    call.work.v_scales[group * KvLayout::kGroup + lane] = scales[KvLayout::kGroup + lane];
+  }
   // All of the warp have what they want of the copy.
   QUIRE_DEVICE static void leave(const Call& call, Stage from) {
     sync_warp();
     if (thread() % kWarp == 0) call.work.emptied(from.stage).arrive();
   }
-  QUIRE_DEVICE static void put_scores(const Call& call, unsigned group, const Products::Sums& sums) {
+  QUIRE_DEVICE static void put_scores(const Call& call, unsigned group, const typename Products::Sums& sums) {
     const unsigned lane = thread() % kWarp;
     QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
       QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
         const unsigned column = t * kTileRows + lane % 4 * 2 + i % 2;
         const unsigned j = group * KvLayout::kGroup + lane / 4 + i / 2 * 8;
-        call.work.score(column, j) = sums[t].c[i] * call.a.spec.scale;
+        const float s = kHasScales ? sums[t].c[i] * call.work.k_scales[j] : sums[t].c[i];
+        call.work.score(column, j) = s * call.a.spec.scale;
       }
     }
   }
@@ -251,7 +280,7 @@ struct AttendWarpgroups {
   // A warp 16 dimensions, if there are so many.
   QUIRE_DEVICE static void weigh(const Call& call, const Progress& at, Product (&merged)[kColumnTiles]) {
     const bool has_dims = thread() / kWarp < call.a.kv.layout.width() / kTileOutputs;
-    Products::Sums sums = {};
+    typename Products::Sums sums = {};
     QUIRE_ROLLED for (unsigned first = 0; first < kGroups; first += kChain) {
       const std::uint32_t there = call.groups >> first & ((1u << kChain) - 1);
       if (there == 0) continue;
@@ -269,7 +298,7 @@ struct AttendWarpgroups {
   }
   // Of groups that every row sees all of.
   QUIRE_DEVICE static void add_values(const Call& call, const Progress& at, unsigned first, bool has_dims,
-                                      Products::Sums& sums) {
+                                      typename Products::Sums& sums) {
     KvFragment tiles[kChain];
     QUIRE_UNROLLED for (unsigned i = 0; i < kChain; ++i) tiles[i] = take_values(call, at, first + i, has_dims);
     if (!has_dims) return;
@@ -281,12 +310,12 @@ struct AttendWarpgroups {
     products.finish(sums);
   }
   QUIRE_DEVICE static void add_mixed(const Call& call, const Progress& at, unsigned group, bool has_dims,
-                                     Products::Sums& sums) {
+                                     typename Products::Sums& sums) {
     const Stage from(copy_of(call, at, group, /*of_v=*/true));
     const std::byte* codes = call.work.stages[from.stage];
     call.work.filled(from.stage).wait(from.parity);
     if (has_dims) {
-      KvFragment v = fragment_of(codes, thread() / kWarp);
+      KvFragment v = fragment_of(codes, thread() / kWarp, thread() % kWarp);
       const bool faulty = call.is_mixed(group) && any_of_warp(holds_fault(v));
       if (faulty) v = without_faults(v);
       Products products;
@@ -294,10 +323,11 @@ struct AttendWarpgroups {
       products.add(sums, v.words, call.work.weights_of(group).descriptor());
       products.finish(sums);
       if (faulty) {
-        const auto* words = reinterpret_cast<const std::uint32_t*>(codes) + thread() / kWarp * kWarp * 4;
         add_faults(
             call, group, sums,
-            [&](unsigned away, unsigned word) { return words[(thread() % kWarp ^ away) * 4 + word]; },
+            [&](unsigned away, unsigned word) {
+              return fragment_of(codes, thread() / kWarp, thread() % kWarp ^ away).words[word];
+            },
             [](unsigned) { return false; });
       }
     }
@@ -308,15 +338,18 @@ struct AttendWarpgroups {
     const Stage from(copy_of(call, at, group, /*of_v=*/true));
     call.work.filled(from.stage).wait(from.parity);
     KvFragment v;
-    if (has_dims) v = fragment_of(call.work.stages[from.stage], thread() / kWarp);
+    if (has_dims) v = fragment_of(call.work.stages[from.stage], thread() / kWarp, thread() % kWarp);
     leave(call, from);
     return v;
   }
 
-  QUIRE_DEVICE static KvFragment fragment_of(const std::byte* codes, std::uint32_t tile) {
-    constexpr backend::KvType kType = backend::KvType::kBF16;
-    return widened<kType>(raw_kv_fragment<kType>(codes, tile, thread() % kWarp), {});
+  QUIRE_DEVICE static KvFragment fragment_of(const std::byte* codes, std::uint32_t tile, unsigned lane) {
+    return widened<kType>(raw_kv_fragment<kType>(codes, tile, lane), {});
   }
 };
+
+struct AttendBf16Deep : AttendWarpgroups<backend::KvType::kBF16> {};
+struct AttendFp8Deep : AttendWarpgroups<backend::KvType::kFp8> {};
+struct AttendInt8Deep : AttendWarpgroups<backend::KvType::kInt8> {};
 
 }  // namespace quire::gpu

@@ -35,7 +35,10 @@ struct KernelTable {
   Entry<AttendInt8Wide> attend_int8_wide;
   Entry<AttendInt4> attend_int4;
   Entry<AttendInt4Wide> attend_int4_wide;
-  Entry<AttendWarpgroups> attend_warpgroups;  // no code where linear.warpgroups has none
+  // No code where linear.warpgroups has none.
+  Entry<AttendBf16Deep> attend_bf16_deep;
+  Entry<AttendFp8Deep> attend_fp8_deep;
+  Entry<AttendInt8Deep> attend_int8_deep;
   Entry<MergeSpans> merge_spans;
   Entry<PrepareRows> prepare_rows;
   Entry<ChooseWalks> choose_walks;

@@ -122,7 +122,7 @@ std::vector<KernelShape> shapes_for_warpgroups(bool tiny) {
   }
   for (const KernelShape& shape : kernel_shapes(tiny)) {
     const KvLayout layout{1, shape.heads.num_kv_heads, shape.heads.head_dim, StepBatch::kBlockTokens, shape.kv};
-    if (shape.kernel == "attend" && shape.rows_each > kMostRowsInParts && AttendWarpgroups::takes(layout)) {
+    if (shape.kernel == "attend" && shape.rows_each > kMostRowsInParts && goes_by_warpgroups(layout)) {
       out.push_back(shape);
     }
   }
@@ -152,7 +152,7 @@ boost::json::object roofline(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
   Rows rows;
   bool all = add_rows(setup, setup.warpgroups, kernel_shapes(setup.tiny), deadline, rows);
-  if (!setup.warpgroups && device->runs(device->kernels().attend_warpgroups)) {
+  if (!setup.warpgroups && device->runs(device->kernels().attend_bf16_deep)) {
     all = add_rows(setup, true, shapes_for_warpgroups(setup.tiny), deadline, rows) && all;
   }
   return {{"device", device->name()}, {"rows", rows.take()}, {"failed", 0}, {"all", all}};

@@ -76,7 +76,7 @@ std::vector<float> multiplied(const Setup& setup, std::uint32_t n, std::uint32_t
 
 // Likewise attention: a sequence's last rows of so many positions.
 std::vector<float> attended(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows, std::uint32_t positions,
-                            bool warpgroups) {
+                            backend::KvType type, bool warpgroups) {
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
   const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
@@ -88,10 +88,11 @@ std::vector<float> attended(const Setup& setup, const HeadsOfShape& heads, std::
   spec.num_heads = heads.num_heads;
   spec.num_kv_heads = heads.num_kv_heads;
   spec.head_dim = heads.head_dim;
-  spec.scale = 600.0f;  // numbers are below 0.03: scores are spread by some units
+  // Numbers are below 0.03, but K in fp8: scores are spread by some units.
+  spec.scale = type == backend::KvType::kFp8 ? 0.1f : 600.0f;
   spec.rope = rope.get();
-  const auto cache = ops->make_kv(
-      {1, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), backend::KvType::kBF16});
+  const auto cache =
+      ops->make_kv({1, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), type});
   random.fill_cache(*cache);
   const auto qkv = ops->make_buffer(rows, spec.qkv_width());
   const auto out = ops->make_buffer(rows, spec.q_width());
@@ -131,15 +132,16 @@ boost::json::object linear_by_warpgroups(const Setup& setup, std::uint32_t n, st
 
 // A weight that is off by a rounding of f32 may be rounded to the next bf16.
 boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows,
-                                            std::uint32_t positions) {
-  return compared(
-      fmt::format("warpgroups, attention, {} of {} positions, heads of {}", rows, positions, heads.head_dim),
-      attended(setup, heads, rows, positions, false), attended(setup, heads, rows, positions, true), 0x1p-8);
+                                            std::uint32_t positions, backend::KvType type) {
+  return compared(fmt::format("warpgroups, attention {}, {} of {} positions, heads of {}", backend::name_of(type), rows,
+                              positions, heads.head_dim),
+                  attended(setup, heads, rows, positions, type, false),
+                  attended(setup, heads, rows, positions, type, true), 0x1p-8);
 }
 
 bool has_warpgroups(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
-  return device->runs(device->kernels().linear.warpgroups) && device->runs(device->kernels().attend_warpgroups);
+  return device->runs(device->kernels().linear.warpgroups) && device->runs(device->kernels().attend_bf16_deep);
 }
 
 }  // namespace
@@ -165,9 +167,10 @@ boost::json::object strict(const Setup& setup) {
     rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
   }
   if (has_warpgroups(setup)) {
+    constexpr backend::KvType kTypes[] = {backend::KvType::kBF16, backend::KvType::kFp8, backend::KvType::kInt8};
     if (setup.tiny) {
       rows.add(linear_by_warpgroups(setup, 48, 300, 33));
-      rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60));
+      for (const backend::KvType type : kTypes) rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60, type));
     }
     for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u}) {
       rows.add(linear_by_warpgroups(setup, 4096, 4096, count));
@@ -175,8 +178,10 @@ boost::json::object strict(const Setup& setup) {
     }
     if (!setup.tiny) {
       for (const HeadsOfShape& heads : {HeadsOfShape{32, 8, 128}, HeadsOfShape{32, 8, 64}}) {
-        rows.add(attention_by_warpgroups(setup, heads, 100, 100));
-        rows.add(attention_by_warpgroups(setup, heads, 512, 4096));
+        for (const backend::KvType type : kTypes) {
+          rows.add(attention_by_warpgroups(setup, heads, 100, 100, type));
+          rows.add(attention_by_warpgroups(setup, heads, 512, 4096, type));
+        }
       }
     }
   }
