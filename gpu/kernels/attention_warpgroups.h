@@ -1,13 +1,13 @@
-// attention_tiles.h for prompts over K and V in bf16, fp8 and int8, by instructions that sm_90a alone has: four warps multiply at a time, K and V come by
-// copies in bulk. Equations, roundings and the order of every sum are those of attention_tiles.h; what one instruction does inside is the
-// hardware's, so that nobody uses this by default until its bits are proven to be those of the others (GpuOptions::warpgroups).
+// attention_tiles.h for prompts over K and V in bf16, fp8 and int8, by instructions that sm_90a alone has: four warps multiply at a time,
+// copies come in bulk. Equations, roundings and the order of every sum are those of attention_tiles.h; what one instruction does inside is
+// the hardware's, so that nobody uses this by default until its bits are proven to be those of the others (GpuOptions::warpgroups).
 //   A unit has 48 columns, half as many again as single warps have at most (with 64 two blocks to a multiprocessor have too few registers),
 //   and a block two warpgroups. Of K they take 64 positions each in turn, a warp a group, whose tiles are the left side; of V a warp has 16
 //   dimensions. Right sides are q and the span's weights, in core matrices of 8 columns × 8 inputs. A warp besides asks for copies, K and
-//   V of a group each for itself, up to six ahead (eleven in fp8 and int8): while a span's weights are found, its V comes. Two blocks fit a multiprocessor, so that
-//   one multiplies while the other finds weights.
-// Shape   as attention_tiles.h; heads that lie in 64 or 128 dimensions; no trees, no votes. Of 64 dimensions only one of the two
-//         warpgroups has some of V.
+//   V of a group each for itself, up to six ahead (eleven in fp8 and int8): while a span's weights are found, its V comes. Two blocks fit a
+//   multiprocessor, so that one multiplies while the other finds weights.
+// Shape   as attention_tiles.h; heads that lie in 64 or 128 dimensions; no trees, no votes. Of 64 dimensions one of the two
+//         warpgroups has all of V.
 // Launch  grid.x: units of up to kDeepQueries, grid.y: kv heads.
 // Order   products of groups that nobody sees, and of positions that a column does not see, are by 0.
 // Source  FlashAttention-3 (Shah et al. 2024): wgmma, a warp for copies, exponentials beside products; the rest ours.
@@ -184,6 +184,7 @@ struct AttendWarpgroups {
 
   // ---- the others'
 
+  // Who is done with a span's V goes on with the next one's K: what the others still look at nobody changes before they meet.
   QUIRE_DEVICE static void attend(Call& call) {
     Progress at;
     Product merged[1][kColumnTiles];
@@ -196,7 +197,6 @@ struct AttendWarpgroups {
       show_to_products();
       meet(call, at);
       weigh(call, at, merged[0]);
-      meet(call, at);
       at.copies += 2 * count_of(call.groups);
     }
     finish_columns(call, merged);

@@ -138,6 +138,21 @@ TEST(AttendWarpgroups, GiveARowTheSameBitsInAnyChunksAloneAndInCompany) {
   for (const std::uint32_t chunk : {1u, 20u, 33u}) expect_same(attended(true, shape, sequences, chunk), whole);
 }
 
+// One row of each sequence with so many heads that it is a unit of its own; three of them fill up a grid of four.
+TEST(AttendWarpgroups, HaveTheSameBitsInCapturedStepsAndBeginInTheirTurn) {
+  if (!is_simulated()) GTEST_SKIP();
+  const LabShape shape{40, 1, 64, 16, KvType::kBF16, 0};
+  const std::uint32_t lengths[] = {6, 6, 6};
+  const auto sequences = lab_sequences(shape, lengths, 4);
+  const Rows plain = attended(false, shape, sequences, 6);
+  for (const Pace pace : {Pace::kAtOnce, Pace::kLate, Pace::kEarly}) {
+    const auto ops = make_gpu_ops(make_simulated_device(3, pace), {.max_rows = 600, .capture = 8, .warpgroups = true});
+    Lab lab(*ops, shape, {sequences.begin(), sequences.end()}, 1);
+    lab.prefill(1, true);
+    expect_same(lab.out(), plain);
+  }
+}
+
 TEST(AttendWarpgroups, LeaveOutGroupsThatWereDropped) {
   if (!is_simulated()) GTEST_SKIP();
   for (const KvType type : kDeepTypes) {
