@@ -117,4 +117,14 @@ inline void copy_in_bulk(void* shared, const void* memory, std::uint32_t bytes, 
 
 static_assert(sizeof(PhaseBarrier) == 8);
 
+// Which of so many stages step i of a block goes through, and the parity of its phase there.
+template <unsigned kStages>
+struct StageOf {
+  std::uint32_t stage;
+  std::uint32_t parity;
+  QUIRE_DEVICE constexpr explicit StageOf(std::uint32_t i) : stage(i % kStages), parity(i / kStages % 2) {}
+  // Of the phase that ends when whoever was there before has left.
+  QUIRE_DEVICE constexpr std::uint32_t parity_before() const { return parity ^ 1; }
+};
+
 }  // namespace quire::gpu

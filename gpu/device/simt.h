@@ -50,6 +50,8 @@ QUIRE_DEVICE void take_turn() {
 }
 // A barrier, too.
 QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; }
+// All lanes of the warp have come here, and see what the others wrote before.
+QUIRE_DEVICE void sync_warp() { __syncwarp(); }
 // The value of the lane whose number differs by the bits of `mask`.
 QUIRE_DEVICE float shuffle_xor(float value, unsigned mask) { return __shfl_xor_sync(~0u, value, mask); }
 QUIRE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
@@ -69,6 +71,10 @@ inline Index block() { return {sim::block_x(), sim::block_y()}; }
 inline void sync_block() { sim::sync_block(); }
 inline void take_turn() { sim::take_turn(); }
 inline bool any_of_block(bool says) { return sim::any_of_block(says); }
+inline void sync_warp() {
+  sim::show({});
+  sim::looked();
+}
 inline float shuffle_xor(float value, unsigned mask) {
   const sim::WarpWords& shown = sim::show({__builtin_bit_cast(std::uint32_t, value)});
   const float other = __builtin_bit_cast(float, shown[thread() % kWarp ^ mask][0]);

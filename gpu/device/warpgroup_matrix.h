@@ -1,4 +1,4 @@
-// The product of four warps at a time: 64 outputs, 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
+// The product of four warps at a time: 64 outputs, 48 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
 // outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
 //   Products are under way from add() to finish(): until then nobody touches sums, a or the rows. On the host they happen in finish().
@@ -45,41 +45,75 @@ struct RowsInShared {
   }
 };
 
+// What a thread wrote to the block's shared memory by itself is there for products, once a barrier has said that it did: by each thread
+// that wrote, before the barrier. Copies in bulk need it not.
+QUIRE_DEVICE void show_to_products() {
+#if defined(__CUDACC__)
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 // A thread's share of the four warps' products.
+template <unsigned kRows>
 class WarpgroupProducts {
  public:
-  using Sums = Product[kWarpgroupRows / kTileRows];
+  static_assert(kRows == 48 || kRows == 128);
+  using Sums = Product[kRows / kTileRows];
 
 #if defined(__CUDACC__)
 
 #define QUIRE_SUMS_OF(s, r) "+f"(s[r].c[0]), "+f"(s[r].c[1]), "+f"(s[r].c[2]), "+f"(s[r].c[3])
-#define QUIRE_ALL_SUMS(s)                                                                                           \
-  QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3), QUIRE_SUMS_OF(s, 4),          \
-      QUIRE_SUMS_OF(s, 5), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9),      \
+#define QUIRE_SUMS_OF_48(s)                                                                                \
+  QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3), QUIRE_SUMS_OF(s, 4), \
+      QUIRE_SUMS_OF(s, 5)
+#define QUIRE_SUMS_OF_128(s)                                                                                        \
+  QUIRE_SUMS_OF_48(s), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9),          \
       QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11), QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), \
       QUIRE_SUMS_OF(s, 15)
 
   // What was put into registers is there.
-  QUIRE_DEVICE void begin(Sums& s) { asm volatile("wgmma.fence.sync.aligned;" : QUIRE_ALL_SUMS(s)::"memory"); }
+  QUIRE_DEVICE void begin(Sums& s) {
+    if constexpr (kRows == 48) {
+      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_48(s)::"memory");
+    } else {
+      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_128(s)::"memory");
+    }
+  }
   QUIRE_DEVICE void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
-    asm volatile(
-        "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
-        : QUIRE_ALL_SUMS(s)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
-        : "memory");
+    if constexpr (kRows == 48) {
+      asm volatile(
+          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
+          "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
+          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+          "%16, %17, %18, %19, %20, %21, %22, %23}, {%24, %25, %26, %27}, %28, p, 1, 1, 0;\n}"
+          : QUIRE_SUMS_OF_48(s)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
+          : "memory");
+    } else {
+      asm volatile(
+          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
+          "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+          "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+          "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+          "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+          "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
+          : QUIRE_SUMS_OF_128(s)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
+          : "memory");
+    }
   }
   QUIRE_DEVICE void finish(Sums& s) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_ALL_SUMS(s)::"memory");
+    if constexpr (kRows == 48) {
+      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_48(s)::"memory");
+    } else {
+      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_128(s)::"memory");
+    }
   }
 
-#undef QUIRE_ALL_SUMS
+#undef QUIRE_SUMS_OF_128
+#undef QUIRE_SUMS_OF_48
 #undef QUIRE_SUMS_OF
 
 #else
@@ -102,7 +136,7 @@ class WarpgroupProducts {
     const sim::WarpWords& shown = sim::show({a[0], a[1], a[2], a[3]});
     const RowsInShared rows = RowsInShared::of(one.rows);
     const unsigned lane = thread() % kWarp;
-    for (unsigned r = 0; r < kWarpgroupRows; ++r) {
+    for (unsigned r = 0; r < kRows; ++r) {
       if (r % kTileRows / 2 != lane % 4) continue;
       for (unsigned upper = 0; upper < 2; ++upper) {
         float& sum = (*one.sums)[r / kTileRows].c[upper * 2 + r % 2];

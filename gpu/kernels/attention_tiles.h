@@ -12,13 +12,12 @@
 //   - a tree's node has a unit for itself from the root's span on: its ancestors are gathered at their positions.
 // Shape   qkv [T, (H + 2 G) D], out [T, H D]; D <= kMostDims. A unit: kColumns columns, 256 threads, grid.x: units, grid.y: kv heads.
 // Order   of what a chain does within a tile: matrix.h. That a product by 0 leaves a sum as it is: to be proven on a device.
-// Why it is long: it goes over a span in steps that share its memory: find, score, soften, weigh.
+// Why it is long: it goes over a span in steps that share its memory: find, score, soften (tile_spans.h), weigh.
 // Source  FlashAttention-2 (Dao 2023); GQA heads as rows: Flash-Decoding; fixed spans are ours.
 #pragma once
 
 #include "core/sample/math.h"
-#include "gpu/kernels/rows.h"
-#include "gpu/kernels/tile_columns.h"
+#include "gpu/kernels/tile_spans.h"
 
 namespace quire::gpu {
 
@@ -30,16 +29,15 @@ struct AttendTiles {
   static constexpr std::uint32_t kMostDims = kMostHeadDims;
 
  private:
-  using Call = TileCall<kType, kColumnTiles, kMostDims>;
-  using Work = typename Call::Work;
+  using Work = TileWork<kColumnTiles, kMostDims>;
+  using Call = TileCall<kType, kColumnTiles, Work>;
   using Query = typename Call::Query;
   static constexpr unsigned kColumns = Call::kColumns;
   static constexpr unsigned kSpan = Call::kSpan;
   static constexpr unsigned kGroups = Call::kGroups;
-  static_assert(kSpan == kThreads);
+  static_assert(kSpan == kThreads && kWarps == kTileWarps);
   static constexpr unsigned kDimTiles = kMostDims / (kWarps * kTileOutputs);  // of a warp
   static constexpr unsigned kAhead = 8;  // tiles of K or V that a warp waits for at once
-  enum Step : std::uint32_t { kNothing, kFirst, kMerge };
 
  public:
   static constexpr std::size_t kSharedBytes = sizeof(Work);
@@ -49,11 +47,12 @@ struct AttendTiles {
     const AttentionUnit unit = a.units[block().x];
     if (unit.num_queries == 0) return;
     Call call{a, unit, a.batch.rows[unit.first_row], *reinterpret_cast<Work*>(shared), block().y, 0, 0};
-    take_queries(call);
+    take_queries<kThreads>(call);
+    begin_columns(call);
     sync_block();
     Product merged[kDimTiles][kColumnTiles];
     for (call.span = unit.first_span; call.span <= unit.last_span; ++call.span) {
-      call.groups = groups_seen(call);
+      call.groups = call.groups_seen();
       if (call.groups == 0) continue;
       find(call);
       sync_block();
@@ -68,43 +67,10 @@ struct AttendTiles {
       }
       sync_block();
     }
-    if (a.votes == nullptr) finish(call, merged);
+    if (a.votes == nullptr) finish_columns(call, merged);
   }
 
  private:
-  QUIRE_DEVICE static void take_queries(const Call& call) {
-    const AttentionView& spec = call.a.spec;
-    const std::uint32_t width = call.a.kv.layout.width();
-    for (std::uint32_t i = thread(); i < kColumns * width; i += kThreads) {
-      const std::uint32_t column = i / width;
-      const std::uint32_t d = i % width;
-      float x = 0.0f;
-      if (column < call.unit.num_queries && d < spec.head_dim) {
-        const Query query = call.query_of(column);
-        x = call.a.qkv[std::size_t{query.row} * spec.width() + query.head * spec.head_dim + d];
-      }
-      call.work.q[column][d] = bf16_of_f32(x);
-    }
-    const unsigned column = thread();
-    if (column >= kColumns) return;
-    const bool is_there = column < call.unit.num_queries;
-    const std::uint32_t position = is_there ? call.a.batch.rows[call.query_of(column).row].position : 0;
-    call.work.position[column] = position;
-    call.work.lowest[column] = is_there ? lowest_seen(position, spec.window) : ~0u;
-    call.work.max[column] = 0.0f;
-    call.work.sum[column] = 0.0f;
-  }
-
-  QUIRE_DEVICE static std::uint32_t groups_seen(const Call& call) {
-    const std::uint32_t start = call.span * kSpan;
-    const AttentionUnit& unit = call.unit;
-    if (unit.min_lowest >= start + kSpan || unit.max_position < start) return 0;
-    const std::uint32_t first = unit.min_lowest < start ? 0 : (unit.min_lowest - start) / KvLayout::kGroup;
-    const std::uint32_t last =
-        unit.max_position >= start + kSpan ? kGroups - 1 : (unit.max_position - start) / KvLayout::kGroup;
-    return groups_kept(call.a.batch, call.row, call.span) & 0xffffu << first & 0xffffu >> (kGroups - 1 - last);
-  }
-
   // A thread a position.
   QUIRE_DEVICE static void find(const Call& call) {
     if ((call.groups >> thread() / KvLayout::kGroup & 1u) == 0) return;
@@ -192,84 +158,20 @@ struct AttendTiles {
         const unsigned j = group * KvLayout::kGroup + lane / 4 + i / 2 * 8;
         if (kType == backend::KvType::kInt4 && call.is_own_of(group, column) != own) continue;
         const float s = kType == backend::KvType::kInt8 ? sums[t].c[i] * call.work.k_scales[j] : sums[t].c[i];
-        call.work.z[column][j] = s * call.a.spec.scale;
+        call.work.score(column, j) = s * call.a.spec.scale;
       }
-    }
-  }
-
-  // Half a warp a column: its maximum, weights and sum, and how the span is merged.
-  QUIRE_DEVICE static void soften(const Call& call) {
-    Work& work = call.work;
-    const unsigned lane = thread() % kSumLanes;
-    for (unsigned first = thread() / kWarp * 2; first < kColumns; first += 2 * kWarps) {
-      const unsigned column = first + thread() % kWarp / kSumLanes;
-      float z[kGroups];
-      float max = -kv_infinity();
-      bool any = false;  // does the column see
-      QUIRE_UNROLLED for (unsigned group = 0; group < kGroups; ++group) {
-        z[group] = work.z[column][group * kSumLanes + lane];
-        if (call.sees(column, group, lane)) max = max > z[group] || max != max ? max : z[group];
-        any = any || ((call.groups >> group & 1u) != 0 && work.position[column] >= call.start(group) &&
-                      work.lowest[column] < call.start(group) + KvLayout::kGroup &&
-                      work.lowest[column] <= work.position[column]);
-      }
-      for (unsigned half = kSumLanes / 2; half > 0; half /= 2) {
-        const float other = shuffle_xor(max, half);
-        max = max > other || max != max ? max : other;
-      }
-      float sum = 0.0f;
-      QUIRE_UNROLLED for (unsigned group = 0; group < kGroups; ++group) {
-        const unsigned j = group * kSumLanes + lane;
-        float weight = 0.0f;
-        if (call.sees(column, group, lane)) {
-          weight = sample::exp_f32(z[group] - max);
-          sum = sum + weight;
-          if constexpr (kType == backend::KvType::kInt8) weight = weight * work.v_scales[j];
-        }
-        work.weights(column)[j] = bf16_of_f32(weight);
-      }
-      sum = sum_of_lanes(sum);
-      if (lane == 0) take_span(work, column, any, max, sum);
-    }
-  }
-  QUIRE_DEVICE static void take_span(Work& work, unsigned column, bool any, float max, float sum) {
-    if (!any) {
-      work.step[column] = kNothing;
-    } else if (work.sum[column] == 0.0f) {
-      work.step[column] = kFirst;
-      work.max[column] = max;
-      work.sum[column] = sum;
-    } else {
-      const float higher = max > work.max[column] ? max : work.max[column];
-      const float before = sample::exp_f32(work.max[column] - higher);
-      const float now = sample::exp_f32(max - higher);
-      work.step[column] = kMerge;
-      work.before[column] = before;
-      work.now[column] = now;
-      work.max[column] = higher;
-      work.sum[column] = fma(work.sum[column], before, sum * now);
     }
   }
 
   // A warp 16 dimensions.
   QUIRE_DEVICE static void weigh(const Call& call, Product (&merged)[kDimTiles][kColumnTiles]) {
     const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileOutputs;
-    const unsigned lane = thread() % kWarp;
     QUIRE_UNROLLED for (unsigned i = 0; i < kDimTiles; ++i) {
       const std::uint32_t tile = i * kWarps + thread() / kWarp;
       if (tile >= num_tiles) continue;
       Product sums[kColumnTiles];
       add_values(call, tile, sums);
-      QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
-        QUIRE_UNROLLED for (unsigned c = 0; c < 4; ++c) {
-          const unsigned column = t * kTileRows + lane % 4 * 2 + c % 2;
-          float& o = merged[i][t].c[c];
-          if (call.work.step[column] == kFirst) o = sums[t].c[c];
-          if (call.work.step[column] == kMerge) {
-            o = fma(o, call.work.before[column], sums[t].c[c] * call.work.now[column]);
-          }
-        }
-      }
+      merge_span(call, sums, merged[i]);
     }
   }
 
@@ -318,66 +220,13 @@ struct AttendTiles {
     if (call.is_mixed(group) && any_of_warp(holds_fault(v))) {
       const KvFragment clean = without_faults(v);
       QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) add_product(sums[t], clean.words, weights[t]);
-      add_faults(call, group, own, v, sums);
+      add_faults(
+          call, group, sums,
+          [&](unsigned away, unsigned word) { return bits_of(shuffle_xor(f32_of_bits(v.words[word]), away)); },
+          [&](unsigned column) { return call.is_own(group) && call.is_own_of(group, column) != own; });
       return;
     }
     QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) add_product(sums[t], v.words, weights[t]);
-  }
-
-  // What is not finite, to the columns that see it. The four lanes that hold a lane's dimensions show each other theirs.
-  QUIRE_DEVICE static void add_faults(const Call& call, unsigned group, bool own, const KvFragment& v,
-                                      Product (&sums)[kColumnTiles]) {
-    const unsigned lane = thread() % kWarp;
-    QUIRE_ROLLED for (unsigned away = 0; away < 4; ++away) {
-      QUIRE_UNROLLED for (unsigned word = 0; word < 4; ++word) {
-        const std::uint32_t shown = bits_of(shuffle_xor(f32_of_bits(v.words[word]), away));
-        QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
-          const std::uint32_t bits = shown >> 16 * half & 0xffffu;
-          const unsigned in_group = (lane % 4 ^ away) * 2 + half + word / 2 * 8;
-          if (!is_fault(bits)) continue;
-          QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
-            QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
-              const unsigned column = t * kTileRows + lane % 4 * 2 + c;
-              if (!call.sees(column, group, in_group)) continue;
-              if (call.is_own(group) && call.is_own_of(group, column) != own) continue;
-              const float weight = f32_of_bf16(call.work.weights(column)[group * KvLayout::kGroup + in_group]);
-              float& o = sums[t].c[word % 2 * 2 + c];
-              o = fma(f32_of_bits(bits << 16), weight, o);
-            }
-          }
-        }
-      }
-    }
-  }
-
-  QUIRE_DEVICE static void finish(const Call& call, const Product (&merged)[kDimTiles][kColumnTiles]) {
-    const Args& a = call.a;
-    const unsigned lane = thread() % kWarp;
-    QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
-      QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
-        const unsigned column = t * kTileRows + lane % 4 * 2 + c;
-        if (column >= call.unit.num_queries) continue;
-        const Query query = call.query_of(column);
-        const RowParts& parts = a.row_parts[query.row];
-        if (parts.num_spans != 0 && !parts.has(call.unit.first_span)) continue;
-        const bool is_part = parts.num_spans != 0;
-        const float inverse = is_part ? 1.0f : quotient(1.0f, call.work.sum[column]);
-        const std::size_t at = is_part ? parts.part(call.unit.first_span, query.head, a.spec.num_heads)
-                                       : std::size_t{query.row} * a.spec.num_heads + query.head;
-        float* out = (is_part ? a.parts.values : a.out) + at * a.spec.head_dim;
-        QUIRE_UNROLLED for (unsigned i = 0; i < kDimTiles; ++i) {
-          QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
-            const std::uint32_t d = (i * kWarps + thread() / kWarp) * kTileOutputs + lane / 4 + half * 8;
-            const float o = merged[i][t].c[half * 2 + c];
-            if (d < a.spec.head_dim) out[d] = is_part ? o : o * inverse;
-          }
-        }
-        float* max_and_sum = is_part ? a.parts.max_and_sum : a.max_and_sum;
-        if (max_and_sum == nullptr || thread() / kWarp != 0 || lane / 4 != 0) continue;
-        max_and_sum[2 * at] = call.work.max[column];
-        max_and_sum[2 * at + 1] = call.work.sum[column];
-      }
-    }
   }
 
   // Half a warp a column.

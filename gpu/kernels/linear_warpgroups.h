@@ -14,16 +14,6 @@
 
 namespace quire::gpu {
 
-// Which of so many stages step i of a block goes through, and the parity of its phase there.
-template <unsigned kStages>
-struct StageOf {
-  std::uint32_t stage;
-  std::uint32_t parity;
-  QUIRE_DEVICE constexpr explicit StageOf(std::uint32_t i) : stage(i % kStages), parity(i / kStages % 2) {}
-  // Of the phase that ends when whoever was there before has left.
-  QUIRE_DEVICE constexpr std::uint32_t parity_before() const { return parity ^ 1; }
-};
-
 struct LinearWarpgroups {
   using Args = LinearArgs;
   using Form = Bf16Form;
@@ -137,11 +127,11 @@ struct LinearWarpgroups {
       }
     }
     // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
-    QUIRE_DEVICE void add_step(Stage from, WarpgroupProducts::Sums& sums) const {
+    QUIRE_DEVICE void add_step(Stage from, WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
       filled(from).wait(from.parity);
       const std::uint32_t slot = at.pair * kPairTiles + tile_of_pair();
       const PairStep weights = PairStep::load(stage(from) + slot * kTileBytes, at.lane, FromShared());
-      WarpgroupProducts products;
+      WarpgroupProducts<kWarpgroupRows> products;
       products.begin(sums);
       QUIRE_UNROLLED for (unsigned part = 0; part < kStepInputs / kTileInputs; ++part) {
         const std::uint32_t address = shared_address(rows_of(from)) + part * 2 * kToNextInputs;

@@ -1,4 +1,5 @@
-// What the threads of a unit of attention_tiles.h share: its columns, the span at hand, and what of K and V lies where.
+// What the threads of a unit of attention_tiles.h, or of attention_warpgroups.h, share: its columns, the span at hand, and what of K and V
+// lies where.
 // Shape   kColumns columns, each a query or none; a span's 16 groups of 16 positions. Bits by group.
 // Thread  all predicates but those of a column are the same for all threads of the block.
 // Source  ours.
@@ -23,11 +24,25 @@ struct AttendTilesArgs {
   std::uint64_t* votes = nullptr;  // not null: the units' rows are done, and vote
 };
 
-template <backend::KvType kType, unsigned kColumnTiles, std::uint32_t kMostDims>
-struct TileCall {
+// What a unit's columns have come to.
+template <unsigned kColumnTiles>
+struct TileColumns {
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
+
+  std::uint32_t position[kColumns];  // of the column's row
+  std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row
+  float max[kColumns];               // of the spans so far
+  float sum[kColumns];               // 0: none yet (afterwards it is at least 1, or NaN)
+  float before[kColumns];            // what the span at hand does to the sums before it, and to its own
+  float now[kColumns];
+  std::uint32_t step[kColumns];
+};
+
+// For single warps.
+template <unsigned kColumnTiles, std::uint32_t kMostDims>
+struct TileWork : TileColumns<kColumnTiles> {
+  static constexpr unsigned kColumns = TileColumns<kColumnTiles>::kColumns;
   static constexpr unsigned kSpan = backend::kSpanTokens;
-  static constexpr unsigned kGroups = kSpan / KvLayout::kGroup;
 
  private:
   // Strides that spread what the lanes of a warp touch at once over all banks.
@@ -35,23 +50,27 @@ struct TileCall {
   static constexpr unsigned kQueryStride = kMostDims + 8;
 
  public:
-  struct Work {
-    const std::byte* groups[kGroups];  // where each lies, but for those that are put together
-    float z[kColumns][kScoreStride];   // scores; then in each row's first half its weights in bf16
-    std::uint32_t slots[kSpan];        // kUnseen: nobody sees the position
-    float k_scales[kSpan];             // int8's
-    float v_scales[kSpan];
-    std::uint32_t position[kColumns];  // of the column's row
-    std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row
-    float max[kColumns];               // of the spans so far
-    float sum[kColumns];               // 0: none yet (afterwards it is at least 1, or NaN)
-    float before[kColumns];            // what the span at hand does to the sums before it, and to its own
-    float now[kColumns];
-    std::uint32_t step[kColumns];
-    alignas(16) std::uint16_t q[kColumns][kQueryStride];
+  const std::byte* groups[kSpan / KvLayout::kGroup];  // where each lies, but for those that are put together
+  float z[kColumns][kScoreStride];                    // scores; then in each row's first half its weights in bf16
+  std::uint32_t slots[kSpan];                         // kUnseen: nobody sees the position
+  float k_scales[kSpan];                              // int8's
+  float v_scales[kSpan];
+  alignas(16) std::uint16_t q[kColumns][kQueryStride];
 
-    QUIRE_DEVICE std::uint16_t* weights(unsigned column) { return reinterpret_cast<std::uint16_t*>(z[column]); }
-  };
+  QUIRE_DEVICE std::uint16_t& query(unsigned column, std::uint32_t d) { return q[column][d]; }
+  QUIRE_DEVICE float& score(unsigned column, unsigned j) { return z[column][j]; }
+  QUIRE_DEVICE std::uint16_t* weights(unsigned column) { return reinterpret_cast<std::uint16_t*>(z[column]); }
+  QUIRE_DEVICE std::uint16_t& weight(unsigned column, unsigned j) { return weights(column)[j]; }
+};
+
+template <backend::KvType kKvType, unsigned kNumColumnTiles, typename SharedWork>
+struct TileCall {
+  using Work = SharedWork;
+  static constexpr backend::KvType kType = kKvType;
+  static constexpr unsigned kColumnTiles = kNumColumnTiles;
+  static constexpr unsigned kColumns = kColumnTiles * kTileRows;
+  static constexpr unsigned kSpan = backend::kSpanTokens;
+  static constexpr unsigned kGroups = kSpan / KvLayout::kGroup;
 
   const AttendTilesArgs& a;
   const AttentionUnit unit;
@@ -61,6 +80,17 @@ struct TileCall {
   std::uint32_t span;
   std::uint32_t groups;  // of the span, that some row sees something of
 
+  // Of the span, that some row sees something of.
+  QUIRE_DEVICE std::uint32_t groups_seen() const {
+    const std::uint32_t first_position = span * kSpan;
+    if (unit.min_lowest >= first_position + kSpan || unit.max_position < first_position) return 0;
+    const std::uint32_t first =
+        unit.min_lowest < first_position ? 0 : (unit.min_lowest - first_position) / KvLayout::kGroup;
+    const std::uint32_t last = unit.max_position >= first_position + kSpan
+                                   ? kGroups - 1
+                                   : (unit.max_position - first_position) / KvLayout::kGroup;
+    return groups_kept(a.batch, row, span) & 0xffffu << first & 0xffffu >> (kGroups - 1 - last);
+  }
   QUIRE_DEVICE std::uint32_t start(unsigned group) const { return span * kSpan + group * KvLayout::kGroup; }
   QUIRE_DEVICE const std::byte* stored(unsigned group) const { return work.groups[group]; }
   // Put together from slots here and there.

@@ -6,9 +6,11 @@
 #include <cstring>
 
 #include "gpu/gpu_ops.h"
+#include "gpu/measure/kernel_shapes.h"
 #include "gpu/measure/measured_model.h"
 #include "gpu/measure/random_numbers.h"
 #include "gpu/measure/rows.h"
+#include "gpu/measure/step_batch.h"
 #include "gpu/measure/timing.h"
 
 namespace quire::gpu::measure {
@@ -72,10 +74,40 @@ std::vector<float> multiplied(const Setup& setup, std::uint32_t n, std::uint32_t
   return values;
 }
 
-// That bits differ is no fault while nobody serves with them, and the row says so; that sums differ by more than f32 rounds is one.
-boost::json::object by_warpgroups(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
-  const std::vector<float> plain = multiplied(setup, n, k, rows, false);
-  const std::vector<float> other = multiplied(setup, n, k, rows, true);
+// Likewise attention: a sequence's last rows of so many positions.
+std::vector<float> attended(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows, std::uint32_t positions,
+                            backend::KvType type, bool warpgroups) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  RandomNumbers random(device);
+  const StepBatch batch(1, rows, positions);
+  const std::vector<float> angles(heads.head_dim / 2, 0.5f);
+  const auto rope = ops->upload_rope(angles, angles, heads.head_dim / 2);
+  backend::AttentionSpec spec;
+  spec.num_heads = heads.num_heads;
+  spec.num_kv_heads = heads.num_kv_heads;
+  spec.head_dim = heads.head_dim;
+  // Numbers are below 0.03, but K in fp8: scores are spread by some units.
+  spec.scale = type == backend::KvType::kFp8 ? 0.1f : 600.0f;
+  spec.rope = rope.get();
+  const auto cache =
+      ops->make_kv({1, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), type});
+  random.fill_cache(*cache);
+  const auto qkv = ops->make_buffer(rows, spec.qkv_width());
+  const auto out = ops->make_buffer(rows, spec.q_width());
+  random.fill(static_cast<DeviceBuffer&>(*qkv).data(), std::size_t{rows} * spec.qkv_width() * sizeof(float),
+              sizeof(float));
+  ops->begin(batch.view());
+  ops->attend(spec, *qkv, *cache, *out);
+  std::vector<float> values(std::size_t{rows} * spec.q_width());
+  ops->read(*out, 0, rows, values);
+  return values;
+}
+
+// That bits differ is no fault while nobody serves with them, and the row says so; that sums differ by more than roundings may is one.
+boost::json::object compared(const std::string& what, const std::vector<float>& plain, const std::vector<float>& other,
+                             double tolerance) {
   std::size_t different = 0;
   double error = 0;
   double length = 0;
@@ -85,17 +117,31 @@ boost::json::object by_warpgroups(const Setup& setup, std::uint32_t n, std::uint
     length += double{plain[i]} * plain[i];
   }
   const double relative = std::sqrt(error / length);
-  return {{"what", fmt::format("warpgroups, {} x {}, {} rows", n, k, rows)},
+  return {{"what", what},
           {"numbers", plain.size()},
           {"different", different},
           {"relative", std::isfinite(relative) ? relative : 1e9},
           {"may_be_used", different == 0},
-          {"ok", relative <= k * 0x1p-24}};
+          {"ok", relative <= tolerance}};
+}
+
+boost::json::object linear_by_warpgroups(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
+  return compared(fmt::format("warpgroups, {} x {}, {} rows", n, k, rows), multiplied(setup, n, k, rows, false),
+                  multiplied(setup, n, k, rows, true), k * 0x1p-24);
+}
+
+// A weight that is off by a rounding of f32 may be rounded to the next bf16.
+boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows,
+                                            std::uint32_t positions, backend::KvType type) {
+  return compared(fmt::format("warpgroups, attention {}, {} of {} positions, heads of {}", backend::name_of(type), rows,
+                              positions, heads.head_dim),
+                  attended(setup, heads, rows, positions, type, false),
+                  attended(setup, heads, rows, positions, type, true), 0x1p-8);
 }
 
 bool has_warpgroups(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
-  return device->runs(device->kernels().linear.warpgroups);
+  return device->runs(device->kernels().linear.warpgroups) && device->runs(device->kernels().attend_bf16_deep);
 }
 
 }  // namespace
@@ -121,10 +167,22 @@ boost::json::object strict(const Setup& setup) {
     rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
   }
   if (has_warpgroups(setup)) {
-    if (setup.tiny) rows.add(by_warpgroups(setup, 48, 300, 33));
+    constexpr backend::KvType kTypes[] = {backend::KvType::kBF16, backend::KvType::kFp8, backend::KvType::kInt8};
+    if (setup.tiny) {
+      rows.add(linear_by_warpgroups(setup, 48, 300, 33));
+      for (const backend::KvType type : kTypes) rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60, type));
+    }
     for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u}) {
-      rows.add(by_warpgroups(setup, 4096, 4096, count));
-      rows.add(by_warpgroups(setup, 4096, 14336, count));
+      rows.add(linear_by_warpgroups(setup, 4096, 4096, count));
+      rows.add(linear_by_warpgroups(setup, 4096, 14336, count));
+    }
+    if (!setup.tiny) {
+      for (const HeadsOfShape& heads : {HeadsOfShape{32, 8, 128}, HeadsOfShape{32, 8, 64}}) {
+        for (const backend::KvType type : kTypes) {
+          rows.add(attention_by_warpgroups(setup, heads, 100, 100, type));
+          rows.add(attention_by_warpgroups(setup, heads, 512, 4096, type));
+        }
+      }
     }
   }
   return {{"device", model.device().name()},

@@ -29,6 +29,13 @@ struct Case {
     out.ancestors = ancestors;
     return out;
   }
+  // Of the row's sequence; behind its last row where it has no nodes.
+  std::uint32_t first_node_row(std::uint32_t row) const {
+    for (const backend::SequenceRows& one : batch.sequences) {
+      if (row >= one.first_row && row < one.first_row + one.num_rows) return one.first_row + one.num_plain();
+    }
+    return 0;
+  }
   void add(std::uint32_t first, std::uint32_t rows, std::uint32_t num_nodes = 0) {
     const std::vector<BlockId> table((first + rows) / 16 + 1, BlockId{0});
     batch.add(first, rows, table, 16);
@@ -68,6 +75,12 @@ Seen seen_by(const AttentionPlan& plan, const Case& batch, const AttentionShape&
   };
   for (const AttentionUnit& unit : plan.narrow) count(unit, kNarrowQueries);
   for (const AttentionUnit& unit : plan.wide) count(unit, kWideQueries);
+  for (const AttentionUnit& unit : plan.deep) {
+    count(unit, kDeepQueries);
+    EXPECT_GT(unit.num_queries, kWideQueries);
+    EXPECT_EQ(plan.row_parts[unit.first_row].num_spans, 0u);
+    EXPECT_LT(unit.first_row, batch.first_node_row(unit.first_row)) << "no tree's node";
+  }
   return seen;
 }
 
@@ -97,6 +110,7 @@ void expect_whole(const Case& batch, const AttentionShape& shape) {
   EXPECT_EQ(parts.size(), num_parts) << "each part has a place of its own";
   EXPECT_TRUE(parts.empty() || *parts.rbegin() < shape.most_parts);
   EXPECT_TRUE(shape.has_wide || plan.wide.empty());
+  EXPECT_TRUE(shape.has_deep || plan.deep.empty());
 }
 
 TEST(AttentionPlan, SeesEverySpanOfEveryQueryOnceInRandomBatches) {
@@ -112,6 +126,7 @@ TEST(AttentionPlan, SeesEverySpanOfEveryQueryOnceInRandomBatches) {
     expect_whole(batch, {.heads_of_group = 1 + random.below(12),
                          .window = windows[random.below(7)],
                          .has_wide = random.below(3) != 0,
+                         .has_deep = random.below(2) != 0,
                          .most_parts = random.below(40)});
   }
 }
@@ -135,6 +150,22 @@ TEST(AttentionPlan, CutsFewRowsIntoPartsAndManyIntoTiles) {
     const AttentionShape shape{.heads_of_group = 4, .most_parts = 1000};
     EXPECT_EQ(plan_attention(batch.view(), shape).rows_in_parts.empty(), rows > kMostRowsInParts);
   }
+}
+
+TEST(AttentionPlan, CutsManyQueriesIntoUnitsOf48WhereThereAreSuchAndTheRestAsEver) {
+  for (const std::uint32_t rows : {127u, 128u, 129u}) {  // a query each: two units of 48, and 31 to 33
+    Case batch;
+    batch.add(0, rows);
+    const AttentionPlan plan = plan_attention(batch.view(), {.has_deep = true});
+    const std::uint32_t rest = rows - 2 * kDeepQueries;
+    EXPECT_EQ(plan.deep.size(), rest > kWideQueries ? 3u : 2u) << rows;
+    EXPECT_EQ(plan.wide.size(), rest > kWideQueries ? 0u : 1u) << rows;
+    EXPECT_TRUE(plan.narrow.empty());
+  }
+  Case voters;
+  voters.add(0, 100);
+  voters.batch.sequences.back().num_votes = 7;
+  EXPECT_TRUE(plan_attention(voters.view(), {.has_deep = true}).deep.empty());
 }
 
 TEST(AttentionPlan, ATreesRowsShareTheSpansBeforeTheRoots) {

@@ -63,6 +63,15 @@ struct NumberOfOther {
   }
 };
 
+struct NumberOfNeighbour {
+  static void run(const Out& out, std::byte* shared) {
+    auto* numbers = reinterpret_cast<float*>(shared);
+    numbers[thread()] = static_cast<float>(thread());
+    sync_warp();
+    out.values[thread()] = numbers[thread() ^ 9];
+  }
+};
+
 struct AnyOfBlock {
   static void run(const Out& out, std::byte*) {
     float found = 0.0f;
@@ -143,6 +152,13 @@ TEST(Simulator, ShufflesWithinWarps) {
   for (const unsigned threads : {32u, 96u, 1024u}) {
     const std::vector<float> values = run<NumberOfOther>(threads, threads);
     for (unsigned i = 0; i < threads; ++i) ASSERT_EQ(values[i], static_cast<float>(i ^ 1u ^ 16u ^ 5u));
+  }
+}
+
+TEST(Simulator, MeetsWarpByWarpWhateverTheOrderOfTurns) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<float> values = run<NumberOfNeighbour>(seed, 64);
+    for (unsigned t = 0; t < 64; ++t) ASSERT_EQ(values[t], static_cast<float>(t ^ 9)) << seed;
   }
 }
 

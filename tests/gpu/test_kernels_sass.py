@@ -25,10 +25,16 @@ WRAPPERS = {
     "codes.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
     "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
     "codes.h add_pairs": ("out[0] = __uint_as_float(add_pairs(word(in, 0), word(in, 1)));", r"HFMA2\S*BF16|HFMA2\.BF16|HADD2\S*BF16"),
-    "warpgroup_matrix.h WarpgroupProducts": ("extern __shared__ std::byte block[]; WarpgroupProducts::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"
-                                             " word(in, 2), word(in, 3), word(in, 4)}; WarpgroupProducts products; products.begin(s);"
+    "warpgroup_matrix.h WarpgroupProducts<128>": ("extern __shared__ std::byte block[]; WarpgroupProducts<128>::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"
+                                             " word(in, 2), word(in, 3), word(in, 4)}; WarpgroupProducts<128> products; products.begin(s);"
                                              " products.add(s, a, RowsInShared{shared_address(block), 128, 1024}.descriptor()); products.finish(s);"
                                              " out[threadIdx.x] = s[0].c[0] + s[15].c[3];", r"HGMMA\.64x128x16\.F32\.BF16"),
+    "warpgroup_matrix.h WarpgroupProducts<48>": ("extern __shared__ std::byte block[]; WarpgroupProducts<48>::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"
+                                                 " word(in, 2), word(in, 3), word(in, 4)}; WarpgroupProducts<48> products; products.begin(s);"
+                                                 " products.add(s, a, RowsInShared{shared_address(block), 128, 1024}.descriptor()); products.finish(s);"
+                                                 " out[threadIdx.x] = s[0].c[0] + s[5].c[3];", r"HGMMA\.64x48x16\.F32\.BF16"),
+    "warpgroup_matrix.h show_to_products": ("extern __shared__ float numbers[]; numbers[threadIdx.x] = in[0]; show_to_products(); out[0] = numbers[threadIdx.x ^ 1];",
+                                            r"FENCE\.VIEW\.ASYNC"),
     "bulk_copies.h copy_in_bulk": (BULK, r"UBLKCP"),
     "bulk_copies.h PhaseBarrier begins": (BULK, r"SYNCS\.EXCH"),
     "bulk_copies.h PhaseBarrier, arrivals": (BULK, r"SYNCS\.ARRIVE"),
@@ -84,6 +90,21 @@ def test_sm_90a_multiplies_by_warpgroups_and_copies_in_bulk():
     assert with_opcode(lines, r"LDS\S*\.128")  # weights
     assert "LinearWarpgroups" not in code("sm_80")
 
+
+def test_sm_90a_attends_by_warpgroups_and_copies_in_bulk():
+    kernels = {kernel: lines for kernel, lines in code("sm_90a").items() if re.match("Attend.*Deep", kernel)}
+    assert len(kernels) == 3
+    for kernel, lines in kernels.items():
+        products = [number for number, line in enumerate(lines) if with_opcode([line], r"HGMMA\.64x48x16\.F32\.BF16")]
+        assert len(products) == 9, kernel  # of K four and of V four, chains; and of V one, where rows see some of a group
+        for first, last in ((products[0], products[3]), (products[4], products[7]), (products[8], products[8])):
+            assert not with_opcode(lines[first:last], r"WARPGROUP\.DEPBAR|WARPSYNC|BAR|LDS"), kernel
+            assert with_opcode(lines[last:last + 8], r"WARPGROUP\.DEPBAR"), kernel
+        assert with_opcode(lines, "UBLKCP") and with_opcode(lines, r"SYNCS\.PHASECHK"), kernel
+        assert with_opcode(lines, r"LDS\S*\.(128|64)"), kernel  # K and V
+        assert with_opcode(lines[:products[0]], r"FENCE\.VIEW\.ASYNC"), kernel  # q, before the first product sees it
+        assert with_opcode(lines[products[3]:products[4]], r"FENCE\.VIEW\.ASYNC"), kernel  # and the weights
+    assert not any(re.match("Attend.*Deep", kernel) for kernel in code("sm_80"))
 
 def test_a_product_and_a_sum_are_two_roundings_where_no_fma_is_asked_for():
     kernels = code("sm_90a")

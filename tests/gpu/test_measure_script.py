@@ -45,9 +45,10 @@ def test_every_stage_runs_and_keeps_to_the_schema(tmp_path):
     by_stage = {line["stage"]: line for line in lines}
     for stage in ("kernels", "strict"):
         assert len(by_stage[stage]["rows"]) >= 4 and all(row["ok"] for row in by_stage[stage]["rows"])
-    assert [row["may_be_used"] for row in by_stage["strict"]["rows"] if "may_be_used" in row] == [True]
+    assert [row["may_be_used"] for row in by_stage["strict"]["rows"] if "may_be_used" in row] == [True] * 4  # a layer, and attention in bf16, fp8 and int8
     for stage in ("roofline", "decode tiny bf16"):  # beside this machine's own ceilings
         assert all(row["of_least"] > 0 for row in by_stage[stage]["rows"])
+    assert [row["kernel"] for row in by_stage["roofline"]["rows"] if "by warpgroups" in row["of"]] == ["attend"]
     assert {row["kernel"] for row in by_stage["roofline"]["rows"]} == {"linear", "attend", "norm", "act_mul"}
     parts = by_stage["gaps 1b"]["rows"][0]["parts"]
     assert parts["attend"] > 0 and parts["head, choose"] > 0

@@ -147,12 +147,14 @@ TEST(PhaseBarrierDeathTest, ShowsAForgottenWaitAsAnotherSumAndAPhaseThatNeverEnd
   EXPECT_DEATH(adds_up<Fault::kNobodyArrives>(1), "num_pauses_");
 }
 
-// Four warps multiply by both kinds of instructions.
+// Four warps multiply by both kinds of instructions, the first so many rows of a block.
+template <unsigned kRows>
 struct Multiply {
+  static constexpr unsigned kRowTiles = kRows / kTileRows;
   struct Args {
     const std::uint32_t* a = nullptr;     // [128][2][4]
     const std::uint16_t* rows = nullptr;  // a step of a block of rows
-    Product* by_warps = nullptr;          // [128][16]
+    Product* by_warps = nullptr;          // [128][kRowTiles]
     Product* by_warpgroup = nullptr;
   };
   static void run(const Args& args, std::byte* shared) {
@@ -161,15 +163,15 @@ struct Multiply {
     sync_block();
     std::uint32_t a[2][4];
     std::memcpy(a, args.a + thread() * 8, sizeof a);
-    Product sums[16];
-    WarpgroupProducts products;
+    Product sums[kRowTiles];
+    WarpgroupProducts<kRows> products;
     products.begin(sums);
     for (unsigned part = 0; part < 2; ++part) {
       products.add(sums, a[part], RowsInShared{shared_address(shared) + part * 256, 128, 1024}.descriptor());
     }
     products.finish(sums);
-    for (unsigned r = 0; r < 16; ++r) args.by_warpgroup[thread() * 16 + r] = sums[r];
-    for (unsigned r = 0; r < 16; ++r) {
+    for (unsigned r = 0; r < kRowTiles; ++r) args.by_warpgroup[thread() * kRowTiles + r] = sums[r];
+    for (unsigned r = 0; r < kRowTiles; ++r) {
       Product sum;
       for (unsigned part = 0; part < 2; ++part) {
         std::uint32_t b[2];
@@ -179,12 +181,13 @@ struct Multiply {
         }
         add_product(sum, a[part], b);
       }
-      args.by_warps[thread() * 16 + r] = sum;
+      args.by_warps[thread() * kRowTiles + r] = sum;
     }
   }
 };
 
-TEST(WarpgroupProducts, AreThoseOfSingleWarpsFromTheRowsThatADescriptorNames) {
+template <unsigned kRows>
+void expect_those_of_single_warps() {
   Random random(3);
   std::vector<std::uint32_t> a(128 * 8);
   const auto pair = [&] {
@@ -193,12 +196,16 @@ TEST(WarpgroupProducts, AreThoseOfSingleWarpsFromTheRowsThatADescriptorNames) {
   for (std::uint32_t& word : a) word = pair();
   std::vector<std::uint16_t> rows(kRowBlock * kStepInputs);
   for (std::uint16_t& x : rows) x = static_cast<std::uint16_t>(pair());
-  std::vector<Product> warps(128 * 16);
-  std::vector<Product> group(128 * 16);
-  simulate<Multiply>(5, kWarpgroup, rows.size() * 2, {a.data(), rows.data(), warps.data(), group.data()});
+  std::vector<Product> warps(128 * kRows / 8);
+  std::vector<Product> group(128 * kRows / 8);
+  simulate<Multiply<kRows>>(5, kWarpgroup, rows.size() * 2, {a.data(), rows.data(), warps.data(), group.data()});
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (unsigned c = 0; c < 4; ++c) ASSERT_EQ(bits_of(group[i].c[c]), bits_of(warps[i].c[c])) << i;
   }
+}
+TEST(WarpgroupProducts, AreThoseOfSingleWarpsFromTheRowsThatADescriptorNames) {
+  expect_those_of_single_warps<48>();
+  expect_those_of_single_warps<128>();
 }
 
 // Of a device the stage strict asks for these bits.
