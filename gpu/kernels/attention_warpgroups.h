@@ -52,7 +52,7 @@ struct AttendWarpgroups {
     static constexpr std::uint32_t kStageBytes = kCodeBytes + kScaleBytes;
     static constexpr unsigned kScoreStride = backend::kSpanTokens + 4;  // all banks for a warp's scores
 
-    alignas(128) std::byte queries[kColumnTiles * kToNextQueries];
+    alignas(16) std::byte queries[kColumnTiles * kToNextQueries];
     std::byte weights[kColumnTiles * kToNextColumns];
     std::byte stages[kStages][kStageBytes];
     float z[kColumns][kScoreStride];

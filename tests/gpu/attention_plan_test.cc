@@ -182,8 +182,9 @@ constexpr KvLayout layout_of(backend::KvType type) { return {1, 8, 128, 16, type
 Cost cost_of(const Case& batch, std::uint32_t window = 0, backend::KvType type = backend::KvType::kBF16) {
   return attention_cost(batch.view(), layout_of(type), kHeads, window);
 }
-double units_of(const Case& batch) {
-  const AttentionPlan plan = plan_attention(batch.view(), {.heads_of_group = 4, .most_parts = 1000});
+double units_of(const Case& batch, bool has_deep = false) {
+  const AttentionPlan plan =
+      plan_attention(batch.view(), {.heads_of_group = 4, .has_deep = has_deep, .most_parts = 1000});
   return unit_bytes(batch.view(), plan, layout_of(backend::KvType::kBF16), kHeads);
 }
 
@@ -209,6 +210,12 @@ TEST(AttentionCost, OfManyRowsReadsKAndVOnceAndComputesForEach) {
   EXPECT_LT(cost_of(chain).bytes, 1.1 * cost_of(alone).bytes);
   EXPECT_LT(units_of(chain), 1.3 * units_of(alone));
   EXPECT_GT(cost_of(chain).flops, 7.9 * cost_of(alone).flops);
+}
+
+TEST(AttentionCost, OfUnitsOf48IsTwoThirdsOfWhatThoseOf32Read) {
+  Case batch;
+  batch.add(3584, 512);  // 2,048 queries: 64 units, or 42 and one of 32
+  EXPECT_NEAR(units_of(batch, true) / units_of(batch), 43.0 / 64.0, 0.01);
 }
 
 TEST(AttentionCost, LeavesOutWhatAWindowOrNarrowerNumbersSpare) {

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kernel_facts import ARCHITECTURES, FLAGS, ROOT, architectures_in, compiled, disassembler, instructions, kernel_name, need_nvcc, run, scratch
+from kernel_facts import ARCHITECTURES, FLAGS, ROOT, TOGETHER, architectures_in, compiled, disassembler, instructions, kernel_name, need_nvcc, run, scratch
 
 BULK = ("extern __shared__ std::byte block[]; auto& barrier = *reinterpret_cast<PhaseBarrier*>(block + 1024); barrier.begin(1);"
         " barrier.arrive_and_announce(1024); copy_in_bulk(block, in, 1024, barrier); barrier.wait(0); barrier.arrive();"
