@@ -20,10 +20,18 @@
 
 namespace quire::gpu {
 
+// Left alone, the compiler of one architecture or another keeps more blocks of these than registers last for, or fewer.
+constexpr unsigned blocks_without_spills(backend::WeightType type, unsigned row_tiles) {
+  if (row_tiles == 2 && in_wide_bytes(type)) return 3;
+  if (row_tiles == 4 && (in_wide_bytes(type) || type == backend::WeightType::kInt4)) return 2;
+  return 0;
+}
+
 template <typename Form, unsigned kRowTiles, unsigned kPairs>
 struct Linear {
   using Args = LinearArgs;
   static constexpr unsigned kThreads = kPairs * kWarp;
+  static constexpr unsigned kMinBlocks = blocks_without_spills(Form::kType, kRowTiles);
   static constexpr bool kTakesItsTurn = true;
 
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
