@@ -32,9 +32,13 @@ constexpr Places places_of(std::size_t num_rows, std::size_t num_walks, std::siz
   return places;
 }
 
+constexpr std::size_t told_bytes(std::size_t num_speakers, std::size_t num_candidates) {
+  return num_speakers * sizeof(Said) + num_candidates * sizeof(sample::Candidate);
+}
+
 template <typename T>
-void put(std::vector<std::byte>& bytes, std::size_t at, const std::vector<T>& values) {
-  if (!values.empty()) std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(T));
+void put(const PinnedMemory& memory, std::size_t at, const std::vector<T>& values) {
+  if (!values.empty()) std::memcpy(memory.data() + at, values.data(), values.size() * sizeof(T));
 }
 
 }  // namespace
@@ -46,11 +50,18 @@ bool chosen_on_device(const Speaker& speaker) {
 Chooser::Chooser(Device& device, const ChooserOptions& options)
     : device_(device),
       options_{options.max_speakers, std::min(options.max_edited, options.max_speakers), options.edit_bytes},
+      upload_(device,
+              places_of(options.max_speakers, options.max_speakers, options.max_speakers).end + options.edit_bytes,
+              "what is chosen by, on the host"),
+      told_(device, told_bytes(options.max_speakers, std::size_t{options.max_speakers} * sample::kMaxTop),
+            "choices, on the host"),
+      is_sent_(device.make_event()),
+      is_told_(device.make_event()),
       choices_(options.max_speakers) {
   const std::size_t most = options.max_speakers;
   CHECK_GT(most, 0u);
-  packed_ = DeviceMemory(device, places_of(most, most, most).end + options.edit_bytes, "what is chosen by");
-  said_ = DeviceMemory(device, most * (sizeof(Said) + sample::kMaxTop * sizeof(sample::Candidate)), "choices");
+  packed_ = DeviceMemory(device, upload_.bytes(), "what is chosen by");
+  said_ = DeviceMemory(device, told_.bytes(), "choices");
   chosen_ = DeviceMemory(device, most * sizeof(TokenId), "chosen tokens");
   list_at_.reserve(most + 1);
   rows_.reserve(most);
@@ -59,8 +70,6 @@ Chooser::Chooser(Device& device, const ChooserOptions& options)
   host_walks_.reserve(most);
   host_tokens_.reserve(most);
   edits_.reserve(options.edit_bytes);
-  upload_.reserve(packed_.bytes());
-  downloaded_.reserve(said_.bytes());
 }
 
 void Chooser::make_room(std::uint32_t width) {
@@ -96,17 +105,19 @@ void Chooser::choose(const backend::Batch& batch, const float* logits, std::uint
     host_walks_.push_back(walk);
   }
   run_group(rows);
+  if (num_speakers_ > 0) {
+    device_.download_pinned(told_.data(), said_.data(), told_bytes(num_speakers_, list_at_.back()));
+    is_told_->record();
+  }
   choose_on_host(batch, rows);
 }
 
 void Chooser::collect(std::span<backend::Choice> choices) {
   CHECK_EQ(choices.size(), num_speakers_);
   if (choices.empty()) return;
-  const std::size_t lists = num_speakers_ * sizeof(Said);
-  downloaded_.resize(lists + list_at_.back() * sizeof(sample::Candidate));
-  device_.download(downloaded_.data(), said_.data(), downloaded_.size());
-  const auto* said = reinterpret_cast<const Said*>(downloaded_.data());
-  const auto* candidates = reinterpret_cast<const sample::Candidate*>(downloaded_.data() + lists);
+  is_told_->wait();
+  const auto* said = reinterpret_cast<const Said*>(told_.data());
+  const auto* candidates = reinterpret_cast<const sample::Candidate*>(told_.data() + told_bytes(num_speakers_, 0));
   for (std::uint32_t r = 0; r < num_speakers_; ++r) {
     const Said& one = said[r];
     choices[r] = {one.token, one.finite != 0, one.logprob, {candidates + list_at_[r], one.num_top}, one.rank};
@@ -179,12 +190,13 @@ void Chooser::run_group(const Logits& logits) {
     row.forbidden += places.end;
     row.allowed += places.end;
   }
-  upload_.resize(places.end + edits_.size());
+  is_sent_->wait();  // what another group, or a step that nobody collected, was chosen by
   put(upload_, 0, rows_);
   put(upload_, places.walks, walks_);
   put(upload_, places.nodes, nodes_);
   put(upload_, places.end, edits_);
-  device_.upload(packed_.data(), upload_.data(), upload_.size());
+  device_.upload_pinned(packed_.data(), upload_.data(), places.end + edits_.size());
+  is_sent_->record();
 
   const auto* packed = packed_.as<const std::byte>();
   const std::uint32_t pieces = pieces_of(logits.vocab);

@@ -6,12 +6,14 @@
 //         one upload. chosen() [R]: what each speaker says, by speaker; -1 as in backend::Choice. It stays on the device until the
 //         next choose(), and is there for whatever runs behind this one.
 // Owner   whoever has the device. Lists are shown until the next forget().
-// Thread  made while starting; then engine. choose() queues, and waits where something is left to the host; collect() waits.
+// Thread  made while starting; then engine. choose() queues, and waits where something is left to the host; collect() waits for this
+//         step, and for no later one.
 // Fails   StartError: no memory for it. Nothing is allocated on the device after make_room().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -65,6 +67,10 @@ class Chooser {
 
   Device& device_;
   const ChooserOptions options_;
+  PinnedMemory upload_;
+  PinnedMemory told_;  // as said_
+  std::unique_ptr<Event> is_sent_;
+  std::unique_ptr<Event> is_told_;
   DeviceMemory packed_;
   DeviceMemory copies_;   // [max_edited, width]
   DeviceMemory highest_;  // [max_speakers, pieces]
@@ -75,7 +81,6 @@ class Chooser {
   std::uint32_t num_speakers_ = 0;
   std::uint32_t num_groups_ = 0;
   std::vector<std::uint32_t> list_at_;  // by speaker, and behind the last: where its list begins
-  std::vector<std::byte> downloaded_;
 
   // Of the group that is being made.
   std::vector<RowToChoose> rows_;
@@ -83,7 +88,6 @@ class Chooser {
   std::vector<NodeOfWalk> nodes_;
   std::vector<std::byte> edits_;
   std::uint32_t num_edited_ = 0;
-  std::vector<std::byte> upload_;
 
   std::vector<std::uint32_t> host_walks_;
   std::vector<float> host_logits_;

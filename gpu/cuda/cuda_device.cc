@@ -143,6 +143,10 @@ class CudaDevice final : public Device {
     make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
   }
+  void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
+    make_current();
+    check("cudaMemcpyAsync", cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_));
+  }
   std::unique_ptr<Event> make_event() override {
     make_current();
     return std::make_unique<CudaEvent>(stream_);

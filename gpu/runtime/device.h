@@ -58,6 +58,8 @@ class Device {
   virtual void free_pinned(void* memory) noexcept = 0;
   // From such memory, when the queue comes to it: until an event behind it has passed it must not change.
   virtual void upload_pinned(void* to, const void* pinned, std::size_t bytes) = 0;
+  // To such memory, when the queue comes to it: what download() brings waits for all that is queued, this for an event behind it.
+  virtual void download_pinned(void* pinned, const void* from, std::size_t bytes) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
   // Between these two nothing happens: it is kept. Not to be asked for then: memory, uploads, downloads, events.

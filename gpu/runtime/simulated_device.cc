@@ -77,6 +77,10 @@ class SimulatedDevice final : public Device {
     CHECK(!captures_);
     queue({[=] { move(to, pinned, bytes); }});
   }
+  void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
+    CHECK(!captures_);
+    queue({[=] { move(pinned, from, bytes); }});
+  }
   void download(void* to, const void* from, std::size_t bytes) override {
     CHECK(!captures_);
     catch_up();
