@@ -23,7 +23,7 @@ namespace quire::gpu {
 // Left alone, the compiler of one architecture or another keeps more blocks of these than registers last for, or fewer.
 constexpr unsigned blocks_without_spills(backend::WeightType type, unsigned row_tiles) {
   if (row_tiles == 2 && in_wide_bytes(type)) return 3;
-  if (row_tiles == 4 && (in_wide_bytes(type) || type == backend::WeightType::kInt4)) return 2;
+  if (row_tiles == 4 && !in_integers(type)) return 2;
   return 0;
 }
 
