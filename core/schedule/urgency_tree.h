@@ -43,7 +43,7 @@ class UrgencyTree {
   std::int64_t added_above(std::size_t node) const;
   void refresh(std::size_t node);
   void refresh_above(std::size_t node);
-  void rebuild(Sequence* more);
+  void rebuild(Sequence* more) REQUIRES(engine_role);
 
   std::vector<Sequence*> places_;  // in order of arrival; null: given up
   std::vector<Node> nodes_;        // [2 · capacity] the root is 1, the leaf of place i is capacity + i
