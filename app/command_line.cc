@@ -28,7 +28,8 @@ namespace {
 
 std::string api_markdown() {
   using api::openai::fields_markdown;
-  return fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
+  return api::openai::headers_markdown() + "\n" + api::openai::answer_headers_markdown() + "\n" +
+         fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
          fields_markdown(api::openai::kChat, api::chat::chat_fields()) + "\n" +
          fields_markdown(api::openai::kEmbeddings, api::openai::embedding_fields()) + "\n" +
          fields_markdown(api::openai::kResponses, api::responses::responses_fields()) + "\n" +

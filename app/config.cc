@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "app/compute_device.h"
 #include "app/config_fields.h"
 #include "app/kv_events/kv_events_config.h"
 #include "app/units.h"
@@ -45,8 +46,9 @@ void check_together(const Config& config, Problems& problems) {
   }
   if (config.swap_space.value > 0) {
     problems.push_back(fmt::format(
-        "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to; "
-        "leave it out (preempted sequences are recomputed) and give the memory to --kv-cache-memory",
+        "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to, and a "
+        "GPU's is not swapped; leave it out (preempted sequences are recomputed) and, on the CPU, give the memory to "
+        "--kv-cache-memory",
         bytes_text(config.swap_space.value)));
   }
   if (!config.speculative_config.empty()) {
@@ -68,8 +70,14 @@ void check_together(const Config& config, Problems& problems) {
   if (config.tls_cert.empty() && !config.tls_key.empty()) {
     problems.push_back("--tls-key: there is no --tls-cert; a key alone cannot serve");
   }
-  if (config.device == "cuda") {
-    problems.push_back("--device cuda: this build has no GPU backend; take --device cpu");
+  if (!is_device(config.device)) {
+    problems.push_back(
+        fmt::format("--device {}: expected auto, cpu, cuda or cuda:N, N the device's number", log_safe(config.device)));
+  }
+  if (config.tensor_parallel_size > 1 && config.device == "cpu") {
+    problems.push_back(
+        fmt::format("--tensor-parallel-size {}: with --device cpu there is one; leave it out, or choose --device cuda",
+                    config.tensor_parallel_size));
   }
 }
 

@@ -74,6 +74,7 @@ struct Config {
   std::string
       speculative_config;  // JSON as core/speculate/speculative_config reads it; empty: serve gives the embedded model its own head; else none
   std::string device;
+  std::uint32_t tensor_parallel_size = 1;
   std::optional<std::uint32_t> threads;
   std::string isa;
   std::string log_level;

@@ -7,7 +7,6 @@
 #include "app/draft_settings.h"
 #include "app/engine_settings.h"
 #include "app/units.h"
-#include "core/cpu/cpu_ops.h"
 #include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
 #include "core/speculate/heads/hydra_drafter.h"
@@ -20,14 +19,14 @@ using speculate::Method;
 using speculate::SpeculativeConfig;
 
 // Packed as they are stored. Whole numbers (d2t) are small.
-std::uint64_t bytes_as_stored(const model::Checkpoint& checkpoint) {
+std::uint64_t bytes_as_stored(const model::Checkpoint& checkpoint, const ComputeDevice& device) {
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const std::optional<backend::DType> number = tensor.number();
     if (!number) continue;
-    bytes += tensor.shape.size() == 2 ? cpu::weight_bytes(static_cast<std::uint32_t>(tensor.shape[0]),
-                                                          static_cast<std::uint32_t>(tensor.shape[1]),
-                                                          static_cast<backend::WeightType>(*number))
+    bytes += tensor.shape.size() == 2 ? device.weight_bytes(static_cast<std::uint32_t>(tensor.shape[0]),
+                                                            static_cast<std::uint32_t>(tensor.shape[1]),
+                                                            static_cast<backend::WeightType>(*number))
                                       : tensor.num_elements() * sizeof(float);
   }
   return bytes;
@@ -36,7 +35,7 @@ std::uint64_t bytes_as_stored(const model::Checkpoint& checkpoint) {
 class Counted {
  public:
   Counted(const Config& config, const SpeculativeConfig& speculation, const ReadModel& target)
-      : config_(config), speculation_(speculation), target_(target) {}
+      : config_(config), speculation_(speculation), target_(target), device_(*target.device) {}
 
   DraftMemory count() {
     using enum Method;
@@ -54,15 +53,17 @@ class Counted {
  private:
   void add_target_scratch() {
     const backend::KvShape block = target_.config.kv_shape(config_.block_size, 1, target_.kv_dtype);
-    out_.scratch_bytes += num_target_scratch_blocks(speculation_, config_, target_.config) * cpu::kv_block_bytes(block);
+    out_.scratch_bytes +=
+        num_target_scratch_blocks(speculation_, config_, target_.config) * device_.kv_block_bytes(block);
   }
 
   void add_eagle() {
     const auto files = head_files(speculation_, target_.source);
     const speculate::HeadConfig head = speculate::load_head_config(*files, target_.config);
     const speculate::EagleOptions options = eagle_options(speculation_);
-    const std::uint64_t block_bytes = cpu::kv_block_bytes(head.kv_shape(config_.block_size, 1, options.kv_dtype));
-    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*files));
+    device_.expect_within_limits(shape_of(head, options.kv_dtype), files->describe("config.json"));
+    const std::uint64_t block_bytes = device_.kv_block_bytes(head.kv_shape(config_.block_size, 1, options.kv_dtype));
+    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*files), device_);
     out_.block_bytes += block_bytes + speculate::StoredRows::bytes_per_block(config_.block_size, head.hidden);
     out_.scratch_bytes +=
         speculate::EagleDrafter::num_scratch_blocks(options, head_runner_limits(config_, 0, 0)) * block_bytes;
@@ -71,16 +72,19 @@ class Counted {
 
   // Small heads over the last state, which have no K and V of their own.
   void add_state_heads() {
-    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*head_files(speculation_, target_.source)));
+    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*head_files(speculation_, target_.source)), device_);
     add_states(target_.config.hidden);
   }
 
   void add_hydra_prefix() {
-    const auto prefix = speculate::load_hydra_prefix_config(*head_files(speculation_, target_.source), target_.config);
+    const auto files = head_files(speculation_, target_.source);
+    const auto prefix = speculate::load_hydra_prefix_config(*files, target_.config);
     if (!prefix) return;
-    const backend::KvShape block = prefix->kv_shape(config_.block_size, 1, speculate::HydraOptions{}.kv_dtype);
+    const backend::KvType type = speculate::HydraOptions{}.kv_dtype;
+    device_.expect_within_limits(shape_of(*prefix, type), files->describe("config.json"));
+    const backend::KvShape block = prefix->kv_shape(config_.block_size, 1, type);
     out_.block_bytes +=
-        cpu::kv_block_bytes(block) + speculate::StoredRows::bytes_per_block(config_.block_size, /*hidden=*/0);
+        device_.kv_block_bytes(block) + speculate::StoredRows::bytes_per_block(config_.block_size, /*hidden=*/0);
   }
 
   void add_states(std::uint32_t width) {
@@ -91,9 +95,10 @@ class Counted {
     const auto files = model::ModelFiles::directory(path);
     const model::Config model = model::load_config(*files);
     const speculate::ModelDraftLimits limits = model_draft_limits(speculation_, config_, 0);
-    const std::uint64_t block_bytes = cpu::kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
+    device_.expect_within_limits(shape_of(model, limits.kv_type), files->describe("config.json"));
+    const std::uint64_t block_bytes = device_.kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
                                       speculate::ComputedRows::bytes_per_block(config_.block_size);
-    out_.weight_bytes += packed_bytes_of(model::Checkpoint::open(*files), model, backend::Quantize::kNone);
+    out_.weight_bytes += packed_bytes_of(model::Checkpoint::open(*files), model, backend::Quantize::kNone, device_);
     out_.block_bytes += block_bytes;
     out_.scratch_bytes +=
         speculate::ModelDrafter::num_scratch_blocks(limits, model_draft_options(speculation_)) * block_bytes;
@@ -102,6 +107,7 @@ class Counted {
   const Config& config_;
   const SpeculativeConfig& speculation_;
   const ReadModel& target_;
+  const ComputeDevice& device_;
   DraftMemory out_;
 };
 

@@ -60,9 +60,10 @@ Inspection look(const Config& config, const ModelSource& source) {
                  config.quantize,
                  0};
   model::check_weights(out.config, out.checkpoint);
-  out.packed_bytes = packed_bytes_of(out.checkpoint, out.config, quantize_of(config));
+  const std::unique_ptr<ComputeDevice> device = make_cpu_device(config);
+  out.packed_bytes = packed_bytes_of(out.checkpoint, out.config, quantize_of(config), *device);
   out.contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
-  const MemoryRequest request = memory_request(config, out.config, backend::KvType::kF32);
+  const MemoryRequest request = memory_request(config, out.config, backend::KvType::kF32, *device);
   out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
   for (const backend::KvType type : backend::kAllKvTypes) {
     const std::uint64_t block_bytes = cpu::kv_block_bytes(out.config.kv_shape(out.block_tokens, 1, type));

@@ -8,6 +8,7 @@
 #include "api/openai/cache_root.h"
 #include "app/draft_memory.h"
 #include "app/engine_settings.h"
+#include "app/profile_step.h"
 #include "app/self_test.h"
 #include "app/version.h"
 #include "core/base/log.h"
@@ -78,7 +79,7 @@ Instance::Instance(const Config& config, ReadModel read)
       request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),
       pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, wanted_length(request_))),
       plan_(plan_memory(with_pinned(request_, pinned_))),
-      loaded_(pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len)),
+      loaded_(pack(config, std::move(read))),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
                                         loaded_.ops->description(), loaded_.decoder->weight_type(), loaded_.kv_dtype)),
       drafting_(speculation_, config, loaded_, plan_, numeric_mode_),
@@ -88,6 +89,19 @@ Instance::Instance(const Config& config, ReadModel read)
       drafter_(drafting_.complete(runner_.cache())),
       pool_(plan_.num_blocks, config.block_size),
       engine_(options_of_engine(config), parts_of_engine()) {}
+
+LoadedModel Instance::pack(const Config& config, ReadModel read) {
+  LoadedModel loaded = pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len);
+  if (!loaded.device->has_own_memory()) return loaded;
+  const RoleScope role(engine_role);  // until its own thread takes the engine over
+  request_.free_bytes = free_behind_step(config, loaded, speculation_);
+  request_ = with_drafts(request_, request_.drafts);     // these are not there yet
+  request_.model_len = loaded.decoder->max_model_len();  // as far as the rope table goes
+  const std::vector<std::string> notes = std::move(plan_.notes);
+  plan_ = plan_memory(with_pinned(request_, pinned_));
+  if (plan_.notes.empty()) plan_.notes = notes;  // what was lowered before stays so
+  return loaded;
+}
 
 engine::EngineOptions Instance::options_of_engine(const Config& config) const {
   engine::EngineOptions options = engine_options(config, loaded_.config, plan_, loaded_.kv_dtype, numeric_mode_);
@@ -167,6 +181,8 @@ std::vector<std::string> Instance::description() const {
                                 by_law ? fmt::format(", taken by {}", name_of(speculation_.accept)) : ""));
     if (std::string drafts = drafts_line(plan_, request_); !drafts.empty()) lines.push_back(std::move(drafts));
   }
+  const std::uint32_t max_rows = runner_.limits().max_rows;
+  if (std::string own = device_memory_line(plan_, request_, max_rows); !own.empty()) lines.push_back(std::move(own));
   lines.insert(lines.end(), plan_.notes.begin(), plan_.notes.end());
   return lines;
 }

@@ -1,6 +1,7 @@
 // A running model: KV cache sized, runner made, engine thread turning. What serve and generate share.
 //   files → config → tokenizer, defaults, pinned prefixes → KV plan → ops → decoder → runner → engine thread:
-//   what is cheap to refuse first
+//   what is cheap to refuse first. On a device with memory of its own the plan is made again behind the decoder, of what a step
+//   leaves.
 // Owner   the command. Streams and servers are gone before it is.
 // Thread  the constructor and start(), stop(): main. What queue(), doorbell(), status(), control() and metrics() give:
 //         as its card says.
@@ -68,6 +69,7 @@ class Instance {
 
  private:
   Instance(const Config& config, ReadModel read);
+  LoadedModel pack(const Config& config, ReadModel read);
   engine::EngineOptions options_of_engine(const Config& config) const;
   engine::EngineParts parts_of_engine();
   void test_drafters() REQUIRES(engine_role);
@@ -80,7 +82,7 @@ class Instance {
   speculate::SpeculativeConfig speculation_;
   MemoryRequest request_;
   std::vector<PinnedPrefix> pinned_;
-  MemoryPlan plan_;
+  MemoryPlan plan_;  // on a device with memory of its own settled by pack()
   LoadedModel loaded_;
   std::string numeric_mode_;
   Drafting drafting_;

@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "app/embedded_model.h"
-#include "app/machine.h"
 #include "app/units.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/cpu/cpu_ops.h"
 #include "core/model/weights.h"
+#include "core/sample/token_tree.h"
 
 namespace quire::app {
 namespace {
@@ -34,6 +33,13 @@ std::string weights_text(const LoadedModel& model) {
   const std::string packed = backend::name_of(model.decoder->weight_type());
   const std::string stored = backend::name_of(model.stored);
   return packed == stored ? packed : fmt::format("{} quantised to {}", stored, packed);
+}
+
+// A draft's branches may be sequences of their own.
+std::uint32_t sequences_of_step(const Config& config, std::uint32_t max_rows) {
+  const std::uint64_t each = config.speculative_config.empty() ? 1 : sample::TokenTree::kMaxNodes;
+  const std::uint64_t most = config.max_num_seqs == 0 ? max_rows : config.max_num_seqs * each;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, max_rows));
 }
 
 // By what decides the packed bytes and stays the same from start to start: a changed checkpoint replaces its own file.
@@ -82,15 +88,14 @@ backend::KvType kv_dtype_of(const Config& config, backend::DType weights) {
 }
 
 backend::Quantize quantize_of(const Config& config) {
-  using enum backend::Quantize;
-  for (const auto quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+  for (const backend::Quantize quantize : backend::kAllQuantized) {
     if (config.quantize == backend::name_of(backend::weight_type(backend::DType::kF32, quantize))) return quantize;
   }
-  return kNone;
+  return backend::Quantize::kNone;
 }
 
 std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::Config& model,
-                              backend::Quantize quantize) {
+                              backend::Quantize quantize, const ComputeDevice& device) {
   std::uint64_t bytes = 0;
   for (const model::ExpectedTensor& expected : model::expected_tensors(model)) {
     const model::Tensor* tensor = checkpoint.find(expected.name);
@@ -100,9 +105,9 @@ std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::
       continue;
     }
     const backend::Quantize kind = model::quantize_of(expected.name, model, quantize);
-    bytes +=
-        cpu::weight_bytes(static_cast<std::uint32_t>(expected.shape[0]), static_cast<std::uint32_t>(expected.shape[1]),
-                          backend::weight_type(*tensor->number(), kind));
+    bytes += device.weight_bytes(static_cast<std::uint32_t>(expected.shape[0]),
+                                 static_cast<std::uint32_t>(expected.shape[1]),
+                                 backend::weight_type(*tensor->number(), kind));
   }
   return bytes;
 }
@@ -116,19 +121,17 @@ ReadModel read_model(const Config& config, ModelSource source) {
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
-  read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config));
   read.kv_dtype = kv_dtype_of(config, read.stored);
+  read.device = make_compute_device(config);
+  read.device->expect_within_limits(shape_of(read.config, read.kv_dtype), read.source.files->describe("config.json"));
+  read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
   return read;
 }
 
 LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
                        const OpsWrapper& wrap) {
   LoadedModel loaded{std::move(read), nullptr, nullptr, "", {}};
-  cpu::CpuOptions options;
-  options.num_threads = config.threads.value_or(usable_cpus());
-  options.isa = config.isa;
-  options.max_rows = max_rows;
-  loaded.ops = cpu::make_cpu_ops(options);
+  loaded.ops = loaded.device->make_ops({max_rows, sequences_of_step(config, max_rows), max_model_len});
   if (wrap) loaded.ops = wrap(std::move(loaded.ops));
   loaded.packed_file = packed_file_of(config, loaded);
   const TimePoint started = SteadyClock().now();
@@ -141,7 +144,9 @@ LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_r
 LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows, const OpsWrapper& wrap) {
   ReadModel read = read_model(config, std::move(source));
   const std::uint32_t longest = read.config.max_model_len();
-  return pack_model(config, std::move(read), max_rows, longest, wrap);
+  Config of_any_steps = config;
+  of_any_steps.max_num_seqs = max_rows;
+  return pack_model(of_any_steps, std::move(read), max_rows, longest, wrap);
 }
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {
@@ -150,22 +155,24 @@ std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& f
                                config ? text_of(*config) : std::string_view());
 }
 
-MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype) {
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype,
+                             ComputeDevice& device) {
   MemoryRequest request;
   const backend::KvShape shape = model.kv_shape(config.block_size, 1, kv_dtype);
-  request.block_bytes = cpu::kv_block_bytes(shape);
-  request.fixed_bytes = config.max_num_seqs * cpu::kv_open_group_bytes(shape);
+  request.block_bytes = device.kv_block_bytes(shape);
+  request.fixed_bytes = config.max_num_seqs * device.kv_open_group_bytes(shape);
   request.block_tokens = config.block_size;
   request.max_num_seqs = config.max_num_seqs;
   request.model_len = model.max_model_len();
   request.max_model_len = config.max_model_len;
   if (config.kv_cache_memory) request.kv_cache_bytes = config.kv_cache_memory->value;
-  request.free_bytes = free_memory_bytes();
+  request.free_bytes = device.free_bytes();
+  request.own_memory = device.has_own_memory();
   return request;
 }
 
 MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
-  MemoryRequest request = memory_request(config, read.config, read.kv_dtype);
+  MemoryRequest request = memory_request(config, read.config, read.kv_dtype, *read.device);
   if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.packed_bytes);
   return request;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/compute_device.h"
 #include "app/config.h"
 #include "app/memory_plan.h"
 #include "core/backend/ops.h"
@@ -36,9 +37,9 @@ backend::KvType kv_dtype_of(const Config& config, backend::DType weights);
 
 // --quantize.
 backend::Quantize quantize_of(const Config& config);
-// What this checkpoint's tensors take as packed; a little less where matrices packed together share a panel.
+// What this checkpoint's tensors take as packed on the device; a little less where matrices packed together share a panel.
 std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::Config& model,
-                              backend::Quantize quantize);
+                              backend::Quantize quantize, const ComputeDevice& device);
 
 // What the files say before any weight is packed.
 struct ReadModel {
@@ -49,6 +50,7 @@ struct ReadModel {
   std::uint64_t packed_bytes = 0;                // as --quantize says, planned
   backend::DType stored = backend::DType::kF32;  // main_dtype()
   backend::KvType kv_dtype = backend::KvType::kF32;
+  std::unique_ptr<ComputeDevice> device{};
 };
 
 struct LoadedModel : ReadModel {
@@ -70,7 +72,8 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files);
 
-MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype);
+MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype,
+                             ComputeDevice& device);
 // The same before there are weights in memory: what they will take is no longer free.
 MemoryRequest request_before_packing(const Config& config, const ReadModel& read);
 

@@ -13,7 +13,7 @@ namespace quire::app {
 namespace {
 
 constexpr std::uint64_t kMaxSlots = std::uint64_t{1} << 32;
-constexpr std::uint64_t kFreeShare = 2;  // auto takes one part in so many of what is free
+constexpr std::uint64_t kLeastKeptFree = std::uint64_t{3} << 29;
 
 // The memory that is for K and V, of the target and of drafts.
 struct KvBytes {
@@ -29,6 +29,10 @@ struct KvBytes {
 std::uint64_t less(std::uint64_t bytes, std::uint64_t taken) { return bytes - std::min(bytes, taken); }
 
 }  // namespace
+
+std::uint64_t kv_share(std::uint64_t free_bytes, bool own_memory) {
+  return own_memory ? less(free_bytes, std::max(kLeastKeptFree, free_bytes / 50)) : free_bytes / 2;
+}
 
 std::uint32_t wanted_length(const MemoryRequest& request) {
   if (!request.max_model_len) return request.model_len;
@@ -60,7 +64,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
                                        pinned, bytes_text(cost.of(useful))));
     }
   } else if (request.free_bytes) {
-    blocks = std::min(useful, less(*request.free_bytes / kFreeShare, cost.fixed) / cost.block);
+    blocks = std::min(useful, less(kv_share(*request.free_bytes, request.own_memory), cost.fixed) / cost.block);
   }
 
   if (blocks < least) {
@@ -68,7 +72,8 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
     const std::string given =
         request.kv_cache_bytes
             ? fmt::format("--kv-cache-memory {}", bytes_text(*request.kv_cache_bytes))
-            : fmt::format("half of the {} that are free", bytes_text(request.free_bytes.value_or(0)));
+            : fmt::format("{} {} that are free", request.own_memory ? "what may be taken of the" : "half of the",
+                          bytes_text(request.free_bytes.value_or(0)));
     const std::string needed =
         fmt::format("one sequence of {} tokens{} {} {} of KV cache{}; {} holds {} tokens", plan.max_model_len, pinned,
                     pinned.empty() ? "takes" : "take", bytes_text(cost.of(least)),
@@ -93,6 +98,14 @@ std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tok
 
 std::uint64_t sequences_that_fit(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t num_tokens) {
   return (plan.num_blocks - plan.pinned_blocks) / kv::blocks_for(num_tokens, request.block_tokens);
+}
+
+std::string device_memory_line(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t max_rows) {
+  if (!request.own_memory || !request.free_bytes) return "";
+  return fmt::format(
+      "device memory: {} free behind weights and a step of {} rows, {} of it for K and V; {} are kept free",
+      bytes_text(*request.free_bytes), max_rows, bytes_text(plan.bytes),
+      bytes_text(*request.free_bytes - kv_share(*request.free_bytes, true)));
 }
 
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type) {

@@ -36,6 +36,7 @@ struct MemoryRequest {
   std::optional<std::uint32_t> max_model_len;   // as asked for
   std::optional<std::uint64_t> kv_cache_bytes;  // as asked for
   std::optional<std::uint64_t> free_bytes;      // after the weights; empty: unknown
+  bool own_memory = false;                      // a device's, where nobody else wants what is left
   std::uint32_t pinned_blocks = 0;
   std::uint32_t longest_pinned = 0;  // tokens of one pinned prefix; the longest sequence is longer
   DraftMemory drafts{};
@@ -50,6 +51,10 @@ struct MemoryPlan {
   std::vector<std::string> notes;  // where less is given than was asked for or could be
 };
 
+// What auto may take of what is free: half of a host's memory; of a device's own all but 1.5 GiB, or a fiftieth where that is more,
+// for the driver and for what is allocated behind the plan.
+std::uint64_t kv_share(std::uint64_t free_bytes, bool own_memory);
+
 // What --max-model-len says, or the model's own length.
 std::uint32_t wanted_length(const MemoryRequest& request);
 
@@ -60,6 +65,10 @@ std::uint64_t bytes_per_token(std::uint64_t block_bytes, std::uint32_t block_tok
 
 // How many sequences of so many tokens have room at the same time.
 std::uint64_t sequences_that_fit(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t num_tokens);
+
+// "device memory: 61.2 GiB free behind weights and a step of 512 rows, 59.7 GiB of it for K and V; 1.50 GiB are kept free"; empty
+// where the device has no memory of its own.
+std::string device_memory_line(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t max_rows);
 
 // "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type);

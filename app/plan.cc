@@ -9,7 +9,6 @@
 #include "app/draft_memory.h"
 #include "app/draft_settings.h"
 #include "app/loaded_model.h"
-#include "app/machine.h"
 #include "app/pinned_prefixes.h"
 #include "app/units.h"
 #include "app/version.h"
@@ -27,17 +26,24 @@ void print_model(const ReadModel& read) {
   fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
   fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
              static_cast<double>(read.num_parameters) * 1e-6);
+  if (read.device->num_ranks() > 1) {
+    fmt::print("tensor parallel: {} devices; packed weights and all that follows are what each of them has\n",
+               read.device->num_ranks());
+  }
   fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
-  const auto free = free_memory_bytes();
+  const auto free = read.device->free_bytes();
   fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");
 }
 
-void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read) {
+void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read, std::uint32_t max_rows) {
   fmt::print("{}\n", kv_line(plan, request, read.kv_dtype));
   fmt::print("a block: {} ({} bytes)\n", bytes_text(request.block_bytes), request.block_bytes);
   if (request.fixed_bytes != 0) {
     fmt::print("unfinished groups of {} sequences, in full precision: {}\n", request.max_num_seqs,
                bytes_text(request.fixed_bytes));
+  }
+  if (const std::string own = device_memory_line(plan, request, max_rows); !own.empty()) {
+    fmt::print("{}, by the files' sizes: row buffers are not yet taken off\n", own);
   }
   if (const std::string drafts = drafts_line(plan, request); !drafts.empty()) fmt::print("{}\n", drafts);
   for (const std::string& note : plan.notes) fmt::print("{}\n", note);
@@ -69,7 +75,7 @@ int plan(const Config& given, const std::vector<std::string>& notes) {
   std::fflush(stdout);  // where what follows does not fit, this says why
   const MemoryRequest request = with_drafts(request_before_packing(config, read), draft_memory(config, read));
   const MemoryPlan plan = plan_memory(with_pinned(request, pinned_of(config, read, request)));
-  print_cache(plan, request, read);
+  print_cache(plan, request, read, config.max_num_batched_tokens);
   print_concurrency(plan, request);
   return 0;
 }

@@ -240,6 +240,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
     };
   }
   Signals signals(read_again);  // before any other thread
+  const LogThread log_thread;
   raise_file_limit(config);
   check_cache_dir(config.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);

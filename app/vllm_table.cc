@@ -9,7 +9,7 @@ using enum Treatment;
 
 constexpr std::string_view kNoCompile = "nothing is compiled or captured at start";
 constexpr std::string_view kNoDownload = "nothing is downloaded: models are local directories";
-constexpr std::string_view kNoGpu = "there is no GPU in this build";
+constexpr std::string_view kNoGpu = "made for GPU builds of vLLM; nothing here does it";
 constexpr std::string_view kNoLora = "adapters are not served";
 constexpr std::string_view kNoOffload = "weights and cache are in main memory already";
 constexpr std::string_view kNoSuchModel = "no model served here has such layers";
@@ -76,9 +76,9 @@ constexpr VllmFlag kFlags[] = {
     {"decode-context-parallel-size", "-dcp", kOne, kNoted, "1", kOneProcess},
     {"default-chat-template-kwargs", "", kOne, kRefused, "", "set them in the template, or send chat_template_kwargs"},
     {"default-mm-loras", "", kOne, kRefused, "", "adapters are not served: merge the adapter into the checkpoint"},
-    {"device", "", kOne, kSame, "", "cpu"},
-    {"device-ids", "", kOne, kNoted, "", kNoGpu},
-    {"device-memory-utilization", "", kOne, kNoted, "", "there is no GPU in this build: --kv-cache-memory sizes the cache"},
+    {"device", "", kOne, kSame, "", "auto, cpu, cuda or cuda:N"},
+    {"device-ids", "", kOne, kNoted, "", "--device cuda:N takes one GPU by its number"},
+    {"device-memory-utilization", "", kOne, kNoted, "", "--kv-cache-memory sizes the cache"},
     {"diffusion-config", "-dc", kOne, kRefused, "", "there is no such feature"},
     {"disable-access-log-for-endpoints", "", kOne, kNoted, "", "one line per event, never a prompt or an answer"},
     {"disable-async-output-proc", "", kNone, kNoted, "", kOlder},
@@ -158,7 +158,7 @@ constexpr VllmFlag kFlags[] = {
     {"fully-sharded-loras", "", kNone, kNoted, "", kNoLora},
     {"gdn-prefill-backend", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
     {"generation-config", "", kOne, kSame, "", "auto or vllm; a directory is refused"},
-    {"gpu-memory-utilization", "", kOne, kNoted, "", "there is no GPU in this build: --kv-cache-memory sizes the cache"},
+    {"gpu-memory-utilization", "", kOne, kNoted, "", "--kv-cache-memory sizes the cache"},
     {"grpc", "", kNone, kRefused, "", "the server speaks HTTP only"},
     {"grpc-port", "", kOne, kRefused, "", "the server speaks HTTP only"},
     {"guided-decoding-backend", "", kOne, kNoted, "", kOlder},
@@ -283,7 +283,7 @@ constexpr VllmFlag kFlags[] = {
     {"prefix-match-unit", "", kOne, kNoted, "", "prompts share what begins alike, block by block; the answers are the same"},
     {"profiler-config", "", kOne, kRefused, "", "use perf on the process"},
     {"pt-load-map-location", "", kOne, kNoted, "", "the checkpoint is mapped and packed once"},
-    {"quantization", "-q", kOne, kNoted, "none", "a plain checkpoint is quantised as it is loaded by --quantize int8, int4, w8a8, w4a8 or w16a16; quantized checkpoints are refused by name"},
+    {"quantization", "-q", kOne, kNoted, "none", "a plain checkpoint is quantised as it is loaded by --quantize int8, int4, fp8, w8a8, w4a8 or w16a16; quantized checkpoints are refused by name"},
     {"quantization-config", "", kOne, kRefused, "", "see --quantize"},
     {"ray-workers-use-nsight", "", kNone, kNoted, "", kOneProcess},
     {"reasoning-config", "", kOne, kRefused, "", "there is no such feature"},
@@ -330,7 +330,7 @@ constexpr VllmFlag kFlags[] = {
     {"swa-bounded-replay", "", kNone, kNoted, "", kNoTuning},
     {"swap-space", "", kOne, kSame, ":GiB", "a plain number is GiB; 0 only on the CPU, whose cache is in main memory already"},
     {"task", "", kOne, kNoted, "auto|generate", "only text generation is served"},
-    {"tensor-parallel-size", "-tp", kOne, kNoted, "1", kOneProcess},
+    {"tensor-parallel-size", "-tp", kOne, kSame, "", "1..8, and a divisor of the kv heads: docs/gpu.md"},
     {"tokenizer", "", kOne, kRefused, "", "everything is read from the model's directory: put the file there"},
     {"tokenizer-mode", "", kOne, kNoted, "auto|hf|fast", "tokenizer.json is read"},
     {"tokenizer-revision", "", kOne, kRefused, "", "models are local directories: download that revision and name its directory"},

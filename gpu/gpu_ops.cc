@@ -1,13 +1,15 @@
 #include "gpu/gpu_ops.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
-#include "core/backend/choices.h"
 #include "core/backend/expect.h"
 #include "core/base/check.h"
+#include "gpu/attention.h"
+#include "gpu/chooser.h"
+#include "gpu/linear_layers.h"
 #include "gpu/pack.h"
+#include "gpu/steps.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -32,13 +34,18 @@ class GpuOps final : public Ops {
       : device_(std::move(device)),
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
-        choices_(options.max_rows) {
+        most_captured_(options.capture),
+        packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
+        captured_(*device_),
+        attention_(*device_, {max_rows_, options.max_table_entries}, options.warpgroups),
+        linear_(*device_, options.max_rows, options.warpgroups) {
     CHECK_GT(max_rows_, 0u);
-    tokens_ = memory<std::int32_t>(max_rows_, "tokens");
-    rows_ = memory<RowOfBatch>(max_rows_, "rows");
-    speaker_rows_ = memory<std::uint32_t>(max_rows_, "rows that speak");
-    host_rows_.reserve(max_rows_);
-    host_speaker_rows_.reserve(max_rows_);
+    CHECK_GT(options.depth, 0u);
+    CHECK_LE(most_captured_, max_rows_);
+    device_->let_kernels_overlap(options.overlap);
+    for (std::uint32_t i = 0; i < options.depth; ++i) {
+      choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
+    }
   }
 
   std::string description() const override { return "gpu/" + device_->name(); }
@@ -58,81 +65,69 @@ class GpuOps final : public Ops {
     for (std::uint32_t i = 0; i < count; ++i) part(i);
   }
   std::unique_ptr<Vector> upload(std::span<const float> values) override {
-    return std::make_unique<DeviceVector>(*device_, values);
+    return std::make_unique<DeviceVector>(device(), values);
   }
   std::unique_ptr<RopeTable> upload_rope(std::span<const float> cosines, std::span<const float> sines,
                                          std::uint32_t half) override {
-    return std::make_unique<DeviceRope>(*device_, cosines, sines, half);
+    return std::make_unique<DeviceRope>(device(), cosines, sines, half);
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
-    reserve_sampling(width);
-    return std::make_unique<DeviceBuffer>(*device_, max_rows, width);
+    for (const auto& chooser : choosers_) chooser->make_room(width);  // logits live in the widest buffers
+    return std::make_unique<DeviceBuffer>(device(), buffer_sizes_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
+    run_recorded();
+    attention_.reserve(shape);
     return std::make_unique<DeviceCache>(*device_, shape);
   }
 
+  std::uint32_t depth() const override { return static_cast<std::uint32_t>(choosers_.size()); }
   void begin(const Batch& batch) override {
+    run_recorded();
     expect_batch(batch, max_rows_);
-    CHECK_EQ(batch.num_votes, 0u);
     batch_ = batch;
-    num_rows_ = batch.num_rows();
-    num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
-    choices_.forget();
-    send_rows();
-    host_speaker_rows_.clear();
-    for (const Speaker& speaker : batch.speakers) host_speaker_rows_.push_back(speaker.row);
-    send(speaker_rows_, std::span<const std::uint32_t>(host_speaker_rows_));
-    send(tokens_, batch.tokens);
-    keep_room(block_tables_, batch.block_tables.size_bytes(), "block tables");
-    send(block_tables_, batch.block_tables);
-    keep_room(kept_groups_, batch.kept_groups.size_bytes(), "kept groups");
-    send(kept_groups_, batch.kept_groups);
+    const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured()) : 0;
+    num_rows_ = std::max(batch.num_rows(), bucket);
+    num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
+    send_packet();
+    attention_.begin(batch, {packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups()}, bucket);
+    step_ = (step_ + 1) % choosers_.size();
+    num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // who does not collect is not waited for
+    choosers_[step_]->forget();
+    if (bucket == 0) return;
+    records_ = true;
+    device_->record(&launches_);
   }
 
   void embed(const Weight& table, Buffer& out) override {
-    expect_embed(batch_, table, out);
+    const auto& rows = own<const DeviceWeight>(table);
+    if (!rows.is_part()) expect_embed(batch_, table, out);
     start(kernels_.embed, {num_rows_, 1},
-          {tokens_.as<const std::int32_t>(), own<const DeviceWeight>(table).view(), own<DeviceBuffer>(out).data()});
+          {packet_.device_tokens(), said_before(), rows.view(), own<DeviceBuffer>(out).data(), rows.first_row()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, scale, rows, out);
-    start(kernels_.norm, {rows, 1},
+    start(kernels_.norm, {padded(rows), 1},
           {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, scale.size(),
            own<DeviceBuffer>(out).data()});
   }
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    const WeightView& view = own<const DeviceWeight>(w).view();
-    const float* in = own<const DeviceBuffer>(x).data();
-    float* product = own<DeviceBuffer>(out).data();
-    if (!in_tiles(view.type)) {
-      start(kernels_.linear_dot, {pieces(view.n, LinearDot::kThreads), pieces(rows, LinearDot::kRows)},
-            {in, rows, view, product});
-      return;
-    }
-    const std::uint32_t width = round_up(view.k, kTileInputs);
-    start(kernels_.round_rows, {rows, pieces(width, RoundRows::kThreads)},
-          {in, view.k, width, rounded_.as<std::uint16_t>()});
-    start(kernels_.linear_tiles, {pieces(view.n, kTileOutputs), pieces(rows, LinearTiles::kRows)},
-          {rounded_.as<const std::uint16_t>(), rows, view, product});
+    linear_.multiply(plain(x), padded(rows), own<const DeviceWeight>(w).view(), Finish::kStore,
+                     own<DeviceBuffer>(out).data());
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    start(kernels_.rope_store, {num_rows_, spec.num_heads + spec.num_kv_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache).view()});
+    attention_.rope_store(view_of(spec), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    CHECK_LE(spec.head_dim, Attend::kMostDims);
-    start(kernels_.attend, {num_rows_, spec.num_heads},
-          {view_of(spec), rows_.as<const RowOfBatch>(), block_tables_.as<const std::uint32_t>(),
-           kept_groups_.as<const std::uint16_t>(), own<const DeviceBuffer>(qkv).data(),
-           own<const DeviceCache>(cache).view(), own<DeviceBuffer>(out).data()});
+    attention_.attend(view_of(spec), own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache),
+                      own<DeviceBuffer>(out).data());
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
@@ -149,59 +144,84 @@ class GpuOps final : public Ops {
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_place(x, rows, column, out);
-    copy_rows_of(x, 0, nullptr, rows, x.width(), out, column);
+    copy_rows_of(x, 0, nullptr, padded(rows), x.width(), out, column);
   }
   void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_cut(x, rows, column, out);
-    copy_rows_of(x, column, nullptr, rows, out.width(), out, 0);
+    copy_rows_of(x, column, nullptr, padded(rows), out.width(), out, 0);
   }
   void gather_speakers(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    copy_rows_of(x, 0, speaker_rows_.as<const std::uint32_t>(), num_speakers_, x.width(), out, 0);
+    copy_rows_of(x, 0, packet_.device_speakers(), num_speakers_, x.width(), out, 0);
   }
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
-    const std::size_t width = logits.width();
-    host_logits_.resize(std::max(host_logits_.size(), num_speakers_ * width));
-    device_->download(host_logits_.data(), own<const DeviceBuffer>(logits).data(),
-                      num_speakers_ * width * sizeof(float));
-    choices_.begin(batch_);
-    const auto row_of = [&](std::uint32_t r) {
-      const std::span<const float> row = std::span<const float>(host_logits_).subspan(r * width, vocab);
-      return LogitRow{row, sample::highest_of(row)};
-    };
-    for (std::uint32_t walk = 0; walk < choices_.num_walks(); ++walk) choices_.run(walk, row_of, sampling_);
+    run_recorded();
+    choosers_[step_]->choose(batch_, own<const DeviceBuffer>(logits).data(), logits.width(), vocab);
   }
 
   void collect(std::span<Choice> choices) override {
-    CHECK_EQ(choices.size(), choices_.each().size());
-    std::ranges::copy(choices_.each(), choices.begin());
+    run_recorded();
+    CHECK_GT(num_begun_, 0u);
+    choosers_[(step_ + choosers_.size() + 1 - num_begun_--) % choosers_.size()]->collect(choices);
   }
 
-  void read_votes(std::span<std::uint64_t> out) override { CHECK(out.empty()); }
+  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
+
+  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
+                           KvCache& cache) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.qkv).view();
+    if (!in_tiles(w.type)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
+    expect_norm(x, *layer.input_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
+    linear_.multiply(normed(x, *layer.input_norm, layer.norm_eps), num_rows_, w, Finish::kStore,
+                     own<DeviceBuffer>(qkv).data());
+    rope_store(layer.attention, qkv, cache);
+  }
+  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
+    const WeightView& w = own<const DeviceWeight>(*layer.gate_up).view();
+    if (!in_tiles(w.type)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
+    expect_norm(x, *layer.post_norm, num_rows_, scratch);
+    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
+    expect_act_mul(gate_up, num_rows_, out);
+    const RowsToPut rows = normed(x, *layer.post_norm, layer.norm_eps);
+    if (LinearLayers::can_gate(w)) {
+      return linear_.multiply(rows, num_rows_, w, Finish::kGate, own<DeviceBuffer>(out).data());
+    }
+    linear_.multiply(rows, num_rows_, w, Finish::kStore, own<DeviceBuffer>(gate_up).data());
+    act_mul(gate_up, out);
+  }
+  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
+    const WeightView& view = own<const DeviceWeight>(w).view();
+    if (!in_tiles(view.type)) return Ops::project_add(y, w, scratch, x);
+    expect_linear(y, w, num_rows_, scratch);
+    expect_add(x, scratch, num_rows_);
+    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, own<DeviceBuffer>(x).data());
+  }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     auto& all = own<DeviceCache>(cache);
     for (const BlockCopy& copy : copies) {
       for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-        device_->copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
+        device().copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
       }
       std::ranges::copy(all.tail(copy.from), all.tail(copy.to).begin());
     }
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
     const auto& all = own<DeviceCache>(cache);
+    CHECK(all.shape().type != KvType::kInt4);
     for (const RowCopy& copy : copies) {
-      start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
-            {all.view(), copy.from, copy.to});
+      device().start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
+                     {all.view(), copy.from, copy.to});
     }
   }
   void poison_block(KvCache& cache, BlockId block) override {
     const auto& all = own<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
+      device().fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
     }
   }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
@@ -209,7 +229,7 @@ class GpuOps final : public Ops {
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(out.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->download(out.data() + layer * all.layer_bytes(), all.layer_of(layer, block), all.layer_bytes());
+      device().download(out.data() + layer * all.layer_bytes(), all.layer_of(layer, block), all.layer_bytes());
     }
     read_tail(cache, block, out.last(all.shape().tail_bytes));
   }
@@ -218,12 +238,15 @@ class GpuOps final : public Ops {
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(bytes.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device_->upload(all.layer_of(layer, block), bytes.data() + layer * all.layer_bytes(), all.layer_bytes());
+      device().upload(all.layer_of(layer, block), bytes.data() + layer * all.layer_bytes(), all.layer_bytes());
     }
     write_tail(cache, block, bytes.last(all.shape().tail_bytes));
   }
-  void copy_open_group(KvCache& /*cache*/, std::uint32_t /*from*/, std::uint32_t /*to*/) override {
-    CHECK(!"no cache of this backend has open groups");
+  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    const auto& all = own<DeviceCache>(cache);
+    CHECK_LT(from, all.shape().num_open_groups);
+    CHECK_LT(to, all.shape().num_open_groups);
+    if (from != to) device().copy(all.open_group(to), all.open_group(from), all.open_group_bytes());
   }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
     std::ranges::copy(own<const DeviceCache>(cache).tail(block), out.begin());
@@ -235,7 +258,12 @@ class GpuOps final : public Ops {
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
-    device_->download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
+    device().download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
+  }
+  void write(std::span<const float> rows, Buffer& buffer) override {
+    CHECK_EQ(rows.size() % buffer.width(), 0u);
+    CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
+    device().upload(own<DeviceBuffer>(buffer).row(0), rows.data(), rows.size_bytes());
   }
 
  private:
@@ -243,49 +271,86 @@ class GpuOps final : public Ops {
   void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
     device_->start(kernel, grid, args);
   }
-  template <typename T>
-  DeviceMemory memory(std::size_t count, const char* what) {
-    return {*device_, count * sizeof(T), what};
+  // For whatever is no part of a captured step.
+  Device& device() {
+    run_recorded();
+    return *device_;
   }
-  // What a step brings along grows with the longest yet.
-  void keep_room(DeviceMemory& room, std::size_t bytes, const char* what) {
-    if (bytes > room.bytes()) room = DeviceMemory(*device_, std::bit_ceil(bytes), what);
+  void run_recorded() {
+    if (!std::exchange(records_, false)) return;
+    device_->record(nullptr);
+    captured_.run(launches_);
+    launches_.clear();
   }
-  template <typename T>
-  void send(const DeviceMemory& to, std::span<const T> values) {
-    if (!values.empty()) device_->upload(to.data(), values.data(), values.size_bytes());
+  // What the speakers of the step before said, on the device.
+  const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
+  // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
+  bool can_capture(const Batch& batch) const {
+    return batch.sequences.size() == batch.num_rows() && batch.speakers.size() == batch.num_rows() &&
+           batch.kept_groups.empty();
+  }
+  // Padded rows fit every buffer.
+  std::uint32_t most_captured() const {
+    return buffer_sizes_.empty() ? most_captured_ : std::min(most_captured_, *buffer_sizes_.begin());
+  }
+  // The rows that a kernel is to run of so many of the batch, or of its speakers. Of other rows, which some drafters have, there are
+  // as many as they happen to be: from there on nothing is captured.
+  std::uint32_t padded(std::uint32_t rows) {
+    if (records_ && rows != batch_.num_rows() && rows != num_rows_) run_recorded();
+    return records_ ? num_rows_ : rows;
   }
 
-  // Scratch for the rounded rows of any linear is there before the first step.
+  // Scratch for any linear is there before the first step.
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
-    if (in_tiles(shape.type)) {
-      const std::size_t rows = round_up(max_rows_, LinearTiles::kRows);
-      const std::size_t bytes = rows * round_up(shape.k, kTileInputs) * sizeof(std::uint16_t);
-      if (bytes > rounded_.bytes()) rounded_ = DeviceMemory(*device_, bytes, "rows in bf16");
-    }
+    run_recorded();  // who makes a weight within a step may drop it within the step
+    linear_.reserve(shape.type, shape.n, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }
 
-  void send_rows() {
-    host_rows_.clear();
+  static RowsToPut plain(const Buffer& x) { return {own<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()}; }
+  static RowsToPut normed(const Buffer& x, const Vector& scale, float eps) {
+    return {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, x.width()};
+  }
+
+  void send_packet() {
+    packet_.begin({num_rows_, num_speakers_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
+                   static_cast<std::uint32_t>(batch_.block_tables.size())});
+    const std::span<std::int32_t> tokens = packet_.tokens();
+    std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
+    for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.speaker);
+    fill_rows(packet_.rows());
+    const std::span<std::uint32_t> speakers = packet_.speakers();
+    for (std::uint32_t r = 0; r < speakers.size(); ++r) {
+      speakers[r] = r < batch_.speakers.size() ? batch_.speakers[r].row : r;
+    }
+    std::ranges::copy(batch_.kept_groups, packet_.kept_groups().begin());
+    std::ranges::copy(batch_.block_tables, packet_.tables().begin());
+    packet_.send();
+  }
+
+  void fill_rows(std::span<RowOfBatch> rows) const {
     for (const SequenceRows& sequence : batch_.sequences) {
       for (std::uint32_t i = 0; i < sequence.num_rows; ++i) {
         const std::uint32_t row = sequence.first_row + i;
-        RowOfBatch out;
+        RowOfBatch& out = rows[row] = {};
         out.position = batch_.positions[row];
         out.slot = batch_.slots[row];
         out.first_table = sequence.first_table;
         out.first_kept = sequence.first_kept;
         out.num_kept = sequence.num_kept;
+        out.first_row = sequence.first_row;
+        out.first_position = sequence.first_position;
+        out.open_group = sequence.open_group;
+        out.first_vote = sequence.first_vote;
+        out.num_votes = sequence.num_votes;
         if (i >= sequence.num_plain()) {
           out.root_position = sequence.root_position();
           out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];
         }
-        host_rows_.push_back(out);
       }
     }
-    send(rows_, std::span<const RowOfBatch>(host_rows_));
+    for (RowOfBatch& nobody : rows.subspan(batch_.num_rows())) nobody = {.slot = RowOfBatch::kNobody};
   }
 
   void copy_rows_of(const Buffer& x, std::uint32_t x_column, const std::uint32_t* rows, std::uint32_t num_rows,
@@ -313,27 +378,21 @@ class GpuOps final : public Ops {
     return view;
   }
 
-  // Logits live in the widest buffers.
-  void reserve_sampling(std::uint32_t width) {
-    const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
-    if (vocab > sampling_.adjusted.size()) sampling_ = sample::Scratch(vocab);
-  }
-
   const std::unique_ptr<Device> device_;
   const KernelTable& kernels_;
   const std::uint32_t max_rows_;
+  const std::uint32_t most_captured_;
   Batch batch_;
-  Choices choices_;
-  DeviceMemory tokens_;
-  DeviceMemory rows_;
-  DeviceMemory speaker_rows_;
-  DeviceMemory block_tables_;
-  DeviceMemory kept_groups_;
-  DeviceMemory rounded_;  // rows of a linear in bf16
-  std::vector<RowOfBatch> host_rows_;
-  std::vector<std::uint32_t> host_speaker_rows_;
-  std::vector<float> host_logits_;
-  sample::Scratch sampling_{0};
+  Packet packet_;
+  CapturedSteps captured_;
+  BufferSizes buffer_sizes_;
+  LaunchList launches_;  // of the step begun last, where it is one to be captured
+  bool records_ = false;
+  Attention attention_;
+  std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] in turn
+  std::size_t step_ = 0;                            // whose is that of the step begun last
+  std::size_t num_begun_ = 0;                       // and not collected
+  LinearLayers linear_;
 };
 
 }  // namespace
@@ -341,5 +400,16 @@ class GpuOps final : public Ops {
 std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options) {
   return std::make_unique<GpuOps>(std::move(device), options);
 }
+
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) {
+  return packed_places({n, k, type, /*has_bias=*/false}).end;
+}
+
+std::uint64_t kv_block_bytes(const backend::KvShape& shape) {
+  const KvLayout layout{shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
+  return shape.all_layers() * layout.block_bytes();
+}
+
+std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) { return open_group_bytes(shape); }
 
 }  // namespace quire::gpu

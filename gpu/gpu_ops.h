@@ -1,7 +1,8 @@
-// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for bf16, its bits.
-//   linear, of bf16 and w16a16: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for any
-//   number of rows (gpu/kernels/linear.h). Everything else is the CPU's, bit for bit.
-// Not yet: int4, w8a8, w4a8, caches of fp8, int8 and int4, votes: refused while starting. choose() runs on the host.
+// The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for what follows, its bits.
+//   linear, of bf16, w16a16, int8 and int4: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for
+//   any number of rows (gpu/kernels/linear.h).
+//   attend, but of caches of f32: q and the weights of V are rounded to bf16 likewise (gpu/kernels/attention_tiles.h).
+//   choose: on the device, but for what gpu/chooser.h leaves to the host.
 // Thread  made by any; then the engine thread.
 // Fails   StartError: what it does not have, or memory that is not there.
 #pragma once
@@ -14,10 +15,28 @@
 
 namespace quire::gpu {
 
+// A step never exceeds these: all that it needs is there before the first.
 struct GpuOptions {
-  std::uint32_t max_rows = 512;  // T never exceeds this: scratch is sized by it
+  std::uint32_t max_rows = 512;             // T
+  std::uint32_t max_table_entries = 65536;  // of all sequences' block tables
+  std::uint32_t max_kept_groups = 8192;     // words, of all sequences
+  std::uint32_t depth = 1;                  // steps in flight
+  // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
+  // than the smallest row buffer has room for. 0: none.
+  std::uint32_t capture = 0;
+  // Many rows by bf16 weights, and prompts over K and V in bf16, fp8 and int8, with instructions of sm_90a (gpu/kernels/linear_warpgroups.h,
+  // attention_warpgroups.h). That their bits are those of few rows is not proven: until gpu/measure's stage strict has said so on a device, nobody serves with it.
+  bool warpgroups = false;
+  bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
 };
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);
+
+// What a weight of N outputs and K inputs takes on the device as packed, without its bias.
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type);
+// What a block of such a cache takes on the device: all layers.
+std::uint64_t kv_block_bytes(const backend::KvShape& shape);
+// What an open group takes beside them: all layers. 0 but for int4.
+std::uint64_t kv_open_group_bytes(const backend::KvShape& shape);
 
 }  // namespace quire::gpu

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "core/backend/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
-#include "core/base/start_error.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -15,26 +13,66 @@ namespace {
 
 using namespace backend;
 
-WeightType supported(WeightType type) {
-  if (type == WeightType::kInt4 || type == WeightType::kW8A8 || type == WeightType::kW4A8) {
-    throw StartError(std::string("--quantize ") + name_of(type) + ": on the GPU there are none, int8 and w16a16");
+// Where an output's numbers go: within each step alike.
+class Places {
+ public:
+  Places(const WeightShape& shape, std::uint32_t output) : shape_(shape), output_(output) {
+    if (!in_tiles(shape.type)) return;
+    for (std::uint32_t i = 0; i < kStepInputs; ++i) {
+      in_step_[i] = place_in_step(shape.type, output % kTileOutputs, i);
+    }
   }
-  return type;
+
+  // The step that an input lies in; of a number within its step, in units of itself.
+  std::byte* step(std::byte* numbers, std::uint32_t input) const {
+    return numbers + step_at(shape_.type, shape_.k, output_ / kTileOutputs, input / kStepInputs);
+  }
+  std::uint32_t in_step(std::uint32_t input) const { return in_step_[input % kStepInputs]; }
+
+ private:
+  WeightShape shape_;
+  std::uint32_t output_;
+  std::uint32_t in_step_[kStepInputs] = {};
+};
+
+// The bits of an output's numbers as they are: f32 and f16.
+void put_columns(const WeightShape& shape, std::uint32_t output, const std::byte* source, std::byte* numbers) {
+  const std::size_t size = shape.type == WeightType::kF32 ? 4 : 2;
+  for (std::uint32_t input = 0; input < shape.k; ++input) {
+    std::memcpy(numbers + place_in_columns(shape.n, output, input) * size, source + input * size, size);
+  }
 }
 
-// x is what the checkpoint's `source` means.
-void put(WeightType type, std::byte* numbers, std::size_t place, const std::byte* source, float x, std::int8_t code) {
-  switch (type) {
-    case WeightType::kF32:
-    case WeightType::kF16:
-      std::memcpy(numbers + place * bytes_of(type), source, bytes_of(type));
-      return;
-    case WeightType::kInt8:
-      std::memcpy(numbers + place, &code, 1);
-      return;
-    default:
-      const std::uint16_t half = bf16_of_f32(x);
-      std::memcpy(numbers + place * 2, &half, 2);
+void put_bf16(const Places& places, std::span<const float> row, std::byte* numbers) {
+  for (std::uint32_t input = 0; input < row.size(); ++input) {
+    const std::uint16_t half = bf16_of_f32(row[input]);
+    std::memcpy(places.step(numbers, input) + places.in_step(input) * 2, &half, 2);
+  }
+}
+
+void put_bytes(const Places& places, WeightType type, std::span<const float> row, float scale, std::byte* numbers) {
+  std::vector<std::byte> codes(row.size());
+  output_codes(type, row, scale, codes.data());
+  for (std::uint32_t input = 0; input < row.size(); ++input) {
+    places.step(numbers, input)[places.in_step(input)] = codes[input];
+  }
+}
+
+// Numbers and scales; all were 0.
+void put_nibbles(const Places& places, WeightType type, std::uint32_t output, std::span<const float> row,
+                 std::byte* numbers) {
+  std::int8_t codes[kGroupInputs];
+  for (std::uint32_t first = 0; first < row.size(); first += kGroupInputs) {
+    const auto group = row.subspan(first, std::min<std::size_t>(kGroupInputs, row.size() - first));
+    const std::uint16_t scale = int4_scale(group);
+    int4_codes(group, scale, codes);
+    std::byte* step = places.step(numbers, first);
+    std::memcpy(step + scale_in_step(output % kTileOutputs, first % kStepInputs), &scale, 2);
+    for (std::uint32_t i = 0; i < group.size(); ++i) {
+      const std::uint32_t place = places.in_step(first + i);
+      const int nibble = in_integers(type) ? codes[i] & 15 : codes[i] + 8;
+      step[place / 2] |= static_cast<std::byte>(nibble << place % 2 * 4);
+    }
   }
 }
 
@@ -46,38 +84,43 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
   const std::uint32_t k = matrices.front().k;
   const DType dtype = matrices.front().dtype;
   Packed packed;
-  packed.shape.k = k;
-  packed.shape.type = supported(weight_type(dtype, quantize));
+  WeightShape& shape = packed.shape;
+  shape.k = k;
+  shape.type = weight_type(dtype, quantize);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].dtype == dtype);
-    packed.shape.n += matrices[i].n;
-    packed.shape.has_bias = packed.shape.has_bias || (!biases.empty() && !biases[i].empty());
+    shape.n += matrices[i].n;
+    shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());
   }
-  const PackedPlaces places = packed_places(packed.shape);
-  packed.bytes.resize(places.end);
+  const PackedPlaces parts = packed_places(shape);
+  packed.bytes.resize(parts.end);
 
+  std::byte* numbers = packed.bytes.data();
   std::vector<float> row(k);
-  std::vector<std::int8_t> codes(k);
   std::uint32_t output = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     for (std::uint32_t n = 0; n < matrices[i].n; ++n, ++output) {
       const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
-      widen(source, dtype, row);
-      if (packed.shape.type == WeightType::kInt8) {
-        const float scale = int8_scale(source, dtype, k);
-        int8_codes(row, scale, codes.data());
-        std::memcpy(packed.bytes.data() + places.scales + output * sizeof(float), &scale, sizeof(float));
+      const Places places(shape, output);
+      if (!in_tiles(shape.type)) {
+        put_columns(shape, output, source, numbers);
+      } else {
+        widen(source, dtype, row);
+        if (has_output_scales(shape.type)) {
+          const float scale = output_scale(shape.type, source, dtype, k);
+          put_bytes(places, shape.type, row, scale, numbers);
+          std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
+        } else if (in_nibbles(shape.type)) {
+          put_nibbles(places, shape.type, output, row, numbers);
+        } else {
+          put_bf16(places, row, numbers);
+        }
       }
-      for (std::uint32_t input = 0; input < k; ++input) {
-        put(packed.shape.type, packed.bytes.data(),
-            place_of_weight(packed.shape.type, packed.shape.n, k, output, input), source + input * bytes_of(dtype),
-            row[input], codes[input]);
-      }
-      if (packed.shape.has_bias) {
+      if (shape.has_bias) {
         // -0: the only value whose addition changes nothing.
         const float bias = biases[i].empty() ? -0.0f : biases[i][n];
-        std::memcpy(packed.bytes.data() + places.bias + output * sizeof(float), &bias, sizeof(float));
+        std::memcpy(numbers + parts.bias + output * sizeof(float), &bias, sizeof(float));
       }
     }
   }

@@ -1,6 +1,5 @@
-// Weights of a checkpoint as the GPU's kernels read them (gpu/device/layout.h), in host memory.
+// Weights of a checkpoint as the GPU's kernels read them (gpu/device/weight_layout.h), in host memory.
 // Thread  any; pure.
-// Fails   StartError: a way to quantise that this backend has no kernels for.
 #pragma once
 
 #include <cstddef>

@@ -1,45 +1,39 @@
 #include "gpu/tensors.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/base/check.h"
-#include "core/base/start_error.h"
 
 namespace quire::gpu {
 namespace {
 
 using backend::KvType;
-using backend::WeightType;
 
 constexpr std::size_t kBoundary = 256;
 constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary - 1) / kBoundary * kBoundary; }
-
-KvType supported(KvType type) {
-  if (type == KvType::kF32 || type == KvType::kBF16) return type;
-  throw StartError(std::string("--kv-cache-dtype ") + backend::name_of(type) +
-                   ": on the GPU K and V are kept in f32 or bf16");
-}
 
 }  // namespace
 
 PackedPlaces packed_places(const backend::WeightShape& shape) {
   PackedPlaces places;
-  places.scales = on_boundary(num_places(shape.type, shape.n, shape.k) * bytes_of(shape.type));
-  places.bias = places.scales + (shape.type == WeightType::kInt8 ? on_boundary(shape.n * sizeof(float)) : 0);
+  places.scales = on_boundary(number_bytes(shape.type, shape.n, shape.k));
+  places.bias = places.scales + (has_output_scales(shape.type) ? on_boundary(shape.n * sizeof(float)) : 0);
   places.end = places.bias + (shape.has_bias ? on_boundary(shape.n * sizeof(float)) : 0);
   return places;
 }
 
 DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
                            std::shared_ptr<const void> owner)
-    : shape_(shape), packed_(packed), owner_(std::move(owner)), memory_(device, packed.size(), "weights") {
+    : shape_(shape),
+      packed_(packed),
+      owner_(std::move(owner)),
+      memory_(device, packed.size(), "weights", Use::kConstant) {
   const PackedPlaces places = packed_places(shape);
   CHECK_EQ(places.end, packed.size());
   device.upload(memory_.data(), packed.data(), packed.size());
   const auto* bytes = memory_.as<const std::byte>();
   view_.numbers = bytes;
-  if (shape.type == WeightType::kInt8) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
+  if (has_output_scales(shape.type)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
   if (shape.has_bias) view_.bias = reinterpret_cast<const float*>(bytes + places.bias);
   view_.n = shape.n;
   view_.k = shape.k;
@@ -61,18 +55,28 @@ DeviceRope::DeviceRope(Device& device, std::span<const float> cosines, std::span
   device.upload(sines_.data(), sines.data(), sines.size_bytes());
 }
 
-DeviceBuffer::DeviceBuffer(Device& device, std::uint32_t max_rows, std::uint32_t width)
+DeviceBuffer::DeviceBuffer(Device& device, BufferSizes& sizes, std::uint32_t max_rows, std::uint32_t width)
     : max_rows_(max_rows),
       width_(width),
-      memory_(device, std::size_t{max_rows} * width * sizeof(float), "a row buffer") {}
+      memory_(device, std::size_t{max_rows} * width * sizeof(float), "a row buffer"),
+      sizes_(sizes),
+      at_(sizes.insert(max_rows)) {}
 
 DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_(shape) {
   CHECK_EQ(shape.block_tokens % backend::kGroupTokens, 0u);
-  view_.is_f32 = supported(shape.type) == KvType::kF32;
-  view_.layout = {shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens};
+  view_.layout = {shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
+  view_.num_layers = shape.all_layers();
   memory_ = DeviceMemory(device, shape.all_layers() * shape.num_blocks * layer_bytes(), "the KV cache");
-  view_.numbers = memory_.data();
+  open_ = DeviceMemory(device, shape.num_open_groups * open_group_bytes(), "the KV cache's open groups");
+  view_.numbers = memory_.as<std::byte>();
+  view_.open = open_.as<float>();
   tails_.resize(std::size_t{shape.num_blocks} * shape.tail_bytes);
+}
+
+std::size_t open_group_bytes(const backend::KvShape& shape) {
+  if (shape.type != KvType::kInt4) return 0;
+  const std::size_t layers = std::size_t{shape.all_layers()} + 1;
+  return layers * shape.num_kv_heads * backend::kGroupTokens * 2 * shape.head_dim * sizeof(float);
 }
 
 }  // namespace quire::gpu

@@ -45,6 +45,7 @@ def kinds(embeds):
     }
     if embeds:
         rows["128 embeddings"] = ("/v1/embeddings", json.dumps({"input": ["Once upon a time"] * 128}), 200)
+        rows["2,048 embeddings"] = ("/v1/embeddings", json.dumps({"input": ["Once upon a time"] * 2048}), 200)
     return rows
 
 

@@ -26,7 +26,8 @@ class CacheOrder final : public http::Answer {
   std::optional<Lane> work() override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return false; }
-  std::string take_events() override { return {}; }
+  http::Taken take() override { return {}; }
+  std::string events() override { return {}; }
   bool finished() const override { return outcome_->has_value(); }
   bool failed() const override { return finished() && !(*outcome_)->ok(); }
   http::Response whole() override;

@@ -74,9 +74,9 @@ void append_delta(JsonWriter& writer, const Delta& delta, const IdOf& id_of) {
   writer.end_object();
 }
 
-void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens,
-                          std::size_t num_top, bool names_are_ids) {
-  writer.begin_object().key("content").begin_array();
+void append_token_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens,
+                           std::size_t num_top, bool names_are_ids) {
+  writer.begin_array();
   for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
     const openai::SaidToken& said = tokens.tokens[i];
     writer.begin_object();
@@ -91,7 +91,14 @@ void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, 
     }
     writer.end_array().end_object();
   }
-  writer.end_array().key("refusal").null().end_object();
+  writer.end_array();
+}
+
+void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens,
+                          std::size_t num_top, bool names_are_ids) {
+  writer.begin_object().key("content");
+  append_token_logprobs(writer, tokenizer, tokens, num_top, names_are_ids);
+  writer.key("refusal").null().end_object();
 }
 
 }  // namespace quire::api::chat

@@ -20,7 +20,10 @@ void append_message(openai::JsonWriter& writer, const AnswerParts& parts, const 
 // As the next value: what a stream's choice says next.
 void append_delta(openai::JsonWriter& writer, const Delta& delta, const IdOf& id_of);
 
-// As the next value: {"content": [{token, logprob, bytes, top_logprobs}]}, `num_top` likeliest of each.
+// As the next value: [{token, logprob, bytes, top_logprobs}], `num_top` likeliest of each.
+void append_token_logprobs(openai::JsonWriter& writer, const text::Tokenizer& tokenizer,
+                           const openai::SaidTokens& tokens, std::size_t num_top, bool names_are_ids);
+// As the next value: {"content": those}.
 void append_chat_logprobs(openai::JsonWriter& writer, const text::Tokenizer& tokenizer,
                           const openai::SaidTokens& tokens, std::size_t num_top, bool names_are_ids);
 

@@ -58,14 +58,24 @@ struct Tally {
 // What an answer has of the io thread that it is made on.
 struct IoDoor {
   std::shared_ptr<bridge::StreamHub> hub;           // where token streams are opened
-  std::function<void()> on_news;                    // io thread: take_events() has something to do
+  std::function<void()> on_news;                    // io thread: take() has something to do
   std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
 };
 
-// Called in this order: work as often as it asks for, admit, then take_events whenever there is news, until finished; destruction at any time
-// cancels what still runs.
-// Thread  work(): a worker. whole(): a worker, too, where whole_size() says that it takes long. All else: the io thread of its
-//         connection, and nothing while a worker has it.
+// What one turn of an io thread may write: units are tokens and numbers, and some for what is around them. About 0.2 ms.
+inline constexpr std::size_t kTurnSize = 2048;
+
+// What an answer has taken of what the engine said.
+struct Taken {
+  std::size_t size = 0;  // of the events that it makes, in units of kTurnSize
+  bool more = false;     // there is more to take: in another turn
+};
+
+// Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news, until finished; destruction at any
+// time cancels what still runs.
+// Shape   of what the engine said a call takes no more than a turn may write, and a token more.
+// Thread  work(): a worker. events(), whole(): a worker, too, where it is kTurnSize or more that is written at once. All else: the io
+//         thread of its connection, and nothing while a worker has it.
 class Answer {
  public:
   virtual ~Answer() = default;
@@ -74,18 +84,21 @@ class Answer {
   // First in Lane::kReading, where bodies are parsed and tokenised; then wherever it says that it has to go on.
   virtual std::optional<Lane> work() = 0;
 
-  // Empty: admitted, and `door.on_news` is called whenever take_events() has something to do. Else: the whole answer, a
+  // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in another turn.
+  virtual bool open(const IoDoor&) { return false; }
+  // Empty: admitted, and `door.on_news` is called whenever take() has something to do. Else: the whole answer, a
   // refusal or what work() has made.
   virtual std::optional<Response> admit(const IoDoor& door) = 0;
 
   virtual std::vector<Field> fields() const { return {}; }  // of its head, whatever becomes of it; once work() is done
   virtual bool streams() const = 0;                         // server-sent events, or one response at the end
-  virtual std::string take_events() = 0;  // takes what the engine said; the events to send, empty unless streams()
-  virtual bool finished() const = 0;      // nothing more will come
-  virtual bool failed() const = 0;        // finished with an error: whole() says which
-  virtual Response whole() = 0;           // once finished, when no event has been sent
+  virtual Taken take() = 0;                                 // what the engine said
+  virtual std::string events() = 0;                     // of what was taken since the last call; empty unless streams()
+  virtual bool finished() const = 0;                    // nothing more will come
+  virtual bool failed() const = 0;                      // finished with an error: whole() says which
+  virtual Response whole() = 0;                         // once finished, when no event has been sent
   virtual std::size_t whole_size() const { return 0; }  // of that, roughly: how many tokens and numbers are written
-  virtual void fail(Error error) = 0;                   // cut short by us; the next take_events() says so
+  virtual void fail(Error error) = 0;                   // cut short by us; the next events() say so
   virtual Tally tally() const = 0;
   virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for its span, at its end
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/http/session.h"
+#include "core/bridge/worker_pool.h"
 
 namespace quire::api::http {
 namespace {
@@ -52,6 +53,7 @@ IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, E
       on_idle_(std::move(on_idle)) {}
 
 void IoThread::run() {
+  bridge::name_thread(entrance.surface == Surface::kAdmin ? "quire-admin" : "quire-io");
   double begun = processor_seconds();
   while (context->run_one() > 0) {
     const double done = processor_seconds();

@@ -6,12 +6,11 @@
 #include <boost/beast/http/status.hpp>
 #include <random>
 
+#include "api/http/headers.h"
 #include "api/http/text.h"
 
 namespace quire::api::http {
 namespace {
-
-constexpr std::size_t kMaxRequestIdBytes = 128;
 
 std::string date_now() {
   const time_t now = time(nullptr);
@@ -43,7 +42,7 @@ std::string response_head(const Response& response, const HeadFacts& facts) {
     field("Transfer-Encoding", "chunked");
   }
   for (const Field& one : response.fields) field(one.name, one.value);
-  if (!facts.request_id.empty()) field("X-Request-Id", facts.request_id);
+  if (!facts.request_id.empty()) field(kRequestIdHeader, facts.request_id);
   if (!facts.keep_alive) {
     field("Connection", "close");
   } else if (!facts.http_1_1) {

@@ -9,6 +9,7 @@
 #include "api/admin/metrics.h"
 #include "api/chat/chat_form.h"
 #include "api/chat/render.h"
+#include "api/http/headers.h"
 #include "api/http/text.h"
 #include "api/http/worked_answer.h"
 #include "api/keys/gate.h"
@@ -72,7 +73,7 @@ std::unique_ptr<Answer> work_out(const Services& services, Request request) {
   return std::make_unique<WorkedAnswer>(services, std::move(request), make);
 }
 
-constexpr PostRoute kPosts[] = {
+constexpr PostRoute kPostRoutes[] = {
     {"/v1/completions", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return openai::complete(services, std::move(request));
@@ -107,7 +108,7 @@ constexpr PostRoute kPosts[] = {
 Response wrong_method(const char* allow) {
   Response response =
       openai::error_response(Error{Code::kMethodNotAllowed, std::string("this path takes ") + allow + " only", "", 0});
-  response.fields.push_back({"Allow", allow});
+  response.fields.push_back({kAllowHeader, allow});
   return response;
 }
 
@@ -144,7 +145,7 @@ Result<Done> check(const PostRoute& route, const Request& request, const Service
   }
   if (Result<Done> media = check_media(request); !media) return media.error();
   if (route.generates && !requests::is_request_key(request.key)) {
-    return invalid("X-Request-Key", "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out");
+    return invalid(kRequestKeyHeader, "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out");
   }
   return Done{};
 }
@@ -167,7 +168,7 @@ Reply post(const PostRoute& route, Request request, const Services& services, ad
 }
 
 openai::ErrorShape error_shape_of(std::string_view path) {
-  for (const PostRoute& one : kPosts) {
+  for (const PostRoute& one : kPostRoutes) {
     if (path == one.path) return one.error_shape;
   }
   return openai::ErrorShape::kOpenAi;
@@ -203,7 +204,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
   if (path.starts_with(kRequestPrefix)) {
     return about_request(path.substr(kRequestPrefix.size()), request, services, is_get);
   }
-  for (const PostRoute& one : kPosts) {
+  for (const PostRoute& one : kPostRoutes) {
     if (path != one.path) continue;
     if (request.method != "POST") return wrong_method("POST");
     return post(one, std::move(request), services, serving);
@@ -222,7 +223,7 @@ std::string_view route_of(std::string_view path) {
   for (const GetRoute& get : kGets) {
     if (path == get.path) return get.path;
   }
-  for (const PostRoute& one : kPosts) {
+  for (const PostRoute& one : kPostRoutes) {
     if (path == one.path) return one.path;
   }
   if (path.starts_with(kModelPrefix)) return "/v1/models/{model}";

@@ -25,7 +25,6 @@ namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reader that stopped can make us hold
-constexpr std::size_t kLongAnswer = 2048;         // tokens and numbers: some 0.2 ms to write
 constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
@@ -151,7 +150,8 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
     refused = line_is_full(*full, io_.services.queue.retry_after_s());
   } else if (!gone_) {
     const IoDoor door = io_door();
-    refused = answer.admit(door);
+    while (answer.open(door) && !gone_) co_await give_way();
+    if (!gone_) refused = answer.admit(door);
   }
   bool again = false;
   if (!gone_) {
@@ -202,13 +202,23 @@ Session::Task<bool> Session::run_on(Lane lane, std::size_t bytes, std::function<
     });
   });
   while (taken && !work_done_) co_await wait_until(TimePoint::max());
+  awake_ = true;  // what woke us meanwhile may have been news
   co_return taken;
 }
+
+// A worker does it where it would take long here.
+Session::Task<void> Session::write_aside(std::size_t size, std::function<void()> job) {
+  bool done = false;
+  if (size >= kTurnSize) done = co_await run_on(Lane::kWriting, 0, job);
+  if (!done) job();
+}
+
+Session::Task<void> Session::give_way() { co_await asio::post(*io_.context, kToken); }
 
 Session::Task<bool> Session::collect(Answer& answer) {
   for (;;) {
     if (cut_) answer.fail(shutting_down());
-    answer.take_events();
+    const Taken taken = answer.take();
     if (answer.finished()) break;
     if (probe_due_ && !probe_sent_) {
       probe_sent_ = true;
@@ -216,13 +226,15 @@ Session::Task<bool> Session::collect(Answer& answer) {
       if (!written) gone_ = true;
     }
     if (gone_) co_return false;
-    co_await wait_until(TimePoint::max());
+    if (taken.more) {
+      co_await give_way();
+    } else {
+      co_await wait_until(TimePoint::max());
+    }
   }
   Response response;
   const std::function<void()> write_all = [&answer, &response] { response = answer.whole(); };
-  bool written = false;
-  if (answer.whole_size() >= kLongAnswer) written = co_await run_on(Lane::kWriting, 0, write_all);
-  if (!written) write_all();
+  co_await write_aside(answer.whole_size(), write_all);
   co_return co_await send(std::move(response), &answer);
 }
 
@@ -235,12 +247,17 @@ Session::Task<bool> Session::stream(Answer& answer) {
   for (;;) {
     if (cut_) answer.fail(shutting_down());
     const TimePoint news_since = std::exchange(news_since_, {});
-    std::string events = answer.take_events();
-    const bool news = news_since != TimePoint{} && !events.empty();
+    const Taken taken = answer.take();
     if (answer.failed() && !head.empty()) {
       Response failed = answer.whole();
       co_return co_await send(std::move(failed), &answer);
     }
+    std::string events;
+    const std::function<void()> write_events = [&answer, &events] { events = answer.events(); };
+    co_await write_aside(taken.size, write_events);
+    if (gone_) co_return false;
+    if (taken.more && news_since != TimePoint{}) news_since_ = news_since;
+    const bool news = news_since != TimePoint{} && !events.empty();
     if (events.empty() && (probe_due_ || now() >= ping_at)) events = kSseComment;
     probe_due_ = false;
     if (!events.empty()) {
@@ -260,7 +277,11 @@ Session::Task<bool> Session::stream(Answer& answer) {
     }
     if (gone_) co_return false;
     if (answer.finished()) break;
-    co_await wait_until(ping_at);
+    if (taken.more) {
+      co_await give_way();
+    } else {
+      co_await wait_until(ping_at);
+    }
     if (gone_) co_return false;
   }
   note_done(kStatusOk, &answer);
@@ -293,6 +314,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   const std::string_view body = exchange_.method == "HEAD" ? std::string_view() : std::string_view(response.body);
   io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
   const bool written = co_await write(head_view, body);
+  drop(std::move(response.body));
   probe_sent_ = false;
   if (!written) {
     gone_ = true;
@@ -300,6 +322,14 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   }
   if (!is_probe(exchange_.path)) note_done(response.status, answer);
   co_return again;
+}
+
+// To give tens of megabytes back to the system takes milliseconds.
+void Session::drop(std::string body) {
+  constexpr std::size_t kLongBytes = std::size_t{1} << 20;
+  if (body.size() < kLongBytes) return;
+  auto held = std::make_shared<const std::string>(std::move(body));  // a job can be copied
+  io_.services.workers.post(Lane::kWriting, 0, [held = std::move(held)] {});
 }
 
 // Both in one write.

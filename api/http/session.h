@@ -61,6 +61,9 @@ class Session : public std::enable_shared_from_this<Session> {
   IoDoor io_door();
   Task<std::optional<Lane>> work(Answer& answer);
   Task<bool> run_on(Lane lane, std::size_t bytes, std::function<void()> job);
+  Task<void> write_aside(std::size_t size, std::function<void()> job);
+  Task<void> give_way();  // others on this thread have their turn
+  void drop(std::string body);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);
   Task<bool> send(Response response, const Answer* answer);

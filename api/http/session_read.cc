@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/http/headers.h"
 #include "api/http/response_head.h"
 #include "api/http/session.h"
 #include "api/requests/wishes.h"
@@ -31,8 +32,8 @@ std::string_view view_of(const boost::beast::flat_buffer& buffer) {
 // Where two callers call themselves its parent, none is.
 tracing::Context trace_of(const BodyReader& reader, const tracing::Tracer* tracer) {
   std::optional<observe::TraceParent> parent;
-  if (!reader.repeats("traceparent")) parent = observe::parse_traceparent(reader.field("traceparent"));
-  std::string state = parent ? reader.all_of("tracestate") : std::string();
+  if (!reader.repeats(kTraceParentHeader)) parent = observe::parse_traceparent(reader.field(kTraceParentHeader));
+  std::string state = parent ? reader.all_of(kTraceStateHeader) : std::string();
   if (!observe::is_tracestate(state)) state.clear();
   return tracing::begin(tracer, parent, std::move(state));
 }
@@ -72,15 +73,15 @@ Session::Task<bool> Session::read_request() {
   const BodyReader::Taken taken = reader.put(head);
   if (taken.refusal) co_return refuse(*taken.refusal);
   buffer_.consume(taken.bytes);
-  exchange_.id = request_id_of(reader.field("X-Request-Id"));
+  exchange_.id = request_id_of(reader.field(kRequestIdHeader));
   exchange_.trace = trace_of(reader, io_.services.tracer);
-  request_.key = reader.field("X-Request-Key");
+  request_.key = reader.field(kRequestKeyHeader);
   request_.authorization = reader.field("Authorization");
-  request_.api_key = reader.field("x-api-key");
-  request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats("x-api-key");
-  for (const char* const name : requests::wish_headers()) {
-    if (reader.has(name)) request_.wishes.push_back({name, reader.field(name)});
-    if (reader.repeats(name)) request_.wishes.push_back({name, reader.field(name)});
+  request_.api_key = reader.field(kApiKeyHeader);
+  request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats(kApiKeyHeader);
+  for (const Header& one : requests::wish_headers()) {
+    if (reader.has(one.name)) request_.wishes.push_back({one.name, reader.field(one.name)});
+    if (reader.repeats(one.name)) request_.wishes.push_back({one.name, reader.field(one.name)});
   }
   exchange_.labels = requests::labels_of(request_.wishes);
   request_.content_type = reader.field("Content-Type");

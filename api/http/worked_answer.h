@@ -32,7 +32,8 @@ class WorkedAnswer final : public Answer {
     return std::move(response_);
   }  // there is nothing to wait for
   bool streams() const override { return false; }
-  std::string take_events() override { return {}; }
+  Taken take() override { return {}; }
+  std::string events() override { return {}; }
   bool finished() const override { return true; }
   bool failed() const override { return false; }
   Response whole() override { return {}; }  // never asked for

@@ -44,6 +44,13 @@ void append_metrics(std::string& text, const KeyTable& table) {
       text += std::string(series.name) + "{key=\"" + key + "\"} " + std::to_string(series.value(figures)) + "\n";
     }
   }
+  const std::string weight = "quire:key_weight";
+  append_head(text, weight, "gauge", "The part of its tenant's share that a key has under the fair policy.");
+  for (const auto& caller : table.callers()) {
+    const std::string tenant = caller->tenant.empty() ? std::string(kDefaultTenant) : caller->tenant;
+    text +=
+        weight + "{key=\"" + caller->name + "\",tenant=\"" + tenant + "\"} " + std::to_string(caller->weight) + "\n";
+  }
   const std::string refused = "quire:key_refused_requests_total";
   append_head(text, refused, "counter", "Requests of a key that met one of its limits and were answered 429.");
   for (const auto& [key, figures] : keys) {

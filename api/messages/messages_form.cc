@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "api/http/headers.h"
 #include "api/http/sse_writer.h"
 #include "api/openai/errors.h"
 #include "api/openai/fields/read_body.h"
@@ -70,7 +71,7 @@ http::Response count_tokens(const Services& services, const std::string& body) {
   openai::JsonWriter json(response.body);
   json.begin_object().key("input_tokens").number(std::uint64_t{prompt->ids.size()}).end_object();
   std::string warnings = openai::warnings_of(*request);
-  if (!warnings.empty()) response.fields.push_back({"X-Quire-Warnings", std::move(warnings)});
+  if (!warnings.empty()) response.fields.push_back({http::kWarningsHeader, std::move(warnings)});
   return response;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/http/headers.h"
 #include "api/openai/response_writer.h"
 
 namespace quire::api::openai {
@@ -106,9 +107,9 @@ http::Response error_response(const Error& error, ErrorShape shape) {
   response.status = status_of(error.code);
   response.body = error_json(error, shape);
   if (error.code == Code::kQueueFull || error.code == Code::kUnavailable || error.code == Code::kOutOfBlocks) {
-    response.fields.push_back({"Retry-After", std::to_string(std::max(1, error.retry_after_s))});
+    response.fields.push_back({http::kRetryAfterHeader, std::to_string(std::max(1, error.retry_after_s))});
   }
-  if (error.code == Code::kUnauthorized) response.fields.push_back({"WWW-Authenticate", "Bearer"});
+  if (error.code == Code::kUnauthorized) response.fields.push_back({http::kAuthenticateHeader, "Bearer"});
   return response;
 }
 

@@ -1,12 +1,10 @@
 #include "api/requests/tracked_request.h"
 
+#include "api/http/headers.h"
 #include "api/http/response_head.h"
 
 namespace quire::api::requests {
 namespace {
-
-constexpr std::size_t kMinKeyBytes = 16;  // nobody guesses it
-constexpr std::size_t kMaxKeyBytes = 128;
 
 std::shared_ptr<bridge::RequestRecord> record_of(const http::Request& request) {
   auto record = std::make_shared<bridge::RequestRecord>();
@@ -18,7 +16,7 @@ std::shared_ptr<bridge::RequestRecord> record_of(const http::Request& request) {
 }  // namespace
 
 bool is_request_key(std::string_view key) {
-  return key.empty() || (key.size() >= kMinKeyBytes && http::is_plain_id(key, kMaxKeyBytes));
+  return key.empty() || (key.size() >= http::kMinRequestKeyBytes && http::is_plain_id(key, http::kMaxRequestKeyBytes));
 }
 
 TrackedRequest::TrackedRequest(bridge::RequestBook& book, const http::Request& request)
@@ -47,7 +45,7 @@ bool TrackedRequest::cancelled() const { return record_->cancelled.load(std::mem
 
 std::vector<http::Field> TrackedRequest::fields() const {
   if (!entered_) return {};
-  return {{"X-Request-Key", record_->key}};
+  return {{http::kRequestKeyHeader, record_->key}};
 }
 
 void TrackedRequest::append_timings(std::string& json, const TokenCounts& counts) const {

@@ -63,25 +63,36 @@ void take_objective(std::string_view objective, Wishes& wishes) {
 
 enum class Meaning : std::uint8_t { kTimeout, kFirstToken, kTokenTime, kObjective, kFairness, kSession };
 struct Known {
-  const char* name;
+  http::Header header;
   Meaning meaning;
   const char* log_key = nullptr;
 };
+constexpr http::Header timed(const char* name, Unit unit, std::string_view help) {
+  const double lowest = 0.001;
+  const double highest = static_cast<double>(kMost_ns) / static_cast<double>(unit.ns);
+  return {.name = name, .paths = http::kGenerating, .help = help, .lowest = lowest, .highest = highest};
+}
+constexpr http::Header label(const char* name, std::string_view help) {
+  return {.name = name, .paths = http::kGenerating, .help = help, .max_bytes = RequestLimits{}.max_label_bytes};
+}
+constexpr std::string_view kObjectiveHelp = "sheddable, standard, critical, or a whole number: higher goes first";
+constexpr std::string_view kFairnessHelp = "whose share of the machine it takes, where the server has no API keys";
+constexpr std::string_view kSessionHelp = "for the log alone";
 constexpr Known kKnown[] = {
-    {kTimeoutHeader, Meaning::kTimeout},
-    {kFirstTokenHeader, Meaning::kFirstToken},
-    {kTokenTimeHeader, Meaning::kTokenTime},
-    {kObjectiveHeader, Meaning::kObjective, "objective"},
-    {"x-llm-d-inference-objective", Meaning::kObjective, "objective"},
-    {"x-gateway-inference-fairness-id", Meaning::kFairness, "fairness_id"},
-    {"x-llm-d-inference-fairness-id", Meaning::kFairness, "fairness_id"},
-    {"x-session-id", Meaning::kSession, "session_id"},
-    {"x-session-token", Meaning::kSession, "session_token"},
-    {"x-session-affinity", Meaning::kSession, "session_affinity"},
+    {timed(kTimeoutHeader, kSeconds, "seconds until the answer has to be whole"), Meaning::kTimeout},
+    {timed(kFirstTokenHeader, kMillis, "milliseconds hoped for until the first token"), Meaning::kFirstToken},
+    {timed(kTokenTimeHeader, kMillis, "milliseconds hoped for from one token to the next"), Meaning::kTokenTime},
+    {label(kObjectiveHeader, kObjectiveHelp), Meaning::kObjective, "objective"},
+    {label("x-llm-d-inference-objective", kObjectiveHelp), Meaning::kObjective, "objective"},
+    {label("x-gateway-inference-fairness-id", kFairnessHelp), Meaning::kFairness, "fairness_id"},
+    {label("x-llm-d-inference-fairness-id", kFairnessHelp), Meaning::kFairness, "fairness_id"},
+    {label("x-session-id", kSessionHelp), Meaning::kSession, "session_id"},
+    {label("x-session-token", kSessionHelp), Meaning::kSession, "session_token"},
+    {label("x-session-affinity", kSessionHelp), Meaning::kSession, "session_affinity"},
 };
 
 const Known& known(std::string_view name) {
-  return *std::ranges::find_if(kKnown, [&](const Known& one) { return name == one.name; });
+  return *std::ranges::find_if(kKnown, [&](const Known& one) { return name == one.header.name; });
 }
 
 Result<Done> take(const http::Field& header, const RequestLimits& limits, Wishes& wishes) {
@@ -116,13 +127,13 @@ Result<Done> take(const http::Field& header, const RequestLimits& limits, Wishes
 
 }  // namespace
 
-std::span<const char* const> wish_headers() {
-  static constexpr auto kNames = [] {
-    std::array<const char*, std::size(kKnown)> names{};
-    std::ranges::transform(kKnown, names.begin(), &Known::name);
-    return names;
+std::span<const http::Header> wish_headers() {
+  static constexpr auto kHeaders = [] {
+    std::array<http::Header, std::size(kKnown)> headers{};
+    std::ranges::transform(kKnown, headers.begin(), &Known::header);
+    return headers;
   }();
-  return kNames;
+  return kHeaders;
 }
 
 Result<Wishes> wishes_of(std::span<const http::Field> headers, const RequestLimits& limits) {

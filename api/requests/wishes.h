@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "api/http/exchange.h"
+#include "api/http/headers.h"
 #include "api/services.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
@@ -39,7 +40,7 @@ struct Wishes {
 };
 
 // The headers that wishes_of() and labels_of() know.
-std::span<const char* const> wish_headers();
+std::span<const http::Header> wish_headers();
 
 // `headers` in any order; one that was given twice stands there twice.
 Result<Wishes> wishes_of(std::span<const http::Field> headers, const RequestLimits& limits);

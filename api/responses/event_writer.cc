@@ -40,7 +40,7 @@ void EventWriter::begin(const AnswerItem& item) {
   });
   if (item.kind == Kind::kCall) return;
   item_event("response.content_part.added", item,
-             [&](JsonWriter& json) { ResponseObject::append_part(json.key("part"), item, ""); });
+             [&](JsonWriter& json) { object_.append_part(json.key("part"), item, ""); });
 }
 
 void EventWriter::more(const AnswerItem& item, std::string_view text) {
@@ -49,7 +49,7 @@ void EventWriter::more(const AnswerItem& item, std::string_view text) {
                                                    : "response.reasoning_text.delta";
   item_event(type, item, [&](JsonWriter& json) {
     json.key("delta").text(text);
-    if (item.kind == Kind::kContent) json.key("logprobs").begin_array().end_array();
+    if (item.kind == Kind::kContent) object_.append_logprobs(json.key("logprobs"), tokens_.take(item.index, text));
   });
 }
 
@@ -59,8 +59,9 @@ void EventWriter::end(const AnswerItem& item) {
       item_event("response.reasoning_text.done", item, [&](JsonWriter& json) { json.key("text").text(item.text); });
       break;
     case Kind::kContent:
-      item_event("response.output_text.done", item,
-                 [&](JsonWriter& json) { json.key("text").text(item.text).key("logprobs").begin_array().end_array(); });
+      item_event("response.output_text.done", item, [&](JsonWriter& json) {
+        object_.append_logprobs(json.key("text").text(item.text).key("logprobs"), tokens_.of(item.index));
+      });
       break;
     case Kind::kCall:
       item_event("response.function_call_arguments.done", item,
@@ -69,7 +70,7 @@ void EventWriter::end(const AnswerItem& item) {
   }
   if (item.kind != Kind::kCall) {
     item_event("response.content_part.done", item,
-               [&](JsonWriter& json) { ResponseObject::append_part(json.key("part"), item, item.text); });
+               [&](JsonWriter& json) { object_.append_part(json.key("part"), item, item.text); });
   }
   event("response.output_item.done", [&](JsonWriter& json) {
     json.key("output_index").number(std::uint64_t{item.index});

@@ -2,7 +2,7 @@
 //   response.created, in_progress → of each item: output_item.added ... output_item.done → response.completed
 // Shape   a message and reasoning have one part each: content_part.added, the deltas of its text, its text, content_part.done; a
 //         call has the deltas of its arguments, and its arguments.
-// Owner   a form; request and turn outlive it. It writes to the text and of the facts that write_to() named last.
+// Owner   a form; object and tokens outlive it. It writes to the text and of the facts that write_to() named last.
 // Thread  one at a time.
 // Source  OpenAI's API reference for streamed responses.
 #pragma once
@@ -14,13 +14,14 @@
 #include "api/chat/answer/answer_items.h"
 #include "api/openai/generation/form.h"
 #include "api/openai/response_writer.h"
+#include "api/responses/message_tokens.h"
 #include "api/responses/response_object.h"
 
 namespace quire::api::responses {
 
 class EventWriter final : public chat::ItemEvents {
  public:
-  explicit EventWriter(const ResponseObject& object) : object_(object) {}
+  EventWriter(const ResponseObject& object, MessageTokens& tokens) : object_(object), tokens_(tokens) {}
 
   void write_to(std::string& events, const openai::AnswerFacts& facts) {
     events_ = &events;
@@ -41,6 +42,7 @@ class EventWriter final : public chat::ItemEvents {
   void item_event(std::string_view type, const chat::AnswerItem& item, Write write);
 
   const ResponseObject object_;
+  MessageTokens& tokens_;
   std::string* events_ = nullptr;
   const openai::AnswerFacts* facts_ = nullptr;
   std::uint64_t sequence_ = 0;

@@ -1,5 +1,7 @@
 #include "api/responses/response_object.h"
 
+#include "api/chat/message_writer.h"
+
 namespace quire::api::responses {
 namespace {
 
@@ -126,7 +128,7 @@ void ResponseObject::append_asked(JsonWriter& json) const {
   append_text_or_null(json, "safety_identifier", request_.safety_identifier);
   append_text_or_null(json, "prompt_cache_key", request_.prompt_cache_key);
   json.key("store").boolean(false).key("background").boolean(false).key("service_tier").text("default");
-  json.key("previous_response_id").null().key("top_logprobs").number(std::uint64_t{0});
+  json.key("previous_response_id").null().key("top_logprobs").number(std::uint64_t{request_.top_logprobs.value_or(0)});
 }
 
 void ResponseObject::append_item(JsonWriter& json, const AnswerFacts& facts, const AnswerItem& item,
@@ -154,11 +156,20 @@ void ResponseObject::append_item(JsonWriter& json, const AnswerFacts& facts, con
   json.key("status").text(status).end_object();
 }
 
-void ResponseObject::append_part(JsonWriter& json, const AnswerItem& item, std::string_view text) {
+// A text that is whole has the log probabilities of all of it.
+void ResponseObject::append_part(JsonWriter& json, const AnswerItem& item, std::string_view text) const {
   const bool content = item.kind == Kind::kContent;
   json.begin_object().key("type").text(content ? "output_text" : "reasoning_text").key("text").text(text);
   if (content) json.key("annotations").begin_array().end_array();
+  if (content && request_.logprobs) {
+    append_logprobs(json.key("logprobs"), text.empty() ? openai::SaidTokens{} : tokens_.of(item.index));
+  }
   json.end_object();
+}
+
+void ResponseObject::append_logprobs(JsonWriter& json, const openai::SaidTokens& tokens) const {
+  chat::append_token_logprobs(json, *services_.tokenizer, tokens, request_.logprobs.value_or(0),
+                              /*names_are_ids=*/false);
 }
 
 }  // namespace quire::api::responses

@@ -1,7 +1,7 @@
 // A response as JSON: what was asked, how far the answer is, and its items.
 // Shape   {id, object, created_at, status, ..., output: [reasoning | message | function_call], usage}; timings and seed are ours,
 //         as in every answer.
-// Owner   a view: request and turn outlive it.
+// Owner   a view: what it is made of outlives it.
 // Thread  any; const.
 // Source  OpenAI's API reference for responses. Reasoning is told as vLLM tells it: as reasoning_text, without a summary.
 #pragma once
@@ -15,7 +15,9 @@
 #include "api/chat/turn.h"
 #include "api/openai/generation/form.h"
 #include "api/openai/response_writer.h"
+#include "api/responses/message_tokens.h"
 #include "api/responses/responses_request.h"
+#include "api/services.h"
 
 namespace quire::api::responses {
 
@@ -37,14 +39,18 @@ std::string_view status_of(const char* finish_reason);
 
 class ResponseObject {
  public:
-  ResponseObject(const ResponsesRequest& request, const chat::Turn& turn) : request_(request), turn_(turn) {}
+  ResponseObject(const ResponsesRequest& request, const chat::Turn& turn, const MessageTokens& tokens,
+                 const Services& services)
+      : request_(request), turn_(turn), tokens_(tokens), services_(services) {}
 
   // Each as the next value.
   void append(openai::JsonWriter& json, const openai::AnswerFacts& facts, const Progress& progress) const;
   // With its text, or as it begins.
   void append_item(openai::JsonWriter& json, const openai::AnswerFacts& facts, const chat::AnswerItem& item,
                    std::string_view status) const;
-  static void append_part(openai::JsonWriter& json, const chat::AnswerItem& item, std::string_view text);
+  void append_part(openai::JsonWriter& json, const chat::AnswerItem& item, std::string_view text) const;
+  // Of a message's text: an array, and empty where nobody asked.
+  void append_logprobs(openai::JsonWriter& json, const openai::SaidTokens& tokens) const;
 
   static std::string item_id(const openai::AnswerFacts& facts, const chat::AnswerItem& item);
 
@@ -53,6 +59,8 @@ class ResponseObject {
 
   const ResponsesRequest& request_;
   const chat::Turn& turn_;
+  const MessageTokens& tokens_;
+  const Services& services_;
 };
 
 }  // namespace quire::api::responses

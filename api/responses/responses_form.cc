@@ -10,6 +10,24 @@ using openai::AnswerFacts;
 using openai::Piece;
 using openai::Usage;
 
+namespace {
+
+// Of an answer that nobody streams: its messages take their tokens.
+class Taker final : public chat::ItemEvents {
+ public:
+  explicit Taker(MessageTokens& tokens) : tokens_(tokens) {}
+  void begin(const AnswerItem&) override {}
+  void more(const AnswerItem& item, std::string_view text) override {
+    if (item.kind == AnswerItem::Kind::kContent) tokens_.take(item.index, text);
+  }
+  void end(const AnswerItem&) override {}
+
+ private:
+  MessageTokens& tokens_;
+};
+
+}  // namespace
+
 Result<Done> ResponsesForm::read(const std::string& body) {
   Result<ResponsesRequest> parsed = parse_responses_request(body, services_);
   if (!parsed) return parsed.error();
@@ -34,10 +52,7 @@ void ResponsesForm::open(std::string& events, const AnswerFacts& facts) {
 
 void ResponsesForm::append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) {
   open(events, facts);
-  chat::Deltas deltas;
-  parser_->push(piece.text, deltas);
-  if (piece.finish_reason != nullptr) parser_->finish(deltas);
-  items_.take(deltas, events_);
+  items_.take(deltas_of(*parser_, piece), events_);
   if (piece.finish_reason == nullptr) return;
   status_ = status_of(piece.finish_reason);
   events_.ends_as(status_ == "completed" ? "completed" : "incomplete");
@@ -56,11 +71,29 @@ void ResponsesForm::append_error(std::string& events, const AnswerFacts& facts, 
   events_.response("response.failed", {.status = "failed", .items = items_.all(), .error = &error});
 }
 
+chat::Deltas ResponsesForm::deltas_of(chat::AnswerParser& parser, const Piece& piece) {
+  chat::Deltas deltas;
+  const bool last = piece.finish_reason != nullptr;
+  if (request_.logprobs) {
+    tokens_.add(piece.tokens);
+    tokens_.push(parser, piece.text, deltas);
+    if (last) tokens_.finish(parser, deltas);
+  } else {
+    parser.push(piece.text, deltas);
+    if (last) parser.finish(deltas);
+  }
+  return deltas;
+}
+
 // ---- or one body
 
 std::string ResponsesForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
   const Piece& piece = pieces.front();
-  const std::vector<AnswerItem> items = turn_.items_of(piece.text);
+  chat::AnswerParser parser = turn_.parser();
+  Taker taker(tokens_);
+  items_.take(deltas_of(parser, piece), taker);
+  items_.finish(taker);
+  const std::vector<AnswerItem>& items = items_.all();
   const ResponseUsage used = usage_of(usage, items);
   std::string text;
   openai::JsonWriter json(text);

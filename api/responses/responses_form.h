@@ -18,6 +18,7 @@
 #include "api/openai/generation/form.h"
 #include "api/openai/generation/generation.h"
 #include "api/responses/event_writer.h"
+#include "api/responses/message_tokens.h"
 #include "api/responses/response_object.h"
 #include "api/responses/responses_request.h"
 #include "api/services.h"
@@ -28,12 +29,14 @@ class ResponsesForm final : public openai::Form {
  public:
   // `services` outlives it.
   explicit ResponsesForm(const Services& services)
-      : services_(services), turn_(services), object_(request_, turn_), events_(object_) {}
+      : services_(services), turn_(services), object_(request_, turn_, tokens_, services), events_(object_, tokens_) {}
 
   Result<Done> read(const std::string& body) override;
   const openai::GenerationRequest& request() const override { return request_; }
   Result<std::vector<std::vector<TokenId>>> prompts() override;
 
+  // With the text, its part, its item and the response.
+  std::size_t num_told_again() const override { return 4; }
   void append_piece(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece) override;
   void append_end(std::string& events, const openai::AnswerFacts& facts, const openai::Usage& usage) override;
   void append_error(std::string& events, const openai::AnswerFacts& facts, const Error& error) override;
@@ -42,11 +45,14 @@ class ResponsesForm final : public openai::Form {
 
  private:
   void open(std::string& events, const openai::AnswerFacts& facts);
+  // What the parser makes of the piece, and of the end behind a last one.
+  chat::Deltas deltas_of(chat::AnswerParser& parser, const openai::Piece& piece);
   ResponseUsage usage_of(const openai::Usage& usage, std::span<const chat::AnswerItem> items) const;
 
   const Services& services_;
   ResponsesRequest request_;
   chat::Turn turn_;
+  MessageTokens tokens_;  // where log probabilities are told
   ResponseObject object_;
 
   // ---- of a stream

@@ -150,7 +150,9 @@ Result<Done> read_metadata(const std::string& path, element value, const Service
   return Done{};
 }
 
+constexpr std::string_view kLogprobs = "message.output_text.logprobs";
 constexpr std::string_view kIncludes[] = {
+    kLogprobs,
     "reasoning.encrypted_content",
     "message.input_image.image_url",
     "file_search_call.results",
@@ -160,8 +162,8 @@ constexpr std::string_view kIncludes[] = {
     "computer_call_output.output.image_url",
 };
 
-// What they are about is never in an answer of ours, and log probabilities are not told here.
-Result<Done> read_include(const std::string& path, element value, const Services&, GenerationRequest&) {
+// What most are about is never in an answer of ours.
+Result<Done> read_include(const std::string& path, element value, const Services&, ResponsesRequest& request) {
   if (!value.is_array()) return invalid(path, path + " must be a list of strings");
   std::size_t index = 0;
   for (const element one : openai::array_of(value)) {
@@ -170,8 +172,13 @@ Result<Done> read_include(const std::string& path, element value, const Services
     if (std::none_of(std::begin(kIncludes), std::end(kIncludes), word)) {
       return invalid(in, in + " is not supported: leave it out");
     }
+    request.tells_logprobs = request.tells_logprobs || says(one, kLogprobs);
   }
   return Done{};
+}
+
+void put_top_logprobs(GenerationRequest& request, std::int64_t value) {
+  static_cast<ResponsesRequest&>(request).top_logprobs = static_cast<std::uint32_t>(value);
 }
 
 Result<Done> read_store(const std::string& path, element value, const Services&, GenerationRequest&) {
@@ -207,7 +214,7 @@ constexpr Field kFields[] = {
     {"reasoning", kResponses, Shaped{"object", "`effort`: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`; `summary`: `auto`, `concise`, `detailed`", kOwn<read_reasoning>}, "the template's", "as `reasoning_effort` of a chat; a summary is not made: the reasoning itself is told", "api/responses/responses_request_test.cc"},
     {"chat_template_kwargs", kResponses, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/responses/responses_request_test.cc"},
     {"truncation", kResponses, Shaped{"string", "`auto`, `disabled`", kOwn<read_truncation>}, "disabled", "auto: of a prompt that is too long the last tokens are kept", "api/responses/responses_form_test.cc"},
-    {"include", kResponses, Shaped{"array", "names of what an answer here never has", read_include}, "none", "of no effect; `message.output_text.logprobs` is not supported", "api/responses/responses_request_test.cc"},
+    {"include", kResponses, Shaped{"array", "`message.output_text.logprobs`, and names of what an answer here never has", kOwn<read_include>}, "none", "the log probability of each token of a message's text; the others are of no effect", "wire/test_responses.py"},
     {"metadata", kResponses, Shaped{"object", "up to 16 texts of 512 bytes, by names of 64 bytes", kOwn<read_metadata>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
     {"user", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::user>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
     {"safety_identifier", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::safety_identifier>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
@@ -216,7 +223,7 @@ constexpr Field kFields[] = {
     {"store", kResponses, Shaped{"boolean", "true or false", read_store}, "false", "of no effect: nothing is stored, and the answer says so", "api/responses/responses_request_test.cc"},
     {"service_tier", kResponses, Neutral{"string", "\"auto\" or \"default\"", is_usual_tier}, "auto", "there is one tier", "api/responses/responses_request_test.cc"},
     {"background", kResponses, Neutral{"boolean", "false", openai::is_false}, "false", "not supported", "api/responses/responses_request_test.cc"},
-    {"top_logprobs", kResponses, Neutral{"integer", "0", openai::is_zero}, "0", "not supported otherwise", "api/responses/responses_request_test.cc"},
+    {"top_logprobs", kResponses, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, where `include` asks for log probabilities", "wire/test_responses.py"},
     {"previous_response_id", kResponses, Neutral{"string", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
     {"conversation", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
     {"prompt", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send `instructions`", "api/responses/responses_request_test.cc"},
@@ -247,6 +254,7 @@ Result<ResponsesRequest> parse_responses_request(const std::string& body, const 
   if (!given) return given.error();
   if (request.messages.empty()) return invalid("input", "input is missing");
   put_instructions(request, services);
+  if (request.tells_logprobs) request.logprobs = request.top_logprobs.value_or(0);
   if (Result<Done> settled = chat::settle_tools(request, services); !settled) return settled.error();
   if (Result<Done> settled = openai::settle(request, 1, services, *given); !settled) return settled.error();
   return request;

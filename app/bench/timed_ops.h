@@ -120,6 +120,7 @@ class TimedOps final : public backend::Ops {
             std::span<float> out) override {
     inner_->read(buffer, first_row, num_rows, out);
   }
+  void write(std::span<const float> rows, backend::Buffer& buffer) override { inner_->write(rows, buffer); }
 
   void norm_qkv_rope_store(const backend::LayerSpec& layer, const backend::Buffer& x, backend::Buffer& scratch,
                            backend::Buffer& qkv, backend::KvCache& cache) override {

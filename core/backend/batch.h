@@ -64,8 +64,15 @@ struct Choice {
   std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
 };
 
+// A row whose token nobody knew when the batch was made: the choice of that speaker of the batch begun before this one. Where
+// that choice is not finite the row runs any token, and nobody looks at what becomes of it.
+struct FedRow {
+  std::uint32_t row = 0;
+  std::uint32_t speaker = 0;
+};
+
 struct Batch {
-  std::span<const TokenId> tokens;           // [T]
+  std::span<const TokenId> tokens;           // [T] -1: of a row in `fed`
   std::span<const std::uint32_t> positions;  // [T]
   std::span<const std::uint32_t> slots;      // [T] block id * P + offset
   std::span<const SequenceRows> sequences;   // [S]
@@ -74,6 +81,7 @@ struct Batch {
   std::span<const std::uint16_t> kept_groups{};
   std::uint32_t num_votes = 0;                 // of all sequences together
   std::span<const std::uint64_t> ancestors{};  // of all drafts' nodes
+  std::span<const FedRow> fed{};               // rows ascending; only for ops of more steps than one (Ops::depth())
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
 };

@@ -37,6 +37,7 @@ class Choices {
   void forget() { each_.clear(); }
   void begin(const Batch& batch);
   std::uint32_t num_walks() const { return static_cast<std::uint32_t>(walks_.size()); }
+  std::uint32_t first_of(std::uint32_t walk) const { return walks_[walk]; }  // its first speaker
   std::span<const Choice> each() const { return each_; }
 
   // row_of(r): a LogitRow, of speaker r.

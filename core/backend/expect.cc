@@ -1,5 +1,6 @@
 #include "core/backend/expect.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/base/check.h"
@@ -63,6 +64,8 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
     expect_tree(batch, sequence);
   }
   CHECK_EQ(next_row, num_rows);
+  CHECK_EQ(static_cast<std::size_t>(std::ranges::count(batch.tokens, -1)), batch.fed.size());
+  for (const FedRow& fed : batch.fed) CHECK(fed.row < num_rows && batch.tokens[fed.row] == -1);
   for (std::size_t r = 0; r < batch.speakers.size(); ++r) {
     const Speaker& speaker = batch.speakers[r];
     CHECK_LT(speaker.row, num_rows);
@@ -77,8 +80,8 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
 void expect_embed(const Batch& batch, const Weight& table, const Buffer& out) {
   expect(out, batch.num_rows(), table.k());
   for (const TokenId token : batch.tokens) {
-    CHECK_GE(token, 0);
-    CHECK_LT(static_cast<std::uint32_t>(token), table.n());
+    CHECK_GE(token, batch.fed.empty() ? 0 : -1);
+    CHECK(token < 0 || static_cast<std::uint32_t>(token) < table.n());
   }
 }
 

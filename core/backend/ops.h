@@ -71,6 +71,8 @@ class Ops {
   virtual std::unique_ptr<KvCache> make_kv(const KvShape& shape) = 0;
 
   // ---- one step: begin, ops, choose, collect
+  // So many steps may be begun and not collected. They run in the order of their begin(), with what is done to blocks between.
+  virtual std::uint32_t depth() const { return 1; }
   virtual void begin(const Batch& batch) = 0;
   // out[t,:] = table[tokens[t],:] widened to f32; q * s where it is quantised.
   virtual void embed(const Weight& table, Buffer& out) = 0;
@@ -78,7 +80,7 @@ class Ops {
   // gathered rows.
   virtual void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) = 0;
   // out[t,n] = dot(x[t,:], w[n,:]) + bias[n] (no addition where there is no bias).
-  //   int8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
+  //   int8, fp8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
   //   int4  w[n,k] = q[n,k] * s[n,k/32], which is exact
   // An infinite x times a q of 0 is NaN, though the number that was rounded to it may not have been 0.
   // w8a8 and w4a8 multiply in integers. Each row of x is quantised by groups g of 256 inputs, counted from the first:
@@ -148,6 +150,10 @@ class Ops {
   // ---- after collect()
   // Rows of a buffer to host memory, f32, row major: hidden states that somebody wants, and whatever tests look at.
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
+
+  // ---- between steps
+  // The other way round, into a buffer's first rows: what a drafter kept on the host. Whole rows; `rows` may change behind this.
+  virtual void write(std::span<const float> rows, Buffer& buffer) = 0;
 
   // ---- fused: an override may be faster, never different (tests compare bit for bit)
   // norm, linear, rope_store. `scratch` is [T, E].

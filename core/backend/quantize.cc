@@ -29,15 +29,17 @@ void widen_each(const std::byte* source, std::span<float> out, Widened widened) 
   }
 }
 
-void codes(std::span<const float> w, float scale, float lowest, float highest, std::int8_t* out) {
+template <typename Code, typename CodeOf>
+void codes(std::span<const float> w, float scale, Code* out, CodeOf code_of) {
   if (scale == 0.0f || scale != scale) {
-    std::fill_n(out, w.size(), std::int8_t{0});
+    std::fill_n(out, w.size(), Code{0});
     return;
   }
-  // Beyond the ends only where the scale was rounded, as subnormals are.
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    out[i] = static_cast<std::int8_t>(rounded(std::clamp(w[i] / scale, lowest, highest)));
-  }
+  for (std::size_t i = 0; i < w.size(); ++i) out[i] = code_of(w[i] / scale);
+}
+// Beyond the ends only where the scale was rounded, as subnormals are.
+std::int8_t whole(float x, float lowest, float highest) {
+  return static_cast<std::int8_t>(rounded(std::clamp(x, lowest, highest)));
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ void widen(const std::byte* source, DType dtype, std::span<float> out) {
   }
 }
 
-float int8_scale(const std::byte* row, DType dtype, std::size_t k) {
+float output_scale(WeightType type, const std::byte* row, DType dtype, std::size_t k) {
   std::uint32_t largest = 0;
   float part[kPart];
   for (std::size_t first = 0; first < k; first += kPart) {
@@ -61,10 +63,13 @@ float int8_scale(const std::byte* row, DType dtype, std::size_t k) {
     for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, size_bits(part[i]));
   }
   if (largest >= kInfinityBits) return std::numeric_limits<float>::quiet_NaN();
-  return std::bit_cast<float>(largest) / 127.0f;
+  return std::bit_cast<float>(largest) / (type == WeightType::kFp8 ? kFp8Highest : 127.0f);
 }
 
-void int8_codes(std::span<const float> w, float scale, std::int8_t* out) { codes(w, scale, -127.0f, 127.0f, out); }
+void output_codes(WeightType type, std::span<const float> w, float scale, std::byte* out) {
+  if (type == WeightType::kFp8) return codes(w, scale, reinterpret_cast<std::uint8_t*>(out), fp8_of_f32);
+  codes(w, scale, reinterpret_cast<std::int8_t*>(out), [](float x) { return whole(x, -127.0f, 127.0f); });
+}
 
 std::uint16_t int4_scale(std::span<const float> group) {
   float largest = 0.0f;
@@ -76,7 +81,7 @@ std::uint16_t int4_scale(std::span<const float> group) {
 }
 
 void int4_codes(std::span<const float> group, std::uint16_t scale, std::int8_t* out) {
-  codes(group, f32_of_bf16(scale), -8.0f, 7.0f, out);
+  codes(group, f32_of_bf16(scale), out, [](float x) { return whole(x, -8.0f, 7.0f); });
 }
 
 }  // namespace quire::backend

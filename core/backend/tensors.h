@@ -28,18 +28,26 @@ enum class WeightType : std::uint8_t {
   kW8A8,    // kInt8's numbers, multiplied in integers: the other factor is quantised too
   kW4A8,    // kInt4's likewise
   kW16A16,  // kBF16's numbers, multiplied by bf16: the other factor is rounded too
+  kFp8,     // e4m3fn times an f32 of the output
 };
-inline constexpr WeightType kAllWeightTypes[] = {WeightType::kF32,  WeightType::kBF16,  WeightType::kF16,
-                                                 WeightType::kInt8, WeightType::kInt4,  WeightType::kW8A8,
-                                                 WeightType::kW4A8, WeightType::kW16A16};
+inline constexpr WeightType kAllWeightTypes[] = {WeightType::kF32,  WeightType::kBF16,   WeightType::kF16,
+                                                 WeightType::kInt8, WeightType::kInt4,   WeightType::kW8A8,
+                                                 WeightType::kW4A8, WeightType::kW16A16, WeightType::kFp8};
 
 constexpr const char* name_of(WeightType type) {
-  constexpr const char* kNames[] = {"f32", "bf16", "f16", "int8", "int4", "w8a8", "w4a8", "w16a16"};
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "int8", "int4", "w8a8", "w4a8", "w16a16", "fp8"};
   return kNames[static_cast<int>(type)];
 }
+// A scale for each output; types of groups have theirs among the numbers.
+constexpr bool has_output_scales(WeightType type) {
+  return type == WeightType::kInt8 || type == WeightType::kW8A8 || type == WeightType::kFp8;
+}
 
-// What packing does to a checkpoint's numbers; of the latter three, what linear() does to its input too.
-enum class Quantize : std::uint8_t { kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16 };
+// What packing does to a checkpoint's numbers; of those named by two, what linear() does to its input too.
+enum class Quantize : std::uint8_t { kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8 };
+// As which they can be had: kNone is how a checkpoint is without them.
+inline constexpr Quantize kAllQuantized[] = {Quantize::kInt8, Quantize::kInt4,   Quantize::kW8A8,
+                                             Quantize::kW4A8, Quantize::kW16A16, Quantize::kFp8};
 
 constexpr WeightType weight_type(DType stored, Quantize quantize) {
   if (quantize == Quantize::kInt8) return WeightType::kInt8;
@@ -47,6 +55,7 @@ constexpr WeightType weight_type(DType stored, Quantize quantize) {
   if (quantize == Quantize::kW8A8) return WeightType::kW8A8;
   if (quantize == Quantize::kW4A8) return WeightType::kW4A8;
   if (quantize == Quantize::kW16A16) return WeightType::kW16A16;
+  if (quantize == Quantize::kFp8) return WeightType::kFp8;
   return static_cast<WeightType>(stored);
 }
 

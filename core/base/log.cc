@@ -1,14 +1,22 @@
 #include "core/base/log.h"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/details/os.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <memory>
+#include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/base/json_string.h"
+#include "core/base/log_writer.h"
 
 namespace quire {
 namespace {
@@ -18,12 +26,76 @@ constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level"
 
 LogFormat the_format = LogFormat::kText;  // set before there are threads
 
-// Colour only where standard error is a terminal: spdlog's colour sink decides by isatty.
-const bool kLoggerReady = [] {
-  auto logger = spdlog::stderr_color_mt("quire");
+// What a line says behind time and level.
+std::string message_of(std::string_view event, fmt::string_view format, fmt::format_args args);
+
+// Standard error, by who logs or by a thread.
+class Sink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void begin_thread() {
+    const std::lock_guard lock(mutex_);
+    const auto of_dropped = [this](std::uint64_t lines) {
+      const std::string text = message_of("log_lines_dropped", "lines={}", fmt::make_format_args(lines));
+      const std::lock_guard formatting(mutex_);
+      return line_of(spdlog::details::log_msg(spdlog::string_view_t(), spdlog::level::warn, text));
+    };
+    writer_ = std::make_shared<LogWriter>(STDERR_FILENO, kMaxWaitingBytes, of_dropped);
+  }
+  void end_thread() {
+    std::shared_ptr<LogWriter> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      ended = std::exchange(writer_, nullptr);
+      num_dropped_ += ended->num_dropped();
+    }
+  }
+  void flush_thread() {
+    if (const std::shared_ptr<LogWriter> writer = the_writer()) writer->flush(kLastWords);
+  }
+  std::uint64_t num_dropped() {
+    const std::lock_guard lock(mutex_);
+    return num_dropped_ + (writer_ ? writer_->num_dropped() : 0);
+  }
+
+ private:
+  static constexpr std::size_t kMaxWaitingBytes = std::size_t{1} << 20;
+  static constexpr std::chrono::milliseconds kLastWords{200};
+
+  std::shared_ptr<LogWriter> the_writer() {
+    const std::lock_guard lock(mutex_);
+    return writer_;
+  }
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::string line = line_of(message);
+    if (writer_) return writer_->write(std::move(line));
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    std::fflush(stderr);
+  }
+  void flush_() override {}
+
+  std::string line_of(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    std::string line(text.data(), text.size());
+    if (!colours_ || message.color_range_end <= message.color_range_start) return line;
+    constexpr const char* kColours[] = {"\x1b[37m",        "\x1b[36m",        "\x1b[32m",
+                                        "\x1b[33m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[1m\x1b[41m"};
+    line.insert(message.color_range_end, "\x1b[m");
+    line.insert(message.color_range_start, kColours[std::min<std::size_t>(message.level, std::size(kColours) - 1)]);
+    return line;
+  }
+
+  const bool colours_ = spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
+  std::shared_ptr<LogWriter> writer_;  // null: lines are written at once
+  std::uint64_t num_dropped_ = 0;      // by writers of before
+};
+
+const std::shared_ptr<Sink> kSink = [] {
+  auto sink = std::make_shared<Sink>();
+  auto logger = std::make_shared<spdlog::logger>("quire", sink);
   logger->set_pattern(kTextPattern);
   spdlog::set_default_logger(std::move(logger));
-  return true;
+  return sink;
 }();
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
@@ -106,27 +178,30 @@ std::string json_members(std::string_view event, fmt::string_view format, fmt::f
   return out;
 }
 
+std::string message_of(std::string_view event, fmt::string_view format, fmt::format_args args) {
+  const bool json = the_format == LogFormat::kJson;
+  return one_line(json ? json_members(event, format, args) : std::string(event) + ' ' + fmt::vformat(format, args));
+}
+
 }  // namespace
+
+LogThread::LogThread() { kSink->begin_thread(); }
+LogThread::~LogThread() { kSink->end_thread(); }
+void flush_log() { kSink->flush_thread(); }
+std::uint64_t log_lines_dropped() { return kSink->num_dropped(); }
 
 void set_log_format(LogFormat format) {
   the_format = format;
   spdlog::set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
-  (void)kLoggerReady;
 }
 
 LogFormat log_format() { return the_format; }
 
-void set_log_level(LogLevel level) {
-  spdlog::set_level(spdlog_level(level));
-  (void)kLoggerReady;
-}
+void set_log_level(LogLevel level) { spdlog::set_level(spdlog_level(level)); }
 
 void write_log(LogLevel level, std::string_view event, fmt::string_view format, fmt::format_args args) {
   if (!spdlog::should_log(spdlog_level(level))) return;
-  const bool json = the_format == LogFormat::kJson;
-  const std::string told =
-      json ? json_members(event, format, args) : std::string(event) + ' ' + fmt::vformat(format, args);
-  spdlog::log(spdlog_level(level), "{}", one_line(told));
+  spdlog::log(spdlog_level(level), "{}", message_of(event, format, args));
 }
 
 std::string log_safe(std::string_view text) {

@@ -27,6 +27,11 @@ void ControlQueue::finish() {
   busy_ = false;
 }
 
+bool ControlQueue::has_order() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.has_value();
+}
+
 void ControlQueue::close() {
   std::optional<ControlOrder> refused;
   {

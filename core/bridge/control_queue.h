@@ -2,7 +2,7 @@
 // how it ended.
 // Shape   at most one order waiting or under way; another one is refused.
 // Owner   app; outlives the engine and the sessions.
-// Thread  give(): any. take(), finish(): engine. `done` runs on the engine thread and must not block (an asio::post).
+// Thread  give(): any. take(), finish(), has_order(): engine. `done` runs on the engine thread and must not block (an asio::post).
 // Fails   give(): kUnavailable when an order is under way, or once closed. Nothing changed.
 #pragma once
 
@@ -37,12 +37,13 @@ class ControlQueue {
   // The order that waits, if any; it is under way until finish().
   std::optional<ControlOrder> take();
   void finish();
+  bool has_order() const;  // that waits
   // From now on give() refuses; an order that waits is answered kUnavailable.
   void close();
 
  private:
   Doorbell& doorbell_;
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::optional<ControlOrder> waiting_;
   bool busy_ = false;
   bool closed_ = false;

@@ -1,8 +1,14 @@
 #include "core/bridge/worker_pool.h"
 
+#include <pthread.h>
+
 #include <utility>
 
+#include "core/base/check.h"
+
 namespace quire::bridge {
+
+void name_thread(const char* name) { CHECK_EQ(pthread_setname_np(pthread_self(), name), 0); }
 
 WorkerPool::WorkerPool(std::uint32_t num_threads, std::size_t max_bytes) : max_bytes_(max_bytes) {
   threads_.reserve(num_threads);
@@ -30,6 +36,7 @@ bool WorkerPool::post(std::size_t bytes, std::function<void()> job) {
 }
 
 void WorkerPool::work() {
+  name_thread("quire-worker");
   std::unique_lock lock(mutex_);
   for (;;) {
     condition_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });

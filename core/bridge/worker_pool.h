@@ -15,6 +15,9 @@
 
 namespace quire::bridge {
 
+// The calling thread, for top -H and debuggers; at most 15 characters.
+void name_thread(const char* name);
+
 class WorkerPool {
  public:
   WorkerPool(std::uint32_t num_threads, std::size_t max_bytes);

@@ -86,6 +86,7 @@ class CpuOps final : public Ops {
   void begin(const Batch& batch) override {
     set_float_mode();
     expect_batch(batch, max_rows_);
+    CHECK(batch.fed.empty());  // one step at a time
     batch_ = batch;
     num_rows_ = batch.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
@@ -262,6 +263,14 @@ class CpuOps final : public Ops {
     const auto& rows = own<const HostBuffer>(buffer);
     for (std::size_t r = 0; r < num_rows; ++r) {
       std::copy_n(rows.row(first_row + r), buffer.width(), out.data() + r * buffer.width());
+    }
+  }
+  void write(std::span<const float> rows, Buffer& buffer) override {
+    CHECK_EQ(rows.size() % buffer.width(), 0u);
+    CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
+    auto& to = own<HostBuffer>(buffer);
+    for (std::uint32_t r = 0; r < rows.size() / buffer.width(); ++r) {
+      std::copy_n(rows.data() + std::size_t{r} * buffer.width(), buffer.width(), to.row(r));
     }
   }
 

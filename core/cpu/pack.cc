@@ -16,8 +16,8 @@ using backend::DType;
 using backend::HostMatrix;
 using backend::int4_codes;
 using backend::int4_scale;
-using backend::int8_codes;
-using backend::int8_scale;
+using backend::output_codes;
+using backend::output_scale;
 using backend::Quantize;
 using backend::WeightType;
 using backend::widen;
@@ -58,18 +58,17 @@ constexpr std::size_t kInt4Words = kGroup + kInt4Inputs / 8 * kGroup;  // 32-bit
 // Where input i of an output lies in a panel of bf16, behind the output's first.
 std::size_t bf16_at(std::size_t i) { return i / 2 * 2 * kGroup + i % 2; }
 
-// Where input i of an output lies in a panel of int8 or, four of them in a word, of w8a8.
-std::size_t int8_at(std::size_t i, std::uint32_t lane, WeightType type) {
-  return type == WeightType::kInt8 ? i * kGroup + lane : (i / 4 * kGroup + lane) * 4 + i % 4;
+// Where input i of an output lies in a panel of int8 or fp8 or, four of them in a word, of w8a8.
+std::size_t byte_at(std::size_t i, std::uint32_t lane, WeightType type) {
+  return type == WeightType::kW8A8 ? (i / 4 * kGroup + lane) * 4 + i % 4 : i * kGroup + lane;
 }
 
 // Elements [first, first + w.size()) of an output's lane.
-void pack_int8(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, WeightType type,
-               std::byte* panel) {
-  std::int8_t codes[kPart];
-  int8_codes(w, scale, codes);
-  auto* out = reinterpret_cast<std::int8_t*>(panel);
-  for (std::size_t i = 0; i < w.size(); ++i) out[int8_at(first + i, lane, type)] = codes[i];
+void pack_bytes(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, WeightType type,
+                std::byte* panel) {
+  std::byte codes[kPart];
+  output_codes(type, w, scale, codes);
+  for (std::size_t i = 0; i < w.size(); ++i) panel[byte_at(first + i, lane, type)] = codes[i];
 }
 
 void pack_bf16(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
@@ -144,7 +143,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     const std::byte* sources[kGroup];
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       sources[lane] = rows.row(panel * kGroup + lane);
-      if (scales != nullptr) scales[lane] = int8_scale(sources[lane], dtype, k);
+      if (scales != nullptr) scales[lane] = output_scale(type, sources[lane], dtype, k);
     }
     for (std::uint32_t first = 0; first < k; first += kPart) {
       const std::uint32_t last = std::min(k, first + kPart);
@@ -159,7 +158,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
         if (type == WeightType::kW16A16) {
           pack_bf16(w, first, lane, weight->panel(panel));
         } else if (scales != nullptr) {
-          pack_int8(w, first, scales[lane], lane, type, weight->panel(panel));
+          pack_bytes(w, first, scales[lane], lane, type, weight->panel(panel));
         } else {
           pack_int4(w, first, lane, weight->panel(panel));
         }
@@ -193,7 +192,13 @@ void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
     case WeightType::kW8A8: {
       const auto* codes = reinterpret_cast<const std::int8_t*>(panel);
       const float scale = w.scales()[row];
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[int8_at(i, lane, w.type())]) * scale;
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[byte_at(i, lane, w.type())]) * scale;
+      return;
+    }
+    case WeightType::kFp8: {
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(panel);
+      const float scale = w.scales()[row];
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_fp8(codes[byte_at(i, lane, w.type())]) * scale;
       return;
     }
     case WeightType::kInt4:

@@ -27,6 +27,7 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
       return padded(1) * 2;
     case WeightType::kInt8:
     case WeightType::kW8A8:
+    case WeightType::kFp8:
       return padded(4);
     case WeightType::kInt4:
     case WeightType::kW4A8:
@@ -38,7 +39,7 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
 std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kGroup - 1) / kGroup; }
 
 std::size_t scale_bytes_of(std::uint32_t n, WeightType type) {
-  return type == WeightType::kInt8 || type == WeightType::kW8A8 ? num_panels_of(n) * kGroup * sizeof(float) : 0;
+  return backend::has_output_scales(type) ? num_panels_of(n) * kGroup * sizeof(float) : 0;
 }
 
 }  // namespace

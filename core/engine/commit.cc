@@ -6,60 +6,33 @@
 namespace quire::engine {
 
 // What the device computed becomes permanent: rows count as stored, chosen tokens are appended.
-void Engine::commit(std::span<const flow::StepChoice> choices) {
+void Engine::commit(const Flight& flight, std::span<const flow::StepChoice> choices) {
   now_ = clock_.now();
   metrics_.engine_steps.add();
   doorbell_.note_step();
-  learn_step_time(now_ - submitted_at_);
-  if (drafter_ != nullptr) note_draft_step(now_ - submitted_at_);
+  began_at_ = std::max(flight.submitted_at, std::exchange(collected_at_, now_));
+  learn_step_time(flight, now_ - began_at_);
+  if (drafter_ != nullptr) note_draft_step(flight, now_ - began_at_);
   touched_.clear();
   observed_.clear();
   observed_rows_.clear();
   scouted_.clear();
   std::size_t next_choice = 0;
-  const auto planned = scheduler_.planned();
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    schedule::Sequence& sequence = *planned[i];
-    Live& live = live_of(sequence.id());
-    const bool speaks = sequence.speaks(sequence.planned_rows);
-    const std::uint32_t num_scores = sequence.num_speaking(sequence.planned_rows) - (speaks ? 1 : 0);
-    const std::uint32_t num_pooled = sequence.num_pooled(sequence.planned_rows);
-    if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(sequence.planned_rows);
-    if (!sequence.decoding()) live.timeline->note_chunk(submitted_at_, now_, sequence.planned_rows);
-    sequence.commit_rows(sequence.planned_rows);
-    if (sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters) sequence.add_votes(runner_.votes(i));
-    live.has_event = false;
-    live.earlier.clear();
-    live.top = {};
-    if (live.stream) touched_.push_back(&live);
-    commit_scores(live, choices.subspan(next_choice, num_scores));
-    next_choice += num_scores;
-    if (num_pooled > 0) commit_pooled(live, runner_.pooled(i));
-    if (!speaks) {
-      path_.clear();
-      note_observed(live, plan_->sequences[i], {});
-      continue;
+  for (std::size_t i = 0; i < flight.sequences.size(); ++i) {
+    schedule::Sequence& sequence = *flight.sequences[i];
+    const flow::PlannedSequence& planned = flight.plan->sequences[i];
+    sequence.land(planned.num_rows - planned.num_nodes, planned.speaks);
+    const std::size_t num_choices = planned.given.size() + (planned.speaks ? 1 + planned.num_nodes : 0);
+    if (!sequence.leaving) {
+      commit_sequence(flight, i, choices.subspan(next_choice, num_choices));
+    } else if (sequence.num_in_flight() == 0) {
+      forget(live_of(sequence.id()));
     }
-    const flow::StepChoice& choice = choices[next_choice++];
-    const auto nodes = choices.subspan(next_choice, sequence.planned_nodes);
-    next_choice += nodes.size();
-    CHECK_EQ(choice.seq, sequence.id());
-    if (live.has_event) continue;  // its prompt was not finite
-    if (live.search != nullptr) {
-      if (choice.finite) hear(sequence);
-      hear_offer(live, choice);
-      continue;
-    }
-    commit_choice(live, choice);
-    walk_draft(live, nodes);
-    // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
-    if (live.event.finish != flow::Finish::kFailed) hear(sequence);
-    if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
-    note_observed(live, plan_->sequences[i], nodes);
+    next_choice += num_choices;
   }
   CHECK_EQ(next_choice, choices.size());
   if (num_gaps_ > 0) admission_.pace().note_gap(std::exchange(gap_seconds_, 0.0) / std::exchange(num_gaps_, 0));
-  if (drafter_ != nullptr) observe();
+  if (drafter_ != nullptr) observe(flight);
   if (!searches_.empty()) advance_searches();
 #ifdef NDEBUG
   if (options_.check_blocks)
@@ -67,14 +40,48 @@ void Engine::commit(std::span<const flow::StepChoice> choices) {
     pool_.check_invariants();
 }
 
+void Engine::commit_sequence(const Flight& flight, std::size_t i, std::span<const flow::StepChoice> choices) {
+  schedule::Sequence& sequence = *flight.sequences[i];
+  const flow::PlannedSequence& planned = flight.plan->sequences[i];
+  const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
+  Live& live = live_of(sequence.id());
+  if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(num_plain);
+  if (!planned.decodes) live.timeline->note_chunk(began_at_, now_, num_plain);
+  sequence.commit_rows(num_plain);
+  if (planned.wants_votes) sequence.add_votes(runner_.votes(i));
+  live.has_event = false;
+  live.earlier.clear();
+  live.top = {};
+  if (live.stream) touched_.push_back(&live);
+  commit_scores(live, choices.first(planned.given.size()));
+  if (planned.num_pooled > 0) commit_pooled(live, runner_.pooled(i));
+  if (!planned.speaks) {
+    path_.clear();
+    note_observed(live, planned, {});
+    return;
+  }
+  const flow::StepChoice& choice = choices[planned.given.size()];
+  const auto nodes = choices.subspan(planned.given.size() + 1);
+  CHECK_EQ(choice.seq, sequence.id());
+  if (live.has_event) return;  // its prompt was not finite
+  if (live.search != nullptr) {
+    if (choice.finite) hear(sequence);
+    return hear_offer(live, choice);
+  }
+  commit_choice(live, choice);
+  walk_draft(live, nodes);
+  // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
+  if (live.event.finish != flow::Finish::kFailed) hear(sequence);
+  if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
+  note_observed(live, planned, nodes);
+}
+
 // The time of one row in a step of many, smoothed: what prompts are cut by while streams run.
-void Engine::learn_step_time(Duration step_time) {
+void Engine::learn_step_time(const Flight& flight, Duration step_time) {
   const double seconds = std::chrono::duration<double>(step_time).count();
   metrics_.step_time_s.observe(seconds);
-  std::uint32_t rows = 0;
-  for (const schedule::Sequence* sequence : scheduler_.planned())
-    rows += sequence->planned_rows + sequence->planned_nodes;
-  if (rows >= 16) admission_.pace().note_row(seconds / rows);
+  const std::size_t rows = flight.plan->tokens.size();
+  if (rows >= 16) admission_.pace().note_row(seconds / static_cast<double>(rows));
 }
 
 // Rows of its prompt, or before tokens that were forced, in order: what they say of the token after each.

@@ -62,8 +62,16 @@ void Engine::finish(Live& live, flow::Finish finish) {
   if (stream.use_count() == 1) flush_streams();
 }
 
+// Where a step in flight has a row of it still, that happens when the step is collected: until then nobody hears of it, but
+// it holds its blocks and what the step borrows.
 void Engine::forget(Live& live) {
-  const schedule::Sequence& sequence = live.sequence;
+  schedule::Sequence& sequence = live.sequence;
+  if (sequence.num_in_flight() > 0) {
+    sequence.leaving = true;
+    live.stream.reset();
+    live.search = nullptr;
+    return;
+  }
   if (options_.log_blocks) {
     const auto shared = std::ranges::count_if(
         sequence.table.blocks(), [this](BlockId block) { return block != kv::kNoBlock && pool_.holders(block) > 1; });
@@ -135,7 +143,7 @@ void Engine::flush_streams() {
 
 void Engine::publish_gauges() {
   metrics_.requests_running.set(static_cast<double>(scheduler_.running().size()));
-  metrics_.requests_waiting.set(static_cast<double>(scheduler_.waiting().size()));
+  metrics_.requests_waiting.set(static_cast<double>(scheduler_.num_waiting()));
   metrics_.kv_cache_usage.set(static_cast<double>(pool_.num_held()) / pool_.num_blocks());
   metrics_.kv_blocks_empty.set(pool_.num_empty());
   metrics_.kv_blocks_kept.set(pool_.num_kept());
@@ -156,6 +164,20 @@ void Engine::publish_gauges() {
   tell(metrics_.overtakes, scheduler_.num_overtakes());
 }
 
+// What is in flight is waited for, as far as the device still does it, and nobody hears of it.
+void Engine::drop_flights() {
+  try {
+    while (!runner_.idle()) runner_.collect();
+  } catch (const std::exception&) {  // the one that it failed with has been told
+  }
+  flights_.clear();
+  for (auto at = live_.begin(); at != live_.end();) {
+    Live& live = *(at++)->second;
+    live.sequence.land_all();
+    if (live.sequence.leaving) forget(live);
+  }
+}
+
 void Engine::abandon() {
   now_ = clock_.now();
   admission_.close();
@@ -169,6 +191,7 @@ void Engine::abandon() {
     admit_new();  // waits for whoever took credits just before the queue closed
     for (const auto& [id, live] : live_) live->credit.give_back();
   }
+  drop_flights();
   for (const auto& search : searches_) end_search(*search, flow::Finish::kFailed);
   searches_.clear();
   while (!live_.empty()) finish(*live_.begin()->second, flow::Finish::kFailed);

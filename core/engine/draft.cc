@@ -184,14 +184,14 @@ void Engine::note_walk(Live& live, std::uint32_t num_nodes) {
 }
 
 // A step in which anybody could have a draft: what its rows cost is known now, if none is a prompt's.
-void Engine::note_draft_step(Duration step_time) {
+void Engine::note_draft_step(const Flight& flight, Duration step_time) {
   std::uint32_t rows = 0;
   std::uint32_t nodes = 0;
   bool all_decode = true;
-  for (const schedule::Sequence* sequence : scheduler_.planned()) {
-    rows += sequence->planned_rows + sequence->planned_nodes;
-    nodes += sequence->planned_nodes;
-    all_decode = all_decode && sequence->decoding();
+  for (const flow::PlannedSequence& planned : flight.plan->sequences) {
+    rows += planned.num_rows;
+    nodes += planned.num_nodes;
+    all_decode = all_decode && planned.decodes;
   }
   if (!all_decode || rows == 0) return;
   metrics_.spec_step_nodes.observe(nodes);
@@ -248,16 +248,15 @@ void Engine::keep_candidates() {
   });
 }
 
-void Engine::observe() {
+void Engine::observe(const Flight& flight) {
   if (observed_.empty()) return;
   keep_candidates();
   const TimePoint before = clock_.now();
   drafter_->observe({observed_, runner_.states()});
   const double seconds = std::chrono::duration<double>(clock_.now() - before).count();
   metrics_.spec_observing_s.observe(seconds);
-  const auto decodes = [](const schedule::Sequence* sequence) { return sequence->num_generated() > 1; };
-  observing_seconds_ =
-      std::ranges::all_of(scheduler_.planned(), decodes) ? seconds : 0.0;  // prompts are not drafts' cost
+  const bool all_decode = std::ranges::all_of(flight.plan->sequences, &flow::PlannedSequence::decodes);
+  observing_seconds_ = all_decode ? seconds : 0.0;  // prompts are not drafts' cost
 }
 
 }  // namespace quire::engine

@@ -53,6 +53,7 @@ Engine::Engine(const EngineOptions& options, const EngineParts& parts)
       depth_(parts.depth) {
   CHECK_LE(options.max_draft_nodes, sample::TokenTree::kMaxNodes);
   CHECK_GE(std::uint64_t{parts.pool.num_blocks()} * parts.pool.block_tokens(), options.max_model_len);
+  flights_.reserve(kMostInFlight);
   touched_.reserve(options.scheduler.max_num_seqs);
   hubs_.reserve(options.scheduler.max_num_seqs);
   if (drafter_ == nullptr) return;

@@ -131,21 +131,32 @@ class Engine {
     bool has_event = false;
   };
 
+  // A step that is submitted and not collected.
+  struct Flight {
+    const flow::StepPlan* plan = nullptr;            // the scheduler's
+    std::span<schedule::Sequence* const> sequences;  // likewise
+    TimePoint submitted_at{};
+  };
+
   // step.cc
   void admit_new() REQUIRES(engine_role);
   bool fits(const flow::Request& request) const;
   bool can_tell(const bridge::Submission& submission) const;
   void drop_unwanted() REQUIRES(engine_role);
   bool is_late(const std::optional<TimePoint>& deadline) const { return deadline && now_ >= *deadline; }
+  bool may_plan() REQUIRES(engine_role);
+  bool plan_step() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
-  void wait_out_step() REQUIRES(engine_role);
+  std::span<const flow::StepChoice> collect() REQUIRES(engine_role);
   void note_preempted() REQUIRES(engine_role);
   void obey_orders() REQUIRES(engine_role);
   void rest() REQUIRES(engine_role);
   schedule::PromptRows prompt_rows() const;
   // commit.cc
-  void commit(std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
-  void learn_step_time(Duration step_time) REQUIRES(engine_role);
+  void commit(const Flight& flight, std::span<const flow::StepChoice> choices) REQUIRES(engine_role);
+  void commit_sequence(const Flight& flight, std::size_t i, std::span<const flow::StepChoice> choices)
+      REQUIRES(engine_role);
+  void learn_step_time(const Flight& flight, Duration step_time) REQUIRES(engine_role);
   void commit_scores(Live& live, std::span<const flow::StepChoice> scores) REQUIRES(engine_role);
   void commit_pooled(Live& live, std::span<const float> rows) REQUIRES(engine_role);
   void hear(schedule::Sequence& sequence) REQUIRES(engine_role);
@@ -163,11 +174,11 @@ class Engine {
       REQUIRES(engine_role);
   void walk_draft(Live& live, std::span<const flow::StepChoice> nodes) REQUIRES(engine_role);
   void note_walk(Live& live, std::uint32_t num_nodes) REQUIRES(engine_role);
-  void note_draft_step(Duration step_time) REQUIRES(engine_role);
+  void note_draft_step(const Flight& flight, Duration step_time) REQUIRES(engine_role);
   void note_observed(const Live& live, const flow::PlannedSequence& planned, std::span<const flow::StepChoice> nodes)
       REQUIRES(engine_role);
   void keep_candidates() REQUIRES(engine_role);
-  void observe() REQUIRES(engine_role);
+  void observe(const Flight& flight) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
   void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);
@@ -180,6 +191,7 @@ class Engine {
   void deliver() REQUIRES(engine_role);
   void finish(Live& live, flow::Finish finish) REQUIRES(engine_role);
   void forget(Live& live) REQUIRES(engine_role);
+  void drop_flights() REQUIRES(engine_role);
   void count_end(const bridge::TokenStream& stream, flow::Finish finish) REQUIRES(engine_role);
   void count_slos(const Live& live, flow::Finish finish) REQUIRES(engine_role);
   void note_pace(const Live& live, flow::Finish finish) REQUIRES(engine_role);
@@ -205,7 +217,8 @@ class Engine {
 
   std::unordered_map<SeqId, std::unique_ptr<Live>> live_;
   std::vector<std::unique_ptr<Search>> searches_;
-  const flow::StepPlan* plan_ = nullptr;  // the step in flight, the scheduler's
+  static constexpr std::size_t kMostInFlight = 2;  // so many plans the scheduler keeps
+  std::vector<Flight> flights_;                    // the oldest first
   std::vector<speculate::Asked> asked_;
   std::vector<schedule::Sequence*> asking_;
   std::vector<speculate::Candidate> candidates_;
@@ -226,8 +239,9 @@ class Engine {
   std::unique_ptr<CacheTask> task_;  // a saving or loading under way
   bridge::ControlOrder order_;       // that it obeys
   std::uint64_t next_seq_ = 1;
-  TimePoint now_{};  // read once a turn
-  TimePoint submitted_at_{};
+  TimePoint now_{};                 // read once a turn
+  TimePoint collected_at_{};        // the last step
+  TimePoint began_at_{};            // the step being committed: before that its device had the one before to do
   double observing_seconds_ = 0.0;  // of the step before: a part of what drafts cost
   double gap_seconds_ = 0.0;        // between tokens of one sequence, all those that the step has told
   std::uint32_t num_gaps_ = 0;

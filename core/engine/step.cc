@@ -28,25 +28,46 @@ void Engine::step() {
   obey_orders();
   status_.enter(Phase::kDrafting);
   draft();
-  status_.enter(Phase::kPlanning);
-  const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
-  note_preempted();
-  status_.enter(Phase::kComputing);
-  if (!plan.empty()) submit(plan);
-  if (runner_.idle()) return rest();
-  if (runner_.full() || plan.empty()) {
-    wait_out_step();
-    commit(runner_.collect());
+  const bool submitted = may_plan() && plan_step();
+  if (flights_.empty()) return rest();
+  if (runner_.full() || !submitted) {
+    status_.enter(Phase::kComputing);
+    const std::span<const flow::StepChoice> choices = collect();
+    const Flight flight = flights_.front();
+    flights_.erase(flights_.begin());
+    commit(flight, choices);
     if (reporter_) reporter_->report();  // before the last words that a client may go on from
     status_.enter(Phase::kTelling);
     deliver();
   }
 }
 
-// As if the device took so long. Whoever rings meanwhile is looked after in the next turn, as always.
-void Engine::wait_out_step() {
-  const TimePoint until = submitted_at_ + options_.min_step_time;
+// With a step in flight the next is planned only where what it brings can do no more to the plan than fill in tokens: a
+// drafter, an order and who has to be sent back want to know first, and of hidden states and votes the runner keeps one step's.
+bool Engine::may_plan() {
+  if (flights_.empty()) return true;
+  if (runner_.full() || flights_.size() == kMostInFlight) return false;
+  if (drafter_ != nullptr || scheduler_.short_of_room() || task_ || control_.has_order()) return false;
+  return std::ranges::none_of(flights_.back().plan->sequences, [](const flow::PlannedSequence& planned) {
+    return planned.wants_votes || planned.num_pooled > 0;
+  });
+}
+
+bool Engine::plan_step() {
+  status_.enter(Phase::kPlanning);
+  const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
+  note_preempted();
+  status_.enter(Phase::kComputing);
+  if (!plan.empty()) submit(plan);
+  return !plan.empty();
+}
+
+// The oldest step's choices. Where the device is quicker than min_step_time, as if it took so long: whoever rings meanwhile is
+// looked after in the next turn, as always.
+std::span<const flow::StepChoice> Engine::collect() {
+  const TimePoint until = std::max(flights_.front().submitted_at, collected_at_) + options_.min_step_time;
   while (options_.min_step_time > Duration::zero() && clock_.now() < until) doorbell_.wait_until(until);
+  return runner_.collect();
 }
 
 void Engine::admit_new() {
@@ -123,7 +144,7 @@ void Engine::drop_unwanted() {
   dropped_.clear();
   bool left = false;
   for (const auto& [id, live] : live_) {
-    if (!live->stream) continue;  // a hypothesis
+    if (!live->stream) continue;  // a hypothesis, or it is leaving
     schedule::Sequence& sequence = live->sequence;
     if (live->stream->cancelled()) {
       dropped_.push_back({id, flow::Finish::kCancelled});
@@ -135,7 +156,8 @@ void Engine::drop_unwanted() {
       continue;
     }
     const bool was_parked = sequence.parked;
-    sequence.parked = !live->stream->can_take_token();
+    sequence.parked = !live->stream->can_take_token() ||
+                      (sequence.num_awaited() > 0 && !live->stream->can_take(1 + sequence.num_awaited()));
     if (!sequence.parked) continue;
     if (!was_parked) live->parked_since = now_;
     if (now_ - live->parked_since < options_.stall_timeout) continue;
@@ -145,7 +167,8 @@ void Engine::drop_unwanted() {
   for (const auto& [id, why] : dropped_) {
     Live& live = live_of(id);
     if (live.stream->cancelled()) {
-      metrics_.disconnect_to_free_steps.observe(static_cast<double>(live.stream->steps_since_cancelled()));
+      const std::uint64_t in_flight = live.sequence.num_in_flight() > 0 ? 1 : 0;  // it holds its blocks as long
+      metrics_.disconnect_to_free_steps.observe(static_cast<double>(live.stream->steps_since_cancelled() + in_flight));
     }
     finish(live, why);
   }
@@ -167,9 +190,13 @@ void Engine::submit(const flow::StepPlan& plan) {
     if (drafter_ != nullptr) follow_or_not(live);
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());
   }
-  plan_ = &plan;
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    const flow::PlannedSequence& planned = plan.sequences[i];
+    scheduler_.planned()[i]->launch(planned.num_rows - planned.num_nodes, planned.speaks);
+  }
   if (drafter_ != nullptr && !plan.block_ops.empty()) drafter_->follow(plan.block_ops);
-  submitted_at_ = drafter_ != nullptr ? clock_.now() : now_;  // drafting has taken time, too
+  // Drafting has taken time, too.
+  flights_.push_back({&plan, scheduler_.planned(), drafter_ != nullptr ? clock_.now() : now_});
   runner_.submit(plan);
   metrics_.iteration_tokens.observe(static_cast<double>(plan.tokens.size()));
   publish_gauges();

@@ -44,6 +44,11 @@ struct PlannedSequence {
   std::uint32_t first_table = 0;     // its block table is block_tables[first_table, first_table + num_table)
   std::uint32_t num_table = 0;       // covers first_position + num_rows tokens
   bool speaks = false;               // its last row's logits are sampled: a choice comes back
+  bool decodes = false;              // it said something before, and goes on from there
+  // Its only row's token is not known yet: what this choice says, counted from the first, of the step before, which is in
+  // flight. Where that says nothing (it is not finite) the row runs some token, and its choice is nobody's.
+  static constexpr std::uint32_t kNoChoice = ~0u;
+  std::uint32_t fed_by = kNoChoice;
   // Tokens of its prompt whose scores are wanted, each from the row before it: of its last rows, or where it speaks of the
   // last ones before that. A choice comes back for each, before the one above. Borrowed until the step is collected.
   std::span<const TokenId> given{};
@@ -70,7 +75,7 @@ struct PlannedSequence {
 struct StepPlan {
   std::vector<BlockOp> block_ops;
   std::vector<PlannedSequence> sequences;  // [S]
-  std::vector<TokenId> tokens;             // [T]
+  std::vector<TokenId> tokens;             // [T] -1: see fed_by
   std::vector<std::uint32_t> positions;    // [T]
   std::vector<std::uint32_t> slots;        // [T] block id * P + offset in the block
   std::vector<BlockId> block_tables;       // all tables, one after the other

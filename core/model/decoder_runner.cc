@@ -32,21 +32,27 @@ DecoderRunner::DecoderRunner(backend::Ops& ops, const Decoder& decoder, const Ru
   const std::vector<std::uint32_t>& windows = decoder.config().windows;
   const bool some_see_all = std::find(windows.begin(), windows.end(), 0u) != windows.end();
   if (!some_see_all) widest_window_ = *std::max_element(windows.begin(), windows.end());
+  flights_.resize(ops.depth());
+  for (Flight& flight : flights_) reserve(flight, limits_, decoder);
+}
+
+void DecoderRunner::reserve(Flight& flight, const RunnerLimits& limits, const Decoder& decoder) {
   const std::size_t longest = std::size_t{decoder.max_model_len()} + sample::TokenTree::kMaxNodes;
   const std::size_t table = (longest + limits.block_tokens - 1) / limits.block_tokens;
-  tokens_.reserve(limits.max_rows);
-  positions_.reserve(limits.max_rows);
-  slots_.reserve(limits.max_rows);
+  flight.tokens.reserve(limits.max_rows);
+  flight.positions.reserve(limits.max_rows);
+  flight.slots.reserve(limits.max_rows);
   const std::uint32_t most = std::min(limits.max_sequences, limits.max_rows);  // sequences of a step
-  sequences_.reserve(most);
-  block_tables_.reserve(most * table);
-  kept_groups_.reserve(most * std::size_t{decoder.max_model_len() / backend::kSpanTokens});
-  speakers_.reserve(limits_.max_logit_rows);
-  answers_.reserve(limits_.max_logit_rows);
-  choices_.reserve(limits_.max_logit_rows);
-  ancestors_.reserve(limits_.max_logit_rows);
-  pooled_rows_.reserve(most);
-  pooled_.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
+  flight.sequences.reserve(most);
+  flight.block_tables.reserve(most * table);
+  flight.kept_groups.reserve(most * std::size_t{decoder.max_model_len() / backend::kSpanTokens});
+  flight.fed.reserve(most);
+  flight.speakers.reserve(limits.max_logit_rows);
+  flight.answers.reserve(limits.max_logit_rows);
+  flight.choices.reserve(limits.max_logit_rows);
+  flight.ancestors.reserve(limits.max_logit_rows);
+  flight.pooled_rows.reserve(most);
+  flight.pooled.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
 }
 
 void DecoderRunner::submit(const flow::StepPlan& plan) {
@@ -54,64 +60,75 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   check(plan);
   for (const flow::BlockOp& op : plan.block_ops) run(op);
   use_open_groups(plan);
-  translate(plan);
-  in_flight_ = true;
+  Flight& flight = flights_[next_flight_];
+  translate(plan, flight);
+  next_flight_ = (next_flight_ + 1) % flights_.size();
+  ++num_in_flight_;
   if (plan.sequences.empty()) return;
   backend::Batch batch;
-  batch.tokens = tokens_;
-  batch.positions = positions_;
-  batch.slots = slots_;
-  batch.sequences = sequences_;
-  batch.block_tables = block_tables_;
-  batch.speakers = speakers_;
-  batch.kept_groups = kept_groups_;
-  batch.ancestors = ancestors_;
-  batch.num_votes = static_cast<std::uint32_t>(votes_.size());
-  decoder_.forward(batch, *cache_, workspace_, /*norms_all=*/!pooled_.empty());
+  batch.tokens = flight.tokens;
+  batch.positions = flight.positions;
+  batch.slots = flight.slots;
+  batch.sequences = flight.sequences;
+  batch.block_tables = flight.block_tables;
+  batch.speakers = flight.speakers;
+  batch.kept_groups = flight.kept_groups;
+  batch.ancestors = flight.ancestors;
+  batch.fed = flight.fed;
+  batch.num_votes = static_cast<std::uint32_t>(flight.votes.size());
+  decoder_.forward(batch, *cache_, workspace_, /*norms_all=*/!flight.pooled.empty());
 }
 
 std::span<const flow::StepChoice> DecoderRunner::collect() {
   CHECK(!idle());
-  if (!sequences_.empty()) ops_.collect(choices_);
-  if (!votes_.empty()) ops_.read_votes(votes_);
-  read_pooled();
-  for (std::size_t i = 0; i < answers_.size(); ++i) {
-    answers_[i].token = choices_[i].token;
-    answers_[i].finite = choices_[i].finite;
-    answers_[i].logprob = choices_[i].logprob;
-    answers_[i].top = choices_[i].top;
-    answers_[i].rank = choices_[i].rank;
+  Flight& flight = flights_[(next_flight_ + flights_.size() - num_in_flight_) % flights_.size()];
+  if (!flight.sequences.empty()) ops_.collect(flight.choices);
+  --num_in_flight_;
+  if (!flight.votes.empty()) ops_.read_votes(flight.votes);
+  if (!flight.pooled.empty()) read_pooled(flight);
+  for (std::size_t i = 0; i < flight.answers.size(); ++i) {
+    flight.answers[i].token = flight.choices[i].token;
+    flight.answers[i].finite = flight.choices[i].finite;
+    flight.answers[i].logprob = flight.choices[i].logprob;
+    flight.answers[i].top = flight.choices[i].top;
+    flight.answers[i].rank = flight.choices[i].rank;
   }
-  in_flight_ = false;
-  return answers_;
+  return flight.answers;
+}
+
+// Its workspace holds what the last step left there.
+const DecoderRunner::Flight& DecoderRunner::collected() const {
+  CHECK(idle());
+  return flights_[(next_flight_ + flights_.size() - 1) % flights_.size()];
 }
 
 std::span<const std::uint64_t> DecoderRunner::votes(std::size_t planned) const {
-  CHECK(idle());
-  CHECK_LT(planned, sequences_.size());
-  return std::span(votes_).subspan(sequences_[planned].first_vote, sequences_[planned].num_votes);
+  const Flight& flight = collected();
+  CHECK_LT(planned, flight.sequences.size());
+  return std::span(flight.votes).subspan(flight.sequences[planned].first_vote, flight.sequences[planned].num_votes);
 }
 
-void DecoderRunner::read_pooled() {
+void DecoderRunner::read_pooled(Flight& flight) {
+  CHECK(idle());
   const std::size_t width = hidden_width();
-  for (const PooledRows& rows : pooled_rows_) {
+  for (const PooledRows& rows : flight.pooled_rows) {
     if (rows.num_rows == 0) continue;
     ops_.read(*workspace_.scratch, rows.first_row, rows.num_rows,
-              std::span(pooled_).subspan(rows.begin, rows.num_rows * width));
+              std::span(flight.pooled).subspan(rows.begin, rows.num_rows * width));
   }
 }
 
 std::span<const float> DecoderRunner::pooled(std::size_t planned) const {
-  CHECK(idle());
-  CHECK_LT(planned, pooled_rows_.size());
-  const PooledRows& rows = pooled_rows_[planned];
-  return std::span(pooled_).subspan(rows.begin, std::size_t{rows.num_rows} * hidden_width());
+  const Flight& flight = collected();
+  CHECK_LT(planned, flight.pooled_rows.size());
+  const PooledRows& rows = flight.pooled_rows[planned];
+  return std::span(flight.pooled).subspan(rows.begin, std::size_t{rows.num_rows} * hidden_width());
 }
 
 void DecoderRunner::read_logits(std::span<float> out) {
-  CHECK(idle());
-  CHECK_EQ(out.size(), speakers_.size() * decoder_.config().vocab);
-  ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(speakers_.size()), out);
+  const Flight& flight = collected();
+  CHECK_EQ(out.size(), flight.speakers.size() * decoder_.config().vocab);
+  ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(flight.speakers.size()), out);
 }
 
 void DecoderRunner::copy_row(std::uint32_t from, std::uint32_t to) {
@@ -164,8 +181,8 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   CHECK_LE(plan.tokens.size(), limits_.max_rows);
   CHECK_EQ(plan.positions.size(), plan.tokens.size());
   CHECK_EQ(plan.slots.size(), plan.tokens.size());
-  CHECK_LE(plan.block_tables.size(), block_tables_.capacity());
-  CHECK_LE(plan.kept_groups.size(), kept_groups_.capacity());
+  CHECK_LE(plan.block_tables.size(), flights_[0].block_tables.capacity());
+  CHECK_LE(plan.kept_groups.size(), flights_[0].kept_groups.capacity());
   const std::uint64_t num_slots = std::uint64_t{limits_.num_blocks} * limits_.block_tokens;
   std::uint32_t next_row = 0;
   std::size_t num_speaking = 0;
@@ -182,6 +199,11 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
     CHECK_LE(sequence.num_rows, plan.tokens.size() - next_row);
     next_row += sequence.num_rows;
     check(plan, sequence);
+    if (sequence.fed_by != flow::PlannedSequence::kNoChoice) {
+      CHECK(!idle());
+      CHECK_EQ(sequence.num_rows, 1u);
+      CHECK_EQ(plan.tokens[sequence.first_row], -1);
+    }
     for (std::uint32_t row = 0; row < sequence.num_rows; ++row) {
       const bool is_node = row >= num_plain;
       const std::uint32_t behind = is_node ? num_plain - 1 + sequence.draft->depth(row - num_plain) : row;
@@ -192,7 +214,7 @@ void DecoderRunner::check(const flow::StepPlan& plan) const {
   CHECK_EQ(next_row, plan.tokens.size());
   CHECK_LE(num_speaking, limits_.max_logit_rows);
   for (const TokenId token : plan.tokens)
-    CHECK(token >= 0 && static_cast<std::uint32_t>(token) < decoder_.config().vocab);
+    CHECK(token >= -1 && (token < 0 || static_cast<std::uint32_t>(token) < decoder_.config().vocab));
   for (const std::uint32_t slot : plan.slots) CHECK_LT(slot, num_slots);
 }
 
@@ -263,66 +285,68 @@ void DecoderRunner::use_open_groups(const flow::StepPlan& plan) {
   }
 }
 
-void DecoderRunner::translate(const flow::StepPlan& plan) {
-  tokens_.assign(plan.tokens.begin(), plan.tokens.end());
-  positions_.assign(plan.positions.begin(), plan.positions.end());
-  slots_.assign(plan.slots.begin(), plan.slots.end());
-  block_tables_.assign(plan.block_tables.begin(), plan.block_tables.end());
-  kept_groups_.assign(plan.kept_groups.begin(), plan.kept_groups.end());
-  sequences_.clear();
-  speakers_.clear();
-  answers_.clear();
-  pooled_rows_.clear();
-  ancestors_.clear();
+void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
+  to.tokens.assign(plan.tokens.begin(), plan.tokens.end());
+  to.positions.assign(plan.positions.begin(), plan.positions.end());
+  to.slots.assign(plan.slots.begin(), plan.slots.end());
+  to.block_tables.assign(plan.block_tables.begin(), plan.block_tables.end());
+  to.kept_groups.assign(plan.kept_groups.begin(), plan.kept_groups.end());
+  to.sequences.clear();
+  to.speakers.clear();
+  to.answers.clear();
+  to.pooled_rows.clear();
+  to.ancestors.clear();
+  to.fed.clear();
   std::uint32_t num_votes = 0;
   std::size_t num_pooled = 0;
   for (const flow::PlannedSequence& planned : plan.sequences) {
-    sequences_.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
-                          planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
+    to.sequences.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
+                            planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
+    if (planned.fed_by != flow::PlannedSequence::kNoChoice) to.fed.push_back({planned.first_row, planned.fed_by});
     if (planned.wants_votes) {
       const std::uint32_t length = planned.first_position + planned.num_rows;
-      sequences_.back().first_vote = num_votes;
-      sequences_.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
-      num_votes += sequences_.back().num_votes;
+      to.sequences.back().first_vote = num_votes;
+      to.sequences.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
+      num_votes += to.sequences.back().num_votes;
     }
     const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
     const std::uint32_t last_row = planned.first_row + num_plain - 1;
-    pooled_rows_.push_back({last_row + 1 - planned.num_pooled, planned.num_pooled, num_pooled * hidden_width()});
+    to.pooled_rows.push_back({last_row + 1 - planned.num_pooled, planned.num_pooled, num_pooled * hidden_width()});
     num_pooled += planned.num_pooled;
     std::uint32_t row = last_row + (planned.speaks ? 0 : 1) - static_cast<std::uint32_t>(planned.given.size());
     for (const TokenId given : planned.given) {
       const std::uint32_t position = planned.first_position + (row - planned.first_row) + 1;
-      speakers_.push_back({row++, position, planned.sampling, {}, given});
-      answers_.push_back({planned.seq, -1, true});
+      to.speakers.push_back({row++, position, planned.sampling, {}, given});
+      to.answers.push_back({planned.seq, -1, true});
     }
     if (!planned.speaks) continue;
-    speakers_.push_back({last_row, planned.first_position + num_plain, planned.sampling, planned.edits});
-    answers_.push_back({planned.seq, -1, true});
-    if (planned.num_nodes > 0) translate_draft(planned);
+    to.speakers.push_back({last_row, planned.first_position + num_plain, planned.sampling, planned.edits});
+    to.answers.push_back({planned.seq, -1, true});
+    if (planned.num_nodes > 0) translate_draft(planned, to);
   }
-  choices_.assign(speakers_.size(), {});
-  votes_.resize(num_votes);
-  pooled_.resize(num_pooled * hidden_width());
+  to.choices.assign(to.speakers.size(), {});
+  to.votes.resize(num_votes);
+  to.pooled.resize(num_pooled * hidden_width());
 }
 
 // Behind the row that speaks: its guesses. A chain's rows are rows like all others.
-void DecoderRunner::translate_draft(const flow::PlannedSequence& planned) {
+void DecoderRunner::translate_draft(const flow::PlannedSequence& planned, Flight& to) {
   const sample::TokenTree& draft = *planned.draft;
   const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
-  speakers_.back().num_nodes = planned.num_nodes;
-  speakers_.back().draft = &draft;
+  to.speakers.back().num_nodes = planned.num_nodes;
+  to.speakers.back().draft = &draft;
   bool is_chain = true;
   for (std::uint32_t i = 0; i < planned.num_nodes; ++i) {
     const std::uint32_t position = planned.first_position + num_plain + draft.depth(i);
     const sample::Edits edits = planned.node_edits.empty() ? sample::Edits{} : planned.node_edits[i];
-    speakers_.push_back({planned.first_row + num_plain + i, position, planned.sampling, edits});
-    answers_.push_back({planned.seq, -1, true});
+    to.speakers.push_back({planned.first_row + num_plain + i, position, planned.sampling, edits});
+    to.answers.push_back({planned.seq, -1, true});
     is_chain = is_chain && draft.parent(i) == static_cast<int>(i) - 1;
   }
   if (is_chain) return;
-  sequences_.back().first_node = static_cast<std::uint32_t>(ancestors_.size());
-  sequences_.back().num_nodes = planned.num_nodes;
-  for (std::uint32_t i = 0; i < planned.num_nodes; ++i) ancestors_.push_back(draft.ancestors(i));
+  to.sequences.back().first_node = static_cast<std::uint32_t>(to.ancestors.size());
+  to.sequences.back().num_nodes = planned.num_nodes;
+  for (std::uint32_t i = 0; i < planned.num_nodes; ++i) to.ancestors.push_back(draft.ancestors(i));
 }
 
 }  // namespace quire::model

@@ -1,4 +1,5 @@
-// Runs step plans on a decoder, one step at a time: block ops, plan → batch, forward, choose; then the choices by sequence.
+// Runs step plans on a decoder: block ops, plan → batch, forward, choose; then the choices by sequence. As many steps at a time as
+// its ops can have in flight; hidden states, logits and votes can be looked at while nothing else is.
 // Shape   at most max_rows rows and max_sequences sequences a step, each up to the decoder's max_model_len.
 // Owner   the engine. Ops and Decoder must outlive it; cache, host blocks and buffers are its own, all made by the
 //         constructor.
@@ -43,8 +44,8 @@ class DecoderRunner final : public Runner {
   std::span<const float> pooled(std::size_t planned) const override;
   std::uint32_t hidden_width() const override { return decoder_.config().hidden; }
   const backend::Buffer* states() const override { return workspace_.states.get(); }
-  bool idle() const override { return !in_flight_; }
-  bool full() const override { return in_flight_; }
+  bool idle() const override { return num_in_flight_ == 0; }
+  bool full() const override { return num_in_flight_ == flights_.size(); }
 
   void copy_row(std::uint32_t from, std::uint32_t to) override REQUIRES(engine_role);
   std::size_t block_bytes() const override { return cache_->block_bytes(); }
@@ -66,9 +67,12 @@ class DecoderRunner final : public Runner {
   void run(const flow::BlockOp& op);
   void use_open_groups(const flow::StepPlan& plan);
   std::span<std::byte> swap_block(std::uint32_t index);
-  void translate(const flow::StepPlan& plan);
-  void translate_draft(const flow::PlannedSequence& planned);
-  void read_pooled();
+  struct Flight;
+  static void reserve(Flight& flight, const RunnerLimits& limits, const Decoder& decoder);
+  void translate(const flow::StepPlan& plan, Flight& to) const;
+  static void translate_draft(const flow::PlannedSequence& planned, Flight& to);
+  void read_pooled(Flight& flight);
+  const Flight& collected() const;
 
   backend::Ops& ops_;
   const Decoder& decoder_;
@@ -77,7 +81,6 @@ class DecoderRunner final : public Runner {
   std::unique_ptr<std::byte[]> swap_;  // [num_swap_blocks, block_bytes]
   Workspace workspace_;
   std::uint32_t widest_window_ = 0;  // positions that some layer sees; 0: all
-  bool in_flight_ = false;
 
   // int4: what the open groups hold, so that no sequence goes on in one that is not its own.
   struct OpenGroup {
@@ -88,25 +91,31 @@ class DecoderRunner final : public Runner {
   std::vector<OpenGroup> open_groups_;
   std::uint64_t step_ = 0;
 
-  // The step in flight, copied out of its plan: reserved once, never grown.
-  std::vector<TokenId> tokens_;                   // [T]
-  std::vector<std::uint32_t> positions_;          // [T]
-  std::vector<std::uint32_t> slots_;              // [T]
-  std::vector<backend::SequenceRows> sequences_;  // [S]
-  std::vector<BlockId> block_tables_;
-  std::vector<std::uint16_t> kept_groups_;
-  std::vector<std::uint64_t> ancestors_;    // of drafts that are no chains
-  std::vector<backend::Speaker> speakers_;  // [R]
-  std::vector<flow::StepChoice> answers_;   // [R] seq filled in by submit(), the rest by collect()
-  std::vector<backend::Choice> choices_;    // [R]
   struct PooledRows {
     std::uint32_t first_row = 0;  // in the step
     std::uint32_t num_rows = 0;
-    std::size_t begin = 0;  // in pooled_
+    std::size_t begin = 0;  // in pooled
   };
-  std::vector<PooledRows> pooled_rows_;  // [S]
-  std::vector<float> pooled_;            // [rows that are pooled, E]; reserved, untouched until somebody pools
-  std::vector<std::uint64_t> votes_;     // of all sequences that want them; grows with the longest such step
+  // A step in flight, copied out of its plan: reserved once, never grown.
+  struct Flight {
+    std::vector<TokenId> tokens;                   // [T]
+    std::vector<std::uint32_t> positions;          // [T]
+    std::vector<std::uint32_t> slots;              // [T]
+    std::vector<backend::SequenceRows> sequences;  // [S]
+    std::vector<BlockId> block_tables;
+    std::vector<std::uint16_t> kept_groups;
+    std::vector<std::uint64_t> ancestors;    // of drafts that are no chains
+    std::vector<backend::FedRow> fed;        // rows whose tokens the step before says
+    std::vector<backend::Speaker> speakers;  // [R]
+    std::vector<flow::StepChoice> answers;   // [R] seq filled in by submit(), the rest by collect()
+    std::vector<backend::Choice> choices;    // [R]
+    std::vector<PooledRows> pooled_rows;     // [S]
+    std::vector<float> pooled;               // [rows that are pooled, E]; reserved, untouched until somebody pools
+    std::vector<std::uint64_t> votes;        // of all sequences that want them; grows with the longest such step
+  };
+  std::vector<Flight> flights_;  // [depth] in turn
+  std::size_t next_flight_ = 0;
+  std::size_t num_in_flight_ = 0;
 };
 
 }  // namespace quire::model

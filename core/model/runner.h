@@ -1,7 +1,8 @@
 // Runs planned steps on a device: translates a StepPlan into a Batch, walks the decoder, gives back choices.
-// Submit and collect are apart, so that a device may be several steps behind: depth 1 on a CPU, 2 on a GPU.
+// Submit and collect are apart, so that a device may be several steps behind: depth 1 on a CPU, 2 on a GPU. Steps run one
+// after the other as they were submitted, the block operations of each behind the step before.
 // Shape   at most limits().max_rows rows and max_sequences sequences a step.
-// Owner   the engine; the plan is copied where it must outlive submit().
+// Owner   the engine; the plan is copied where it must outlive submit(), but for what it says is borrowed.
 // Thread  engine.
 // Fails   a plan that passes the limits is our bug (CHECK).
 #pragma once
@@ -22,7 +23,7 @@ class Runner {
   virtual ~Runner() = default;
   // Starts the step on the device. Not when full().
   virtual void submit(const flow::StepPlan& plan) REQUIRES(engine_role) = 0;
-  // Waits for the oldest submitted step; one choice per row that speaks, in plan order. Valid until the next collect().
+  // Waits for the oldest submitted step; one choice per row that speaks, in plan order. Valid until the next submit().
   virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
 
   // Of the step collected last, for plan.sequences[planned] with wants_votes: how much attention its rows paid to each

@@ -366,7 +366,8 @@ std::size_t Weights::packed_bytes() const {
 backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked) {
   using enum backend::Quantize;
   if (asked == kNone) return kNone;
-  const auto head = asked == kW16A16 ? kW16A16 : asked == kW8A8 || asked == kW4A8 ? kW8A8 : kInt8;
+  // Types of a scale for each group leave the head in 8 bits.
+  const auto head = asked == kInt4 ? kInt8 : asked == kW4A8 ? kW8A8 : asked;
   if (name == kHead) return head;
   if (name == kEmbedding) return config.tied_head ? head : kNone;
   return asked;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.h"
+
 namespace quire::observe {
 namespace {
 
@@ -270,6 +272,9 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
     out.counter("quire:trace_spans_dropped_total", "Spans that no receiver has, by reason.", number(*counter),
                 {{"reason", reason}});
   }
+  out.counter("quire:log_lines_dropped_total",
+              "Log lines that nobody has, because the reader of standard error was behind.",
+              static_cast<double>(log_lines_dropped()));
   out.gauge("process_resident_memory_bytes", "Resident memory, bytes.", resident_bytes());
   out.counter("process_cpu_seconds_total", "CPU time used, seconds.", cpu_seconds());
   return out.take();

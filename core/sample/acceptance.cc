@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 #include "core/base/check.h"
 
 namespace quire::sample {
 namespace {
-
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 // What is left of a row's law: scratch.weights, in no particular scale, and scratch.z, their logarithms.
 class Remainder {

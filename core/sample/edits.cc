@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 namespace quire::sample {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
-constexpr float kMost = std::numeric_limits<float>::max();
 constexpr std::size_t kWordTokens = 32;
 
 // A word at a time: most words of a grammar's mask allow all of their tokens or none.
@@ -37,14 +34,7 @@ std::span<const float> adjust(std::span<const float> logits, const Edits& edits,
   }
   for (const Edit& edit : edits.each) {
     const auto at = static_cast<std::size_t>(edit.token);
-    if (at >= row.size() || row[at] == kMasked) continue;
-    float x = row[at];
-    if (edit.seen) x = x > 0.0f ? x / edits.repetition : x * edits.repetition;
-    if (edit.times != 0) {
-      x = x - edits.frequency * static_cast<float>(edit.times);
-      x = x - edits.presence;
-    }
-    row[at] = std::clamp(x + edit.bias, -kMost, kMost);
+    if (at < row.size()) row[at] = edited(row[at], edit, edits.repetition, edits.frequency, edits.presence);
   }
   for (const TokenId token : edits.forbidden) {
     const auto at = static_cast<std::size_t>(token);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "core/base/ids.h"
@@ -37,6 +38,21 @@ struct Edits {
 
   bool empty() const { return each.empty() && forbidden.empty() && allowed.empty(); }
 };
+
+inline constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+// A logit that is allowed, of a token that is listed.
+constexpr float edited(float x, const Edit& edit, float repetition, float frequency, float presence) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  if (x == kMasked) return x;
+  if (edit.seen) x = x > 0.0f ? x / repetition : x * repetition;
+  if (edit.times != 0) {
+    x = x - frequency * static_cast<float>(edit.times);
+    x = x - presence;
+  }
+  x = x + edit.bias;
+  return x < -kMost ? -kMost : kMost < x ? kMost : x;
+}
 
 // The row as it is to be drawn from: scratch.adjusted[0, V).
 std::span<const float> adjust(std::span<const float> logits, const Edits& edits, Scratch& scratch);

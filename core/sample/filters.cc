@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -34,8 +33,7 @@ KeptRange kept_range(const Params& params, std::size_t vocab, Scratch& scratch) 
     if (use_top_p) count = gather(range.lowest, vocab, scratch);
   }
   if (use_top_p) {
-    const double mass = static_cast<double>(weigh(count, scratch));
-    const auto target = static_cast<std::uint64_t>(static_cast<double>(params.top_p) * mass);
+    const std::uint64_t target = mass_aimed_at(params.top_p, weigh(count, scratch));
     range.lowest = reach(target, count, true, scratch);  // of 0: the highest, which is 0
   }
   return use_typical ? typical(params.typical_p, range.lowest, vocab, scratch) : range;
@@ -65,9 +63,6 @@ std::uint64_t weigh(std::size_t count, Scratch& scratch) {
   for (std::size_t i = 0; i < count; ++i) sum += mass_of(weights[i]);
   return sum;
 }
-
-// Non-negative floats order as their bits do: the smaller the key, the larger z.
-std::uint32_t key_of(float z) { return std::bit_cast<std::uint32_t>(z) & 0x7fffffffu; }
 
 // The largest value of kept[0, count), none above 0, whose count or mass, with that of all values above it, reaches `target`. Radix
 // select: a pass bins what shares the digits found so far, walks to the bin where the target lies, keeps that bin only.
@@ -107,16 +102,16 @@ KeptRange typical(float typical_p, float lowest, std::size_t vocab, Scratch& scr
   float* kept = scratch.kept.data();
   std::uint64_t moment = 0;
   for (std::size_t i = 0; i < count; ++i) moment += mass_of(scratch.weights[i] * -kept[i]);
-  const auto center = static_cast<float>(-static_cast<double>(moment) / static_cast<double>(sum));
-  for (std::size_t i = 0; i < count; ++i) kept[i] = -std::abs(kept[i] - center);
-  const auto target = static_cast<std::uint64_t>(static_cast<double>(typical_p) * static_cast<double>(sum));
+  const float center = mean_of(moment, sum);
+  for (std::size_t i = 0; i < count; ++i) kept[i] = -distance_of(kept[i], center);
+  const std::uint64_t target = mass_aimed_at(typical_p, sum);
   const float distance = -reach(std::max<std::uint64_t>(target, 1), count, true, scratch);
 
   const float from = std::max(lowest, kLowestThatMatters);
   KeptRange range{0.0f, -std::numeric_limits<float>::infinity()};
   for (std::size_t i = 0; i < vocab; ++i) {
     const float z = scratch.z[i];
-    if (z < from || std::abs(z - center) > distance) continue;
+    if (z < from || distance_of(z, center) > distance) continue;
     range.lowest = std::min(range.lowest, z);
     range.highest = std::max(range.highest, z);
   }

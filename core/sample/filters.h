@@ -17,6 +17,7 @@
 //         values.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -29,9 +30,20 @@ namespace quire::sample {
 inline constexpr float kLowestThatMatters = -32.0f;
 inline constexpr float kMassOfOne = 0x1p40f;
 
-inline std::uint64_t mass_of(float weight) {
+constexpr std::uint64_t mass_of(float weight) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(weight * kMassOfOne));
 }
+// The mass that so large a part of all of it aims at.
+constexpr std::uint64_t mass_aimed_at(float part, std::uint64_t mass) {
+  return static_cast<std::uint64_t>(static_cast<double>(part) * static_cast<double>(mass));
+}
+// The mean z, of the sum of masses and that of mass_of(exp_f32(z) * -z).
+constexpr float mean_of(std::uint64_t moment, std::uint64_t mass) {
+  return static_cast<float>(-static_cast<double>(moment) / static_cast<double>(mass));
+}
+constexpr float distance_of(float z, float center) { return __builtin_fabsf(z - center); }
+// Sizes of floats order as their bits do: of z, none above 0, the smaller the key the larger z.
+constexpr std::uint32_t key_of(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7fffffffu; }
 
 struct KeptRange {
   float lowest = -std::numeric_limits<float>::infinity();

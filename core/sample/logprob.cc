@@ -1,12 +1,10 @@
 #include "core/sample/logprob.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace quire::sample {
 namespace {
 
-constexpr float kMassUnits = 0x1p43f;
 constexpr std::size_t kLookAhead = 16;
 
 // While a list is being made, logprob holds the logit.
@@ -29,9 +27,7 @@ double log_sum_of(std::span<const float> logits, float highest, Scratch& scratch
   for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = logits[i] - highest;
   scratch.exp_each(weights, logits.size());
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    sum += static_cast<std::uint64_t>(std::llrint(weights[i] * kMassUnits));
-  }
+  for (std::size_t i = 0; i < logits.size(); ++i) sum += log_mass_of(weights[i]);
   return log_of_mass(sum);
 }
 

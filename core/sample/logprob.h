@@ -26,6 +26,11 @@ namespace quire::sample {
 inline constexpr int kLogMassBits = 43;
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
+// To the nearest, ties to even.
+constexpr std::uint64_t log_mass_of(float weight) {
+  return static_cast<std::uint64_t>(__builtin_llrintf(weight * 0x1p43f));
+}
+
 // log(mass / 2^43) for mass in [2^43, 2^63]: mass = 2^k (1 + f), |f| <= 1/3, f exact before it is rounded to f32. So a
 // sum barely above 1 keeps its digits, and a token that is nearly certain has a logprob accurate relative to itself.
 constexpr double log_of_mass(std::uint64_t mass) {

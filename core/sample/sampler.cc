@@ -145,9 +145,9 @@ void shift_and_scale(std::span<const float> logits, float highest, float tempera
   float* z = scratch.z.data();
   const std::size_t vocab = logits.size();
   if (temperature == 1.0f) {
-    for (std::size_t i = 0; i < vocab; ++i) z[i] = logits[i] - highest;
+    for (std::size_t i = 0; i < vocab; ++i) z[i] = z_of(logits[i], highest, 1.0f);
   } else {
-    for (std::size_t i = 0; i < vocab; ++i) z[i] = (logits[i] - highest) / temperature;
+    for (std::size_t i = 0; i < vocab; ++i) z[i] = z_of(logits[i], highest, temperature);
   }
   for (std::size_t i = vocab; i % kTokensPerNoiseBlock != 0; ++i) z[i] = -kInfinity;
 }

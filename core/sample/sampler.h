@@ -32,6 +32,10 @@
 
 namespace quire::sample {
 
+constexpr float z_of(float logit, float highest, float temperature) {
+  return temperature == 1.0f ? logit - highest : (logit - highest) / temperature;
+}
+
 struct Drawn {
   TokenId token = -1;
   bool finite = true;

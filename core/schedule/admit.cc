@@ -14,7 +14,7 @@ flow::WaitCause Scheduler::admit_until_held() {
   const auto is_parked = [](const Sequence* one) { return one->parked; };
   unheard_.clear();
   for (Sequence* one : running_) {
-    if (!one->heard() && !one->parked && can_be_waited_for(*one)) unheard_.push_back(one);
+    if (!one->heard() && !one->parked && !one->leaving && can_be_waited_for(*one)) unheard_.push_back(one);
   }
   waiting_.begin_plan();
   while (budget_ > 0) {
@@ -23,12 +23,12 @@ flow::WaitCause Scheduler::admit_until_held() {
     Sequence* const next = waiting_.next();
     if (next == nullptr) return kNone;
     if (waits_for_prefix(*next)) {
-      next->passed = true;
+      waiting_.pass(*next);
       next->passed_in = num_plans_;
       continue;
     }
     if (running_.size() >= options_.max_num_seqs) {
-      send_back_parked();
+      if (!send_back_parked()) return kPlaces;
       continue;  // the line has moved
     }
     if (spare_logit_rows_ == 0) return kRows;
@@ -133,11 +133,11 @@ bool Scheduler::reserve(Sequence& sequence, std::uint32_t num_tokens) {
   const std::uint32_t growth = wanted > covered ? wanted - covered : 0;
   if (growth + (copies ? 1 : 0) > pool_.num_free()) return false;
   if (copies) {
-    const std::uint32_t i = sequence.computed() / pool_.block_tokens();
+    const std::uint32_t i = sequence.next_position() / pool_.block_tokens();
     const BlockId from = *table.make_own(i);
     const BlockId to = table.blocks()[i];
     note_fresh(to);
-    plan_.block_ops.push_back({flow::BlockOp::Kind::kCopy, from.value, to.value});
+    plan_->block_ops.push_back({flow::BlockOp::Kind::kCopy, from.value, to.value});
     ++counts_.block_copies;
   }
   CHECK(table.grow_to(num_tokens).ok());
@@ -147,8 +147,8 @@ bool Scheduler::reserve(Sequence& sequence, std::uint32_t num_tokens) {
 
 // Its next row goes into a block that others hold too, or that the index counts on there.
 bool Scheduler::must_copy(const Sequence& sequence) const {
-  const std::uint32_t offset = sequence.computed() % pool_.block_tokens();
-  const std::uint32_t i = sequence.computed() / pool_.block_tokens();
+  const std::uint32_t offset = sequence.next_position() % pool_.block_tokens();
+  const std::uint32_t i = sequence.next_position() / pool_.block_tokens();
   if (offset == 0 || i >= sequence.table.size()) return false;
   const BlockId block = sequence.table.blocks()[i];
   return pool_.holders(block) > 1 || index_.promised(block) > offset;
@@ -158,13 +158,13 @@ bool Scheduler::must_copy(const Sequence& sequence) const {
 // still had to be copied from them.
 void Scheduler::poison_emptied() {
   for (const BlockId block : pool_.take_emptied()) {
-    if (pool_.is_empty(block)) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
+    if (pool_.is_empty(block)) plan_->block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
   }
 }
 
 // A block that was kept until now holds what somebody else had stored.
 void Scheduler::note_fresh(BlockId block) {
-  if (options_.poison) plan_.block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
+  if (options_.poison) plan_->block_ops.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
 }
 
 }  // namespace quire::schedule

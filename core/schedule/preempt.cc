@@ -7,10 +7,14 @@
 namespace quire::schedule {
 
 // Blocks for `num_tokens` tokens of `asker`, sending back parked sequences and then victims while the pool is dry.
-// False: `asker` itself had to go.
+// False: `asker` itself had to go, or to wait until nothing is in flight.
 bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
   if (asker.at_new_span()) asker.open_span();
   while (!reserve(asker, num_tokens)) {
+    if (looks_ahead_) {
+      short_of_room_ = true;
+      return false;
+    }
     if (send_back_parked()) continue;
     CHECK(running_.size() > 1);  // alone, a sequence always has room: the pool holds one of maximum length
     Sequence& victim = victim_for(asker);
@@ -20,13 +24,18 @@ bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
   return true;
 }
 
-// The newest running sequence whose client does not read gives up its place. False: there is none.
+// The newest running sequence whose client does not read gives up its place. False: there is none, or not while steps are in
+// flight.
 bool Scheduler::send_back_parked() {
   Sequence* newest = nullptr;
   for (Sequence* one : running_) {
     if (one->parked && (newest == nullptr || newest->arrived_before(*one))) newest = one;
   }
   if (newest == nullptr) return false;
+  if (looks_ahead_) {
+    short_of_room_ = true;
+    return false;
+  }
   preempt(*newest);
   return true;
 }
@@ -50,14 +59,16 @@ Sequence& Scheduler::victim_for(Sequence& asker) const {
 }
 
 void Scheduler::preempt_all() {
-  plan_.clear();
+  plan_ = &steps_[(num_plans_ + 1) % steps_.size()].plan;  // the other one may be in flight
+  plan_->clear();
   preempted_.clear();
   snapshot_ = running_;
   for (Sequence* one : snapshot_) {
+    if (one->num_in_flight() > 0) continue;
     one->planned_rows = 0;
     if (one->heard()) preempt(*one);
   }
-  early_ops_.insert(early_ops_.end(), plan_.block_ops.begin(), plan_.block_ops.end());
+  early_ops_.insert(early_ops_.end(), plan_->block_ops.begin(), plan_->block_ops.end());
 }
 
 void Scheduler::preempt(Sequence& victim) {
@@ -87,7 +98,7 @@ void Scheduler::preempt(Sequence& victim) {
 
 // The operations that were to fill its blocks in the step being planned.
 void Scheduler::take_back_copies(const Sequence& victim) {
-  std::erase_if(plan_.block_ops, [&](const flow::BlockOp& op) {
+  std::erase_if(plan_->block_ops, [&](const flow::BlockOp& op) {
     using enum flow::BlockOp::Kind;
     const BlockId to(op.to);
     return (op.kind == kCopy || op.kind == kPoison || op.kind == kSwapIn) && pool_.holders(to) == 1 &&
@@ -109,7 +120,7 @@ bool Scheduler::swap_out(Sequence& victim) {
     }
     victim.swapped.push_back(free_host_blocks_.back());
     free_host_blocks_.pop_back();
-    plan_.block_ops.push_back({flow::BlockOp::Kind::kSwapOut, block.value, victim.swapped.back()});
+    plan_->block_ops.push_back({flow::BlockOp::Kind::kSwapOut, block.value, victim.swapped.back()});
   }
   victim.leave_blocks();
   return true;
@@ -127,7 +138,7 @@ bool Scheduler::swap_in(Sequence& sequence, std::uint32_t num_tokens) {
       continue;
     }
     const BlockId block = sequence.table.extend();
-    plan_.block_ops.push_back({flow::BlockOp::Kind::kSwapIn, host, block.value});
+    plan_->block_ops.push_back({flow::BlockOp::Kind::kSwapIn, host, block.value});
   }
   forget_swapped(sequence);
   if (options_.open_groups) sequence.forget_open_group();

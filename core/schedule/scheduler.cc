@@ -26,15 +26,18 @@ Scheduler::Scheduler(const SchedulerOptions& options, kv::BlockPool& pool, kv::P
   running_.reserve(options.max_num_seqs);
   snapshot_.reserve(options.max_num_seqs);
   unheard_.reserve(options.max_num_seqs);
-  planned_.reserve(options.max_num_seqs);
   admitted_.reserve(options.max_num_seqs);
   preempted_.reserve(options.max_num_seqs);
-  plan_.sequences.reserve(options.max_num_seqs);
-  plan_.tokens.reserve(rows);
-  plan_.positions.reserve(rows);
-  plan_.slots.reserve(rows);
-  plan_.block_tables.reserve(pool.num_blocks());
-  plan_.block_ops.reserve(options.max_num_seqs + options.num_swap_blocks + (options.poison ? pool.num_blocks() : 0));
+  for (Step& step : steps_) {
+    step.sequences.reserve(options.max_num_seqs);
+    step.plan.sequences.reserve(options.max_num_seqs);
+    step.plan.tokens.reserve(rows);
+    step.plan.positions.reserve(rows);
+    step.plan.slots.reserve(rows);
+    step.plan.block_tables.reserve(pool.num_blocks());
+    step.plan.block_ops.reserve(options.max_num_seqs + options.num_swap_blocks +
+                                (options.poison ? pool.num_blocks() : 0));
+  }
   for (std::uint32_t i = options.num_swap_blocks; i > 0; --i) free_host_blocks_.push_back(i - 1);
   for (std::uint32_t i = options.max_num_seqs; i > 0; --i) free_open_groups_.push_back(i - 1);
   if (options.poison) pool.list_emptied();
@@ -69,15 +72,26 @@ void Scheduler::remove(Sequence& sequence) {
 
 const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   ++num_plans_;
-  plan_.clear();
-  planned_.clear();
+  step_ = &steps_[num_plans_ % steps_.size()];
+  plan_ = &step_->plan;
+  plan_->clear();
+  step_->sequences.clear();
   admitted_.clear();
   preempted_.clear();
-  std::swap(plan_.block_ops, early_ops_);
+  std::swap(plan_->block_ops, early_ops_);
   early_ops_.clear();
   if (options_.poison) poison_emptied();
   budget_ = options_.max_num_batched_tokens;
-  for (Sequence* sequence : running_) sequence->planned_rows = 0;
+  num_choices_ = 0;
+  short_of_room_ = false;
+  looks_ahead_ = false;
+  bool streaming = false;  // without a row in this step
+  for (Sequence* sequence : running_) {
+    sequence->planned_rows = 0;
+    if (sequence->num_in_flight() == 0) continue;
+    looks_ahead_ = true;
+    streaming = streaming || sequence->decoding();
+  }
   const std::uint32_t for_waiting = waiting_.size() > 0 && running_.size() < options_.max_num_seqs ? 1 : 0;
   spare_logit_rows_ = options_.max_logit_rows - static_cast<std::uint32_t>(running_.size()) - for_waiting;
 
@@ -86,26 +100,26 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   } else {
     plan_running(/*decoding=*/true);
   }
-  const bool streaming = budget_ < options_.max_num_batched_tokens;
+  streaming = streaming || budget_ < options_.max_num_batched_tokens;
   const std::uint32_t for_prompts = std::min(budget_, std::max(streaming ? limit.while_streaming : limit.alone, 1u));
   const std::uint32_t kept_from_prompts = budget_ - for_prompts;
   budget_ = for_prompts;
   plan_running(/*decoding=*/false);
   spare_logit_rows_ += for_waiting;
-  admit_waiting();
+  if (!short_of_room_) admit_waiting();
   budget_ += kept_from_prompts;
   plan_drafts();
 
   for (Sequence* sequence : running_) {
     if (sequence->planned_rows > 0) emit(*sequence);
   }
-  return plan_;
+  return *plan_;
 }
 
 void Scheduler::plan_running(bool decoding) {
   snapshot_ = running_;  // make_room() takes sequences out of running_ while we walk
   const auto is_meant = [decoding](const Sequence* sequence) {
-    return sequence->state == State::kRunning && !sequence->parked && sequence->decoding() == decoding;
+    return sequence->state == State::kRunning && sequence->ready() && sequence->decoding() == decoding;
   };
   auto others = decoding ? static_cast<std::uint32_t>(std::ranges::count_if(snapshot_, is_meant)) : 0;
   for (Sequence* sequence : snapshot_) {
@@ -113,7 +127,7 @@ void Scheduler::plan_running(bool decoding) {
     if (!is_meant(sequence)) continue;
     if (decoding) --others;  // each of these has its row, however many this one could run
     const std::uint32_t rows = std::min(next_rows(*sequence, /*entitled=*/1), budget_ - others);
-    if (!make_room(*sequence, sequence->computed() + rows)) continue;
+    if (!make_room(*sequence, sequence->next_position() + rows)) continue;
     take_rows(*sequence, rows,
               /*entitled=*/1);  // and no more, though a victim's may have become free: room is for these
   }
@@ -123,16 +137,16 @@ void Scheduler::plan_running(bool decoding) {
 void Scheduler::plan_round_robin() {
   const bool takes_more = waiting_.size() > 0 && running_.size() < options_.max_num_seqs;
   const bool others =
-      takes_more || std::ranges::any_of(running_, [](const Sequence* one) { return !one->parked && !one->decoding(); });
+      takes_more || std::ranges::any_of(running_, [](const Sequence* one) { return one->ready() && !one->decoding(); });
   const std::uint32_t kept = others ? budget_ / 2 : 0;
   budget_ -= kept;
   snapshot_ = running_;
   std::ranges::rotate(snapshot_, snapshot_.begin() + static_cast<std::ptrdiff_t>(next_served_));
   for (Sequence* sequence : snapshot_) {
     if (budget_ == 0) break;
-    if (sequence->state != State::kRunning || sequence->parked || !sequence->decoding()) continue;
+    if (sequence->state != State::kRunning || !sequence->ready() || !sequence->decoding()) continue;
     const std::uint32_t rows = next_rows(*sequence, /*entitled=*/1);
-    if (make_room(*sequence, sequence->computed() + rows)) take_rows(*sequence, rows, /*entitled=*/1);
+    if (make_room(*sequence, sequence->next_position() + rows)) take_rows(*sequence, rows, /*entitled=*/1);
   }
   budget_ += kept;
   const auto is_served = [](const Sequence* one) { return one->planned_rows > 0; };
@@ -190,45 +204,51 @@ std::uint32_t Scheduler::draft_room(const Sequence& sequence) const {
 void Scheduler::emit(Sequence& sequence) {
   flow::PlannedSequence entry;
   entry.seq = sequence.id();
-  entry.first_row = static_cast<std::uint32_t>(plan_.tokens.size());
+  entry.first_row = static_cast<std::uint32_t>(plan_->tokens.size());
   entry.num_rows = sequence.planned_rows + sequence.planned_nodes;
-  entry.first_position = sequence.computed();
-  entry.first_table = static_cast<std::uint32_t>(plan_.block_tables.size());
-  entry.num_table = kv::blocks_for(sequence.computed() + entry.num_rows, pool_.block_tokens());
+  entry.first_position = sequence.next_position();
+  entry.first_table = static_cast<std::uint32_t>(plan_->block_tables.size());
+  entry.num_table = kv::blocks_for(entry.first_position + entry.num_rows, pool_.block_tokens());
   entry.open_group = sequence.open_group;
   entry.speaks = sequence.speaks(sequence.planned_rows);
+  entry.decodes = sequence.decoding();
+  if (sequence.num_awaited() > 0) entry.fed_by = sequence.choice;
   entry.num_pooled = sequence.num_pooled(sequence.planned_rows);
   entry.sampling = sequence.request().sampling;
   const std::uint32_t num_given = sequence.num_speaking(sequence.planned_rows) - (entry.speaks ? 1 : 0);
-  entry.given = sequence.tokens().subspan(sequence.computed() + sequence.silent_rows() + 1, num_given);
+  if (num_given > 0) {
+    entry.given = sequence.tokens().subspan(entry.first_position + sequence.silent_rows() + 1, num_given);
+  }
+  sequence.choice = num_choices_ + num_given;
+  num_choices_ += num_given + (entry.speaks ? 1 : 0) + sequence.planned_nodes;
   if (entry.speaks && sequence.request().max_tokens > 0) entry.edits = sequence.edits();
   if (sequence.planned_nodes > 0) {
     entry.draft = &sequence.draft;
     entry.num_nodes = sequence.planned_nodes;
     entry.node_edits = sequence.node_edits(entry.num_nodes);
   }
-  entry.first_kept = static_cast<std::uint32_t>(plan_.kept_groups.size());
+  entry.first_kept = static_cast<std::uint32_t>(plan_->kept_groups.size());
   entry.num_kept = static_cast<std::uint32_t>(sequence.kept_groups().size());
   entry.wants_votes = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;
 
   for (std::uint32_t row = 0; row < sequence.planned_rows; ++row) {
     const std::uint32_t position = entry.first_position + row;
-    plan_.tokens.push_back(sequence.tokens()[position]);
-    plan_.positions.push_back(position);
-    plan_.slots.push_back(sequence.table.slot(position));
+    plan_->tokens.push_back(position < sequence.num_tokens() ? sequence.tokens()[position] : -1);
+    plan_->positions.push_back(position);
+    plan_->slots.push_back(sequence.table.slot(position));
   }
   const std::uint32_t end = entry.first_position + sequence.planned_rows;
   for (std::uint32_t node = 0; node < entry.num_nodes; ++node) {
-    plan_.tokens.push_back(sequence.draft.token(node));
-    plan_.positions.push_back(end - 1 + sequence.draft.depth(node));
-    plan_.slots.push_back(sequence.table.slot(end + node));
+    plan_->tokens.push_back(sequence.draft.token(node));
+    plan_->positions.push_back(end - 1 + sequence.draft.depth(node));
+    plan_->slots.push_back(sequence.table.slot(end + node));
   }
   const auto blocks = sequence.table.blocks().first(entry.num_table);
-  plan_.block_tables.insert(plan_.block_tables.end(), blocks.begin(), blocks.end());
+  plan_->block_tables.insert(plan_->block_tables.end(), blocks.begin(), blocks.end());
   const auto kept = sequence.kept_groups();
-  plan_.kept_groups.insert(plan_.kept_groups.end(), kept.begin(), kept.end());
-  plan_.sequences.push_back(entry);
-  planned_.push_back(&sequence);
+  plan_->kept_groups.insert(plan_->kept_groups.end(), kept.begin(), kept.end());
+  plan_->sequences.push_back(entry);
+  step_->sequences.push_back(&sequence);
   waiting_.charge(sequence, sequence.num_tokens() + (entry.speaks ? 1 : 0));
 }
 

@@ -14,6 +14,10 @@
 //   - Every running sequence is entitled to one row of logits a step, and so is the next that waits while there is a place. A
 //     prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a row at least
 //     whenever a plain one would, and holds nobody up.
+//   - A step may be planned while the one before it is in flight: its rows stand behind those. Who decodes and has nothing to
+//     its next row but the token (can_look_ahead()) has a row there whose token is the choice it is still to make; all others
+//     sit such a plan out. So does who finds no room: nobody is sent back, or let in after that, before all is collected
+//     (short_of_room()), for what a step in flight stores into must stay its sequence's.
 // Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one
 // before it has said a token since its admission, so every residency moves it on by one token at least; the pool
 // holds one sequence of maximum length, so somebody always runs; and nobody is served twice before everybody else has been once.
@@ -24,6 +28,7 @@
 //         preemption by recompute and by swapping.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -67,11 +72,13 @@ class Scheduler {
   // Sends every running sequence back that has said a token since it came in, as if the pool were dry.
   void preempt_all() REQUIRES(engine_role);
 
-  // The next step. Empty when nothing can run. Valid until the next plan(); planned()[i] is plan.sequences[i]'s
+  // The next step. Empty when nothing can run. Valid until the next plan() but one; planned()[i] is plan.sequences[i]'s
   // sequence. Prompts get at most so many rows of the budget (at least one): a device that needs seconds for a full
   // budget must not make streams wait for it, nor look stuck. Tokens do not depend on it.
   const flow::StepPlan& plan(const PromptRows& limit = {}) REQUIRES(engine_role);
-  std::span<Sequence* const> planned() const { return planned_; }
+  std::span<Sequence* const> planned() const { return step_->sequences; }
+  // The last plan would have sent somebody back, had no step been in flight.
+  bool short_of_room() const { return short_of_room_; }
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }
 
@@ -86,13 +93,18 @@ class Scheduler {
   bool settled() const { return early_ops_.empty(); }
 
   std::span<Sequence* const> running() const { return running_; }
-  std::span<Sequence* const> waiting() const { return waiting_.sequences(); }
+  std::uint32_t num_waiting() const { return waiting_.size(); }
   const SchedulerCounts& counts() const { return counts_; }
   std::uint64_t num_preemptions() const { return counts_.recomputed + counts_.swapped; }
   std::uint64_t num_overtakes() const { return waiting_.num_overtakes(); }
   double served(std::uint32_t tenant) const { return waiting_.served(tenant); }
 
  private:
+  struct Step {
+    flow::StepPlan plan;
+    std::vector<Sequence*> sequences;  // [plan.sequences]
+  };
+
   void plan_running(bool decoding) REQUIRES(engine_role);
   void plan_round_robin() REQUIRES(engine_role);
   bool serves_round_robin() const { return options_.max_num_batched_tokens < options_.max_num_seqs; }
@@ -131,16 +143,20 @@ class Scheduler {
   std::vector<Sequence*> running_;   // in order of admission
   std::vector<Sequence*> snapshot_;  // running_ as it was when a planning pass began
   std::vector<Sequence*> unheard_;   // of the running ones, those that others may wait for
-  std::vector<Sequence*> planned_;
   std::vector<Sequence*> admitted_;
   std::vector<Preempted> preempted_;
   std::vector<std::uint32_t> free_host_blocks_;
   std::vector<std::uint32_t> free_open_groups_;
   std::vector<flow::BlockOp> early_ops_;  // of forks and preemptions between steps, for the next plan
-  flow::StepPlan plan_;
+  std::array<Step, 2> steps_;
+  Step* step_ = steps_.data();           // planned last
+  flow::StepPlan* plan_ = &step_->plan;  // where block operations go
+  bool looks_ahead_ = false;             // steps are in flight while this one is planned
+  bool short_of_room_ = false;
   std::size_t next_served_ = 0;         // index in running_: who is first in the next step, where not all are in each
   std::uint32_t budget_ = 0;            // rows left in the step being planned
   std::uint32_t spare_logit_rows_ = 0;  // of logits, that nobody is entitled to
+  std::uint32_t num_choices_ = 0;       // of the step being planned
   SchedulerCounts counts_;
   std::uint64_t num_plans_ = 0;
   flow::WaitCause held_by_ = flow::WaitCause::kNone;  // why the last plan let nobody more in

@@ -65,6 +65,14 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
   table.share(parent.table, computed_);
 }
 
+bool Sequence::can_look_ahead() const {
+  if (num_in_flight_ == 0) return true;
+  if (lossy() || embeds() || !scored() || num_untold_ > 0) return false;
+  if (num_awaited_ == 0) return true;
+  if (adjustment_ || matcher_ || request_->beam) return false;
+  return num_generated() + num_awaited_ < request_->max_tokens;
+}
+
 flow::Finish Sequence::append(TokenId token) {
   tokens_.push_back(token);
   mask_found_ = false;

@@ -47,11 +47,21 @@ class Sequence {
   // What its rules and its grammar do to the logits of its next token; valid until the next append() or edits().
   sample::Edits edits() REQUIRES(engine_role);
   std::uint32_t computed() const { return computed_; }
-  std::uint32_t remaining() const { return num_tokens() - computed_; }
+  // Rows of it that steps in flight run.
+  std::uint32_t num_in_flight() const { return num_in_flight_; }
+  // Tokens that these will say: they follow tokens(), and are not known.
+  std::uint32_t num_awaited() const { return num_awaited_; }
+  std::uint32_t next_position() const { return computed_ + num_in_flight_; }  // of the next row to be planned
+  std::uint32_t remaining() const { return num_tokens() + num_awaited_ - next_position(); }
+  // Whether it can have rows in a step that is planned while others are in flight. Whoever has none there; of the others those
+  // whom what these bring cannot tell more than their next token.
+  bool can_look_ahead() const;
+  // May have rows in the step being planned.
+  bool ready() const { return !parked && !leaving && can_look_ahead(); }
   bool embeds() const { return request_->embeds(); }
   // Rows that it has still to run before the first of which something is wanted, logits or, where it embeds, hidden states:
   // of those from there on all are, up to the last.
-  std::uint32_t silent_rows() const { return first_wanted() - computed_; }
+  std::uint32_t silent_rows() const { return first_wanted() - next_position(); }
   // Of so many rows that it runs next, those whose logits are wanted.
   std::uint32_t num_speaking(std::uint32_t rows) const { return embeds() ? 0 : num_wanted(rows); }
   // Of so many rows that it runs next, those whose hidden states are wanted.
@@ -60,7 +70,7 @@ class Sequence {
   bool speaks(std::uint32_t rows) const { return rows == remaining() && !embeds(); }
   // All the scores that its request wants are told.
   bool scored() const { return !request_->scores_prompt || num_scored_ + 1 >= request_->prompt.size(); }
-  bool decoding() const { return remaining() <= 1 + num_untold_ && num_generated() > 0; }
+  bool decoding() const { return remaining() <= 1 + num_untold_ && num_generated() + num_awaited_ > 0; }
   bool lossy() const { return request_->kv_policy.kind != flow::KvPolicy::Kind::kFull; }
   // What it computes can be found by others.
   bool publishes() const { return publishes_; }
@@ -71,7 +81,19 @@ class Sequence {
     started = true;
   }
 
-  // ---- what a step did
+  // ---- what a step does
+  // A step in flight runs so many rows more, and behind the last of them its next token is chosen, or not.
+  void launch(std::uint32_t rows, bool speaks) REQUIRES(engine_role) {
+    num_in_flight_ += rows;
+    num_awaited_ += speaks ? 1 : 0;
+  }
+  // The oldest such step is over: what it did is still to be committed.
+  void land(std::uint32_t rows, bool speaks) REQUIRES(engine_role) {
+    num_in_flight_ -= rows;
+    num_awaited_ -= speaks ? 1 : 0;
+  }
+  // Whatever was in flight is lost.
+  void land_all() REQUIRES(engine_role) { num_in_flight_ = num_awaited_ = 0; }
   // K and V of `rows` more tokens are stored.
   void commit_rows(std::uint32_t rows) REQUIRES(engine_role) { computed_ += rows; }
   // The score of the prompt token after the first num_scored() + 1 is told; it will not be wanted again.
@@ -144,15 +166,18 @@ class Sequence {
   kv::BlockTable table;
   State state = State::kWaiting;
   bool parked = false;          // not planned until there is room: its client does not read, or its siblings are behind
+  bool leaving = false;         // it has ended, and holds its blocks until no step in flight has a row of it
   bool passed = false;          // not to be admitted in the step being planned
   bool started = false;         // was admitted before
   std::uint64_t added_in = 0;   // the scheduler's count of plans when it came into the line
   std::uint64_t passed_in = 0;  // and when it waited for another's prefix last; 0: never
   flow::WaitCause waited_for = flow::WaitCause::kNone;  // once started
-  std::uint32_t planned_rows = 0;                       // in the step being planned or in flight, without its draft's
+  std::uint32_t planned_rows = 0;                       // in the step planned last, without its draft's
+  std::uint32_t choice = 0;                             // where it spoke last: which of that step's choices
   sample::TokenTree draft;                              // guesses at what comes next; empty: none
   std::uint32_t planned_nodes = 0;                      // of the draft, from the first, in that step
   std::uint32_t overtaken = 0;                          // later arrivals that were admitted before it
+  std::uint32_t place = 0;                              // in an UrgencyTree, while it is in one
   std::uint32_t charged_tokens = 0;    // of its tokens, those that are on its tenant's account, or cost nothing
   SeqId waits_for{};                   // computes the beginning of its prompt; 0: nobody that it knows of
   std::uint32_t cached_guess = 0;      // tokens that it would begin with, as of `guessed_at`
@@ -176,7 +201,7 @@ class Sequence {
   // Position of the first row of which something is still wanted.
   std::uint32_t first_wanted() const {
     const bool all_told = request_->pooling != flow::Pooling::kMean && scored();
-    return all_told ? num_tokens() - 1 - num_untold_ : num_scored_;
+    return all_told ? num_tokens() + num_awaited_ - 1 - num_untold_ : num_scored_;
   }
   std::uint32_t num_wanted(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
   void find_mask();
@@ -194,6 +219,8 @@ class Sequence {
   std::uint32_t num_untold_ = 0;  // of its last tokens
   std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled
   std::uint32_t computed_ = 0;
+  std::uint32_t num_in_flight_ = 0;
+  std::uint32_t num_awaited_ = 0;
   std::uint32_t sound_ = 0;  // tokens whose K and V a finite choice has vouched for
   bool heard_ = false;
   const bool may_publish_;

@@ -13,12 +13,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/thread_role.h"
 #include "core/kv/prefix_index.h"
+#include "core/schedule/fair_line.h"
 #include "core/schedule/options.h"
 #include "core/schedule/sequence.h"
 
@@ -26,7 +25,8 @@ namespace quire::schedule {
 
 class WaitingLine {
  public:
-  WaitingLine(const SchedulerOptions& options, kv::PrefixIndex& index) : options_(options), index_(index) {}
+  WaitingLine(const SchedulerOptions& options, kv::PrefixIndex& index)
+      : options_(options), index_(index), fair_(options) {}
 
   void add(Sequence& sequence) REQUIRES(engine_role);
   void remove(Sequence& sequence) REQUIRES(engine_role);
@@ -35,43 +35,31 @@ class WaitingLine {
   void begin_plan() REQUIRES(engine_role);
   // The next one that is neither parked nor passed, or null. The same until something changes.
   Sequence* next() REQUIRES(engine_role);
+  // It is not next any more in this plan.
+  void pass(Sequence& sequence) REQUIRES(engine_role);
   // It was admitted: it leaves the line, and those that it overtook remember it.
   void admit(Sequence& sequence) REQUIRES(engine_role);
   // What it says up to `num_tokens` is on its tenant's account.
   void charge(Sequence& sequence, std::uint32_t num_tokens) REQUIRES(engine_role);
 
-  std::span<Sequence* const> sequences() const { return line_; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(line_.size()); }
+  std::uint32_t size() const { return is_fair() ? fair_.size() : static_cast<std::uint32_t>(line_.size()); }
   std::uint64_t num_overtakes() const { return num_overtakes_; }
   // Under fair: tokens that it was served, each divided by its request's weight; what it did not wait for is given.
-  double served(std::uint32_t tenant) const;
+  double served(std::uint32_t tenant) const { return fair_.served(tenant); }
 
  private:
-  using Line = std::vector<Sequence*>;  // by arrival
-  struct Tenant {
-    std::uint32_t id = 0;
-    Line line;
-  };
-
   static bool eligible(const Sequence* sequence) { return !sequence->parked && !sequence->passed; }
-  // Where it stands now, or stood.
-  static std::size_t insert(Line& line, Sequence& sequence);
-  static std::size_t erase(Line& line, Sequence& sequence);
+  bool is_fair() const { return options_.policy == Policy::kFair; }
 
-  Sequence* most_urgent(const Line& line) const;
+  Sequence* most_urgent() const;
   Sequence* longest_cached() REQUIRES(engine_role);
   bool more_urgent(const Sequence& a, const Sequence& b) const;
-  Sequence* least_served() const;
-  Tenant& tenant_of(const Sequence& sequence);
-  const Line& line_of(const Sequence& sequence);
 
   const SchedulerOptions& options_;
   kv::PrefixIndex& index_;
-  Line line_;
-  std::size_t first_open_ = 0;                        // fcfs: nobody before it is eligible in this plan
-  std::vector<Tenant> tenants_;                       // fair: those that have somebody waiting
-  std::unordered_map<std::uint32_t, double> served_;  // by tenant, all that ever waited
-  double served_least_ = 0.0;                         // of those that waited when somebody was last admitted
+  FairLine fair_;                // under fair, and all else for the other policies
+  std::vector<Sequence*> line_;  // by arrival
+  std::size_t first_open_ = 0;   // fcfs: nobody before it is eligible in this plan
   std::uint64_t num_plans_ = 0;
   std::uint64_t num_overtakes_ = 0;
 };

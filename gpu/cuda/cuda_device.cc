@@ -2,7 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/base/check.h"
 #include "core/base/log.h"
@@ -10,6 +14,8 @@
 
 namespace quire::gpu {
 namespace {
+
+constexpr std::size_t kPlainShared = 48 * 1024;  // bytes that a kernel gets without asking
 
 std::string failed(const char* call, cudaError_t error) {
   return std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
@@ -26,13 +32,38 @@ void check(const char* call, cudaError_t error) {
   CHECK(error == cudaSuccess);
 }
 
+struct CudaStep final : CapturedStep {
+  explicit CudaStep(cudaGraph_t captured) { check("cudaGraphInstantiate", cudaGraphInstantiate(&graph, captured, 0)); }
+  ~CudaStep() override { cudaGraphExecDestroy(graph); }  // one that runs is destroyed when it has
+  CudaStep(const CudaStep&) = delete;
+  CudaStep& operator=(const CudaStep&) = delete;
+  cudaGraphExec_t graph = nullptr;
+};
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(cudaStream_t stream) : stream_(stream) {
+    check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  void record() override { check("cudaEventRecord", cudaEventRecord(event_, stream_)); }
+  void wait() override { check("cudaEventSynchronize", cudaEventSynchronize(event_)); }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t event_ = nullptr;
+};
+
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int number) {
-    check_start("cudaSetDevice", cudaSetDevice(number));
+  explicit CudaDevice(int number) : number_(number) {
+    check_start("cudaSetDevice", try_to_make_current());
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
+    can_overlap_ = properties.major >= 9;
     cudaFuncAttributes attributes{};
     const cudaError_t code = cudaFuncGetAttributes(&attributes, kernels().norm.code);
     if (code != cudaSuccess)
@@ -40,14 +71,27 @@ class CudaDevice final : public Device {
     check_start("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaDevice() override {
+    try_to_make_current();
     cudaStreamSynchronize(stream_);
+    for (cudaEvent_t event : marks_) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
     cudaStreamDestroy(stream_);
   }
 
   std::string name() const override { return name_; }
   const KernelTable& kernels() const override { return cuda_kernels(); }
 
+  std::uint64_t free_bytes() override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    make_current();
+    check_start("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
+    check_start("cudaMemGetInfo", cudaMemGetInfo(&free, &total));
+    return free;
+  }
   void* allocate(std::size_t bytes, const char* what) override {
+    make_current();
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error != cudaSuccess) {
@@ -57,45 +101,214 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free(void* memory) noexcept override {
+    try_to_make_current();
     cudaStreamSynchronize(stream_);
     cudaFree(memory);
   }
 
   void upload(void* to, const void* from, std::size_t bytes) override {  // pageable memory is read before this returns
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
   }
   void download(void* to, const void* from, std::size_t bytes) override {
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
     check("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
+    make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
   }
   void fill(void* memory, std::byte value, std::size_t bytes) override {
+    make_current();
     check("cudaMemsetAsync", cudaMemsetAsync(memory, std::to_integer<int>(value), bytes, stream_));
   }
 
+  void* allocate_pinned(std::size_t bytes, const char* what) override {
+    make_current();
+    void* memory = nullptr;
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+    if (error != cudaSuccess) {
+      throw StartError("out of pinned memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
+                       failed("cudaHostAlloc", error));
+    }
+    return memory;
+  }
+  void free_pinned(void* memory) noexcept override {
+    try_to_make_current();
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(memory);
+  }
+  void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
+    make_current();
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+  void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
+    make_current();
+    check("cudaMemcpyAsync", cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_));
+  }
+  std::unique_ptr<Event> make_event() override {
+    make_current();
+    return std::make_unique<CudaEvent>(stream_);
+  }
+
+  void begin_capture() override {
+    make_current();
+    check("cudaStreamBeginCapture", cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  }
+  std::unique_ptr<CapturedStep> end_capture() override {
+    cudaGraph_t graph = nullptr;
+    check("cudaStreamEndCapture", cudaStreamEndCapture(stream_, &graph));
+    auto step = std::make_unique<CudaStep>(graph);
+    check("cudaGraphDestroy", cudaGraphDestroy(graph));
+    check("cudaGraphUpload", cudaGraphUpload(step->graph, stream_));
+    return step;
+  }
+  using Device::start;
+  void start(CapturedStep& step) override {
+    make_current();
+    check("cudaGraphLaunch", cudaGraphLaunch(static_cast<CudaStep&>(step).graph, stream_));
+  }
+
+  void let_kernels_overlap(bool on) override { overlaps_ = on && can_overlap_; }
+
+  void mark(unsigned number) override {
+    make_current();
+    cudaEvent_t& event = marks_.at(number);
+    if (event == nullptr) check("cudaEventCreate", cudaEventCreate(&event));
+    check("cudaEventRecord", cudaEventRecord(event, stream_));
+  }
+  double seconds_between(unsigned first, unsigned second) override {
+    float milliseconds = 0.0f;
+    check("cudaEventSynchronize", cudaEventSynchronize(marks_.at(second)));
+    check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, marks_.at(first), marks_.at(second)));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
  protected:
-  void launch(const void* code, Index grid, unsigned threads, std::size_t shared_bytes, const void* args) override {
-    std::array<void*, 1> arguments = {const_cast<void*>(args)};
-    check("cudaLaunchKernel",
-          cudaLaunchKernel(code, {grid.x, grid.y, 1}, {threads, 1, 1}, arguments.data(), shared_bytes, stream_));
+  bool has_code(const void* kernel) override {
+    make_current();
+    cudaFuncAttributes attributes{};
+    const bool has = cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+    cudaGetLastError();  // that it has none is no fault
+    return has;
+  }
+  void run(const Launch& launch) override {
+    make_current();
+    allow_shared(launch);
+    std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
+    cudaLaunchAttribute before_its_turn{};  // captured, it becomes an edge of the graph that says so
+    before_its_turn.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    before_its_turn.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = {launch.grid.x, launch.grid.y, 1};
+    config.blockDim = {launch.threads, 1, 1};
+    config.dynamicSmemBytes = launch.shared_bytes;
+    config.stream = stream_;
+    config.attrs = &before_its_turn;
+    config.numAttrs = overlaps_ ? 1 : 0;
+    check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, launch.code, arguments.data()));
   }
 
  private:
+  // Once for a kernel; whatever is captured ran before that.
+  void allow_shared(const Launch& launch) {
+    if (launch.shared_bytes <= kPlainShared || std::ranges::find(with_shared_, launch.code) != with_shared_.end())
+      return;
+    check("cudaFuncSetAttribute", cudaFuncSetAttribute(launch.code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       static_cast<int>(launch.shared_bytes)));
+    with_shared_.push_back(launch.code);
+  }
+  // CUDA has a current device for each thread, and begins with the first.
+  void make_current() const {
+    if (current() != number_) check("cudaSetDevice", try_to_make_current());
+  }
+  cudaError_t try_to_make_current() const noexcept {
+    const cudaError_t error = cudaSetDevice(number_);
+    current() = error == cudaSuccess ? number_ : -1;
+    return error;
+  }
+  static int& current() {
+    thread_local int number = -1;
+    return number;
+  }
+
+  friend class CudaRanks;
+
+  const int number_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  bool can_overlap_ = false;
+  bool overlaps_ = false;
+  std::vector<const void*> with_shared_;  // kernels that may take more than kPlainShared
+  std::array<cudaEvent_t, kMarks> marks_{};
 };
 
-}  // namespace
+class CudaRanks final : public Meeting {
+ public:
+  // Its memory reaches that of those before it, and theirs it.
+  void add(CudaDevice& device) {
+    for (CudaDevice* other : devices_) {
+      if (other->number_ == device.number_) {
+        // A block that began early waits on a multiprocessor that the other rank's kernel needs to meet it.
+        other->can_overlap_ = device.can_overlap_ = false;
+        continue;
+      }
+      let_reach(device, *other);
+      let_reach(*other, device);
+    }
+    devices_.push_back(&device);
+    queues_.push_back(device.stream_);
+  }
+  void meet(std::function<void(std::span<void* const> queues)> call) override { call(queues_); }
 
-std::unique_ptr<Device> make_cuda_device(int number) {
+ private:
+  static void let_reach(CudaDevice& from, CudaDevice& to) {
+    int can = 0;
+    check_start("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can, from.number_, to.number_));
+    if (can == 0) {
+      throw StartError("CUDA device " + std::to_string(from.number_) + " does not reach the memory of device " +
+                       std::to_string(to.number_) +
+                       " (cudaDeviceCanAccessPeer): ranks need NVLink, or PCIe with peer access");
+    }
+    from.make_current();
+    const cudaError_t error = cudaDeviceEnablePeerAccess(to.number_, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // as wanted
+    } else {
+      check_start("cudaDeviceEnablePeerAccess", error);
+    }
+  }
+
+  std::vector<CudaDevice*> devices_;
+  std::vector<void*> queues_;
+};
+
+std::unique_ptr<CudaDevice> device_of(int number) {
   int count = 0;
   check_start("cudaGetDeviceCount", cudaGetDeviceCount(&count));
   if (number >= count) {
-    throw StartError("no CUDA device " + std::to_string(number) + ": there are " + std::to_string(count));
+    throw StartError("no CUDA device " + std::to_string(number) + ": cudaGetDeviceCount says " + std::to_string(count));
   }
   return std::make_unique<CudaDevice>(number);
+}
+
+}  // namespace
+
+bool has_cuda() { return true; }
+
+std::unique_ptr<Device> make_cuda_device(int number) { return device_of(number); }
+
+Ranks make_cuda_ranks(std::span<const int> numbers) {
+  auto meeting = std::make_unique<CudaRanks>();
+  Ranks ranks;
+  for (const int number : numbers) {
+    auto device = device_of(number);
+    meeting->add(*device);
+    ranks.devices.push_back(std::move(device));
+  }
+  ranks.meeting = std::move(meeting);
+  return ranks;
 }
 
 }  // namespace quire::gpu

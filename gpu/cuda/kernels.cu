@@ -1,26 +1,31 @@
+#include "gpu/cuda/enter.h"
+#include "gpu/cuda/sm90a_kernels.h"
 #include "gpu/kernels/table.h"
 
 namespace quire::gpu {
 namespace {
 
-extern __shared__ std::byte shared[];
-
 template <typename Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads) enter(const __grid_constant__ typename Kernel::Args args) {
-  Kernel::run(args, shared);
+void fill(Entry<Kernel>& to) {
+  to = entry<Kernel>();
 }
-
-template <typename Kernel>
-Entry<Kernel> entry() {
-  return {reinterpret_cast<const void*>(&enter<Kernel>)};
+LinearTable all_of_linear() {
+  LinearTable table = linear_table([](auto& to) { fill(to); });
+  table.warpgroups = linear_warpgroups();
+  return table;
 }
 
 }  // namespace
 
 const KernelTable& cuda_kernels() {
-  static const KernelTable table{entry<Embed>(),     entry<Norm>(),      entry<ActMul>(),    entry<Add>(),
-                                 entry<CopyRows>(),  entry<RoundRows>(), entry<LinearDot>(), entry<LinearTiles>(),
-                                 entry<RopeStore>(), entry<CopyKvRow>(), entry<Attend>()};
+  static const KernelTable table{
+      entry<Embed>(),          entry<Norm>(),       entry<ActMul>(),         entry<Add>(),
+      entry<CopyRows>(),       all_of_linear(),     entry<RopeStore>(),      entry<SetAside>(),
+      entry<StoreGroups>(),    entry<CopyKvRow>(),  entry<Attend>(),         entry<AttendBf16>(),
+      entry<AttendBf16Wide>(), entry<AttendFp8>(),  entry<AttendFp8Wide>(),  entry<AttendInt8>(),
+      entry<AttendInt8Wide>(), entry<AttendInt4>(), entry<AttendInt4Wide>(), attend_bf16_deep(),
+      attend_fp8_deep(),       attend_int8_deep(),  entry<MergeSpans>(),     entry<PrepareRows>(),
+      entry<ChooseWalks>(),    entry<AllReduce>(),  entry<AllGather>(),      entry<PlaceGathered>()};
   return table;
 }
 

@@ -1,9 +1,10 @@
 // Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for kernels.
 // Shape   letters as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
-//   weights  kBF16, kW16A16  tiles of 16 outputs × 16 inputs in the order of the tensor cores' lanes (matrix.h), a row of tiles after
-//                            the other; outputs and inputs that only fill a tile are 0
-//            the others      [K][N']: inputs outside, outputs padded to 32
-//   K and V  groups of 16 positions by layer, block and kv head: K [D][16], then V [16][D]
+//   weights, and rows that they multiply: weight_layout.h
+//   K and V  kF32         K [D][16], V [16][D]
+//            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D × positions, a tile
+//                         behind the other, so that a lane's eight numbers of a tile lie side by side; in kInt4 number i of the
+//                         eight is the four bits from bit 4 (i div 2) + 16 (i mod 2) on of one word
 //   rows     [rows][width]
 // Thread  any; pure.
 // Source  ours.
@@ -13,53 +14,58 @@
 #include <cstdint>
 
 #include "core/backend/tensors.h"
-#include "gpu/device/matrix.h"
+#include "gpu/device/weight_layout.h"
 
 namespace quire::gpu {
 
-constexpr std::uint32_t round_up(std::uint32_t count, std::uint32_t unit) { return (count + unit - 1) / unit * unit; }
-
-// By the tensor cores, or output by output as the CPU does it.
-constexpr bool in_tiles(backend::WeightType type) {
-  return type == backend::WeightType::kBF16 || type == backend::WeightType::kW16A16;
-}
-
-constexpr std::size_t place_of_weight(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs,
-                                      std::uint32_t output, std::uint32_t input) {
-  if (!in_tiles(type)) return std::size_t{input} * round_up(num_outputs, kWarp) + output;
-  const std::size_t tiles_of_a_row = round_up(num_inputs, kTileInputs) / kTileInputs;
-  const std::size_t tile = output / kTileOutputs * tiles_of_a_row + input / kTileInputs;
-  return tile * kTileOutputs * kTileInputs + place_in_tile(output % kTileOutputs, input % kTileInputs);
-}
-
-constexpr std::size_t num_places(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs) {
-  if (!in_tiles(type)) return std::size_t{num_inputs} * round_up(num_outputs, kWarp);
-  return std::size_t{round_up(num_outputs, kTileOutputs)} * round_up(num_inputs, kTileInputs);
-}
-
+// K and V, in bytes: groups of 16 positions by layer, block and kv head, each of them codes of K, codes of V, scales.
 struct KvLayout {
   std::uint32_t num_blocks = 0;
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t block_tokens = 0;
+  backend::KvType type = backend::KvType::kF32;
 
   static constexpr std::uint32_t kGroup = backend::kGroupTokens;
 
-  constexpr std::size_t group_size() const { return std::size_t{2} * kGroup * head_dim; }
+  // Numbers of a position as they lie: what only fills a tile is 0.
+  constexpr std::uint32_t width() const { return in_tiles(type) ? round_up(head_dim, kTileInputs) : head_dim; }
+  // Of K in a group, and of V.
+  constexpr std::size_t code_bytes() const { return std::size_t{kGroup} * width() * bits_of(type) / 8; }
+  constexpr std::size_t k_scales_at() const { return 2 * code_bytes(); }
+  constexpr std::size_t v_scales_at() const { return k_scales_at() + scale_bytes(width()); }
+  constexpr std::size_t group_bytes() const { return v_scales_at() + scale_bytes(kGroup); }
   // Of a layer's block.
-  constexpr std::size_t block_size() const { return block_tokens / kGroup * num_kv_heads * group_size(); }
+  constexpr std::size_t block_bytes() const { return block_tokens / kGroup * num_kv_heads * group_bytes(); }
   constexpr std::size_t block_at(std::uint32_t layer, std::uint32_t block) const {
-    return (std::size_t{layer} * num_blocks + block) * block_size();
+    return (std::size_t{layer} * num_blocks + block) * block_bytes();
   }
   constexpr std::size_t group_at(std::uint32_t layer, std::uint32_t head, std::uint32_t slot) const {
     const std::uint32_t offset = slot % block_tokens;
-    return block_at(layer, slot / block_tokens) + (head * (block_tokens / kGroup) + offset / kGroup) * group_size();
+    return block_at(layer, slot / block_tokens) + (head * (block_tokens / kGroup) + offset / kGroup) * group_bytes();
   }
-  constexpr std::size_t k_at(std::uint32_t layer, std::uint32_t head, std::uint32_t slot, std::uint32_t d) const {
-    return group_at(layer, head, slot) + std::size_t{d} * kGroup + slot % kGroup;
+  // Which code of the group's K or V it is. `slot` may be the position in the group alone.
+  constexpr std::uint32_t k_place(std::uint32_t slot, std::uint32_t d) const {
+    if (!in_tiles(type)) return d * kGroup + slot % kGroup;
+    return d / kTileInputs * kTileOutputs * kTileInputs + place_in_tile(slot % kGroup, d % kTileInputs);
   }
-  constexpr std::size_t v_at(std::uint32_t layer, std::uint32_t head, std::uint32_t slot, std::uint32_t d) const {
-    return group_at(layer, head, slot) + std::size_t{kGroup} * head_dim + std::size_t{slot % kGroup} * head_dim + d;
+  constexpr std::uint32_t v_place(std::uint32_t slot, std::uint32_t d) const {
+    if (!in_tiles(type)) return slot % kGroup * head_dim + d;
+    return d / kTileOutputs * kTileOutputs * kTileInputs + place_in_tile(d % kTileOutputs, slot % kGroup);
+  }
+
+  static constexpr bool in_tiles(backend::KvType type) { return type != backend::KvType::kF32; }
+  static constexpr std::uint32_t bits_of(backend::KvType type) {
+    if (type == backend::KvType::kF32) return 32;
+    if (type == backend::KvType::kBF16) return 16;
+    return type == backend::KvType::kInt4 ? 4 : 8;
+  }
+
+ private:
+  // int8: one f32 for each position. int4: steps, then lowests, in bf16: of K for each channel, of V for each position.
+  constexpr std::size_t scale_bytes(std::uint32_t int4_count) const {
+    if (type == backend::KvType::kInt8) return kGroup * sizeof(float);
+    return type == backend::KvType::kInt4 ? std::size_t{int4_count} * 4 : 0;
   }
 };
 

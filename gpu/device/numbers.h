@@ -1,4 +1,4 @@
-// Numbers as weights and caches hold them, read as f32.
+// Numbers as weights hold them, read as f32.
 // Shape   by index within an array of their own size; layout.h says at which.
 // Thread  host and device; pure.
 // Source  conversions: core/base/float_bits.h.
@@ -7,70 +7,44 @@
 #include "core/base/float_bits.h"
 #include "gpu/device/layout.h"
 #include "gpu/device/simt.h"
+#include "gpu/device/weight_layout.h"
 
 namespace quire::gpu {
 
 // A packed weight in device memory.
 struct WeightView {
   const void* numbers = nullptr;
-  const float* scales = nullptr;  // [N], kInt8
+  const float* scales = nullptr;  // [N], where has_output_scales()
   const float* bias = nullptr;    // [N]; null: none
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   backend::WeightType type = backend::WeightType::kF32;
 };
 
-constexpr std::size_t bytes_of(backend::WeightType type) {
-  if (type == backend::WeightType::kF32) return 4;
-  return type == backend::WeightType::kInt8 ? 1 : 2;
-}
-
-// Without its scale.
-QUIRE_DEVICE float code_at(const WeightView& w, std::size_t place) {
-  switch (w.type) {
-    case backend::WeightType::kF32:
-      return static_cast<const float*>(w.numbers)[place];
-    case backend::WeightType::kF16:
-      return f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
-    case backend::WeightType::kInt8:
-      return static_cast<float>(static_cast<const std::int8_t*>(w.numbers)[place]);
-    default:
-      return f32_of_bf16(static_cast<const std::uint16_t*>(w.numbers)[place]);
-  }
+// Of f32 and f16.
+QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
+  return w.type == backend::WeightType::kF32 ? static_cast<const float*>(w.numbers)[place]
+                                             : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
 }
 
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
-  const float code = code_at(w, place_of_weight(w.type, w.n, w.k, output, input));
-  return w.scales == nullptr ? code : code * w.scales[output];
-}
-
-constexpr std::size_t bytes_of(backend::KvType type) { return type == backend::KvType::kF32 ? 4 : 2; }
-
-// K and V.
-struct KvView {
-  void* numbers = nullptr;
-  KvLayout layout;
-  bool is_f32 = true;  // or bf16
-};
-
-QUIRE_DEVICE float kv_at(const KvView& kv, std::size_t place) {
-  return kv.is_f32 ? static_cast<const float*>(kv.numbers)[place]
-                   : f32_of_bf16(static_cast<const std::uint16_t*>(kv.numbers)[place]);
-}
-QUIRE_DEVICE void store_kv(const KvView& kv, std::size_t place, float x) {
-  if (kv.is_f32) {
-    static_cast<float*>(kv.numbers)[place] = x;
-  } else {
-    static_cast<std::uint16_t*>(kv.numbers)[place] = bf16_of_f32(x);
+  if (!in_tiles(w.type)) return plain_number_at(w, place_in_columns(w.n, output, input));
+  const std::uint32_t in_tile = output % kTileOutputs;
+  const std::uint32_t in_step = input % kStepInputs;
+  const std::byte* step =
+      static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.k, output / kTileOutputs, input / kStepInputs);
+  const std::uint32_t place = place_in_step(w.type, in_tile, in_step);
+  if (has_output_scales(w.type)) {
+    const float code = w.type == backend::WeightType::kFp8
+                           ? f32_of_fp8(reinterpret_cast<const std::uint8_t*>(step)[place])
+                           : static_cast<float>(reinterpret_cast<const std::int8_t*>(step)[place]);
+    return code * w.scales[output];
   }
-}
-// The bits as they are.
-QUIRE_DEVICE void copy_kv(const KvView& kv, std::size_t from, std::size_t to) {
-  if (kv.is_f32) {
-    static_cast<float*>(kv.numbers)[to] = static_cast<const float*>(kv.numbers)[from];
-  } else {
-    static_cast<std::uint16_t*>(kv.numbers)[to] = static_cast<const std::uint16_t*>(kv.numbers)[from];
-  }
+  if (!in_nibbles(w.type)) return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(step)[place]);
+  const auto nibble = static_cast<std::int32_t>(std::to_integer<std::uint32_t>(step[place / 2]) >> place % 2 * 4 & 15u);
+  const std::int32_t code = in_integers(w.type) ? (nibble ^ 8) - 8 : nibble - 8;
+  const auto scale = *reinterpret_cast<const std::uint16_t*>(step + scale_in_step(in_tile, in_step));
+  return static_cast<float>(code) * f32_of_bf16(scale);
 }
 
 }  // namespace quire::gpu

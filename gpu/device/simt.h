@@ -1,12 +1,15 @@
-// The words that kernels are written in: threads of a block, barriers, shuffles, and the arithmetic whose rounding is fixed.
+// The words that kernels are written in: threads of a block, barriers, shuffles, turns, and the arithmetic whose rounding is fixed.
 // One source for two machines: nvcc makes device code of it, any C++ compiler makes threads of the simulator (simulator.h).
 //
 // A kernel is a struct: Args, a plain value; kThreads, of a block, a multiple of 32; run(args, shared), what one thread does.
 // Shape   grids have x and y; block.x < grid.x. A block's shared memory begins as garbage.
 // Rounding every operation is one IEEE operation: device code is compiled without contraction (-fmad=false), fma() is asked for
 //         by name.
-// Thread  barriers and shuffles are met by all threads of the block, or of the warp.
-// Source  ours.
+// Turns   a device may begin a kernel before its turn, while the one before it still runs. take_turn() waits until all before it have
+//         ended, with what they wrote; from there on the next one may begin, so that never more than two are at work. Before its turn
+//         a kernel reads constants (gpu/runtime/device.h) and writes nothing.
+// Thread  barriers and shuffles are met by all threads of the block, or of the warp; take_turn() by each of the block, once.
+// Source  ours; turns: programmatic dependent launch, CUDA C++ Programming Guide; PTX ISA, griddepcontrol.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +18,14 @@
 #if defined(__CUDACC__)
 #define QUIRE_DEVICE __device__ __forceinline__
 #define QUIRE_ROLLED _Pragma("unroll 1")  // before a loop that would spill if it were unrolled
+#define QUIRE_UNROLLED _Pragma("unroll")  // before a loop whose arrays are registers
 #else
 #include <cmath>
 
 #include "gpu/device/simulator.h"
 #define QUIRE_DEVICE inline
 #define QUIRE_ROLLED
+#define QUIRE_UNROLLED
 #endif
 
 namespace quire::gpu {
@@ -37,8 +42,16 @@ struct Index {
 QUIRE_DEVICE unsigned thread() { return threadIdx.x; }
 QUIRE_DEVICE Index block() { return {blockIdx.x, blockIdx.y}; }
 QUIRE_DEVICE void sync_block() { __syncthreads(); }
+QUIRE_DEVICE void take_turn() {
+#if __CUDA_ARCH__ >= 900  // before that kernels begin in their turn
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 // A barrier, too.
 QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; }
+// All lanes of the warp have come here, and see what the others wrote before.
+QUIRE_DEVICE void sync_warp() { __syncwarp(); }
 // The value of the lane whose number differs by the bits of `mask`.
 QUIRE_DEVICE float shuffle_xor(float value, unsigned mask) { return __shfl_xor_sync(~0u, value, mask); }
 QUIRE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
@@ -46,13 +59,22 @@ QUIRE_DEVICE float root(float x) { return __fsqrt_rn(x); }
 QUIRE_DEVICE float quotient(float a, float b) { return __fdiv_rn(a, b); }
 QUIRE_DEVICE std::uint32_t bits_of(float x) { return __float_as_uint(x); }
 QUIRE_DEVICE float f32_of_bits(std::uint32_t bits) { return __uint_as_float(bits); }
+// By any threads at a time.
+QUIRE_DEVICE void add_whole(std::uint64_t* sum, std::uint64_t x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(x));
+}
 
 #else
 
 inline unsigned thread() { return sim::thread_of_block(); }
 inline Index block() { return {sim::block_x(), sim::block_y()}; }
 inline void sync_block() { sim::sync_block(); }
+inline void take_turn() { sim::take_turn(); }
 inline bool any_of_block(bool says) { return sim::any_of_block(says); }
+inline void sync_warp() {
+  sim::show({});
+  sim::looked();
+}
 inline float shuffle_xor(float value, unsigned mask) {
   const sim::WarpWords& shown = sim::show({__builtin_bit_cast(std::uint32_t, value)});
   const float other = __builtin_bit_cast(float, shown[thread() % kWarp ^ mask][0]);
@@ -64,6 +86,7 @@ inline float root(float x) { return std::sqrt(x); }
 inline float quotient(float a, float b) { return a / b; }
 inline std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 inline float f32_of_bits(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline void add_whole(std::uint64_t* sum, std::uint64_t x) { *sum += x; }
 
 #endif
 

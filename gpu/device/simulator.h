@@ -1,10 +1,13 @@
 // Blocks of GPU threads on the host: each thread a fiber of its own, so that kernels run as they are written, barriers and
 // shuffles included, under a debugger or a sanitizer.
+//   What a copier does by itself happens at once or while a thread pauses; a block that waits for ever is found out, too.
 //   A thread runs until it waits or ends; who goes on is drawn from the seed, and shared memory begins as NaN: a kernel that lacks a
 //   barrier says something else with another seed. A barrier that not all threads come to is found out (CHECK), as is a
-//   thread that leaves the others waiting.
+//   thread that leaves the others waiting, one that does not take its turn where the kernel may begin before it, and threads that all
+//   look for what nobody writes.
+//   Blocks run one after another; those of launches that run together are all there at once, as on devices that write to each other.
 // Shape   threads: a multiple of 32, at most 1,024.
-// Owner   a value. Stacks and shared memory are kept from block to block.
+// Owner   a value. Stacks and shared memory are kept from launch to launch.
 // Thread  one at a time; launches run to their end.
 // Source  ours.
 #pragma once
@@ -14,7 +17,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace quire::gpu::sim {
@@ -26,6 +31,9 @@ struct Launch {
   unsigned grid_y = 1;
   unsigned threads = 32;
   std::size_t shared_bytes = 0;
+  // Called as a block begins, which is before the kernel's turn, with false; with true when all of its threads take it. Empty: they
+  // begin in their turn. Of launches that run together none has it.
+  std::function<void(bool its_turn)> turn = {};
 };
 
 // What a thread shows the others of its warp, and what they all show.
@@ -40,44 +48,53 @@ class Simulator {
   Simulator& operator=(const Simulator&) = delete;
 
   void run(const Launch& launch);
+  // All blocks of all of them at once: threads of any two may take turns. A thread that waits for another block's word pauses.
+  void run_together(std::span<const Launch> launches);
 
  private:
+  struct Place;
+  struct Fiber;
+  struct Block;
   struct Barrier {
     unsigned needed = 0;
-    std::vector<unsigned> waiting;  // threads
+    std::vector<unsigned> waiting;  // fibers
   };
-  struct Fiber;
   friend unsigned thread_of_block();
   friend unsigned block_x();
   friend unsigned block_y();
   friend void sync_block();
+  friend void take_turn();
   friend bool any_of_block(bool says);
+  friend void pause();
   friend const WarpWords& show(const Words& words);
   friend void looked();
+  friend std::byte* shared_memory();
+  friend void put_off(std::function<void()> work);
 
   static void enter();
-  void run_block();
-  void make_fibers(unsigned count);
-  void begin_fiber(unsigned thread);
-  void resume(unsigned thread);
+  static void leave(Place& from, Place& to);
+  static void begin(Place& from, const ucontext_t& first);
+  void seat(const Launch& launch, unsigned x, unsigned y);
+  void run_seated();
+  void run_until_all_wait();
+  void resume(unsigned index);
   void wait_at(Barrier& barrier);
-  void back_to_scheduler(bool ends);
+  void back_to_scheduler();
   unsigned draw(unsigned below);
 
   std::uint64_t state_;
-  Launch launch_;
-  unsigned block_x_ = 0;
-  unsigned block_y_ = 0;
-  unsigned running_ = 0;
-  unsigned num_ended_ = 0;
-  unsigned num_saying_ = 0;  // since the last any_of_block()
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::size_t num_seated_ = 0;  // of blocks_
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  unsigned num_placed_ = 0;  // of fibers_: they have a thread to run
   std::vector<unsigned> ready_;
-  Barrier block_;
-  std::vector<Barrier> warps_;
-  std::vector<WarpWords> shown_;  // by warp
-  std::vector<std::byte> shared_;
-  ucontext_t scheduler_;
+  std::vector<unsigned> taking_turns_;  // and not going on
+  std::vector<std::function<void()>> put_off_;
+  unsigned running_ = 0;  // of fibers_
+  unsigned thread_ = 0;   // of its block
+  Block* block_ = nullptr;
+  std::uint64_t num_pauses_ = 0;  // since a thread ended, a barrier was met or put-off work was done
+  std::unique_ptr<Place> scheduler_;
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;
@@ -88,9 +105,16 @@ unsigned thread_of_block();
 unsigned block_x();
 unsigned block_y();
 void sync_block();
+void take_turn();
 bool any_of_block(bool says);
+// Others go on first: of a thread that looks again and again.
+void pause();
 // All threads of the warp have shown theirs when this returns; until they all looked() nobody shows the next.
 const WarpWords& show(const Words& words);
 void looked();
+// Of the block.
+std::byte* shared_memory();
+// At some time before the block ends: now, or while a thread pauses.
+void put_off(std::function<void()> work);
 
 }  // namespace quire::gpu::sim

@@ -1,115 +1,24 @@
-// Rotation and storing of K and V, and attention over the paged cache. Equations: core/backend/ops.h, bit for bit as on the CPU.
-// Shape   qkv [T, (H + 2 G) D]; a block a row and head.
+// Attention over the paged cache as core/backend/ops.h has it, bit for bit as on the CPU: for caches of f32, whose numbers the tensor
+// cores do not take, and for heads of more dimensions than attention_tiles.h has room for.
+// Shape   qkv [T, (H + 2 G) D], out [T, H D]; a block a row and head.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
 #pragma once
 
 #include "core/sample/math.h"
-#include "gpu/device/numbers.h"
+#include "gpu/kernels/batch_rows.h"
 #include "gpu/kernels/rows.h"
 
 namespace quire::gpu {
-
-// backend::SequenceRows, and what a kernel wants of the batch besides, for each row.
-struct RowOfBatch {
-  std::uint32_t position = 0;
-  std::uint32_t slot = 0;
-  std::uint32_t first_table = 0;
-  std::uint32_t first_kept = 0;
-  std::uint32_t num_kept = 0;
-  std::uint32_t root_position = 0;  // of a tree's node: it sees those before it, and of the others its ancestors
-  std::uint64_t ancestors = 0;      // 0: no node; it sees all up to its own
-};
-
-struct AttentionView {
-  std::uint32_t layer = 0;
-  std::uint32_t num_heads = 0;
-  std::uint32_t num_kv_heads = 0;
-  std::uint32_t head_dim = 0;
-  float scale = 1.0f;
-  std::uint32_t window = 0;
-  float norm_eps = 0.0f;
-  const float* q_norm = nullptr;
-  const float* k_norm = nullptr;
-  const float* cosines = nullptr;  // [positions, half]
-  const float* sines = nullptr;
-  std::uint32_t half = 0;
-
-  QUIRE_DEVICE std::uint32_t width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
-};
-
-// grid.x: rows, grid.y: heads of q and of k.
-struct RopeStore {
-  struct Args {
-    AttentionView spec;
-    const RowOfBatch* rows = nullptr;
-    float* qkv = nullptr;
-    KvView kv;
-  };
-  static constexpr unsigned kThreads = kWarp;
-
-  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
-    const RowOfBatch& row = a.rows[block().x];
-    const AttentionView& spec = a.spec;
-    const std::uint32_t head = block().y;
-    float* x = a.qkv + std::size_t{block().x} * spec.width() + head * spec.head_dim;
-    const bool is_key = head >= spec.num_heads;
-    turn(spec, is_key ? spec.k_norm : spec.q_norm, row.position, x);
-    sync_block();
-    if (!is_key) return;
-    const std::uint32_t kv_head = head - spec.num_heads;
-    const float* v = x + spec.num_kv_heads * spec.head_dim;
-    for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) {
-      store_kv(a.kv, a.kv.layout.k_at(spec.layer, kv_head, row.slot, d), x[d]);
-      store_kv(a.kv, a.kv.layout.v_at(spec.layer, kv_head, row.slot, d), v[d]);
-    }
-  }
-
- private:
-  QUIRE_DEVICE static void turn(const AttentionView& spec, const float* norm, std::uint32_t position, float* x) {
-    if (norm != nullptr) {
-      const float factor = Norm::factor_of(x, spec.head_dim, spec.norm_eps);
-      sync_block();
-      for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor * norm[d];
-      sync_block();
-    }
-    for (std::uint32_t i = thread(); i < spec.half; i += kThreads) {
-      const float cosine = spec.cosines[std::size_t{position} * spec.half + i];
-      const float sine = spec.sines[std::size_t{position} * spec.half + i];
-      const float low = x[i];
-      const float high = x[spec.half + i];
-      x[i] = fma(-high, sine, low * cosine);
-      x[spec.half + i] = fma(low, sine, high * cosine);
-    }
-  }
-};
-
-// A row's K and V, by slot. grid.x: layers, grid.y: kv heads.
-struct CopyKvRow {
-  struct Args {
-    KvView kv;
-    std::uint32_t from = 0;
-    std::uint32_t to = 0;
-  };
-  static constexpr unsigned kThreads = kWarp;
-  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
-    const KvLayout& layout = a.kv.layout;
-    for (std::uint32_t d = thread(); d < layout.head_dim; d += kThreads) {
-      copy_kv(a.kv, layout.k_at(block().x, block().y, a.from, d), layout.k_at(block().x, block().y, a.to, d));
-      copy_kv(a.kv, layout.v_at(block().x, block().y, a.from, d), layout.v_at(block().x, block().y, a.to, d));
-    }
-  }
-};
 
 // grid.x: rows, grid.y: query heads.
 struct Attend {
   struct Args {
     AttentionView spec;
-    const RowOfBatch* rows = nullptr;
-    const std::uint32_t* block_tables = nullptr;
-    const std::uint16_t* kept_groups = nullptr;
+    BatchView batch;
     const float* qkv = nullptr;
     KvView kv;
-    float* out = nullptr;  // [T, H D]
+    float* out = nullptr;
+    std::uint64_t* votes = nullptr;
   };
   static constexpr unsigned kThreads = backend::kSpanTokens;  // a position each
   static constexpr unsigned kMostDims = 2 * kThreads;
@@ -118,18 +27,19 @@ struct Attend {
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const AttentionView& spec = a.spec;
-    const RowOfBatch& row = a.rows[block().x];
+    const RowOfBatch& row = a.batch.rows[block().x];
+    if (row.slot == RowOfBatch::kNobody) return;
     const std::uint32_t head = block().y;
     Work work = work_of(shared);
     const float* q = a.qkv + std::size_t{block().x} * spec.width() + head * spec.head_dim;
     for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) work.q[d] = q[d];
     sync_block();
 
-    const std::uint32_t lowest = spec.window == 0 || row.position < spec.window ? 0 : row.position - spec.window + 1;
     Merged merged;
-    for (std::uint32_t span = lowest / kThreads; span <= row.position / kThreads; ++span) {
-      const bool seen = look(a, row, head, span * kThreads + thread(), lowest, work);
-      weigh(a, head, seen, work, merged);
+    const std::uint32_t first_span = lowest_seen(row.position, spec.window) / kThreads;
+    for (std::uint32_t span = first_span; span <= row.position / kThreads; ++span) {
+      const bool seen = look(a, row, head, span * kThreads + thread(), work);
+      weigh(a, row, head, span, seen, work, merged);
     }
     float* out = a.out + (std::size_t{block().x} * spec.num_heads + head) * spec.head_dim;
     const float inverse = quotient(1.0f, merged.sum);
@@ -137,12 +47,18 @@ struct Attend {
       const std::uint32_t d = i * kThreads + thread();
       if (d < spec.head_dim) out[d] = merged.o[i] * inverse;
     }
+    if (row.num_votes == 0) return;
+    for (std::uint32_t span = first_span; span <= row.position / kThreads;
+         ++span) {  // once more: max and sum are known
+      const std::uint32_t position = span * kThreads + thread();
+      if (!look(a, row, head, position, work)) continue;
+      const float weight = sample::exp_f32(work.z[thread()] - merged.max);
+      add_whole(a.votes + row.first_vote + position / KvLayout::kGroup, vote_of(weight, inverse));
+    }
   }
 
  private:
   static constexpr unsigned kDimsOfThread = kMostDims / kThreads;
-  static constexpr std::uint32_t kUnseen = ~0u;
-
   struct Work {
     float* z;              // [256] scores, then exponentials
     std::uint32_t* slots;  // [256] where each position's K and V are; kUnseen
@@ -166,47 +82,34 @@ struct Attend {
 
   // Whether the row sees the position at all, and its score.
   QUIRE_DEVICE static bool look(const Args& a, const RowOfBatch& row, std::uint32_t head, std::uint32_t position,
-                                std::uint32_t lowest, Work& work) {
+                                Work& work) {
     const AttentionView& spec = a.spec;
-    const std::uint32_t slot = slot_of(a, row, position, lowest);
+    const std::uint32_t slot = seen_slot(a, row, position);
     work.slots[thread()] = slot;
     if (slot == kUnseen) return false;
-    const std::uint32_t kv_head = head / (spec.num_heads / spec.num_kv_heads);
-    const std::size_t k = a.kv.layout.k_at(spec.layer, kv_head, slot, 0);
+    const std::uint32_t kv_head = head / spec.heads_of_group();
     float z = 0.0f;
-    for (std::uint32_t d = 0; d < spec.head_dim; ++d) {
-      z = fma(work.q[d], kv_at(a.kv, k + std::size_t{d} * KvLayout::kGroup), z);
+    if (in_own_group(a.kv.layout, row, position)) {
+      const float* k = own_row(spec, a.kv, a.qkv, row, kv_head, position).k;
+      for (std::uint32_t d = 0; d < spec.head_dim; ++d) z = fma(work.q[d], k[d], z);
+    } else {
+      const std::byte* group = a.kv.group(spec.layer, kv_head, slot);
+      for (std::uint32_t d = 0; d < spec.head_dim; ++d) z = fma(work.q[d], stored_k(a.kv.layout, group, slot, d), z);
     }
     work.z[thread()] = z * spec.scale;
     return true;
   }
 
-  QUIRE_DEVICE static std::uint32_t slot_of(const Args& a, const RowOfBatch& row, std::uint32_t position,
-                                            std::uint32_t lowest) {
-    if (position < lowest || position > row.position) return kUnseen;
-    const std::uint32_t span = position / kThreads;
-    if (span < row.num_kept) {
-      const std::uint32_t kept = a.kept_groups[row.first_kept + span];
-      if ((kept >> position % kThreads / KvLayout::kGroup & 1u) == 0) return kUnseen;
-    }
-    // A node's ancestors stand in the order of their numbers, each behind the root by its own.
-    std::uint32_t stands_at = position;
-    if (row.ancestors != 0 && position > row.root_position) {
-      std::uint64_t left = row.ancestors;
-      for (std::uint32_t i = row.root_position + 1; i < position; ++i) left &= left - 1;
-      stands_at = row.root_position + 1 + lowest_bit(left);
-    }
-    const std::uint32_t block = a.block_tables[row.first_table + stands_at / a.kv.layout.block_tokens];
-    return block * a.kv.layout.block_tokens + stands_at % a.kv.layout.block_tokens;
-  }
-  QUIRE_DEVICE static std::uint32_t lowest_bit(std::uint64_t bits) {
-    std::uint32_t bit = 0;
-    while ((bits >> bit & 1u) == 0) ++bit;
-    return bit;
+  QUIRE_DEVICE static std::uint32_t seen_slot(const Args& a, const RowOfBatch& row, std::uint32_t position) {
+    if (position < lowest_seen(row.position, a.spec.window) || position > row.position) return kUnseen;
+    const std::uint32_t kept = groups_kept(a.batch, row, position / kThreads);
+    if ((kept >> position % kThreads / KvLayout::kGroup & 1u) == 0) return kUnseen;
+    return slot_of(a.batch, a.kv.layout, row, position);
   }
 
   // One span: its maximum, exponentials, their sum and the weighted values, merged into what the spans before came to.
-  QUIRE_DEVICE static void weigh(const Args& a, std::uint32_t head, bool seen, Work& work, Merged& merged) {
+  QUIRE_DEVICE static void weigh(const Args& a, const RowOfBatch& row, std::uint32_t head, std::uint32_t span,
+                                 bool seen, Work& work, Merged& merged) {
     const AttentionView& spec = a.spec;
     const float z = seen ? work.z[thread()] : 0.0f;
     if (!any_of_block(seen)) return;
@@ -215,7 +118,7 @@ struct Attend {
     sync_block();
     const float sum = sum16(work);
 
-    const std::uint32_t kv_head = head / (spec.num_heads / spec.num_kv_heads);
+    const std::uint32_t kv_head = head / spec.heads_of_group();
     const bool is_first = merged.sum == 0.0f;
     const float higher = is_first || max > merged.max ? max : merged.max;
     const float before = is_first ? 0.0f : sample::exp_f32(merged.max - higher);
@@ -228,16 +131,22 @@ struct Attend {
       float o = 0.0f;
       for (unsigned j = 0; j < kThreads; ++j) {
         if (work.slots[j] == kUnseen) continue;
-        o = fma(work.z[j], kv_at(a.kv, a.kv.layout.v_at(spec.layer, kv_head, work.slots[j], d)), o);
+        o = fma(work.z[j], v_at(a, row, kv_head, span * kThreads + j, work.slots[j], d), o);
       }
       merged.o[i] = is_first ? o : fma(merged.o[i], before, o * now);
     }
     sync_block();
   }
 
+  QUIRE_DEVICE static float v_at(const Args& a, const RowOfBatch& row, std::uint32_t kv_head, std::uint32_t position,
+                                 std::uint32_t slot, std::uint32_t d) {
+    if (in_own_group(a.kv.layout, row, position)) return own_row(a.spec, a.kv, a.qkv, row, kv_head, position).v[d];
+    return stored_v(a.kv.layout, a.kv.group(a.spec.layer, kv_head, slot), slot, d);
+  }
+
   // Maxima have no order but where something is NaN, and then all of it comes to NaN.
   QUIRE_DEVICE static float highest(bool seen, float z, Work& work) {
-    float best = seen ? z : -kInfinity();
+    float best = seen ? z : -kv_infinity();
     for (unsigned lane = kWarp / 2; lane > 0; lane /= 2) {
       const float other = shuffle_xor(best, lane);
       best = best > other || best != best ? best : other;
@@ -252,7 +161,6 @@ struct Attend {
     sync_block();
     return best;
   }
-  QUIRE_DEVICE static float kInfinity() { return f32_of_bits(0x7f800000u); }
 
   QUIRE_DEVICE static float sum16(Work& work) {
     if (thread() < kWarp) {

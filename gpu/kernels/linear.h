@@ -1,139 +1,190 @@
-// out[t, n] = x[t, :] · w[n, :] + bias[n], in two ways.
-//   LinearDot    f32, f16, int8: one accumulator an output, fma over k ascending, as on the CPU and with its bits
-//   LinearTiles  bf16: rows rounded to bf16 (RoundRows), tensor cores. K in slices of 512 inputs, each a sum of its own, tile by
-//                tile ascending; the slices of an output are added in order. Which rows share a block changes nothing.
-// Shape   x [T, K], out [T, N].
+// y[t, n] = x[t, :] · w[n, :] + bias[n] by the tensor cores, and what becomes of it: out = y, out += y, or, the lower half of the
+// outputs being gates and the upper half their other factors, out[t, f] = silu(y[t, f]) · y[t, F + f].
+//   Linear      up to 32 rows: weights stream from memory to registers (weight_layout.h), several loads of a lane under way while the
+//               tensor cores work; rows come from the first cache
+//   LinearWide  more rows: weights and rows come by way of what the block shares, three steps under way
+// Order   K is cut into slices of 256 inputs. A slice's sum begins with +0 (linear_forms.h). An output's slices are added in order,
+//         beginning with +0: total = total + sum, or where rows are whole numbers fma(sum, the row's scale of the slice, total).
+//         Then the output's scale, the bias, and what becomes of it, each rounded. So a row's bits know nothing of other rows, of how
+//         many there are, of kernels, blocks and parts; w8a8 and w4a8 have the CPU's (core/backend/ops.h).
+// Parts   where a slice's sums and its total are in different blocks, sums go through memory: part 0 keeps the total of its own, the
+//         others each of their slices'; the part that comes last adds them up, in order, and leaves the counter at 0.
+// Shape   x as rows of weight_layout.h; out [T, N], or [T, N / 2] where there are gates (N / 2 a multiple of 16).
+// Launch  as linear_grid.h has it.
 // Source  a fixed order for every number of rows: Thinking Machines 2025 (batch-invariant kernels); the rest ours.
 #pragma once
 
-#include "gpu/device/matrix.h"
-#include "gpu/device/numbers.h"
+#include "gpu/device/copies.h"
+#include "gpu/kernels/linear_forms.h"
+#include "gpu/kernels/linear_sums.h"
 
 namespace quire::gpu {
 
-struct LinearDot {
-  struct Args {
-    const float* x = nullptr;
-    std::uint32_t num_rows = 0;
-    WeightView w;
-    float* out = nullptr;
-  };
-  static constexpr unsigned kThreads = 128;  // an output each
-  static constexpr std::uint32_t kRows = 8;  // of a block
-  static constexpr std::uint32_t kInputs = 128;
-  static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
+// Left alone, the compiler of one architecture or another keeps more blocks of these than registers last for, or fewer.
+constexpr unsigned blocks_without_spills(backend::WeightType type, unsigned row_tiles) {
+  if (row_tiles == 2 && in_wide_bytes(type)) return 3;
+  if (row_tiles == 4 && !in_integers(type)) return 2;
+  return 0;
+}
 
-  // grid.x: outputs, grid.y: rows.
-  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    auto* x = reinterpret_cast<float*>(shared);  // [kRows, kInputs]
-    const std::uint32_t output = block().x * kThreads + thread();
-    const std::uint32_t first_row = block().y * kRows;
-    float sums[kRows] = {};
-    for (std::uint32_t k = 0; k < a.w.k; k += kInputs) {
-      for (std::uint32_t i = thread(); i < kRows * kInputs; i += kThreads) {
-        const std::uint32_t row = first_row + i / kInputs;
-        const std::uint32_t input = k + i % kInputs;
-        x[i] = row < a.num_rows && input < a.w.k ? a.x[std::size_t{row} * a.w.k + input] : 0.0f;
-      }
-      sync_block();
-      const std::uint32_t end = a.w.k - k < kInputs ? a.w.k - k : kInputs;
-      if (output < a.w.n) add(a.w, output, k, end, x, sums);
-      sync_block();
-    }
-    if (output < a.w.n) store(a, output, first_row, sums);
+template <typename Form, unsigned kRowTiles, unsigned kPairs>
+struct Linear {
+  using Args = LinearArgs;
+  static constexpr unsigned kThreads = kPairs * kWarp;
+  static constexpr unsigned kMinBlocks = blocks_without_spills(Form::kType, kRowTiles);
+  static constexpr bool kTakesItsTurn = true;
+
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const LinearPlace at(a, kRowTiles, kPairs, 1);
+    LinearTotals<Form, kRowTiles> totals(a, at);
+    Ahead ahead = {};
+    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, at.first_slice * kSliceSteps + i, ahead[i]);
+    take_turn();
+    if (at.has_tiles()) add_slices(a, at, ahead, totals);
+    totals.finish();
   }
 
  private:
-  QUIRE_DEVICE static void add(const WeightView& w, std::uint32_t output, std::uint32_t k, std::uint32_t end,
-                               const float* x, float (&sums)[kRows]) {
-    for (std::uint32_t i = 0; i < end; ++i) {
-      const float weight = code_at(w, place_of_weight(w.type, w.n, w.k, output, k + i));
-      for (std::uint32_t r = 0; r < kRows; ++r) sums[r] = fma(x[r * kInputs + i], weight, sums[r]);
+  using Rows = typename Form::Rows;
+  using Step = typename Form::Step;
+  static constexpr unsigned kAhead = kRowTiles > 2 ? 1 : Form::kAhead;
+  static_assert(kSliceSteps % kAhead == 0);
+  using Ahead = Step[kAhead][kPairTiles];
+
+  QUIRE_DEVICE static void add_slices(const Args& a, const LinearPlace& at, Ahead& ahead,
+                                      LinearTotals<Form, kRowTiles>& totals) {
+    QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
+      typename Form::Sum sums[kPairTiles][kRowTiles] = {};
+      QUIRE_UNROLLED for (unsigned s = 0; s < kSliceSteps; ++s) {
+        const std::uint32_t step = slice * kSliceSteps + s;
+        if (step < at.end_step) {
+          Step now[kPairTiles];
+          QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) now[t] = ahead[s % kAhead][t];
+          load(a, at, step + kAhead, ahead[s % kAhead]);
+          QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
+            Rows rows[kRowTiles];
+            load_rows(a, at, step, half, rows);
+            QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) Form::add(now[t], half, rows, sums[t]);
+          }
+        }
+      }
+      totals.end_slice(slice, sums);
     }
   }
-  QUIRE_DEVICE static void store(const Args& a, std::uint32_t output, std::uint32_t first_row,
-                                 const float (&sums)[kRows]) {
-    for (std::uint32_t r = 0; r < kRows && first_row + r < a.num_rows; ++r) {
-      float y = a.w.scales == nullptr ? sums[r] : sums[r] * a.w.scales[output];
-      if (a.w.bias != nullptr) y = y + a.w.bias[output];
-      a.out[std::size_t{first_row + r} * a.w.n + output] = y;
+  QUIRE_DEVICE static void load(const Args& a, const LinearPlace& at, std::uint32_t step, Step (&out)[kPairTiles]) {
+    const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
+    QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) {
+      if (step < at.end_step && at.tiles[t] < at.num_tiles) {
+        out[t] = Step::load(numbers + step_at(Form::kType, a.w.k, at.tiles[t], step), at.lane, FromMemory());
+      }
+    }
+  }
+  QUIRE_DEVICE static void load_rows(const Args& a, const LinearPlace& at, std::uint32_t step, unsigned half,
+                                     Rows (&out)[kRowTiles]) {
+    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+      const std::uint32_t row_tile = at.first_row / kTileRows + r;
+      out[r] = {};
+      if (row_tile * kTileRows + at.lane / 4 < a.num_rows) {
+        out[r] = Rows::load(a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes, half, at.lane);
+      }
     }
   }
 };
 
-struct LinearTiles {
-  struct Args {
-    const std::uint16_t* x = nullptr;  // [T up to a multiple of kRows, K'], K' up to a multiple of 16
-    std::uint32_t num_rows = 0;
-    WeightView w;
-    float* out = nullptr;
-  };
-  static constexpr unsigned kThreads = 256;
-  static constexpr unsigned kWarps = kThreads / kWarp;
-  static constexpr std::uint32_t kRows = 32;  // of a block
-  static constexpr std::uint32_t kRowTiles = kRows / kTileRows;
-  static constexpr std::uint32_t kSliceTiles = 512 / kTileInputs;
-  static constexpr std::size_t kSharedBytes = kWarps * kTileOutputs * kRows * sizeof(float);
+template <typename Form>
+struct LinearWide {
+  using Args = LinearArgs;
+  using Rows = typename Form::Rows;
+  using Step = typename Form::Step;
+  static constexpr unsigned kRowTiles = many_rows(Form::kType).row_tiles;
+  static constexpr unsigned kPairs = many_rows(Form::kType).pairs;
+  static constexpr unsigned kRowWarps = many_rows(Form::kType).row_warps;
+  static constexpr unsigned kThreads = many_rows(Form::kType).warps() * kWarp;
+  static constexpr unsigned kStages = 3;
+  static constexpr std::uint32_t kTileBytes = step_bytes(Form::kType);
+  static constexpr std::uint32_t kTiles = kPairs * kPairTiles;
+  static constexpr std::uint32_t kBlockRowTiles = kRowTiles * kRowWarps;
+  static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * Rows::kStepBytes;
+  static constexpr std::size_t kSharedBytes = kStages * kStageBytes;
+  static constexpr bool kTakesItsTurn = true;
 
-  // grid.x: tiles of outputs, grid.y: rows.
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    auto* sums = reinterpret_cast<float*>(shared);  // [kWarps][16 outputs][kRows]
-    const unsigned warp = thread() / kWarp;
-    const std::uint32_t num_tiles = round_up(a.w.k, kTileInputs) / kTileInputs;
-    const std::uint32_t num_slices = (num_tiles + kSliceTiles - 1) / kSliceTiles;
-    constexpr unsigned kOfThread = kTileOutputs * kRows / kThreads;
-    float totals[kOfThread] = {};
-    for (std::uint32_t slice = 0; slice < num_slices; slice += kWarps) {
-      if (slice + warp < num_slices) add_slice(a, slice + warp, num_tiles, sums + warp * kTileOutputs * kRows);
-      sync_block();
-      const std::uint32_t count = num_slices - slice < kWarps ? num_slices - slice : kWarps;
-      for (unsigned i = 0; i < kOfThread; ++i) {
-        for (std::uint32_t s = 0; s < count; ++s) {
-          totals[i] = totals[i] + sums[s * kTileOutputs * kRows + i * kThreads + thread()];
-        }
-      }
-      sync_block();
+    const LinearPlace at(a, kRowTiles, kPairs, kRowWarps);
+    LinearTotals<Form, kRowTiles> totals(a, at);
+    Copies copies;
+    const std::uint32_t first = at.first_slice * kSliceSteps;
+    QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
+      fetch_weights(a, at, first + i, shared + i * kStageBytes, copies);
     }
-    for (unsigned i = 0; i < kOfThread; ++i) store(a, i * kThreads + thread(), totals[i]);
+    take_turn();
+    QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
+      fetch_rows(a, at, first + i, shared + i * kStageBytes, copies);
+      copies.end_group();  // the first one has the weights of both
+    }
+    unsigned stage = 0;
+    QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
+      typename Form::Sum sums[kPairTiles][kRowTiles] = {};
+      const std::uint32_t end = slice + 1 < at.last_slice ? (slice + 1) * kSliceSteps : at.end_step;
+      QUIRE_ROLLED for (std::uint32_t step = slice * kSliceSteps; step < end; ++step) {
+        copies.template wait<kStages - 2>();
+        sync_block();  // the step is there for all, and nobody is still at the one before, whose place is the next one's
+        const unsigned free = stage == 0 ? kStages - 1 : stage - 1;
+        fetch_weights(a, at, step + kStages - 1, shared + free * kStageBytes, copies);
+        fetch_rows(a, at, step + kStages - 1, shared + free * kStageBytes, copies);
+        copies.end_group();  // even where nothing is left to fetch
+        if (at.has_tiles() && at.first_row < a.num_rows) multiply(at, shared + stage * kStageBytes, sums);
+        stage = stage + 1 == kStages ? 0 : stage + 1;
+      }
+      totals.end_slice(slice, sums);
+    }
+    totals.finish();
   }
 
  private:
-  // All rows of the block times one slice of 16 outputs, by a warp.
-  QUIRE_DEVICE static void add_slice(const Args& a, std::uint32_t slice, std::uint32_t num_tiles, float* out) {
-    const unsigned lane = thread() % kWarp;
-    const std::uint32_t first = slice * kSliceTiles;
-    const std::uint32_t last = num_tiles - first < kSliceTiles ? num_tiles : first + kSliceTiles;
-    const std::size_t width = std::size_t{num_tiles} * kTileInputs;
-    const auto* tiles = static_cast<const Fragment*>(a.w.numbers) + std::size_t{block().x} * num_tiles * kWarp;
-    const std::uint16_t* x = a.x + (std::size_t{block().y} * kRows + lane / 4) * width + lane % 4 * 2;
-    Product sums[kRowTiles];
-    QUIRE_ROLLED for (std::uint32_t tile = first; tile < last; ++tile) {
-      const Fragment weights = tiles[std::size_t{tile} * kWarp + lane];
-      for (std::uint32_t r = 0; r < kRowTiles; ++r) {
-        const std::uint16_t* at = x + r * kTileRows * width + tile * kTileInputs;
-        const std::uint32_t rows[2] = {word_at(at), word_at(at + 8)};
-        add_product(sums[r], weights.words, rows);
-      }
-    }
-    for (std::uint32_t r = 0; r < kRowTiles; ++r) {
-      for (unsigned i = 0; i < 4; ++i) {
-        const unsigned output = lane / 4 + 8 * (i / 2);
-        out[output * kRows + r * kTileRows + lane % 4 * 2 + i % 2] = sums[r].c[i];
-      }
+  static constexpr unsigned kPiece = sizeof(Words4);
+
+  // A step of the block's weights, and of its rows.
+  QUIRE_DEVICE static void fetch_weights(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
+                                         Copies& copies) {
+    if (step >= at.end_step) return;
+    const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
+    constexpr std::uint32_t kTilePieces = kTileBytes / kPiece;
+    QUIRE_ROLLED for (std::uint32_t i = thread(); i < kTiles * kTilePieces; i += kThreads) {
+      const std::uint32_t slot = i / kTilePieces;
+      const std::uint32_t tile = at.tile(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
+      if (tile >= at.num_tiles) continue;
+      copies.add(stage + i * kPiece, numbers + step_at(Form::kType, a.w.k, tile, step) + i % kTilePieces * kPiece);
     }
   }
-  struct alignas(16) Fragment {  // of a tile of weights, a lane's
-    std::uint32_t words[4];
-  };
-  QUIRE_DEVICE static std::uint32_t word_at(const std::uint16_t* x) {
-    return *reinterpret_cast<const std::uint32_t*>(x);
+  QUIRE_DEVICE static void fetch_rows(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
+                                      Copies& copies) {
+    if (step >= at.end_step) return;
+    constexpr std::uint32_t kRowPieces = Rows::kStepBytes / kPiece;
+    const std::uint32_t first_tile = block().x * kBlockRowTiles;
+    QUIRE_ROLLED for (std::uint32_t i = thread(); i < kBlockRowTiles * kRowPieces; i += kThreads) {
+      const std::uint32_t row_tile = first_tile + i / kRowPieces;
+      if (row_tile * kTileRows >= a.num_rows) continue;
+      const std::byte* from = a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes;
+      copies.add(stage + kTiles * kTileBytes + i * kPiece, from + i % kRowPieces * kPiece);
+    }
   }
 
-  QUIRE_DEVICE static void store(const Args& a, unsigned place, float total) {
-    const std::uint32_t output = block().x * kTileOutputs + place / kRows;
-    const std::uint32_t row = block().y * kRows + place % kRows;
-    if (output >= a.w.n || row >= a.num_rows) return;
-    a.out[std::size_t{row} * a.w.n + output] = a.w.bias == nullptr ? total : total + a.w.bias[output];
+  // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
+  QUIRE_DEVICE static void multiply(const LinearPlace& at, const std::byte* stage,
+                                    typename Form::Sum (&sums)[kPairTiles][kRowTiles]) {
+    Step weights[kPairTiles];
+    QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) {
+      weights[t] = Step::load(stage + (at.pair * kPairTiles + t) * kTileBytes, at.lane, FromShared());
+    }
+    const unsigned first = at.first_row / kTileRows % kBlockRowTiles;
+    const std::byte* rows_at = stage + kTiles * kTileBytes + first * Rows::kStepBytes;
+    QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
+      Rows rows[kRowTiles];
+      QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+        rows[r] = Rows::load(rows_at + r * Rows::kStepBytes, half, at.lane);
+      }
+      QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) Form::add(weights[t], half, rows, sums[t]);
+    }
   }
 };
 

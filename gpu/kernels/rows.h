@@ -1,4 +1,4 @@
-// Kernels over rows: embedding, norm, activation, sum, copies, and rounding for the tensor cores. Equations: core/backend/ops.h, bit
+// Kernels over rows: embedding, norm, activation, sum and copies. Equations: core/backend/ops.h, bit
 // for bit as on the CPU.
 // Shape   rows [rows][width] of f32; a block a row (grid.x), or so many columns of one (grid.y).
 // Source  ours.
@@ -21,16 +21,22 @@ QUIRE_DEVICE float sum_of_lanes(float lane) {
 
 struct Embed {
   struct Args {
-    const std::int32_t* tokens = nullptr;
+    const std::int32_t* tokens = nullptr;  // or fed_by(speaker): what that one said in the step before, -1: some token
+    const std::int32_t* said = nullptr;    // by speaker
     WeightView table;
     float* out = nullptr;
+    std::uint32_t first = 0;  // token that the table begins with; where it has a token not, -0 stands for its row
   };
   static constexpr unsigned kThreads = 128;
+  static constexpr std::int32_t fed_by(std::uint32_t speaker) { return -1 - static_cast<std::int32_t>(speaker); }
+
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::uint32_t row = block().x;
-    const auto token = static_cast<std::uint32_t>(a.tokens[row]);
+    std::int32_t id = a.tokens[row];
+    if (id < 0) id = a.said[-1 - id];
+    const std::uint32_t token = static_cast<std::uint32_t>(id < 0 ? 0 : id) - a.first;
     for (std::uint32_t i = thread(); i < a.table.k; i += kThreads) {
-      a.out[std::size_t{row} * a.table.k + i] = number_at(a.table, token, i);
+      a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) : -0.0f;
     }
   }
 };
@@ -66,6 +72,9 @@ struct Norm {
   }
 };
 
+// silu(gate) · up.
+QUIRE_DEVICE float gated(float gate, float up) { return quotient(gate, 1.0f + sample::exp_f32(-gate)) * up; }
+
 struct ActMul {
   struct Args {
     const float* gate_up = nullptr;  // [rows, 2 width]
@@ -79,7 +88,7 @@ struct ActMul {
     if (i >= a.width) return;
     const float gate = a.gate_up[row * 2 * a.width + i];
     const float up = a.gate_up[row * 2 * a.width + a.width + i];
-    a.out[row * a.width + i] = quotient(gate, 1.0f + sample::exp_f32(-gate)) * up;
+    a.out[row * a.width + i] = gated(gate, up);
   }
 };
 
@@ -116,23 +125,6 @@ struct CopyRows {
     if (i >= a.width) return;
     const std::size_t from = a.rows == nullptr ? block().x : a.rows[block().x];
     a.out[std::size_t{block().x} * a.out_width + a.out_column + i] = a.x[from * a.x_width + a.x_column + i];
-  }
-};
-
-// Rows in bf16 for the tensor cores, 0 behind their width.
-struct RoundRows {
-  struct Args {
-    const float* x = nullptr;
-    std::uint32_t width = 0;
-    std::uint32_t out_width = 0;  // a multiple of 16
-    std::uint16_t* out = nullptr;
-  };
-  static constexpr unsigned kThreads = 256;
-  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
-    const std::uint32_t i = block().y * kThreads + thread();
-    if (i >= a.out_width) return;
-    const std::size_t row = block().x;
-    a.out[row * a.out_width + i] = i < a.width ? bf16_of_f32(a.x[row * a.width + i]) : std::uint16_t{0};
   }
 };
 

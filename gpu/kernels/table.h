@@ -2,31 +2,18 @@
 // Thread  any: no state.
 #pragma once
 
-#include <cstddef>
-
 #include "gpu/kernels/attention.h"
-#include "gpu/kernels/linear.h"
+#include "gpu/kernels/attention_tiles.h"
+#include "gpu/kernels/attention_warpgroups.h"
+#include "gpu/kernels/choose_walks.h"
+#include "gpu/kernels/entry.h"
+#include "gpu/kernels/exchange.h"
+#include "gpu/kernels/linear_table.h"
+#include "gpu/kernels/merge_spans.h"
+#include "gpu/kernels/rope_store.h"
 #include "gpu/kernels/rows.h"
 
 namespace quire::gpu {
-
-template <typename Kernel>
-concept UsesShared = requires { Kernel::kSharedBytes; };
-
-template <typename Kernel>
-constexpr std::size_t shared_bytes_of() {
-  if constexpr (UsesShared<Kernel>) {
-    return Kernel::kSharedBytes;
-  } else {
-    return 0;
-  }
-}
-
-// A kernel's code on one machine: for CUDA the address of its __global__ function, for the simulator what a thread does.
-template <typename Kernel>
-struct Entry {
-  const void* code = nullptr;
-};
 
 struct KernelTable {
   Entry<Embed> embed;
@@ -34,12 +21,30 @@ struct KernelTable {
   Entry<ActMul> act_mul;
   Entry<Add> add;
   Entry<CopyRows> copy_rows;
-  Entry<RoundRows> round_rows;
-  Entry<LinearDot> linear_dot;
-  Entry<LinearTiles> linear_tiles;
+  LinearTable linear;
   Entry<RopeStore> rope_store;
+  Entry<SetAside> set_aside;
+  Entry<StoreGroups> store_groups;
   Entry<CopyKvRow> copy_kv_row;
   Entry<Attend> attend;
+  Entry<AttendBf16> attend_bf16;
+  Entry<AttendBf16Wide> attend_bf16_wide;
+  Entry<AttendFp8> attend_fp8;
+  Entry<AttendFp8Wide> attend_fp8_wide;
+  Entry<AttendInt8> attend_int8;
+  Entry<AttendInt8Wide> attend_int8_wide;
+  Entry<AttendInt4> attend_int4;
+  Entry<AttendInt4Wide> attend_int4_wide;
+  // No code where linear.warpgroups has none.
+  Entry<AttendBf16Deep> attend_bf16_deep;
+  Entry<AttendFp8Deep> attend_fp8_deep;
+  Entry<AttendInt8Deep> attend_int8_deep;
+  Entry<MergeSpans> merge_spans;
+  Entry<PrepareRows> prepare_rows;
+  Entry<ChooseWalks> choose_walks;
+  Entry<AllReduce> all_reduce;
+  Entry<AllGather> all_gather;
+  Entry<PlaceGathered> place_gathered;
 };
 
 const KernelTable& simulated_kernels();

@@ -42,6 +42,16 @@ inline std::string text_of(const std::vector<std::string>& events, std::int64_t 
   return text;
 }
 
+// All that the engine has said, in as many turns as that takes.
+inline std::string take_events(http::Answer& answer) {
+  std::string events;
+  for (bool more = true; more;) {
+    more = answer.take().more;
+    events += answer.events();
+  }
+  return events;
+}
+
 class CompletionRig : public testing::Test {
  protected:
   std::unique_ptr<openai::Generation> make(const std::string& body) {
@@ -86,7 +96,7 @@ class CompletionRig : public testing::Test {
     for (std::size_t k = 0; k < ids.size(); ++k) say(i, ids[k], k + 1 == ids.size() ? finish : flow::Finish::kNone);
   }
   static json::value whole(openai::Generation& completion) {
-    EXPECT_EQ(completion.take_events(), "");
+    EXPECT_EQ(test::take_events(completion), "");
     EXPECT_TRUE(completion.finished());
     return json::parse(completion.whole().body);
   }

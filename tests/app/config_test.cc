@@ -101,7 +101,9 @@ TEST(Fields, AreNamedOnceAndExplained) {
     EXPECT_FALSE(field.help.empty()) << field.name;
     EXPECT_EQ(field.name.find('_'), std::string_view::npos);
     EXPECT_NE(field.commands, 0u);
-    EXPECT_EQ(field.is_optional(), field.fallback == "auto" && kind_of(field) != "choice") << field.name;
+    const bool auto_is_a_word =
+        kind_of(field) == "choice" || field.name == "device";  // one of its own values, not the absence of any
+    EXPECT_EQ(field.is_optional(), field.fallback == "auto" && !auto_is_a_word) << field.name;
   }
 }
 
@@ -286,6 +288,20 @@ TEST(Config, NobodyGuessesWhereSequencesAreServedRoundRobin) {
   EXPECT_NE(with_embedded_head(settle(seqs_and_rows("64", "64"), problems)).speculative_config, "");
 }
 
+TEST(Config, RanksAreGpusAndNoMoreThanEight) {
+  Problems problems;
+  for (const char* ranks : {"0", "1", "8", "9"}) with("tensor-parallel-size", ranks, problems);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("'0': expected 1..8"), HasSubstr("'9': expected 1..8")));
+  problems.clear();
+  Layer layer;
+  layer["device"] = {"--device", {"cpu"}};
+  for (const char* ranks : {"1", "2"}) {
+    layer["tensor-parallel-size"] = {"--tensor-parallel-size", {ranks}};
+    settle(layer, problems);
+  }
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("--tensor-parallel-size 2: with --device cpu there is one")));
+}
+
 TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {
   Problems problems;
   with("swap-space", "0", problems);
@@ -368,10 +384,15 @@ TEST(Config, DebuggingIsAListOfWhatToDo) {
                                     "--kv-debug check,off: off, and something else"));
 }
 
-TEST(Config, ADeviceThatIsNotThereIsRefused) {
+TEST(Config, ADeviceIsNamedByItsKindAndNumber) {
   Problems problems;
-  with("device", "cuda", problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("no GPU backend")));
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:3"})
+    EXPECT_EQ(with("device", device, problems).device, device);
+  EXPECT_THAT(problems, IsEmpty());  // whether it is there is found out when it is asked for
+  with("device", "gpu", problems);
+  with("device", "cuda:x", problems);
+  EXPECT_THAT(problems, ElementsAre("--device gpu: expected auto, cpu, cuda or cuda:N, N the device's number",
+                                    HasSubstr("--device cuda:x: expected")));
 }
 
 TEST(Environment, OnlyWhatIsNearlyASettingIsAProblem) {

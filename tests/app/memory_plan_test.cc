@@ -50,6 +50,32 @@ TEST(MemoryPlan, AutoTakesHalfOfWhatIsFree) {
   EXPECT_EQ(plan_memory(asked).num_blocks, 50u);
 }
 
+TEST(MemoryPlan, OfADevicesOwnMemoryAutoTakesAllButALittle) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  EXPECT_EQ(kv_share(10 * kGiB, true), 10 * kGiB - 3 * kGiB / 2);
+  EXPECT_EQ(kv_share(3 * kGiB / 2 - 1, true), 0u);
+  EXPECT_EQ(kv_share(3 * kGiB / 2, true), 0u);
+  EXPECT_EQ(kv_share(3 * kGiB / 2 + 1, true), 1u);
+  EXPECT_EQ(kv_share(75 * kGiB - 50, true), 75 * kGiB - 50 - 3 * kGiB / 2);  // from 75 GiB on a fiftieth is more
+  EXPECT_EQ(kv_share(75 * kGiB, true), 75 * kGiB - 3 * kGiB / 2);
+  EXPECT_EQ(kv_share(75 * kGiB + 50, true), 75 * kGiB + 50 - 3 * kGiB / 2 - 1);
+  EXPECT_EQ(kv_share(7, false), 3u);
+
+  MemoryRequest asked = request();
+  asked.own_memory = true;
+  for (const auto& [more, blocks] : {std::pair{-1, 49u}, {0, 50u}, {1, 50u}}) {
+    asked.free_bytes = 3 * kGiB / 2 + 50 * kBlockBytes + more;
+    EXPECT_EQ(plan_memory(asked).num_blocks, blocks) << more;
+  }
+  EXPECT_THAT(device_memory_line(plan_memory(asked), asked, 512),
+              HasSubstr("free behind weights and a step of 512 rows, 781.2 KiB of it for K and V; 1.50 GiB are kept"));
+  asked.max_model_len = 512;
+  asked.free_bytes = 3 * kGiB / 2;
+  EXPECT_THAT(refusal(asked), HasSubstr("what may be taken of the 1.50 GiB that are free holds 0 tokens"));
+  asked.own_memory = false;
+  EXPECT_EQ(device_memory_line(plan_memory(asked), asked, 512), "");
+}
+
 TEST(MemoryPlan, OneSequenceOfFullLengthIsTheLeast) {
   MemoryRequest asked = request();
   asked.max_model_len = 512;

@@ -108,7 +108,7 @@ TEST(ModelSource, QuantisedWeightsTakeWhatPlanningSaysAndAreNamed) {
   };
   for (const Case& c :
        {Case{"none", ", bf16, ", "bf16", 1.01}, Case{"int8", ", bf16 quantised to int8, ", "int8", 0.52},
-        Case{"int4", ", bf16 quantised to int4, ", "int4", 0.34},
+        Case{"int4", ", bf16 quantised to int4, ", "int4", 0.34}, Case{"fp8", ", bf16 quantised to fp8, ", "fp8", 0.52},
         Case{"w8a8", ", bf16 quantised to w8a8, ", "w8a8", 0.52},
         Case{"w4a8", ", bf16 quantised to w4a8, ", "w4a8", 0.34},
         Case{"w16a16", ", bf16 quantised to w16a16, ", "w16a16", 1.01}}) {

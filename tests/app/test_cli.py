@@ -175,7 +175,9 @@ def test_whatever_stops_it_has_a_message_and_exits_2():
 
 
 def test_what_this_build_cannot_do_is_refused():
-    assert "no GPU backend" in quire("serve", "--device", "cuda").stderr
+    refused = quire("serve", "--device", "cuda")
+    assert refused.returncode == 2
+    assert re.search(r"--device cuda: (this program was built without CUDA \(preset cuda-release\)|cuda\w+: )", refused.stderr)
     assert "the checkpoint stores bf16" in quire("generate", "--prompt", "x", "--dtype", "float32").stderr
     assert "adapters are not served" in quire("serve", "--enable-lora").stderr
     assert "goes up to" in quire("generate", "--prompt", "x", "--max-model-len", "16M").stderr
@@ -276,13 +278,13 @@ def test_inspect_counts_bytes_by_the_formula():
 
 def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_run():
     sizes = {}
-    for kind in ("none", "int8", "int4", "w8a8", "w4a8", "w16a16"):
+    for kind in ("none", "int8", "int4", "fp8", "w8a8", "w4a8", "w16a16"):
         seen = json.loads(quire("inspect", "--json", "--quantize", kind).stdout)
         assert seen["quantize"] == kind
         sizes[kind] = seen["packed_bytes"]
         assert f"packed with --quantize {kind}" in quire("inspect", "--quantize", kind).stdout
     assert sizes["none"] > 1.9 * sizes["int8"] > 1.9 * 1.4 * sizes["int4"]
-    assert (sizes["w8a8"], sizes["w4a8"]) == (sizes["int8"], sizes["int4"])
+    assert (sizes["fp8"], sizes["w8a8"], sizes["w4a8"]) == (sizes["int8"], sizes["int8"], sizes["int4"])
     assert sizes["w16a16"] == sizes["none"]
     texts = set()
     for kind in sizes:
@@ -292,7 +294,7 @@ def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_ru
         texts.add(one)
     assert len(texts) > 1  # int8 says what bf16 says for a while
     result = quire("generate", "--quantize", "int3", "--prompt", "x")
-    assert result.returncode == 2 and "none|int8|int4|w8a8|w4a8|w16a16" in result.stderr
+    assert result.returncode == 2 and "none|int8|int4|fp8|w8a8|w4a8|w16a16" in result.stderr
 
 
 def test_inspect_tells_what_a_running_servers_cache_does():
@@ -491,12 +493,12 @@ def test_settings_come_from_environment_and_file(tmp_path):
 
 
 def test_a_vllm_command_line_starts_and_notes_what_has_no_effect():
-    args = ["--tensor-parallel-size", "1", "--gpu_memory_utilization=0.9", "--enforce-eager", "--max_num_seqs", "4"]
+    args = ["-tp", "1", "--pipeline-parallel-size", "1", "--gpu_memory_utilization=0.9", "--enforce-eager", "--max_num_seqs", "4"]
     with Server(*args) as server:
         assert "4.0 sequences" in "\n".join(server.said)
         code, _, err = server.end(signal.SIGTERM)
     assert code == 0
-    for flag in ("--tensor-parallel-size", "--gpu_memory_utilization", "--enforce-eager"):
+    for flag in ("--pipeline-parallel-size", "--gpu_memory_utilization", "--enforce-eager"):
         assert f"{flag}: accepted, has no effect" in err
 
 

@@ -37,7 +37,7 @@ def start(model, cache, *args):
     return weights.group(2), mode, (answered["choices"][0]["text"], answered["system_fingerprint"]), log
 
 
-@pytest.mark.parametrize("quantize", ["none", "int8", "int4", "w8a8", "w4a8", "w16a16"])
+@pytest.mark.parametrize("quantize", ["none", "int8", "int4", "fp8", "w8a8", "w4a8", "w16a16"])
 def test_the_second_start_maps_the_first_ones_weights_and_answers_the_same(model, cache, quantize):
     first = start(model, cache, "--quantize", quantize)
     second = start(model, cache, "--quantize", quantize)

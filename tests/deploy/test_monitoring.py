@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 import yaml
 
-from deploy_tools import BINARY, CHART, GUESSING, ROOT
+from deploy_tools import BINARY, CHART, GUESSING, KEY, ROOT
 
 DASHBOARDS = sorted((CHART / "files" / "dashboards").glob("*.json"))
 ALERTS = [rule for group in yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"] for rule in group["rules"]]
@@ -50,11 +50,12 @@ def exported_by(text):
 
 @pytest.fixture(scope="module")
 def metrics():
-    """What a real server exports."""
-    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", *GUESSING], stdout=subprocess.PIPE, text=True)
+    """What a real server with keys exports."""
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", "--api-key", KEY, *GUESSING], stdout=subprocess.PIPE, text=True)
     try:
         url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
-        with urllib.request.urlopen(url + "/metrics", timeout=30) as answer:
+        ask = urllib.request.Request(url + "/metrics", headers={"Authorization": f"Bearer {KEY}"})
+        with urllib.request.urlopen(ask, timeout=30) as answer:
             yield answer.read().decode()
     finally:
         server.terminate()
@@ -62,8 +63,8 @@ def metrics():
 
 
 def test_names_are_written_in_the_source():
-    source = (ROOT / "core" / "observe" / "metrics.cc").read_text()
-    written = set(re.findall(r'"([a-z]+[:_][a-z0-9_:]+)"', source))
+    sources = [ROOT / "core" / "observe" / "metrics.cc", ROOT / "api" / "keys" / "key_metrics.cc"]
+    written = {name for path in sources for name in re.findall(r'"([a-z]+[:_][a-z0-9_:]+)"', path.read_text())}
     written |= {name + tail for name in written for tail in ("_bucket", "_sum", "_count")}
     written |= {rule["record"] for rule in RECORDED}
     for where, expression in expressions():
@@ -73,6 +74,10 @@ def test_names_are_written_in_the_source():
 def test_a_running_server_exports_every_series_that_is_asked_for(metrics):
     names, labels = exported_by(metrics)
     known = names | {rule["record"] for rule in RECORDED}
+    for rule in RECORDED:  # sums by labels: it has those of what it is computed from
+        for (name, key), values in list(labels.items()):
+            if name in named(rule["expr"]):
+                labels.setdefault((rule["record"], key), set()).update(values)
     for where, expression in expressions():
         assert named(expression) <= known, where
         for name, selector in re.findall(r"([a-z]+[:_][a-z0-9_:]+)\{([^}]*)\}", expression):

@@ -12,12 +12,13 @@ import urllib.request
 import pytest
 import yaml
 
-from deploy_tools import BINARY, CHART, GUESSING, ROOT, case_file, only, prometheus, render, run
+from deploy_tools import BINARY, CHART, GUESSING, KEY, ROOT, case_file, only, prometheus, render, run
 
 pytestmark = pytest.mark.full
 
 RULES = [CHART / "files" / "recording-rules.yaml", CHART / "files" / "alerts.yaml"]
 PATIENCE_S = 60
+PROMISES = {"X-Request-Timeout": "60", "x-slo-ttft-ms": "60000", "x-slo-tpot-ms": "60000"}
 
 
 def test_alerts_fire_when_they_should_and_not_otherwise():
@@ -104,12 +105,12 @@ def watched(tmp_path_factory):
     """A server, a Prometheus that scrapes it each second with our rules, and some traffic: the URL of Prometheus."""
     home = tmp_path_factory.mktemp("prometheus")
     program = prometheus("prometheus")
-    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", *GUESSING], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", "--api-key", KEY, *GUESSING], stdout=subprocess.PIPE, text=True)
     url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
     config = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(path) for path in RULES]
-    config["scrape_configs"][0]["static_configs"] = [{"targets": [url.removeprefix("http://")]}]
+    config["scrape_configs"][0] |= {"static_configs": [{"targets": [url.removeprefix("http://")]}], "authorization": {"credentials": KEY}}
     (home / "prometheus.yml").write_text(yaml.safe_dump(config))
     port = free_port()
     with (home / "log").open("w") as log:
@@ -120,7 +121,7 @@ def watched(tmp_path_factory):
         end = time.monotonic() + 12  # several scrapes, so that rates are of something
         while time.monotonic() < end:
             body = json.dumps({"prompt": "Once upon a time", "max_tokens": 8}).encode()
-            ask = urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"})
+            ask = urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}", **PROMISES})
             urllib.request.urlopen(ask, timeout=PATIENCE_S).read()
             time.sleep(0.1)
         yield f"http://127.0.0.1:{port}"

@@ -2,7 +2,7 @@
 // and says how surprised the model is at each next token.
 //   perplexity_tool MODEL --tokens FILE [--weights] [--window N] [--chunk N] [--threads N]
 // tokens: int32. Standard output: one JSON line for each KV type, or with --weights for the checkpoint's own weights,
-// int8 and int4, K and V in f32: {"weights", "packed_bytes", "kv", "bytes_per_token", "predicted", "loss", "late_loss",
+// int8, int4 and fp8, K and V in f32: {"weights", "packed_bytes", "kv", "bytes_per_token", "predicted", "loss", "late_loss",
 // "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -137,7 +137,7 @@ void run(const Options& options) {
   const model::Config config = model::load_config(*files);
   if (options.weights) {
     using enum backend::Quantize;
-    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
       const model::Decoder decoder(*ops, config, *files, options.window, quantize);
       measure(*ops, decoder, options, backend::KvType::kF32, tokens);
     }

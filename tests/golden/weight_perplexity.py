@@ -37,6 +37,11 @@ def int8(w):
     return torch.where(scale > 0, (w / scale).round(), torch.zeros_like(w)) * scale
 
 
+def fp8(w):
+    scale = w.abs().amax(1, keepdim=True) / 448
+    return torch.where(scale > 0, (w / scale).to(torch.float8_e4m3fn).float(), torch.zeros_like(w)) * scale
+
+
 def symmetric(group, steps=8, tries=(1.0,)):
     """-8 .. 7 times a bf16 such that the largest number is -8, or -7 .. 7; of several scales the one with the least squares."""
 
@@ -86,6 +91,7 @@ KINDS = {  # bits of a number, the matrices of the layers, the table, what is mu
     "bf16": (16, same, same, same),
     "int8": (8, int8, int8, same),
     "int8, table bf16": (8, int8, same, same),
+    "fp8": (8, fp8, fp8, same),
     "int4": (4.5, symmetric(32), int8, same),
     "int4, table int4": (4.5, symmetric(32), symmetric(32), same),
     "-7 .. 7": (4.5, symmetric(32, 7), int8, same),

@@ -1,13 +1,12 @@
 // The GPU's ops on the simulated device, beside the CPU's: the same bits wherever their equations are the same, and for bf16,
-// which the tensor cores multiply, the same bits however rows are dealt into steps.
+// which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
 #include "gpu/gpu_ops.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "core/base/start_error.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"
@@ -18,7 +17,6 @@ namespace {
 using namespace cpu::test;
 using backend::Ops;
 using backend::Quantize;
-using ::testing::HasSubstr;
 
 std::unique_ptr<Ops> simulated(std::uint64_t seed = 1, std::uint32_t max_rows = 600) {
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
@@ -59,6 +57,24 @@ TEST(GpuOps, NormsRowsWithTheBitsOfTheCpu) {
   }
 }
 
+TEST(GpuOps, WritesRowsAsTheyAreWhenItIsAskedAndLeavesTheOthers) {
+  for (const Pace pace : {Pace::kAtOnce, Pace::kLate}) {
+    const auto ops = make_gpu_ops(make_simulated_device(1, pace), {.max_rows = 8});
+    const auto buffer = ops->make_buffer(3, 21);
+    Random random(5);
+    const std::vector<float> all = random.floats(std::size_t{3} * 21);
+    ops->write(all, *buffer);
+    std::vector<float> first = random.floats(21);
+    std::vector<float> expected = all;
+    std::ranges::copy(first, expected.begin());
+    ops->write(first, *buffer);
+    std::ranges::fill(first, 7.0f);  // too late
+    EXPECT_TRUE(same_bits(read(*ops, *buffer, 3), expected));
+    EXPECT_DEATH(ops->write(std::vector<float>(22), *buffer), "CHECK failed");
+    EXPECT_DEATH(ops->write(std::vector<float>(4 * 21), *buffer), "CHECK failed");
+  }
+}
+
 TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
   for (const std::uint32_t width : {1u, 16u, 255u, 256u, 257u}) {
     Random random(width);
@@ -80,67 +96,18 @@ TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
   }
 }
 
-TEST(GpuOps, MultipliesByF32F16AndInt8WithTheBitsOfTheCpu) {
-  struct Kind {
-    DType dtype;
-    Quantize quantize;
-  };
-  for (const Kind kind : {Kind{DType::kF32, Quantize::kNone}, Kind{DType::kF16, Quantize::kNone},
-                          Kind{DType::kBF16, Quantize::kInt8}, Kind{DType::kF32, Quantize::kInt8}}) {
+TEST(GpuOps, MultipliesByF32AndF16WithTheBitsOfTheCpu) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
     for (const std::uint32_t rows : {1u, 8u, 9u}) {
       for (const std::uint32_t k : {1u, 127u, 128u, 129u}) {
         Random random(rows * 1000 + k);
-        const Matrix w = random_matrix(random, 131, k, kind.dtype);
+        const Matrix w = random_matrix(random, 131, k, dtype);
         const std::vector<float> bias = random.floats(131);
         const std::vector<float> x = random.floats(std::size_t{rows} * k);
-        SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(k) + ", " + backend::name_of(kind.dtype));
-        expect_same_bits([&](Ops& ops) {
-          const backend::HostMatrix view = w.view();
-          const std::span<const float> biases(bias);
-          return run_linear(ops, x, *ops.pack({&view, 1}, {&biases, 1}, kind.quantize), rows);
-        });
+        SCOPED_TRACE(std::to_string(rows) + " rows of " + std::to_string(k) + ", " + backend::name_of(dtype));
+        expect_same_bits([&](Ops& ops) { return run_linear(ops, x, *pack(ops, w, bias), rows); });
       }
     }
-  }
-}
-
-// In f64, of rows and weights in bf16.
-std::vector<double> exact_products(const std::vector<float>& x, const Matrix& w, std::uint32_t rows) {
-  std::vector<double> out(std::size_t{rows} * w.n);
-  for (std::uint32_t r = 0; r < rows; ++r) {
-    for (std::uint32_t n = 0; n < w.n; ++n) {
-      for (std::uint32_t k = 0; k < w.k; ++k) {
-        const double rounded = f32_of_bf16(bf16_of_f32(x[std::size_t{r} * w.k + k]));
-        out[std::size_t{r} * w.n + n] += rounded * double{w.values[std::size_t{n} * w.k + k]};
-      }
-    }
-  }
-  return out;
-}
-
-TEST(GpuOps, MultipliesByBf16AsCloselyAsF32Adds) {
-  const auto ops = simulated();
-  for (const std::uint32_t k : {1u, 15u, 16u, 17u, 511u, 512u, 513u, 4096u, 4700u}) {
-    Random random(k);
-    const Matrix w = random_matrix(random, 33, k, DType::kBF16);
-    const std::vector<float> x = random.floats(std::size_t{3} * k);
-    const std::vector<float> out = run_linear(*ops, x, *pack(*ops, w), 3);
-    const std::vector<double> exact = exact_products(x, w, 3);
-    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], exact[i], k * 0x1p-24 * std::sqrt(k)) << k;
-  }
-}
-
-TEST(GpuOps, MultipliesARowByBf16WithTheSameBitsAloneAndInAnyCompany) {
-  const auto ops = simulated();
-  Random random(7);
-  const std::uint32_t k = 1100;
-  const Matrix w = random_matrix(random, 40, k, DType::kBF16);
-  const auto weight = pack(*ops, w);
-  const std::vector<float> x = random.floats(std::size_t{70} * k);
-  const std::vector<float> all = run_linear(*ops, x, *weight, 70);
-  for (const std::uint32_t row : {0u, 1u, 7u, 8u, 31u, 32u, 69u}) {
-    const std::vector<float> one(x.begin() + row * k, x.begin() + (row + 1) * k);
-    EXPECT_TRUE(same_bits(run_linear(*ops, one, *weight, 1), std::span(all).subspan(row * 40, 40))) << row;
   }
 }
 
@@ -151,9 +118,9 @@ TEST(GpuOps, AttendsWithTheBitsOfTheCpuOverWindowsGroupsAndBlocks) {
   };
   // A row and head of the simulator is 256 threads: few are long.
   const Case cases[] = {{{2, 1, 8, 16, KvType::kF32, 0}, {3, 262}},
-                        {{2, 2, 8, 32, KvType::kBF16, 0}, {1, 17, 33}},
-                        {{3, 1, 18, 16, KvType::kBF16, 7}, {30}},
-                        {{1, 1, 258, 64, KvType::kF32, 0}, {18}}};
+                        {{2, 2, 8, 32, KvType::kF32, 0}, {1, 17, 33}},
+                        {{3, 1, 18, 16, KvType::kF32, 7}, {30}},
+                        {{1, 1, 258, 64, KvType::kBF16, 0}, {18}}};
   for (const auto& [shape, lengths] : cases) {
     SCOPED_TRACE(shape.text());
     const auto attended = [&shape = shape, &lengths = lengths](Ops& ops, std::uint32_t chunk) {
@@ -278,6 +245,39 @@ TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
   }
 }
 
+// Sizes in whole tiles: gates and their products are one kernel. The others are gated after it.
+TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
+  for (const Quantize quantize :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8}) {
+    for (const bool whole : {true, false}) {
+      if (!whole && quantize != Quantize::kNone) continue;  // the simulator takes long
+      DecoderConfig config;
+      config.quantize = quantize;
+      config.whole_panels = whole;
+      config.fused = false;
+      const Outcome parts = decoded(config, 18, [] { return simulated(5); });
+      config.fused = true;
+      const Outcome fused = decoded(config, 18, [] { return simulated(6); });
+      EXPECT_TRUE(same_bits(fused.logits, parts.logits)) << static_cast<int>(quantize) << whole;
+      EXPECT_EQ(fused.tokens, parts.tokens);
+    }
+  }
+}
+
+TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDealt) {
+  for (const Quantize quantize : {Quantize::kW8A8, Quantize::kW4A8}) {
+    DecoderConfig config;
+    config.quantize = quantize;
+    config.kv = KvType::kF32;  // whose attention has the CPU's bits, too
+    const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
+    for (const std::uint32_t chunk : {18u, 5u}) {
+      const Outcome gpu = decoded(config, chunk, [] { return simulated(3); });
+      EXPECT_TRUE(same_bits(gpu.logits, cpu.logits)) << static_cast<int>(quantize) << " " << chunk;
+      EXPECT_EQ(gpu.tokens, cpu.tokens);
+    }
+  }
+}
+
 TEST(GpuOps, KeepsBlocksAsBytesAndGivesThemBack) {
   const auto ops = simulated();
   const auto cache = ops->make_kv({2, 1, 8, 16, 3, KvType::kBF16, 0, 5});
@@ -308,25 +308,53 @@ TEST(GpuOps, AdoptsWhatItPacked) {
   EXPECT_EQ(ops->adopt(shape, packed->packed().first(packed->bytes() - 1), nullptr), nullptr);
 }
 
-TEST(GpuOps, RefusesWhatItHasNoKernelsForByTheFlagsName) {
-  const auto ops = simulated();
-  const auto why = [](const auto& body) -> std::string {
-    try {
-      body();
-    } catch (const StartError& error) {
-      return error.what();
-    }
-    return "";
+// A step of three rows that could be captured as one of four; x has room for so many.
+std::vector<float> of_three_speakers(const GpuOptions& options, std::uint32_t max_rows, std::uint32_t rows) {
+  const auto ops = make_gpu_ops(make_simulated_device(), options);
+  Random random(5);
+  const auto w = pack(*ops, random_matrix(random, 20, 30, DType::kBF16));
+  const auto table = pack(*ops, random_matrix(random, 3, 30, DType::kF32));
+  const auto x = ops->make_buffer(max_rows, 30);
+  const auto y = ops->make_buffer(max_rows, 20);
+  OwnedBatch batch;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const BlockId block{i};
+    batch.add(0, 1, {&block, 1}, 16);
+    batch.speakers.push_back({i, 0, {}});
+  }
+  ops->begin(batch.view());
+  ops->embed(*table, *x);
+  ops->linear(*x, *w, rows, *y);
+  return read(*ops, *y, rows);
+}
+
+TEST(GpuOps, PadsNoStepBeyondTheSmallestBuffer) {
+  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 3);
+  for (const std::uint32_t room : {3u, 4u, 5u}) {
+    EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, room, 3), plain)) << room;
+  }
+}
+
+TEST(GpuOps, RunsWhatWasWrittenDownBeforeAWeightIsMadeAndDropped) {
+  const auto embedded = [](const GpuOptions& options) {
+    const auto ops = make_gpu_ops(make_simulated_device(), options);
+    Random random(5);
+    const auto x = ops->make_buffer(2, 30);
+    const BlockId block{0};
+    OwnedBatch batch;
+    batch.add(0, 1, {&block, 1}, 16);
+    batch.speakers.push_back({0, 0, {}});
+    ops->begin(batch.view());
+    ops->embed(*pack(*ops, random_matrix(random, 1, 30, DType::kF32)), *x);  // dropped behind this line
+    pack(*ops, random_matrix(random, 1, 30, DType::kF32));                   // where it lay
+    return read(*ops, *x, 1);
   };
-  for (const KvType type : {KvType::kFp8, KvType::kInt8, KvType::kInt4}) {
-    EXPECT_THAT(why([&] { ops->make_kv({1, 1, 8, 16, 1, type}); }), HasSubstr("--kv-cache-dtype"));
-  }
-  Random random(1);
-  const Matrix w = random_matrix(random, 8, 32, DType::kBF16);
-  const backend::HostMatrix view = w.view();
-  for (const Quantize quantize : {Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8}) {
-    EXPECT_THAT(why([&] { ops->pack({&view, 1}, {}, quantize); }), HasSubstr("--quantize"));
-  }
+  EXPECT_TRUE(same_bits(embedded({.max_rows = 2, .capture = 2}), embedded({.max_rows = 2})));
+}
+
+TEST(GpuOps, CapturesUpToAnOpOfOtherRowsThanTheStepHas) {
+  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 2);
+  EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, 8, 2), plain));
 }
 
 }  // namespace

@@ -1,61 +1,67 @@
-// Every number of a weight and of a cache has one place, and no two share one.
+// Every number of a cache has one place, and no two share one.
 #include "gpu/device/layout.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
-#include <tuple>
 
 namespace quire::gpu {
 namespace {
 
-using backend::WeightType;
-
-TEST(Layout, GivesEachNumberOfAWeightAPlaceOfItsOwn) {
-  for (const WeightType type : {WeightType::kF32, WeightType::kBF16, WeightType::kInt8, WeightType::kW16A16}) {
-    for (const std::uint32_t n : {1u, 15u, 16u, 17u, 33u}) {
-      for (const std::uint32_t k : {1u, 15u, 16u, 17u, 40u}) {
-        std::set<std::size_t> places;
-        for (std::uint32_t output = 0; output < n; ++output) {
-          for (std::uint32_t input = 0; input < k; ++input) places.insert(place_of_weight(type, n, k, output, input));
+TEST(Layout, GivesEachNumberOfACacheAPlaceOfItsOwnWithinItsGroup) {
+  for (const backend::KvType type : backend::kAllKvTypes) {
+    for (const std::uint32_t dims : {2u, 10u, 16u, 18u, 64u}) {
+      const KvLayout layout{1, 1, dims, 16, type};
+      std::set<std::uint32_t> of_k;
+      std::set<std::uint32_t> of_v;
+      for (std::uint32_t slot = 0; slot < 16; ++slot) {
+        for (std::uint32_t d = 0; d < layout.width(); ++d) {
+          of_k.insert(layout.k_place(slot, d));
+          of_v.insert(layout.v_place(slot, d));
         }
-        EXPECT_EQ(places.size(), std::size_t{n} * k) << backend::name_of(type) << " " << n << " " << k;
-        EXPECT_LT(*places.rbegin(), num_places(type, n, k));
       }
+      SCOPED_TRACE(backend::name_of(type));
+      EXPECT_EQ(of_k.size(), 16u * layout.width());
+      EXPECT_EQ(of_v.size(), 16u * layout.width());
+      EXPECT_EQ((*of_k.rbegin() + 1) * KvLayout::bits_of(type) / 8, layout.code_bytes());
+      EXPECT_EQ((*of_v.rbegin() + 1) * KvLayout::bits_of(type) / 8, layout.code_bytes());
+      EXPECT_EQ(layout.group_bytes() % 16, 0u) << "a lane's eight numbers are one load";
     }
   }
 }
 
-TEST(Layout, PutsWhatALaneWantsOfATileOfWeightsSideBySide) {
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    for (unsigned word = 0; word < 4; ++word) {
-      for (unsigned half = 0; half < 2; ++half) {
-        const unsigned output = lane / 4 + 8 * (word % 2);
-        const unsigned input = lane % 4 * 2 + half + 8 * (word / 2);
-        EXPECT_EQ(place_in_tile(output, input), lane * 8 + word * 2 + half);
-      }
-    }
-  }
-}
-
-TEST(Layout, GivesEachNumberOfACacheAPlaceOfItsOwnWithinItsBlock) {
-  const KvLayout layout{.num_blocks = 3, .num_kv_heads = 2, .head_dim = 10, .block_tokens = 32};
-  std::set<std::size_t> places;
-  for (std::uint32_t layer = 0; layer < 2; ++layer) {
-    for (std::uint32_t head = 0; head < 2; ++head) {
-      for (std::uint32_t slot = 0; slot < 96; ++slot) {
-        for (std::uint32_t d = 0; d < 10; ++d) {
-          for (const std::size_t place : {layout.k_at(layer, head, slot, d), layout.v_at(layer, head, slot, d)}) {
-            places.insert(place);
-            EXPECT_GE(place, layout.block_at(layer, slot / 32));
-            EXPECT_LT(place, layout.block_at(layer, slot / 32) + layout.block_size());
-          }
+TEST(Layout, GivesEachGroupOfACachePlacesOfItsOwnWithinItsBlock) {
+  for (const backend::KvType type : backend::kAllKvTypes) {
+    const KvLayout layout{.num_blocks = 3, .num_kv_heads = 2, .head_dim = 10, .block_tokens = 32, .type = type};
+    std::set<std::size_t> groups;
+    for (std::uint32_t layer = 0; layer < 2; ++layer) {
+      for (std::uint32_t head = 0; head < 2; ++head) {
+        for (std::uint32_t slot = 0; slot < 96; ++slot) {
+          const std::size_t group = layout.group_at(layer, head, slot);
+          EXPECT_EQ(group, layout.group_at(layer, head, slot / 16 * 16));
+          EXPECT_EQ(group % layout.group_bytes(), 0u);
+          EXPECT_GE(group, layout.block_at(layer, slot / 32));
+          EXPECT_LT(group, layout.block_at(layer, slot / 32) + layout.block_bytes());
+          groups.insert(group);
         }
       }
     }
+    EXPECT_EQ(groups.size(), 2u * 2 * 96 / 16);
+    EXPECT_EQ(*groups.rbegin() + layout.group_bytes(), layout.block_at(2, 0));
   }
-  EXPECT_EQ(places.size(), 2u * 2 * 96 * 10 * 2);
-  EXPECT_EQ(*places.rbegin() + 1, layout.block_at(2, 0));
+}
+
+TEST(Layout, PutsWhatALaneWantsOfATileOfKAndVSideBySide) {
+  const KvLayout layout{1, 1, 48, 16, backend::KvType::kBF16};
+  for (unsigned tile = 0; tile < 3; ++tile) {
+    for (unsigned place = 0; place < 256; ++place) {
+      const unsigned lane = place / 8;
+      const unsigned output = lane / 4 + place % 8 / 2 % 2 * 8;
+      const unsigned input = lane % 4 * 2 + place % 2 + place % 8 / 4 * 8;
+      EXPECT_EQ(layout.k_place(output, tile * 16 + input), tile * 256 + place);
+      EXPECT_EQ(layout.v_place(input, tile * 16 + output), tile * 256 + place);
+    }
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <set>
 #include <vector>
 
@@ -62,6 +63,15 @@ struct NumberOfOther {
   }
 };
 
+struct NumberOfNeighbour {
+  static void run(const Out& out, std::byte* shared) {
+    auto* numbers = reinterpret_cast<float*>(shared);
+    numbers[thread()] = static_cast<float>(thread());
+    sync_warp();
+    out.values[thread()] = numbers[thread() ^ 9];
+  }
+};
+
 struct AnyOfBlock {
   static void run(const Out& out, std::byte*) {
     float found = 0.0f;
@@ -77,6 +87,48 @@ struct OneLeavesEarly {
     if (thread() != 7) sync_block();
   }
 };
+
+// Two blocks that take turns by a word that both see: each waits for what the other wrote.
+struct TakesTurns {
+  struct Args {
+    unsigned* word = nullptr;
+    unsigned begins = 0;
+  };
+  static void run(const Args& a, std::byte*) {
+    for (unsigned turn = a.begins; thread() == 0 && turn < 100; turn += 2) {
+      while (*a.word != turn) sim::pause();
+      *a.word = turn + 1;
+    }
+    sync_block();
+  }
+};
+
+void take_turns(unsigned* word, std::initializer_list<unsigned> begins, std::uint64_t seed) {
+  std::vector<TakesTurns::Args> args;
+  for (const unsigned first : begins) args.push_back({word, first});
+  std::vector<sim::Launch> launches;
+  for (const TakesTurns::Args& one : args) {
+    launches.push_back(
+        {.thread = [](const void* a,
+                      std::byte* shared) { TakesTurns::run(*static_cast<const TakesTurns::Args*>(a), shared); },
+         .args = &one,
+         .threads = 64});
+  }
+  sim::Simulator(seed).run_together(launches);
+}
+
+TEST(Simulator, RunsBlocksOfTwoLaunchesSideBySide) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    unsigned word = 0;
+    take_turns(&word, {1, 0}, seed);
+    EXPECT_EQ(word, 100u);
+  }
+}
+
+TEST(SimulatorDeathTest, FindsThatAllLookForWhatNobodyWrites) {
+  unsigned word = 0;
+  EXPECT_DEATH(take_turns(&word, {0}, 1), "num_pauses_");
+}
 
 TEST(Simulator, MeetsAtBarriersInEveryBlockWhateverTheOrderOfTurns) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -103,13 +155,20 @@ TEST(Simulator, ShufflesWithinWarps) {
   }
 }
 
+TEST(Simulator, MeetsWarpByWarpWhateverTheOrderOfTurns) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<float> values = run<NumberOfNeighbour>(seed, 64);
+    for (unsigned t = 0; t < 64; ++t) ASSERT_EQ(values[t], static_cast<float>(t ^ 9)) << seed;
+  }
+}
+
 TEST(Simulator, AsksTheWholeBlockAgainAndAgain) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     for (const float found : run<AnyOfBlock>(seed, 64)) ASSERT_EQ(found, 64.0f);
   }
 }
 
-TEST(SimulatorDeathTest, FindsABarrierThatNotAllComeTo) { EXPECT_DEATH(run<OneLeavesEarly>(1, 64), "num_ended_"); }
+TEST(SimulatorDeathTest, FindsABarrierThatNotAllComeTo) { EXPECT_DEATH(run<OneLeavesEarly>(1, 64), "num_ended"); }
 
 }  // namespace
 }  // namespace quire::gpu

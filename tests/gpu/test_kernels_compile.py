@@ -1,48 +1,32 @@
-"""The kernels as device code: they compile without a warning, spill nothing, and keep to the registers of gpu/budgets.csv.
+"""The kernels as device code: they compile without a warning, spill nothing, and keep to the figures of gpu/budgets.csv.
 
-A figure above its budget is a regression; one below it lowers the budget: python tests/gpu/test_kernels_compile.py
+More registers, or fewer blocks on a multiprocessor, is a regression; what got better is written down: python tests/gpu/test_kernels_compile.py
 """
 
 import csv
 import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from kernel_facts import ARCHITECTURES, ROOT, blocks_that_fit, compiled, launches, need_nvcc, run
+
 BUDGETS = ROOT / "gpu" / "budgets.csv"
-FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", f"-I{ROOT}"]
-ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
-STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-REGISTERS = re.compile(r"Used (\d+) registers")
-
-
-def compiled(architecture, directory):
-    """By kernel: registers, and bytes of stack and spills together."""
-    virtual = architecture.replace("sm_", "compute_")
-    command = ["nvcc", *FLAGS, "-gencode", f"arch={virtual},code={architecture}", "-c", ROOT / "gpu/cuda/kernels.cu"]
-    done = subprocess.run([*command, "-o", directory / "kernels.o"], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr, done.stderr
-    kernels, name = {}, None
-    for line in done.stderr.splitlines():
-        if match := ENTRY.search(line):
-            name = subprocess.run(["c++filt", match[1]], capture_output=True, text=True).stdout
-            name = re.search(r"enter<quire::gpu::(\w+)>", name)[1]
-            kernels[name] = [0, 0]
-        elif match := STACK.search(line):
-            kernels[name][1] = sum(map(int, match.groups()))
-        elif match := REGISTERS.search(line):
-            kernels[name][0] = int(match[1])
-    return kernels
 
 
 def compiler():
-    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, timeout=60).stdout
-    return re.search(r"V(\d+\.\d+\.\d+)", said)[1]
+    return re.search(r"V(\d+\.\d+\.\d+)", run(["nvcc", "--version"]).stdout)[1]
+
+
+def figures(architecture):
+    """kernel → registers, threads, shared bytes and blocks of a multiprocessor; spills."""
+    _, facts = compiled(architecture)
+    launched = launches(sorted(facts))
+    questions = [(architecture, fact["registers"], fact["shared"], launched[kernel][1], launched[kernel][0]) for kernel, fact in facts.items()]
+    blocks = blocks_that_fit(questions) or [None] * len(questions)
+    return {kernel: {"registers": fact["registers"], "threads": question[4], "shared": question[2] + question[3],
+                  "blocks": fit, "spilled": fact["spilled"]}
+            for (kernel, fact), question, fit in zip(facts.items(), questions, blocks)}
 
 
 def budgets():
@@ -50,47 +34,84 @@ def budgets():
     with BUDGETS.open() as file:
         if file.readline().strip() != f"# nvcc {compiler()}":
             return None
-        return {(row["kernel"], row["architecture"]): int(row["registers"]) for row in csv.DictReader(file)}
+        return {(row["kernel"], row["architecture"]): row for row in csv.DictReader(file)}
 
 
-def check(architecture, directory):
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc here: kernels are compiled as host code alone")
-    kernels = compiled(architecture, directory)
-    for kernel, (_, spilled) in kernels.items():
-        assert spilled == 0, f"{kernel} spills {spilled} bytes on {architecture}"
+def check(architecture):
+    need_nvcc()
+    found = figures(architecture)
+    for kernel, figure in found.items():
+        assert figure["spilled"] == 0, f"{kernel} spills {figure['spilled']} bytes on {architecture}"
+        assert figure["blocks"] != 0, f"no block of {kernel} fits {architecture}"
     allowed = budgets()
     if allowed is None:
         pytest.skip(f"registers are budgeted for another compiler than nvcc {compiler()}; nothing spills")
-    assert {kernel for kernel, of in allowed if of == architecture} == set(kernels)
-    for kernel, (registers, _) in kernels.items():
-        assert registers <= allowed[kernel, architecture], f"{kernel} takes {registers} registers on {architecture}"
+    assert {kernel for kernel, of in allowed if of == architecture} == set(found)
+    for kernel, figure in found.items():
+        budget = allowed[kernel, architecture]
+        assert figure["registers"] <= int(budget["registers"]), f"{kernel} takes {figure['registers']} registers on {architecture}"
+        if figure["blocks"] is not None and budget.get("blocks"):
+            assert figure["blocks"] >= int(budget["blocks"]), f"of {kernel} {figure['blocks']} blocks fit {architecture}"
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_kernels_keep_to_their_budget(architecture, tmp_path):
-    check(architecture, tmp_path)
+def test_kernels_keep_to_their_budget(architecture):
+    check(architecture)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("architecture", ["sm_89", "sm_100"])
-def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture, tmp_path):
-    check(architecture, tmp_path)
+def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture):
+    check(architecture)
 
 
-def write_budgets(directory):
+def test_the_calculator_knows_what_a_multiprocessor_has():
+    need_nvcc()
+    # 2,048 threads; 65,536 registers, given out to warps by 256; 227 KiB for one block, each block's 1 KiB of the driver's beside.
+    asked = [("sm_90a", 32, 0, 0, 256), ("sm_90a", 33, 0, 0, 256), ("sm_90a", 32, 0, 115712, 256), ("sm_90a", 32, 0, 115713, 256),
+             ("sm_90a", 32, 0, 232448, 256), ("sm_90a", 255, 0, 0, 512), ("sm_89", 32, 0, 0, 256)]
+    fit = blocks_that_fit(asked)
+    if fit is None:
+        pytest.skip("there is no cuda_occupancy.h here")
+    assert fit == [8, 6, 2, 1, 1, 0, 6]
+
+
+# A layer of a step of one row (8B in bf16): kernels, and how many blocks of each a multiprocessor has, of the linear ones as many as fit.
+STEP_OF_ONE_ROW = [("PutInBf16", 1), ("Linear<Bf16Form 1 2>", 8), ("RopeStore", 1), ("AttendBf16", 1), ("MergeSpans", 1), ("PutInBf16", 1),
+                   ("Linear<Bf16Form 1 2>", 8)]
+
+
+def of_a_multiprocessor(row, blocks):
+    """Threads, registers and shared bytes that so many blocks take."""
+    warps = int(row["threads"]) // 32
+    registers = (int(row["registers"]) * 32 + 255) // 256 * 256
+    return [blocks * int(row["threads"]), blocks * warps * registers, blocks * (int(row["shared"]) + 1024)]
+
+
+def test_a_kernel_of_a_step_of_one_row_fits_beside_the_one_before_it():
+    # Else it cannot begin before its turn (docs/gpu.md, Steps).
+    need_nvcc()
+    allowed = budgets()
+    if allowed is None:
+        pytest.skip("registers are budgeted for another compiler")
+    for (first, blocks), (second, _) in zip(STEP_OF_ONE_ROW, STEP_OF_ONE_ROW[1:]):
+        one = of_a_multiprocessor(allowed[first, "sm_90a"], blocks)
+        other = of_a_multiprocessor(allowed[second, "sm_90a"], 1)
+        for a, b, there_are in zip(one, other, (2048, 65536, 233472)):
+            assert a + b <= there_are, f"a block of {second} does not fit beside {blocks} of {first}: {one} and {other}"
+
+
+def write_budgets():
     with BUDGETS.open("w", newline="") as file:
         file.write(f"# nvcc {compiler()}\n")
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["kernel", "architecture", "registers"])
-        for architecture in ["sm_80", "sm_89", "sm_90a", "sm_100"]:
-            for kernel, (registers, _) in sorted(compiled(architecture, directory).items()):
-                writer.writerow([kernel, architecture, registers])
+        columns = ["registers", "threads", "shared", "blocks"]
+        writer.writerow(["kernel", "architecture", *columns])
+        for architecture in ARCHITECTURES:
+            for kernel, found in sorted(figures(architecture).items()):
+                writer.writerow([kernel, architecture, *(found[column] for column in columns)])
 
 
 if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as scratch:
-        write_budgets(Path(scratch))
+    write_budgets()
     sys.exit(0)

@@ -13,6 +13,7 @@ def thread_primitives(path, text):
         "core/bridge/",
         "core/observe/",
         "core/base/log.",
+        "core/base/log_writer.",
         "core/cpu/parallel_for",
         "core/engine/engine_thread",
         "gpu/runtime/host_ring",

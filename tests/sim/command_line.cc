@@ -38,6 +38,8 @@ void print(const Counts& counts, double seconds) {
       {"pinned prefixes", counts.pinned},
       {"broken devices", counts.broken},
       {"blocks loaded", counts.loaded_blocks},
+      {"steps ahead", counts.ahead},
+      {"rows fed", counts.fed},
   };
   const char* separator = "";
   for (const auto& [name, count] : all) {

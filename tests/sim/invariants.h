@@ -20,8 +20,8 @@ namespace quire::sim {
 // yet. No turn passes without a row while somebody could run.
 class Patience {
  public:
-  void look(const World& world, const testing::EngineRig& rig, const testing::ToyRunner& runner, Duration longest_stall)
-      REQUIRES(engine_role);
+  // `ran`: a step of some rows did, in this turn.
+  void look(const World& world, const testing::EngineRig& rig, bool ran, Duration longest_stall) REQUIRES(engine_role);
 
  private:
   struct Known {
@@ -37,10 +37,10 @@ class Patience {
   static constexpr std::uint32_t kTenants = 3;
   std::vector<double> served_;  // [tenants] under fair, as of the last look
   std::vector<Known> known_;    // by sequence id
-  std::uint64_t steps_ = 0;     // that the runner had made
 };
 
-void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner, Counts& counts)
-    REQUIRES(engine_role);
+// Of blocks that a step in flight is to fill nothing is asked yet.
+void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner,
+                const testing::LateRunner& late, Counts& counts) REQUIRES(engine_role);
 
 }  // namespace quire::sim

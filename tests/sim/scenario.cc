@@ -21,7 +21,7 @@ constexpr Field<World> kWorldFields[] = {
     {"save", &World::save},       {"load", &World::load},
     {"storm", &World::storm},     {"stop", &World::stop},
     {"broken", &World::broken},   {"logits", &World::logits},
-    {"jump", &World::jump},
+    {"jump", &World::jump},       {"depth", &World::depth},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
     {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
@@ -218,7 +218,10 @@ Scenario valid(Scenario scenario) {
   world.row_ms = std::max(world.row_ms, 0);
   world.storm = std::max(world.storm, 0);
   world.draft = std::clamp(world.draft, 0, 64);
+  world.depth = std::clamp(world.depth, 1, 2);
   if (world.save < 0) world.load = -1;
+  // What is in flight comes first, and what a storm left to be done.
+  if (world.depth > 1 && world.load >= 0) world.load = std::max(world.load, world.save + 6);
   world.broken = std::clamp(world.broken, 0, world.stop < 0 ? 0 : 1);
   const int max_len = world.max_len == 0 ? world.blocks * world.p : world.max_len;
   for (std::size_t i = 0; i < scenario.arrivals.size(); ++i) {
@@ -260,6 +263,7 @@ Scenario random_scenario(std::uint64_t seed) {
   world.jump = seed % 4 != 0;
   if (seed % 5 == 0) world.rows = 2 + static_cast<int>(seed / 5 % 4);  // now and then fewer than sequences
   if (seed % 3 == 0) world.draft = 1 + static_cast<int>(seed / 3 % 12);
+  if (seed % 3 == 1 || seed % 21 == 0) world.depth = 2;
   // Now and then sequences are long enough to fill a stream that nobody reads, or to open spans of 256 positions.
   const bool spans = random.one_in(40);
   const bool streams = !spans && random.one_in(20);

@@ -44,6 +44,7 @@ struct World {
   int storm = 0;   // before every so-manieth turn all that have spoken are sent back; 0: never
   int stop = -1;   // before this turn the engine stops,
   int broken = 0;  // because its device failed
+  int depth = 1;   // steps in flight at a time, at most
   bool operator==(const World&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/expected.h"
@@ -82,6 +83,8 @@ std::uint64_t turns_enough(const Scenario& scenario) {
     turns += sequences * static_cast<std::uint64_t>(std::max(one.gen, 1)) * (prompt_turns + 2) *
              static_cast<std::uint64_t>(std::max(one.read, 1));
   }
+  if (scenario.world.depth > 1)
+    turns *= 3;  // with one turn to submit, one to collect, and one that finds no room ahead
   return turns + static_cast<std::uint64_t>(scenario.arrivals.empty() ? 0 : scenario.arrivals.back().at);
 }
 
@@ -94,9 +97,11 @@ class Sim {
         runner_(static_cast<std::uint32_t>(scenario.world.blocks), static_cast<std::uint32_t>(scenario.world.p),
                 {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
                  .window = static_cast<std::uint32_t>(scenario.world.window)}),
+        late_(runner_, testing::LateRunner::Runs::kWhenCollected),
         drafter_(drafter_of(scenario.world, expected_)),
         follower_(static_cast<std::uint32_t>(scenario.world.p)),
-        rig_(rig_options(scenario.world, &drafter_), runner_),
+        rig_(rig_options(scenario.world, &drafter_),
+             scenario.world.depth > 1 ? static_cast<model::Runner&>(late_) : static_cast<model::Runner&>(runner_)),
         longest_stall_(rig_options(scenario.world).stall_timeout + turn_time(scenario.world)) {
     if (scenario.world.spoilt != 0) runner_.poisoned_token = 0;
     rig_.clock.advance(kTurn);  // time zero means never
@@ -126,13 +131,15 @@ class Sim {
         rig_.turn();
       }
       rig_.clock.advance(kTurn);
-      check_turn(world, rig_, runner_, counts_);
+      check_turn(world, rig_, runner_, late_, counts_);
       follower_.hear_all(feed_);
-      patience_.look(world, rig_, runner_, longest_stall_);
+      patience_.look(world, rig_, ran(), longest_stall_);
       read(arrived, turn);
     }
     if (!stopped_) {
-      rig_.turn();
+      // Of who has ended a row may be in flight, and then what is to be done to its blocks, before the engine rests.
+      while (!rig_.engine.idle()) rig_.turn();
+      for (int turn = 0; turn < 2 * world.depth - 1; ++turn) rig_.turn();
       follower_.hear_all(feed_);
       CHECK(follower_.knows(rig_.engine.prefix_index(), rig_.pool.num_blocks()));
     }
@@ -163,11 +170,13 @@ class Sim {
   }
 
   void order(bridge::ControlOrder::Kind kind) {
+    if (std::exchange(ordered_, true)) return;  // with steps in flight and storms the save may take long
     const std::string path = std::filesystem::temp_directory_path() / ("quire-sim-" + std::to_string(getpid()));
     const bool loads = kind == bridge::ControlOrder::Kind::kLoadCache;
     const auto done = [this, path, loads](const Result<bridge::CacheReport>& report) {
-      CHECK(report.ok());
-      counts_.loaded_blocks += loads ? report->num_blocks : 0;
+      ordered_ = false;
+      CHECK(report.ok() || stopped_);
+      counts_.loaded_blocks += loads && report.ok() ? report->num_blocks : 0;
       if (loads) std::filesystem::remove(path);
     };
     CHECK(rig_.control.give({kind, path, done}).ok());
@@ -212,6 +221,13 @@ class Sim {
     }
   }
 
+  // Since it was asked last a step of some rows ran, or with several in flight one was submitted or ran.
+  bool ran() {
+    const std::uint64_t steps = runner_.steps + late_.num_submitted;
+    if (std::exchange(steps_, steps) == steps) return false;
+    return scenario_.world.depth > 1 || runner_.rows_in_step.back() > 0;
+  }
+
   bool all_done() const {
     return std::ranges::all_of(clients_,
                                [](const auto& streams) { return std::ranges::all_of(streams, &Client::done); });
@@ -241,6 +257,8 @@ class Sim {
     counts_.copies += runner_.copies;
     counts_.poisons += runner_.poisons;
     counts_.swaps_in += runner_.swaps_in;
+    counts_.ahead += late_.num_ahead;
+    counts_.fed += late_.num_fed;
   }
 
   void check_answer(std::size_t i, std::size_t choice) {
@@ -308,12 +326,15 @@ class Sim {
   Counts& counts_;
   const std::vector<Expected> expected_;
   ToyRunner runner_;
+  testing::LateRunner late_;
   testing::GuessingDrafter drafter_;
   testing::CacheFollower follower_;
   bridge::CacheFeed feed_{1000};
   EngineRig rig_;
   Patience patience_;
   bool stopped_ = false;
+  bool ordered_ = false;  // and not obeyed
+  std::uint64_t steps_ = 0;
   const Duration longest_stall_;
   std::vector<std::vector<Client>> clients_;  // by arrival
 };

@@ -39,6 +39,8 @@ struct Counts {
   std::uint64_t broken = 0;         // devices
   std::uint64_t pinned = 0;         // prefixes
   std::uint64_t loaded_blocks = 0;  // from a file that was saved before
+  std::uint64_t ahead = 0;          // steps that were submitted while another was in flight
+  std::uint64_t fed = 0;            // rows whose tokens that other one said
 };
 
 void run(const Scenario& scenario, Counts& counts);

@@ -25,20 +25,19 @@ inline constexpr std::uint32_t kCrowdVocab = 32768;
 // Says a token at once; allocates nothing.
 class InstantRunner final : public model::Runner {
  public:
-  explicit InstantRunner(std::uint32_t max_sequences) { choices_.reserve(max_sequences); }
+  explicit InstantRunner(std::uint32_t max_sequences, std::size_t depth = 1) : choices_(depth) {
+    for (auto& choices : choices_) choices.reserve(max_sequences);
+  }
   void submit(const flow::StepPlan& plan) override {
-    choices_.clear();
+    auto& choices = choices_[num_submitted_++ % choices_.size()];
+    choices.clear();
     for (const flow::PlannedSequence& planned : plan.sequences) {
-      if (planned.speaks) choices_.push_back({planned.seq, token_behind(planned)});
+      if (planned.speaks) choices.push_back({planned.seq, token_behind(planned)});
     }
-    in_flight_ = true;
   }
-  std::span<const flow::StepChoice> collect() override {
-    in_flight_ = false;
-    return choices_;
-  }
-  bool idle() const override { return !in_flight_; }
-  bool full() const override { return in_flight_; }
+  std::span<const flow::StepChoice> collect() override { return choices_[num_collected_++ % choices_.size()]; }
+  bool idle() const override { return num_submitted_ == num_collected_; }
+  bool full() const override { return num_submitted_ == num_collected_ + choices_.size(); }
 
  private:
   static TokenId token_behind(const flow::PlannedSequence& planned) {
@@ -49,8 +48,9 @@ class InstantRunner final : public model::Runner {
     return static_cast<TokenId>((planned.seq.value * 7919 + planned.first_position * std::uint64_t{104729}) %
                                 kCrowdVocab);
   }
-  std::vector<flow::StepChoice> choices_;
-  bool in_flight_ = false;
+  std::vector<std::vector<flow::StepChoice>> choices_;  // [depth]
+  std::size_t num_submitted_ = 0;
+  std::size_t num_collected_ = 0;
 };
 
 struct CrowdOptions {
@@ -59,6 +59,7 @@ struct CrowdOptions {
   std::uint32_t max_tokens = 512;
   std::uint32_t block_tokens = 16;
   bool prefix_caching = true;
+  std::size_t depth = 1;          // steps in flight
   std::uint32_t num_waiting = 0;  // behind them, for whom there is no place
   schedule::Policy policy = schedule::Policy::kFcfs;
   std::shared_ptr<const sample::Rules> rules{};
@@ -128,7 +129,7 @@ class ScheduledCrowd {
 class EngineCrowd {
  public:
   explicit EngineCrowd(const CrowdOptions& options)
-      : runner_(options.num_sequences),
+      : runner_(options.num_sequences, options.depth),
         pool_(options.num_blocks(), options.block_tokens),
         admission_({.max_sequences = options.num_sequences, .max_tokens = 1u << 24}, doorbell_),
         hub_(std::make_shared<bridge::StreamHub>(

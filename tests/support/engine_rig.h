@@ -9,6 +9,7 @@
 #include "core/bridge/admission_queue.h"
 #include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
+#include "tests/support/late_runner.h"
 #include "tests/support/toy_runner.h"
 
 namespace quire::testing {
@@ -96,12 +97,20 @@ class EngineRig {
         hidden_width(runner.hidden_width()),
         engine(engine_options(options), engine::EngineParts{runner, pool, admission, control, doorbell, status, metrics,
                                                             clock, options.drafter, options.depth}) {
-    if (auto* const toy = dynamic_cast<ToyRunner*>(&runner)) {
-      toy->holders = [this](BlockId block) { return pool.holders(block); };
-      toy->max_logit_rows = options.max_logit_rows != 0 ? options.max_logit_rows : options.max_num_seqs;
-      if (options.open_groups) toy->keep_open_groups(options.max_num_seqs);
-      toy->promised = [this](BlockId block) { return engine.prefix_index().promised(block); };
+    const auto watch = [this](auto& watcher) {
+      watcher.holders = [this](BlockId block) { return pool.holders(block); };
+      watcher.promised = [this](BlockId block) { return engine.prefix_index().promised(block); };
+    };
+    auto* toy = dynamic_cast<ToyRunner*>(&runner);
+    if (auto* const late = dynamic_cast<LateRunner*>(&runner)) {
+      watch(*late);
+      toy = &late->toy();
+    } else if (toy != nullptr) {
+      watch(*toy);
     }
+    if (toy == nullptr) return;
+    toy->max_logit_rows = options.max_logit_rows != 0 ? options.max_logit_rows : options.max_num_seqs;
+    if (options.open_groups) toy->keep_open_groups(options.max_num_seqs);
   }
 
   Client submit(std::vector<TokenId> prompt, std::uint32_t max_tokens, sample::Params params = greedy(),

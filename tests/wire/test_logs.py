@@ -1,5 +1,6 @@
 """What the server's log says: one line an event, in either form, whatever clients say of themselves."""
 
+import http.client
 import json
 import re
 import subprocess
@@ -87,3 +88,29 @@ def test_why_a_start_fails_is_an_event_too(tmp_path):
     assert done.returncode == 2 and done.stdout == ""
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert events[-1]["event"] == "cannot_go_on" and events[-1]["level"] == "error" and str(tmp_path) in events[-1]["message"]
+
+
+def test_a_reader_of_the_log_that_is_stuck_holds_up_no_request():
+    """Far more is logged than a pipe holds before anybody reads it."""
+    process = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        url = next(match[0] for line in process.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        logged = 0
+        while logged < 200_000:
+            connection.request("GET", "/v1/models/" + "m" * 150)
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 404
+            logged += 300
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        assert re.search(r"^quire:log_lines_dropped_total\{[^}]*\} 0$", text, re.M), "a mebibyte may wait"
+        process.terminate()
+        lines = process.stderr.read().splitlines()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    requests = [line for line in lines if " info request " in line]
+    assert len(requests) == (logged // 300) and "stopped" in lines[-1], "and then all of it is there"

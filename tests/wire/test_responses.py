@@ -110,6 +110,37 @@ def test_text_has_the_form_that_was_asked_for(client):
     assert answer.text.format.type == "json_schema"
 
 
+def test_log_probabilities_are_those_of_a_completion_whole_and_streamed(server, client):
+    """The official client's types have them; a completion of the same prompt and seed has the same figures."""
+    asked = dict(include=["message.output_text.logprobs"], top_logprobs=3, temperature=0)
+    answer = ask(client, **asked)
+    [part] = answer.output[0].content
+    plain = server.post({"prompt": TEXT, "seed": 5, "max_tokens": 24, "temperature": 0, "logprobs": 3}).json["choices"][0]["logprobs"]
+    assert "".join(bytes(token.bytes).decode() for token in part.logprobs) == part.text
+    assert [token.logprob for token in part.logprobs] == plain["token_logprobs"][: len(part.logprobs)]
+    for token in part.logprobs:
+        assert len(token.top_logprobs) == 3 and token.top_logprobs[0].logprob == token.logprob  # greedy: it is the likeliest
+        assert token.top_logprobs[0].token == token.token
+    assert answer.top_logprobs == 3
+
+    events = events_of(ask(client, stream=True, **asked))
+    told = [token for event in events if event.type == "response.output_text.delta" for token in event.logprobs]
+    [done] = [event for event in events if event.type == "response.output_text.done"]
+    figures = [(token.token, token.logprob) for token in part.logprobs]
+    assert [(token.token, token.logprob) for token in told] == figures
+    assert [(token.token, token.logprob) for token in done.logprobs] == figures
+    assert events[-1].response.output[0].content[0].logprobs == part.logprobs
+
+
+def test_reasoning_has_no_log_probabilities_and_what_follows_it_has(thinker):
+    answer = ask(thinker, include=["message.output_text.logprobs"], max_output_tokens=60)
+    for item in answer.output:
+        if item.type == "message":
+            assert item.content[0].text in "".join(bytes(token.bytes).decode(errors="replace") for token in item.content[0].logprobs)
+        else:
+            assert "logprobs" not in item.model_dump_json()
+
+
 @pytest.mark.parametrize("fields,param", [
     ({"input": []}, "input"),
     ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type"),
@@ -118,7 +149,8 @@ def test_text_has_the_form_that_was_asked_for(client):
     ({"previous_response_id": "resp_1"}, "previous_response_id"),
     ({"conversation": "conv_1"}, "conversation"),
     ({"background": True}, "background"),
-    ({"include": ["message.output_text.logprobs"]}, "include[0]"),
+    ({"include": ["message.output_text.logits"]}, "include[0]"),
+    ({"include": ["message.output_text.logprobs"], "top_logprobs": 21}, "top_logprobs"),
     ({"truncation": "some"}, "truncation"),
     ({"max_output_tokens": 0}, "max_output_tokens"),
     ({"max_output_tokens": 100000}, "max_output_tokens"),

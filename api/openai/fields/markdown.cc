@@ -1,6 +1,11 @@
 #include "api/openai/fields/markdown.h"
 
+#include <charconv>
+#include <cmath>
 #include <string_view>
+
+#include "api/http/headers.h"
+#include "api/requests/wishes.h"
 
 namespace quire::api::openai {
 namespace {
@@ -19,7 +24,50 @@ std::string line(const Field& field) {
          " | " + cell(field.help) + " | " + cell(field.test) + " |\n";
 }
 
+std::string number(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed);
+  return std::string(digits, end.ptr);
+}
+
+std::string range_of(const http::Header& header) {
+  if (std::isinf(header.highest)) return "number, " + number(header.lowest) + " and up";
+  if (header.highest > 0.0) return "number, " + number(header.lowest) + " to " + number(header.highest);
+  if (header.max_bytes == 0) return "text";
+  const std::string most = std::to_string(header.max_bytes) + " bytes";
+  return header.min_bytes == 0 ? "text, up to " + most : "text, " + std::to_string(header.min_bytes) + " to " + most;
+}
+
+std::string paths_of(const http::Header& header) {
+  if ((header.paths & http::kEveryPath) != 0) return "every path";
+  if ((header.paths & http::kPosts) != 0) return "those with a body";
+  const bool named = (header.paths & http::kNamedRequests) != 0;
+  return named ? "those that generate, `/v1/requests/{id}`" : "those that generate";
+}
+
+std::string line(const http::Header& header) {
+  return "| `" + std::string(header.name) + "` | " + range_of(header) + " | " + paths_of(header) + " | " +
+         cell(header.help) + " |\n";
+}
+
 }  // namespace
+
+std::string headers_markdown() {
+  std::string out =
+      "| header | value | paths | what it does |\n"
+      "| --- | --- | --- | --- |\n";
+  for (const http::Header& one : http::request_headers()) out += line(one);
+  for (const http::Header& one : requests::wish_headers()) out += line(one);
+  return out;
+}
+
+std::string answer_headers_markdown() {
+  std::string out =
+      "| header of the answer | value | paths | what it says |\n"
+      "| --- | --- | --- | --- |\n";
+  for (const http::AnswerHeader& one : http::answer_headers()) out += line(one.header);
+  return out;
+}
 
 std::string fields_markdown(Endpoint endpoint, std::span<const Field> own) {
   std::string out =

@@ -1,5 +1,5 @@
-// The tables of docs/api.md, from the tables of fields.
-// Thread  any; pure function.
+// The tables of docs/api.md, from the tables of fields and of headers.
+// Thread  any; pure functions.
 #pragma once
 
 #include <span>
@@ -11,5 +11,8 @@ namespace quire::api::openai {
 
 // The endpoint's own fields, then those that it shares, a line each.
 std::string fields_markdown(Endpoint endpoint, std::span<const Field> own);
+// What a request's head may say, and an answer's.
+std::string headers_markdown();
+std::string answer_headers_markdown();
 
 }  // namespace quire::api::openai

@@ -19,8 +19,8 @@ Choice::~Choice() {
   if (finish_reason_ == nullptr && stream_) stream_->cancel();
 }
 
-flow::Finish Choice::take() {
-  while (finish_reason_ == nullptr) {
+flow::Finish Choice::take(std::size_t max_tokens) {
+  for (std::size_t i = 0; i < max_tokens && finish_reason_ == nullptr; ++i) {
     const std::optional<flow::TokenEvent> event = stream_->pop();
     if (!event) break;
     heard_ = true;
@@ -89,6 +89,13 @@ void Choice::drop_told() {
   text_.clear();
   tokens_.clear();
   top_.clear();
+}
+
+void Choice::drop_all() {
+  text_ = {};
+  tokens_ = {};
+  top_ = {};
+  stream_.reset();
 }
 
 double Choice::mean_logprob() const { return num_tokens_ == 0 ? 0.0 : logprob_sum_ / static_cast<double>(num_tokens_); }

@@ -50,8 +50,9 @@ class Choice {
   Choice& operator=(Choice&&) = delete;
   ~Choice();
 
-  // Takes what the stream has, up to the answer's end. kCancelled or kFailed: the engine gave it up. Else kNone.
-  flow::Finish take();
+  // Takes what the stream has, so many tokens at most, up to the answer's end. kCancelled or kFailed: the engine gave it up. Else
+  // kNone.
+  flow::Finish take(std::size_t max_tokens);
   void abort();  // unless it has ended
 
   const char* finish_reason() const { return finish_reason_; }  // null until it has ended
@@ -61,6 +62,8 @@ class Choice {
   const std::string& text() const { return text_; }
   SaidTokens tokens() const { return {tokens_, top_, tokens_.empty() ? 0 : top_.size() / tokens_.size()}; }
   void drop_told();
+  // All that it has, scores and embedding of its prompt included: where it has ended, and was told for the last time.
+  void drop_all();
 
   std::uint64_t num_tokens() const { return num_tokens_; }        // the one that ended it included
   double mean_logprob() const;                                    // 0 of no tokens

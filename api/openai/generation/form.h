@@ -70,6 +70,7 @@ class Form {
   virtual Result<std::vector<std::vector<TokenId>>> prompts() = 0;
 
   // ---- a stream: server-sent events, appended to `events`
+  virtual std::size_t num_told_again() const { return 0; }  // how often its end tells all of the answer
   virtual void append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) = 0;  // may hold it back
   virtual void append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) = 0;    // after all pieces
   virtual void append_error(std::string& events, const AnswerFacts& facts, const Error& error);  // instead of the end

@@ -6,11 +6,11 @@
 #include <span>
 #include <utility>
 
+#include "api/http/headers.h"
 #include "api/http/sse_writer.h"
 #include "api/openai/errors.h"
 #include "api/openai/fields/read_body.h"
 #include "api/openai/generation/prospects.h"
-#include "api/openai/generation/sequences.h"
 #include "core/base/log.h"
 
 namespace quire::api::openai {
@@ -20,6 +20,11 @@ std::uint64_t random_bits() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
 }
+
+// In units of a turn: what is around an event's tokens, and text that nothing else is told of.
+constexpr std::size_t kMostOpened = 64;  // streams in one turn: about 2 µs each
+constexpr std::size_t kEventSize = 8;
+constexpr std::size_t kBytesPerUnit = 16;
 
 using GrammarPtr = std::shared_ptr<const grammar::Grammar>;
 
@@ -91,6 +96,7 @@ Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
   Result<Sequences> sequences = sequences_of(request(), std::exchange(prompt_ids_, {}), std::move(facts), services_);
   if (!sequences) return sequences.error();
   sequences_ = std::move(sequences->sequences);
+  rooms_ = std::move(sequences->rooms);
   prompts_ = std::move(sequences->prompts);
   const sample::Params& sampling = sequences_.front().sampling;
   if (sample::accepts_by_law(sampling)) facts_.fingerprint += "-" + std::string(name_of(sampling.accept));
@@ -104,6 +110,8 @@ std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   const std::size_t num_sequences = sequences_.size();
   if (admitted) admitted = submit(door);
   sequences_.clear();
+  rooms_.clear();
+  streams_.clear();
   if (admitted) {
     tracked_.enter(facts_.id);
     return std::nullopt;
@@ -125,25 +133,38 @@ void Generation::count_refused(std::size_t num_sequences) const {
   count(kTokenTime, wishes_.token_time.has_value());
 }
 
+bool Generation::open(const http::IoDoor& door) {
+  const std::size_t num_choices = failure_ ? 0 : sequences_.size() * streams_per_sequence();
+  choices_.reserve(num_choices);
+  const std::size_t until = std::min(streams_.size() + kMostOpened, num_choices);
+  while (streams_.size() < until) {
+    const std::size_t i = streams_.size();
+    Room room = i % streams_per_sequence() == 0 ? std::exchange(rooms_[i / streams_per_sequence()], {}) : Room();
+    std::shared_ptr<bridge::TokenStream> stream =
+        door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(room.scores), std::move(room.embedding));
+    if (!stream) return false;  // submit() says so
+    choices_.emplace_back(stream, services_.tokenizer, request());
+    streams_.push_back(std::move(stream));
+  }
+  return until < num_choices;
+}
+
 Result<Done> Generation::submit(const http::IoDoor& door) {
+  while (open(door)) continue;
+  if (choices_.size() < sequences_.size() * streams_per_sequence()) {
+    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
+                 services_.queue.retry_after_s()};
+  }
   std::vector<bridge::Submission> submissions;
   submissions.reserve(sequences_.size());
-  choices_.reserve(sequences_.size() * (request().use_beam_search ? request().n : 1));
-  for (flow::Request& sequence : sequences_) {
-    const std::uint32_t num_streams = sequence.beam ? sequence.beam->num_best : 1;
-    bridge::Submission submission{std::move(sequence), nullptr, {}};
-    for (std::uint32_t i = 0; i < num_streams; ++i) {
-      Result<std::shared_ptr<bridge::TokenStream>> stream = open_choice(door, submission.request);
-      if (!stream) return stream.error();
-      if (i == 0) {
-        tracked_.add_sequence(*stream);
-        submission.stream = std::move(*stream);
-      } else {
-        tracked_.add_stream(*stream);
-        submission.more_streams.push_back(std::move(*stream));
-      }
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (i % streams_per_sequence() == 0) {
+      tracked_.add_sequence(streams_[i]);
+      submissions.push_back({std::move(sequences_[submissions.size()]), std::move(streams_[i]), {}});
+    } else {
+      tracked_.add_stream(streams_[i]);
+      submissions.back().more_streams.push_back(std::move(streams_[i]));
     }
-    submissions.push_back(std::move(submission));
   }
   told_.resize(choices_.size());
   if (Result<Done> taken = take_places(submissions); !taken) return taken.error();
@@ -173,52 +194,54 @@ void Generation::end_stay() {
   stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, used.completion_tokens);
 }
 
-Result<std::shared_ptr<bridge::TokenStream>> Generation::open_choice(const http::IoDoor& door,
-                                                                     const flow::Request& sequence) {
-  std::unique_ptr<bridge::PromptScores> scores;
-  if (sequence.scores_prompt) {
-    scores = std::make_unique<bridge::PromptScores>(sequence.prompt.size(), sequence.sampling.num_top);
-  }
-  std::unique_ptr<bridge::PromptEmbedding> embedding;
-  if (sequence.embeds()) embedding = std::make_unique<bridge::PromptEmbedding>(services_.hidden_size);
-  std::shared_ptr<bridge::TokenStream> stream =
-      door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(scores), std::move(embedding));
-  if (!stream) {
-    return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
-                 services_.queue.retry_after_s()};
-  }
-  choices_.emplace_back(stream, services_.tokenizer, request());
-  return stream;
-}
-
 std::vector<http::Field> Generation::fields() const {
   std::vector<http::Field> fields = tracked_.fields();
   std::string warnings = warnings_of(request());
-  if (!warnings.empty()) fields.push_back({"X-Quire-Warnings", std::move(warnings)});
+  if (!warnings.empty()) fields.push_back({http::kWarningsHeader, std::move(warnings)});
   return fields;
 }
 
 // ---- while the engine generates
 
-std::string Generation::take_events() {
-  std::string events;
-  bool open = false;
-  for (std::size_t i = 0; i < choices_.size() && !failure_; ++i) {
-    const flow::Finish fault = choices_[i].take();
-    if (fault == flow::Finish::kCancelled && tracked_.cancelled()) {
-      end_cancelled(choices_[i]);
-    } else if (fault != flow::Finish::kNone) {
-      give_up(fault);
-    }
-    if (i % choices_per_prompt() == 0) {
-      PromptRun& prompt = prompts_[i / choices_per_prompt()];
-      prompt.scores = choices_[i].scores();
-      prompt.embedding = choices_[i].embedding();
-    }
-    open = open || choices_[i].finish_reason() == nullptr;
+http::Taken Generation::take() {
+  std::size_t size = 0;
+  bool more = false;
+  while (next_taken_ < choices_.size() && !failure_ && !more) {
+    const std::size_t max_tokens = (http::kTurnSize - size) / token_size() + 1;
+    const std::size_t num_tokens = hear(next_taken_, max_tokens);
+    if (num_tokens > 0) size += kEventSize + num_tokens * token_size();
+    const bool all = num_tokens < max_tokens || choices_[next_taken_].finish_reason() != nullptr;
+    if (all) ++next_taken_;
+    more = !all || (size >= http::kTurnSize && next_taken_ < choices_.size());
   }
-  if (!open) finished_ = true;
-  if (finished_) end_stay();
+  if (!more || failure_) {
+    next_taken_ = 0;
+    const auto ended = [](const Choice& choice) { return choice.finish_reason() != nullptr; };
+    finished_ = finished_ || std::ranges::all_of(choices_, ended);
+    if (finished_) end_stay();
+  }
+  return {size_of_news(), more && !failure_};
+}
+
+// How many tokens it took.
+std::size_t Generation::hear(std::size_t i, std::size_t max_tokens) {
+  const std::uint64_t num_before = choices_[i].num_tokens();
+  const flow::Finish fault = choices_[i].take(max_tokens);
+  if (fault == flow::Finish::kCancelled && tracked_.cancelled()) {
+    end_cancelled(choices_[i]);
+  } else if (fault != flow::Finish::kNone) {
+    give_up(fault);
+  }
+  if (i % choices_per_prompt() == 0) {
+    PromptRun& prompt = prompts_[i / choices_per_prompt()];
+    prompt.scores = choices_[i].scores();
+    prompt.embedding = choices_[i].embedding();
+  }
+  return choices_[i].num_tokens() - num_before;
+}
+
+std::string Generation::events() {
+  std::string events;
   if (request().stream) append_events(events);
   return events;
 }
@@ -323,6 +346,26 @@ bool Generation::has_news(std::size_t i) const {
   return !awaits_scores && (ends || !choice.text().empty() || !choice.tokens().tokens.empty());
 }
 
+// Of the events that come next, in units of a turn.
+std::size_t Generation::size_of_news() const {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < choices_.size() && request().stream && !failure_; ++i) {
+    if (!has_news(i)) continue;
+    const Choice& choice = choices_[i];
+    size += kEventSize + choice.text().size() / kBytesPerUnit + choice.tokens().tokens.size() * token_size();
+    if (!told_[i].any) size += size_of(prompt_of(i));
+    if (choice.finish_reason() != nullptr) size += form_->num_told_again() * choice.num_tokens() * token_size();
+  }
+  return size;
+}
+
+// Of what an answer says of it, once.
+std::size_t Generation::size_of(const PromptRun& prompt) const {
+  std::size_t size = request().keeps_prompt() ? prompt.num_tokens : 0;
+  if (prompt.scores != nullptr) size += prompt.scores->logprobs.size() + prompt.scores->top.size();
+  return size;
+}
+
 void Generation::append_events(std::string& events) {
   if (ended_) return;
   std::size_t after_last = failure_ ? 0 : choices_.size();
@@ -351,15 +394,19 @@ http::Response Generation::whole() {
   note_timings();
   http::Response response;
   response.body = form_->whole(facts_, pieces, usage());
+  for (PromptRun& prompt : prompts_) {
+    prompt.scores = nullptr;
+    prompt.embedding = nullptr;
+  }
+  for (Choice& choice : choices_) choice.drop_all();  // here: it may be much, and an io thread has others to serve
   return response;
 }
 
 std::size_t Generation::whole_size() const {
   std::size_t size = 0;
-  for (const Choice& choice : choices_) size += choice.num_tokens() * (1 + request().logprobs.value_or(0));
+  for (const Choice& choice : choices_) size += choice.num_tokens() * token_size();
   for (const PromptRun& prompt : prompts_) {
-    if (request().keeps_prompt()) size += request().n * std::size_t{prompt.num_tokens};
-    if (prompt.scores != nullptr) size += request().n * (prompt.scores->logprobs.size() + prompt.scores->top.size());
+    size += request().n * size_of(prompt);
     if (prompt.embedding != nullptr) size += prompt.embedding->sums.size();
   }
   return size;

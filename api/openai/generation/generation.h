@@ -15,6 +15,7 @@
 #include "api/http/exchange.h"
 #include "api/openai/generation/choice.h"
 #include "api/openai/generation/form.h"
+#include "api/openai/generation/sequences.h"
 #include "api/requests/tracked_request.h"
 #include "api/requests/wishes.h"
 #include "api/services.h"
@@ -34,10 +35,12 @@ class Generation final : public http::Answer {
 
   std::size_t work_bytes() const override { return http_.body.size(); }
   std::optional<Lane> work() override;
+  bool open(const http::IoDoor& door) override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return form_->request().stream; }
   std::vector<http::Field> fields() const override;
-  std::string take_events() override;
+  http::Taken take() override;
+  std::string events() override;
   bool finished() const override { return finished_; }
   bool failed() const override { return failure_.has_value(); }
   http::Response whole() override;
@@ -52,12 +55,14 @@ class Generation final : public http::Answer {
   Result<std::optional<Lane>> go_on();
   Result<std::optional<Lane>> make_sequences(std::shared_ptr<const grammar::Grammar> grammar);
   std::size_t choices_per_prompt() const { return request().use_beam_search ? request().n : request().best_of; }
+  std::size_t streams_per_sequence() const { return request().use_beam_search ? request().n : 1; }
+  std::size_t token_size() const { return 1 + request().logprobs.value_or(0); }  // in units of a turn
   const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
 
   Result<Done> submit(const http::IoDoor& door);
   Result<Done> take_places(std::vector<bridge::Submission>& submissions);
   void end_stay();
-  Result<std::shared_ptr<bridge::TokenStream>> open_choice(const http::IoDoor& door, const flow::Request& sequence);
+  std::size_t hear(std::size_t choice, std::size_t max_tokens);
   void give_up(flow::Finish why);
   void count_refused(std::size_t num_sequences) const;
   void end_cancelled(Choice& choice);
@@ -65,6 +70,8 @@ class Generation final : public http::Answer {
   std::vector<std::size_t> answered() const;
   void note_timings();
   bool has_news(std::size_t choice) const;
+  std::size_t size_of_news() const;
+  std::size_t size_of(const PromptRun& prompt) const;
 
   void append_events(std::string& events);
   Piece piece_of(std::size_t choice, std::size_t index) const;
@@ -77,12 +84,14 @@ class Generation final : public http::Answer {
   AnswerFacts facts_;
   requests::TrackedRequest tracked_;
 
-  std::optional<Lane> lane_ = Lane::kReading;     // of the next work()
-  requests::Wishes wishes_;                       // of the headers
-  std::optional<GrammarOrder> order_;             // that the answer has to hold to
-  std::vector<std::vector<TokenId>> prompt_ids_;  // until the grammar is there
-  std::vector<flow::Request> sequences_;          // ready for admission; empty afterwards
-  bridge::Stay stay_;                             // with its API key, where the server has keys
+  std::optional<Lane> lane_ = Lane::kReading;                  // of the next work()
+  requests::Wishes wishes_;                                    // of the headers
+  std::optional<GrammarOrder> order_;                          // that the answer has to hold to
+  std::vector<std::vector<TokenId>> prompt_ids_;               // until the grammar is there
+  std::vector<flow::Request> sequences_;                       // ready for admission; empty afterwards
+  std::vector<Room> rooms_;                                    // [sequences_]
+  std::vector<std::shared_ptr<bridge::TokenStream>> streams_;  // [choices_] until admission
+  bridge::Stay stay_;                                          // with its API key, where the server has keys
   std::vector<PromptRun> prompts_;
   std::optional<Error> failure_;
   std::vector<Choice> choices_;
@@ -90,7 +99,8 @@ class Generation final : public http::Answer {
     bool any = false;  // an event of it is out
     bool end = false;  // the one with its finish_reason is
   };
-  std::vector<Told> told_;  // [choices]
+  std::vector<Told> told_;      // [choices]
+  std::size_t next_taken_ = 0;  // of choices_: where the next turn begins
   bool finished_ = false;
   bool ended_ = false;  // the stream's last events are out
 };

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "api/http/headers.h"
 #include "api/http/response_head.h"
 #include "api/openai/fields/read_body.h"
 #include "api/openai/generation/sequences.h"
@@ -74,7 +75,7 @@ http::Response rendered_response(const GenerationRequest& request, std::string b
   http::Response response;
   response.body = std::move(body);
   std::string warnings = warnings_of(request);
-  if (!warnings.empty()) response.fields.push_back({"X-Quire-Warnings", std::move(warnings)});
+  if (!warnings.empty()) response.fields.push_back({http::kWarningsHeader, std::move(warnings)});
   return response;
 }
 

@@ -110,6 +110,15 @@ Result<Done> check_min_tokens(std::uint32_t max_tokens, const GenerationRequest&
                                    " tokens: ask for fewer, or raise max_tokens");
 }
 
+Room room_for(const flow::Request& sequence, const Services& services) {
+  Room room;
+  if (sequence.scores_prompt) {
+    room.scores = std::make_unique<bridge::PromptScores>(sequence.prompt.size(), sequence.sampling.num_top);
+  }
+  if (sequence.embeds()) room.embedding = std::make_unique<bridge::PromptEmbedding>(services.hidden_size);
+  return room;
+}
+
 }  // namespace
 
 Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids> prompts, SequenceFacts facts,
@@ -145,6 +154,7 @@ Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids
       sequence.sampling.choice_index = i;
       sequence.scores_prompt = request.scores_prompt() && (i == 0 || *max_tokens == 0);  // once for all of its choices
       out.sequences.push_back(sequence);
+      out.rooms.push_back(room_for(sequence, services));
     }
   }
   return out;

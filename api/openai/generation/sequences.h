@@ -15,12 +15,21 @@
 #include "api/services.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
+#include "core/bridge/prompt_embedding.h"
+#include "core/bridge/prompt_scores.h"
 #include "core/flow/request.h"
 
 namespace quire::api::openai {
 
+// Where what the engine says of a prompt is put: large, and so not made on an io thread.
+struct Room {
+  std::unique_ptr<bridge::PromptScores> scores;        // null: it is not scored
+  std::unique_ptr<bridge::PromptEmbedding> embedding;  // null: it is not pooled
+};
+
 struct Sequences {
   std::vector<flow::Request> sequences;  // of each prompt one after the other
+  std::vector<Room> rooms;               // [sequences]
   std::vector<PromptRun> prompts;        // without scores
 };
 

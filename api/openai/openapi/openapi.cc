@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "api/chat/chat_request.h"
+#include "api/http/headers.h"
 #include "api/messages/messages_request.h"
 #include "api/openai/completions/request.h"
 #include "api/openai/embeddings/request.h"
@@ -15,6 +18,7 @@
 #include "api/openai/openapi/field_schema.h"
 #include "api/openai/response_writer.h"
 #include "api/openai/tokenize/tokenize.h"
+#include "api/requests/wishes.h"
 #include "api/responses/responses_request.h"
 
 namespace quire::api::openai {
@@ -29,20 +33,28 @@ struct Described {
   std::span<const Field> (*own)();
   std::array<std::string_view, 2> required;  // the fields that have to be there, two at most
   bool streams;
-  bool lists = false;  // the answer is a list
+  bool generates = false;  // it takes a place in the waiting line
+  bool lists = false;      // the answer is a list
 };
 
 constexpr Described kDescribed[] = {
-    {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true},
-    {"/v1/completions/render", "What prompts become", kCompletions, completion_fields, {"prompt"}, false, true},
-    {"/v1/chat/completions", "Answer a conversation", kChat, chat::chat_fields, {"messages"}, true},
+    {"/v1/completions", "Go on from prompts", kCompletions, completion_fields, {"prompt"}, true, true},
+    {"/v1/completions/render", "What prompts become", kCompletions, completion_fields, {"prompt"}, false, false, true},
+    {"/v1/chat/completions", "Answer a conversation", kChat, chat::chat_fields, {"messages"}, true, true},
     {"/v1/chat/completions/render", "The prompt of a conversation", kChat, chat::chat_fields, {"messages"}, false},
-    {"/v1/responses", "Answer a conversation with items", kResponses, responses::responses_fields, {"input"}, true},
+    {"/v1/responses",
+     "Answer a conversation with items",
+     kResponses,
+     responses::responses_fields,
+     {"input"},
+     true,
+     true},
     {"/v1/messages",
      "Answer a conversation with a message of blocks",
      kMessages,
      messages::messages_fields,
      {"messages", "max_tokens"},
+     true,
      true},
     {"/v1/messages/count_tokens",
      "The length of a conversation in tokens",
@@ -50,7 +62,7 @@ constexpr Described kDescribed[] = {
      messages::messages_fields,
      {"messages"},
      false},
-    {"/v1/embeddings", "Prompts as vectors", kEmbeddings, embedding_fields, {"input"}, false},
+    {"/v1/embeddings", "Prompts as vectors", kEmbeddings, embedding_fields, {"input"}, false, true},
     {"/tokenize", "The token ids of a text, or of a conversation", kTokenize, tokenize_fields, {}, false},
     {"/detokenize", "The text of token ids", kDetokenize, detokenize_fields, {"tokens"}, false},
 };
@@ -62,21 +74,23 @@ struct Plain {
   std::string_view method;
   std::string_view summary;
   std::string_view media;
-  bool takes_key;
+  std::uint8_t paths = http::kEveryPath;  // whose headers it has
 };
 
+constexpr std::uint8_t kNamed = http::kEveryPath | http::kNamedRequests;
+
 constexpr Plain kPlain[] = {
-    {"/live", "get", "Whether the process should go on", "application/json", false},
-    {"/ready", "get", "Whether requests are taken", "application/json", false},
-    {"/startup", "get", "Whether it was ever ready", "application/json", false},
-    {"/health", "get", "Whether the process should go on, and requests are taken", "application/json", false},
-    {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain", false},
-    {"/version", "get", "The server's version", "application/json", false},
-    {"/openapi.json", "get", "This document", "application/json", false},
-    {"/v1/models", "get", "The models that are served", "application/json", false},
-    {"/v1/models/{model}", "get", "One of them", "application/json", false},
-    {"/v1/requests/{id}/explain", "get", "What became of a request, and when", "application/json", true},
-    {"/v1/requests/{id}", "delete", "End a running request", "application/json", true},
+    {"/live", "get", "Whether the process should go on", "application/json"},
+    {"/ready", "get", "Whether requests are taken", "application/json"},
+    {"/startup", "get", "Whether it was ever ready", "application/json"},
+    {"/health", "get", "Whether the process should go on, and requests are taken", "application/json"},
+    {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain"},
+    {"/version", "get", "The server's version", "application/json"},
+    {"/openapi.json", "get", "This document", "application/json"},
+    {"/v1/models", "get", "The models that are served", "application/json"},
+    {"/v1/models/{model}", "get", "One of them", "application/json"},
+    {"/v1/requests/{id}/explain", "get", "What became of a request, and when", "application/json", kNamed},
+    {"/v1/requests/{id}", "delete", "End a running request", "application/json", kNamed},
 };
 
 constexpr std::string_view kCacheFilePaths[] = {"/admin/cache/save", "/admin/cache/load"};
@@ -95,29 +109,66 @@ void write_media(JsonWriter& json, std::string_view media, std::string_view sche
   json.end_object().end_object();
 }
 
-void write_responses(JsonWriter& json, std::string_view media, std::string_view type, bool streams) {
+void write_header_schema(JsonWriter& json, const http::Header& header) {
+  json.key("description").text(header.help).key("schema").begin_object();
+  if (header.highest > 0.0) {
+    json.key("type").text("number").key("minimum").number(header.lowest);
+    if (std::isfinite(header.highest)) json.key("maximum").number(header.highest);
+  } else {
+    json.key("type").text("string");
+    if (header.min_bytes > 0) json.key("minLength").number(std::uint64_t{header.min_bytes});
+    if (header.max_bytes > 0) json.key("maxLength").number(std::uint64_t{header.max_bytes});
+  }
+  json.end_object();
+}
+
+void write_answer_headers(JsonWriter& json, std::uint8_t paths, bool refusal) {
+  json.key("headers").begin_object();
+  for (const http::AnswerHeader& one : http::answer_headers()) {
+    if ((one.header.paths & paths) == 0 || !(refusal ? one.with_refusal : one.with_answer)) continue;
+    json.key(one.header.name).begin_object();
+    write_header_schema(json, one.header);
+    json.end_object();
+  }
+  json.end_object();
+}
+
+void write_responses(JsonWriter& json, std::string_view media, std::string_view type, bool streams,
+                     std::uint8_t paths) {
   json.key("responses").begin_object();
-  json.key("200").begin_object().key("description").text("the answer").key("content").begin_object();
+  json.key("200").begin_object().key("description").text("the answer");
+  write_answer_headers(json, paths, /*refusal=*/false);
+  json.key("content").begin_object();
   write_media(json, media, type);
   if (streams) write_media(json, "text/event-stream", "string");
   json.end_object().end_object();
-  json.key("default").begin_object().key("description").text("a refusal, or a fault").key("content").begin_object();
+  json.key("default").begin_object().key("description").text("a refusal, or a fault");
+  write_answer_headers(json, paths, /*refusal=*/true);
+  json.key("content").begin_object();
   write_media(json, "application/json", "#/components/schemas/Error");
   json.end_object().end_object();
   json.end_object();
 }
 
-void write_parameter(JsonWriter& json, std::string_view name, std::string_view in, bool required) {
-  json.begin_object().key("name").text(name).key("in").text(in).key("required").boolean(required);
-  json.key("schema").begin_object().key("type").text("string").end_object().end_object();
+void write_request_headers(JsonWriter& json, std::span<const http::Header> headers, std::uint8_t paths) {
+  for (const http::Header& one : headers) {
+    if ((one.paths & paths) == 0) continue;
+    json.begin_object().key("name").text(one.name).key("in").text("header").key("required").boolean(false);
+    write_header_schema(json, one);
+    json.end_object();
+  }
 }
 
-void write_parameters(JsonWriter& json, const Plain& plain) {
+// `path` may have a {name} in it.
+void write_parameters(JsonWriter& json, std::string_view path, std::uint8_t paths) {
   json.key("parameters").begin_array();
-  if (const std::size_t open = plain.path.find('{'); open != std::string_view::npos) {
-    write_parameter(json, plain.path.substr(open + 1, plain.path.find('}') - open - 1), "path", true);
+  if (const std::size_t open = path.find('{'); open != std::string_view::npos) {
+    const std::string_view name = path.substr(open + 1, path.find('}') - open - 1);
+    json.begin_object().key("name").text(name).key("in").text("path").key("required").boolean(true);
+    json.key("schema").begin_object().key("type").text("string").end_object().end_object();
   }
-  if (plain.takes_key) write_parameter(json, "X-Request-Key", "header", false);
+  write_request_headers(json, http::request_headers(), paths);
+  write_request_headers(json, requests::wish_headers(), paths);
   json.end_array();
 }
 
@@ -130,40 +181,44 @@ void write_body(JsonWriter& json, WriteSchema write_schema) {
 }
 
 void write_described(JsonWriter& json, const Described& one, const RequestLimits& limits) {
+  const std::uint8_t paths = http::kEveryPath | http::kPosts | (one.generates ? http::kGenerating : 0);
   json.key(one.path).begin_object().key("post").begin_object().key("summary").text(one.summary);
+  write_parameters(json, one.path, paths);
   const auto num_required =
       static_cast<std::size_t>(std::ranges::count_if(one.required, [](auto name) { return !name.empty(); }));
   const auto required = std::span<const std::string_view>(one.required).first(num_required);
   write_body(json, [&] { write_body_schema(json, one.endpoint, one.own(), required, limits); });
-  write_responses(json, "application/json", one.lists ? "array" : "object", one.streams);
+  write_responses(json, "application/json", one.lists ? "array" : "object", one.streams, paths);
   json.end_object().end_object();
 }
 
 void write_plain(JsonWriter& json, const Plain& one) {
   json.key(one.path).begin_object().key(one.method).begin_object().key("summary").text(one.summary);
-  write_parameters(json, one);
-  write_responses(json, one.media, one.media == "application/json" ? "object" : "string", false);
+  write_parameters(json, one.path, one.paths);
+  write_responses(json, one.media, one.media == "application/json" ? "object" : "string", false, one.paths);
   json.end_object().end_object();
 }
 
 void write_cache_file_order(JsonWriter& json, std::string_view path) {
   json.key(path).begin_object().key("post").begin_object().key("summary").text("The prefix cache to a file, or back");
+  write_parameters(json, path, http::kEveryPath);
   write_body(json, [&json] {
     json.begin_object().key("type").text("object").key("required").begin_array().text("path").end_array();
     json.key("properties").begin_object().key("path").begin_object().key("type").text("string");
     json.key("description").text("a plain file name in --cache-dir").end_object().end_object();
     json.key("additionalProperties").boolean(false).end_object();
   });
-  write_responses(json, "application/json", "object", false);
+  write_responses(json, "application/json", "object", false, http::kEveryPath);
   json.end_object().end_object();
 }
 
 void write_cache_clear_order(JsonWriter& json) {
   json.key(kCacheClearPath).begin_object().key("post").begin_object().key("summary").text("The prefix cache forgotten");
+  write_parameters(json, kCacheClearPath, http::kEveryPath);
   write_body(json, [&json] {
     json.begin_object().key("type").text("object").key("additionalProperties").boolean(false).end_object();
   });
-  write_responses(json, "application/json", "object", false);
+  write_responses(json, "application/json", "object", false, http::kEveryPath);
   json.end_object().end_object();
 }
 
@@ -184,7 +239,8 @@ void write_error_schema(JsonWriter& json) {
 // An empty requirement says that there is none.
 void write_security(JsonWriter& json, bool keys) {
   json.key("security").begin_array().begin_object();
-  if (keys) json.key("bearer").begin_array().end_array();
+  if (keys)
+    json.key("bearer").begin_array().end_array().end_object().begin_object().key("key").begin_array().end_array();
   json.end_object().end_array();
 }
 
@@ -205,7 +261,9 @@ http::Response openapi(const Services& services) {
   write_error_schema(json);
   json.end_object();
   json.key("securitySchemes").begin_object().key("bearer").begin_object();
-  json.key("type").text("http").key("scheme").text("bearer").end_object().end_object().end_object();
+  json.key("type").text("http").key("scheme").text("bearer").end_object().key("key").begin_object();
+  json.key("type").text("apiKey").key("in").text("header").key("name").text(http::kApiKeyHeader);
+  json.end_object().end_object().end_object();
   write_security(json, services.keys != nullptr);
   json.end_object();
   return response;

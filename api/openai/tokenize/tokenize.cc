@@ -8,6 +8,7 @@
 
 #include "api/chat/chat_request.h"
 #include "api/chat/turn.h"
+#include "api/http/headers.h"
 #include "api/openai/errors.h"
 #include "api/openai/fields/list_fields.h"
 #include "api/openai/fields/read_body.h"
@@ -80,7 +81,7 @@ constexpr Field kDetokenizeFields[] = {
 
 void add_warnings(const GenerationRequest& request, http::Response& response) {
   std::string warnings = warnings_of(request);
-  if (!warnings.empty()) response.fields.push_back({"X-Quire-Warnings", std::move(warnings)});
+  if (!warnings.empty()) response.fields.push_back({http::kWarningsHeader, std::move(warnings)});
 }
 
 // Of the text, or of the conversation as /v1/chat/completions would run it.

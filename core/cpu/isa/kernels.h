@@ -6,7 +6,7 @@
 // Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
 //         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
 //         any vector width. The odd half after an odd K is zero and never multiplied. vdpbf16ps wants this layout; w16a16 is bf16.
-//         int8 [K up to a multiple of 4][16], the scales apart, by output. int4: for each 64 k's a line of 16 32-bit
+//         int8 and fp8 [K up to a multiple of 4][16], the scales apart, by output. int4: for each 64 k's a line of 16 32-bit
 //         words, word j the bf16 scales of output j for the first 32 of them (low half) and the others; then for each 8
 //         k's a line of 16 words, word j the codes of output j: the first four k's in the low halves of its bytes, the
 //         others in the high ones. Lines end with K. w4a8 is int4. w8a8: for each 4 k's a line of 16 words, word j the
@@ -52,7 +52,7 @@ struct CodedRows {
 };
 
 // out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] where scales are given; then
-// + bias[n] where a bias is. w: int8 the code, int4 the code times its group's scale. w8a8, w4a8 and w16a16: `coded`
+// + bias[n] where a bias is. w: int8 and fp8 the code, int4 the code times its group's scale. w8a8, w4a8 and w16a16: `coded`
 // instead of x, and the equations of Ops::linear.
 // Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
 struct GemmArgs {
@@ -93,8 +93,8 @@ struct Kernels {
   std::uint32_t tile_rows;    // rows that share one load of a weight
   std::uint32_t tile_panels;  // panels worth handing out together
 
-  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4, w8a8, w4a8, w16a16.
-  void (*gemm[8])(const GemmArgs& args);
+  // By backend::WeightType: f32, bf16, f16 (as backend::DType), int8, int4, w8a8, w4a8, w16a16, fp8.
+  void (*gemm[9])(const GemmArgs& args);
   // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (Ops::linear has the equations).
   void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
   // A row of n for w16a16, at most 4 * (n + 1) bytes of it.

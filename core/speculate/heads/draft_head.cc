@@ -117,12 +117,7 @@ void DraftHead::begin_with_features(std::span<const std::uint32_t> rows) { mover
 
 void DraftHead::begin_with_outputs(std::span<const std::uint32_t> rows) { mover_.pick(*x_, rows, *inputs_); }
 
-void DraftHead::begin_with_host(std::span<const float> rows) {
-  const std::uint32_t num = count(rows.size() / config_.hidden);
-  const backend::HostMatrix matrix{rows.data(), backend::DType::kF32, num, config_.hidden};
-  const std::unique_ptr<backend::Weight> table = ops_.pack({&matrix, 1}, {});
-  mover_.take_each(*table, num, *inputs_);
-}
+void DraftHead::begin_with_host(std::span<const float> rows) { ops_.write(rows, *inputs_); }
 
 void DraftHead::begin_with_nothing(std::uint32_t num_rows) { mover_.take_first(*nothing_, num_rows, *inputs_); }
 

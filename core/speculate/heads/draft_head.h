@@ -55,7 +55,7 @@ class DraftHead {
   void begin_with_features();                                     // features()[i], row by row
   void begin_with_features(std::span<const std::uint32_t> rows);  // features()[rows[i]]; rows ascend, may repeat
   void begin_with_outputs(std::span<const std::uint32_t> rows);   // x[rows[i]] of the run before, likewise
-  void begin_with_host(std::span<const float> rows);              // [n, E]; packs them: not for every step
+  void begin_with_host(std::span<const float> rows);              // [n, E]
   void begin_with_nothing(std::uint32_t num_rows);                // zeros
 
   // K and V of the batch's rows; nobody speaks.

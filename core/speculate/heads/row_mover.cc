@@ -7,9 +7,7 @@
 
 namespace quire::speculate {
 
-RowMover::RowMover(backend::Ops& ops, std::uint32_t max_rows)
-    : ops_(ops), no_tokens_(max_rows), each_token_(max_rows), positions_(max_rows) {
-  std::iota(each_token_.begin(), each_token_.end(), 0);
+RowMover::RowMover(backend::Ops& ops, std::uint32_t max_rows) : ops_(ops), no_tokens_(max_rows), positions_(max_rows) {
   std::iota(positions_.begin(), positions_.end(), 0u);
   movers_.reserve(max_rows);
 }
@@ -33,14 +31,6 @@ void RowMover::pick(const backend::Buffer& from, std::span<const std::uint32_t> 
   batch.speakers = movers_;
   ops_.begin(batch);
   ops_.gather_speakers(from, out);
-  ops_.collect({});
-}
-
-void RowMover::take_each(const backend::Weight& table, std::uint32_t num, backend::Buffer& out) {
-  CHECK_LE(num, each_token_.size());
-  const backend::SequenceRows all{.num_rows = num};
-  ops_.begin(rows(std::span(each_token_).first(num), all));
-  ops_.embed(table, out);
   ops_.collect({});
 }
 

@@ -19,8 +19,6 @@ class RowMover {
 
   // out[i] = from[rows[i]].
   void pick(const backend::Buffer& from, std::span<const std::uint32_t> rows, backend::Buffer& out);
-  // out[i] = table[i], i < num.
-  void take_each(const backend::Weight& table, std::uint32_t num, backend::Buffer& out);
   // out[i] = table[0], i < num.
   void take_first(const backend::Weight& table, std::uint32_t num, backend::Buffer& out);
 
@@ -29,7 +27,6 @@ class RowMover {
 
   backend::Ops& ops_;
   std::vector<TokenId> no_tokens_;        // [T] 0
-  std::vector<TokenId> each_token_;       // [T] 0, 1, 2, …
   std::vector<std::uint32_t> positions_;  // [T] 0, 1, 2, …: slots, too, for nothing is stored
   std::vector<backend::Speaker> movers_;  // [T]
 };

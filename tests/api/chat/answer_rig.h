@@ -44,7 +44,7 @@ class AnswerRig : public api::test::CompletionRig {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const bool last = i + 1 == ids.size();
       say(submissions_.size() - 1, ids[i], last ? finish : flow::Finish::kNone);
-      if (last || (i + 1) % per_turn == 0) events += completion.take_events();
+      if (last || (i + 1) % per_turn == 0) events += api::test::take_events(completion);
     }
     return events;
   }

@@ -171,7 +171,7 @@ TEST_F(ChatAnswers, HaveOneRoleAndOneEndForEachOfNChoices) {
   ASSERT_EQ(submissions_.size(), 2u);
   say_text(0, "one", Finish::kLength);
   say_text(1, "two", Finish::kLength);
-  const std::vector<std::string> events = api::test::events_of(completion->take_events());
+  const std::vector<std::string> events = api::test::events_of(api::test::take_events(*completion));
   std::map<std::int64_t, Heard> heard;
   for (const std::string& event : events) {
     if (event == "[DONE]") continue;

@@ -8,7 +8,10 @@ namespace {
 TEST(KeyMetrics, ALineForEachKeyAndFigure) {
   KeyEntry limited{.name = "bob", .digest = digest_of("2")};
   limited.limits.max_running = 2;
-  const KeyTable table({{.name = "alice", .digest = digest_of("1")}, limited}, nullptr);
+  KeyEntry heavy{.name = "alice", .digest = digest_of("1")};
+  heavy.tenant = "team";
+  heavy.weight = 3;
+  const KeyTable table({heavy, limited}, nullptr);
   auto ended = table.find("1")->account->take({1, 0}, TimePoint{});
   ended->places.clear();
   ended->stay.end(TimePoint{}, 11, 7);
@@ -39,6 +42,10 @@ quire:key_prompt_tokens_total{key="bob"} 0
 # TYPE quire:key_generation_tokens_total counter
 quire:key_generation_tokens_total{key="alice"} 7
 quire:key_generation_tokens_total{key="bob"} 0
+# HELP quire:key_weight The part of its tenant's share that a key has under the fair policy.
+# TYPE quire:key_weight gauge
+quire:key_weight{key="alice",tenant="team"} 3
+quire:key_weight{key="bob",tenant="bob"} 1
 # HELP quire:key_refused_requests_total Requests of a key that met one of its limits and were answered 429.
 # TYPE quire:key_refused_requests_total counter
 quire:key_refused_requests_total{key="alice",limit="max_running"} 0

@@ -147,7 +147,7 @@ TEST_F(MessageAnswers, FailInTheMiddleOfAStreamWithAnErrorOfTheirShape) {
   auto message = start(body(R"("stream":true)"));
   std::string events = say_all(*message, "Hello", Finish::kNone);
   message->fail({Code::kUnavailable, "the engine has failed", "", 1});
-  events += message->take_events();
+  events += api::test::take_events(*message);
   const json::value last = named_events_of(events).back();
   EXPECT_EQ(last.at("type"), "error");
   EXPECT_EQ(last.at("error").at("type"), "overloaded_error");

@@ -73,7 +73,8 @@ TEST(Wishes, WhatIsNoSuchNumberOrOutOfRangeIsRefusedByTheHeadersName) {
 }
 
 TEST(Wishes, AHeaderThatIsGivenTwiceIsRefused) {
-  for (const char* const name : wish_headers()) {
+  for (const http::Header& one : wish_headers()) {
+    const char* const name = one.name;
     const auto refused = read({{name, "1"}, {name, "1"}});
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().param, name);

@@ -198,7 +198,7 @@ TEST_F(Responses, FailInTheMiddleOfAStreamWithWhatTheySaid) {
   auto response = start(body(R"("stream":true)"));
   std::string events = say_all(*response, "Hello", Finish::kNone);
   response->fail({Code::kUnavailable, "the engine has failed", "", 1});
-  events += response->take_events();
+  events += api::test::take_events(*response);
   const json::value last = named_events_of(events).back();
   EXPECT_EQ(last.at("type"), "response.failed");
   EXPECT_EQ(last.at("response").at("status"), "failed");

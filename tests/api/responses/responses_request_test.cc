@@ -176,7 +176,8 @@ TEST_F(ResponsesRequests, RefuseWhatIsNotSupported) {
   const std::pair<const char*, const char*> cases[] = {{"store", "1"},
                                                        {"service_tier", "\"flex\""},
                                                        {"background", "true"},
-                                                       {"top_logprobs", "1"},
+                                                       {"top_logprobs", "-1"},
+                                                       {"top_logprobs", "21"},
                                                        {"truncation", "\"some\""},
                                                        {"previous_response_id", "\"resp_1\""},
                                                        {"conversation", "\"conv_1\""},
@@ -187,7 +188,13 @@ TEST_F(ResponsesRequests, RefuseWhatIsNotSupported) {
                                                        {"prompt_cache_retention", "7"},
                                                        {"include", "\"x\""}};
   for (const auto& [name, value] : cases) wrong("\"" + std::string(name) + "\":" + value, name);
-  wrong(R"("include":["reasoning.encrypted_content","message.output_text.logprobs"])", "include[1]");
+  wrong(R"("include":["reasoning.encrypted_content","message.output_text.logits"])", "include[1]");
+}
+
+TEST_F(ResponsesRequests, TellLogProbabilitiesWhereTheyAreIncluded) {
+  EXPECT_FALSE(good(with(R"("top_logprobs":20)")).logprobs);
+  EXPECT_EQ(good(with(R"("include":["message.output_text.logprobs"])")).logprobs, 0u);
+  EXPECT_EQ(good(with(R"("include":["message.output_text.logprobs"],"top_logprobs":20)")).logprobs, 20u);
 }
 
 TEST_F(ResponsesRequests, PassOverWhatTheyDoNotHaveAndSaySo) {

@@ -81,6 +81,19 @@ TEST_F(ExpectDeathTest, Batch) {
     EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
     sequences_ = keep;
   }
+  {
+    const std::vector<FedRow> fed = {{3, 0}};
+    Batch one = batch();
+    one.fed = fed;
+    EXPECT_DEATH(expect_batch(one, 4), "CHECK failed") << "its token is there";
+    tokens_[3] = -1;
+    EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed") << "nobody feeds it";
+    expect_batch(one, 4);
+    expect_embed(one, Matrix(5, 6), Rows(4, 6));
+    tokens_ = {1, 2, -1, 4};
+    EXPECT_DEATH(expect_batch(one, 4), "CHECK failed") << "another one is fed";
+    tokens_[2] = 3;
+  }
   speakers_[1].row = 4;
   EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
   speakers_[1].row = 1;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,6 +38,12 @@ class BusyPool {
   std::latch let_go_{1};
   std::unique_ptr<WorkerPool> pool_;
 };
+
+TEST(WorkerPool, ThreadsAreNamedForWhoeverLooksAtTheProcess) {
+  std::string name;
+  BusyPool(1, 1)->post(0, [&name] { std::getline(std::ifstream("/proc/thread-self/comm"), name); });
+  EXPECT_EQ(name, "quire-worker");
+}
 
 TEST(WorkerPool, OneThreadRunsJobsInTheOrderGiven) {
   std::vector<int> order;  // plain: one thread writes, the join shows it

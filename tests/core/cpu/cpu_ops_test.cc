@@ -54,6 +54,23 @@ TEST(CpuOps, SaysHowMuchMemoryWasMissing) {
   EXPECT_THROW(Memory(SIZE_MAX, "everything"), StartError);
 }
 
+TEST(CpuOps, WritesRowsOfAnyNumberAndLeavesTheOthers) {
+  const auto ops = make_ops("auto", 1);
+  const auto buffer = ops->make_buffer(3, 21);
+  Random random(5);
+  std::vector<float> expected = random.floats(std::size_t{3} * 21);
+  ops->write(expected, *buffer);
+  EXPECT_TRUE(same_bits(read(*ops, *buffer, 3), expected));
+  for (const std::size_t rows : {0u, 1u, 2u}) {
+    const std::vector<float> fresh = random.floats(rows * 21);
+    std::ranges::copy(fresh, expected.begin());
+    ops->write(fresh, *buffer);
+    EXPECT_TRUE(same_bits(read(*ops, *buffer, 3), expected)) << rows;
+  }
+  EXPECT_DEATH(ops->write(std::vector<float>(22), *buffer), "CHECK failed");
+  EXPECT_DEATH(ops->write(std::vector<float>(4 * 21), *buffer), "CHECK failed");
+}
+
 TEST(Memory, IsZeroAndOnCacheLines) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, std::size_t{3} << 20}) {
     Memory memory(bytes, "a test");

@@ -74,7 +74,7 @@ TEST(Decoder, IsTheSameOnEveryInstructionSet) {
 TEST(Decoder, WithQuantisedWeightsIsTheSameWhateverRunsItAndHoweverRowsAreDealt) {
   const std::uint32_t lengths[] = {3, 40, 270};
   using enum backend::Quantize;
-  for (const auto quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+  for (const auto quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
     DecoderConfig config;
     config.quantize = quantize;
     config.isa = "scalar";
@@ -146,7 +146,7 @@ TEST(Decoder, FusedOpsAreTheirCompositions) {
 TEST(Decoder, FusedOpsWithQuantisedWeightsAreTheirCompositions) {
   using enum backend::Quantize;
   const std::uint32_t lengths[] = {20, 310};
-  for (const backend::Quantize quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+  for (const backend::Quantize quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
     DecoderConfig fused;
     fused.whole_panels = true;
     fused.quantize = quantize;

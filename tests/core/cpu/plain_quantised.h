@@ -14,13 +14,25 @@ namespace quire::cpu::test {
 
 using backend::Quantize;
 
-inline bool has_codes_of_8_bits(Quantize kind) { return kind == Quantize::kInt8 || kind == Quantize::kW8A8; }
+inline bool has_codes_of_8_bits(Quantize kind) {
+  return kind == Quantize::kInt8 || kind == Quantize::kW8A8 || kind == Quantize::kFp8;
+}
 inline bool is_in_integers(Quantize kind) { return kind == Quantize::kW8A8 || kind == Quantize::kW4A8; }
 
 // Nothing is made of a number that has no scale.
 inline float code(float w, float scale, float lowest, float highest) {
   if (scale == 0.0f || std::isnan(scale)) return 0.0f;
   return std::nearbyint(std::clamp(w / scale, lowest, highest)) + 0.0f;  // a whole number's zero has no sign
+}
+
+// The nearest number that e4m3fn has, of two the one with an even fraction.
+inline float nearest_e4m3(float x) {
+  const float size = std::min(std::abs(x), 448.0f);
+  const float step = std::ldexp(1.0f, (size < 0x1p-6f ? -6 : std::ilogb(size)) - 3);
+  return std::copysign(std::nearbyint(size / step) * step, x);
+}
+inline float code_in_fp8(float w, float scale) {
+  return scale == 0.0f || std::isnan(scale) ? 0.0f : nearest_e4m3(w / scale);
 }
 
 // Codes and, of each group of a row, the scale: one group in 8 bits, 32 inputs in 4.
@@ -45,8 +57,9 @@ inline Plain quantised(const Matrix& w, Quantize kind) {
     for (const float value : w.values) out.codes.push_back(f32_of_bf16(bf16_of_f32(value)));
     return out;
   }
-  const bool is_int8 = has_codes_of_8_bits(kind);
-  Plain out{w.k, is_int8 ? w.k : 32u, std::vector<float>(w.values.size()), {}};
+  const bool is_of_output = has_codes_of_8_bits(kind);
+  const bool is_fp8 = kind == Quantize::kFp8;
+  Plain out{w.k, is_of_output ? w.k : 32u, std::vector<float>(w.values.size()), {}};
   for (std::size_t n = 0; n < w.n; ++n) {
     const float* row = w.values.data() + n * w.k;
     for (std::size_t first = 0; first < w.k; first += out.group) {
@@ -56,9 +69,12 @@ inline Plain quantised(const Matrix& w, Quantize kind) {
         if (!std::isfinite(row[i])) largest = NAN;
         if (std::abs(row[i]) > std::abs(largest)) largest = row[i];
       }
-      const float scale = is_int8 ? std::abs(largest) / 127.0f : f32_of_bf16(bf16_of_f32(largest / -8.0f));
+      const float scale =
+          is_of_output ? std::abs(largest) / (is_fp8 ? 448.0f : 127.0f) : f32_of_bf16(bf16_of_f32(largest / -8.0f));
       for (std::size_t i = first; i < last; ++i) {
-        out.codes[n * w.k + i] = is_int8 ? code(row[i], scale, -127, 127) : code(row[i], scale, -8, 7);
+        out.codes[n * w.k + i] = is_fp8         ? code_in_fp8(row[i], scale)
+                                 : is_of_output ? code(row[i], scale, -127, 127)
+                                                : code(row[i], scale, -8, 7);
       }
       out.scales.push_back(scale);
     }

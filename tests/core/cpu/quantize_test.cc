@@ -15,7 +15,7 @@ using backend::int4_scale;
 using backend::Ops;
 using backend::WeightType;
 
-constexpr Quantize kKinds[] = {Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8};
+constexpr Quantize kKinds[] = {Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8};
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -188,6 +188,22 @@ TEST(Quantise, IsOffByHalfAStepAtMostAndByAStepAtInt4sUpperEnd) {
   }
 }
 
+TEST(Quantise, InFp8IsOffByASixteenthOfTheNumberAtMostAndNearZeroByHalfTheSmallestStep) {
+  const auto ops = make_ops("auto", 1);
+  Random random(14);
+  Matrix w = random_matrix(random, 30, 320, DType::kF32);
+  for (float& value : w.values) value *= std::exp2(-static_cast<float>(random.below(16)));
+  w = make_matrix(w.n, w.k, DType::kF32, w.values);
+  const std::vector<float> out = run_embed(*ops, *pack(*ops, w, Quantize::kFp8));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float largest = 0.0f;
+    for (const float value : std::span(w.values).subspan(i / w.k * w.k, w.k))
+      largest = std::max(largest, std::abs(value));
+    const float bound = std::max(std::abs(w.values[i]) * 0x1p-4f, largest / 448.0f * 0x1p-10f);
+    EXPECT_LE(std::abs(out[i] - w.values[i]), bound * (1.0f + 0x1p-18f)) << w.values[i];
+  }
+}
+
 TEST(Quantise, NumbersThatHaveACodeComeBackAsTheyWere) {
   const auto ops = make_ops("auto", 1);
   std::vector<float> eighths(64);
@@ -198,6 +214,12 @@ TEST(Quantise, NumbersThatHaveACodeComeBackAsTheyWere) {
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = (static_cast<float>(i) - 127.0f) * 0.5f;
   const Matrix w8 = make_matrix(1, 255, DType::kF32, halves);
   EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, w8, Quantize::kInt8)), halves));
+  std::vector<float> floats;
+  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+    if ((bits & 0x7f) != 0x7f) floats.push_back(f32_of_fp8(static_cast<std::uint8_t>(bits)) * 0.5f);
+  }
+  const Matrix wf = make_matrix(1, 254, DType::kF32, floats);
+  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, wf, Quantize::kFp8)), floats));
 }
 
 TEST(Quantise, ZerosAndNumbersTooSmallForAScaleAreZero) {
@@ -234,6 +256,8 @@ TEST(Quantise, TakesTheBytesThatPlanningSays) {
       EXPECT_EQ(pack(*ops, w, Quantize::kInt4)->bytes(), weight_bytes(n, k, WeightType::kInt4));
       EXPECT_EQ(pack(*ops, w, Quantize::kW8A8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
       EXPECT_EQ(pack(*ops, w, Quantize::kW4A8)->bytes(), weight_bytes(n, k, WeightType::kInt4));
+      EXPECT_EQ(pack(*ops, w, Quantize::kFp8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
+      EXPECT_EQ(weight_bytes(n, k, WeightType::kFp8), weight_bytes(n, k, WeightType::kInt8));
       EXPECT_EQ(weight_bytes(n, k, WeightType::kW8A8), weight_bytes(n, k, WeightType::kInt8));
       EXPECT_EQ(weight_bytes(n, k, WeightType::kW4A8), weight_bytes(n, k, WeightType::kInt4));
     }

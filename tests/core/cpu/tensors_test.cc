@@ -20,10 +20,10 @@ struct Kind {
   DType dtype;
   Quantize quantize;
 };
-constexpr Kind kKinds[] = {{DType::kF32, Quantize::kNone},  {DType::kBF16, Quantize::kNone},
-                           {DType::kF16, Quantize::kNone},  {DType::kBF16, Quantize::kInt8},
-                           {DType::kBF16, Quantize::kInt4}, {DType::kBF16, Quantize::kW8A8},
-                           {DType::kBF16, Quantize::kW4A8}, {DType::kBF16, Quantize::kW16A16}};
+constexpr Kind kKinds[] = {
+    {DType::kF32, Quantize::kNone},  {DType::kBF16, Quantize::kNone},   {DType::kF16, Quantize::kNone},
+    {DType::kBF16, Quantize::kInt8}, {DType::kBF16, Quantize::kInt4},   {DType::kBF16, Quantize::kW8A8},
+    {DType::kBF16, Quantize::kW4A8}, {DType::kBF16, Quantize::kW16A16}, {DType::kBF16, Quantize::kFp8}};
 
 // The same numbers every time.
 std::unique_ptr<backend::Weight> packed(backend::Ops& ops, const Kind& kind, bool has_bias) {
@@ -94,9 +94,9 @@ TEST(PackedWeight, ItsBytesAreTheOnesThatTheLayoutsNumberStandsFor) {
   // Files of packed weights outlive the program. Where a number here has to change, PackedWeight::kLayout has to as well.
   ASSERT_STREQ(PackedWeight::kLayout, "cpu panels/2");
   const std::map<std::string, std::uint64_t> expected = {
-      {"f32", 1259359140827751580u},   {"bf16", 11131593017623759230u},  {"f16", 13385582688933011221u},
-      {"int8", 6981676631092175802u},  {"int4", 17560207428461305006u},  {"w8a8", 9854209417539209368u},
-      {"w4a8", 17560207428461305006u}, {"w16a16", 11131593017623759230u}};
+      {"f32", 1259359140827751580u},   {"bf16", 11131593017623759230u},   {"f16", 13385582688933011221u},
+      {"int8", 6981676631092175802u},  {"int4", 17560207428461305006u},   {"w8a8", 9854209417539209368u},
+      {"w4a8", 17560207428461305006u}, {"w16a16", 11131593017623759230u}, {"fp8", 15195062566378864199u}};
   const auto ops = make_ops("auto", 1);
   for (const Kind& kind : kKinds) {
     const auto made = packed(*ops, kind, /*has_bias=*/true);

@@ -48,7 +48,9 @@ void expect_no_allocation(const CrowdOptions& options) {
 TEST(Turns, AllocateNothingOnceSequencesDecode) {
   for (const bool prefix_caching : {false, true}) {
     for (const std::uint32_t num_sequences : {1u, 64u}) {
-      expect_no_allocation({.num_sequences = num_sequences, .prefix_caching = prefix_caching});
+      for (const std::size_t depth : {1u, 2u}) {
+        expect_no_allocation({.num_sequences = num_sequences, .prefix_caching = prefix_caching, .depth = depth});
+      }
     }
   }
 }

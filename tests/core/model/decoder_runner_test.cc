@@ -83,6 +83,64 @@ TEST_F(DecoderRunnerTest, SpeakersAreTheLastRowsOfSpeakingSequencesAtThePosition
   EXPECT_EQ(ops_.chosen_vocab, 20u);
 }
 
+TEST_F(DecoderRunnerTest, AsManyStepsAreInFlightAsItsOpsTakeAndEachIsCollectedAsItWasSubmitted) {
+  const RoleScope engine(engine_role);
+  for (const std::uint32_t depth : {1u, 2u, 3u}) {
+    ops_.num_steps = depth;
+    DecoderRunner runner(ops_, decoder_, small_limits());
+    std::uint64_t submitted = 0;
+    std::uint64_t collected = 0;
+    for (int round = 0; round < 3; ++round) {
+      while (!runner.full()) {
+        flow::StepPlan plan;  // gone before it is collected
+        append(plan, 10 + submitted++, 0, 2, true);
+        plan.sequences[0].sampling.num_top = static_cast<std::uint32_t>(submitted % 3);
+        runner.submit(plan);
+      }
+      EXPECT_EQ(submitted - collected, depth);
+      EXPECT_EQ(ops_.begun.size(), depth);
+      EXPECT_EQ(ops_.begun.front().tokens[1], 1) << "the batch lives as long as its step";
+      const auto choices = runner.collect();
+      ASSERT_EQ(choices.size(), 1u);
+      EXPECT_EQ(choices[0].seq, SeqId(10 + collected++));
+      EXPECT_EQ(choices[0].top.size(), collected % 3);
+    }
+    while (!runner.idle()) runner.collect();
+  }
+}
+
+TEST_F(DecoderRunnerTest, ARowWithoutATokenIsFedByTheChoiceThatThePlanNames) {
+  const RoleScope engine(engine_role);
+  ops_.num_steps = 2;
+  DecoderRunner runner(ops_, decoder_, small_limits());
+  flow::StepPlan plan;
+  append(plan, 7, 0, 3, true);
+  append(plan, 8, 4, 2, true);
+  runner.submit(plan);
+  EXPECT_TRUE(ops_.batch.fed.empty());
+  flow::StepPlan next;
+  append(next, 9, 0, 2, false);
+  append(next, 8, 6, 1, true);
+  next.sequences[1].fed_by = 1;
+  next.tokens[2] = -1;
+  runner.submit(next);
+  ASSERT_EQ(ops_.batch.fed.size(), 1u);
+  EXPECT_EQ(ops_.batch.fed[0].row, 2u);
+  EXPECT_EQ(ops_.batch.fed[0].speaker, 1u);
+  EXPECT_EQ(ops_.batch.tokens[2], -1);
+}
+
+TEST_F(DecoderRunnerTest, NobodyFeedsARowWhileNothingIsInFlight) {
+  const RoleScope engine(engine_role);
+  ops_.num_steps = 2;
+  DecoderRunner runner(ops_, decoder_, small_limits());
+  flow::StepPlan plan;
+  append(plan, 7, 4, 1, true);
+  plan.sequences[0].fed_by = 0;
+  plan.tokens[0] = -1;
+  EXPECT_DEATH(runner.submit(plan), "CHECK failed");
+}
+
 TEST_F(DecoderRunnerTest, GivenTokensAreScoredByTheRowsBeforeTheOneThatSpeaks) {
   const RoleScope engine(engine_role);
   const std::vector<TokenId> given = {11, 12};

@@ -2,6 +2,7 @@
 // Owner   the test. Thread  one.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -74,7 +75,9 @@ class FakeOps final : public backend::Ops {
   std::vector<std::string> block_calls;  // what was done to whole blocks, in order
   std::size_t block_calls_before_begin = 0;
   std::vector<PackCall> packs;
+  std::uint32_t num_steps = 1;                                             // depth()
   backend::Batch batch;                                                    // of the last begin()
+  std::deque<backend::Batch> begun;                                        // and not collected
   TokenId next_token = 100;                                                // choices count up from here
   const sample::Candidate list[3] = {{3, -0.5f}, {1, -1.0f}, {2, -2.0f}};  // what every choice's top is cut from
   std::uint32_t chosen_vocab = 0;
@@ -113,8 +116,10 @@ class FakeOps final : public backend::Ops {
     return std::make_unique<FakeKv>(shape);
   }
 
+  std::uint32_t depth() const override { return num_steps; }
   void begin(const backend::Batch& given) override {
     batch = given;
+    begun.push_back(given);
     num_rows_ = given.num_rows();
     num_speakers_ = static_cast<std::uint32_t>(given.speakers.size());
     calls = {"begin"};
@@ -149,8 +154,10 @@ class FakeOps final : public backend::Ops {
   }
   void collect(std::span<backend::Choice> choices) override {
     calls.push_back("collect");
+    const backend::Batch oldest = begun.front();
+    begun.pop_front();
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      const sample::Params& params = batch.speakers[i].params;
+      const sample::Params& params = oldest.speakers[i].params;
       choices[i] = {next_token++, choices[i].finite, params.logprob ? -0.25f : 0.0f,
                     std::span(list).first(params.num_top)};
     }
@@ -189,6 +196,7 @@ class FakeOps final : public backend::Ops {
       out[i] = static_cast<float>(100 * (first_row + i / buffer.width()) + i % buffer.width());
     }
   }
+  void write(std::span<const float>, backend::Buffer&) override { calls.push_back("write"); }
 };
 
 }  // namespace quire::model::testing

@@ -309,7 +309,7 @@ TEST_F(LoadThroughPackedFile, GivesTheWeightsThatPackingGives) {
        {"", "\"tie_word_embeddings\": true, ", "\"attention_bias\": true, \"mlp_bias\": true, "}) {
     write("{" + extra + kTinyLlama.substr(1), 0);
     using enum backend::Quantize;
-    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16}) {
+    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
       const Weights packed = load(quantize);
       const Weights first = through_file(quantize);
       const Weights second = through_file(quantize);

@@ -136,8 +136,13 @@ std::vector<backend::Quantize> asked_of_packs(const Config& config, backend::Qua
 
 TEST(Weights, QuantisesLayersAsAskedTheHeadToEightBitsAndAnUntiedEmbeddingNotAtAll) {
   using enum backend::Quantize;
-  for (const auto& [kind, head] :
-       {std::pair{kNone, kNone}, {kInt8, kInt8}, {kInt4, kInt8}, {kW8A8, kW8A8}, {kW4A8, kW8A8}, {kW16A16, kW16A16}}) {
+  for (const auto& [kind, head] : {std::pair{kNone, kNone},
+                                   {kInt8, kInt8},
+                                   {kInt4, kInt8},
+                                   {kW8A8, kW8A8},
+                                   {kW4A8, kW8A8},
+                                   {kW16A16, kW16A16},
+                                   {kFp8, kFp8}}) {
     std::vector<backend::Quantize> expected = {kNone, kind, kind, kind, kind, kind, kind, kind, kind, head};
     EXPECT_EQ(asked_of_packs(config_with(), kind), expected);
     expected.front() = head;  // there is one table for both

@@ -167,7 +167,7 @@ TEST_F(SchedulerTest, RunsNoMoreSequencesThanAllowed) {
     for (int i = 0; i < 4; ++i) add(scheduler, pool, 2);
     scheduler.plan();
     EXPECT_EQ(scheduler.running().size(), limit);
-    EXPECT_EQ(scheduler.waiting().size(), 4 - limit);
+    EXPECT_EQ(scheduler.num_waiting(), 4 - limit);
     for (Sequence* sequence : scheduler.running()) sequence->table.give_back_all();
     sequences_.clear();
   }
@@ -196,7 +196,7 @@ TEST_F(SchedulerTest, NoSlotOccursTwiceAndEveryTableCoversItsRows) {
       }
     }
     pool.check_invariants();
-    if (scheduler.running().empty() && scheduler.waiting().size() == 0) break;
+    if (scheduler.running().empty() && scheduler.num_waiting() == 0) break;
   }
 }
 

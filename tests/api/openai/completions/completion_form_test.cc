@@ -229,9 +229,9 @@ TEST_F(CompletionFormTest, PiecesOfLogprobsAddUpHoweverTheyAreSplit) {
     std::string sent;
     for (std::size_t i = 0; i <= said.size(); ++i) {
       speak(i);
-      if ((i + 1) % split == 0) sent += streamed->take_events();
+      if ((i + 1) % split == 0) sent += test::take_events(*streamed);
     }
-    sent += streamed->take_events();
+    sent += test::take_events(*streamed);
     json::object sum{{"text", ""},
                      {"tokens", json::array()},
                      {"token_logprobs", json::array()},
@@ -265,20 +265,20 @@ TEST_F(CompletionFormTest, PiecesOfLogprobsAddUpHoweverTheyAreSplit) {
 TEST_F(CompletionFormTest, AStreamWaitsForTheScoresOfItsPrompt) {
   auto completion = start(R"({"prompt":" the old","n":2,"max_tokens":2,"echo":true,"logprobs":0,"stream":true})");
   say(1, id(" a"), Finish::kNone);
-  EXPECT_EQ(completion->take_events(), "") << "choice 1 speaks first; choice 0 has the scores";
+  EXPECT_EQ(test::take_events(*completion), "") << "choice 1 speaks first; choice 0 has the scores";
   score_prompt(0, 5);
   say(0, id(" a"), Finish::kNone);
-  EXPECT_EQ(test::events_of(completion->take_events()).size(), 2u);
+  EXPECT_EQ(test::events_of(test::take_events(*completion)).size(), 2u);
 }
 
 TEST_F(CompletionFormTest, UsageCanComeWithEveryEvent) {
   auto completion = start(R"({"prompt":" the old","max_tokens":2,"stream":true,)"
                           R"("stream_options":{"include_usage":true,"continuous_usage_stats":true}})");
   say(0, id(" a"));
-  json::value event = json::parse(test::events_of(completion->take_events()).at(0));
+  json::value event = json::parse(test::events_of(test::take_events(*completion)).at(0));
   EXPECT_EQ(event.at("usage"), json::parse(R"({"prompt_tokens":2,"completion_tokens":1,"total_tokens":3})"));
   say(0, id(" king"), Finish::kLength);
-  event = json::parse(test::events_of(completion->take_events()).at(0));
+  event = json::parse(test::events_of(test::take_events(*completion)).at(0));
   EXPECT_EQ(event.at("usage").at("completion_tokens"), 2);
 }
 

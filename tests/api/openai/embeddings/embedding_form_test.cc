@@ -105,7 +105,7 @@ TEST_F(EmbeddingFormTest, AFaultOfOneInputIsTheRequests) {
   auto embedding = start(R"({"input":["a","b"]})");
   pool(0, 1.0f);
   submissions_[1].stream->push({-1, Finish::kFailed});
-  embedding->take_events();
+  test::take_events(*embedding);
   EXPECT_TRUE(embedding->finished() && embedding->failed());
   EXPECT_EQ(embedding->whole().status, 500);
 }

@@ -18,8 +18,9 @@ namespace {
 TEST(FieldsMarkdown, IsWhatTheDocumentSays) {
   const std::string document = test::source_text("docs/api.md");
   for (const std::string& table :
-       {fields_markdown(kCompletions, completion_fields()), fields_markdown(kChat, chat::chat_fields()),
-        fields_markdown(kEmbeddings, embedding_fields()), fields_markdown(kResponses, responses::responses_fields()),
+       {headers_markdown(), answer_headers_markdown(), fields_markdown(kCompletions, completion_fields()),
+        fields_markdown(kChat, chat::chat_fields()), fields_markdown(kEmbeddings, embedding_fields()),
+        fields_markdown(kResponses, responses::responses_fields()),
         fields_markdown(kMessages, messages::messages_fields())}) {
     EXPECT_NE(document.find(table), std::string::npos) << "print it with `quire serve --print-api-markdown`";
   }

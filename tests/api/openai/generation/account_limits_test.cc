@@ -28,10 +28,10 @@ TEST_F(AccountLimitsTest, CountsEverySequenceUntilTheAnswerIsWhole) {
   for (bridge::Submission& one : submissions_) one.credit.give_back();  // they run
   EXPECT_EQ(figures().waiting, 0u);
   for (std::size_t i = 0; i < 3; ++i) say(i, 17, flow::Finish::kLength);
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_EQ(figures().running, 4u);
   say(3, 17, flow::Finish::kLength);
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_EQ(figures().running, 0u) << "before its last words are sent";
   EXPECT_EQ(figures().completion_tokens, 4u);
   EXPECT_EQ(figures().prompt_tokens, generation->tally().prompt_tokens);
@@ -42,7 +42,7 @@ TEST_F(AccountLimitsTest, AClientThatGoesAwayPaysForWhatItGot) {
   auto generation = start(R"({"prompt":[300,301,302],"max_tokens":100})");
   say(0, 17);
   say(0, 18);
-  generation->take_events();
+  test::take_events(*generation);
   generation.reset();
   EXPECT_EQ(figures().running, 0u);
   EXPECT_EQ(figures().prompt_tokens, 3u);

@@ -154,13 +154,13 @@ TEST_F(CompletionChoicesTest, AStreamEndsEachChoiceOnceAndTellsUsageOnce) {
   std::string sent;
   for (const std::size_t i : {2, 0, 3, 1}) {
     say_text(i, std::string(" ") + "abcd"[i], flow::Finish::kNone);
-    sent += completion->take_events();
+    sent += test::take_events(*completion);
     if (i == 3) {
       say(i, 0, flow::Finish::kStop);
     } else {
       say_text(i, " x", flow::Finish::kLength);
     }
-    sent += completion->take_events();
+    sent += test::take_events(*completion);
   }
   EXPECT_TRUE(completion->finished());
   const std::vector<std::string> events = test::events_of(sent);
@@ -188,7 +188,7 @@ TEST_F(CompletionChoicesTest, AStreamEndsEachChoiceOnceAndTellsUsageOnce) {
 TEST_F(CompletionChoicesTest, OneFaultEndsEverySibling) {
   auto completion = start(R"({"prompt":"one","n":3,"max_tokens":9})");
   submissions_[1].stream->push({-1, flow::Finish::kFailed});
-  completion->take_events();
+  test::take_events(*completion);
   EXPECT_EQ(completion->whole().status, 500);
   EXPECT_TRUE(submissions_[0].stream->cancelled());
   EXPECT_TRUE(submissions_[2].stream->cancelled());

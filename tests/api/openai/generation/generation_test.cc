@@ -93,7 +93,7 @@ TEST_F(GenerationTest, DrawsASeedAndReportsIt) {
 TEST_F(GenerationTest, TellsTheWholeAnswer) {
   auto completion = start(R"({"model":"org/stories","prompt":"Once","max_tokens":50,"seed":3})");
   say_text(0, " upon a time, \"quoted\" 😀", flow::Finish::kNone);
-  EXPECT_EQ(completion->take_events(), "");
+  EXPECT_EQ(test::take_events(*completion), "");
   EXPECT_FALSE(completion->finished());
   say(0, 0, flow::Finish::kStop);
   const json::value body = whole(*completion);
@@ -185,12 +185,12 @@ TEST_F(GenerationTest, AStreamSaysTheSameHoweverItIsSplit) {
       std::string sent;
       for (std::size_t i = 0; i <= ids.size(); ++i) {
         say(0, i < ids.size() ? ids[i] : 0, i < ids.size() ? flow::Finish::kNone : flow::Finish::kStop);
-        if ((i + 1) % split == 0) sent += streamed->take_events();
+        if ((i + 1) % split == 0) sent += test::take_events(*streamed);
         if (streamed->finished()) break;
       }
-      sent += streamed->take_events();
+      sent += test::take_events(*streamed);
       EXPECT_TRUE(streamed->finished());
-      EXPECT_EQ(streamed->take_events(), "");
+      EXPECT_EQ(test::take_events(*streamed), "");
       const std::vector<std::string> events = events_of(sent);
       EXPECT_EQ(events.back(), "[DONE]");
       EXPECT_EQ(text_of(events), expected.at("choices").at(0).at("text").as_string()) << split << stop;
@@ -213,7 +213,7 @@ TEST_F(GenerationTest, PromptsOfAListAreAnsweredEachForItself) {
   }
   say_text(2, " c", flow::Finish::kLength);
   say_text(0, " a", flow::Finish::kLength);
-  EXPECT_EQ(completion->take_events(), "");
+  EXPECT_EQ(test::take_events(*completion), "");
   EXPECT_FALSE(completion->finished());
   say(1, 0, flow::Finish::kStop);
   const json::value body = whole(*completion);
@@ -230,10 +230,10 @@ TEST_F(GenerationTest, AStreamInterleavesItsChoices) {
   auto completion = start(R"({"prompt":["one","two"],"max_tokens":9,"stream":true})");
   std::string sent;
   say_text(1, " b", flow::Finish::kNone);
-  sent += completion->take_events();
+  sent += test::take_events(*completion);
   say_text(0, " a", flow::Finish::kLength);
   say_text(1, " bb", flow::Finish::kLength);
-  sent += completion->take_events();
+  sent += test::take_events(*completion);
   const std::vector<std::string> events = events_of(sent);
   EXPECT_EQ(text_of(events, 0), " a");
   EXPECT_EQ(text_of(events, 1), " b bb");
@@ -300,7 +300,7 @@ TEST_F(GenerationTest, AFaultOfTheEngineEndsTheRequest) {
   auto completion = start(R"({"prompt":["a","b"],"max_tokens":5})");
   say(0, 5);
   submissions_[1].stream->push({-1, flow::Finish::kFailed});
-  EXPECT_EQ(completion->take_events(), "");
+  EXPECT_EQ(test::take_events(*completion), "");
   EXPECT_TRUE(completion->finished());
   EXPECT_TRUE(completion->failed());
   EXPECT_EQ(completion->whole().status, 500);
@@ -311,16 +311,16 @@ TEST_F(GenerationTest, AFailedEngineIsUnavailable) {
   auto completion = start(R"({"prompt":"a"})");
   world_.status.fail();
   submissions_[0].stream->push({-1, flow::Finish::kFailed});
-  completion->take_events();
+  test::take_events(*completion);
   EXPECT_EQ(completion->whole().status, 503);
 }
 
 TEST_F(GenerationTest, AFaultInTheMiddleOfAStreamIsAnEventAndThenDone) {
   auto completion = start(R"({"prompt":"a","stream":true,"max_tokens":5,"stream_options":{"include_usage":true}})");
   say_text(0, " x", flow::Finish::kNone);
-  std::string sent = completion->take_events();
+  std::string sent = test::take_events(*completion);
   submissions_[0].stream->push({-1, flow::Finish::kFailed});
-  sent += completion->take_events();
+  sent += test::take_events(*completion);
   const std::vector<std::string> events = events_of(sent);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(json::parse(events[1]).at("error").at("code"), 500);
@@ -330,14 +330,14 @@ TEST_F(GenerationTest, AFaultInTheMiddleOfAStreamIsAnEventAndThenDone) {
 TEST_F(GenerationTest, AStallIsTold) {
   auto completion = start(R"({"prompt":"a","stream":true})");
   submissions_[0].stream->push({-1, flow::Finish::kCancelled});
-  const std::vector<std::string> events = events_of(completion->take_events());
+  const std::vector<std::string> events = events_of(test::take_events(*completion));
   EXPECT_EQ(json::parse(events[0]).at("error").at("type"), "timeout_error");
 }
 
 TEST_F(GenerationTest, BeingCutShortIsTold) {
   auto completion = start(R"({"prompt":"a","stream":true})");
   completion->fail(Error{Code::kUnavailable, "going", "", 5});
-  const std::vector<std::string> events = events_of(completion->take_events());
+  const std::vector<std::string> events = events_of(test::take_events(*completion));
   EXPECT_EQ(json::parse(events[0]).at("error").at("code"), 503);
   EXPECT_EQ(events[1], "[DONE]");
   EXPECT_TRUE(submissions_[0].stream->cancelled());

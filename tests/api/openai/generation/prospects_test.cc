@@ -241,7 +241,7 @@ TEST_F(WishedTest, WhatIsRefusedIsCountedWithItsSequences) {
 TEST_F(WishedTest, OneThatWaitedTooLongIsAnswered504AndSaysSo) {
   auto completion = start(R"({"prompt":"a","deadline_ms":3600000})");
   submissions_[0].stream->push({-1, flow::Finish::kLate});
-  completion->take_events();
+  test::take_events(*completion);
   ASSERT_TRUE(completion->finished());
   const http::Response whole = completion->whole();
   EXPECT_EQ(whole.status, 504);
@@ -259,10 +259,10 @@ TEST_F(WishedTest, OneThatRanTooLongIsAnswered504OrEndsItsStreamWithTheError) {
     say(i, 301);
     submissions_[i].stream->push({-1, flow::Finish::kLate});
   }
-  whole->take_events();
+  test::take_events(*whole);
   EXPECT_EQ(whole->whole().status, 504);
   EXPECT_THAT(whole->whole().body, HasSubstr("before the answer was whole"));
-  const std::vector<std::string> events = events_of(stream->take_events());
+  const std::vector<std::string> events = events_of(test::take_events(*stream));
   EXPECT_THAT(events.at(events.size() - 2), HasSubstr(R"("code":504)"));
   EXPECT_EQ(events.back(), "[DONE]");
 }

@@ -66,10 +66,10 @@ TEST_F(TrackingTest, AStreamHasThemInItsLastEventAlone) {
     std::string text;
     say(0, 17);
     say(1, 17, flow::Finish::kLength);
-    text += generation->take_events();
+    text += test::take_events(*generation);
     say(2, 17, flow::Finish::kLength);
     say(0, 18, flow::Finish::kLength);
-    text += generation->take_events();
+    text += test::take_events(*generation);
     std::vector<std::string> events = events_of(text);
     ASSERT_EQ(events.back(), "[DONE]");
     events.pop_back();
@@ -84,7 +84,7 @@ TEST_F(TrackingTest, OneThatIsCancelledByNameEndsWithWhatItSaid) {
   const auto ids = services_.tokenizer->encode(" upon a time", false);
   for (const TokenId id : ids) say(0, id);
   say(1, ids[0], flow::Finish::kLength);
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_TRUE(world_.requests.cancel("r1", key_of(*generation)));
   drop_cancelled();
   const json::value answer = whole(*generation);
@@ -97,11 +97,11 @@ TEST_F(TrackingTest, OneThatIsCancelledByNameEndsWithWhatItSaid) {
 TEST_F(TrackingTest, AStreamThatIsCancelledEndsInGoodOrder) {
   auto generation = start(R"({"prompt":"a","n":2,"stream":true})");
   say(0, 17);
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_TRUE(world_.requests.cancel("r1", key_of(*generation)));
   EXPECT_TRUE(submissions_[1].stream->cancelled());
   drop_cancelled();
-  const std::vector<std::string> events = events_of(generation->take_events());
+  const std::vector<std::string> events = events_of(test::take_events(*generation));
   ASSERT_EQ(events.size(), 3u);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(json::parse(events[i]).at("choices").at(0).at("finish_reason"), "abort");
@@ -114,7 +114,7 @@ TEST_F(TrackingTest, AStreamThatIsCancelledEndsInGoodOrder) {
 TEST_F(TrackingTest, OfBestOfSomePartIsToldThough) {
   auto generation = start(R"({"prompt":"a","n":1,"best_of":3})");
   submissions_[1].stream->push({17, flow::Finish::kNone, -1.0f});
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_TRUE(world_.requests.cancel("r1", key_of(*generation)));
   drop_cancelled();
   const json::value answer = whole(*generation);
@@ -126,7 +126,7 @@ TEST_F(TrackingTest, APromptThatWasToBeScoredHasNothingToTell) {
   auto generation = start(R"({"prompt":"Once upon","max_tokens":3,"prompt_logprobs":1})");
   EXPECT_TRUE(world_.requests.cancel("r1", key_of(*generation)));
   drop_cancelled();
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_TRUE(generation->finished());
   EXPECT_TRUE(generation->failed());
   EXPECT_EQ(generation->whole().status, 499);
@@ -135,7 +135,7 @@ TEST_F(TrackingTest, APromptThatWasToBeScoredHasNothingToTell) {
 TEST_F(TrackingTest, OneThatTheEngineDropsByItselfFailsAsBefore) {
   auto generation = start(R"({"prompt":"a"})");
   say(0, -1, flow::Finish::kCancelled);
-  generation->take_events();
+  test::take_events(*generation);
   EXPECT_TRUE(generation->failed());
   EXPECT_EQ(generation->whole().status, 408);
 }

@@ -5,9 +5,15 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
 
+#include "api/http/headers.h"
 #include "api/http/router.h"
 #include "api/openai/fields/field.h"
+#include "api/requests/wishes.h"
 #include "tests/api/fake_engine.h"
 
 namespace quire::api::openai {
@@ -96,6 +102,77 @@ TEST_F(OpenApiTest, RangesAreThoseOfTheParser) {
   EXPECT_EQ(fields.at("temperature").at("maximum"), 2);
   EXPECT_EQ(fields.at("stream").at("type"), json::parse(R"(["boolean","null"])"));
   EXPECT_EQ(fields.at("prompt").at("type"), json::parse(R"(["string","array"])")) << "it has to be there";
+}
+
+std::set<std::string> headers_of(const json::value& operation) {
+  std::set<std::string> names;
+  for (const json::value& parameter : operation.at("parameters").as_array()) {
+    if (parameter.at("in") == "header") names.emplace(parameter.at("name").as_string());
+  }
+  return names;
+}
+
+TEST_F(OpenApiTest, EveryHeaderThatIsReadIsAParameterWhereItIsReadAndNowhereElse) {
+  std::set<std::string> everywhere;
+  std::set<std::string> generating;
+  for (const std::span<const http::Header> headers : {http::request_headers(), requests::wish_headers()}) {
+    for (const http::Header& one : headers) {
+      if ((one.paths & http::kEveryPath) != 0) everywhere.emplace(one.name);
+      if ((one.paths & (http::kEveryPath | http::kGenerating)) != 0) generating.emplace(one.name);
+    }
+  }
+  for (const char* name :
+       {"X-Request-Id", "X-Request-Key", "traceparent", "tracestate", "X-Request-Timeout", "x-slo-ttft-ms",
+        "x-slo-tpot-ms", "x-session-id", "x-gateway-inference-objective", "x-gateway-inference-fairness-id"}) {
+    EXPECT_TRUE(generating.contains(name)) << name;
+  }
+  const json::object& paths = document_.at("paths").as_object();
+  for (const char* path :
+       {"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"}) {
+    EXPECT_EQ(headers_of(paths.at(path).at("post")), generating) << path;
+  }
+  for (const char* path : {"/tokenize", "/admin/cache/save", "/admin/cache/clear"}) {
+    EXPECT_EQ(headers_of(paths.at(path).at("post")), everywhere) << path;
+  }
+  EXPECT_EQ(headers_of(paths.at("/live").at("get")), everywhere);
+  everywhere.emplace("X-Request-Key");
+  EXPECT_EQ(headers_of(paths.at("/v1/requests/{id}").at("delete")), everywhere);
+}
+
+TEST_F(OpenApiTest, ATimesRangeIsThatOfItsHeaderAndALabelsLengthToo) {
+  for (const json::value& parameter :
+       document_.at("paths").at("/v1/completions").at("post").at("parameters").as_array()) {
+    const std::string name(parameter.at("name").as_string());
+    const json::value& schema = parameter.at("schema");
+    const auto taken = [&](const std::string& value) {
+      return requests::wishes_of(std::vector<http::Field>{{name, value}}, services_.limits).ok();
+    };
+    if (schema.at("type") == "number") {
+      std::ostringstream lowest;
+      lowest << json::value_to<double>(schema.at("minimum"));
+      const auto highest = std::to_string(json::value_to<std::int64_t>(schema.at("maximum")));
+      EXPECT_TRUE(taken(lowest.str())) << name;
+      EXPECT_FALSE(taken("0.0009")) << name;
+      EXPECT_TRUE(taken(highest)) << name;
+      EXPECT_FALSE(taken(highest + ".001")) << name;
+    } else if (name.find("inference") != name.npos || name.find("session") != name.npos) {
+      const auto most = json::value_to<std::size_t>(schema.at("maxLength"));
+      EXPECT_TRUE(taken(std::string(most, 'x'))) << name;
+      EXPECT_FALSE(taken(std::string(most + 1, 'x'))) << name;
+    }
+  }
+}
+
+TEST_F(OpenApiTest, AnAnswersHeadersAreToldWhereTheyCome) {
+  const json::value& responses = document_.at("paths").at("/v1/completions").at("post").at("responses");
+  const auto names = [](const json::value& response) {
+    std::set<std::string> all;
+    for (const auto& header : response.at("headers").as_object()) all.emplace(header.key());
+    return all;
+  };
+  EXPECT_EQ(names(responses.at("200")), (std::set<std::string>{"X-Request-Id", "X-Request-Key", "X-Quire-Warnings"}));
+  EXPECT_EQ(names(responses.at("default")), (std::set<std::string>{"X-Request-Id", "X-Request-Key", "X-Quire-Warnings",
+                                                                   "Retry-After", "Allow", "WWW-Authenticate"}));
 }
 
 }  // namespace

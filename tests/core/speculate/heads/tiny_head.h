@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/speculate/heads/row_mover.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::speculate::testing {
@@ -44,9 +43,7 @@ inline std::unique_ptr<backend::Buffer> random_states(backend::Ops& ops, std::ui
                                                       std::vector<float>& values) {
   auto states = ops.make_buffer(64, 16);
   values = values_of(model::testing::filled("states", "F32", {rows, 16}));
-  const backend::HostMatrix matrix{values.data(), backend::DType::kF32, rows, 16};
-  const auto table = ops.pack({&matrix, 1}, {});
-  RowMover(ops, 64).take_each(*table, rows, *states);
+  ops.write(values, *states);
   return states;
 }
 

@@ -1,0 +1,18 @@
+// In place of cuda_device.cc where nvcc built nothing.
+#include "core/base/start_error.h"
+#include "gpu/cuda/cuda_device.h"
+
+namespace quire::gpu {
+namespace {
+
+constexpr const char* kBuiltWithout = "this program was built without CUDA (preset cuda-release)";
+
+}  // namespace
+
+bool has_cuda() { return false; }
+
+std::unique_ptr<Device> make_cuda_device(int /*number*/) { throw StartError(kBuiltWithout); }
+
+Ranks make_cuda_ranks(std::span<const int> /*numbers*/) { throw StartError(kBuiltWithout); }
+
+}  // namespace quire::gpu

@@ -1,0 +1,162 @@
+// The product of four warps at a time: 64 outputs, 48 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
+// outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
+//   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
+//   Products are under way from add() to finish(): until then nobody touches sums, a or the rows. On the host they happen in finish().
+// Shape   rows in core matrices, of 8 rows × 8 inputs, a row's 16 bytes behind the other's: 128 bytes that all banks of the memory have a
+//         part in, so that nothing needs to be swizzled. Neighbours along inputs and along rows are where the descriptor says.
+// Order   on the device the hardware's; whether it is that of matrix.h is to be proven on one. The simulator adds products with k
+//         ascending, as there.
+// Thread  met by all lanes of the four warps, whose first is a multiple of four; at least one add() before finish().
+// Source  PTX ISA, wgmma.mma_async and its matrix descriptor; sm_90a alone.
+#pragma once
+
+#include "gpu/device/bulk_copies.h"
+#include "gpu/device/matrix.h"
+
+#if !defined(__CUDACC__)
+#include <utility>
+#include <vector>
+#endif
+
+namespace quire::gpu {
+
+inline constexpr unsigned kWarpgroup = 4 * kWarp;
+inline constexpr unsigned kWarpgroupRows = 128;
+
+// Where rows lie: 14 bits each of the address, the way to the next inputs and the way to the next rows, in units of 16 bytes; the upper
+// bits say that nothing is swizzled.
+struct RowsInShared {
+  std::uint32_t address = 0;
+  std::uint32_t to_next_inputs = 0;
+  std::uint32_t to_next_rows = 0;
+
+  constexpr std::uint64_t descriptor() const {
+    return std::uint64_t{address & 0x3ffffu} >> 4 | std::uint64_t{to_next_inputs >> 4} << 16 |
+           std::uint64_t{to_next_rows >> 4} << 32;
+  }
+  static constexpr RowsInShared of(std::uint64_t descriptor) {
+    const auto field = [descriptor](unsigned bit) {
+      return static_cast<std::uint32_t>(descriptor >> bit & 0x3fffu) << 4;
+    };
+    return {field(0), field(16), field(32)};
+  }
+  constexpr std::uint32_t address_of(std::uint32_t row, std::uint32_t input) const {
+    return address + row / 8 * to_next_rows + input / 8 * to_next_inputs + row % 8 * 16 + input % 8 * 2;
+  }
+};
+
+// What a thread wrote to the block's shared memory by itself is there for products, once a barrier has said that it did: by each thread
+// that wrote, before the barrier. Copies in bulk need it not.
+QUIRE_DEVICE void show_to_products() {
+#if defined(__CUDACC__)
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// A thread's share of the four warps' products.
+template <unsigned kRows>
+class WarpgroupProducts {
+ public:
+  static_assert(kRows == 48 || kRows == 128);
+  using Sums = Product[kRows / kTileRows];
+
+#if defined(__CUDACC__)
+
+#define QUIRE_SUMS_OF(s, r) "+f"(s[r].c[0]), "+f"(s[r].c[1]), "+f"(s[r].c[2]), "+f"(s[r].c[3])
+#define QUIRE_SUMS_OF_48(s)                                                                                \
+  QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3), QUIRE_SUMS_OF(s, 4), \
+      QUIRE_SUMS_OF(s, 5)
+#define QUIRE_SUMS_OF_128(s)                                                                                        \
+  QUIRE_SUMS_OF_48(s), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9),          \
+      QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11), QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), \
+      QUIRE_SUMS_OF(s, 15)
+
+  // What was put into registers is there.
+  QUIRE_DEVICE void begin(Sums& s) {
+    if constexpr (kRows == 48) {
+      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_48(s)::"memory");
+    } else {
+      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_128(s)::"memory");
+    }
+  }
+  QUIRE_DEVICE void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
+    if constexpr (kRows == 48) {
+      asm volatile(
+          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
+          "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
+          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+          "%16, %17, %18, %19, %20, %21, %22, %23}, {%24, %25, %26, %27}, %28, p, 1, 1, 0;\n}"
+          : QUIRE_SUMS_OF_48(s)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
+          : "memory");
+    } else {
+      asm volatile(
+          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
+          "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+          "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+          "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+          "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+          "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
+          : QUIRE_SUMS_OF_128(s)
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
+          : "memory");
+    }
+  }
+  QUIRE_DEVICE void finish(Sums& s) {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    if constexpr (kRows == 48) {
+      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_48(s)::"memory");
+    } else {
+      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_128(s)::"memory");
+    }
+  }
+
+#undef QUIRE_SUMS_OF_128
+#undef QUIRE_SUMS_OF_48
+#undef QUIRE_SUMS_OF
+
+#else
+
+  void begin(Sums&) { CHECK(under_way_.empty()); }
+  void add(Sums& sums, const std::uint32_t (&a)[4], std::uint64_t rows) { under_way_.push_back({&sums, &a, rows}); }
+  void finish(Sums&) {
+    CHECK(!under_way_.empty());
+    for (const UnderWay& one : std::exchange(under_way_, {})) multiply(one);
+  }
+
+ private:
+  struct UnderWay {
+    Sums* sums;
+    const std::uint32_t (*a)[4];
+    std::uint64_t rows;
+  };
+  static void multiply(const UnderWay& one) {
+    const std::uint32_t(&a)[4] = *one.a;
+    const sim::WarpWords& shown = sim::show({a[0], a[1], a[2], a[3]});
+    const RowsInShared rows = RowsInShared::of(one.rows);
+    const unsigned lane = thread() % kWarp;
+    for (unsigned r = 0; r < kRows; ++r) {
+      if (r % kTileRows / 2 != lane % 4) continue;
+      for (unsigned upper = 0; upper < 2; ++upper) {
+        float& sum = (*one.sums)[r / kTileRows].c[upper * 2 + r % 2];
+        for (unsigned k = 0; k < kTileInputs; ++k) {
+          const unsigned place = place_in_tile(lane / 4 + 8 * upper, k);
+          const std::uint32_t word = shown[place / 8][place % 8 / 2];
+          sum = fma(f32_of_bf16(static_cast<std::uint16_t>(word >> 16 * (place % 2))), number_at(rows, r, k), sum);
+        }
+      }
+    }
+    sim::looked();
+  }
+  static float number_at(const RowsInShared& rows, unsigned row, unsigned input) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, sim::shared_memory() + (rows.address_of(row, input) - kFirstSharedAddress), sizeof bits);
+    return f32_of_bf16(bits);
+  }
+
+  std::vector<UnderWay> under_way_;
+#endif
+};
+
+}  // namespace quire::gpu

@@ -1,0 +1,113 @@
+// What a kernel knows of a step's rows, and where a row finds the positions that it sees.
+// Shape   a RowOfBatch for each of T rows.
+// Thread  host and device; pure.
+#pragma once
+
+#include "gpu/device/kv_codes.h"
+
+namespace quire::gpu {
+
+inline constexpr std::uint32_t kUnseen = ~0u;
+
+// backend::SequenceRows, and what a kernel wants of the batch besides, for each row.
+struct RowOfBatch {
+  static constexpr std::uint32_t kNobody = ~0u;
+  std::uint32_t position = 0;
+  std::uint32_t slot = 0;  // kNobody: the row is no sequence's, it fills up a grid
+  std::uint32_t first_table = 0;
+  std::uint32_t first_kept = 0;
+  std::uint32_t num_kept = 0;
+  std::uint32_t root_position = 0;  // of a tree's node: it sees those before it, and of the others its ancestors
+  std::uint64_t ancestors = 0;      // 0: no node; it sees all up to its own
+  std::uint32_t first_row = 0;      // of its sequence
+  std::uint32_t first_position = 0;
+  std::uint32_t open_group = 0;
+  std::uint32_t first_vote = 0;
+  std::uint32_t num_votes = 0;  // 0: not wanted
+};
+
+struct AttentionView {
+  std::uint32_t layer = 0;
+  std::uint32_t num_heads = 0;
+  std::uint32_t num_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  float scale = 1.0f;
+  std::uint32_t window = 0;
+  float norm_eps = 0.0f;
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
+  const float* cosines = nullptr;  // [positions, half]
+  const float* sines = nullptr;
+  std::uint32_t half = 0;
+
+  QUIRE_DEVICE std::uint32_t width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  QUIRE_DEVICE std::uint32_t heads_of_group() const { return num_heads / num_kv_heads; }
+  QUIRE_DEVICE std::uint32_t k_column(std::uint32_t kv_head) const { return (num_heads + kv_head) * head_dim; }
+  QUIRE_DEVICE std::uint32_t v_column(std::uint32_t kv_head) const {
+    return (num_heads + num_kv_heads + kv_head) * head_dim;
+  }
+};
+
+constexpr std::uint32_t lowest_seen(std::uint32_t position, std::uint32_t window) {
+  return window == 0 || position < window ? 0 : position - window + 1;
+}
+
+// Of a step: what the rows' numbers point into.
+struct BatchView {
+  const RowOfBatch* rows = nullptr;
+  const std::uint32_t* block_tables = nullptr;
+  const std::uint16_t* kept_groups = nullptr;
+};
+
+// Which groups of a span are there for the row's sequence: bit by group.
+QUIRE_DEVICE std::uint32_t groups_kept(const BatchView& batch, const RowOfBatch& row, std::uint32_t span) {
+  return span < row.num_kept ? batch.kept_groups[row.first_kept + span] : 0xffffu;
+}
+
+QUIRE_DEVICE std::uint32_t lowest_bit(std::uint64_t bits) {
+  std::uint32_t bit = 0;
+  while ((bits >> bit & 1u) == 0) ++bit;
+  return bit;
+}
+
+// Where the row finds a position of a group that is there. A node's ancestors stand in the order of their numbers, each behind the
+// root by its own: kUnseen behind the node itself.
+QUIRE_DEVICE std::uint32_t slot_of(const BatchView& batch, const KvLayout& layout, const RowOfBatch& row,
+                                   std::uint32_t position) {
+  std::uint32_t stands_at = position;
+  if (row.ancestors != 0 && position > row.root_position) {
+    if (position > row.position) return kUnseen;
+    std::uint64_t left = row.ancestors;
+    for (std::uint32_t i = row.root_position + 1; i < position; ++i) left &= left - 1;
+    stands_at = row.root_position + 1 + lowest_bit(left);
+  }
+  const std::uint32_t block = batch.block_tables[row.first_table + stands_at / layout.block_tokens];
+  return block * layout.block_tokens + stands_at % layout.block_tokens;
+}
+
+// int4: a position of the row's own group as it was before storing, k and v [D] in f32, from this step's rows or from the open
+// group as the step found it.
+struct OwnRow {
+  const float* k;
+  const float* v;
+};
+QUIRE_DEVICE OwnRow own_row(const AttentionView& spec, const KvView& kv, const float* qkv, const RowOfBatch& row,
+                            std::uint32_t kv_head, std::uint32_t position) {
+  if (position < row.first_position) {
+    const float* k = kv.open_row(row.open_group, kv.layer_as_found(), kv_head, position);
+    return {k, k + spec.head_dim};
+  }
+  const float* x = qkv + std::size_t{row.first_row + (position - row.first_position)} * spec.width();
+  return {x + spec.k_column(kv_head), x + spec.v_column(kv_head)};
+}
+QUIRE_DEVICE bool in_own_group(const KvLayout& layout, const RowOfBatch& row, std::uint32_t position) {
+  return layout.type == backend::KvType::kInt4 && position / KvLayout::kGroup == row.position / KvLayout::kGroup;
+}
+
+// round(exp(z - max) / sum · 2^32), as a whole number: sums of them have no order. A NaN votes for nothing.
+QUIRE_DEVICE std::uint64_t vote_of(float weight, float inverse) {
+  const double share = static_cast<double>(weight * inverse) * 4294967296.0;
+  return share > 0.0 ? static_cast<std::uint64_t>(share + 0.5) : 0;
+}
+
+}  // namespace quire::gpu

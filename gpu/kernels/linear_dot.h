@@ -1,0 +1,59 @@
+// out[t, n] = x[t, :] · w[n, :] + bias[n] of f32 and f16: one accumulator an output, fma over k ascending, as on the CPU and with its
+// bits.
+// Shape   x [T, K], out [T, N].
+// Launch  grid.x: outputs, grid.y: rows.
+// Source  ours.
+#pragma once
+
+#include "gpu/device/numbers.h"
+
+namespace quire::gpu {
+
+struct LinearDot {
+  struct Args {
+    const float* x = nullptr;
+    std::uint32_t num_rows = 0;
+    WeightView w;
+    float* out = nullptr;
+  };
+  static constexpr unsigned kThreads = 128;  // an output each
+  static constexpr std::uint32_t kRows = 8;  // of a block
+  static constexpr std::uint32_t kInputs = 128;
+  static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
+
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    auto* x = reinterpret_cast<float*>(shared);  // [kRows, kInputs]
+    const std::uint32_t output = block().x * kThreads + thread();
+    const std::uint32_t first_row = block().y * kRows;
+    float sums[kRows] = {};
+    for (std::uint32_t k = 0; k < a.w.k; k += kInputs) {
+      for (std::uint32_t i = thread(); i < kRows * kInputs; i += kThreads) {
+        const std::uint32_t row = first_row + i / kInputs;
+        const std::uint32_t input = k + i % kInputs;
+        x[i] = row < a.num_rows && input < a.w.k ? a.x[std::size_t{row} * a.w.k + input] : 0.0f;
+      }
+      sync_block();
+      const std::uint32_t end = a.w.k - k < kInputs ? a.w.k - k : kInputs;
+      if (output < a.w.n) add(a.w, output, k, end, x, sums);
+      sync_block();
+    }
+    if (output < a.w.n) store(a, output, first_row, sums);
+  }
+
+ private:
+  QUIRE_DEVICE static void add(const WeightView& w, std::uint32_t output, std::uint32_t k, std::uint32_t end,
+                               const float* x, float (&sums)[kRows]) {
+    for (std::uint32_t i = 0; i < end; ++i) {
+      const float weight = plain_number_at(w, place_in_columns(w.n, output, k + i));
+      for (std::uint32_t r = 0; r < kRows; ++r) sums[r] = fma(x[r * kInputs + i], weight, sums[r]);
+    }
+  }
+  QUIRE_DEVICE static void store(const Args& a, std::uint32_t output, std::uint32_t first_row,
+                                 const float (&sums)[kRows]) {
+    for (std::uint32_t r = 0; r < kRows && first_row + r < a.num_rows; ++r) {
+      a.out[std::size_t{first_row + r} * a.w.n + output] = a.w.bias == nullptr ? sums[r] : sums[r] + a.w.bias[output];
+    }
+  }
+};
+
+}  // namespace quire::gpu

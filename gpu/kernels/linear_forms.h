@@ -1,0 +1,212 @@
+// The types of weights that the tensor cores multiply: how a lane gets its share of a step (16 outputs × 64 inputs) from memory, and
+// what it adds to the sums of a slice.
+// Order   of a slice's sum, beginning with +0:
+//           bf16, int8, fp8  a chain of four products of 16 inputs a step, inputs ascending
+//           int4        for each group of 32 inputs a chain of two products, beginning with +0; then sum = fma(chain, scale, sum)
+//           w8a8        whole numbers
+//           w4a8        for each group of 32 inputs a whole number d; then sum = fma(d, scale, sum)
+// Shape   sums: for each tile of 8 rows a lane's four outputs and rows (matrix.h).
+// Source  ours.
+#pragma once
+
+#include "gpu/device/codes.h"
+#include "gpu/device/integer_matrix.h"
+#include "gpu/device/stream.h"
+#include "gpu/device/weight_layout.h"
+
+namespace quire::gpu {
+
+// From where a step is loaded: memory that is read once, or memory that the block shares.
+struct FromMemory {
+  template <typename T>
+  QUIRE_DEVICE T operator()(const T* at) const {
+    return load_once(at);
+  }
+};
+struct FromShared {
+  template <typename T>
+  QUIRE_DEVICE T operator()(const T* at) const {
+    return *at;
+  }
+};
+
+// A lane's share of half a step, 32 inputs, of 8 rows.
+struct RowsInBf16 {
+  static constexpr std::size_t kStepBytes = kRowStep * 2;
+  Words4 words;
+  QUIRE_DEVICE static RowsInBf16 load(const std::byte* step, unsigned half, unsigned lane) {
+    return {reinterpret_cast<const Words4*>(step)[half * kWarp + lane]};
+  }
+  // Of 16 inputs.
+  QUIRE_DEVICE void put(unsigned part, std::uint32_t (&out)[2]) const {
+    out[0] = words.words[part * 2];
+    out[1] = words.words[part * 2 + 1];
+  }
+};
+struct RowsInIntegers {
+  static constexpr std::size_t kStepBytes = kRowStep;
+  Words2 words;
+  QUIRE_DEVICE static RowsInIntegers load(const std::byte* step, unsigned half, unsigned lane) {
+    return {reinterpret_cast<const Words2*>(step)[half * kWarp + lane]};
+  }
+  // Of all 32.
+  QUIRE_DEVICE void put(unsigned /*part*/, std::uint32_t (&out)[2]) const {
+    out[0] = words.words[0];
+    out[1] = words.words[1];
+  }
+};
+
+// sums[r] += weights · the rows' part of their half.
+template <typename Rows, typename Sum, unsigned kRowTiles>
+QUIRE_DEVICE void add_part(const std::uint32_t (&weights)[4], const Rows (&rows)[kRowTiles], unsigned part,
+                           Sum (&sums)[kRowTiles]) {
+  QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+    std::uint32_t words[2];
+    rows[r].put(part, words);
+    add_product(sums[r], weights, words);
+  }
+}
+
+// The scales of a step's two groups, each of outputs g and g + 8.
+struct GroupScales {
+  Words2 words;
+  template <typename From>
+  QUIRE_DEVICE static GroupScales load(const std::byte* step, unsigned lane, const From& from) {
+    return {from(reinterpret_cast<const Words2*>(step + kNibbleBytes) + lane / 4)};
+  }
+  QUIRE_DEVICE float of(unsigned group, unsigned upper) const {
+    const std::uint32_t both = words.words[group];
+    return f32_of_bits(upper == 0 ? both << 16 : both & 0xffff0000u);
+  }
+};
+
+// A lane's share of a step of weights.
+struct PairStep {
+  Words4 parts[4];
+  template <typename From>
+  QUIRE_DEVICE static PairStep load(const std::byte* step, unsigned lane, const From& from) {
+    const auto* at = reinterpret_cast<const Words4*>(step) + lane;
+    return {{from(at), from(at + kWarp), from(at + 2 * kWarp), from(at + 3 * kWarp)}};
+  }
+};
+struct ByteStep {
+  Words4 halves[2];
+  template <typename From>
+  QUIRE_DEVICE static ByteStep load(const std::byte* step, unsigned lane, const From& from) {
+    const auto* at = reinterpret_cast<const Words4*>(step) + lane;
+    return {{from(at), from(at + kWarp)}};
+  }
+};
+struct NibbleStep {
+  Words4 nibbles;
+  GroupScales scales;
+  template <typename From>
+  QUIRE_DEVICE static NibbleStep load(const std::byte* step, unsigned lane, const From& from) {
+    return {from(reinterpret_cast<const Words4*>(step) + lane), GroupScales::load(step, lane, from)};
+  }
+};
+
+// add(): half a step's inputs, of one tile of outputs. kAhead: steps under way.
+struct Bf16Form {
+  using Rows = RowsInBf16;
+  using Sum = Product;
+  using Step = PairStep;
+  static constexpr backend::WeightType kType = backend::WeightType::kBF16;
+  static constexpr unsigned kAhead = 1;
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) add_part(w.parts[half * 2 + part].words, rows, part, sums);
+  }
+};
+
+// kPair: bytes 0 and 2 of a word in bf16.
+template <backend::WeightType kOf, std::uint32_t (*kPair)(std::uint32_t)>
+struct ByteForm {
+  using Rows = RowsInBf16;
+  using Sum = Product;
+  using Step = ByteStep;
+  static constexpr backend::WeightType kType = kOf;
+  static constexpr unsigned kAhead = 2;
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+      const std::uint32_t low = w.halves[half].words[part * 2];
+      const std::uint32_t high = w.halves[half].words[part * 2 + 1];
+      const std::uint32_t words[4] = {kPair(low), kPair(low >> 8), kPair(high), kPair(high >> 8)};
+      add_part(words, rows, part, sums);
+    }
+  }
+};
+struct Int8Form : ByteForm<backend::WeightType::kInt8, pair_of_bytes> {};
+struct Fp8Form : ByteForm<backend::WeightType::kFp8, pair_of_fp8_bytes> {};
+
+struct Int4Form {
+  using Rows = RowsInBf16;
+  using Sum = Product;
+  using Step = NibbleStep;
+  static constexpr backend::WeightType kType = backend::WeightType::kInt4;
+  static constexpr unsigned kAhead = 4;
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    std::uint32_t words[2][4];
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+        words[part][i] = pair_of_nibbles(w.nibbles.words[half * 2 + part] >> 4 * i);
+      }
+    }
+    // Chains of a few tiles at a time: of all eight they took more registers than there are.
+    constexpr unsigned kChains = kRowTiles < 4 ? kRowTiles : 4;
+    QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kChains) {
+      Product chains[kChains];
+      QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+        QUIRE_UNROLLED for (unsigned r = 0; r < kChains; ++r) {
+          std::uint32_t of_rows[2];
+          rows[first + r].put(part, of_rows);
+          add_product(chains[r], words[part], of_rows);
+        }
+      }
+      QUIRE_UNROLLED for (unsigned r = 0; r < kChains; ++r) {
+        QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+          sums[first + r].c[i] = fma(chains[r].c[i], w.scales.of(half, i / 2), sums[first + r].c[i]);
+        }
+      }
+    }
+  }
+};
+
+struct W8A8Form {
+  using Rows = RowsInIntegers;
+  using Sum = IntegerProduct;
+  using Step = ByteStep;
+  static constexpr backend::WeightType kType = backend::WeightType::kW8A8;
+  static constexpr unsigned kAhead = 2;
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    add_part(w.halves[half].words, rows, 0, sums);
+  }
+};
+
+struct W4A8Form {
+  using Rows = RowsInIntegers;
+  using Sum = Product;
+  using Step = NibbleStep;
+  static constexpr backend::WeightType kType = backend::WeightType::kW4A8;
+  static constexpr unsigned kAhead = 4;
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    const std::uint32_t low = w.nibbles.words[half * 2];
+    const std::uint32_t high = w.nibbles.words[half * 2 + 1];
+    const std::uint32_t words[4] = {bytes_of_low_nibbles(low), bytes_of_high_nibbles(low), bytes_of_low_nibbles(high),
+                                    bytes_of_high_nibbles(high)};
+    IntegerProduct wholes[kRowTiles];
+    add_part(words, rows, 0, wholes);
+    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+        const float d = static_cast<float>(wholes[r].c[i]) * kNibbleUnit;
+        sums[r].c[i] = fma(d, w.scales.of(half, i / 2), sums[r].c[i]);
+      }
+    }
+  }
+};
+
+}  // namespace quire::gpu

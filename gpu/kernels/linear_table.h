@@ -1,0 +1,56 @@
+// The kernels of linear layers as something that can be started: for each type of weights one for few rows, for some, for more and for many.
+// Thread  any: no state.
+#pragma once
+
+#include "gpu/kernels/entry.h"
+#include "gpu/kernels/linear.h"
+#include "gpu/kernels/linear_dot.h"
+#include "gpu/kernels/linear_rows.h"
+#include "gpu/kernels/linear_warpgroups.h"
+
+namespace quire::gpu {
+
+template <typename Form>
+struct LinearEntries {
+  Entry<Linear<Form, kFewRows.row_tiles, kFewRows.pairs>> few;
+  Entry<Linear<Form, kSomeRows.row_tiles, kSomeRows.pairs>> some;
+  Entry<Linear<Form, kMoreRows.row_tiles, kMoreRows.pairs>> more;
+  Entry<LinearWide<Form>> many;
+};
+
+struct LinearTable {
+  Entry<LinearDot> dot;
+  Entry<PutInBf16> put_in_bf16;
+  Entry<PutInIntegers> put_in_integers;
+  LinearEntries<Bf16Form> bf16;
+  LinearEntries<Int8Form> int8;
+  LinearEntries<Fp8Form> fp8;
+  LinearEntries<Int4Form> int4;
+  LinearEntries<W8A8Form> w8a8;
+  LinearEntries<W4A8Form> w4a8;
+  Entry<LinearWarpgroups> warpgroups;  // bf16, many rows; not in linear_table(), for not every machine has it
+};
+
+// fill(entry) sets one.
+template <typename Fill>
+LinearTable linear_table(const Fill& fill) {
+  LinearTable table;
+  fill(table.dot);
+  fill(table.put_in_bf16);
+  fill(table.put_in_integers);
+  const auto fill_all = [&](auto& entries) {
+    fill(entries.few);
+    fill(entries.some);
+    fill(entries.more);
+    fill(entries.many);
+  };
+  fill_all(table.bf16);
+  fill_all(table.int8);
+  fill_all(table.fp8);
+  fill_all(table.int4);
+  fill_all(table.w8a8);
+  fill_all(table.w4a8);
+  return table;
+}
+
+}  // namespace quire::gpu

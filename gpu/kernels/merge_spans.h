@@ -1,0 +1,107 @@
+// out[t, h] of rows whose spans were attended to one by one: the parts merged in ascending order, as core/backend/ops.h says:
+//   m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m; out = O * (1/L)
+// The maxima before each span have no order and are found by all threads at once, so that but two chains of fma are left.
+// Shape   parts as in attention_units.h; out [T, H D]. A block a row and head, a thread two dimensions.
+// Source  online softmax (Milakov & Gimelshein 2018); Flash-Decoding (Dao et al. 2023).
+#pragma once
+
+#include "core/sample/math.h"
+#include "gpu/device/simt.h"
+#include "gpu/kernels/attention_units.h"
+#include "gpu/kernels/batch_rows.h"
+
+namespace quire::gpu {
+
+// grid.x: rows in parts, grid.y: query heads.
+struct MergeSpans {
+  struct Args {
+    const std::uint32_t* rows = nullptr;  // kNobody fills up a grid
+    const RowParts* row_parts = nullptr;  // [T]
+    PartsView parts;
+    std::uint32_t num_heads = 0;
+    std::uint32_t head_dim = 0;
+    float* out = nullptr;
+  };
+  static constexpr unsigned kThreads = 128;
+  static constexpr std::uint32_t kMostDims = 256;
+
+ private:
+  static constexpr unsigned kDimsOfThread = kMostDims / kThreads;
+  static constexpr std::uint32_t kAtOnce = 256;  // spans
+
+  struct Work {
+    float max[kAtOnce];
+    float sum[kAtOnce];
+    float before[kAtOnce];
+    float now[kAtOnce];
+  };
+  struct Merged {
+    float max = 0.0f;
+    float sum = 0.0f;  // 0: no span yet (afterwards it is at least 1, or NaN)
+    float o[kDimsOfThread] = {};
+
+    QUIRE_DEVICE void see(float part_max, float part_sum) {
+      if (part_sum == 0.0f) return;
+      max = sum == 0.0f || part_max > max ? part_max : max;
+      sum = 1.0f;
+    }
+  };
+
+ public:
+  static constexpr std::size_t kSharedBytes = sizeof(Work);
+
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    Work& work = *reinterpret_cast<Work*>(shared);
+    const std::uint32_t row = a.rows[block().x];
+    if (row == RowOfBatch::kNobody) return;
+    const RowParts& parts = a.row_parts[row];
+    Merged merged;
+    for (std::uint32_t first = 0; first < parts.num_spans; first += kAtOnce) {
+      const std::uint32_t count = parts.num_spans - first < kAtOnce ? parts.num_spans - first : kAtOnce;
+      for (std::uint32_t i = thread(); i < count; i += kThreads) {
+        const float* of_part =
+            a.parts.max_and_sum + 2 * parts.part(parts.first_span + first + i, block().y, a.num_heads);
+        work.max[i] = of_part[0];
+        work.sum[i] = of_part[1];
+      }
+      sync_block();
+      for (std::uint32_t i = thread(); i < count; i += kThreads) find_factors(work, i, merged);
+      sync_block();
+      merge(a, work, parts, parts.first_span + first, count, merged);
+      sync_block();
+    }
+    const float inverse = quotient(1.0f, merged.sum);
+    float* out = a.out + (std::size_t{row} * a.num_heads + block().y) * a.head_dim;
+    for (unsigned k = 0; k < kDimsOfThread; ++k) {
+      const std::uint32_t d = k * kThreads + thread();
+      if (d < a.head_dim) out[d] = merged.o[k] * inverse;
+    }
+  }
+
+ private:
+  QUIRE_DEVICE static void find_factors(Work& work, std::uint32_t part, Merged seen) {
+    for (std::uint32_t i = 0; i < part; ++i) seen.see(work.max[i], work.sum[i]);
+    const float earlier = seen.max;
+    seen.see(work.max[part], work.sum[part]);
+    work.before[part] = sample::exp_f32(earlier - seen.max);
+    work.now[part] = sample::exp_f32(work.max[part] - seen.max);
+  }
+
+  QUIRE_DEVICE static void merge(const Args& a, const Work& work, const RowParts& parts, std::uint32_t first_span,
+                                 std::uint32_t count, Merged& merged) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (work.sum[i] == 0.0f) continue;
+      const float* values = a.parts.values + parts.part(first_span + i, block().y, a.num_heads) * a.head_dim;
+      const bool is_first = merged.sum == 0.0f;
+      merged.max = is_first || work.max[i] > merged.max ? work.max[i] : merged.max;
+      merged.sum = is_first ? work.sum[i] : fma(merged.sum, work.before[i], work.sum[i] * work.now[i]);
+      for (unsigned k = 0; k < kDimsOfThread; ++k) {
+        const std::uint32_t d = k * kThreads + thread();
+        if (d >= a.head_dim) break;
+        merged.o[k] = is_first ? values[d] : fma(merged.o[k], work.before[i], values[d] * work.now[i]);
+      }
+    }
+  }
+};
+
+}  // namespace quire::gpu

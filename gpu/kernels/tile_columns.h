@@ -1,0 +1,164 @@
+// What the threads of a unit of attention_tiles.h, or of attention_warpgroups.h, share: its columns, the span at hand, and what of K and V
+// lies where.
+// Shape   kColumns columns, each a query or none; a span's 16 groups of 16 positions. Bits by group.
+// Thread  all predicates but those of a column are the same for all threads of the block.
+// Source  ours.
+#pragma once
+
+#include "gpu/device/kv_fragment.h"
+#include "gpu/kernels/attention_units.h"
+#include "gpu/kernels/batch_rows.h"
+
+namespace quire::gpu {
+
+struct AttendTilesArgs {
+  AttentionView spec;
+  BatchView batch;
+  const AttentionUnit* units = nullptr;
+  const RowParts* row_parts = nullptr;  // [T]
+  const float* qkv = nullptr;
+  KvView kv;
+  float* out = nullptr;
+  PartsView parts;
+  float* max_and_sum = nullptr;    // [T, H]: of rows that vote
+  std::uint64_t* votes = nullptr;  // not null: the units' rows are done, and vote
+};
+
+// What a unit's columns have come to.
+template <unsigned kColumnTiles>
+struct TileColumns {
+  static constexpr unsigned kColumns = kColumnTiles * kTileRows;
+
+  std::uint32_t position[kColumns];  // of the column's row
+  std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row
+  float max[kColumns];               // of the spans so far
+  float sum[kColumns];               // 0: none yet (afterwards it is at least 1, or NaN)
+  float before[kColumns];            // what the span at hand does to the sums before it, and to its own
+  float now[kColumns];
+  std::uint32_t step[kColumns];
+};
+
+// For single warps.
+template <unsigned kColumnTiles, std::uint32_t kMostDims>
+struct TileWork : TileColumns<kColumnTiles> {
+  static constexpr unsigned kColumns = TileColumns<kColumnTiles>::kColumns;
+  static constexpr unsigned kSpan = backend::kSpanTokens;
+
+ private:
+  // Strides that spread what the lanes of a warp touch at once over all banks.
+  static constexpr unsigned kScoreStride = kSpan + 4;
+  static constexpr unsigned kQueryStride = kMostDims + 8;
+
+ public:
+  const std::byte* groups[kSpan / KvLayout::kGroup];  // where each lies, but for those that are put together
+  float z[kColumns][kScoreStride];                    // scores; then in each row's first half its weights in bf16
+  std::uint32_t slots[kSpan];                         // kUnseen: nobody sees the position
+  float k_scales[kSpan];                              // int8's
+  float v_scales[kSpan];
+  alignas(16) std::uint16_t q[kColumns][kQueryStride];
+
+  QUIRE_DEVICE std::uint16_t& query(unsigned column, std::uint32_t d) { return q[column][d]; }
+  QUIRE_DEVICE float& score(unsigned column, unsigned j) { return z[column][j]; }
+  QUIRE_DEVICE std::uint16_t* weights(unsigned column) { return reinterpret_cast<std::uint16_t*>(z[column]); }
+  QUIRE_DEVICE std::uint16_t& weight(unsigned column, unsigned j) { return weights(column)[j]; }
+};
+
+template <backend::KvType kKvType, unsigned kNumColumnTiles, typename SharedWork>
+struct TileCall {
+  using Work = SharedWork;
+  static constexpr backend::KvType kType = kKvType;
+  static constexpr unsigned kColumnTiles = kNumColumnTiles;
+  static constexpr unsigned kColumns = kColumnTiles * kTileRows;
+  static constexpr unsigned kSpan = backend::kSpanTokens;
+  static constexpr unsigned kGroups = kSpan / KvLayout::kGroup;
+
+  const AttendTilesArgs& a;
+  const AttentionUnit unit;
+  const RowOfBatch row;  // one of the unit's: what all of them have in common
+  Work& work;
+  std::uint32_t kv_head;
+  std::uint32_t span;
+  std::uint32_t groups;  // of the span, that some row sees something of
+
+  // Of the span, that some row sees something of.
+  QUIRE_DEVICE std::uint32_t groups_seen() const {
+    const std::uint32_t first_position = span * kSpan;
+    if (unit.min_lowest >= first_position + kSpan || unit.max_position < first_position) return 0;
+    const std::uint32_t first =
+        unit.min_lowest < first_position ? 0 : (unit.min_lowest - first_position) / KvLayout::kGroup;
+    const std::uint32_t last = unit.max_position >= first_position + kSpan
+                                   ? kGroups - 1
+                                   : (unit.max_position - first_position) / KvLayout::kGroup;
+    return groups_kept(a.batch, row, span) & 0xffffu << first & 0xffffu >> (kGroups - 1 - last);
+  }
+  QUIRE_DEVICE std::uint32_t start(unsigned group) const { return span * kSpan + group * KvLayout::kGroup; }
+  QUIRE_DEVICE const std::byte* stored(unsigned group) const { return work.groups[group]; }
+  // Put together from slots here and there.
+  QUIRE_DEVICE bool gathers(unsigned group) const {
+    return kType != backend::KvType::kInt4 && row.ancestors != 0 &&
+           start(group) + KvLayout::kGroup - 1 > row.root_position;
+  }
+  // int4: the group is some rows' own, and others see it as it is stored.
+  QUIRE_DEVICE bool is_own(unsigned group) const {
+    return kType == backend::KvType::kInt4 && start(group) + KvLayout::kGroup > unit.min_position;
+  }
+  QUIRE_DEVICE bool is_stored(unsigned group) const {
+    return kType != backend::KvType::kInt4 || start(group) + KvLayout::kGroup <= unit.max_position;
+  }
+  QUIRE_DEVICE bool is_own_of(unsigned group, unsigned column) const {
+    return work.position[column] / KvLayout::kGroup == start(group) / KvLayout::kGroup;
+  }
+  // Not every row sees all of it.
+  QUIRE_DEVICE bool is_mixed(unsigned group) const {
+    return start(group) + KvLayout::kGroup - 1 > unit.min_position || start(group) < unit.max_lowest || is_own(group);
+  }
+  QUIRE_DEVICE bool sees(unsigned column, unsigned group, unsigned in_group) const {
+    const std::uint32_t position = start(group) + in_group;
+    return (groups >> group & 1u) != 0 && position >= work.lowest[column] && position <= work.position[column];
+  }
+
+  struct Query {
+    std::uint32_t row;
+    std::uint32_t head;
+  };
+  QUIRE_DEVICE Query query_of(unsigned column) const {
+    const std::uint32_t heads = a.spec.heads_of_group();
+    const std::uint32_t query = unit.first_head + column;
+    return {unit.first_row + query / heads, kv_head * heads + query % heads};
+  }
+
+  // A lane's words of a tile whose positions do not lie side by side as they are wanted: gathered, or a row's own group.
+  QUIRE_DEVICE KvFragment built(unsigned group, std::uint32_t tile, bool own, bool of_k) const {
+    KvFragment out;
+    const unsigned lane = thread() % kWarp;
+    QUIRE_UNROLLED for (unsigned word = 0; word < 4; ++word) {
+      const unsigned output = lane / 4 + word % 2 * 8;
+      QUIRE_ROLLED for (unsigned half = 0; half < 2; ++half) {
+        const unsigned input = lane % 4 * 2 + half + word / 2 * 8;
+        const unsigned in_group = of_k ? output : input;
+        const std::uint32_t d = tile * kTileInputs + (of_k ? input : output);
+        const float x = own ? own_number(group, in_group, d, of_k) : gathered_number(group, in_group, d, of_k);
+        out.words[word] |= std::uint32_t{bf16_of_f32(x)} << 16 * half;
+      }
+    }
+    return out;
+  }
+
+ private:
+  QUIRE_DEVICE float own_number(unsigned group, unsigned in_group, std::uint32_t d, bool of_k) const {
+    const std::uint32_t position = start(group) + in_group;
+    if (position > unit.max_position || d >= a.spec.head_dim) return 0.0f;
+    const OwnRow found = own_row(a.spec, a.kv, a.qkv, row, kv_head, position);
+    return of_k ? found.k[d] : found.v[d];
+  }
+  QUIRE_DEVICE float gathered_number(unsigned group, unsigned in_group, std::uint32_t d, bool of_k) const {
+    const std::uint32_t slot = work.slots[group * KvLayout::kGroup + in_group];
+    if (slot == kUnseen) return 0.0f;
+    const KvLayout& layout = a.kv.layout;
+    const std::byte* codes = a.kv.group(a.spec.layer, kv_head, slot);
+    if (of_k) return kv_code_at(kType, codes, layout.k_place(slot, d));
+    return kv_code_at(kType, codes + layout.code_bytes(), layout.v_place(slot, d));
+  }
+};
+
+}  // namespace quire::gpu

@@ -1,0 +1,39 @@
+#include "gpu/limits.h"
+
+#include <fmt/format.h>
+
+#include "gpu/attention.h"
+#include "gpu/kernels/attention.h"
+#include "gpu/kernels/linear_grid.h"
+
+namespace quire::gpu {
+namespace {
+
+constexpr std::uint64_t kMostBlocksHigh = 65535;  // of a grid, in y: where groups of outputs lie
+constexpr std::uint64_t kMostOutputs = kMostBlocksHigh * kFewRows.pairs * kPairTiles * kTileOutputs;
+
+}  // namespace
+
+std::vector<std::string> beyond_limits(const ModelShape& shape) {
+  std::vector<std::string> beyond;
+  if (shape.head_dim > Attend::kMostDims) {
+    beyond.push_back(fmt::format("head_dim (given, or hidden_size / num_attention_heads) is {}, of at most {}",
+                                 shape.head_dim, Attend::kMostDims));
+  }
+  const KvLayout layout{1, shape.num_kv_heads, shape.head_dim, backend::kGroupTokens, shape.kv};
+  if (Attention::in_tiles(layout) &&
+      shape.num_heads > std::uint64_t{shape.num_kv_heads} * Attention::kMostHeadsOfGroup) {
+    beyond.push_back(fmt::format("num_attention_heads is {}, of at most {} for each of num_key_value_heads = {}",
+                                 shape.num_heads, Attention::kMostHeadsOfGroup, shape.num_kv_heads));
+  }
+  const auto expect_outputs = [&](std::uint64_t outputs, const char* what) {
+    if (outputs <= kMostOutputs) return;
+    beyond.push_back(fmt::format("{} makes a matrix of {} outputs, of at most {}", what, outputs, kMostOutputs));
+  };
+  expect_outputs(shape.hidden, "hidden_size");
+  expect_outputs(2 * std::uint64_t{shape.ffn}, "intermediate_size");
+  expect_outputs((shape.num_heads + 2 * std::uint64_t{shape.num_kv_heads}) * shape.head_dim, "num_attention_heads");
+  return beyond;
+}
+
+}  // namespace quire::gpu

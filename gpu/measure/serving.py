@@ -1,0 +1,110 @@
+"""A server on the device under load over HTTP: closed loops of streams, each with prompts of its own, at several numbers of them."""
+import argparse
+import http.client
+import json
+import pathlib
+import queue
+import re
+import subprocess
+import tempfile
+import threading
+import time
+
+PATIENCE_S = 200
+
+
+class Server:
+    def __init__(self, command):
+        self.log = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.lines = []
+        told = queue.Queue()
+        threading.Thread(target=self.listen, args=(told,), daemon=True).start()
+        self.port = told.get(timeout=PATIENCE_S)
+        if self.port is None:
+            self.log.seek(0)
+            raise RuntimeError("quire serve: " + self.log.read()[-800:])
+
+    def listen(self, told):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+            if match := re.search(r"ready in .*http://[^:]+:(\d+)", line):
+                told.put(int(match[1]))
+        told.put(None)
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(timeout=60)
+
+
+def stream(port, prompt, num_tokens):
+    """Seconds to the first token and to the last, and how many there were."""
+    body = {"prompt": prompt, "max_tokens": num_tokens, "temperature": 0, "ignore_eos": True, "stream": True}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    begin, first, tokens = time.perf_counter(), None, 0
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    if answer.status != 200:
+        raise RuntimeError(answer.read().decode()[:300])
+    for line in answer:
+        if not line.startswith(b"data: {"):
+            continue
+        event = json.loads(line[6:])
+        if "error" in event:
+            raise RuntimeError(str(event["error"])[:300])
+        first = first or time.perf_counter()
+        tokens = tokens + 1
+    connection.close()
+    return first - begin, time.perf_counter() - begin, tokens
+
+
+def load(port, streams, rounds, prompt_tokens, num_tokens, vocab):
+    seen, wrong = [], []
+
+    def loop(number):
+        try:
+            for turn in range(rounds):
+                prompt = [1 + (7919 * number + 104729 * turn + 31 * i) % (vocab - 1) for i in range(prompt_tokens)]
+                seen.append(stream(port, prompt, num_tokens))
+        except Exception as error:  # of one stream: the row says so
+            wrong.append(f"{type(error).__name__}: {error}"[:300])
+
+    threads = [threading.Thread(target=loop, args=(number,)) for number in range(streams)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - begin
+    row = {"what": "serving", "sequences": streams, "prompt_tokens": prompt_tokens, "answer_tokens": num_tokens, "wrong": wrong,
+           "ok": not wrong and len(seen) == streams * rounds}
+    if seen:
+        firsts = sorted(one[0] for one in seen)
+        row.update(tokens_per_s=len(seen) * num_tokens / seconds, first_token_s=firsts[len(firsts) // 2],
+                   first_token_p99_s=firsts[int(0.99 * (len(firsts) - 1))])
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quire", type=pathlib.Path, required=True)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--model")
+    parser.add_argument("--tiny", action="store_true")
+    args = parser.parse_args()
+    sizes = dict(rounds=1, prompt_tokens=5, num_tokens=3, vocab=100) if args.tiny else dict(rounds=4, prompt_tokens=128, num_tokens=128, vocab=4000)
+    limits = ["--max-num-batched-tokens", "16", "--max-num-seqs", "4"] if args.tiny else ["--max-num-seqs", "256"]
+    plain = ["--speculative-config", json.dumps({"method": "ngram", "num_speculative_tokens": 1})] if args.tiny else []
+    server = Server([args.quire, "serve", *([args.model] if args.model else []), "--port", "0", "--device", args.device, *limits, *plain])
+    try:
+        rows = [load(server.port, streams, **sizes) for streams in ([1, 2] if args.tiny else [1, 8, 64, 256])]
+    finally:
+        code = server.stop()
+    said = [line for line in server.lines if " on gpu/" in line or "memory" in line]
+    failed = sum(not row["ok"] for row in rows) + (code != 0)
+    print(json.dumps({"rows": rows, "said": said, "failed": failed}))
+    raise SystemExit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()

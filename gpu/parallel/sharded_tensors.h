@@ -1,0 +1,124 @@
+// What all ranks of a tensor-parallel model hold together: one thing of each rank, made by that rank's ops.
+// Shape   a weight that is cut (shares.h) has a rank's outputs on that rank; packed() is that of sharded_weights.h.
+//         A buffer has room on every rank for whole rows, and where its width divides evenly for a rank's columns of them. Which of the two
+//         counts is said by is_parted().
+// Owner   whoever asked ShardedOps to make them.
+// Thread  made while starting; then the engine thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/backend/tensors.h"
+#include "gpu/parallel/sharded_weights.h"
+#include "gpu/parallel/shares.h"
+#include "gpu/tensors.h"
+
+namespace quire::gpu {
+
+template <typename Made>
+using OfRanks = std::vector<std::unique_ptr<Made>>;
+
+class ShardedWeight final : public backend::Weight {
+ public:
+  ShardedWeight(const backend::WeightShape& shape, const CutHead& head, OfRanks<backend::Weight> ranks,
+                std::span<const std::byte> packed, std::shared_ptr<const void> owner)
+      : shape_(shape), head_(head), ranks_(std::move(ranks)), packed_(packed), owner_(std::move(owner)) {}
+
+  std::uint32_t n() const override { return shape_.n; }
+  std::uint32_t k() const override { return shape_.k; }
+  backend::WeightType type() const override { return shape_.type; }
+  std::span<const std::byte> packed() const override { return packed_; }
+
+  bool is_cut() const { return head_.is_cut(); }
+  std::span<const std::uint32_t> outputs() const { return head_.matrices(); }
+  Columns columns() const { return columns_of(outputs(), head_.num_ranks); }
+  const backend::Weight& of(std::size_t rank) const { return *ranks_[rank]; }
+
+ private:
+  backend::WeightShape shape_;
+  CutHead head_;
+  OfRanks<backend::Weight> ranks_;
+  std::span<const std::byte> packed_;
+  std::shared_ptr<const void> owner_;
+};
+
+class ShardedVector final : public backend::Vector {
+ public:
+  explicit ShardedVector(OfRanks<backend::Vector> ranks) : ranks_(std::move(ranks)) {}
+  std::uint32_t size() const override { return ranks_.front()->size(); }
+  const backend::Vector& of(std::size_t rank) const { return *ranks_[rank]; }
+
+ private:
+  OfRanks<backend::Vector> ranks_;
+};
+
+class ShardedRope final : public backend::RopeTable {
+ public:
+  explicit ShardedRope(OfRanks<backend::RopeTable> ranks) : ranks_(std::move(ranks)) {}
+  std::uint32_t positions() const override { return ranks_.front()->positions(); }
+  const backend::RopeTable& of(std::size_t rank) const { return *ranks_[rank]; }
+
+ private:
+  OfRanks<backend::RopeTable> ranks_;
+};
+
+class ShardedBuffer final : public backend::Buffer {
+ public:
+  ShardedBuffer(OfRanks<backend::Buffer> whole, OfRanks<backend::Buffer> parts)
+      : whole_(std::move(whole)), parts_(std::move(parts)) {}
+  std::uint32_t max_rows() const override { return whole_.front()->max_rows(); }
+  std::uint32_t width() const override { return whole_.front()->width(); }
+
+  backend::Buffer& whole(std::size_t rank) const { return *whole_[rank]; }
+  backend::Buffer& part(std::size_t rank) const { return *parts_[rank]; }
+  std::vector<float*> whole() const { return data(whole_); }
+  std::vector<const float*> parts() const { return data<const float>(parts_); }
+
+  // Each rank has its columns alone; else all have whole rows.
+  bool is_parted() const { return columns_.width() != 0; }
+  const Columns& columns() const { return columns_; }
+  void is_now_parted(const Columns& columns) { columns_ = columns; }
+  void is_now_whole() { columns_ = {}; }
+
+ private:
+  template <typename T = float>
+  static std::vector<T*> data(const OfRanks<backend::Buffer>& ranks) {
+    std::vector<T*> out;
+    for (const auto& rank : ranks) out.push_back(static_cast<const DeviceBuffer&>(*rank).data());
+    return out;
+  }
+
+  OfRanks<backend::Buffer> whole_;
+  OfRanks<backend::Buffer> parts_;
+  Columns columns_;
+};
+
+// A block's bytes are those of one GPU: of every layer the heads of all ranks in order, and the tail behind them.
+class ShardedCache final : public backend::KvCache {
+ public:
+  ShardedCache(const backend::KvShape& shape, OfRanks<backend::KvCache> ranks)
+      : shape_(shape), ranks_(std::move(ranks)) {}
+  const backend::KvShape& shape() const override { return shape_; }
+  std::size_t bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& rank : ranks_) bytes += rank->bytes();
+    return bytes;
+  }
+  std::size_t block_bytes() const override {
+    return shape_.all_layers() * ranks_.size() * layer_bytes() + shape_.tail_bytes;
+  }
+
+  backend::KvCache& of(std::size_t rank) const { return *ranks_[rank]; }
+  std::size_t layer_bytes() const {
+    return static_cast<const DeviceCache&>(*ranks_.front()).layer_bytes();
+  }  // a rank's
+
+ private:
+  backend::KvShape shape_;
+  OfRanks<backend::KvCache> ranks_;
+};
+
+}  // namespace quire::gpu

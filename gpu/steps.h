@@ -1,0 +1,135 @@
+// What makes steps on a device cheap to begin: all that changes from one to the next in one packet, sent by one copy, and steps of
+// decoding rows captured, one for each bucket of rows.
+//   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are marked as
+//            nobody's in the packet, so that they store nothing
+//   packet   tokens | rows | rows that speak | kept groups | block tables: in pinned memory, a slot for each step in flight, and at
+//            the same places on the device in every step of the same bucket
+// Owner   GpuOps; the device outlives them.
+// Thread  engine, after start.
+// Fails   StartError from constructors: no memory. A step beyond its sizes is our bug: CHECK.
+// Source  CUDA graphs by batch size, as vLLM and SGLang keep them; capturing what was seen to repeat is ours.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "gpu/kernels/attention.h"
+#include "gpu/runtime/device.h"
+
+namespace quire::gpu {
+
+inline constexpr std::uint32_t kBuckets[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 384, 512};
+
+// Of a step of `rows` rows where steps of up to `most` are captured: never more than that. 0: none.
+constexpr std::uint32_t bucket_of(std::uint32_t rows, std::uint32_t most) {
+  if (rows == 0 || rows > most) return 0;
+  for (const std::uint32_t bucket : kBuckets) {
+    if (bucket >= rows) return bucket < most ? bucket : most;
+  }
+  return 0;
+}
+
+struct PacketSizes {
+  std::uint32_t rows = 0;
+  std::uint32_t speakers = 0;
+  std::uint32_t kept_groups = 0;
+  std::uint32_t table_entries = 0;
+};
+
+// Where each part begins, in bytes, and where all ends.
+struct PacketPlaces {
+  std::size_t tokens = 0;
+  std::size_t rows = 0;
+  std::size_t speakers = 0;
+  std::size_t kept_groups = 0;
+  std::size_t tables = 0;
+  std::size_t end = 0;
+};
+constexpr PacketPlaces places_of(const PacketSizes& sizes) {
+  const auto behind = [](std::size_t place, std::size_t count, std::size_t size) {
+    return (place + count * size + 15) / 16 * 16;
+  };
+  PacketPlaces places;
+  places.rows = behind(places.tokens, sizes.rows, sizeof(std::int32_t));
+  places.speakers = behind(places.rows, sizes.rows, sizeof(RowOfBatch));
+  places.kept_groups = behind(places.speakers, sizes.speakers, sizeof(std::uint32_t));
+  places.tables = behind(places.kept_groups, sizes.kept_groups, sizeof(std::uint16_t));
+  places.end = behind(places.tables, sizes.table_entries, sizeof(std::uint32_t));
+  return places;
+}
+
+class Packet {
+ public:
+  // `most` in any step, `depth` steps in flight.
+  Packet(Device& device, const PacketSizes& most, std::uint32_t depth);
+
+  // The host's side of the next step, to be filled in; waits until the copy that was made from there is over.
+  void begin(const PacketSizes& sizes);
+  std::span<std::int32_t> tokens() { return part<std::int32_t>(places_.tokens, sizes_.rows); }
+  std::span<RowOfBatch> rows() { return part<RowOfBatch>(places_.rows, sizes_.rows); }
+  std::span<std::uint32_t> speakers() { return part<std::uint32_t>(places_.speakers, sizes_.speakers); }
+  std::span<std::uint16_t> kept_groups() { return part<std::uint16_t>(places_.kept_groups, sizes_.kept_groups); }
+  std::span<BlockId> tables() { return part<BlockId>(places_.tables, sizes_.table_entries); }
+  // Queues the one copy.
+  void send();
+
+  // On the device, of the packet sent last.
+  const std::int32_t* device_tokens() const { return there<std::int32_t>(places_.tokens); }
+  const RowOfBatch* device_rows() const { return there<RowOfBatch>(places_.rows); }
+  const std::uint32_t* device_speakers() const { return there<std::uint32_t>(places_.speakers); }
+  const std::uint16_t* device_kept_groups() const { return there<std::uint16_t>(places_.kept_groups); }
+  const std::uint32_t* device_tables() const { return there<std::uint32_t>(places_.tables); }
+
+ private:
+  template <typename T>
+  std::span<T> part(std::size_t place, std::size_t count) {
+    return {reinterpret_cast<T*>(slots_[slot_].memory.data() + place), count};
+  }
+  template <typename T>
+  const T* there(std::size_t place) const {
+    return reinterpret_cast<const T*>(memory_.as<const std::byte>() + place);
+  }
+
+  struct Slot {
+    PinnedMemory memory;
+    std::unique_ptr<Event> sent;
+  };
+  Device& device_;
+  const PacketSizes most_;
+  DeviceMemory memory_;
+  std::vector<Slot> slots_;
+  std::size_t slot_ = 0;
+  PacketSizes sizes_;
+  PacketPlaces places_;
+};
+
+// Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the same
+// launches come again the captured step runs instead.
+class CapturedSteps {
+ public:
+  static constexpr std::size_t kMost = 64;  // steps of other launches, beyond these, run kernel by kernel
+
+  explicit CapturedSteps(Device& device) : device_(device) { known_.reserve(kMost); }
+  void run(const LaunchList& launches);
+
+  std::size_t num_captured() const { return known_.size(); }
+  std::uint64_t num_repeated() const { return num_repeated_; }
+
+ private:
+  struct Known {
+    LaunchList launches;
+    std::unique_ptr<CapturedStep> step;
+  };
+  void run_one_by_one(const LaunchList& launches);
+
+  Device& device_;
+  std::vector<Known> known_;
+  std::uint64_t num_repeated_ = 0;
+};
+
+}  // namespace quire::gpu

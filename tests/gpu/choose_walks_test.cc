@@ -1,0 +1,187 @@
+// Walks down drafts on the device, and what it leaves to the host: choices as the host's, bit for bit.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "tests/gpu/choose_lab.h"
+
+namespace quire::gpu::test {
+namespace {
+
+using sample::Accept;
+
+// Few tokens, so that guesses are often right, and the same token below one node twice.
+TokenTree random_tree(Dice& dice, std::uint32_t nodes, std::uint32_t vocab) {
+  TokenTree tree;
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    const int parent = static_cast<int>(dice.below(i + 1)) - 1;
+    tree.add(static_cast<TokenId>(dice.below(vocab + 1)), dice.one_in(2) ? static_cast<int>(i) - 1 : parent);
+    if (dice.one_in(4)) tree.make_scout(i, static_cast<std::uint8_t>(i));
+  }
+  return tree;
+}
+
+// The rows of a walk: the root's, and its nodes', each with edits of its own.
+void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
+  Speaker pattern;
+  draw_params(dice, step.vocab, pattern);
+  pattern.params.accept = accept;
+  const TokenTree* tree = nullptr;
+  if (nodes > 0) {
+    const std::uint32_t more = std::min(dice.below(3), TokenTree::kMaxNodes - nodes);  // nodes that were cut off
+    tree = &step.trees.emplace_back(random_tree(dice, nodes + more, step.vocab));
+  }
+  for (std::uint32_t i = 0; i <= nodes; ++i) {
+    Speaker& speaker = step.add(random_row(dice, step.vocab));
+    speaker.params = pattern.params;
+    speaker.position = pattern.position + i;
+    if (dice.one_in(3)) draw_edits(dice, step, speaker);
+    if (i == 0) {
+      speaker.num_nodes = nodes;
+      speaker.draft = tree;
+    }
+  }
+}
+
+// Nodes that a walk came to; scouts are not counted, who say something wherever they are.
+std::uint32_t num_taken(const Step& step, const std::vector<Told>& told) {
+  std::uint32_t num = 0;
+  for (std::uint32_t root = 0; root < told.size(); root += 1 + step.speakers[root].num_nodes) {
+    const Speaker& speaker = step.speakers[root];
+    for (std::uint32_t i = 0; i < speaker.num_nodes; ++i) {
+      num += told[root + 1 + i].choice.token >= 0 && !speaker.draft->is_scout(i) ? 1 : 0;
+    }
+  }
+  return num;
+}
+
+TEST(ChooseWalks, GoesDownRandomTreesAsTheHostDoes) {
+  Lab lab(3);
+  std::uint32_t taken = 0;
+  for (const std::uint32_t vocab : {2u, 5u, 40u}) {
+    Dice dice(vocab);
+    for (int round = 0; round < 12; ++round) {
+      Step step(vocab);
+      for (const std::uint32_t nodes : {0u, 1u, 5u, 1 + dice.below(20)}) add_walk(dice, step, nodes, Accept::kMatch);
+      ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
+      ASSERT_TRUE(lab.chooser().left_to_host().empty());
+      taken += num_taken(step, of_host(step));
+    }
+  }
+  EXPECT_GT(taken, 15u);  // walks go on behind the root
+}
+
+TEST(ChooseWalks, GoesDownTheLargestTree) {
+  Lab lab(9);
+  Dice dice(64);
+  Step step(3);
+  for (const std::uint32_t nodes : {TokenTree::kMaxNodes - 1, TokenTree::kMaxNodes}) {
+    TokenTree& chain = step.trees.emplace_back();
+    std::vector<float> row = {0.0f, 9.0f, 0.0f};
+    for (std::uint32_t i = 0; i < nodes; ++i) chain.add(1, static_cast<int>(i) - 1);
+    for (std::uint32_t i = 0; i <= nodes; ++i) step.add(row).params.temperature = 0.0f;
+    Speaker& root = step.speakers[step.speakers.size() - nodes - 1];
+    root.num_nodes = nodes;
+    root.draft = &chain;
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
+  EXPECT_EQ(lab.tokens().back(), 1);  // the last node, too, was come to
+}
+
+TEST(ChooseWalks, SaysTheSameWhicheverThreadGoesFirst) {
+  Dice dice(21);
+  Step step(5);
+  for (const std::uint32_t nodes : {3u, 9u}) add_walk(dice, step, nodes, Accept::kMatch);
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Lab lab(seed);
+    ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
+  }
+}
+
+TEST(ChooseWalks, LeavesDraftsJudgedByLawToTheHostAmongRowsOfTheDevice) {
+  Lab lab;
+  Dice dice(77);
+  for (int round = 0; round < 6; ++round) {
+    Step step(6, round);
+    std::vector<std::uint32_t> by_law;
+    for (const Accept accept : {Accept::kMatch, Accept::kRatio, Accept::kBlock, Accept::kMatch, Accept::kRatio}) {
+      const auto first = static_cast<std::uint32_t>(step.speakers.size());
+      add_walk(dice, step, dice.below(5), accept);
+      if (!chosen_on_device(step.speakers[first])) by_law.push_back(first);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
+    EXPECT_TRUE(std::ranges::equal(lab.chooser().left_to_host(), by_law));
+  }
+}
+
+TEST(ChooseWalks, KnowsAllButDraftsJudgedByLaw) {
+  const float greedy = std::nextafter(sample::kGreedyTemperature, 0.0f);
+  for (const Accept accept : {Accept::kMatch, Accept::kRatio, Accept::kBlock}) {
+    for (const float temperature : {0.0f, greedy, sample::kGreedyTemperature, 1.0f}) {
+      for (const std::uint32_t nodes : {0u, 1u}) {
+        Speaker speaker;
+        speaker.params.accept = accept;
+        speaker.params.temperature = temperature;
+        speaker.num_nodes = nodes;
+        const bool by_law = accept != Accept::kMatch && temperature >= sample::kGreedyTemperature;
+        EXPECT_EQ(chosen_on_device(speaker), nodes == 0 || !by_law);
+      }
+    }
+  }
+}
+
+Step step_of_edited_rows(std::uint32_t rows) {
+  Dice dice(rows);
+  Step step(40);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    Speaker& speaker = step.add(random_row(dice, step.vocab));
+    OwnedEdits& edits = step.edits.emplace_back();
+    edits.forbidden = {static_cast<TokenId>(i)};
+    speaker.edits = edits.view();
+    speaker.params.seed = i;
+  }
+  return step;
+}
+
+TEST(ChooseWalks, TakesMoreEditedRowsThanThereIsPlaceForInGroups) {
+  constexpr std::uint32_t kMost = 4;
+  struct Case {
+    std::uint32_t rows;
+    std::uint32_t groups;
+  };
+  for (const auto& [rows, groups] : {Case{kMost - 1, 1}, Case{kMost, 1}, Case{kMost + 1, 2}, Case{2 * kMost + 1, 3}}) {
+    Lab lab(1, 20, kMost);
+    ASSERT_NO_FATAL_FAILURE(expect_as_host(step_of_edited_rows(rows), lab));
+    EXPECT_EQ(lab.chooser().num_groups(), groups) << rows;
+    EXPECT_TRUE(lab.chooser().left_to_host().empty());
+  }
+}
+
+TEST(ChooseWalks, LeavesToTheHostWhatOutgrowsTheRoomForEdits) {
+  constexpr std::size_t kBytes = 64;  // of four edits
+  for (const std::uint32_t num : {3u, 4u, 5u}) {
+    Lab lab(1, 20, 4, kBytes);
+    Dice dice(num);
+    Step step(10);
+    for (const bool is_long : {false, true, false}) {
+      Speaker& speaker = step.add(random_row(dice, step.vocab));
+      OwnedEdits& edits = step.edits.emplace_back();
+      for (std::uint32_t i = 0; i < (is_long ? num : 1); ++i) {
+        edits.each.push_back({static_cast<TokenId>(i), 1, 0.5f, true});
+      }
+      speaker.edits = edits.view();
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
+    EXPECT_EQ(lab.chooser().left_to_host().size(), num > 4 ? 1u : 0u) << num;
+  }
+}
+
+TEST(ChooseWalks, SaysNothingOfAStepWithoutSpeakers) {
+  Lab lab;
+  Step step(4);
+  step.logits.assign(4, 0.0f);
+  EXPECT_TRUE(lab.choose(step).empty());
+}
+
+}  // namespace
+}  // namespace quire::gpu::test

@@ -1,0 +1,73 @@
+#include "gpu/limits.h"
+
+#include <gmock/gmock.h>
+
+#include "gpu/kernels/linear_grid.h"
+
+namespace quire::gpu {
+namespace {
+
+using backend::KvType;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ModelShape shape_with(std::uint32_t num_heads, std::uint32_t head_dim, KvType kv = KvType::kBF16) {
+  return {.hidden = 64, .ffn = 96, .num_heads = num_heads, .num_kv_heads = 2, .head_dim = head_dim, .kv = kv};
+}
+
+TEST(Limits, AreHeadsOf512DimensionsInEveryTypeOfCache) {
+  for (const KvType kv : backend::kAllKvTypes) {
+    for (const std::uint32_t dims : {2u, 510u, 512u}) EXPECT_THAT(beyond_limits(shape_with(4, dims, kv)), IsEmpty());
+    EXPECT_THAT(beyond_limits(shape_with(4, 514, kv)),
+                ElementsAre("head_dim (given, or hidden_size / num_attention_heads) is 514, of at most 512"));
+  }
+}
+
+TEST(Limits, Are128QueryHeadsOfAKvHeadWhereTheTensorCoresTakeThem) {
+  for (const KvType kv : backend::kAllKvTypes) {
+    for (const std::uint32_t heads : {254u, 256u}) EXPECT_THAT(beyond_limits(shape_with(heads, 64, kv)), IsEmpty());
+    const auto beyond = beyond_limits(shape_with(258, 64, kv));
+    if (kv == KvType::kF32) {
+      EXPECT_THAT(beyond, IsEmpty());
+    } else {
+      EXPECT_THAT(beyond,
+                  ElementsAre("num_attention_heads is 258, of at most 128 for each of num_key_value_heads = 2"));
+    }
+  }
+  EXPECT_THAT(beyond_limits(shape_with(258, 256)), ElementsAre(HasSubstr("num_attention_heads")));
+  EXPECT_THAT(beyond_limits(shape_with(258, 258)), IsEmpty());  // the plain kernel
+}
+
+TEST(Limits, AreMatricesOfSoManyOutputsAsAGridIsHigh) {
+  constexpr std::uint32_t kMost = 65535 * 64;
+  const auto with = [](std::uint32_t hidden, std::uint32_t ffn) {
+    ModelShape shape = shape_with(4, 64);
+    shape.hidden = hidden;
+    shape.ffn = ffn;
+    return beyond_limits(shape);
+  };
+  for (const std::uint32_t most : {kMost - 2, kMost}) EXPECT_THAT(with(most, most / 2), IsEmpty());
+  EXPECT_THAT(with(kMost + 1, 1), ElementsAre("hidden_size makes a matrix of 4194241 outputs, of at most 4194240"));
+  EXPECT_THAT(with(1, kMost / 2 + 1),
+              ElementsAre("intermediate_size makes a matrix of 4194242 outputs, of at most 4194240"));
+  ModelShape wide = shape_with(8188, 512, KvType::kF32);
+  EXPECT_THAT(beyond_limits(wide), ElementsAre(HasSubstr("num_attention_heads makes a matrix of 4194304 outputs")));
+}
+
+TEST(Limits, KeepEveryGridOfALinearLayerAsLowAsCudasMustBe) {
+  for (const backend::WeightType type : {backend::WeightType::kBF16, backend::WeightType::kW4A8}) {
+    for (std::uint32_t n = 1; n <= 65535 * 64; n += n / 7 + 1) {
+      for (const std::uint32_t k : {64u, 4096u, 16384u}) {
+        for (const std::uint32_t rows : {1u, 9u, 17u, 33u}) {
+          const LinearGrid grid = linear_grid(type, n, k, rows);
+          ASSERT_LE(std::uint64_t{grid.groups} * grid.parts(), 65535u) << n << ", " << k << ", " << rows;
+        }
+      }
+    }
+    EXPECT_EQ(linear_grid(type, 65535 * 64, 64, 1).groups, 65535u);
+  }
+}
+
+}  // namespace
+}  // namespace quire::gpu

@@ -1,0 +1,309 @@
+// Linear layers on the simulated tensor cores: as the CPU where rows are whole numbers, else as closely as f32 adds; a row's bits are
+// the same alone, in any company, and however the work is dealt to blocks.
+#include <cmath>
+#include <numeric>
+
+#include "gpu/gpu_ops.h"
+#include "gpu/kernels/linear_table.h"
+#include "gpu/linear_layers.h"
+#include "gpu/pack.h"
+#include "gpu/runtime/simulated_device.h"
+#include "gpu/tensors.h"
+#include "tests/core/cpu/plain_quantised.h"
+#include "tests/core/cpu/rig.h"
+
+namespace quire::gpu {
+namespace {
+
+using namespace cpu::test;
+using backend::Ops;
+using backend::Quantize;
+using backend::WeightType;
+
+constexpr Quantize kAllTiled[] = {Quantize::kNone, Quantize::kInt8,   Quantize::kInt4, Quantize::kW8A8,
+                                  Quantize::kW4A8, Quantize::kW16A16, Quantize::kFp8};
+
+const char* name_of(Quantize quantize) { return backend::name_of(weight_type(DType::kBF16, quantize)); }
+
+std::unique_ptr<Ops> simulated(std::uint64_t seed = 1) {
+  return make_gpu_ops(make_simulated_device(seed), {.max_rows = 80});
+}
+
+std::unique_ptr<backend::Weight> pack_with_bias(Ops& ops, const Matrix& w, Quantize quantize,
+                                                std::span<const float> bias) {
+  const backend::HostMatrix view = w.view();
+  return ops.pack({&view, 1}, {&bias, 1}, quantize);
+}
+
+std::vector<float> row_of(const std::vector<float>& x, std::size_t row, std::size_t width) {
+  return {x.begin() + static_cast<std::ptrdiff_t>(row * width),
+          x.begin() + static_cast<std::ptrdiff_t>((row + 1) * width)};
+}
+
+TEST(GpuLinear, MultipliesWholeNumbersWithTheBitsOfTheCpu) {
+  const auto cpu = make_ops("auto", 1);
+  const auto gpu = simulated();
+  struct Case {
+    std::uint32_t n, k, rows;
+  };
+  for (const Case c : {Case{1, 1, 1},
+                       {16, 31, 8},
+                       {17, 33, 9},
+                       {32, 64, 1},
+                       {33, 65, 16},
+                       {5, 255, 17},
+                       {16, 256, 2},
+                       {40, 257, 3},
+                       {70, 600, 7},
+                       {33, 513, 66}}) {
+    for (const Quantize quantize : {Quantize::kW8A8, Quantize::kW4A8}) {
+      Random random(c.n * 1000 + c.k);
+      const Matrix w = random_matrix(random, c.n, c.k, DType::kF32);
+      const std::vector<float> bias = random.floats(c.n);
+      std::vector<float> x = random.floats(std::size_t{c.rows} * c.k);
+      for (float& value : x) value *= std::exp2(static_cast<float>(random.below(20)) - 10.0f);
+      const auto expected = run_linear(*cpu, x, *pack_with_bias(*cpu, w, quantize, bias), c.rows);
+      const auto out = run_linear(*gpu, x, *pack_with_bias(*gpu, w, quantize, bias), c.rows);
+      EXPECT_TRUE(same_bits(out, expected)) << name_of(quantize) << " " << c.n << " " << c.k << " " << c.rows;
+    }
+  }
+}
+
+// Rows are rounded to bf16; each output's terms are added in f32.
+TEST(GpuLinear, MultipliesRoundedRowsAsCloselyAsF32Adds) {
+  const auto gpu = simulated();
+  for (const Quantize quantize :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW16A16, Quantize::kFp8}) {
+    for (const std::uint32_t k : {1u, 16u, 31u, 64u, 65u, 255u, 256u, 257u, 900u, 2300u}) {
+      constexpr std::uint32_t kOutputs = 35;
+      Random random(k);
+      const Matrix w = random_matrix(random, kOutputs, k, DType::kBF16);
+      const std::vector<float> bias = random.floats(kOutputs);
+      const std::vector<float> x = random.floats(std::size_t{2} * k);
+      const Plain plain = quantize == Quantize::kNone ? quantised(w, Quantize::kW16A16) : quantised(w, quantize);
+      const auto out = run_linear(*gpu, x, *pack_with_bias(*gpu, w, quantize, bias), 2);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t n = i % kOutputs;
+        double sum = bias[n];
+        double size = std::abs(sum);
+        for (std::uint32_t j = 0; j < k; ++j) {
+          const double rounded = f32_of_bf16(bf16_of_f32(x[i / kOutputs * k + j]));
+          const double term = rounded * double{plain.codes[n * k + j]} * double{plain.scale(n, j)};
+          sum += term;
+          size += std::abs(term);
+        }
+        ASSERT_NEAR(out[i], sum, size * (k + 8) * 0x1p-24) << name_of(quantize) << " " << k << " " << i;
+      }
+    }
+  }
+}
+
+TEST(GpuLinear, GivesARowTheSameBitsInAnyCompanyOfOneToFortyRows) {
+  constexpr std::uint32_t kOutputs = 40;
+  constexpr std::uint32_t kInputs = 600;
+  for (const Quantize quantize : kAllTiled) {
+    const auto ops = simulated(2);
+    Random random(7);
+    const auto weight = pack(*ops, random_matrix(random, kOutputs, kInputs, DType::kBF16), quantize);
+    const std::vector<float> x = random.floats(std::size_t{40} * kInputs);
+    const std::vector<float> all = run_linear(*ops, x, *weight, 40);
+    for (const std::uint32_t rows : {1u, 2u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 32u, 33u}) {
+      // The last rows of all: each at another place than before.
+      const std::vector<float> some(x.end() - std::ptrdiff_t{rows} * kInputs, x.end());
+      EXPECT_TRUE(same_bits(run_linear(*ops, some, *weight, rows), std::span(all).last(rows * kOutputs)))
+          << name_of(quantize) << " " << rows;
+    }
+  }
+}
+
+TEST(GpuLinear, GivesARowTheSameBitsAtEveryRemainderOfInputsAndOutputs) {
+  for (const Quantize quantize : kAllTiled) {
+    const auto ops = simulated(3);
+    for (const std::uint32_t k : {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 500u}) {
+      const std::uint32_t n = 1 + k % 34;
+      Random random(k);
+      const auto weight = pack(*ops, random_matrix(random, n, k, DType::kBF16), quantize);
+      const std::vector<float> x = random.floats(std::size_t{17} * k);
+      const std::vector<float> all = run_linear(*ops, x, *weight, 17);
+      for (const std::uint32_t row : {0u, 16u}) {
+        EXPECT_TRUE(same_bits(run_linear(*ops, row_of(x, row, k), *weight, 1), row_of(all, row, n)))
+            << name_of(quantize) << " " << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(GpuLinear, KeepsAFaultInItsRow) {
+  constexpr std::uint32_t kInputs = 300;
+  for (const Quantize quantize : kAllTiled) {
+    const auto ops = simulated();
+    Random random(8);
+    const auto weight = pack(*ops, random_matrix(random, 20, kInputs, DType::kBF16), quantize);
+    std::vector<float> x = random.floats(std::size_t{3} * kInputs);
+    const std::vector<float> whole = run_linear(*ops, x, *weight, 3);
+    x[kInputs + 270] = INFINITY;
+    const std::vector<float> out = run_linear(*ops, x, *weight, 3);
+    for (const std::uint32_t row : {0u, 2u}) EXPECT_TRUE(same_bits(row_of(out, row, 20), row_of(whole, row, 20)));
+    for (const float value : row_of(out, 1, 20)) EXPECT_FALSE(std::isfinite(value)) << name_of(quantize);
+  }
+}
+
+TEST(GpuLinear, LooksUpRowsOfEveryTypeOfTableAsTheCpuDoes) {
+  const auto cpu = make_ops("auto", 1);
+  const auto gpu = simulated();
+  for (const Quantize quantize : kAllTiled) {
+    for (const std::uint32_t k : {1u, 33u, 130u}) {
+      Random random(k);
+      const Matrix w = random_matrix(random, 37, k, DType::kBF16);
+      EXPECT_TRUE(same_bits(run_embed(*gpu, *pack(*gpu, w, quantize)), run_embed(*cpu, *pack(*cpu, w, quantize))))
+          << name_of(quantize) << " " << k;
+    }
+  }
+}
+
+// A layer's product by the kernels themselves, with a number of slices to a part that the ops would not choose.
+class Bench {
+ public:
+  Bench(Quantize quantize, std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint64_t seed)
+      : device_(make_simulated_device(seed)), rows_(rows) {
+    Random random(n + k);
+    const Matrix w = random_matrix(random, n, k, DType::kBF16);
+    const backend::HostMatrix view = w.view();
+    const std::vector<float> bias = random.floats(n);
+    const std::span<const float> biases(bias);
+    packed_ = gpu::pack({&view, 1}, {&biases, 1}, quantize);
+    weight_ = std::make_unique<DeviceWeight>(*device_, packed_.shape, packed_.bytes, nullptr);
+    x_ = uploaded(random.floats(std::size_t{rows} * k));
+    before_ = random.floats(std::size_t{rows} * n);
+    prepared_ = DeviceMemory(*device_, std::size_t{round_up(rows, 8)} * num_steps(k) * kStepInputs * 2, "rows");
+    scales_ = DeviceMemory(*device_, std::size_t{rows} * num_slices(k) * sizeof(float), "scales");
+    kept_ = DeviceMemory(*device_, std::size_t{num_slices(k)} * round_up(n, 16) * rows * sizeof(float), "kept");
+    counters_ = DeviceMemory(*device_, std::size_t{round_up(n, 16)} * rows * sizeof(std::uint32_t), "counters");
+    device_->fill(counters_.data(), std::byte{0}, counters_.bytes());
+  }
+
+  std::vector<float> run(std::uint32_t slices_of_part, Finish finish) {
+    const DeviceMemory out = uploaded(before_);
+    const WeightView& w = weight_->view();
+    const LinearTable& kernels = device_->kernels().linear;
+    const RowsToPut rows{x_.as<const float>(), nullptr, 0.0f, w.k};
+    if (in_integers(w.type)) {
+      device_->start(kernels.put_in_integers, {rows_, 1}, {rows, prepared_.as<std::int8_t>(), scales_.as<float>()});
+    } else {
+      device_->start(kernels.put_in_bf16, {rows_, 1}, {rows, prepared_.as<std::uint16_t>()});
+    }
+    LinearGrid grid = linear_grid(w.type, w.n, w.k, rows_);
+    grid.slices_of_part = slices_of_part;
+    const LinearArgs args{prepared_.as<const std::byte>(),
+                          scales_.as<const float>(),
+                          rows_,
+                          w,
+                          grid.groups,
+                          slices_of_part,
+                          kept_.as<float>(),
+                          counters_.as<std::uint32_t>(),
+                          finish,
+                          out.as<float>()};
+    const auto start = [&](const auto& entries) {
+      const Index blocks{grid.row_blocks, grid.groups * grid.parts()};
+      if (rows_ <= kFewRows.rows()) return device_->start(entries.few, blocks, args);
+      if (rows_ <= kSomeRows.rows()) return device_->start(entries.some, blocks, args);
+      if (rows_ <= kMoreRows.rows()) return device_->start(entries.more, blocks, args);
+      device_->start(entries.many, blocks, args);
+    };
+    if (w.type == WeightType::kInt8) start(kernels.int8);
+    if (w.type == WeightType::kFp8) start(kernels.fp8);
+    if (w.type == WeightType::kInt4) start(kernels.int4);
+    if (w.type == WeightType::kW8A8) start(kernels.w8a8);
+    if (w.type == WeightType::kW4A8) start(kernels.w4a8);
+    if (w.type == WeightType::kBF16 || w.type == WeightType::kW16A16) start(kernels.bf16);
+    std::vector<float> values(std::size_t{rows_} * w.n / (finish == Finish::kGate ? 2 : 1));
+    device_->download(values.data(), out.data(), values.size() * sizeof(float));
+    return values;
+  }
+  const std::vector<float>& before() const { return before_; }
+  // None is left counting.
+  bool counters_are_zero() {
+    const auto* counters = counters_.as<const std::uint32_t>();
+    return std::accumulate(counters, counters + counters_.bytes() / sizeof(std::uint32_t), 0u) == 0;
+  }
+
+ private:
+  DeviceMemory uploaded(const std::vector<float>& values) {
+    DeviceMemory memory(*device_, values.size() * sizeof(float), "values");
+    device_->upload(memory.data(), values.data(), values.size() * sizeof(float));
+    return memory;
+  }
+
+  std::unique_ptr<Device> device_;
+  std::uint32_t rows_;
+  Packed packed_;
+  std::unique_ptr<DeviceWeight> weight_;
+  std::vector<float> before_;
+  DeviceMemory x_, prepared_, scales_, kept_, counters_;
+};
+
+TEST(GpuLinear, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToParts) {
+  for (const Quantize quantize : kAllTiled) {
+    for (const std::uint32_t rows : {1u, 11u, 20u, 35u}) {
+      Bench bench(quantize, 70, 1200, rows, rows);  // 5 slices, the last of 176 inputs
+      const std::vector<float> whole = bench.run(5, Finish::kStore);
+      for (const std::uint32_t slices : {4u, 3u, 2u, 1u}) {
+        if (rows > 11 && slices != 2) continue;  // the simulator takes long
+        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kStore), whole)) << name_of(quantize) << rows << " " << slices;
+        EXPECT_TRUE(bench.counters_are_zero());
+      }
+    }
+  }
+}
+
+TEST(GpuLinear, AddsToWhatIsThereAndGatesWithTheBitsOfOneAfterTheOther) {
+  for (const Quantize quantize : kAllTiled) {
+    for (const std::uint32_t rows : {3u, 9u, 17u, 33u}) {
+      for (const std::uint32_t slices : {2u, 1u}) {
+        Bench bench(quantize, 96, 300, rows, slices);
+        const std::vector<float> y = bench.run(2, Finish::kStore);
+        std::vector<float> added = bench.before();
+        for (std::size_t i = 0; i < y.size(); ++i) added[i] = added[i] + y[i];
+        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kAdd), added)) << name_of(quantize);
+        std::vector<float> products;
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          if (i % 96 < 48) products.push_back(gated(y[i], y[i + 48]));
+        }
+        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kGate), products)) << name_of(quantize) << " " << rows;
+      }
+    }
+  }
+}
+
+TEST(GpuLinear, NormsRowsBeforeWithTheBitsOfOneAfterTheOther) {
+  for (const Quantize quantize : kAllTiled) {
+    for (const std::uint32_t k : {1u, 17u, 300u, 4097u}) {
+      const auto device = make_simulated_device(k);
+      const std::uint32_t n = 16;
+      Random random(k);
+      const Matrix w = random_matrix(random, n, k, DType::kBF16);
+      const backend::HostMatrix view = w.view();
+      const Packed packed = gpu::pack({&view, 1}, {}, quantize);
+      const DeviceWeight weight(*device, packed.shape, packed.bytes, nullptr);
+      const std::vector<float> rows = random.floats(std::size_t{2} * k, 3.0f);
+      const DeviceVector x(*device, rows);
+      const DeviceVector scale(*device, random.floats(k));
+      const DeviceVector normed(*device, rows);
+      const DeviceVector out(*device, std::vector<float>(2 * n));
+      const DeviceVector expected(*device, std::vector<float>(2 * n));
+      LinearLayers linear(*device, 2);
+      linear.reserve(packed.shape.type, n, k);
+      device->start(device->kernels().norm, {2, 1},
+                    {x.data(), scale.data(), 1e-5f, k, const_cast<float*>(normed.data())});
+      linear.multiply({normed.data(), nullptr, 0.0f, k}, 2, weight.view(), Finish::kStore,
+                      const_cast<float*>(expected.data()));
+      linear.multiply({x.data(), scale.data(), 1e-5f, k}, 2, weight.view(), Finish::kStore,
+                      const_cast<float*>(out.data()));
+      EXPECT_TRUE(same_bits({out.data(), 2 * n}, {expected.data(), 2 * n})) << name_of(quantize) << " " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::gpu

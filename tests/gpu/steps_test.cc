@@ -1,0 +1,189 @@
+#include "gpu/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "gpu/runtime/simulated_device.h"
+
+namespace quire::gpu {
+namespace {
+
+// ---- buckets
+
+TEST(Buckets, AreTheSmallestThatHoldTheRowsAndNeverMoreThanIsCaptured) {
+  for (const std::uint32_t most : {1u, 2u, 3u, 7u, 8u, 9u, 255u, 256u, 257u, 511u, 512u}) {
+    EXPECT_EQ(bucket_of(0, most), 0u);
+    EXPECT_EQ(bucket_of(most, most), most);
+    EXPECT_EQ(bucket_of(most + 1, most), 0u);
+    for (std::uint32_t rows = 1; rows <= most; ++rows) {
+      const std::uint32_t bucket = bucket_of(rows, most);
+      ASSERT_GE(bucket, rows);
+      ASSERT_LE(bucket, most);
+      for (const std::uint32_t other : kBuckets)
+        ASSERT_FALSE(rows <= other && other < bucket) << rows << " in " << other;
+    }
+  }
+}
+
+TEST(Buckets, EndWhereNoGridIsKept) {
+  EXPECT_EQ(bucket_of(512, 600), 512u);
+  EXPECT_EQ(bucket_of(513, 600), 0u);
+}
+
+static_assert(bucket_of(9, 512) == 12 && bucket_of(8, 512) == 8 && bucket_of(7, 512) == 8);
+
+// ---- packets
+
+TEST(Packets, HaveTheirPartsOneBehindTheOther) {
+  for (const std::uint32_t n : {0u, 1u, 3u, 4u, 5u, 600u}) {
+    const PacketPlaces places = places_of({n, n, n, n});
+    EXPECT_GE(places.rows, places.tokens + n * sizeof(std::int32_t));
+    EXPECT_GE(places.speakers, places.rows + n * sizeof(RowOfBatch));
+    EXPECT_GE(places.kept_groups, places.speakers + n * sizeof(std::uint32_t));
+    EXPECT_GE(places.tables, places.kept_groups + n * sizeof(std::uint16_t));
+    EXPECT_GE(places.end, places.tables + n * sizeof(std::uint32_t));
+    for (const std::size_t place : {places.rows, places.speakers, places.kept_groups, places.tables}) {
+      EXPECT_EQ(place % alignof(RowOfBatch), 0u);
+    }
+    EXPECT_LE(places.end, places_of({n + 1, n, n, n}).end);
+  }
+}
+
+TEST(Packets, OfOneBucketLieAtTheSamePlacesWhateverTheirTables) {
+  EXPECT_EQ(places_of({8, 8, 0, 5}).tables, places_of({8, 8, 0, 5000}).tables);
+}
+
+TEST(Packets, AreNotChangedBeforeTheDeviceHasReadThem) {
+  for (const std::uint32_t depth : {1u, 2u, 3u}) {
+    const auto device = make_simulated_device(1, Pace::kLate);
+    Packet packet(*device, {4, 4, 4, 4}, depth);
+    std::vector<DeviceMemory> seen;
+    for (std::int32_t step = 0; step < 9; ++step) {
+      packet.begin({4, 0, 0, 0});
+      std::ranges::fill(packet.tokens(), step);
+      packet.send();
+      seen.emplace_back(*device, 4 * sizeof(std::int32_t), "what was sent");
+      device->copy(seen.back().data(), packet.device_tokens(), seen.back().bytes());
+    }
+    for (std::int32_t step = 0; step < 9; ++step) {
+      std::array<std::int32_t, 4> out{};
+      device->download(out.data(), seen[static_cast<std::size_t>(step)].data(), sizeof(out));
+      EXPECT_EQ(out, (std::array<std::int32_t, 4>{step, step, step, step})) << "depth " << depth;
+    }
+  }
+}
+
+TEST(PacketsDeathTest, AreNoLargerThanWasSaid) {
+  const auto device = make_simulated_device();
+  Packet packet(*device, {4, 4, 4, 4}, 1);
+  packet.begin({4, 4, 4, 4});
+  for (const PacketSizes& sizes : {PacketSizes{5, 0, 0, 0}, {0, 5, 0, 0}, {0, 0, 5, 0}, {0, 0, 0, 5}}) {
+    EXPECT_DEATH(packet.begin(sizes), "CHECK failed");
+  }
+}
+
+// ---- captured steps
+
+class Captured : public ::testing::Test {
+ protected:
+  // x += y, so many rows of it; then y = x.
+  LaunchList launches(std::uint32_t rows) {
+    LaunchList list;
+    device_->record(&list);
+    device_->start(device_->kernels().add, {rows, 1}, {x_.as<float>(), y_.as<float>(), kWidth});
+    device_->start(device_->kernels().copy_rows, {rows, 1},
+                   {x_.as<float>(), kWidth, 0, nullptr, kWidth, y_.as<float>(), kWidth, 0});
+    device_->record(nullptr);
+    return list;
+  }
+  void fill(float value) {
+    const std::vector<float> values(kRows * kWidth, value);
+    device_->upload(x_.data(), values.data(), x_.bytes());
+    device_->upload(y_.data(), values.data(), y_.bytes());
+  }
+  std::vector<float> read() {
+    std::vector<float> out(kRows * kWidth);
+    device_->download(out.data(), x_.data(), x_.bytes());
+    return out;
+  }
+
+  static constexpr std::uint32_t kWidth = 5;
+  static constexpr std::uint32_t kRows = 3;
+  std::unique_ptr<Device> device_ = make_simulated_device(1, Pace::kLate);
+  DeviceMemory x_{*device_, kRows* kWidth * sizeof(float), "x"};
+  DeviceMemory y_{*device_, kRows* kWidth * sizeof(float), "y"};
+  CapturedSteps steps_{*device_};
+};
+
+TEST_F(Captured, WhatIsWrittenDownIsNotRun) {
+  fill(1.0f);
+  EXPECT_EQ(launches(kRows).size(), 2u);
+  EXPECT_EQ(read(), std::vector<float>(kRows * kWidth, 1.0f));
+}
+
+TEST_F(Captured, AStepThatComesAgainDoesWhatItDidTheFirstTime) {
+  fill(1.0f);
+  for (float expected : {2.0f, 4.0f, 8.0f, 16.0f}) {  // the first runs once, though it is captured as well
+    steps_.run(launches(kRows));
+    EXPECT_EQ(read(), std::vector<float>(kRows * kWidth, expected));
+  }
+  EXPECT_EQ(steps_.num_captured(), 1u);
+  EXPECT_EQ(steps_.num_repeated(), 3u);
+  fill(3.0f);  // the memory that its arguments point to
+  steps_.run(launches(kRows));
+  EXPECT_EQ(read(), std::vector<float>(kRows * kWidth, 6.0f));
+}
+
+TEST_F(Captured, AnotherGridIsAnotherStep) {
+  fill(1.0f);
+  for (const std::uint32_t rows : {1u, 2u, 1u, 2u, 3u}) steps_.run(launches(rows));
+  EXPECT_EQ(steps_.num_captured(), 3u);
+  EXPECT_EQ(steps_.num_repeated(), 2u);
+  EXPECT_EQ(read()[0], 32.0f);
+  EXPECT_EQ(read()[kWidth], 8.0f);
+  EXPECT_EQ(read()[2 * kWidth], 2.0f);
+}
+
+TEST_F(Captured, NoMoreAreKeptThanThatAndTheRestRunsAllTheSame) {
+  for (const std::size_t more : {0u, 1u}) {
+    CapturedSteps steps(*device_);
+    for (std::size_t i = 0; i < CapturedSteps::kMost + more; ++i) {
+      LaunchList list;
+      device_->record(&list);
+      for (std::size_t k = 0; k <= i; ++k) {
+        device_->start(device_->kernels().add, {1, 1}, {x_.as<float>(), y_.as<float>(), kWidth});
+      }
+      device_->record(nullptr);
+      fill(1.0f);
+      steps.run(list);
+      EXPECT_EQ(read()[0], static_cast<float>(i + 2));
+    }
+    EXPECT_EQ(steps.num_captured(), CapturedSteps::kMost);
+  }
+}
+
+using CapturedDeathTest = Captured;
+
+TEST_F(CapturedDeathTest, NothingIsTakenSentOrReadWhileAStepIsCaptured) {
+  device_->begin_capture();
+  float value = 0.0f;
+  const auto event = [&] {
+    device_->end_capture();
+    auto made = device_->make_event();
+    device_->begin_capture();
+    return made;
+  }();
+  EXPECT_DEATH(device_->allocate(4, "more"), "CHECK failed");
+  EXPECT_DEATH(device_->allocate_pinned(4, "more"), "CHECK failed");
+  EXPECT_DEATH(device_->upload(x_.data(), &value, 4), "CHECK failed");
+  EXPECT_DEATH(device_->upload_pinned(x_.data(), &value, 4), "CHECK failed");
+  EXPECT_DEATH(device_->download(&value, x_.data(), 4), "CHECK failed");
+  EXPECT_DEATH(event->record(), "CHECK failed");
+  EXPECT_DEATH(device_->begin_capture(), "CHECK failed");
+  EXPECT_NE(device_->end_capture(), nullptr);
+}
+
+}  // namespace
+}  // namespace quire::gpu
