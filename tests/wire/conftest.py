@@ -222,6 +222,10 @@ def idle(metrics):
     return not any(busy(metrics).values())
 
 
+def aborted(metrics):
+    return metrics.get('vllm:request_success_total{finished_reason="abort"}', 0)
+
+
 @pytest.fixture(scope="session")
 def server():
     """One with default settings, shared by the tests that leave it as they found it."""

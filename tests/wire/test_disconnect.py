@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from conftest import busy, idle
+from conftest import aborted, busy, idle
 
 LONG = {"prompt": "Once upon a time", "max_tokens": 500, "ignore_eos": True}
 
@@ -24,10 +24,6 @@ def leave(raw, reset):
     raw.close()
 
 
-def aborted(metrics):
-    return metrics.get('vllm:request_success_total{finished_reason="abort"}', 0)
-
-
 @pytest.mark.parametrize("reset", [False, True], ids=["close", "reset"])
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_running_requests_end_with_their_clients(start_server, stream, reset):
@@ -39,7 +35,8 @@ def test_running_requests_end_with_their_clients(start_server, stream, reset):
     metrics = server.wait_until(idle, "an idle engine", seconds=5)
     assert aborted(metrics) >= 5, "they ran to their ends instead"
     assert metrics["vllm:generation_tokens_total"] < 8 * 500
-    assert metrics["quire:client_disconnects_total"] == aborted(metrics)
+    # The last token of one may have been chosen while its client left: cut off for the client, whole for the engine.
+    assert aborted(metrics) <= metrics["quire:client_disconnects_total"] <= 8
 
 
 def test_a_list_of_prompts_ends_with_its_client(start_server):
