@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/backend/expect.h"
+#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "gpu/attention.h"
 #include "gpu/chooser.h"
@@ -16,15 +17,6 @@ namespace quire::gpu {
 namespace {
 
 using namespace backend;
-
-// Every Buffer, Weight and so on that reaches these ops was made by them.
-template <typename Made, typename Opaque>
-Made& own(Opaque& thing) {
-#ifndef NDEBUG
-  CHECK(dynamic_cast<Made*>(&thing) != nullptr);
-#endif
-  return static_cast<Made&>(thing);
-}
 
 constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
 

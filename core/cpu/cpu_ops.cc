@@ -6,6 +6,7 @@
 
 #include "core/backend/choices.h"
 #include "core/backend/expect.h"
+#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
 #include "core/cpu/fused.h"
@@ -24,15 +25,6 @@ namespace quire::cpu {
 namespace {
 
 using namespace backend;
-
-// Every Buffer, Weight and so on that reaches these ops was made by them.
-template <typename Made, typename Opaque>
-Made& own(Opaque& thing) {
-#ifndef NDEBUG
-  CHECK(dynamic_cast<Made*>(&thing) != nullptr);
-#endif
-  return static_cast<Made&>(thing);
-}
 
 class CpuOps final : public Ops {
  public:

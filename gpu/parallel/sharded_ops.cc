@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/backend/expect.h"
+#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "gpu/parallel/sharded_tensors.h"
@@ -14,15 +15,6 @@ namespace quire::gpu {
 namespace {
 
 using namespace backend;
-
-// Every Buffer, Weight and so on that reaches these ops was made by them.
-template <typename Made, typename Opaque>
-Made& own(Opaque& thing) {
-#ifndef NDEBUG
-  CHECK(dynamic_cast<Made*>(&thing) != nullptr);
-#endif
-  return static_cast<Made&>(thing);
-}
 
 class ShardedOps final : public Ops {
  public:
