@@ -109,6 +109,13 @@ inline double tiles_tolerance(const LabShape& s, const LabSequence& sequence, st
   return of_f32 + largest_v * (std::expm1(2 * score) + 3 * 0x1p-9);
 }
 
+// Every block, before anything is stored.
+inline void fill_cache(backend::Ops& ops, backend::KvCache& cache, std::byte byte) {
+  const std::vector<std::byte> bytes(cache.block_bytes(), byte);
+  for (std::uint32_t block = 0; block < cache.shape().num_blocks; ++block)
+    ops.write_block(cache, BlockId{block}, bytes);
+}
+
 // Random holes: rows of a span have lost about half of the groups of the spans before, some spans all of them; what is lost stays
 // lost, and the first group never is.
 inline void punch_holes(LabSequence& sequence, std::uint32_t seed) {

@@ -191,10 +191,7 @@ TEST(GpuAttention, ReadsNothingThatNoRowOfTheSequenceStored) {
     for (const int byte : {0x00, 0x7f, 0xff}) {  // nothing, the largest or a NaN, a NaN
       const auto ops = simulated();
       Lab lab(*ops, shape, lab_sequences(shape, lengths, 5), 1);
-      const std::vector<std::byte> bytes(lab.cache().block_bytes(), static_cast<std::byte>(byte));
-      for (std::uint32_t block = 0; block < lab.cache().shape().num_blocks; ++block) {
-        ops->write_block(lab.cache(), BlockId{block}, bytes);
-      }
+      fill_cache(*ops, lab.cache(), static_cast<std::byte>(byte));
       lab.prefill(10, true);
       results.push_back(lab.out());
     }

@@ -17,9 +17,6 @@ constexpr KvType kDeepTypes[] = {KvType::kBF16, KvType::kFp8, KvType::kInt8};
 
 using Rows = std::vector<std::vector<float>>;
 
-// Of a device the stage strict asks for these bits.
-bool is_simulated() { return make_simulated_device()->name() == "simulated"; }
-
 std::unique_ptr<backend::Ops> ops_with(bool warpgroups, std::uint64_t seed = 1) {
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = 600, .warpgroups = warpgroups});
 }
@@ -65,7 +62,6 @@ bool is_attended_by_warpgroups(const LabShape& shape, std::uint32_t rows, bool w
 }
 
 TEST(AttendWarpgroups, AreAskedForWhereTheyAreWantedAndQueriesAreMany) {
-  if (!is_simulated()) GTEST_SKIP();
   const LabShape shape{2, 2, 64, 16, KvType::kBF16, 0};  // a query a row
   for (const std::uint32_t rows : {kWideQueries - 1, kWideQueries, kWideQueries + 1}) {
     EXPECT_EQ(is_attended_by_warpgroups(shape, rows), rows > kWideQueries) << rows;
@@ -76,7 +72,6 @@ TEST(AttendWarpgroups, AreAskedForWhereTheyAreWantedAndQueriesAreMany) {
 }
 
 TEST(AttendWarpgroups, TakeHeadsOf64And128DimensionsAndLeaveTheOthers) {
-  if (!is_simulated()) GTEST_SKIP();
   for (const std::uint32_t dims : {2u, 48u, 50u, 62u, 64u, 66u, 80u, 112u, 114u, 128u, 130u}) {
     const bool fits = (dims > 48 && dims <= 64) || (dims > 112 && dims <= 128);
     EXPECT_EQ(is_attended_by_warpgroups({1, 1, dims, 16, KvType::kBF16, 0}, 40), fits) << dims;
@@ -88,7 +83,6 @@ TEST(AttendWarpgroups, TakeHeadsOf64And128DimensionsAndLeaveTheOthers) {
 }
 
 TEST(AttendWarpgroups, HaveTheBitsOfSingleWarpsOverHeadsWindowsPrefixesAndCompany) {
-  if (!is_simulated()) GTEST_SKIP();
   struct Case {
     LabShape shape;
     std::vector<std::uint32_t> lengths;
@@ -115,7 +109,6 @@ TEST(AttendWarpgroups, HaveTheBitsOfSingleWarpsOverHeadsWindowsPrefixesAndCompan
 }
 
 TEST(AttendWarpgroups, EqualTheContractBitForBitWhateverTheOrderOfTurns) {
-  if (!is_simulated()) GTEST_SKIP();
   for (const KvType type : kDeepTypes) {
     const LabShape shape{2, 1, 64, 16, type, 0};
     SCOPED_TRACE(shape.text());
@@ -130,7 +123,6 @@ TEST(AttendWarpgroups, EqualTheContractBitForBitWhateverTheOrderOfTurns) {
 }
 
 TEST(AttendWarpgroups, GiveARowTheSameBitsInAnyChunksAloneAndInCompany) {
-  if (!is_simulated()) GTEST_SKIP();
   const LabShape shape{4, 2, 64, 16, KvType::kBF16, 0};
   const std::uint32_t lengths[] = {5, 81, 40};
   const auto sequences = lab_sequences(shape, lengths, 9);
@@ -140,7 +132,6 @@ TEST(AttendWarpgroups, GiveARowTheSameBitsInAnyChunksAloneAndInCompany) {
 
 // One row of each sequence with so many heads that it is a unit of its own; three of them fill up a grid of four.
 TEST(AttendWarpgroups, HaveTheSameBitsInCapturedStepsAndBeginInTheirTurn) {
-  if (!is_simulated()) GTEST_SKIP();
   const LabShape shape{40, 1, 64, 16, KvType::kBF16, 0};
   const std::uint32_t lengths[] = {6, 6, 6};
   const auto sequences = lab_sequences(shape, lengths, 4);
@@ -154,7 +145,6 @@ TEST(AttendWarpgroups, HaveTheSameBitsInCapturedStepsAndBeginInTheirTurn) {
 }
 
 TEST(AttendWarpgroups, LeaveOutGroupsThatWereDropped) {
-  if (!is_simulated()) GTEST_SKIP();
   for (const KvType type : kDeepTypes) {
     const LabShape shape{1, 1, 64, 32, type, 0};
     SCOPED_TRACE(shape.text());
@@ -172,7 +162,6 @@ TEST(AttendWarpgroups, LeaveOutGroupsThatWereDropped) {
 }
 
 TEST(AttendWarpgroups, ReadNothingThatNoRowOfTheSequenceStored) {
-  if (!is_simulated()) GTEST_SKIP();
   for (const KvType type : kDeepTypes) {
     const LabShape shape{1, 1, 62, 16, type, 0};
     SCOPED_TRACE(shape.text());
@@ -181,10 +170,7 @@ TEST(AttendWarpgroups, ReadNothingThatNoRowOfTheSequenceStored) {
     for (const int byte : {0x00, 0x7f, 0xff}) {
       const auto ops = ops_with(true);
       Lab lab(*ops, shape, lab_sequences(shape, lengths, 5), 1);
-      const std::vector<std::byte> bytes(lab.cache().block_bytes(), static_cast<std::byte>(byte));
-      for (std::uint32_t block = 0; block < lab.cache().shape().num_blocks; ++block) {
-        ops->write_block(lab.cache(), BlockId{block}, bytes);
-      }
+      fill_cache(*ops, lab.cache(), static_cast<std::byte>(byte));
       lab.prefill(75, true);
       results.push_back(lab.out());
     }
@@ -193,7 +179,6 @@ TEST(AttendWarpgroups, ReadNothingThatNoRowOfTheSequenceStored) {
 }
 
 TEST(AttendWarpgroups, ALaterRowsFaultTouchesNoEarlierRowAndEveryLaterOneThatSeesIt) {
-  if (!is_simulated()) GTEST_SKIP();
   const std::uint32_t lengths[] = {130};
   for (const float fault : {static_cast<float>(NAN), std::numeric_limits<float>::infinity()}) {
     for (const LabShape& shape : {LabShape{1, 1, 64, 16, KvType::kBF16, 0}, LabShape{2, 1, 64, 16, KvType::kBF16, 50},

@@ -13,18 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using testing::FakeOps;
 using enum flow::BlockOp::Kind;
-using testing::fitting_tensors;
-using ::testing::HasSubstr;
-using testing::kTinyLlama;
-using testing::refusal;
-using testing::safetensors_file;
+using testing::fitting_model;
 using testing::TempDir;
-
-std::unique_ptr<ModelFiles> tiny_model(const TempDir& dir) {
-  dir.write("config.json", kTinyLlama);
-  dir.write("model.safetensors", safetensors_file(fitting_tensors(parse_config(kTinyLlama, "config.json"))));
-  return ModelFiles::directory(dir.path());
-}
 
 RunnerLimits small_limits() {
   RunnerLimits limits;
@@ -38,7 +28,7 @@ RunnerLimits small_limits() {
 class DecoderRunnerTest : public ::testing::Test {
  protected:
   TempDir dir_;
-  std::unique_ptr<ModelFiles> files_ = tiny_model(dir_);
+  std::unique_ptr<ModelFiles> files_ = fitting_model(dir_);
   FakeOps ops_;
   Decoder decoder_{ops_, load_config(*files_), *files_, 64};
   DecoderRunner runner_{ops_, decoder_, small_limits()};
@@ -412,44 +402,6 @@ TEST_F(DecoderRunnerDeathTest, OneStepAtATime) {
   EXPECT_DEATH(runner_.collect(), "idle");
   runner_.submit(plan);
   EXPECT_DEATH(runner_.submit(plan), "full");
-}
-
-TEST(DecoderRunnerWindowTest, BlocksBelowEveryLayersWindowMayBeDropped) {
-  const RoleScope engine(engine_role);
-  constexpr const char* kWindowed = R"({"model_type": "mistral", "hidden_size": 8, "intermediate_size": 12,
-    "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 20,
-    "max_position_embeddings": 64, "sliding_window": 5})";
-  TempDir dir;
-  dir.write("config.json", kWindowed);
-  dir.write("model.safetensors", safetensors_file(fitting_tensors(parse_config(kWindowed, "config.json"))));
-  const auto files = ModelFiles::directory(dir.path());
-  FakeOps ops;
-  const Decoder decoder(ops, load_config(*files), *files, 64);
-  DecoderRunner runner(ops, decoder, small_limits());
-  const auto submit = [&](std::uint32_t position) {
-    flow::StepPlan plan;
-    flow::PlannedSequence sequence;
-    sequence.num_rows = 1;
-    sequence.first_position = position;
-    sequence.num_table = 3;
-    plan.sequences = {sequence};
-    plan.block_tables = {flow::kDroppedBlock, BlockId(1), BlockId(2)};
-    plan.tokens = {1};
-    plan.positions = {position};
-    plan.slots = {16 + position % 16};
-    runner.submit(plan);
-    runner.collect();
-  };
-  EXPECT_DEATH(submit(19), "may_look_at");  // sees 15..19
-  submit(20);
-  submit(21);
-}
-
-TEST_F(DecoderRunnerTest, TheDecoderRefusesALengthItsPositionsDoNotReach) {
-  const Config config = load_config(*files_);
-  EXPECT_THAT(refusal([&] { Decoder(ops_, config, *files_, 65); }), HasSubstr("max-model-len 65 is outside [1, 64]"));
-  EXPECT_THAT(refusal([&] { Decoder(ops_, config, *files_, 0); }), HasSubstr("outside [1, 64]"));
-  EXPECT_EQ(refusal([&] { Decoder(ops_, config, *files_, 1); }), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,13 @@ inline std::vector<TestTensor> fitting_tensors(const Config& config, const std::
   for (const ExpectedTensor& expected : expected_tensors(config))
     tensors.push_back(filled(expected.name, dtype, expected.shape));
   return tensors;
+}
+
+// A directory's model, of a config.json and the weights that fit it.
+inline std::unique_ptr<ModelFiles> fitting_model(const TempDir& dir, const std::string& config = kTinyLlama) {
+  dir.write("config.json", config);
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(parse_config(config, "config.json"))));
+  return ModelFiles::directory(dir.path());
 }
 
 // `text` with the first `from` replaced; dies where there is none, so that a test cannot pass by not changing anything.

@@ -1,0 +1,134 @@
+// The linear layer by four warps at a time, on the simulator: it has the bits of the others there.
+#include "gpu/kernels/linear_warpgroups.h"
+
+#include <gtest/gtest.h>
+
+#include "gpu/linear_layers.h"
+#include "gpu/pack.h"
+#include "gpu/runtime/simulated_device.h"
+#include "gpu/tensors.h"
+#include "tests/core/cpu/plain_quantised.h"
+#include "tests/core/cpu/rig.h"
+
+namespace quire::gpu {
+namespace {
+
+using namespace cpu::test;
+using backend::Quantize;
+
+// A layer's product by LinearLayers, with and without warpgroups.
+struct BothWays {
+  std::vector<float> plain;
+  std::vector<float> warpgroups;
+};
+BothWays multiplied(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish finish, Pace pace) {
+  Random random(n + k);
+  const Matrix w = random_matrix(random, n, k, DType::kBF16);
+  const backend::HostMatrix view = w.view();
+  const std::vector<float> bias = random.floats(n);
+  const std::span<const float> biases(bias);
+  const Packed packed = gpu::pack({&view, 1}, {&biases, 1}, Quantize::kNone);
+  const std::vector<float> x = random.floats(std::size_t{rows} * k);
+  const std::vector<float> before = random.floats(std::size_t{rows} * n);
+  BothWays out;
+  for (const bool warpgroups : {false, true}) {
+    const auto device = make_simulated_device(n + rows, pace);
+    device->let_kernels_overlap(true);
+    const DeviceWeight weight(*device, packed.shape, packed.bytes, nullptr);
+    const DeviceVector on_device(*device, x);
+    const DeviceVector y(*device, before);
+    LinearLayers linear(*device, rows, warpgroups);
+    linear.reserve(packed.shape.type, n, k);
+    linear.multiply({on_device.data(), nullptr, 0.0f, k}, rows, weight.view(), finish, const_cast<float*>(y.data()));
+    std::vector<float>& values = warpgroups ? out.warpgroups : out.plain;
+    values.resize(std::size_t{rows} * n / (finish == Finish::kGate ? 2 : 1));
+    device->download(values.data(), y.data(), values.size() * sizeof(float));
+  }
+  return out;
+}
+
+TEST(LinearWarpgroups, HasTheBitsOfTheOthersAtEveryRemainderOfRowsOutputsAndInputs) {
+  struct Case {
+    std::uint32_t n, k, rows;
+  };
+  for (const Case c :
+       {Case{1, 1, 33}, {128, 256, 128}, {129, 257, 129}, {70, 600, 40}, {16, 63, 200}, {300, 1000, 33}}) {
+    for (const Finish finish : {Finish::kStore, Finish::kAdd}) {
+      const BothWays y = multiplied(c.n, c.k, c.rows, finish, Pace::kAtOnce);
+      EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << c.n << " " << c.k << " " << c.rows;
+    }
+  }
+}
+
+TEST(LinearWarpgroups, GatesAndBeginsBeforeItsTurnWithTheSameBits) {
+  for (const std::uint32_t n : {32u, 96u, 256u, 288u}) {
+    const BothWays y = multiplied(n, 300, 130, Finish::kGate, Pace::kEarly);
+    EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << n;
+  }
+}
+
+// A number of slices to a part that the ops would not choose, and turns that are taken in other orders.
+std::vector<float> in_parts(std::uint32_t slices_of_part, std::uint64_t seed) {
+  constexpr std::uint32_t kOutputs = 70;
+  constexpr std::uint32_t kInputs = 1200;  // 5 slices, the last of 176 inputs
+  constexpr std::uint32_t kRows = 35;
+  const auto device = make_simulated_device(seed);
+  Random random(9);
+  const Matrix w = random_matrix(random, kOutputs, kInputs, DType::kBF16);
+  const backend::HostMatrix view = w.view();
+  const Packed packed = gpu::pack({&view, 1}, {}, Quantize::kNone);
+  const DeviceWeight weight(*device, packed.shape, packed.bytes, nullptr);
+  const DeviceVector x(*device, random.floats(std::size_t{kRows} * kInputs));
+  const DeviceMemory rows(*device, std::size_t{kRowBlock} * num_steps(kInputs) * kStepInputs * 2, "rows");
+  const DeviceMemory kept(*device, std::size_t{5} * 80 * kRows * sizeof(float), "kept");
+  const DeviceMemory counters(*device, 256, "counters");
+  device->fill(counters.data(), std::byte{0}, 256);
+  const DeviceMemory out(*device, std::size_t{kRows} * kOutputs * sizeof(float), "out");
+  const LinearTable& kernels = device->kernels().linear;
+  device->start(kernels.put_in_bf16, {kRows, 1}, {{x.data(), nullptr, 0.0f, kInputs}, rows.as<std::uint16_t>(), true});
+  LinearArgs args;
+  args.x = rows.as<const std::byte>();
+  args.num_rows = kRows;
+  args.w = weight.view();
+  args.num_groups = 1;
+  args.slices_of_part = slices_of_part;
+  args.kept = kept.as<float>();
+  args.counters = counters.as<std::uint32_t>();
+  args.out = out.as<float>();
+  device->start(kernels.warpgroups, {1, pieces_of(5, slices_of_part)}, args);
+  std::vector<float> values(std::size_t{kRows} * kOutputs);
+  device->download(values.data(), out.data(), out.bytes());
+  return values;
+}
+
+TEST(LinearWarpgroups, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToPartsAndWhoeverTakesTurns) {
+  const std::vector<float> whole = in_parts(5, 1);
+  for (const std::uint32_t slices : {4u, 3u, 2u, 1u}) EXPECT_TRUE(same_bits(in_parts(slices, slices), whole)) << slices;
+  for (std::uint64_t seed = 2; seed <= 6; ++seed) EXPECT_TRUE(same_bits(in_parts(5, seed), whole)) << seed;
+}
+
+// Few rows go as ever, many through the kernel: a row's bits are the same.
+TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
+  for (const std::uint32_t rows : {32u, 33u}) {
+    const auto device = make_simulated_device();
+    LinearLayers linear(*device, rows, true);
+    linear.reserve(backend::WeightType::kBF16, 16, 64);
+    Random random(1);
+    const Matrix w = random_matrix(random, 16, 64, DType::kBF16);
+    const backend::HostMatrix view = w.view();
+    const Packed packed = gpu::pack({&view, 1}, {}, Quantize::kNone);
+    const DeviceWeight weight(*device, packed.shape, packed.bytes, nullptr);
+    const DeviceVector x(*device, random.floats(std::size_t{rows} * 64));
+    const DeviceVector y(*device, random.floats(std::size_t{rows} * 16));
+    LaunchList launches;
+    device->record(&launches);
+    linear.multiply({x.data(), nullptr, 0.0f, 64}, rows, weight.view(), Finish::kStore, const_cast<float*>(y.data()));
+    device->record(nullptr);
+    ASSERT_EQ(launches.size(), 2u);
+    const LinearTable& kernels = device->kernels().linear;
+    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.code : kernels.bf16.more.code);
+  }
+}
+
+}  // namespace
+}  // namespace quire::gpu
