@@ -1,5 +1,6 @@
 // One table of kernels per instruction set: raw pointers in, raw pointers out, the same bits from every table.
-// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, ..., kernels_avx512bf16.cc) compiled with its own -m flags. Those files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>,
+// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, ..., kernels_avx512bf16.cc) compiled with its own -m flags; the
+// tables of VNNI and BF16 are copies of the table below them with the kernels that their instruction serves. Those files put everything into an anonymous namespace and include nothing but <immintrin.h>, <cstdint>,
 // <cstddef> and the constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be
 // the copy that the linker keeps for the whole program.
 //
@@ -87,6 +88,11 @@ struct WeighArgs {
   float* o = nullptr;
   std::size_t o_stride = 0;
 };
+
+// Places in Kernels::gemm that a table over another replaces: backend::WeightType, which its file may not include.
+inline constexpr int kGemmW8A8 = 5;
+inline constexpr int kGemmW4A8 = 6;
+inline constexpr int kGemmW16A16 = 7;
 
 struct Kernels {
   const char* name;

@@ -1,4 +1,4 @@
-// The table of AVX-512 with VNNI and BF16: as the AVX-512 VNNI table, but pairs of products of bf16 are one instruction.
+// The table of AVX-512 with VNNI and BF16: the AVX-512 VNNI table, but pairs of products of bf16 are one instruction.
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -35,17 +35,21 @@ void round_row(const float* x, std::size_t n, std::int8_t* out) {
   }
 }
 
-#include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
-#include "core/cpu/isa/quantize_row.inc"
-#include "core/cpu/isa/rows.inc"
-#include "core/cpu/isa/span.inc"
-#include "core/cpu/isa/table.inc"
 
-constexpr Kernels kTable = make_table("avx512bf16");
+Kernels make_table() {
+  Kernels table = *kernels_avx512vnni();
+  table.name = "avx512bf16";
+  table.gemm[kGemmW16A16] = gemm_w16a16;
+  table.round_row = round_row;
+  return table;
+}
 
 }  // namespace
 
-const Kernels* kernels_avx512bf16() { return &kTable; }
+const Kernels* kernels_avx512bf16() {
+  static const Kernels table = make_table();
+  return &table;
+}
 
 }  // namespace quire::cpu

@@ -1,4 +1,4 @@
-// The table of AVX-512 with VNNI: as the AVX-512 table, but products of whole numbers are one instruction.
+// The table of AVX-512 with VNNI: the AVX-512 table, but products of whole numbers are one instruction.
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -9,17 +9,23 @@ namespace {
 
 #include "core/cpu/isa/dot_vnni.inc"
 #include "core/cpu/isa/emulated_pairs.inc"
-#include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"
 #include "core/cpu/isa/quantize_row.inc"
-#include "core/cpu/isa/rows.inc"
-#include "core/cpu/isa/span.inc"
-#include "core/cpu/isa/table.inc"
 
-constexpr Kernels kTable = make_table("avx512vnni");
+Kernels make_table() {
+  Kernels table = *kernels_avx512();
+  table.name = "avx512vnni";
+  table.gemm[kGemmW8A8] = gemm<PanelW8A8>;
+  table.gemm[kGemmW4A8] = gemm<PanelW4A8>;
+  table.quantize_row = quantize_row;  // CodedGroup's starts are the instruction's
+  return table;
+}
 
 }  // namespace
 
-const Kernels* kernels_avx512vnni() { return &kTable; }
+const Kernels* kernels_avx512vnni() {
+  static const Kernels table = make_table();
+  return &table;
+}
 
 }  // namespace quire::cpu

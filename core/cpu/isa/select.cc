@@ -24,6 +24,10 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
+static_assert(kGemmW8A8 == static_cast<int>(backend::WeightType::kW8A8));
+static_assert(kGemmW4A8 == static_cast<int>(backend::WeightType::kW4A8));
+static_assert(kGemmW16A16 == static_cast<int>(backend::WeightType::kW16A16));
+
 // What a table makes of a small product in bf16, cancellation, infinity and numbers near the smallest among its inputs. How
 // vdpbf16ps rounds is written down less exactly than how an fma does, so it is tried.
 constexpr std::uint32_t kTried = 64;  // inputs
@@ -51,7 +55,7 @@ std::array<std::uint32_t, kLanes> tried(const Kernels& table) {
   args.panel_bytes = sizeof panel;
   args.n = kLanes;
   args.out = out.data();
-  table.gemm[static_cast<int>(backend::WeightType::kW16A16)](args);
+  table.gemm[kGemmW16A16](args);
   std::array<std::uint32_t, kLanes> bits{};
   std::memcpy(bits.data(), out.data(), sizeof bits);
   return bits;
