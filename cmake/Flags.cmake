@@ -7,7 +7,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
 else()
   # g++ 12 reports these wrongly in std::variant, std::optional, std::string + and coroutine frames.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict)
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
 if(QUIRE_SANITIZE)
@@ -30,7 +30,9 @@ endif()
 # Beast and Asio: what we use of them, and nothing deprecated.
 add_compile_definitions(BOOST_ASIO_NO_DEPRECATED)
 
+# No precompiled headers: an inline function of the standard library must not be compiled for more than every machine has.
 macro(quire_isa_flags file)
+  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   endif()
