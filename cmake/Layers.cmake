@@ -19,7 +19,7 @@ function(quire_layer layer)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   quire_layer_target(${layer} target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cc$|/gpu/cuda/")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$|_absent\\.cc$|/gpu/cuda/")
   foreach(line IN LISTS QUIRE_LAYER_LINES)  # a directory below it with a line of its own
     if(line MATCHES "^(${layer}/[a-z_/]+) *:")
       list(FILTER sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/${CMAKE_MATCH_1}/")

@@ -50,6 +50,7 @@ class Measuring:
     def __init__(self, args):
         self.args = args
         self.simulated = args.device == "simulated"
+        self.server = "quire-simulated" if self.simulated else "quire"
         out = pathlib.Path(args.out or os.environ.get("OUT") or ROOT / "build" / "measure")
         out.mkdir(parents=True, exist_ok=True)
         self.file = out / "measure.jsonl"
@@ -154,7 +155,7 @@ class Measuring:
         architecture = {"90": "90a"}.get(capability, capability)
         jobs = os.cpu_count() or 2
         for command in (["cmake", "--preset", "cuda-release", f"-DQUIRE_CUDA_ARCHITECTURES={architecture}", "-DQUIRE_TESTS=ON"],
-                        ["cmake", "--build", self.build, "-j", jobs, "--target", "quire", "quire_gpu_measure_program",
+                        ["cmake", "--build", self.build, "-j", jobs, "--target", self.server, "quire_gpu_measure_program",
                          "gpu_device_test"]):
             code, said = run(command, limit_s)
             if code != 0:
@@ -222,7 +223,7 @@ class Measuring:
         self.stage("gaps 8b", 180, self.measured("gaps", "--model", "8b"))
         self.decoding()
         self.stage("transformers", 300, self.python("transformers_steps.py", *torch))
-        served = ["--quire", self.build / "quire", "--device", self.args.device]
+        served = ["--quire", self.build / self.server, "--device", self.args.device]
         served += ["--model", self.args.serve_model] if self.args.serve_model else []
         self.stage("serving", 240, lambda limit_s: self.program(
             [sys.executable, HERE / "serving.py", *served, *(["--tiny"] if self.simulated else [])], limit_s))

@@ -13,8 +13,9 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "gpu/device/simulator.h"
-#include "gpu/runtime/guarded_memory.h"
+#include "gpu/simulated/guarded_memory.h"
+#include "gpu/simulated/simulated_kernels.h"
+#include "gpu/simulated/simulator.h"
 
 namespace quire::gpu {
 namespace {

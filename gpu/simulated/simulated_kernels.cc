@@ -1,4 +1,4 @@
-#include "gpu/kernels/table.h"
+#include "gpu/simulated/simulated_kernels.h"
 
 namespace quire::gpu {
 namespace {

@@ -14,13 +14,14 @@
 
 #include <ucontext.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "gpu/device/simulated_thread.h"
 
 namespace quire::gpu::sim {
 
@@ -35,10 +36,6 @@ struct Launch {
   // begin in their turn. Of launches that run together none has it.
   std::function<void(bool its_turn)> turn = {};
 };
-
-// What a thread shows the others of its warp, and what they all show.
-using Words = std::array<std::uint32_t, 6>;
-using WarpWords = std::array<Words, 32>;
 
 class Simulator {
  public:
@@ -99,22 +96,5 @@ class Simulator {
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;
 };
-
-// Of the thread that asks; only within a kernel.
-unsigned thread_of_block();
-unsigned block_x();
-unsigned block_y();
-void sync_block();
-void take_turn();
-bool any_of_block(bool says);
-// Others go on first: of a thread that looks again and again.
-void pause();
-// All threads of the warp have shown theirs when this returns; until they all looked() nobody shows the next.
-const WarpWords& show(const Words& words);
-void looked();
-// Of the block.
-std::byte* shared_memory();
-// At some time before the block ends: now, or while a thread pauses.
-void put_off(std::function<void()> work);
 
 }  // namespace quire::gpu::sim

@@ -1,5 +1,5 @@
 // Fibers that stand for the threads of a GPU: they meet at barriers, see each other's words, and take turns in an order that is drawn.
-#include "gpu/device/simulator.h"
+#include "gpu/simulated/simulator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu/device/simulator.h"
+#include "gpu/simulated/simulator.h"
 
 #include <algorithm>
 #include <cstring>
