@@ -11,7 +11,7 @@ from tree import CPP, ROOT, files
 def test_every_source_is_formatted():
     program = shutil.which("clang-format-16")
     assert program, "clang-format-16 is missing"
-    paths = [path for path, _ in files("core", "api", "app", "gpu", "tests", suffixes=CPP)]
+    paths = [path for path, _ in files("core", "api", "app", "gpu", "tools", "tests", suffixes=CPP)]
     done = subprocess.run([program, "--dry-run", "-Werror", *paths], cwd=ROOT, capture_output=True, text=True)
     wrong = sorted({line.split(":")[0] for line in done.stderr.splitlines() if ": error:" in line})
     if done.returncode != 0:

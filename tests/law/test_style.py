@@ -4,7 +4,7 @@ import pytest
 
 from tree import code_only, files, hits
 
-PRODUCT = ("core", "api", "app", "gpu")
+PRODUCT = ("core", "api", "app", "gpu", "tools")
 
 
 def thread_primitives(path, text):
@@ -45,8 +45,8 @@ def environment(path, text):
 
 
 def missing_card(path, text):
-    """A header below core/ or gpu/ opens with its card: what it is, in a sentence."""
-    if not path.startswith(("core/", "gpu/")) or not path.endswith((".h", ".cuh")):
+    """A header below core/, gpu/ or tools/ opens with its card: what it is, in a sentence."""
+    if not path.startswith(("core/", "gpu/", "tools/")) or not path.endswith((".h", ".cuh")):
         return []
     lines = text.splitlines() or [""]
     opens = lines[0].startswith("// ") and len(lines[0]) >= 20 and "copyright" not in lines[0].lower()

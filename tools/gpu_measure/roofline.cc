@@ -1,11 +1,11 @@
 
 #include "gpu/gpu_ops.h"
-#include "gpu/measure/kernel_shapes.h"
-#include "gpu/measure/random_numbers.h"
-#include "gpu/measure/rows.h"
-#include "gpu/measure/stages.h"
-#include "gpu/measure/step_batch.h"
-#include "gpu/measure/timing.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/random_numbers.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/stages.h"
+#include "tools/gpu_measure/step_batch.h"
+#include "tools/gpu_measure/timing.h"
 
 namespace quire::gpu::measure {
 namespace {

@@ -1,9 +1,9 @@
-#include "gpu/measure/measured_model.h"
+#include "tools/gpu_measure/measured_model.h"
 
 #include "gpu/gpu_ops.h"
-#include "gpu/measure/kernel_shapes.h"
-#include "gpu/measure/step_batch.h"
-#include "gpu/measure/timing.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/step_batch.h"
+#include "tools/gpu_measure/timing.h"
 
 namespace quire::gpu::measure {
 namespace {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test of
-# build/cuda-release, and the libraries that they need but libc's, into build/measure-bundle: bash gpu/measure/bundle.sh
+# build/cuda-release, and the libraries that they need but libc's, into build/measure-bundle: bash tools/gpu_measure/bundle.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=build/cuda-release out=build/measure-bundle

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "gpu/measure/measured_model.h"
-#include "gpu/measure/rows.h"
-#include "gpu/measure/timing.h"
+#include "tools/gpu_measure/measured_model.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/timing.h"
 
 namespace quire::gpu::measure {
 namespace {

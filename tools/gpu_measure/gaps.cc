@@ -1,9 +1,9 @@
 // Where the time of a step goes: each kind of op on the device, what lies idle between ops of a step, and between steps.
 //   Marks stand in the device's own queue and take a little themselves: sums are a little more than without them.
 
-#include "gpu/measure/measured_model.h"
-#include "gpu/measure/rows.h"
-#include "gpu/measure/timing.h"
+#include "tools/gpu_measure/measured_model.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/timing.h"
 
 namespace quire::gpu::measure {
 namespace {

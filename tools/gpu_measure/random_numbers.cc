@@ -1,4 +1,4 @@
-#include "gpu/measure/random_numbers.h"
+#include "tools/gpu_measure/random_numbers.h"
 
 #include <sys/mman.h>
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/backend/ops.h"
-#include "gpu/measure/random_numbers.h"
+#include "tools/gpu_measure/random_numbers.h"
 
 namespace quire::gpu::measure {
 

@@ -13,9 +13,9 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "gpu/cuda/cuda_device.h"
-#include "gpu/measure/kernel_shapes.h"
-#include "gpu/measure/stages.h"
 #include "gpu/runtime/simulated_device.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/stages.h"
 
 namespace quire::gpu::measure {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/flow/step_plan.h"
 #include "core/model/decoder.h"
 #include "core/model/decoder_runner.h"
-#include "gpu/measure/measured_ops.h"
-#include "gpu/measure/model_shapes.h"
-#include "gpu/measure/stages.h"
+#include "tools/gpu_measure/measured_ops.h"
+#include "tools/gpu_measure/model_shapes.h"
+#include "tools/gpu_measure/stages.h"
 
 namespace quire::gpu::measure {
 

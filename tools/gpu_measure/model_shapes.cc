@@ -1,4 +1,4 @@
-#include "gpu/measure/model_shapes.h"
+#include "tools/gpu_measure/model_shapes.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
-#include "gpu/measure/kernel_shapes.h"
+#include "tools/gpu_measure/kernel_shapes.h"
 
 #include <fmt/format.h>
 
-#include "gpu/measure/model_shapes.h"
-#include "gpu/measure/step_batch.h"
+#include "tools/gpu_measure/model_shapes.h"
+#include "tools/gpu_measure/step_batch.h"
 
 namespace quire::gpu::measure {
 namespace {
