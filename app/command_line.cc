@@ -1,13 +1,9 @@
-// The only unit that includes CLI11.
 #include "app/command_line.h"
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <map>
+#include <type_traits>
 
 #include "api/chat/chat_request.h"
 #include "api/keys/key_file.h"
@@ -16,8 +12,7 @@
 #include "api/openai/embeddings/request.h"
 #include "api/openai/fields/markdown.h"
 #include "api/responses/responses_request.h"
-#include "app/bench/options.h"
-#include "app/config_fields.h"
+#include "app/command_flags.h"
 #include "app/units.h"
 #include "app/version.h"
 #include "app/vllm_flags.h"
@@ -36,39 +31,13 @@ std::string api_markdown() {
          fields_markdown(api::openai::kMessages, api::messages::messages_fields());
 }
 
-// Settings as CLI11 collects them: what was typed, by field.
-using Typed = std::map<std::string_view, std::vector<std::string>>;
-
-void add_fields(CLI::App& command, CommandSet bit, Typed& typed) {
-  for (const Field& field : fields()) {
-    if ((field.commands & bit) == 0) continue;
-    std::string names = flag_of(field);
-    if (field.name == "model") names += ",MODEL";
-    std::string help(field.help);
-    help += fmt::format(" [{}{}{}]", field.fallback.empty() ? "" : fmt::format("{}; ", field.fallback),
-                        field.range.empty() ? "" : fmt::format("{}; ", range_text(field)), environment_of(field));
-    CLI::Option* option = command.add_option(names, typed[field.name], help)->type_name(kind_of(field))->expected(1);
-    // Of MODEL all are taken, too, so that a second one can be refused.
-    const bool take_all = field.is_list() || field.name == "model";
-    if (!take_all) option->allow_extra_args(false);  // the word behind the value is MODEL
-    option->multi_option_policy(take_all ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
-  }
-}
-
 // One option of a command itself, converted after parsing, so that all problems are told at once.
 template <typename T>
-void convert(const std::string& flag, const std::string& text, double low, double high, std::optional<T>& out,
-             Problems& problems) {
+void convert(const std::string& flag, const std::string& text, std::type_identity_t<T> low,
+             std::type_identity_t<T> high, std::optional<T>& out, Problems& problems) {
   if (text.empty()) return;
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  // The comparison is false for a NaN, too.
-  if (whole && static_cast<double>(value) >= low && static_cast<double>(value) <= high) {
-    out = value;
-  } else {
-    problems.push_back(fmt::format("{} '{}': expected a number in {}..{}", flag, log_safe(text), low, high));
-  }
+  out = number_in<T>(text, low, high);
+  if (!out) problems.push_back(fmt::format("{} '{}': expected a number in {}..{}", flag, log_safe(text), low, high));
 }
 
 constexpr std::string_view kCommandsText = "serve, generate, bench, inspect, build-datastore or key";
@@ -84,7 +53,6 @@ class Parser {
     for (CLI::App* command : {serve_, generate_, bench_, inspect_, build_datastore_, key_}) command->allow_extras();
     add_fields(*serve_, kServe, typed_);
     add_fields(*generate_, kGenerate, typed_);
-    add_fields(*bench_, kBench, typed_);
     add_fields(*inspect_, kInspect, typed_);
     add_fields(*build_datastore_, kBuildDatastore, typed_);
     serve_->add_flag("--plan", out_.serve.plan,
@@ -105,7 +73,6 @@ class Parser {
         ->type_name("text")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    add_bench_flags();
     inspect_->add_option("--url", out_.inspect.url, "a running server, whose cache is looked at instead of a model")
         ->type_name("text");
     build_datastore_
@@ -119,10 +86,15 @@ class Parser {
         ->type_name("text")
         ->required();
     add_key_flags();
-    for (CLI::App* command : {inspect_, bench_}) command->add_flag("--json", json_, "print JSON");
+    inspect_->add_flag("--json", out_.inspect.json, "print JSON");
   }
 
   CommandLine parse(std::vector<std::string> args, Problems& problems) {
+    if (!args.empty() && args.front() == "bench") {  // quire-bench reads what follows
+      out_.command = Command::kBench;
+      out_.bench_args.assign(args.begin() + 1, args.end());
+      return std::move(out_);
+    }
     if (!args.empty() && args.front() == "serve") {
       Translated translated = translate_vllm(std::span(args).subspan(1), problems);
       args = std::move(translated.args);
@@ -173,7 +145,7 @@ class Parser {
   }
 
   void take_key_options(Problems& problems) {
-    constexpr double kMost = 4294967295.0;
+    constexpr std::uint32_t kMost = 4294967295u;
     KeyOptions& key = out_.key;
     convert("--max-running", key_running_, 1, kMost, key.limits.max_running, problems);
     convert("--max-queued", key_queued_, 1, kMost, key.limits.max_queued, problems);
@@ -195,46 +167,22 @@ class Parser {
     }
   }
 
-  void add_bench_flags() {
-    bench_typed_.resize(bench_flags().size());
-    for (std::size_t i = 0; i < bench_typed_.size(); ++i) {
-      const BenchFlag& flag = bench_flags()[i];
-      bench_->add_option(std::string(flag.name), bench_typed_[i], std::string(flag.help))
-          ->type_name(std::string(flag.kind))
-          ->expected(1)
-          ->allow_extra_args(false)  // the word behind the value is MODEL
-          ->multi_option_policy(flag.name == "--url" ? CLI::MultiOptionPolicy::TakeAll
-                                                     : CLI::MultiOptionPolicy::TakeLast);
-    }
-  }
-
   void take_command(Problems& problems) {
     const auto chosen = app_.get_subcommands();
-    const std::vector<std::string> unknown = chosen.empty() ? app_.remaining() : chosen.front()->remaining();
-    if (chosen.empty()) {
+    const bool none = chosen.empty() || chosen.front() == bench_;  // bench would stand in front
+    const std::vector<std::string> unknown = none ? app_.remaining() : chosen.front()->remaining();
+    if (none) {
       problems.push_back(unknown.empty() ? "a command is needed: " + std::string(kCommandsText) + " (quire --help)"
                                          : unknown_command(unknown.front()));
       return;
     }
-    bool flag_unknown = false;
-    for (const std::string& word : unknown) {
-      if (!word.starts_with('-')) continue;
-      flag_unknown = true;
-      problems.push_back(unknown_flag(word, *chosen.front()));
-    }
-    const std::vector<std::string>& models = typed_["model"];
-    if (models.size() > 1 && !flag_unknown) {  // else it may be the value of the flag that is not known
-      problems.push_back(fmt::format("unexpected word {}: there is one MODEL", log_safe(models[1])));
-    }
-    if (chosen.front() == key_ && !unknown.empty() && !flag_unknown) {
+    out_.flags = take_settings(*chosen.front(), typed_, problems);
+    const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
+    if (chosen.front() == key_ && !unknown.empty() && std::ranges::none_of(unknown, is_flag)) {
       problems.push_back(fmt::format("unexpected word {}: key takes flags only", log_safe(unknown.front())));
-    }
-    for (auto& [name, values] : typed_) {
-      if (!values.empty()) out_.flags[std::string(name)] = Setting{fmt::format("--{}", name), std::move(values)};
     }
     out_.command = chosen.front() == serve_      ? Command::kServe
                    : chosen.front() == generate_ ? Command::kGenerate
-                   : chosen.front() == bench_    ? Command::kBench
                    : chosen.front() == inspect_  ? Command::kInspect
                    : chosen.front() == key_      ? Command::kKey
                                                  : Command::kBuildDatastore;
@@ -245,36 +193,14 @@ class Parser {
     GenerateOptions& generate = out_.generate;
     convert("--max-tokens", max_tokens_, 1, 16777216, generate.max_tokens, problems);
     convert("--temperature", temperature_, 0, 2, generate.temperature, problems);
-    convert("--top-p", top_p_, 1e-6, 1, generate.top_p, problems);
+    convert("--top-p", top_p_, 1e-6f, 1, generate.top_p, problems);
     convert("--min-p", min_p_, 0, 1, generate.min_p, problems);
     convert("--top-k", top_k_, -1, 16777216, generate.top_k, problems);
-    convert("--seed", seed_, 0, 18446744073709551615.0, generate.seed, problems);
+    convert("--seed", seed_, 0, 18446744073709551615u, generate.seed, problems);
     if (out_.command == Command::kKey) take_key_options(problems);
-    if (out_.command == Command::kBench) out_.bench = read_bench_options(bench_typed_, json_, problems);
-    const bool takes_no_model = out_.bench.mode == BenchMode::kCompare || out_.bench.mode == BenchMode::kMicro;
-    if (takes_no_model && out_.flags.contains("model")) {
-      problems.push_back("this --mode runs no model of ours: leave MODEL out");
-    }
-    out_.inspect.json = json_;
     if (!out_.inspect.url.empty() && out_.flags.contains("model")) {
       problems.push_back("--url looks at a running server: leave MODEL out");
     }
-  }
-
-  static const Field* field_named(const std::string& word) {
-    if (!word.starts_with("--")) return nullptr;
-    std::string name = word.substr(2, word.find('=') - 2);
-    std::replace(name.begin(), name.end(), '_', '-');
-    return find_field(name);
-  }
-
-  // A flag of other commands is named as theirs: to suggest it would go round in circles.
-  static std::string unknown_flag(const std::string& word, const CLI::App& command) {
-    const Field* field = field_named(word);
-    const bool has = field != nullptr && command.get_option_no_throw(flag_of(*field)) != nullptr;
-    if (field == nullptr || has) return unknown_text("flag", word, "--");
-    return fmt::format("unknown flag {}: a flag of {}, not of {}", log_safe(word), commands_text(*field),
-                       command.get_name());
   }
 
   static std::string unknown_command(const std::string& word) {
@@ -306,8 +232,6 @@ class Parser {
   std::string key_role_, key_running_, key_queued_, key_tokens_, key_weight_;
   bool key_admin_ = false;
   std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_;
-  TypedBenchFlags bench_typed_;
-  bool json_ = false;
   bool print_flags_ = false;
   bool print_api_ = false;
   bool print_vllm_flags_ = false;

@@ -23,7 +23,7 @@ struct CommandLine {
   ServeOptions serve;
   GenerateOptions generate;
   InspectOptions inspect;
-  BenchOptions bench;
+  std::vector<std::string> bench_args;  // what follows `quire bench`, as it was typed
   BuildDatastoreOptions build_datastore;
   KeyOptions key;
 };

@@ -149,6 +149,13 @@ class Gpus final : public ComputeDevice {
   const std::uint32_t block_tokens_;
 };
 
+std::unique_ptr<ComputeDevice> make_simulated(const Config& config) {
+  if (config.tensor_parallel_size == 1) {
+    return std::make_unique<Gpu>(gpu::make_simulated_device(), config.block_size);
+  }
+  return std::make_unique<Gpus>(gpu::make_simulated_ranks(config.tensor_parallel_size), nullptr, config.block_size);
+}
+
 std::unique_ptr<ComputeDevice> make_gpus(const Config& config, int first) {
   if (config.tensor_parallel_size == 1) {
     return std::make_unique<Gpu>(gpu::make_cuda_device(first), config.block_size);
@@ -178,18 +185,13 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config) {
   const std::string asked =
       together ? fmt::format("--tensor-parallel-size {}, --device {}", config.tensor_parallel_size, config.device)
                : fmt::format("--device {}", config.device);
-  if (config.device == "simulated" && !together) {
-    return std::make_unique<Gpu>(gpu::make_simulated_device(), config.block_size);
-  }
-  if (config.device == "simulated") {
-    return std::make_unique<Gpus>(gpu::make_simulated_ranks(config.tensor_parallel_size), nullptr, config.block_size);
-  }
+  const bool simulated = config.device == "simulated";
   const std::optional<int> number = cuda_number(config.device);
-  if (number || (config.device == "auto" && (together || gpu::has_cuda()))) {
+  if (simulated || number || (config.device == "auto" && (together || gpu::has_cuda()))) {
     try {
-      return make_gpus(config, number.value_or(0));
+      return simulated ? make_simulated(config) : make_gpus(config, number.value_or(0));
     } catch (const StartError& error) {
-      if (number || together) throw StartError(fmt::format("{}: {}", asked, error.what()));
+      if (simulated || number || together) throw StartError(fmt::format("{}: {}", asked, error.what()));
       log_info("device", "--device auto takes the CPU: {}", error.what());
     }
   }

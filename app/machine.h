@@ -1,12 +1,11 @@
-// What this machine is: its CPU's name, the memory a process may still take, how fast memory is read.
-// Thread  any; measuring starts threads of its own.
+// What this machine is: its CPU's name, the CPUs and the memory that a process may take.
+// Thread  any.
 // Fails   unknown things are "unknown" or nothing, never an error.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace quire::app {
 
@@ -22,9 +21,5 @@ std::optional<std::uint32_t> quota_cpus(const std::string& mounts = "/sys/fs/cgr
 
 // The least of what the kernel calls available and what is left under the control groups' limits (version 2 and 1).
 std::optional<std::uint64_t> free_memory_bytes();
-
-// Bytes a second of `num_threads` threads, each reading its part of a buffer much larger than the caches, one figure a
-// run.
-std::vector<double> measure_read_bandwidth(std::uint32_t num_threads, std::uint64_t buffer_bytes, std::uint32_t runs);
 
 }  // namespace quire::app

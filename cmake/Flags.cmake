@@ -7,7 +7,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
 else()
   # g++ 12 reports these wrongly in std::variant, std::optional, std::string + and coroutine frames.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict)
 endif()
 
 if(QUIRE_SANITIZE)

@@ -8,10 +8,18 @@ function(quire_layer_target layer out)
   set(${out} quire_${name} PARENT_SCOPE)
 endfunction()
 
-# Coroutine units take minutes under both sanitizers: they are watched by the address sanitizer alone.
+# Coroutine units take minutes under both sanitizers: the address sanitizer alone watches them.
 function(quire_without_ub target)
   if(TARGET ${target} AND QUIRE_SANITIZE MATCHES undefined)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  endif()
+endfunction()
+
+# Units of the HTTP side: their time goes to system calls and to the engine, and -O3 takes a tenth longer to compile.
+function(quire_for_io target)
+  quire_without_ub(${target})
+  if(TARGET ${target} AND NOT QUIRE_FUZZ)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
 endfunction()
 
@@ -19,7 +27,7 @@ function(quire_layer layer)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "LINK" ${ARGN})
   quire_layer_target(${layer} target)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${layer}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cc$|/gpu/cuda/")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$|_absent\\.cc$|/gpu/cuda/")
   foreach(line IN LISTS QUIRE_LAYER_LINES)  # a directory below it with a line of its own
     if(line MATCHES "^(${layer}/[a-z_/]+) *:")
       list(FILTER sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/${CMAKE_MATCH_1}/")

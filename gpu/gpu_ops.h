@@ -25,7 +25,7 @@ struct GpuOptions {
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
   // Many rows by bf16 weights, and prompts over K and V in bf16, fp8 and int8, with instructions of sm_90a (gpu/kernels/linear_warpgroups.h,
-  // attention_warpgroups.h). That their bits are those of few rows is not proven: until gpu/measure's stage strict has said so on a device, nobody serves with it.
+  // attention_warpgroups.h). That their bits are those of few rows is not proven: until tools/gpu_measure's stage strict has said so on a device, nobody serves with it.
   bool warpgroups = false;
   bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
 };

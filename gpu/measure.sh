@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
 # Measures the GPU backend, from what the device can do to a server under load: bash gpu/measure.sh [--device cuda|cuda:N|simulated]
 # Every stage has its own time-out and writes a line of JSON as it ends, a failed one stops no other, and a table comes last.
-# gpu/measure/measure.py --help says the rest.
-exec "${PYTHON:-python3}" "$(dirname "${BASH_SOURCE[0]}")/measure/measure.py" "$@"
+# tools/gpu_measure/measure.py --help says the rest.
+exec "${PYTHON:-python3}" "$(dirname "${BASH_SOURCE[0]}")/../tools/gpu_measure/measure.py" "$@"

@@ -15,8 +15,8 @@ case "${1:-}" in
   --steps-only) timed="" ;;
   *) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
-if [[ ! -x "$quire" ]]; then
-  echo "There is no $quire: cmake --preset release && ninja -C build/release quire" >&2
+if [[ ! -x "$quire" || ! -x "$quire-bench" ]]; then
+  echo "There is no $quire or no $quire-bench: cmake --preset release && ninja -C build/release quire quire-bench" >&2
   exit 1
 fi
 

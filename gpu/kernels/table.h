@@ -47,7 +47,6 @@ struct KernelTable {
   Entry<PlaceGathered> place_gathered;
 };
 
-const KernelTable& simulated_kernels();
 const KernelTable& cuda_kernels();  // where nvcc built it
 
 }  // namespace quire::gpu

@@ -1,4 +1,5 @@
 // GPUs that are none: their memory is the host's and their kernels run in the simulator. For tests, and to look at a kernel.
+//   A program links one of two: gpu/simulated, or simulated_absent.cc, whose functions throw StartError.
 // Shape   memory begins as NaN; there are 8 GiB of it, taken from the host as they are asked for.
 // Thread  one at a time.
 // Fails   what must not be asked for while a step is captured is our bug: CHECK. So it is where a rank's kernel waits for one that

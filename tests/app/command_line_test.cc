@@ -78,34 +78,17 @@ TEST(CommandLine, RefusesNumbersThatAreNone) {
                            "--max-tokens", "0", "--seed", "-1", "--top-k", "1x"}),
               ::testing::SizeIs(6));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--temperature", "inf"}), ::testing::SizeIs(1));
-  EXPECT_THAT(problems_of({"bench", "--runs", "2"}), ElementsAre(HasSubstr("--runs '2'")));
-  EXPECT_THAT(problems_of({"bench", "--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b or 1b")));
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--seed", "18446744073709551616"}),
+              ElementsAre("--seed '18446744073709551616': expected a number in 0..18446744073709551615"));
 }
 
-TEST(CommandLine, ReadsAScenarioAndWhereItsFiguresGo) {
-  const CommandLine line = parse({"bench", "--scenario", "waste", "--csv", "out.csv"});
-  EXPECT_EQ(line.bench.scenario, "waste");
-  EXPECT_EQ(line.bench.csv, "out.csv");
-  EXPECT_EQ(parse({"bench"}).bench.scenario, "");
-}
-
-TEST(CommandLine, NamesTheScenariosThereAre) {
-  EXPECT_THAT(
-      problems_of({"bench", "--scenario", "wast"}),
-      ElementsAre("--scenario 'wast': expected one of utilisation, waste, max-batch, preemption, policies, prefix"));
-  EXPECT_THAT(problems_of({"bench", "--csv", "x"}), ElementsAre(HasSubstr("--csv")));
-  EXPECT_THAT(problems_of({"bench", "--scenario", "waste", "--json"}), ElementsAre(HasSubstr("--json")));
-}
-
-TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
-  const CommandLine line = parse({"bench", "--mode", "compare", "--url", "http://127.0.0.1:1", "--url",
-                                  "http://127.0.0.1:2", "--streams", "1,8", "--json"});
-  EXPECT_EQ(line.bench.mode, BenchMode::kCompare);
-  EXPECT_THAT(line.bench.urls, ElementsAre("http://127.0.0.1:1", "http://127.0.0.1:2"));
-  EXPECT_THAT(line.bench.streams, ElementsAre(1u, 8u));
-  EXPECT_TRUE(line.bench.json);
-  EXPECT_THAT(problems_of({"bench", "dir", "--mode", "micro"}), ElementsAre(HasSubstr("leave MODEL out")));
-  EXPECT_THAT(parse({"bench", "--mode", "step", "dir"}).flags.at("model").values, ElementsAre("dir"));
+TEST(CommandLine, LeavesWhatFollowsBenchUnread) {
+  const CommandLine line = parse({"bench", "--mode", "nothing", "dir", "--help", "--port", "x"});
+  EXPECT_EQ(line.command, Command::kBench);
+  EXPECT_THAT(line.bench_args, ElementsAre("--mode", "nothing", "dir", "--help", "--port", "x"));
+  EXPECT_THAT(parse({"bench"}).bench_args, IsEmpty());
+  EXPECT_THAT(problems_of({"--threads", "2", "bench", "--runs", "3"}),
+              ElementsAre(HasSubstr("a command is needed before --threads")));
 }
 
 TEST(CommandLine, NeedsAPromptToGenerate) {
@@ -116,14 +99,13 @@ TEST(CommandLine, NamesTheNearestFlagOrCommand) {
   EXPECT_THAT(problems_of({"serve", "--prot", "80"}), ElementsAre("unknown flag --prot: did you mean --port?"));
   EXPECT_THAT(problems_of({"serve", "--max_num_seq=80"}),
               ElementsAre("unknown flag --max_num_seq=80: did you mean --max-num-seqs?"));
-  EXPECT_THAT(problems_of({"bench", "--port", "80"}), ElementsAre(HasSubstr("unknown flag --port")));
   EXPECT_THAT(problems_of({"serv"}), ElementsAre("unknown command serv: did you mean serve?"));
   EXPECT_THAT(problems_of({}), ElementsAre(HasSubstr("a command is needed")));
   EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
 }
 
 TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
-  for (const char* command : {"serve", "inspect", "bench"}) {
+  for (const char* command : {"serve", "inspect"}) {
     const CommandLine line = parse({command, "--block-size", "32", "dir"});
     EXPECT_THAT(line.flags.at("model").values, ElementsAre("dir")) << command;
     EXPECT_THAT(line.flags.at("block-size").values, ElementsAre("32")) << command;
@@ -133,8 +115,6 @@ TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
 TEST(CommandLine, NamesTheCommandThatHasAFlag) {
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max-num-batched-tokens", "8"}),
               ElementsAre("unknown flag --max-num-batched-tokens: a flag of serve, not of generate"));
-  EXPECT_THAT(problems_of({"bench", "--max-model-len=8"}),
-              ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
   EXPECT_THAT(

@@ -12,14 +12,11 @@
 namespace quire::app {
 namespace {
 
-TEST(Machine, KnowsItselfAndReadsMemory) {
+TEST(Machine, KnowsItself) {
   EXPECT_FALSE(cpu_name().empty());
   EXPECT_GE(usable_cpus(), 1u);
   ASSERT_TRUE(free_memory_bytes());
   EXPECT_GT(*free_memory_bytes(), 0u);
-  const std::vector<double> figures = measure_read_bandwidth(2, 8 << 20, 3);
-  ASSERT_EQ(figures.size(), 3u);
-  for (const double figure : figures) EXPECT_GT(figure, 1e6);
 }
 
 // A directory of control groups of its own, and a file that says which are the process's.

@@ -3,10 +3,8 @@
 
 #include <filesystem>
 
-#include "app/bench/plan.h"
 #include "app/embedded_model.h"
 #include "app/loaded_model.h"
-#include "app/random_model.h"
 #include "core/base/start_error.h"
 #include "core/model/weights.h"
 
@@ -129,26 +127,6 @@ TEST(ModelSource, WhatIsFreeIsReckonedFromThePackedWeightsNotTheStoredOnes) {
   EXPECT_GT(request_before_packing(config, read).free_bytes, 0u);
   read.packed_bytes = ~std::uint64_t{0};
   EXPECT_EQ(request_before_packing(config, read).free_bytes, 0u);
-}
-
-TEST(RandomModel, HasTheShapeItIsNamedAfter) {
-  const RandomModel random("135m");
-  const auto files = random.files();
-  const model::Config config = model::load_config(*files);
-  const model::Checkpoint checkpoint = model::Checkpoint::open(*files);
-  EXPECT_NO_THROW(model::check_weights(config, checkpoint));
-  EXPECT_EQ(checkpoint.num_parameters(), 134'515'008u);  // SmolLM2-135M's own count
-  EXPECT_EQ(main_dtype(checkpoint), backend::DType::kBF16);
-}
-
-TEST(BenchPlan, GivesEverySequenceSlotsOfItsOwn) {
-  const flow::StepPlan plan = bench_plan(3, 20, 20, 4, 16, 1000);
-  ASSERT_EQ(plan.sequences.size(), 3u);
-  EXPECT_EQ(plan.tokens.size(), 60u);
-  std::vector<std::uint32_t> slots = plan.slots;
-  std::sort(slots.begin(), slots.end());
-  EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
-  for (const flow::PlannedSequence& sequence : plan.sequences) EXPECT_EQ(sequence.num_table, 3u);
 }
 
 }  // namespace

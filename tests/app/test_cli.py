@@ -134,6 +134,13 @@ def test_a_model_that_is_not_there_exits_2_at_once_and_says_what_to_do():
         assert "there is no such directory" in result.stderr and "leave MODEL out" in result.stderr
 
 
+def test_the_simulated_gpu_is_refused_and_the_program_that_has_it_is_named():
+    for command in (["serve", "--tensor-parallel-size", "2"], ["generate", "--prompt", "x"], ["bench"]):
+        result = quire(*command, "--device", "simulated")
+        assert result.returncode == 2 and result.stdout == ""
+        assert "--device simulated: this program has no simulated GPU; quire-simulated has one" in result.stderr
+
+
 def test_a_directory_without_a_model_is_refused_by_file_name(tmp_path):
     result = quire("serve", str(tmp_path))
     assert result.returncode == 2 and "config.json" in result.stderr

@@ -8,8 +8,8 @@
 #include "gpu/device/codes.h"
 #include "gpu/device/copies.h"
 #include "gpu/device/integer_matrix.h"
-#include "gpu/device/simulator.h"
 #include "gpu/device/stream.h"
+#include "gpu/simulated/simulator.h"
 
 namespace quire::gpu {
 namespace {

@@ -18,7 +18,7 @@ SCHEMA = json.loads((pathlib.Path(__file__).parent / "measure_schema.json").read
 STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 1b in turn",
           "gaps 8b", "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
 
-sys.path.insert(0, str(ROOT / "gpu" / "measure"))
+sys.path.insert(0, str(ROOT / "tools" / "gpu_measure"))
 import measure as measuring  # noqa: E402
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the answers are compared with transformers'
 pytest.importorskip("transformers", reason="the answers are compared with transformers'")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
+QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire-simulated"
 PATIENCE_S = 240
 # A block of the simulator is some hundred fibers: few rows make short steps.
 SMALL = ["--max-num-batched-tokens", "16", "--max-num-seqs", "4"]

@@ -65,7 +65,7 @@ def test_a_layer_includes_only_what_its_line_allows(layer):
 
 
 def test_every_directory_of_sources_has_a_line():
-    present = {layer_of(path, LAW) or path for path, _ in files("core", "api", "app", "gpu")}
+    present = {layer_of(path, LAW) or path for path, _ in files("core", "api", "app", "gpu", "tools")}
     assert present <= set(LAW)
 
 
@@ -79,6 +79,26 @@ def test_the_graph_has_no_cycle():
 
 def test_the_engine_and_the_api_do_not_see_each_other():
     assert "api" not in LAW["core/engine"] and "core/engine" not in LAW["api"]
+
+
+def reached_from(layer, law):
+    """The layer, all that it may include, and so on: what a program made of it links."""
+    reached, open_layers = set(), [layer]
+    while open_layers:
+        if (one := open_layers.pop()) not in reached:
+            reached.add(one)
+            open_layers += law[one]
+    return reached
+
+
+def test_the_server_links_neither_a_measuring_tool_nor_the_simulated_gpu():
+    reached = reached_from("app", LAW)
+    assert {"core/engine", "api", "gpu"} <= reached
+    assert [layer for layer in reached if layer.startswith(("tools", "gpu/simulated"))] == []
+
+
+def test_what_is_reached_over_several_lines_is_found():
+    assert reached_from("a", {"a": ["b"], "b": ["c"], "c": [], "d": ["a"]}) == {"a", "b", "c"}
 
 
 SMALL = {"core/base": [], "core/kv": ["core/base"], "api": ["core/base"]}

@@ -1,0 +1,79 @@
+#include "tools/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace quire::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+CommandLine parse(const std::vector<std::string>& args) {
+  Problems problems;
+  CommandLine line = parse_command_line(args, problems);
+  EXPECT_THAT(problems, IsEmpty());
+  return line;
+}
+
+Problems problems_of(const std::vector<std::string>& args) {
+  Problems problems;
+  parse_command_line(args, problems);
+  return problems;
+}
+
+TEST(CommandLine, ReadsAScenarioAndWhereItsFiguresGo) {
+  const CommandLine line = parse({"--scenario", "waste", "--csv", "out.csv"});
+  EXPECT_EQ(line.bench.scenario, "waste");
+  EXPECT_EQ(line.bench.csv, "out.csv");
+  EXPECT_EQ(parse({}).bench.scenario, "");
+}
+
+TEST(CommandLine, NamesTheScenariosThereAre) {
+  EXPECT_THAT(
+      problems_of({"--scenario", "wast"}),
+      ElementsAre("--scenario 'wast': expected one of utilisation, waste, max-batch, preemption, policies, prefix"));
+  EXPECT_THAT(problems_of({"--csv", "x"}), ElementsAre(HasSubstr("--csv")));
+  EXPECT_THAT(problems_of({"--scenario", "waste", "--json"}), ElementsAre(HasSubstr("--json")));
+}
+
+TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
+  const CommandLine line = parse({"--mode", "compare", "--url", "http://127.0.0.1:1", "--url", "http://127.0.0.1:2",
+                                  "--streams", "1,8", "--json"});
+  EXPECT_EQ(line.bench.mode, BenchMode::kCompare);
+  EXPECT_THAT(line.bench.urls, ElementsAre("http://127.0.0.1:1", "http://127.0.0.1:2"));
+  EXPECT_THAT(line.bench.streams, ElementsAre(1u, 8u));
+  EXPECT_TRUE(line.bench.json);
+  EXPECT_THAT(problems_of({"dir", "--mode", "micro"}), ElementsAre(HasSubstr("leave MODEL out")));
+  EXPECT_THAT(parse({"--mode", "step", "dir"}).flags.at("model").values, ElementsAre("dir"));
+}
+
+TEST(BenchCommandLine, RefusesNumbersAndShapesThatAreNone) {
+  EXPECT_THAT(problems_of({"--runs", "2"}), ElementsAre(HasSubstr("--runs '2'")));
+  EXPECT_THAT(problems_of({"--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b or 1b")));
+}
+
+TEST(BenchCommandLine, TheWordBehindAFlagsValueIsTheModel) {
+  const CommandLine line = parse({"--block-size", "32", "dir"});
+  EXPECT_THAT(line.flags.at("model").values, ElementsAre("dir"));
+  EXPECT_THAT(line.flags.at("block-size").values, ElementsAre("32"));
+  EXPECT_THAT(parse({"--runs", "3", "dir"}).flags.at("model").values, ElementsAre("dir"));
+  EXPECT_THAT(problems_of({"a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
+}
+
+TEST(BenchCommandLine, NamesTheNearestFlagOrTheCommandThatHasIt) {
+  EXPECT_THAT(problems_of({"--thread", "2"}), ElementsAre("unknown flag --thread: did you mean --threads?"));
+  EXPECT_THAT(problems_of({"--port", "80"}), ElementsAre("unknown flag --port: a flag of serve, not of bench"));
+  EXPECT_THAT(problems_of({"--max-model-len=8"}),
+              ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
+}
+
+TEST(BenchCommandLine, HelpIsThatOfTheCommandThatPeopleType) {
+  const std::string help = parse({"--mode", "micro", "--help"}).help.value_or("");
+  EXPECT_THAT(help, HasSubstr("Usage: quire bench "));
+  for (const char* flag : {"--mode", "--scenario", "--threads", "--json"}) EXPECT_THAT(help, HasSubstr(flag));
+}
+
+}  // namespace
+}  // namespace quire::tools

@@ -1,0 +1,13 @@
+// How fast this machine reads memory.
+// Thread  any; measuring starts threads of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace quire::tools {
+
+// Bytes a second of `num_threads` threads, each reading its part of a buffer much larger than the caches, one figure a run.
+std::vector<double> measure_read_bandwidth(std::uint32_t num_threads, std::uint64_t buffer_bytes, std::uint32_t runs);
+
+}  // namespace quire::tools

@@ -1,0 +1,55 @@
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/command_flags.h"
+
+namespace quire::tools {
+namespace {
+
+void add_flags(CLI::App& command, TypedBenchFlags& typed) {
+  typed.resize(bench_flags().size());
+  for (std::size_t i = 0; i < typed.size(); ++i) {
+    const BenchFlag& flag = bench_flags()[i];
+    command.add_option(std::string(flag.name), typed[i], std::string(flag.help))
+        ->type_name(std::string(flag.kind))
+        ->expected(1)
+        ->allow_extra_args(false)  // the word behind the value is MODEL
+        ->multi_option_policy(flag.name == "--url" ? CLI::MultiOptionPolicy::TakeAll
+                                                   : CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems) {
+  CLI::App command("measure steps, kernels, the engine or two servers, beside what this machine can do", "bench");
+  app::Typed typed;
+  TypedBenchFlags typed_flags;
+  bool json = false;
+  command.allow_extras();
+  app::add_fields(command, app::kBench, typed);
+  add_flags(command, typed_flags);
+  command.add_flag("--json", json, "print JSON");
+
+  CommandLine out;
+  try {
+    command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::CallForHelp&) {
+    out.help = command.help("quire");
+    return out;
+  } catch (const CLI::ParseError& error) {
+    problems.push_back(error.what());
+    return out;
+  }
+  out.flags = app::take_settings(command, typed, problems);
+  out.bench = read_bench_options(typed_flags, json, problems);
+  const bool takes_no_model = out.bench.mode == BenchMode::kCompare || out.bench.mode == BenchMode::kMicro;
+  if (takes_no_model && out.flags.contains("model")) {
+    problems.push_back("this --mode runs no model of ours: leave MODEL out");
+  }
+  return out;
+}
+
+}  // namespace quire::tools

@@ -1,0 +1,207 @@
+// Each op on random numbers, the GPU's beside the CPU's: the same bits where that is promised, else as near as sums of that length
+// come in f32 (and bf16, where rows are rounded to it on both sides).
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "core/base/float_bits.h"
+#include "core/cpu/cpu_ops.h"
+#include "gpu/gpu_ops.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/stages.h"
+#include "tools/gpu_measure/step_batch.h"
+#include "tools/gpu_measure/timing.h"
+
+namespace quire::gpu::measure {
+namespace {
+
+using namespace backend;
+
+std::vector<float> drawn(std::uint32_t seed, std::size_t count) {
+  std::mt19937 engine(seed);
+  std::vector<float> out(count);
+  for (float& x : out) x = static_cast<float>(engine() >> 8) * 0x1p-23f - 1.0f;
+  return out;
+}
+
+// Rows get their numbers from a table of f32, by their tokens.
+void fill(Ops& ops, Buffer& out, std::span<const float> values) {
+  const auto rows = static_cast<std::uint32_t>(values.size() / out.width());
+  const HostMatrix matrix{values.data(), DType::kF32, rows, out.width()};
+  const auto table = ops.pack({&matrix, 1}, {});
+  const StepBatch batch(1, rows, rows);
+  ops.begin(batch.view());
+  ops.embed(*table, out);
+}
+
+std::vector<float> read(Ops& ops, const Buffer& buffer, std::uint32_t rows) {
+  std::vector<float> out(std::size_t{rows} * buffer.width());
+  ops.read(buffer, 0, rows, out);
+  return out;
+}
+
+struct Case {
+  std::string what;
+  bool promises_bits = true;
+  double tolerance = 0;  // of the error's length over the answer's, where bits are not promised
+  std::function<std::vector<float>(Ops&)> run;
+};
+
+void add_rows(std::uint32_t width, std::uint32_t rows, std::uint32_t seed, std::vector<Case>& out) {
+  out.push_back({fmt::format("norm {} x {}", rows, width), true, 0, [=](Ops& ops) {
+                   const auto in = ops.make_buffer(rows, width);
+                   const auto normed = ops.make_buffer(rows, width);
+                   fill(ops, *in, drawn(seed, std::size_t{rows} * width));
+                   ops.norm(*in, *ops.upload(drawn(seed + 1, width)), 1e-5f, rows, *normed);
+                   return read(ops, *normed, rows);
+                 }});
+  out.push_back({fmt::format("act_mul {} x {}", rows, width), true, 0, [=](Ops& ops) {
+                   const auto in = ops.make_buffer(rows, 2 * width);
+                   const auto product = ops.make_buffer(rows, width);
+                   fill(ops, *in, drawn(seed, std::size_t{rows} * 2 * width));
+                   ops.act_mul(*in, *product);
+                   return read(ops, *product, rows);
+                 }});
+}
+
+void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType type, std::uint32_t seed,
+                std::vector<Case>& out) {
+  const DType dtype = type == WeightType::kF32 ? DType::kF32 : DType::kBF16;
+  const auto makes_it = [=](Quantize one) { return weight_type(dtype, one) == type; };
+  const auto* found = std::ranges::find_if(kAllQuantized, makes_it);
+  const Quantize quantize = found == std::end(kAllQuantized) ? Quantize::kNone : *found;
+  const bool bits = !in_tiles(type) || in_integers(type);
+  // Rows are rounded to bf16 here and not on the CPU: 2^-9 of each number, at most.
+  const double tolerance = 0x1p-8;
+  out.push_back({fmt::format("linear {} {} x {}, {} rows", name_of(type), n, k, rows), bits, tolerance, [=](Ops& ops) {
+                   const std::vector<float> values = drawn(seed + 2, std::size_t{n} * k);
+                   std::vector<std::uint16_t> halves(values.size());
+                   std::ranges::transform(values, halves.begin(), bf16_of_f32);
+                   const HostMatrix matrix{
+                       dtype == DType::kF32 ? static_cast<const void*>(values.data()) : halves.data(), dtype, n, k};
+                   const std::vector<float> bias = drawn(seed + 3, n);
+                   const std::span<const float> biases(bias);
+                   const auto weight = ops.pack({&matrix, 1}, {&biases, 1}, quantize);
+                   const auto in = ops.make_buffer(rows, k);
+                   const auto product = ops.make_buffer(rows, n);
+                   fill(ops, *in, drawn(seed, std::size_t{rows} * k));
+                   ops.linear(*in, *weight, rows, *product);
+                   return read(ops, *product, rows);
+                 }});
+}
+
+// A prompt of `positions` rows in steps of `chunk`. In f32 the CPU's bits; in fewer bits the tensor cores may round weights to bf16.
+void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
+                   std::uint32_t seed, std::vector<Case>& out) {
+  out.push_back(
+      {fmt::format("rope, store, attend {} over {} by {}, {} heads of {}", name_of(type), positions, chunk,
+                   shape.num_heads, shape.head_dim),
+       type == KvType::kF32, 0x1p-7, [=](Ops& ops) {
+         const std::uint32_t half = shape.head_dim / 2;
+         const auto angles = drawn(seed, std::size_t{positions} * half);
+         const auto rope = ops.upload_rope(angles, angles, half);
+         AttentionSpec spec;
+         spec.num_heads = shape.num_heads;
+         spec.num_kv_heads = shape.num_kv_heads;
+         spec.head_dim = shape.head_dim;
+         spec.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+         spec.rope = rope.get();
+         const StepBatch whole(1, positions, positions);
+         KvShape kv{1, shape.num_kv_heads, shape.head_dim, StepBatch::kBlockTokens, whole.num_blocks(), type};
+         kv.num_open_groups = type == KvType::kInt4 ? 1 : 0;
+         const auto cache = ops.make_kv(kv);
+         const auto qkv = ops.make_buffer(chunk, spec.qkv_width());
+         const auto attended = ops.make_buffer(chunk, spec.q_width());
+         const auto rows = drawn(seed + 1, std::size_t{positions} * spec.qkv_width());
+         std::vector<float> all;
+         for (std::uint32_t first = 0; first < positions; first += chunk) {
+           const std::uint32_t count = std::min(chunk, positions - first);
+           fill(ops, *qkv,
+                std::span(rows).subspan(std::size_t{first} * spec.qkv_width(), std::size_t{count} * spec.qkv_width()));
+           const StepBatch step(1, count, first + count);
+           ops.begin(step.view());
+           ops.rope_store(spec, *qkv, *cache);
+           ops.attend(spec, *qkv, *cache, *attended);
+           const std::vector<float> some = read(ops, *attended, count);
+           all.insert(all.end(), some.begin(), some.end());
+         }
+         return all;
+       }});
+}
+
+std::vector<Case> cases(bool tiny, std::uint32_t seed) {
+  std::vector<Case> out;
+  for (const std::uint32_t rows : tiny ? std::vector{1u, 3u} : std::vector{1u, 16u, 256u}) {
+    for (const std::uint32_t width : tiny ? std::vector{40u} : std::vector{2048u, 4096u, 14336u}) {
+      add_rows(width, rows, seed, out);
+    }
+    for (const WeightType type : kAllWeightTypes) {
+      if (type == WeightType::kF16) continue;
+      add_linear(tiny ? 24 : 1000, tiny ? 40 : 4096, rows, type, seed, out);
+    }
+  }
+  for (const KvType type : kAllKvTypes) {
+    if (tiny) {
+      add_attention({2, 1, 8}, 20, 7, type, seed, out);
+      continue;
+    }
+    add_attention({32, 8, 64}, 600, 512, type, seed, out);
+    add_attention({8, 2, 128}, 3000, 512, type, seed, out);
+    add_attention({8, 2, 128}, 300, 1, type, seed, out);
+  }
+  return out;
+}
+
+boost::json::object compare(const Case& one, std::uint32_t seed, Ops& gpu, Ops& cpu) {
+  const std::vector<float> expected = one.run(cpu);
+  const std::vector<float> got = one.run(gpu);
+  std::size_t different = 0;
+  double error = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::bit_cast<std::uint32_t>(got[i]) != std::bit_cast<std::uint32_t>(expected[i])) ++different;
+    error += (double{got[i]} - expected[i]) * (double{got[i]} - expected[i]);
+    length += double{expected[i]} * expected[i];
+  }
+  const double relative = std::sqrt(error / length);
+  const bool same_again = [&] {
+    const std::vector<float> again = one.run(gpu);
+    return std::memcmp(again.data(), got.data(), got.size() * sizeof(float)) == 0;
+  }();
+  const bool ok = same_again && (one.promises_bits ? different == 0 : relative <= one.tolerance);
+  return {{"what", one.what},
+          {"seed", seed},
+          {"numbers", got.size()},
+          {"different", different},
+          {"relative", std::isfinite(relative) ? relative : 1e9},
+          {"promises_bits", one.promises_bits},
+          {"ok", ok}};
+}
+
+}  // namespace
+
+boost::json::object kernels(const Setup& setup) {
+  const Deadline deadline(setup.seconds);
+  std::unique_ptr<Device> made = setup.make_device();
+  const std::string name = made->name();
+  const auto gpu = make_gpu_ops(std::move(made), {.max_rows = 512});
+  const auto cpu = cpu::make_cpu_ops({.num_threads = setup.tiny ? 1u : 0u, .max_rows = 512});
+  Rows rows;
+  bool all = true;
+  for (std::uint32_t seed = 1; seed <= (setup.tiny ? 1u : 3u); ++seed) {
+    for (const Case& one : cases(setup.tiny, 1000 * seed)) {
+      if (deadline.over()) {
+        all = false;
+        break;
+      }
+      rows.add(compare(one, seed, *gpu, *cpu));
+    }
+  }
+  return {{"device", name}, {"rows", rows.take()}, {"failed", rows.num_failed()}, {"all", all}};
+}
+
+}  // namespace quire::gpu::measure

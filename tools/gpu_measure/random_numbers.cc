@@ -1,0 +1,122 @@
+#include "tools/gpu_measure/random_numbers.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/float_bits.h"
+#include "core/base/start_error.h"
+
+namespace quire::gpu::measure {
+namespace {
+
+constexpr std::size_t kLargestPiece = (std::size_t{16} << 20) + 256 * 7;  // no power of two: rows are not all the same
+constexpr std::size_t kSmallestPiece = 4096 + 256;
+constexpr float kLimit = 0.03f;               // even in (-0.03, 0.03), near a trained matrix's spread
+constexpr std::uint32_t kScale = 0x3a003a00;  // 0.0005 as an f32, and as two of bf16
+
+class Drawn {
+ public:
+  std::uint32_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return static_cast<std::uint32_t>(state_ >> 32);
+  }
+  float number() { return static_cast<float>(static_cast<std::int32_t>(next())) * (kLimit / 0x1p31f); }
+
+ private:
+  std::uint64_t state_ = 0x9e3779b97f4a7c15u;
+};
+
+template <typename T, typename Draw>
+DeviceMemory piece_of(Device& device, std::size_t bytes, const Draw& draw) {
+  Drawn drawn;
+  std::vector<T> values(bytes / sizeof(T));
+  for (T& value : values) value = draw(drawn);
+  DeviceMemory out(device, bytes, "random numbers");
+  device.upload(out.data(), values.data(), bytes);
+  return out;
+}
+
+// f16's bits of a small number: five bits less of the exponent, thirteen of the fraction.
+std::uint16_t f16_of(float x) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t sign = bits >> 16 & 0x8000u;
+  const std::uint32_t size = bits & 0x7fffffffu;
+  return static_cast<std::uint16_t>(size < 0x38800000u ? sign : sign | (size - 0x38000000u) >> 13);
+}
+
+// Address space that reads as zeros and takes no memory.
+class ZeroPages {
+ public:
+  explicit ZeroPages(std::size_t bytes) : bytes_(bytes) {
+    memory_ = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) throw StartError("mmap: no " + std::to_string(bytes) + " bytes of address space");
+  }
+  ~ZeroPages() { munmap(memory_, bytes_); }
+  ZeroPages(const ZeroPages&) = delete;
+  ZeroPages& operator=(const ZeroPages&) = delete;
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(memory_), bytes_}; }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t bytes_;
+};
+
+std::size_t piece_bytes(const Device& device) { return device.name() == "simulated" ? kSmallestPiece : kLargestPiece; }
+
+}  // namespace
+
+RandomNumbers::RandomNumbers(Device& device)
+    : device_(device),
+      f32_(piece_of<float>(device, piece_bytes(device), [](Drawn& drawn) { return drawn.number(); })),
+      bf16_(piece_of<std::uint16_t>(device, piece_bytes(device),
+                                    [](Drawn& drawn) { return bf16_of_f32(drawn.number()); })),
+      f16_(piece_of<std::uint16_t>(device, piece_bytes(device), [](Drawn& drawn) { return f16_of(drawn.number()); })),
+      bytes_(piece_of<std::uint8_t>(device, piece_bytes(device),
+                                    [](Drawn& drawn) { return static_cast<std::uint8_t>(drawn.next() & 0xf7u); })) {}
+
+void RandomNumbers::copy_piece(const DeviceMemory& piece, void* to, std::size_t bytes) {
+  auto* out = static_cast<std::byte*>(to);
+  for (std::size_t done = 0; done < bytes; done += piece.bytes()) {
+    device_.copy(out + done, piece.data(), std::min(piece.bytes(), bytes - done));
+  }
+}
+
+void RandomNumbers::fill(void* to, std::size_t bytes, std::size_t bytes_of_number) {
+  copy_piece(bytes_of_number == 4 ? f32_ : bytes_of_number == 2 ? bf16_ : bytes_, to, bytes);
+}
+
+std::unique_ptr<backend::Weight> RandomNumbers::weight(backend::Ops& ops, const backend::WeightShape& shape) {
+  const PackedPlaces places = packed_places(shape);
+  const auto nothing = std::make_shared<const ZeroPages>(places.end);
+  auto weight = ops.adopt(shape, nothing->bytes(), nothing);
+  CHECK(weight != nullptr);
+  auto* at = static_cast<const DeviceWeight&>(*weight).memory();
+  const backend::WeightType type = shape.type;
+  const bool is_half = type == backend::WeightType::kF16;
+  const bool is_bf16 = type == backend::WeightType::kBF16 || type == backend::WeightType::kW16A16;
+  const DeviceMemory& piece = type == backend::WeightType::kF32 ? f32_ : is_half ? f16_ : is_bf16 ? bf16_ : bytes_;
+  copy_piece(piece, at, places.scales);
+  const std::vector<std::uint32_t> scales((places.bias - places.scales) / sizeof(std::uint32_t), kScale);
+  if (!scales.empty()) device_.upload(at + places.scales, scales.data(), scales.size() * sizeof(std::uint32_t));
+  copy_piece(f32_, at + places.bias, places.end - places.bias);
+  return weight;
+}
+
+void RandomNumbers::fill_cache(backend::KvCache& cache) {
+  const auto& all = static_cast<const DeviceCache&>(cache);
+  const backend::KvType type = all.shape().type;
+  const std::size_t size = type == backend::KvType::kF32 ? 4 : type == backend::KvType::kBF16 ? 2 : 1;
+  fill(all.view().numbers, all.bytes(), size);
+}
+
+}  // namespace quire::gpu::measure

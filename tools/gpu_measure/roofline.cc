@@ -1,0 +1,161 @@
+
+#include "gpu/gpu_ops.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/random_numbers.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/stages.h"
+#include "tools/gpu_measure/step_batch.h"
+#include "tools/gpu_measure/timing.h"
+
+namespace quire::gpu::measure {
+namespace {
+
+using namespace backend;
+
+constexpr double kColdBytes = 256e6;  // much more than a second-level cache holds
+
+class Roofline {
+ public:
+  Roofline(const Setup& setup, Device& device, Ops& ops) : setup_(setup), device_(device), ops_(ops), random_(device) {}
+
+  double seconds(const KernelShape& shape) {
+    if (shape.kernel == "linear") return linear(shape);
+    return shape.kernel == "attend" ? attend(shape) : rows(shape);
+  }
+
+ private:
+  unsigned runs() const { return setup_.tiny ? 1 : 9; }
+  unsigned calls() const { return setup_.tiny ? 1 : 10; }
+  std::unique_ptr<Buffer> filled(std::uint32_t rows, std::uint32_t width) {
+    auto buffer = ops_.make_buffer(rows, width);
+    random_.fill(static_cast<const DeviceBuffer&>(*buffer).data(), std::size_t{rows} * width * sizeof(float), 4);
+    return buffer;
+  }
+
+  double linear(const KernelShape& shape) {
+    std::vector<std::unique_ptr<Weight>> weights;  // taken in turn
+    const WeightShape one{shape.n, shape.k, shape.weight, false};
+    const auto bytes = static_cast<double>(weight_bytes(shape.n, shape.k, shape.weight));
+    const auto count = setup_.tiny ? 1u : static_cast<unsigned>(std::clamp(kColdBytes / bytes, 1.0, 64.0));
+    for (unsigned i = 0; i < count; ++i) weights.push_back(random_.weight(ops_, one));
+    const auto x = filled(shape.rows, shape.k);
+    const auto out = ops_.make_buffer(shape.rows, shape.n);
+    return seconds_of(device_, runs(), calls(),
+                      [&](unsigned i) { ops_.linear(*x, *weights[i % weights.size()], shape.rows, *out); });
+  }
+
+  double attend(const KernelShape& shape) {
+    const StepBatch batch(shape.rows / shape.rows_each, shape.rows_each, shape.positions);
+    const HeadsOfShape& heads = shape.heads;
+    const std::vector<float> angles(heads.head_dim / 2, 0.5f);
+    const auto rope = ops_.upload_rope(angles, angles, heads.head_dim / 2);
+    AttentionSpec spec;
+    spec.num_heads = heads.num_heads;
+    spec.num_kv_heads = heads.num_kv_heads;
+    spec.head_dim = heads.head_dim;
+    spec.scale = 0.1f;
+    spec.rope = rope.get();
+    // Layers that are taken in turn.
+    const double bytes = cost_of(shape).bytes;
+    const auto layers = setup_.tiny ? 1u : static_cast<unsigned>(std::clamp(kColdBytes / bytes, 1.0, 32.0));
+    const auto cache = ops_.make_kv(
+        {layers, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), shape.kv});
+    random_.fill_cache(*cache);
+    const auto qkv = filled(shape.rows, spec.qkv_width());
+    const auto out = ops_.make_buffer(shape.rows, spec.q_width());
+    ops_.begin(batch.view());
+    return seconds_of(device_, runs(), calls(), [&](unsigned i) {
+      spec.layer = i % layers;
+      ops_.attend(spec, *qkv, *cache, *out);
+    });
+  }
+
+  double rows(const KernelShape& shape) {
+    const StepBatch batch(1, shape.rows, shape.rows);
+    ops_.begin(batch.view());
+    const auto out = ops_.make_buffer(shape.rows, shape.n);
+    if (shape.kernel == "act_mul") {
+      const auto in = filled(shape.rows, 2 * shape.n);
+      return seconds_of(device_, runs(), calls(), [&](unsigned) { ops_.act_mul(*in, *out); });
+    }
+    const auto in = filled(shape.rows, shape.n);
+    const auto scale = ops_.upload(std::vector<float>(shape.n, 1.0f));
+    return seconds_of(device_, runs(), calls(), [&](unsigned) { ops_.norm(*in, *scale, 1e-5f, shape.rows, *out); });
+  }
+
+  const Setup& setup_;
+  Device& device_;
+  Ops& ops_;
+  RandomNumbers random_;
+};
+
+boost::json::object row_of(const KernelShape& shape, double seconds, const Rates& rates) {
+  const Cost cost = cost_of(shape);
+  boost::json::object row = {{"kernel", shape.kernel},
+                             {"of", shape.of},
+                             {"type", shape.type()},
+                             {"rows", shape.rows},
+                             {"n", shape.n},
+                             {"k", shape.k},
+                             {"positions", shape.positions},
+                             {"seconds", seconds},
+                             {"bytes_per_s", cost.bytes / seconds},
+                             {"flops_per_s", cost.flops / seconds}};
+  if (rates.bytes_per_s > 0 && rates.flops_per_s > 0) {
+    row["least_s"] = least_seconds(cost, rates);
+    row["of_least"] = least_seconds(cost, rates) / seconds;
+  }
+  return row;
+}
+
+// Attention that goes by warpgroups where they are asked for.
+std::vector<KernelShape> shapes_for_warpgroups(bool tiny) {
+  std::vector<KernelShape> out;
+  if (tiny) {
+    KernelShape shape;
+    shape.kernel = "attend";
+    shape.of = "tiny";
+    shape.rows = shape.rows_each = 40;
+    shape.positions = 60;
+    shape.heads = {2, 1, 64};
+    out.push_back(shape);
+  }
+  for (const KernelShape& shape : kernel_shapes(tiny)) {
+    const KvLayout layout{1, shape.heads.num_kv_heads, shape.heads.head_dim, StepBatch::kBlockTokens, shape.kv};
+    if (shape.kernel == "attend" && shape.rows_each > kMostRowsInParts && goes_by_warpgroups(layout)) {
+      out.push_back(shape);
+    }
+  }
+  for (KernelShape& shape : out) shape.of += " by warpgroups";
+  return out;
+}
+
+// False: there was no time for all.
+bool add_rows(const Setup& setup, bool warpgroups, std::span<const KernelShape> shapes, const Deadline& deadline,
+              Rows& rows) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops =
+      make_gpu_ops(std::move(made), {.max_rows = 512, .max_table_entries = 1u << 20, .warpgroups = warpgroups});
+  Roofline roofline(setup, device, *ops);
+  for (const KernelShape& shape : shapes) {
+    if (deadline.over()) return false;
+    rows.add(row_of(shape, roofline.seconds(shape), setup.rates));
+  }
+  return true;
+}
+
+}  // namespace
+
+boost::json::object roofline(const Setup& setup) {
+  const Deadline deadline(setup.seconds);
+  const std::unique_ptr<Device> device = setup.make_device();
+  Rows rows;
+  bool all = add_rows(setup, setup.warpgroups, kernel_shapes(setup.tiny), deadline, rows);
+  if (!setup.warpgroups && device->runs(device->kernels().attend_bf16_deep)) {
+    all = add_rows(setup, true, shapes_for_warpgroups(setup.tiny), deadline, rows) && all;
+  }
+  return {{"device", device->name()}, {"rows", rows.take()}, {"failed", 0}, {"all", all}};
+}
+
+}  // namespace quire::gpu::measure

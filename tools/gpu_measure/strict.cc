@@ -1,0 +1,195 @@
+// The logits of one row, bit for bit, whatever the step around it looks like; and whether the instructions that sm_90a has of its own have
+// the bits of the others, without which nobody may use them for some numbers of rows only (GpuOptions::warpgroups).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "gpu/gpu_ops.h"
+#include "tools/gpu_measure/kernel_shapes.h"
+#include "tools/gpu_measure/measured_model.h"
+#include "tools/gpu_measure/random_numbers.h"
+#include "tools/gpu_measure/rows.h"
+#include "tools/gpu_measure/step_batch.h"
+#include "tools/gpu_measure/timing.h"
+
+namespace quire::gpu::measure {
+namespace {
+
+// Where the watched sequence stands among others, how its prompt is cut, and how many rows its last step has.
+struct Way {
+  std::string name;
+  std::uint32_t chunk = 0;
+  std::uint32_t before = 0;  // sequences in the step, before it and behind it
+  std::uint32_t behind = 0;
+  std::uint32_t last_rows = 1;  // more: as a draft is verified
+};
+
+std::vector<Way> ways(bool tiny) {
+  if (tiny) return {{"alone", 8, 0, 0}, {"chunks of 3", 3, 0, 0}, {"in company", 4, 1, 1}, {"last rows 3", 8, 0, 0, 3}};
+  return {{"alone", 512, 0, 0},           {"chunks of 256", 256, 0, 0},  {"chunks of 100", 100, 0, 0},
+          {"chunks of 33", 33, 0, 0},     {"first of 7", 64, 0, 6},      {"last of 33", 15, 32, 0},
+          {"amid 256", 1, 100, 155},      {"last rows 2", 512, 0, 0, 2}, {"last rows 9", 512, 0, 0, 9},
+          {"last rows 64", 512, 0, 0, 64}};
+}
+
+// Of the watched sequence's last row. It is number 0 whoever stands before it.
+std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t length) REQUIRES(engine_role) {
+  const std::uint32_t others = way.before + way.behind;
+  const std::uint32_t vocab = model.shape().vocab;
+  const auto runner = model.runner(1 + others, length);
+  std::uint32_t done = 0;
+  while (done < length) {
+    const std::uint32_t prompt = length - way.last_rows;
+    const std::uint32_t rows = done < prompt ? std::min(way.chunk, prompt - done) : way.last_rows;
+    // The others go along with a prompt of their own, as far as this one.
+    std::vector<PlannedRows> step;
+    for (std::uint32_t i = 0; i < way.before; ++i) step.push_back({1 + i, 1, done + 1});
+    step.push_back({0, rows, done + rows});
+    for (std::uint32_t i = 0; i < way.behind; ++i) step.push_back({1 + way.before + i, 1, done + 1});
+    runner->submit(plan_of(step, length, vocab));
+    runner->collect();
+    done += rows;
+  }
+  std::vector<float> all(std::size_t{1 + others} * vocab);
+  runner->read_logits(all);
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(std::size_t{way.before} * vocab);
+  return {first, first + vocab};
+}
+
+// out of all rows, of drawn numbers that are the same each time.
+std::vector<float> multiplied(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
+                              bool warpgroups) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  RandomNumbers random(device);
+  const auto weight = random.weight(*ops, {n, k, backend::WeightType::kBF16, false});
+  const auto x = ops->make_buffer(rows, k);
+  const auto out = ops->make_buffer(rows, n);
+  random.fill(static_cast<DeviceBuffer&>(*x).data(), std::size_t{rows} * k * sizeof(float), sizeof(float));
+  ops->linear(*x, *weight, rows, *out);
+  std::vector<float> values(std::size_t{rows} * n);
+  ops->read(*out, 0, rows, values);
+  return values;
+}
+
+// Likewise attention: a sequence's last rows of so many positions.
+std::vector<float> attended(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows, std::uint32_t positions,
+                            backend::KvType type, bool warpgroups) {
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  RandomNumbers random(device);
+  const StepBatch batch(1, rows, positions);
+  const std::vector<float> angles(heads.head_dim / 2, 0.5f);
+  const auto rope = ops->upload_rope(angles, angles, heads.head_dim / 2);
+  backend::AttentionSpec spec;
+  spec.num_heads = heads.num_heads;
+  spec.num_kv_heads = heads.num_kv_heads;
+  spec.head_dim = heads.head_dim;
+  // Numbers are below 0.03, but K in fp8: scores are spread by some units.
+  spec.scale = type == backend::KvType::kFp8 ? 0.1f : 600.0f;
+  spec.rope = rope.get();
+  const auto cache =
+      ops->make_kv({1, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), type});
+  random.fill_cache(*cache);
+  const auto qkv = ops->make_buffer(rows, spec.qkv_width());
+  const auto out = ops->make_buffer(rows, spec.q_width());
+  random.fill(static_cast<DeviceBuffer&>(*qkv).data(), std::size_t{rows} * spec.qkv_width() * sizeof(float),
+              sizeof(float));
+  ops->begin(batch.view());
+  ops->attend(spec, *qkv, *cache, *out);
+  std::vector<float> values(std::size_t{rows} * spec.q_width());
+  ops->read(*out, 0, rows, values);
+  return values;
+}
+
+// That bits differ is no fault while nobody serves with them, and the row says so; that sums differ by more than roundings may is one.
+boost::json::object compared(const std::string& what, const std::vector<float>& plain, const std::vector<float>& other,
+                             double tolerance) {
+  std::size_t different = 0;
+  double error = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (std::memcmp(&plain[i], &other[i], sizeof(float)) != 0) ++different;
+    error += (double{other[i]} - plain[i]) * (double{other[i]} - plain[i]);
+    length += double{plain[i]} * plain[i];
+  }
+  const double relative = std::sqrt(error / length);
+  return {{"what", what},
+          {"numbers", plain.size()},
+          {"different", different},
+          {"relative", std::isfinite(relative) ? relative : 1e9},
+          {"may_be_used", different == 0},
+          {"ok", relative <= tolerance}};
+}
+
+boost::json::object linear_by_warpgroups(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
+  return compared(fmt::format("warpgroups, {} x {}, {} rows", n, k, rows), multiplied(setup, n, k, rows, false),
+                  multiplied(setup, n, k, rows, true), k * 0x1p-24);
+}
+
+// A weight that is off by a rounding of f32 may be rounded to the next bf16.
+boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows,
+                                            std::uint32_t positions, backend::KvType type) {
+  return compared(fmt::format("warpgroups, attention {}, {} of {} positions, heads of {}", backend::name_of(type), rows,
+                              positions, heads.head_dim),
+                  attended(setup, heads, rows, positions, type, false),
+                  attended(setup, heads, rows, positions, type, true), 0x1p-8);
+}
+
+bool has_warpgroups(const Setup& setup) {
+  const std::unique_ptr<Device> device = setup.make_device();
+  return device->runs(device->kernels().linear.warpgroups) && device->runs(device->kernels().attend_bf16_deep);
+}
+
+}  // namespace
+
+boost::json::object strict(const Setup& setup) {
+  const Deadline deadline(setup.seconds);
+  const std::uint32_t length = setup.tiny ? 19 : 700;
+  MeasuredModel model(setup, setup.tiny ? 8 : 512, setup.tiny ? 64 : 1024, 1u << 16);
+  std::vector<float> alone;
+  Rows rows;
+  bool all = true;
+  for (const Way& way : ways(setup.tiny)) {
+    if (deadline.over()) {
+      all = false;
+      break;
+    }
+    const std::vector<float> logits = logits_of(way, model, length);
+    if (alone.empty()) alone = logits;
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (std::memcmp(&logits[i], &alone[i], sizeof(float)) != 0) ++different;
+    }
+    rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
+  }
+  if (has_warpgroups(setup)) {
+    constexpr backend::KvType kTypes[] = {backend::KvType::kBF16, backend::KvType::kFp8, backend::KvType::kInt8};
+    if (setup.tiny) {
+      rows.add(linear_by_warpgroups(setup, 48, 300, 33));
+      for (const backend::KvType type : kTypes) rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60, type));
+    }
+    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u}) {
+      rows.add(linear_by_warpgroups(setup, 4096, 4096, count));
+      rows.add(linear_by_warpgroups(setup, 4096, 14336, count));
+    }
+    if (!setup.tiny) {
+      for (const HeadsOfShape& heads : {HeadsOfShape{32, 8, 128}, HeadsOfShape{32, 8, 64}}) {
+        for (const backend::KvType type : kTypes) {
+          rows.add(attention_by_warpgroups(setup, heads, 100, 100, type));
+          rows.add(attention_by_warpgroups(setup, heads, 512, 4096, type));
+        }
+      }
+    }
+  }
+  return {{"device", model.device().name()},
+          {"model", model.shape().name},
+          {"rows", rows.take()},
+          {"failed", rows.num_failed()},
+          {"all", all}};
+}
+
+}  // namespace quire::gpu::measure
