@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import time
 
 import jsonschema
 import pytest
@@ -11,7 +10,6 @@ from bystander import Bystander
 from conftest import Answer, PATIENCE_S
 from test_chat import TOOL
 
-PATIENCE_PER_ANSWER_S = 10
 BODIES = {
     "/v1/completions": {"prompt": "Once", "max_tokens": 2},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "Once"}], "max_tokens": 2},
@@ -56,14 +54,11 @@ class Connection:
     def post(self, path, text):
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
-        began = time.monotonic()
         self.connection.request("POST", path, text, {"Content-Type": "application/json"})
         response = self.connection.getresponse()
         answer = Answer(response)
         if response.will_close:
             self.connection = None
-        took = time.monotonic() - began
-        assert took < PATIENCE_PER_ANSWER_S, f"{took:.1f} s: {text[:300]}"
         return answer
 
 
