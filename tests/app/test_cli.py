@@ -1,5 +1,6 @@
 """The binary as a user meets it: exit codes, messages, generate, inspect, bench, and a server's life."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -17,9 +18,14 @@ import urllib.request
 
 import pytest
 
+from processor_time import processor_time, processor_time_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
 # The settings of whoever runs the tests are not the tests'.
+PATIENCE_S = 120  # for what takes milliseconds on a machine that has nothing else to do
+# An answer of 450 tokens takes nine seconds at least: it is under way for as long as a test looks at it.
+PACED = ("--min-step-time", "20ms", "--speculative-config", '{"method": "none"}')
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
 
 
@@ -53,28 +59,35 @@ class Server:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=PATIENCE_S)
 
-    def end(self, *signals, timeout=30):
+    def end(self, *signals):
         for number in signals:
             self.process.send_signal(number)
-            time.sleep(0.3)
-        out, err = self.process.communicate(timeout=timeout)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, out, err
 
     def status(self, path):
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
                 return answer.status
         except urllib.error.HTTPError as error:
             return error.code
+
+    def wait_until_not_ready(self):
+        """It drains, or is gone already."""
+        end = time.monotonic() + PATIENCE_S
+        with contextlib.suppress(OSError):
+            while self.status("/ready") != 503:
+                assert time.monotonic() < end
+                time.sleep(0.01)
 
     def complete(self, **fields):
         body = json.dumps({"model": "stories", "prompt": "Once upon a time", "max_tokens": 8} | fields).encode()
         request = urllib.request.Request(
             self.url + "/v1/completions", data=body, headers={"Content-Type": "application/json"}
         )
-        return urllib.request.urlopen(request, timeout=60)
+        return urllib.request.urlopen(request, timeout=PATIENCE_S)
 
 
 class OtherServer(http.server.ThreadingHTTPServer):
@@ -127,9 +140,9 @@ def test_all_problems_are_listed_at_once():
 
 def test_a_model_that_is_not_there_exits_2_at_once_and_says_what_to_do():
     for command in (["serve"], ["generate", "--prompt", "x"], ["inspect"], ["bench"]):
-        start = time.monotonic()
-        result = quire(*command, "someone/some-model")
-        assert time.monotonic() - start < 1
+        with processor_time() as used:
+            result = quire(*command, "someone/some-model")
+        assert used() < 1
         assert result.returncode == 2
         assert "there is no such directory" in result.stderr and "leave MODEL out" in result.stderr
 
@@ -418,9 +431,9 @@ def big_model(tmp_path, layers=32):
 
 def test_a_plan_of_a_big_model_reads_headers_only(tmp_path):
     stored = big_model(tmp_path)
-    start = time.monotonic()
-    result = quire("serve", str(tmp_path), "--plan", "--kv-cache-memory", "16GiB", "--max-num-seqs", "256")
-    assert time.monotonic() - start < 2
+    with processor_time() as used:
+        result = quire("serve", str(tmp_path), "--plan", "--kv-cache-memory", "16GiB", "--max-num-seqs", "256")
+    assert used() < 2, "reading the weights takes ten times that"
     assert result.returncode == 0, result.stderr
     assert f"weights: {stored / 2**30:.2f} GiB as stored" in result.stdout
     assert "131072 bytes a token" in result.stdout and "a block: 2.0 MiB (2097152 bytes)" in result.stdout
@@ -463,7 +476,7 @@ def test_the_ready_line_has_a_url_and_its_curl_works():
         curl = server.said[-1].strip()
         assert curl.startswith("curl ")
         if shutil.which("curl"):
-            answer = subprocess.run(["bash", "-c", curl + " --silent --fail"], capture_output=True, text=True, timeout=60)
+            answer = subprocess.run(["bash", "-c", curl + " --silent --fail"], capture_output=True, text=True, timeout=PATIENCE_S)
             assert answer.returncode == 0 and json.loads(answer.stdout)["choices"][0]["text"]
 
 
@@ -475,11 +488,13 @@ def test_the_server_and_generate_say_the_same():
 
 
 def test_it_is_ready_in_well_under_a_second():
-    times = []
-    for _ in range(3):
-        with Server() as server:
-            times.append(float(re.search(r"ready in (\d+\.\d+) s", "\n".join(server.said)).group(1)))
-    assert min(times) < 1, times  # the best: other load on the machine is not the server's
+    begun = time.monotonic()
+    with Server() as server:
+        took = time.monotonic() - begun
+        told = float(re.search(r"ready in (\d+\.\d+) s", "\n".join(server.said)).group(1))
+        # Of the processor, all threads together: other load on the machine is not the server's.
+        assert processor_time_of(server.process.pid) < 1
+        assert told <= took + 0.005  # it is told with two decimals
 
 
 def test_a_port_in_use_exits_2_and_says_so():
@@ -493,7 +508,7 @@ def test_settings_come_from_environment_and_file(tmp_path):
     file = tmp_path / "quire.toml"
     file.write_text('served-model-name = ["one", "two"]\nmax-model-len = 128\n')
     with Server(env={"QUIRE_CONFIG": str(file), "QUIRE_MAX_MODEL_LEN": "256"}) as server:
-        with urllib.request.urlopen(server.url + "/v1/models", timeout=10) as answer:
+        with urllib.request.urlopen(server.url + "/v1/models", timeout=PATIENCE_S) as answer:
             models = json.loads(answer.read())["data"]
         assert [model["id"] for model in models] == ["one", "two"]
         assert "sequences of 256" in "\n".join(server.said)
@@ -542,7 +557,7 @@ def test_a_cache_is_saved_where_the_settings_say(tmp_path):
             data=b'{"path": "stories.cache"}',
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             assert answer.status == 200
     assert (tmp_path / "stories.cache").stat().st_size > 0
 
@@ -560,7 +575,7 @@ def test_scheduling_settings_start_a_server_and_change_no_answer():
 
 
 def read_stream(answer):
-    """The finish reasons and the end of a stream of server-sent events."""
+    """The finish reasons of a stream of server-sent events, and whether it came to its end."""
     reasons, done = [], False
     for line in answer:
         if line.strip() == b"data: [DONE]":
@@ -577,33 +592,27 @@ def test_a_signal_lets_streams_finish_and_exits_0(number):
         answer = server.complete(stream=True, max_tokens=400, ignore_eos=True)
         answer.readline()
         server.process.send_signal(number)
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:  # not ready while it drains, or gone already
-            try:
-                if server.status("/ready") == 503:
-                    break
-            except OSError:
-                break
+        server.wait_until_not_ready()
         assert read_stream(answer) == (["length"], True)
         assert server.end()[0] == 0
 
 
 def test_streams_are_cut_when_the_drain_timeout_is_over():
-    with Server("--isa", "scalar", "--drain-timeout", "1ms") as server:
+    with Server(*PACED, "--drain-timeout", "1ms") as server:
         answer = server.complete(stream=True, max_tokens=450, ignore_eos=True)
         answer.readline()
-        start = time.monotonic()
         code, _, err = server.end(signal.SIGTERM)
-        assert code == 0 and time.monotonic() - start < 10
+        assert code == 0 and "some answers were cut short" in err
+        assert read_stream(answer) == ([], True)
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(second):
-    with Server("--isa", "scalar") as server:
+    with Server(*PACED) as server:
         answers = [server.complete(stream=True, max_tokens=450, ignore_eos=True) for _ in range(16)]
         for answer in answers:
             answer.readline()
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        server.wait_until_not_ready()  # two signals of a kind are one where the first has not been taken yet
         server.process.send_signal(second)
-        assert server.process.wait(timeout=10) == 128 + second
+        assert server.process.wait(timeout=PATIENCE_S) == 128 + second

@@ -13,7 +13,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def key(*args):
-    return subprocess.run([str(QUIRE), "key", *args], capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+    return subprocess.run([str(QUIRE), "key", *args], capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
 
 
 def hash_of(secret):

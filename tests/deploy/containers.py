@@ -13,10 +13,10 @@ import pytest
 
 from deploy_tools import TOOLS, fetch, need, run
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
-def shell(*command, timeout=300, **options):
+def shell(*command, timeout=900, **options):
     """Standard output of what has to succeed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout, **options)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

@@ -1,18 +1,23 @@
 """The tools that deployment is checked with. What a machine lacks is fetched once into build/tools; where that cannot be, tests skip."""
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tarfile
+import time
 import tomllib
 import zipfile
 
 import pytest
 import yaml
+
+from file_lock import file_lock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "quire"
@@ -31,20 +36,40 @@ CASES = sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci")
 
 
 def run(*command, **options):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=900, **options)
 
 
 def fetch(directory, make):
-    """`directory`, made by `make(part)` the first time; whole or not at all."""
-    if not directory.exists():
-        part = directory.with_name(f"{directory.name}.{os.getpid()}")
-        part.mkdir(parents=True)
-        try:
-            make(part)
-            part.rename(directory)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+    """`directory`, made by `make(part)` the first time, by one process; whole or not at all."""
+    with file_lock(directory.with_name(f"{directory.name}.lock")):
+        if not directory.exists():
+            part = directory.with_name(f"{directory.name}.{os.getpid()}")
+            part.mkdir(parents=True)
+            try:
+                make(part)
+                part.rename(directory)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     return directory
+
+
+def on_a_free_port(start, is_up, log):
+    """A program's process and port, once is_up(port). Another process may take the port first: then this one ends, and tries another."""
+    for _ in range(5):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+        process, end = start(port), time.monotonic() + 120
+        while process.poll() is None:
+            with contextlib.suppress(OSError):
+                if is_up(port):
+                    return process, port
+            if time.monotonic() > end:
+                process.kill()
+                process.wait()
+                break
+            time.sleep(0.05)
+    raise AssertionError(log())
 
 
 def need(program):

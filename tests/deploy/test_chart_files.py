@@ -169,7 +169,7 @@ NO_UNITS = {
 def server_takes(name, text, tmp_path):
     settings = tmp_path / "quire.toml"
     settings.write_text(f"{name} = {json.dumps(text)}\n")
-    return subprocess.run([BINARY, "serve", "--config", settings, "--plan"], capture_output=True, timeout=60).returncode == 0
+    return subprocess.run([BINARY, "serve", "--config", settings, "--plan"], capture_output=True, timeout=120).returncode == 0
 
 
 @pytest.mark.parametrize("name, text, good", [(n, x, True) for n in UNITS for x in UNITS[n]] + [(n, x, False) for n in NO_UNITS for x in NO_UNITS[n]])

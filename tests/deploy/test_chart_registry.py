@@ -1,17 +1,15 @@
 """The chart's package through a registry: pushed to one on this machine, by Helm 3 and 4, and installed from there."""
 
-import socket
 import subprocess
-import time
 
 import pytest
 import yaml
 
-from deploy_tools import CHART, case_file, helm, run, unpacked
+from deploy_tools import CHART, case_file, helm, on_a_free_port, run, unpacked
 
 pytestmark = pytest.mark.full
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +17,16 @@ def registry(tmp_path_factory):
     """Where a registry answers: host and port."""
     home = tmp_path_factory.mktemp("registry")
     program = unpacked("docker-registry", "docker-registry")
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{one.getsockname()[1]}"
-    settings = {"version": 0.1, "storage": {"filesystem": {"rootdirectory": str(home / "data")}}, "http": {"addr": address}}
-    (home / "config.yml").write_text(yaml.safe_dump(settings))
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen([program, "serve", home / "config.yml"], stdout=log, stderr=log)
+
+    def start(port):
+        settings = {"version": 0.1, "storage": {"filesystem": {"rootdirectory": str(home / "data")}}, "http": {"addr": f"127.0.0.1:{port}"}}
+        (home / "config.yml").write_text(yaml.safe_dump(settings))
+        with (home / "log").open("w") as log:
+            return subprocess.Popen([program, "serve", home / "config.yml"], stdout=log, stderr=log)
+
+    server, port = on_a_free_port(start, lambda _: "listening on" in (home / "log").read_text(), (home / "log").read_text)
     try:
-        end = time.monotonic() + PATIENCE_S
-        while "listening on" not in (home / "log").read_text():
-            assert server.poll() is None and time.monotonic() < end, (home / "log").read_text()
-            time.sleep(0.05)
-        yield address
+        yield f"127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(PATIENCE_S)

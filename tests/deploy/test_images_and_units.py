@@ -127,5 +127,5 @@ def test_the_units_settings_are_the_servers(tmp_path):
     assert settings["packed-cache"] == "/var/cache/" + re.search(r"^CacheDirectory=(\w+)$", UNIT, re.MULTILINE)[1]
     mine = tmp_path / "quire.toml"
     mine.write_text((DEPLOY / "systemd" / "quire.toml").read_text().replace("/var/cache/quire", str(tmp_path)))
-    done = subprocess.run([BINARY, "serve", "--config", mine, "--plan"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BINARY, "serve", "--config", mine, "--plan"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

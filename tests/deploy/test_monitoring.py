@@ -55,11 +55,11 @@ def metrics():
     try:
         url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
         ask = urllib.request.Request(url + "/metrics", headers={"Authorization": f"Bearer {KEY}"})
-        with urllib.request.urlopen(ask, timeout=30) as answer:
+        with urllib.request.urlopen(ask, timeout=120) as answer:
             yield answer.read().decode()
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=120)
 
 
 def test_names_are_written_in_the_source():

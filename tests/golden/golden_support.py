@@ -42,7 +42,7 @@ class Run:
         command = [program("logits_tool"), model, "--tokens", tokens, "--logits", logits]
         for key, value in options.items():
             command += [f"--{key}", str(value)]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         self.mode, self.greedy = answer["mode"], answer["greedy"]

@@ -23,6 +23,7 @@ from golden_support import Run, supported_isas
 
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 transformers = pytest.importorskip("transformers", reason="golden tests need transformers")
+torch.set_num_threads(1)  # the matrices are tiny: threads that wait for each other take twenty times as long on a busy machine
 
 U = 2.0**-24
 LAMBDA = 6.0

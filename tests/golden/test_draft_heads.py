@@ -180,7 +180,7 @@ def run_tool(model, head, tokens, tmp_path, steps=STEPS):
     np.asarray(tokens, dtype=np.int32).tofile(tmp_path / "tokens.bin")
     command = [program("draft_head_tool"), model, head, "--tokens", tmp_path / "tokens.bin", "--logits",
                tmp_path / "logits.bin", "--steps", steps]
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -93,7 +93,7 @@ def test_heads_in_each_published_layout_give_the_logits_of_their_description(lay
     np.asarray(tokens, dtype=np.int32).tofile(tmp_path / "tokens.bin")
     command = [program("hydra_head_tool"), directory, tmp_path, "--tokens", tmp_path / "tokens.bin", "--logits",
                tmp_path / "logits.bin"]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     chains = json.loads(done.stdout)["chains"]
     rows = len(tokens) - 1
@@ -132,7 +132,7 @@ def test_a_file_may_leave_out_what_is_written_again(target, tmp_path):
         save_file(kept, tmp_path / "model.safetensors")
         command = [program("hydra_head_tool"), target[0], tmp_path, "--tokens", tmp_path / "tokens.bin", "--logits",
                    tmp_path / "logits.bin"]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         answers.append((done.stdout, (tmp_path / "logits.bin").read_bytes()))
     assert answers[0] == answers[1]

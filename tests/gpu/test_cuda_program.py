@@ -89,7 +89,7 @@ def serving(program, device, log):
             yield int(ready[1])
         finally:
             server.terminate()
-        assert server.wait(timeout=60) == 0, log.read_text()
+        assert server.wait(timeout=120) == 0, log.read_text()
 
 
 def answer(port):

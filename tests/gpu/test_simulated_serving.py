@@ -18,7 +18,7 @@ pytest.importorskip("transformers", reason="the answers are compared with transf
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire-simulated"
-PATIENCE_S = 240
+PATIENCE_S = 600
 # A block of the simulator is some hundred fibers: few rows make short steps.
 SMALL = ["--max-num-batched-tokens", "16", "--max-num-seqs", "4"]
 PROMPTS = [[5, 80, 33], [200, 9, 9, 41, 7, 120, 66, 3, 18, 99, 250, 34, 61, 2, 77, 140, 28, 90, 11], [1]]
@@ -49,7 +49,7 @@ class Server:
 
     def __exit__(self, *_):
         self.process.terminate()
-        assert self.process.wait(timeout=60) == 0, self.log
+        assert self.process.wait(timeout=PATIENCE_S) == 0, self.log
 
     def tokens(self, prompt, count, **fields):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)

@@ -11,6 +11,7 @@ import sys
 import tarfile
 
 from asking import BUILD, ask
+from file_lock import file_lock
 
 DRAFT = "draft2020-12"
 NOT_OURS = {"format", "vocabulary", "optional", "refRemote"}  # formats are counted by themselves; the rest asks for a network
@@ -21,9 +22,10 @@ def archive():
     version = importlib.metadata.version("jsonschema")
     place = BUILD / "json_schema_suite"
     path = place / f"jsonschema-{version}.tar.gz"
-    if not path.exists():
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "jsonschema", "-d", place]
-        subprocess.run([*command, f"jsonschema=={version}"], capture_output=True, timeout=300)
+    with file_lock(place / "download.lock"):
+        if not path.exists():
+            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "jsonschema", "-d", place]
+            subprocess.run([*command, f"jsonschema=={version}"], capture_output=True, timeout=600)
     return path if path.exists() else None
 
 

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import collections
 import json
 import resource
 import sys
@@ -38,11 +39,13 @@ def plain(status, body):
 class FakeServer:
     """In a thread of its own. `fault(index, body)` names one of FAULTS for a request, or nothing for a right answer.
 
-    No answer begins before `hold` requests have come: who waits for answers before asking again waits for ever.
+    No answer begins before `hold` requests have come: who waits for answers before asking again waits for ever. Nor does one
+    begin before each of the `pages` has been asked for so many times.
     """
 
-    def __init__(self, fault=lambda index, body: None, hold=0, interval_s=0.0):
+    def __init__(self, fault=lambda index, body: None, hold=0, interval_s=0.0, pages=None):
         self.fault, self.hold, self.interval_s = fault, hold, interval_s
+        self.pages, self.num_gets = pages or {}, collections.Counter()
         self.bodies, self.num_connections, self.keys = [], 0, set()
         self.open_streams = self.most_open = 0
         self.loop = asyncio.new_event_loop()
@@ -92,14 +95,15 @@ class FakeServer:
         headers = dict(line.lower().split(": ", 1) for line in lines if line)
         self.keys.add(headers.get("authorization"))
         if method == "GET":
+            self.num_gets[path] += 1
+            self._let_go()
             known = {"/live": {}, "/v1/models": {"data": [{"id": "fake"}]}}
             writer.write(plain(200, known[path]) if path in known else plain(404, {}))
             return True
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
         index = len(self.bodies)
         self.bodies.append(body | {"path": path})
-        if len(self.bodies) >= self.hold:
-            self.held.set()
+        self._let_go()
         await self.held.wait()
         self.open_streams += 1
         self.most_open = max(self.most_open, self.open_streams)
@@ -107,6 +111,10 @@ class FakeServer:
             return await self._answer(writer, body, self.fault(index, body), "chat" in path)
         finally:
             self.open_streams -= 1
+
+    def _let_go(self):
+        if len(self.bodies) >= self.hold and all(self.num_gets[path] >= num for path, num in self.pages.items()):
+            self.held.set()
 
     async def _answer(self, writer, body, fault, chat):
         num_tokens = body["max_tokens"]

@@ -19,13 +19,15 @@ from fake_server import FakeServer
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
 SMALL = ["--set", "arrivals={kind: constant, rate_per_s: 20, duration_s: 1}", "--set", "answer.tokens={uniform: [2, 6]}", "--set", "warmup_s=0"]
+QUICK = ["--set", "arrivals={kind: constant, rate_per_s: 200, duration_s: 0.1}", *SMALL[2:]]  # for servers that take no time to answer
 SHORT = ["--set", "prompt={tokens: {uniform: [4, 24]}, shared_prefix: {groups: 2, tokens: 32}}", *SMALL]
+PATIENCE_S = 120  # for what takes seconds on a machine that has nothing else to do
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("QUIRE_", "OPENAI_"))}
 
 
 def load(*words, **more):
     command = [sys.executable, str(ROOT / "loadtest" / "load.py"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT | more, cwd=ROOT / "docs")
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT | more, cwd=ROOT / "docs")
 
 
 @contextlib.contextmanager
@@ -41,10 +43,10 @@ def quire(*flags):
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        yield found.get(timeout=60)
+        yield found.get(timeout=PATIENCE_S)
     finally:
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +81,16 @@ def test_a_trace_is_replayed_with_its_shared_prefixes(url, tmp_path):
     lines = [{"timestamp": 20 * i, "input_length": 100 + i, "output_length": 3 + i % 3, "hash_ids": [i % 2, 10 + i]} for i in range(12)]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "t.yaml").write_text("arrivals: {kind: trace, file: t.jsonl, block_tokens: 64}\nbody: {temperature: 0}\n")
-    done = load(tmp_path / "t.yaml", "--url", url, "--json", "-")
-    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "first.jsonl").write_text("\n".join(map(json.dumps, lines[:2])))
+    (tmp_path / "first.yaml").write_text((tmp_path / "t.yaml").read_text().replace("t.jsonl", "first.jsonl"))
+    # Both first blocks are in the cache before the trace begins: on a slow machine requests 20 ms apart may run at once and find nothing.
+    for name in ("first", "t"):
+        done = load(tmp_path / f"{name}.yaml", "--url", url, "--json", "-")
+        assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["requests"]["right"] == 12 and found["tokens"]["answer_mean"] == 4
-    # 10 of 12 requests find the 64 tokens of their first block, whole blocks of the cache at least.
-    assert found["tokens"]["prompt_cached_share"] > 10 * 48 / sum(line["input_length"] for line in lines)
+    # All twelve find the 64 tokens of their first block, whole blocks of the cache at least.
+    assert found["tokens"]["prompt_cached_share"] >= 12 * 48 / sum(line["input_length"] for line in lines)
 
 
 def test_two_servers_are_compared_by_rounds_and_drawn(url, tmp_path):
@@ -102,7 +108,7 @@ def test_two_servers_are_compared_by_rounds_and_drawn(url, tmp_path):
 
 def test_both_servers_are_asked_the_same_and_each_round_something_new():
     with FakeServer() as one, FakeServer() as other:
-        done = load("chat", "--compare", one.url, other.url + "/v1", "--rounds", 2, *SMALL)
+        done = load("chat", "--compare", one.url, other.url + "/v1", "--rounds", 2, *QUICK)
     assert done.returncode == 0, done.stdout + done.stderr
     texts = lambda server: [json.dumps(body["messages"]) for body in server.bodies]
     assert sorted(texts(one)) == sorted(texts(other)) and len(texts(one)) == 40
@@ -114,30 +120,36 @@ def test_both_servers_are_asked_the_same_and_each_round_something_new():
 @pytest.mark.parametrize("fault, status", [(None, 0), ("429", 0), ("one less", 1), ("500", 1), ("cut", 1)])
 def test_the_exit_status_says_if_anything_was_wrong(fault, status):
     with FakeServer(lambda index, body: fault if index == 3 else None) as server:
-        done = load("burst", "--url", server.url, *SMALL)
+        done = load("burst", "--url", server.url, *QUICK)
     assert done.returncode == status, done.stdout + done.stderr
     assert f"{20 - bool(fault)} right" in done.stdout
 
 
 def test_the_key_of_the_environment_is_sent_and_not_told():
     with FakeServer() as server:
-        done = load("burst", "--url", server.url, *SMALL, "--json", "-", OPENAI_API_KEY="Secret")
+        done = load("burst", "--url", server.url, *QUICK, "--json", "-", OPENAI_API_KEY="Secret")
     assert server.keys == {"bearer secret"}
     assert done.returncode == 0 and "Secret" not in done.stdout + done.stderr
 
 
 def test_a_report_is_written_for_one_server(tmp_path):
     with FakeServer() as server:
-        done = load("burst", "--url", server.url, *SMALL, "--html", tmp_path / "out.html")
+        done = load("burst", "--url", server.url, *QUICK, "--html", tmp_path / "out.html")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.html").read_text().count("<svg") == 2
 
 
 def test_several_clients_begin_together():
-    at_s = time.time() + 3
-    with FakeServer() as server, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda seed: load("burst", "--url", server.url, *SMALL, "--seed", seed, "--start-at", at_s, "--json", "-"), (1, 2)))
-        ended_s = time.time()
+    begun_s = time.monotonic()
+    assert load("--list").returncode == 0
+    start_up_s = time.monotonic() - begun_s  # of one
+    for factor in (4, 16, 64):
+        at_s = time.time() + 1 + factor * start_up_s
+        with FakeServer() as server, concurrent.futures.ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(lambda seed: load("burst", "--url", server.url, *SMALL, "--seed", seed, "--start-at", at_s, "--json", "-"), (1, 2)))
+            ended_s = time.time()
+        if not any("expected a time to come" in one.stderr for one in done):
+            break  # else one of them was not up in time
     assert [json.loads(one.stdout)["requests"]["right"] for one in done] == [20, 20]
     assert ended_s >= at_s + 0.95, "the last of twenty is due 0.95 s after the start"
 
@@ -181,7 +193,7 @@ def test_what_cannot_begin_ends_with_2_and_says_why(words, told):
 def test_ten_thousand_streams_want_descriptors_before_anything_is_asked():
     command = [sys.executable, str(ROOT / "loadtest" / "load.py"), "idle-streams", "--url", "http://127.0.0.1:9", "--model", "m"]
     few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=few)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, preexec_fn=few)
     assert done.returncode == 2
     assert "10,000 streams need 10,064 descriptors, and this process may have 1,024" in done.stderr
 

@@ -1,5 +1,6 @@
 """Text that is hard on tokenizers, drawn from a seeded generator."""
 
+import functools
 import string
 import unicodedata
 
@@ -100,11 +101,14 @@ def reference_is_older(character):
     )
 
 
-ASSIGNED = [
-    code
-    for code in range(0x110000)
-    if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co") and not reference_is_older(chr(code))
-]
+@functools.cache
+def assigned():
+    """Code points of characters. To find them takes seconds."""
+    return [
+        code
+        for code in range(0x110000)
+        if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co") and not reference_is_older(chr(code))
+    ]
 
 
 def word(rng):
@@ -147,7 +151,7 @@ def text(rng, tokens):
             run = rng.choice([word(rng)[0], rng.choice(BLANKS), rng.choice(EMOJI)])
             parts.append(run * rng.randrange(2, 80))
         else:
-            parts.append("".join(chr(rng.choice(ASSIGNED)) for _ in range(rng.randrange(1, 6))))
+            parts.append("".join(chr(rng.choice(assigned())) for _ in range(rng.randrange(1, 6))))
     return "".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 QUIRE_BUILD_DIR  where encode_tool was built.
 QUIRE_SHARED     a folder with data/vocabularies (published, not part of the project); without it those tests are skipped.
-QUIRE_TEXT_SEED  the seed; drawn and printed where absent.
+QUIRE_TEXT_SEED  the seed, 1 where absent: of one tree the tests say one thing. 0 draws one and prints it.
 """
 
 import json
@@ -19,7 +19,7 @@ import reference_tokenizers
 from encode_tool import ask
 
 NUM_TEXTS = 20_000
-SEED = int(os.environ.get("QUIRE_TEXT_SEED", random.SystemRandom().randrange(1 << 32)))
+SEED = int(os.environ.get("QUIRE_TEXT_SEED", "1")) or random.SystemRandom().randrange(1, 1 << 32)
 PUBLISHED = ["gpt-2", "starcoder", "deepseek-coder", "deepseek-llm", "llama-spm", "phi-3"]
 KINDS = [
     "gpt2",
@@ -156,7 +156,7 @@ def test_time_is_linear(files, kind):
     texts["prose"] = prose
     for name, text in texts.items():
         tenth = text[: len(text) // 10]
-        short, long = ask(files[kind], [("t", tenth), ("t", text)])
+        short, long = ask(files[kind], [("t", tenth), ("t", text)])  # of the processor
         size = len(text.encode())
         print(f"{kind}: {name}: {size / 1e6:.1f} MB in {long:.3f} s of one core, {size / long / 1e6:.1f} MB/s")
         assert long < 40 * max(short, 0.005), f"{name}: {short:.3f} s for a tenth, {long:.3f} s for all"

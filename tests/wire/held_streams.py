@@ -68,7 +68,7 @@ class Holder:
     def begin(self):
         self.num_begun += 1
         try:
-            raw = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            raw = socket.create_connection(("127.0.0.1", self.port), timeout=120)
             raw.sendall(request(self.num_begun - 1))
             raw.setblocking(False)
         except OSError as error:
@@ -133,7 +133,7 @@ class HeldStreams:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        self.process.wait(60)
+        self.process.wait(120)
 
     def order(self, line):
         self.process.stdin.write(line + "\n")

@@ -3,7 +3,7 @@
 import msgspec
 import zmq
 
-PATIENCE_MS = 20000
+PATIENCE_MS = 120_000
 END = (-1).to_bytes(8, "big", signed=True)
 
 

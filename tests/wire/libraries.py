@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from file_lock import file_lock
 from packages import PLACE, install, python_with
 from test_chat import TALE, TOOL
 
@@ -52,9 +53,10 @@ def heard_by_node(server):
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    install(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(PLACE), OPENAI_NODE], OPENAI_NODE)
     program = PLACE / "ask_openai.mjs"  # beside node_modules, where imports are looked for
-    shutil.copy(PROGRAMS / program.name, program)
+    with file_lock(PLACE / "npm.lock"):
+        install(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(PLACE), OPENAI_NODE], OPENAI_NODE)
+        shutil.copy(PROGRAMS / program.name, program)
     return _run(["node", program], server, cwd=PLACE)
 
 

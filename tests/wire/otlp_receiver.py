@@ -10,6 +10,9 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
+PATIENCE_S = 120
+
+
 class Receiver:
     """Answers POST /v1/traces with `self.status`. What it takes is read by OpenTelemetry's own messages: an unknown field fails."""
 
@@ -26,13 +29,15 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver._take(self.path, dict(self.headers), body)
-                receiver.let_go.wait(30)
-                self.send_response(receiver.status)
-                for name, value in {**receiver.fields, "Content-Length": len(receiver.body)}.items():
+                # Read once, before the test hears of the request: it may change them then, and means the next one.
+                status, fields, answer = receiver.status, receiver.fields, receiver.body
+                receiver._take(self.path, dict(self.headers), body, status)
+                receiver.let_go.wait(PATIENCE_S)
+                self.send_response(status)
+                for name, value in {**fields, "Content-Length": len(answer)}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(receiver.body)
+                self.wfile.write(answer)
 
             def log_message(self, *_):
                 pass
@@ -42,7 +47,7 @@ class Receiver:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def _take(self, path, headers, body):
+    def _take(self, path, headers, body, status):
         try:
             assert path == "/v1/traces" and headers["Content-Type"] == "application/json"
             spans = spans_in(json.loads(body))
@@ -51,14 +56,14 @@ class Receiver:
             self._faults.append(f"{fault!r}: {body!r:.2000}")
         with self._news:
             self.headers.append(headers)
-            if self.status == 200:
+            if status == 200:
                 self._spans += spans
             self._news.notify_all()
         self.asked.set()
 
-    def wait(self, condition, what, seconds=20):
+    def wait(self, condition, what):
         """All spans so far, once condition(spans) holds; they arrive some milliseconds after the answers."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE_S
         with self._news:
             while not condition(self._spans):
                 assert not self._faults, self._faults

@@ -10,10 +10,10 @@ import subprocess
 import threading
 import time
 
-import anthropic
 import openai
 import pytest
-from conftest import BINARY, Server
+
+from conftest import BINARY, PACED, PATIENCE_S, Server
 
 KEYS = {
     "alice": ("secret-of-alice", ""),
@@ -44,11 +44,15 @@ def bearer(name):
     return {"Authorization": f"Bearer {secret(name)}"}
 
 
-def reload(server, what):
-    told = len(server.log)
+def reload(server, event):
+    """The line that tells of it."""
+    before = [line for line in server.lines if f" {event} " in line]
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for_log(what)
-    return server.log[told:]
+    end = time.monotonic() + PATIENCE_S
+    while (lines := [line for line in server.lines if f" {event} " in line]) == before:
+        assert time.monotonic() < end, server.log[-2000:]
+        time.sleep(0.01)
+    return lines[-1]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +65,7 @@ def key_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def guarded(key_file):
-    running = Server("--api-key-file", key_file, "--api-key", PLAIN, "--cache-dir", key_file.parent)
+    running = Server("--api-key-file", key_file, "--api-key", PLAIN, "--cache-dir", key_file.parent, *PACED)
     yield running
     assert running.stop() == 0, running.log[-4000:]
     for one in (*(value for value, _ in KEYS.values()), PLAIN):
@@ -83,10 +87,10 @@ def held(server, name, n, fields=LONG):
         yield
 
 
-def wait_until_gone(server, name):
-    """A client that went away is noticed a little later."""
-    end = time.monotonic() + 20
-    while series(server)[f'quire:key_running_sequences{{key="{name}"}}'] != "0":
+def wait_until_running(server, name, count):
+    """What a key has running is counted down a little after the answer, or after its client went away."""
+    end = time.monotonic() + PATIENCE_S
+    while series(server)[f'quire:key_running_sequences{{key="{name}"}}'] != str(count):
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -143,6 +147,8 @@ def test_keys_of_the_file_and_of_the_flag_stand_beside_each_other(guarded):
 
 
 def test_clients_send_it_as_they_do(guarded):
+    import anthropic  # takes seconds
+
     client = openai.OpenAI(base_url=guarded.url + "/v1", api_key=secret("alice"), max_retries=0)
     assert client.completions.create(model="stories", prompt="a", max_tokens=1).usage.completion_tokens == 1
     with pytest.raises(openai.AuthenticationError) as refused:
@@ -155,6 +161,8 @@ def test_clients_send_it_as_they_do(guarded):
 
 
 def ask_anthropic(server, key):
+    import anthropic
+
     client = anthropic.Anthropic(base_url=server.url, api_key=key, max_retries=0)
     return client.messages.create(model="stories", max_tokens=1, messages=[{"role": "user", "content": "a"}])
 
@@ -178,6 +186,7 @@ def test_roles_open_what_is_theirs(guarded):
 def test_max_running_holds_at_its_limit(guarded):
     with held(guarded, "narrow", 2):
         assert guarded.post(SHORT, bearer("narrow")).status == 200, "the third"
+        wait_until_running(guarded, "narrow", 2)
         with held(guarded, "narrow", 1):
             refused = guarded.post(SHORT, bearer("narrow"))
             assert refused.status == 429
@@ -186,7 +195,7 @@ def test_max_running_holds_at_its_limit(guarded):
             assert 1 <= int(refused.headers["retry-after"]) <= 60
             assert guarded.post(SHORT, bearer("alice")).status == 200, "nobody else is touched"
             assert series(guarded)['quire:key_running_sequences{key="narrow"}'] == "3"
-    wait_until_gone(guarded, "narrow")
+    wait_until_running(guarded, "narrow", 0)
     assert guarded.post(SHORT | {"n": 3}, bearer("narrow")).status == 200
     never = guarded.post(SHORT | {"n": 4}, bearer("narrow"))
     assert never.status == 400 and never.error["param"] == "max_running"
@@ -213,6 +222,7 @@ def test_tokens_a_minute_are_reserved_and_settled(guarded):
         assert refused.status == 429 and refused.error["param"] == "tokens_per_minute"
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert guarded.post(SHORT | {"max_tokens": 100}, bearer("metered")).status == 200
+    wait_until_running(guarded, "metered", 0)
     told = series(guarded)
     assert float(told['quire:key_prompt_tokens_total{key="metered"}']) >= 6
     assert float(told['quire:key_refused_requests_total{key="metered",limit="tokens_per_minute"}']) == 1
@@ -220,7 +230,7 @@ def test_tokens_a_minute_are_reserved_and_settled(guarded):
 
 def test_inspect_shows_its_key(guarded):
     def inspect(name):
-        return subprocess.run([BINARY, "inspect", "--url", guarded.url], capture_output=True, text=True, timeout=60,
+        return subprocess.run([BINARY, "inspect", "--url", guarded.url], capture_output=True, text=True, timeout=PATIENCE_S,
                               env=os.environ | {"QUIRE_API_KEY": secret(name)})
 
     assert inspect("prometheus").returncode == 0
@@ -273,13 +283,13 @@ def test_a_cached_prefix_is_its_tenants(guarded):
 def test_a_reload_changes_keys_and_lets_answers_go_on(start_server, key_file, tmp_path):
     path = tmp_path / "keys"
     path.write_text(lines({"alice": KEYS["alice"], "root": KEYS["root"]}))
-    server = start_server("--api-key-file", path)
+    server = start_server("--api-key-file", path, *PACED)
     server.wait_for_log("key_file_open")  # others may read it
 
     def status(name):
         return server.request("GET", "/v1/models", headers=bearer(name)).status
 
-    with server.stream(LONG["prompt"], bearer("alice"), max_tokens=300, ignore_eos=True) as events:
+    with server.stream(LONG["prompt"], bearer("alice"), max_tokens=200, ignore_eos=True) as events:
         next(events)
         path.write_text(lines({"bob": KEYS["bob"], "root": KEYS["root"]}))
         path.chmod(0o600)
@@ -314,14 +324,14 @@ def test_keys_may_be_reloaded_under_load(start_server, tmp_path):
     for one in threads:
         one.join()
     assert statuses == [200] * 80
-    assert series(server)['quire:key_running_sequences{key="alice"}'] == "0"
+    wait_until_running(server, "alice", 0)
     assert float(series(server)['quire:key_requests_total{key="alice"}']) == 80
 
 
 def test_a_bad_file_is_no_start(tmp_path):
     path = tmp_path / "keys"
     path.write_text("name=alice\n")
-    ended = subprocess.run([BINARY, "serve", "--port", "0", "--api-key-file", path], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([BINARY, "serve", "--port", "0", "--api-key-file", path], capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 2 and "line 1: hash: missing" in ended.stderr
 
 

@@ -9,6 +9,8 @@ import openai
 import pytest
 import requests
 
+from conftest import PATIENCE_S
+
 pytestmark = pytest.mark.full
 
 QUESTION = {"model": "stories", "prompt": "Once upon a time", "max_tokens": 48, "temperature": 0.8, "seed": 11}
@@ -39,9 +41,9 @@ def test_fifty_streams_of_one_asynchronous_python_client_all_hear_it(server, exp
 def test_requests_hears_it_over_one_kept_connection(server, expected):
     with requests.Session() as session:
         for _ in range(3):
-            answer = session.post(server.url + "/v1/completions", json=QUESTION, timeout=60)
+            answer = session.post(server.url + "/v1/completions", json=QUESTION, timeout=PATIENCE_S)
             assert answer.json()["choices"][0]["text"] == expected
-        answer = session.post(server.url + "/v1/completions", json={**QUESTION, "stream": True}, stream=True, timeout=60)
+        answer = session.post(server.url + "/v1/completions", json={**QUESTION, "stream": True}, stream=True, timeout=PATIENCE_S)
         events = [line[6:] for line in answer.iter_lines() if line.startswith(b"data: ")]
     assert events[-1] == b"[DONE]"
     assert "".join(json.loads(event)["choices"][0]["text"] for event in events[:-1]) == expected
@@ -50,7 +52,7 @@ def test_requests_hears_it_over_one_kept_connection(server, expected):
 def test_curl_hears_it_whole_and_streamed(server, expected):
     def curl(body):
         command = ["curl", "-sSfN", server.url + "/v1/completions", "-H", "Content-Type: application/json", "-d", json.dumps(body)]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
 
     assert json.loads(curl(QUESTION))["choices"][0]["text"] == expected
     assert curl({**QUESTION, "stream": True}).rstrip().endswith("data: [DONE]")
@@ -66,7 +68,7 @@ process.stdout.write((await answer.json()).choices[0].text);
 def node(*arguments, **options):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    return subprocess.run(["node", *arguments], check=True, capture_output=True, text=True, timeout=120, **options).stdout
+    return subprocess.run(["node", *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE_S, **options).stdout
 
 
 def test_nodes_own_fetch_hears_it(server, expected):

@@ -8,7 +8,7 @@ import openai
 import pydantic
 import pytest
 
-from conftest import PATIENCE_S, idle
+from conftest import PACED, PATIENCE_S, aborted, idle
 from libraries import CALLING, PERSON, PLAIN, QUESTION, wire
 from test_chat import TALE, TOOL
 
@@ -188,11 +188,11 @@ def test_errors_have_the_types_of_the_client(client, fields, kind, status, param
 
 
 def test_a_full_line_is_a_rate_limit_that_the_client_waits_out(start_server):
-    server = start_server("--max-num-seqs", 1, "--max-queue", 2)
+    server = start_server("--max-num-seqs", 1, "--max-queue", 2, *PACED)
 
     async def ten(max_retries):
         async with openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="none", max_retries=max_retries, timeout=PATIENCE_S) as client:
-            asked = (client.completions.create(**PLAIN, prompt="Once", max_tokens=200, extra_body={"ignore_eos": True}) for _ in range(10))
+            asked = (client.completions.create(**PLAIN, prompt="Once", max_tokens=25, extra_body={"ignore_eos": True}) for _ in range(10))
             return await asyncio.gather(*asked, return_exceptions=True)
 
     at_once = asyncio.run(ten(0))
@@ -207,8 +207,9 @@ def test_what_is_not_served_is_not_found(client):
         client.images.generate(prompt="a dragon")
 
 
-def test_who_leaves_a_stream_stops_the_engine(talker, client):
-    stream = chat(client, stream=True, max_tokens=400, extra_body={"ignore_eos": True})
+def test_who_leaves_a_stream_stops_the_engine(paced):
+    before = aborted(paced.wait_until(idle, "an idle engine"))
+    stream = chat(paced.client(), stream=True, max_tokens=400, extra_body={"ignore_eos": True})
     next(iter(stream))
     stream.close()
-    talker.wait_until(idle, "an idle engine")
+    paced.wait_until(lambda m: idle(m) and aborted(m) == before + 1, "an idle engine, and one sequence cut short")

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from conftest import PATIENCE_S, choices_of, events_of
+from conftest import PACED, PATIENCE_S, choices_of, events_of
 from test_cache import FIELDS, PROMPT, cached, order
 
 NUM_ROUNDS = 20
@@ -117,7 +117,7 @@ def test_what_outlasts_the_drain_under_load_is_told(start_server):
 
 
 def test_a_killed_server_s_cache_is_taken_up_by_its_successor(start_server, tmp_path):
-    killed = start_server("--cache-dir", tmp_path)
+    killed = start_server("--cache-dir", tmp_path, *PACED)
     answer = killed.complete(PROMPT, **FIELDS)
     assert order(killed, "save", {"path": "all.kv"}).status == 200
     with killed.stream("Once upon a time", max_tokens=400, ignore_eos=True) as events:

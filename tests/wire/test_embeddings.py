@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
+from conftest import idle
+
 PATH = "/v1/embeddings"
 TEXTS = ["Once upon a time", "The dragon said hello", "naïve 日本語 👍🏽"]
 
@@ -110,12 +112,12 @@ def test_a_list_may_have_2048_inputs(server, n):
 
 
 def test_a_running_one_can_be_found_and_is_counted(server):
-    before = server.metrics()
+    before = server.wait_until(idle, "an idle engine")
     answer = server.request("POST", PATH, json.dumps({"input": TEXTS[1], "request_id": "vector-1", "pooling": "mean"}),
                             {"Content-Type": "application/json"})
     told = answer.json
     assert told["id"] == "embd-vector-1" and told["timings"]["prompt_n"] == told["usage"]["prompt_tokens"]
-    after = server.metrics()
+    after = server.wait_until(idle, "an idle engine")
     assert after["vllm:generation_tokens_total"] == before["vllm:generation_tokens_total"]
     assert after["vllm:prompt_tokens_total"] - before["vllm:prompt_tokens_total"] == told["usage"]["prompt_tokens"]
     assert server.request("GET", PATH).status == 405

@@ -87,12 +87,12 @@ def test_streams_are_held_and_who_leaves_frees_its_blocks_within_a_step(start_se
         watch(server, clients, count)
         assert peak_bytes(server)["VmHWM"] <= most_bytes
         assert clients.order(f"leave {leaving}")["open"] == count - leaving
-        server.wait_until(lambda m: m["vllm:num_requests_running"] == count - leaving, "the sequences of those who stay", 60)
+        server.wait_until(lambda m: m["vllm:num_requests_running"] == count - leaving, "the sequences of those who stay")
         freed = histogram(metrics_text(server), "quire:disconnect_to_free_steps")
         tell(f"steps from the end of {leaving} connections to their blocks being free", freed)
         assert freed[1] == freed[float("inf")] == leaving
         assert not clients.order("say")["faults"]
-    server.wait_until(lambda m: m["vllm:num_requests_running"] + m["vllm:num_requests_waiting"] == 0, "an idle engine", 60)
+    server.wait_until(lambda m: m["vllm:num_requests_running"] + m["vllm:num_requests_waiting"] == 0, "an idle engine")
     text = metrics_text(server)
     freed = histogram(text, "quire:disconnect_to_free_steps")
     assert freed[1] == freed[float("inf")] == count

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, Server
+from conftest import BINARY, PATIENCE_S, Server
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLED = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-00"}
@@ -84,7 +84,7 @@ def test_prompts_and_keys_are_never_logged(logged):
 
 
 def test_why_a_start_fails_is_an_event_too(tmp_path):
-    done = subprocess.run([BINARY, "serve", tmp_path, "--log-format", "json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BINARY, "serve", tmp_path, "--log-format", "json"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and done.stdout == ""
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert events[-1]["event"] == "cannot_go_on" and events[-1]["level"] == "error" and str(tmp_path) in events[-1]["message"]
@@ -95,7 +95,7 @@ def test_a_reader_of_the_log_that_is_stuck_holds_up_no_request():
     process = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         url = next(match[0] for line in process.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
-        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE_S)
         logged = 0
         while logged < 200_000:
             connection.request("GET", "/v1/models/" + "m" * 150)
@@ -108,7 +108,7 @@ def test_a_reader_of_the_log_that_is_stuck_holds_up_no_request():
         assert re.search(r"^quire:log_lines_dropped_total\{[^}]*\} 0$", text, re.M), "a mebibyte may wait"
         process.terminate()
         lines = process.stderr.read().splitlines()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.communicate()

@@ -2,8 +2,8 @@
 
 import json
 
-import anthropic
 import pytest
+
 from conftest import PATIENCE_S
 
 SYSTEM = "A little girl named Lily lived by the sea."
@@ -14,7 +14,17 @@ LOOK = {"name": "look", "description": "Look at it", "strict": True, "input_sche
     "additionalProperties": False}}
 
 
+@pytest.fixture(scope="module")
+def anthropic():
+    """The package, which takes seconds to import."""
+    import anthropic
+
+    return anthropic
+
+
 def client_of(server):
+    import anthropic
+
     return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=PATIENCE_S)
 
 
@@ -124,14 +134,14 @@ def test_a_count_is_what_the_answer_was_asked_with(claude):
     ({"max_tokens": 100000}, "max_tokens"),
     ({"extra_body": {"temperature": 3}}, "temperature"),
 ])
-def test_a_wrong_field_is_refused_in_anthropics_shape(claude, fields, param):
+def test_a_wrong_field_is_refused_in_anthropics_shape(anthropic, claude, fields, param):
     with pytest.raises(anthropic.BadRequestError) as caught:
         ask(claude, **fields)
     body = caught.value.body
     assert body["type"] == "error" and body["error"]["type"] == "invalid_request_error" and body["error"]["param"] == param
 
 
-def test_refusals_before_a_body_is_read_have_that_shape_too(server, claude):
+def test_refusals_before_a_body_is_read_have_that_shape_too(anthropic, server, claude):
     with pytest.raises(anthropic.NotFoundError) as caught:
         ask(claude, model="other")
     assert caught.value.body["error"]["type"] == "not_found_error"

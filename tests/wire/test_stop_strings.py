@@ -51,7 +51,7 @@ def test_a_stop_string_that_never_comes_changes_nothing(server):
 
 
 def test_a_stop_ends_the_sequence_in_the_engine(server):
-    before = server.metrics()["vllm:generation_tokens_total"]
+    before = server.wait_until(idle, "an idle engine")["vllm:generation_tokens_total"]
     answer = server.complete(PROMPT, max_tokens=500, seed=1, ignore_eos=True, stop=["a", "e", "i", "o", "u"])
     after = server.wait_until(idle, "an idle engine")["vllm:generation_tokens_total"]
     assert answer["usage"]["completion_tokens"] < 20

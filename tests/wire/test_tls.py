@@ -14,7 +14,7 @@ import time
 import httpx2
 import pytest
 
-from conftest import BINARY, PATIENCE_S, aborted, choices_of, idle
+from conftest import BINARY, PACED, PATIENCE_S, aborted, choices_of, idle
 
 JOB = {"prompt": "Once upon a time", "max_tokens": 40, "seed": 7}
 LONG = {"prompt": "Once upon a time", "max_tokens": 500, "ignore_eos": True}
@@ -75,11 +75,20 @@ def pair(tmp_path):
 
 
 @pytest.fixture
-def secure(start_server, pair):
-    """A server under TLS; its metrics are read from the plain admin port."""
-    server = start_server("--admin-port", 0, "--max-num-seqs", 8, *flags_of(pair))
-    server.context = trusting(pair[0])
-    return server
+def start_secure(start_server, pair):
+    """Starts servers under TLS; their metrics are read from the plain admin port."""
+
+    def start(*args):
+        server = start_server("--admin-port", 0, "--max-num-seqs", 8, *flags_of(pair), *args)
+        server.context = trusting(pair[0])
+        return server
+
+    return start
+
+
+@pytest.fixture
+def secure(start_secure):
+    return start_secure()
 
 
 def client_of(server, context=None):
@@ -127,7 +136,15 @@ def test_plain_http_is_told_and_closed(secure):
 
 
 def test_sighup_while_the_model_loads_ends_nothing(pair):
-    """Whoever renews a certificate cannot know that the server has just begun."""
+    """A program that renews a certificate cannot know that the server has just begun."""
+    for _ in range(50):
+        if num_sighups_before_ready(pair) > 1:
+            return
+    pytest.fail("it was ready before anything was sent, every time")
+
+
+def num_sighups_before_ready(pair):
+    """Of one start. A busy machine may let it load its model before this process comes to send the first."""
     server = subprocess.Popen([BINARY, "serve", "--port", "0", *flags_of(pair)], stdout=subprocess.PIPE, text=True)
     said, sent = [], 0
     reader = threading.Thread(target=lambda: said.extend(server.stdout))
@@ -140,7 +157,7 @@ def test_sighup_while_the_model_loads_ends_nothing(pair):
             server.send_signal(signal.SIGHUP)
             sent += 1
             time.sleep(0.002)
-        assert sent > 1, "it was ready before anything was sent"
+        return sent
     finally:
         server.terminate()
         assert server.wait(PATIENCE_S) == 0
@@ -168,13 +185,15 @@ def test_sighup_takes_a_new_pair_and_keeps_the_old_where_it_is_bad(secure, pair,
     pair[0].write_bytes(third[0].read_bytes())
     secure.process.send_signal(signal.SIGHUP)
     secure.wait_for_log("tls_not_renewed")
-    assert "not the key of the certificate" in secure.log
+    line = next(line for line in secure.lines if "tls_not_renewed" in line)
+    assert "not the key of the certificate" in line
     assert name_of(secure) == "second"
     pair[1].write_bytes(third[1].read_bytes())
     secure.process.send_signal(signal.SIGHUP)
     end = time.monotonic() + PATIENCE_S
     while name_of(secure) != "third":
         assert time.monotonic() < end
+        time.sleep(0.01)
     assert secure.stop() == 0
 
 
@@ -198,7 +217,8 @@ def test_vllms_names_mean_the_same(start_server, pair):
 
 
 @pytest.mark.parametrize("goodbye", [True, False], ids=["goodbye", "gone"])
-def test_a_hundred_clients_that_leave_in_mid_stream_free_everything(secure, goodbye):
+def test_a_hundred_clients_that_leave_in_mid_stream_free_everything(start_secure, goodbye):
+    secure = start_secure(*PACED)
     text = json.dumps({**LONG, "stream": True}).encode()
     head = b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(text)
 
@@ -218,10 +238,11 @@ def test_a_hundred_clients_that_leave_in_mid_stream_free_everything(secure, good
             except (ssl.SSLError, OSError):
                 pass  # it is said; the server's own is not waited for
         connection.close()
-    metrics = secure.wait_until(idle, "an idle engine")
-    finished = metrics['vllm:request_success_total{finished_reason="length"}']  # before all of them had begun, or as their clients left
-    assert finished + aborted(metrics) == 100
-    assert 50 <= aborted(metrics) <= metrics["quire:client_disconnects_total"] <= 100
+    # Eight run at a time, for ten seconds at least. Where a hundred handshakes take longer, the first ones are whole.
+    ended = lambda m: m['vllm:request_success_total{finished_reason="length"}'] + aborted(m)  # noqa: E731
+    metrics = secure.wait_until(lambda m: idle(m) and ended(m) == 100, "an idle engine")
+    assert 50 <= aborted(metrics) <= secure.wait_until(
+        lambda m: m["quire:client_disconnects_total"] >= aborted(m), "as many clients that left")["quire:client_disconnects_total"] <= 100
     assert metrics["vllm:kv_cache_usage_perc"] == 0
     assert client_of(secure).post("/v1/completions", json=JOB).status_code == 200
     assert secure.stop() == 0

@@ -1,5 +1,6 @@
 """Traces over OTLP: what a receiver hears of each request, against OpenTelemetry's own code, and what no receiver may do to a server."""
 
+import contextlib
 import importlib.metadata
 import json
 import pathlib
@@ -17,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, http_attributes, url_attributes
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from conftest import BINARY, Server
+from conftest import BINARY, PACED, PATIENCE_S, Server
 from otlp_receiver import Receiver
 
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -48,7 +49,7 @@ def receiver():
 
 @pytest.fixture(scope="module")
 def traced(quick, receiver):
-    running = Server("--otlp-traces-endpoint", receiver.url, "--max-queue", 2, "--max-num-seqs", 1)
+    running = Server("--otlp-traces-endpoint", receiver.url, "--max-queue", 2, "--max-num-seqs", 1, *PACED)
     yield running
     assert running.stop() == 0, running.log[-4000:]
     assert SECRET not in running.log
@@ -63,6 +64,7 @@ def test_a_trace_of_one_request_is_whole(traced, receiver):
     answer = traced.post(ASKED, named("whole", tracestate="rojo=1,congo=t61"))
     after = time.time_ns()
     root, parts = receiver.trace_of("whole")
+    told = time.time_ns()
     assert (root["trace"], root["parent"], root["state"], root["kind"]) == (TRACE, CALLER, "rojo=1,congo=t61", SERVER)
     assert root["name"] == "POST /v1/completions" and root["status"] == UNSET and root["flags"] == 0x301
     assert root["resource"] == {"service.name": "tales", "service.version": "0.1.0", "deployment.environment.name": "test", "x": "a,b"}
@@ -71,7 +73,8 @@ def test_a_trace_of_one_request_is_whole(traced, receiver):
     assert all(one["trace"] == TRACE and one["kind"] == INTERNAL for one in parts.values())
     # Its times are the answer's, on one clock: none of them is measured twice.
     timings, usage = answer.json["timings"], answer.json["usage"]
-    assert before <= root["start"] <= root["end"] <= after + 1_000_000_000  # it ends when its bytes are written, which may be after they are read
+    assert before <= root["start"] <= after
+    assert root["start"] <= root["end"] <= told  # it ends when its bytes are written, which may be after they are read
     assert root["start"] == parts["queue"]["start"] and parts["queue"]["end"] == parts["prefill"]["start"]
     assert parts["prefill"]["end"] == parts["decode"]["start"] and parts["decode"]["end"] <= root["end"]
     for name, told in (("queue", "queued_ms"), ("prefill", "prompt_ms"), ("decode", "predicted_ms")):
@@ -178,7 +181,7 @@ def test_one_that_is_cancelled_by_name_has_its_span(traced, receiver):
 
 
 def test_one_that_the_end_cuts_short_has_its_span_with_an_error(quick, receiver, start_server):
-    server = start_server("--otlp-traces-endpoint", receiver.url, "--drain-timeout", "1ms")
+    server = start_server("--otlp-traces-endpoint", receiver.url, "--drain-timeout", "1ms", *PACED)
     with server.stream("Once upon a time", max_tokens=480, ignore_eos=True, headers=named("cut")) as events:
         next(events)
         server.terminate()
@@ -218,8 +221,12 @@ def test_callers_are_understood_as_opentelemetry_understands_them(traced, receiv
         else:
             expected[name] = (field, None)
     traced.request("GET", "/v1/models", headers={"X-Request-Id": "caller-last"})
-    receiver.trace_of("caller-last")
-    told = {one["attributes"]["gen_ai.request.id"]: one for one in receiver.wait(bool, "spans") if "gen_ai.request.id" in one["attributes"]}
+
+    def by_name(spans):
+        return {one["attributes"]["gen_ai.request.id"]: one for one in spans if "gen_ai.request.id" in one["attributes"]}
+
+    wanted = {"caller-last", *(name for name, (_, parent) in expected.items() if parent is not None)}
+    told = by_name(receiver.wait(lambda spans: wanted <= by_name(spans).keys(), "the span of every request that is to have one"))
     kinds = set()
     for name, (field, parent) in expected.items():
         kinds.add("unsampled" if parent is None else "root" if parent == "" else "child")
@@ -262,10 +269,10 @@ def test_a_receiver_that_is_away_hangs_or_answers_nonsense_changes_no_answer(qui
         while True:
             try:
                 peer, _ = babbling.accept()
-                peer.sendall(b"\x00\xff garbage\r\n\r\n" * 100)
-                peer.close()
             except OSError:
-                return
+                return  # closed: the test is over
+            with peer, contextlib.suppress(OSError):  # the server need not hear it out
+                peer.sendall(b"\x00\xff garbage\r\n\r\n" * 100)
 
     threading.Thread(target=babble, daemon=True).start()
     nonsense = f"http://127.0.0.1:{babbling.getsockname()[1]}"
@@ -277,9 +284,7 @@ def test_a_receiver_that_is_away_hangs_or_answers_nonsense_changes_no_answer(qui
             texts.update(server.text(**ASKED) for _ in range(3))
             for _ in range(30):
                 assert server.get("/v1/models").status == 200
-            begun = time.monotonic()
             assert server.stop() == 0
-            assert time.monotonic() - begun < 15  # five seconds, and a slow machine
             assert server.log.count("trace_spans_dropped") in (1, 2), server.log
             dropped = sum(int(n) for n in re.findall(r"trace_spans_dropped spans=(\d+)", server.log))
             assert dropped == 3 * 4 + 30 or url != away and dropped >= 30, server.log
@@ -295,7 +300,7 @@ def test_what_is_not_taken_at_once_is_sent_again_and_counted_where_it_never_is(q
     server = start_server("--otlp-traces-endpoint", receiver.url)
     receiver.status, receiver.fields = 503, {"Retry-After": "0"}
     server.request("GET", "/v1/models", headers={"X-Request-Id": "again"})
-    assert receiver.asked.wait(20)
+    assert receiver.asked.wait(PATIENCE_S)
     receiver.status = 200
     receiver.trace_of("again")
     receiver.status = 400
@@ -329,7 +334,7 @@ def test_the_standard_environment_alone_is_enough_and_wrong_flags_end_the_start(
     receiver.trace_of("by-environment")
     receiver.close()
     for url in ("collector:4318", "grpc://collector:4317"):
-        done = subprocess.run([BINARY, "serve", "--port", "0", "--otlp-traces-endpoint", url], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([BINARY, "serve", "--port", "0", "--otlp-traces-endpoint", url], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 2 and "--otlp-traces-endpoint" in done.stderr and "http://" in done.stderr
 
 
@@ -348,7 +353,7 @@ def test_a_collector_that_others_wrote_takes_every_span(quick, start_server):
          "--debug-log", "traces", "--debug-log-verbosity", "detailed"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE_S
         while True:
             with socket.socket() as knock:
                 if knock.connect_ex(("127.0.0.1", http)) == 0:
@@ -363,7 +368,7 @@ def test_a_collector_that_others_wrote_takes_every_span(quick, start_server):
         assert server.stop() == 0
     finally:
         agent.terminate()
-        log, _ = agent.communicate(timeout=30)
+        log, _ = agent.communicate(timeout=PATIENCE_S)
     log = re.sub(r"\x1b\[[0-9;]*m", "", log)
     for said in (TRACE, CALLER, "POST /v1/completions", "queue", "prefill", "decode", "gen_ai.usage.input_tokens", "for-rotel", "rojo=1"):
         assert said in log, (said, log[-4000:])

@@ -13,7 +13,7 @@ import time
 import httpx2
 import pytest
 
-from conftest import BINARY, PATIENCE_S, choices_of
+from conftest import BINARY, PACED, PATIENCE_S, choices_of
 
 ADMIN_URL = re.compile(r"probes, metrics and orders: http://127\.0\.0\.1:(\d+)")
 JOB = {"prompt": "Once upon a time", "max_tokens": 30, "seed": 5}
@@ -33,17 +33,18 @@ class Listening:
     def client(self):
         return httpx2.Client(transport=httpx2.HTTPTransport(uds=str(self.path)), base_url="http://localhost", timeout=PATIENCE_S)
 
-    def running(self):
+    def metric(self, pattern):
         connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=PATIENCE_S)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
-        return float(re.search(r"^vllm:num_requests_running\S* (\S+)$", text, re.MULTILINE)[1])
+        return float(re.search(rf"^{pattern} (\S+)$", text, re.MULTILINE)[1])
 
     def wait_running(self, count):
         end = time.monotonic() + PATIENCE_S
-        while self.running() != count:
+        while self.metric(r"vllm:num_requests_running\S*") != count:
             assert time.monotonic() < end, f"never {count} running"
+            time.sleep(0.01)
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
@@ -52,11 +53,22 @@ class Listening:
 
 
 @pytest.fixture
-def listening(tmp_path):
-    one = Listening(tmp_path / "quire.sock", "--max-num-seqs", "4")
-    yield one
-    one.process.kill()
-    one.process.communicate(timeout=PATIENCE_S)
+def start_listening(tmp_path):
+    started = []
+
+    def start(*args):
+        started.append(Listening(tmp_path / "quire.sock", "--max-num-seqs", "4", *args))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def listening(start_listening):
+    return start_listening()
 
 
 def test_answers_are_those_of_tcp(listening, server):
@@ -73,7 +85,8 @@ def test_answers_are_those_of_tcp(listening, server):
     assert not listening.path.exists(), "the file goes with the server"
 
 
-def test_a_client_that_leaves_takes_its_sequence_with_it(listening):
+def test_a_client_that_leaves_takes_its_sequence_with_it(start_listening):
+    listening = start_listening(*PACED)
     text = json.dumps({"prompt": "Once upon a time", "max_tokens": 500, "ignore_eos": True}).encode()
     for _ in range(3):
         raw = socket.socket(socket.AF_UNIX)
@@ -82,6 +95,7 @@ def test_a_client_that_leaves_takes_its_sequence_with_it(listening):
         listening.wait_running(1)
         raw.close()
         listening.wait_running(0)
+    assert listening.metric(r'vllm:request_success_total\{\S*finished_reason="abort"\S*\}') == 3
     assert listening.stop() == 0
 
 
