@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu/kernels/choose_walks.h"
+#include "gpu/simulated/simulator.h"
 #include "tests/gpu/choose_lab.h"
 
 namespace quire::gpu::test {

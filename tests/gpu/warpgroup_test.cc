@@ -8,6 +8,7 @@
 #include "gpu/linear_layers.h"
 #include "gpu/pack.h"
 #include "gpu/runtime/simulated_device.h"
+#include "gpu/simulated/simulator.h"
 #include "gpu/tensors.h"
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"

@@ -10,6 +10,7 @@
 #include "gpu/kernels/table.h"
 #include "gpu/parallel/shares.h"
 #include "gpu/runtime/simulated_device.h"
+#include "gpu/simulated/simulator.h"
 #include "tests/core/cpu/rig.h"
 
 namespace quire::gpu {
