@@ -125,7 +125,7 @@ class Checks:
         command = [".venv/bin/python", "-m", "pytest", "-q", "--no-header", "--tb=short", "-rs", "-p", "no:cacheprovider",
                    "-o", "junit_logging=system-out", f"--junitxml={report}", *arguments]
         if workers and self.jobs > 1:
-            command += ["-n", self.jobs, "--dist", "loadscope"]
+            command += ["-n", self.jobs, "--dist", "loadscope", "--no-loadscope-reorder"]
         status = processes.run_to_file(command, report.with_suffix(".log"), limit_s, cwd=self.root, env=self.environment())
         is_slow = label in self.slow_stages
         if status == 5 and is_slow:

@@ -31,8 +31,7 @@ Rig::Rig(const RigOptions& options, kv::BlockPool& pool, model::Runner& runner, 
       admission_({}, doorbell_),
       hub_(std::make_shared<bridge::StreamHub>(
           kMaxStreams, [] {}, doorbell_)),
-      engine_(engine_options(options),
-              {runner, pool, admission_, control_, doorbell_, status_, metrics_, clock_}) {}
+      engine_(engine_options(options), {runner, pool, admission_, control_, doorbell_, status_, metrics_, clock_}) {}
 
 std::vector<Outcome> Rig::run(std::span<const Job> jobs, const AfterStep& after_step) {
   CHECK(std::is_sorted(jobs.begin(), jobs.end(),
