@@ -101,11 +101,8 @@ TEST(Fields, FlagEnvironmentAndFileReachTheSameMember) {
 }
 
 TEST(Fields, AreAllInTheHelpOfTheirCommands) {
-  constexpr std::pair<CommandSet, const char*> kCommands[] = {{kServe, "serve"},
-                                                              {kGenerate, "generate"},
-                                                              {kBench, "bench"},
-                                                              {kInspect, "inspect"},
-                                                              {kBuildDatastore, "build-datastore"}};
+  constexpr std::pair<CommandSet, const char*> kCommands[] = {
+      {kServe, "serve"}, {kGenerate, "generate"}, {kInspect, "inspect"}, {kBuildDatastore, "build-datastore"}};
   for (const auto& [bit, name] : kCommands) {
     Problems problems;
     const CommandLine line = parse_command_line({name, "--help"}, problems);

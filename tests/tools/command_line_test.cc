@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/config_fields.h"
+
 namespace quire::tools {
 namespace {
 
@@ -67,6 +69,14 @@ TEST(BenchCommandLine, NamesTheNearestFlagOrTheCommandThatHasIt) {
   EXPECT_THAT(problems_of({"--port", "80"}), ElementsAre("unknown flag --port: a flag of serve, not of bench"));
   EXPECT_THAT(problems_of({"--max-model-len=8"}),
               ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
+}
+
+TEST(BenchCommandLine, EveryFieldOfBenchIsInTheHelpAndNoOther) {
+  const std::string help = parse({"--help"}).help.value();
+  for (const app::Field& field : app::fields()) {
+    EXPECT_EQ(help.find(app::environment_of(field) + "]") != std::string::npos, (field.commands & app::kBench) != 0)
+        << field.name;
+  }
 }
 
 TEST(BenchCommandLine, HelpIsThatOfTheCommandThatPeopleType) {
