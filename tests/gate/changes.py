@@ -9,6 +9,7 @@ SOURCES = (".cc", ".h", ".cu", ".cuh", ".inc")
 AREAS = {
     "clients": r"(api/|tests/wire/)",
     "fuzz": r"(api/|core/(chat|grammar|model|text)/|tests/fuzz/)",
+    "kernels": r"(gpu/(?!simulated/)|tests/gpu/.*\.py$)",
     "heavy": r"(deploy/docker/|helm/|loadtest/|tests/(deploy|loadtest)/)",
 }
 # Of a change to the server: small files of tests that ask it most things once.

@@ -143,7 +143,7 @@ def run_changed(run, root, since):
         if tests and checks_.ensure_venv() and checks_.configure("release"):
             names = ["quire", "quire-bench", *checks_.targets("release", "[a-z_]*_tool")]
             if checks_.build("release", names):
-                checks_.run_pytest("python", checks_.left_s(CHANGED_S), *tests, "-m", "not full and not heavy")
+                checks_.run_pytest("python", checks_.left_s(CHANGED_S), *tests, "-m", stages.EVERY_TIME)
 
     run.stage("unit", unit)
     run.stage("python", python)

@@ -8,6 +8,7 @@ import outcome
 import processes
 
 FUZZ_S = 60
+EVERY_TIME = "not full and not heavy and not nvcc"  # Python tests of every run
 
 
 def law(checks):
@@ -30,7 +31,7 @@ def unit(checks):
 def python(checks):
     """conformance, wire and golden tests against the release build"""
     if checks.build_all("release") and checks.ensure_venv():
-        checks.run_pytest("python", 2400, "tests", "--ignore=tests/law", "-m", "not full and not heavy")
+        checks.run_pytest("python", 2400, "tests", "--ignore=tests/law", "-m", EVERY_TIME)
 
 
 def roles(checks):
@@ -75,13 +76,20 @@ def run_sanitized(checks, label, preset, pattern):
 def clients(checks):
     """client libraries and whatever else is marked full"""
     if checks.build_all("release") and checks.ensure_venv():
-        checks.run_pytest("clients", checks.left_s(3600), "tests", "--ignore=tests/law", "-m", "full")
+        checks.run_pytest("clients", checks.left_s(3600), "tests", "--ignore=tests/law", "-m", "full and not nvcc")
 
 
 def heavy(checks):
     """routers, load drivers, images, ten thousand streams: what wants a machine to itself"""
     if checks.build_all("release") and checks.ensure_venv():
         checks.run_pytest("heavy", checks.left_s(3600), "tests", "--ignore=tests/law", "-m", "heavy", workers=False)
+
+
+def kernels(checks):
+    """nvcc's kernels: registers, spills, instructions, and a program with CUDA where there is no GPU"""
+    if checks.build_all("release") and checks.ensure_venv():
+        # One worker: what nvcc made is kept for all of its tests.
+        checks.run_pytest("kernels", checks.left_s(3600), "tests/gpu", "-m", "nvcc", workers=False)
 
 
 def fuzz(checks):
@@ -142,6 +150,6 @@ def check_tidy(checks, paths):
 
 
 NORMAL = {"law": law, "release": release, "unit": unit, "python": python, "roles": roles, "asan": asan, "asan-api": asan_api, "tsan": tsan}
-SLOW = {"clients": clients, "fuzz": fuzz, "tidy": tidy, "heavy": heavy}
+SLOW = {"clients": clients, "fuzz": fuzz, "tidy": tidy, "kernels": kernels, "heavy": heavy}
 # Of the slow stages one turn runs with each merge, by the number of commits.
-TURNS = (("clients",), ("fuzz", "heavy"), ("tidy",))
+TURNS = (("clients",), ("fuzz", "kernels"), ("tidy", "heavy"))

@@ -45,7 +45,7 @@ def test_the_turn_is_the_commit_count_modulo_three_and_what_stays_out_is_said(tm
     assert f"commit {commits} is {' and '.join(turn)}'s turn" in said[0]
 
 
-@pytest.mark.parametrize("path, stage", [("api/http/session.cc", "clients"), ("core/grammar/rules.cc", "fuzz"), ("helm/quire/values.yaml", "heavy"),
+@pytest.mark.parametrize("path, stage", [("api/http/session.cc", "clients"), ("core/grammar/rules.cc", "fuzz"), ("helm/quire/values.yaml", "heavy"), ("gpu/kernels/rows.h", "kernels"),
                                          ("core/kv/pool.cc", "tidy")])
 def test_the_stage_of_a_changed_area_runs_whatever_the_turn(tmp_path, path, stage):
     for commits in range(3):

@@ -79,8 +79,9 @@ def small_tree(tmp_path_factory):
         "tests/law/test_small_law.py": PYTEST % ("usefixtures", "law"),
         "tests/test_small.py": PYTEST % ("usefixtures", "python"),
         "tests/test_small_full.py": PYTEST % ("full", "clients"),
+        "tests/gpu/test_small_kernels.py": PYTEST % ("nvcc", "kernels"),
         "tests/test_small_heavy.py": PYTEST % ("heavy", "heavy"),
-        "tests/pytest.ini": "[pytest]\nmarkers =\n    full: x\n    heavy: x\n",
+        "tests/pytest.ini": "[pytest]\nmarkers =\n    full: x\n    heavy: x\n    nvcc: x\n",
         "tests/requirements.txt": (ROOT / "tests/requirements.txt").read_text(),
     }
     for name, text in texts.items():
@@ -106,7 +107,7 @@ def count(page):
 
 # Stage → what is planted (the name that its test looks for), and the cases of the stage.
 RUN_TIME = {"law": ("law", 1), "unit": ("core_a_test", 5), "python": ("python", 1), "asan": ("sim_test", 3), "asan-api": ("api_test", 1),
-            "tsan": ("tsan_test", 1), "clients": ("clients", 1), "heavy": ("heavy", 1), "fuzz": ("small_fuzz", 1)}
+            "tsan": ("tsan_test", 1), "clients": ("clients", 1), "heavy": ("heavy", 1), "kernels": ("kernels", 1), "fuzz": ("small_fuzz", 1)}
 
 
 @pytest.mark.parametrize("stage", RUN_TIME)

@@ -17,7 +17,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROMPT = ["--prompt", "Once upon a time", "--max-tokens", "12", "--seed", "5", "--threads", "1"]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.nvcc
 
 
 def run(*command, timeout=300):

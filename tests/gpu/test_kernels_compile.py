@@ -11,6 +11,8 @@ import pytest
 
 from kernel_facts import ARCHITECTURES, ROOT, blocks_that_fit, compiled, launches, need_nvcc, run
 
+pytestmark = pytest.mark.nvcc
+
 BUDGETS = ROOT / "gpu" / "budgets.csv"
 
 
@@ -59,7 +61,6 @@ def test_kernels_keep_to_their_budget(architecture):
     check(architecture)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("architecture", ["sm_89", "sm_100"])
 def test_kernels_keep_to_their_budget_on_the_other_architectures(architecture):
     check(architecture)

@@ -6,6 +6,8 @@ import pytest
 
 from kernel_facts import ARCHITECTURES, FLAGS, ROOT, TOGETHER, architectures_in, compiled, disassembler, instructions, kernel_name, need_nvcc, run, scratch
 
+pytestmark = pytest.mark.nvcc
+
 BULK = ("extern __shared__ std::byte block[]; auto& barrier = *reinterpret_cast<PhaseBarrier*>(block + 1024); barrier.begin(1);"
         " barrier.arrive_and_announce(1024); copy_in_bulk(block, in, 1024, barrier); barrier.wait(0); barrier.arrive();"
         " out[0] = *reinterpret_cast<float*>(block);")
@@ -149,7 +151,6 @@ def test_every_ptx_wrapper_compiled_alone_is_its_instruction():
         assert with_opcode(found[f"wrapper_{number}"], pattern), f"{name}: {found[f'wrapper_{number}']}"
 
 
-@pytest.mark.full
 def test_the_object_holds_code_for_every_gpu_that_the_preset_names():
     need_nvcc()
     lists = (ROOT / "gpu" / "cuda" / "CMakeLists.txt").read_text()
