@@ -15,6 +15,7 @@ The count is of GoogleTest and pytest cases, and one for each file or target of 
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -182,4 +183,5 @@ def main(words):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("tests/run.sh: ended by a signal"))  # and what it started with it
     sys.exit(main(sys.argv[1:]))
