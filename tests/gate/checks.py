@@ -101,7 +101,7 @@ class Checks:
             return None
         report = self.reports / f"{label}-{binary.name}.xml"
         command = processes.with_fixed_addresses([binary, "--gtest_brief=1", f"--gtest_output=xml:{report}"])
-        return processes.run_to_file(command, report.with_suffix(".log"), self.left_s(1200), cwd=self.root)
+        return processes.run_to_file(command, report.with_suffix(".log"), self.left_s(2400), cwd=self.root)
 
     def ensure_venv(self):
         """.venv follows tests/requirements.txt: made again when its text changes."""
