@@ -1,4 +1,5 @@
-// quire bench: this process becomes the program quire-bench. What measures is in that program, and a build of quire compiles none of it.
+// `quire bench` replaces this process by the program quire-bench, which holds all benchmarks: a build of quire compiles none of
+// them.
 #include <fmt/format.h>
 #include <unistd.h>
 

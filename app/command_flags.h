@@ -1,5 +1,5 @@
-// What the command lines of our programs have in common: fields of the configuration become flags of a command, what was typed becomes
-// a layer of settings, and a flag that the command does not have becomes a problem that names the nearest one.
+// Command-line parsing shared by quire and quire-bench: configuration fields become flags of a command, the values typed become
+// a layer of settings, and an unknown flag becomes a problem that names the nearest known one.
 // Thread  main.
 // Fails   every problem is collected.
 #pragma once
@@ -15,13 +15,13 @@
 
 namespace quire::app {
 
-// What was typed, by field.
+// The values typed for each field, in order.
 using Typed = std::map<std::string_view, std::vector<std::string>>;
 
-// The fields that commands of `bit` take. `typed` has to live as long as `command`.
+// Adds the fields that commands of `bit` take as flags. `typed` must outlive `command`.
 void add_fields(CLI::App& command, CommandSet bit, Typed& typed);
 
-// The settings in `typed`, once `command` has parsed. A flag that it does not have is a problem, and so is a second MODEL.
+// The settings in `typed`, once `command` has parsed. An unknown flag is a problem, and so is a second MODEL.
 Layer take_settings(const CLI::App& command, Typed& typed, Problems& problems);
 
 // A field by its flag as people type it: "--max_model_len=8" is max-model-len. Null where there is none.

@@ -1,4 +1,4 @@
-// What this machine is: its CPU's name, the CPUs and the memory that a process may take.
+// Facts about this machine: the CPU's name, and how many CPUs and how much memory this process may use.
 // Thread  any.
 // Fails   unknown things are "unknown" or nothing, never an error.
 #pragma once
@@ -10,7 +10,7 @@
 namespace quire::app {
 
 std::string cpu_name();
-// That this process may run on: its affinity mask, and no more than the control groups give it time for.
+// The CPUs that this process may run on: its affinity mask, capped by the CPU time that its control groups allow.
 std::uint32_t usable_cpus();
 
 // How many CPUs' worth of time the process's control groups and those above them allow, rounded up: cpu.max (version

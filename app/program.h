@@ -1,5 +1,5 @@
-// What main() of each of our programs has in common: arguments become words, and an error that nothing else has caught becomes the
-// last line on standard error, or in the log, and exit code 2.
+// The body of main() for quire and quire-bench: passes the arguments on as strings, and turns an uncaught exception into the last
+// line on standard error (or in a JSON log) and exit code 2.
 // Thread  main.
 #pragma once
 

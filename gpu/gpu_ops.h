@@ -24,8 +24,9 @@ struct GpuOptions {
   // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
-  // Many rows by bf16 weights, and prompts over K and V in bf16, fp8 and int8, with instructions of sm_90a (gpu/kernels/linear_warpgroups.h,
-  // attention_warpgroups.h). That their bits are those of few rows is not proven: until tools/gpu_measure's stage strict has said so on a device, nobody serves with it.
+  // Use sm_90a's warpgroup instructions for many rows by bf16 weights, and for prompts over K and V in bf16, fp8 and int8
+  // (gpu/kernels/linear_warpgroups.h, attention_warpgroups.h). Off: no device has shown yet that their bits equal those
+  // of few rows (tools/gpu_measure, stage strict).
   bool warpgroups = false;
   bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
 };

@@ -1,5 +1,5 @@
-// What a kernel's thread asks of the simulator that runs it on the host (gpu/simulated): simt.h's words are written in these.
-//   Declared here so that kernels know no simulator: a program that starts none of them on the host links none.
+// The calls that a kernel's thread makes to the simulator (gpu/simulated) when kernels run on the host; simt.h is written in them.
+//   They are declared apart from the simulator, so that a program which runs no kernel on the host links no simulator.
 // Thread  of a kernel, only while it runs.
 #pragma once
 
@@ -10,25 +10,25 @@
 
 namespace quire::gpu::sim {
 
-// What a thread shows the others of its warp, and what they all show.
+// The words that one thread shows its warp, and those of all its 32 threads.
 using Words = std::array<std::uint32_t, 6>;
 using WarpWords = std::array<Words, 32>;
 
-// Of the thread that asks.
+// Indices of the calling thread, and barriers of its block.
 unsigned thread_of_block();
 unsigned block_x();
 unsigned block_y();
 void sync_block();
 void take_turn();
 bool any_of_block(bool says);
-// Others go on first: of a thread that looks again and again.
+// Lets other threads run first: for a thread that polls.
 void pause();
-// All threads of the warp have shown theirs when this returns; until they all looked() nobody shows the next.
+// Returns when all threads of the warp have shown their words; the next show() waits until all have called looked().
 const WarpWords& show(const Words& words);
 void looked();
-// Of the block.
+// Shared memory of the calling thread's block.
 std::byte* shared_memory();
-// At some time before the block ends: now, or while a thread pauses.
+// Runs `work` at some time before the block ends: now, or while a thread pauses.
 void put_off(std::function<void()> work);
 
 }  // namespace quire::gpu::sim
