@@ -1,5 +1,5 @@
-// `quire bench` replaces this process by the program quire-bench, which holds all benchmarks: a build of quire compiles none of
-// them.
+// `quire bench` replaces this process by the program quire-bench, which holds all benchmarks: a build of quire compiles
+// none of them.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Command-line parsing shared by quire and quire-bench: configuration fields become flags of a command, the values typed become
-// a layer of settings, and an unknown flag becomes a problem that names the nearest known one.
+// Command-line parsing shared by quire and quire-bench: configuration fields become flags of a command, the values
+// typed become a layer of settings, and an unknown flag becomes a problem that names the nearest known one.
 // Thread  main.
 // Fails   every problem is collected.
 #pragma once

@@ -1,5 +1,5 @@
-// The body of main() for quire and quire-bench: passes the arguments on as strings, and turns an uncaught exception into the last
-// line on standard error (or in a JSON log) and exit code 2.
+// The body of main() for quire and quire-bench: passes the arguments on as strings, and turns an uncaught exception
+// into the last line on standard error (or in a JSON log) and exit code 2.
 // Thread  main.
 #pragma once
 

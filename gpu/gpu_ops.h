@@ -24,9 +24,9 @@ struct GpuOptions {
   // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
-  // Use sm_90a's warpgroup instructions for many rows by bf16 weights, and for prompts over K and V in bf16, fp8 and int8
-  // (gpu/kernels/linear_warpgroups.h, attention_warpgroups.h). Off: no device has shown yet that their bits equal those
-  // of few rows (tools/gpu_measure, stage strict).
+  // Use sm_90a's warpgroup instructions for many rows by bf16 weights, and for prompts over K and V in bf16, fp8
+  // and int8 (gpu/kernels/linear_warpgroups.h, attention_warpgroups.h). Off: no device has shown yet that their bits
+  // equal those of few rows (tools/gpu_measure, stage strict).
   bool warpgroups = false;
   bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
 };

@@ -1,5 +1,6 @@
 // The words that kernels are written in: threads of a block, barriers, shuffles, turns, and the arithmetic whose rounding is fixed.
-// One source for two machines: nvcc makes device code of it, any C++ compiler makes simulator threads (simulated_thread.h).
+// One source for two machines: nvcc makes device code of it, any C++ compiler makes simulator threads
+// (simulated_thread.h).
 //
 // A kernel is a struct: Args, a plain value; kThreads, of a block, a multiple of 32; run(args, shared), what one thread does.
 // Shape   grids have x and y; block.x < grid.x. A block's shared memory begins as garbage.

@@ -1,4 +1,5 @@
-// The calls that a kernel's thread makes to the simulator (gpu/simulated) when kernels run on the host; simt.h is written in them.
+// The calls that a kernel's thread makes to the simulator (gpu/simulated) when kernels run on the host;
+// simt.h is written in them.
 //   They are declared apart from the simulator, so that a program which runs no kernel on the host links no simulator.
 // Thread  of a kernel, only while it runs.
 #pragma once

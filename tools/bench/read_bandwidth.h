@@ -7,8 +7,8 @@
 
 namespace quire::tools {
 
-// Memory read speed in bytes a second, one figure a run: each of `num_threads` threads reads its part of a buffer much larger
-// than the caches.
+// Memory read speed in bytes a second, one figure a run: each of `num_threads` threads reads its part of a buffer
+// much larger than the caches.
 std::vector<double> measure_read_bandwidth(std::uint32_t num_threads, std::uint64_t buffer_bytes, std::uint32_t runs);
 
 }  // namespace quire::tools

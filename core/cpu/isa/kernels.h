@@ -1,9 +1,9 @@
 // One table of kernels per instruction set: raw pointers in, raw pointers out, the same bits from every table.
-// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, ..., kernels_avx512bf16.cc) compiled with its own -m flags.
-// The VNNI table is a copy of the AVX-512 table with the integer products replaced; the BF16 table is a copy of the VNNI
-// table with the bf16 products replaced. The files put everything into an anonymous namespace and include nothing but
-// <immintrin.h>, <cstdint>, <cstddef> and the constants of exp: an inline function of the standard library compiled for AVX-512 could otherwise be
-// the copy that the linker keeps for the whole program.
+// Each table is one file (kernels_scalar.cc, kernels_avx2.cc, ..., kernels_avx512bf16.cc) compiled with its own -m
+// flags. The VNNI table is a copy of the AVX-512 table with the integer products replaced; the BF16 table is a copy of
+// the VNNI table with the bf16 products replaced. The files put everything into an anonymous namespace and include
+// nothing but <immintrin.h>, <cstdint>, <cstddef> and the constants of exp: an inline function of the standard library
+// compiled for AVX-512 could otherwise be the copy that the linker keeps for the whole program.
 //
 // Panel   16 outputs in lanes, k running: f32 and f16 [K][16]; bf16 [ceil(K/2)][16][2], so that 32-bit word j of a pair
 //         of k's holds output j at k (low half) and at k+1 (high half): one shift and one AND give two vectors, for
