@@ -1,64 +1,18 @@
-// With bench/http_load.cc and tracing/http_post.cc, the only unit of app/ that includes Asio and Beast.
 #include "app/http_get.h"
 
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <charconv>
 #include <utility>
 
+#include "app/http_client.h"
 #include "core/base/log.h"
 
 namespace quire::app {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-
+constexpr std::uint32_t kMaxHeadBytes = 16 * 1024;
 constexpr std::uint64_t kMaxBodyBytes = std::uint64_t{16} << 20;
-
-// Asynchronous calls made one after the other: only they can have a deadline.
-class Connection {
- public:
-  explicit Connection(Duration timeout) { stream_.expires_after(timeout); }
-
-  template <typename Endpoints>
-  beast::error_code connect(const Endpoints& endpoints) {
-    return wait([&](auto done) { stream_.async_connect(endpoints, std::move(done)); });
-  }
-  template <typename Message>
-  beast::error_code write(const Message& message) {
-    return wait([&](auto done) { http::async_write(stream_, message, std::move(done)); });
-  }
-  template <typename Parser>
-  beast::error_code read(Parser& parser) {
-    return wait([&](auto done) { http::async_read(stream_, buffer_, parser, std::move(done)); });
-  }
-  asio::io_context& context() { return context_; }
-
- private:
-  template <typename Start>
-  beast::error_code wait(Start start) {
-    beast::error_code outcome;
-    start([&outcome](beast::error_code error, const auto&...) { outcome = error; });
-    context_.restart();
-    context_.run();
-    return outcome;
-  }
-
-  asio::io_context context_;
-  beast::tcp_stream stream_{context_};
-  beast::flat_buffer buffer_;
-};
 
 Error failed(const Url& url, const std::string& what) { return invalid("", fmt::format("{}: {}", url.text, what)); }
 
@@ -92,27 +46,16 @@ Result<Url> parse_url(std::string_view text, UrlSchemes schemes) {
 }
 
 Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, std::string_view key) {
-  Connection connection(timeout);
-  beast::error_code error;
-  const auto endpoints =
-      asio::ip::tcp::resolver(connection.context()).resolve(url.host, std::to_string(url.port), error);
-  if (error) return failed(url, fmt::format("{} is not known ({})", log_safe(url.host), error.message()));
-  error = connection.connect(endpoints);
-  if (error) return failed(url, fmt::format("nobody listens there ({}); is `quire serve` running?", error.message()));
-
-  http::request<http::empty_body> request(http::verb::get, url.path + std::string(path), 11);
-  request.set(http::field::host, url.host);
-  request.set(http::field::connection, "close");
-  if (!key.empty()) request.set(http::field::authorization, "Bearer " + std::string(key));
-  error = connection.write(request);
-  http::response_parser<http::string_body> response;
-  response.body_limit(kMaxBodyBytes);
-  if (!error) error = connection.read(response);
-  if (error) return failed(url, fmt::format("no answer to GET {} ({})", path, error.message()));
-  if (response.get().result() != http::status::ok) {
-    return failed(url, fmt::format("GET {} is answered {}", path, response.get().result_int()));
+  HttpClient client(url, kMaxHeadBytes, kMaxBodyBytes);
+  HttpClient::Fields fields;
+  if (!key.empty()) fields.emplace_back("Authorization", "Bearer " + std::string(key));
+  Result<HttpReply> reply = client.send("GET", path, fields, {}, timeout);
+  if (!reply && client.connected()) {
+    return failed(url, fmt::format("no answer to GET {} ({})", path, reply.error().message));
   }
-  return std::move(response.get().body());
+  if (!reply) return failed(url, fmt::format("{}; is `quire serve` running?", reply.error().message));
+  if (reply->status != 200) return failed(url, fmt::format("GET {} is answered {}", path, reply->status));
+  return std::move(reply->body);
 }
 
 }  // namespace quire::app

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-namespace quire::app {
+namespace quire::app::http_get_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,6 +87,15 @@ TEST(HttpGet, GivesTheBody) {
   EXPECT_THAT(server.asked(), HasSubstr("GET /base/metrics HTTP/1.1\r\n"));
 }
 
+TEST(HttpGet, TakesABodyInChunksOrUntilTheOtherSideCloses) {
+  OneAnswer chunked("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
+  EXPECT_EQ(http_get(chunked.url(), "/metrics", 5s).value(), "hello");
+  OneAnswer closed("HTTP/1.1 200 OK\r\n\r\nhello");
+  EXPECT_EQ(http_get(closed.url(), "/metrics", 5s).value(), "hello");
+  OneAnswer cut("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhe");
+  EXPECT_THAT(http_get(cut.url(), "/metrics", 5s).error().message, HasSubstr("no answer to GET /metrics"));
+}
+
 TEST(HttpGet, SaysWhatTheAnswerWas) {
   OneAnswer missing("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
   EXPECT_THAT(http_get(missing.url(), "/metrics", 5s).error().message, HasSubstr("GET /metrics is answered 404"));
@@ -110,4 +119,4 @@ TEST(HttpGet, SaysWhereNobodyListens) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::http_get_test
