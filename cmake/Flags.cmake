@@ -32,7 +32,7 @@ add_compile_definitions(BOOST_ASIO_NO_DEPRECATED)
 
 # No precompiled headers: an inline function of the standard library must not be compiled for more than every machine has.
 macro(quire_isa_flags file)
-  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   endif()

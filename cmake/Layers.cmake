@@ -53,6 +53,7 @@ function(quire_layer layer)
 
   if(sources)
     add_library(${target} STATIC ${sources})
+    quire_join_units(${target} ${sources})
     target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${target} PUBLIC ${allowed} ${ARG_LINK})
     if(NOT ARG_PRECOMPILED)

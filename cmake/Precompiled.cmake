@@ -39,3 +39,24 @@ function(quire_use_precompiled target name)
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endfunction()
+
+# The sources of one folder are compiled as one unit, twelve at most, but for those that have compile options of their own: what
+# their headers make of templates is made once. So no two files of a folder have a file-local name in common. Editors and clang-tidy,
+# which want a command for each file, take the preset "dev".
+option(QUIRE_UNITY "compile the sources of a folder as one unit" ON)
+
+function(quire_join_units target)
+  if(NOT QUIRE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER ${folder} name)
+    math(EXPR count "${count_${name}}+1")
+    set(count_${name} ${count})
+    math(EXPR part "(${count}-1)/12")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${part})
+  endforeach()
+endfunction()

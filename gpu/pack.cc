@@ -14,9 +14,9 @@ namespace {
 using namespace backend;
 
 // Where an output's numbers go: within each step alike.
-class Places {
+class PlacesInTile {
  public:
-  Places(const WeightShape& shape, std::uint32_t output) : shape_(shape), output_(output) {
+  PlacesInTile(const WeightShape& shape, std::uint32_t output) : shape_(shape), output_(output) {
     if (!in_tiles(shape.type)) return;
     for (std::uint32_t i = 0; i < kStepInputs; ++i) {
       in_step_[i] = place_in_step(shape.type, output % kTileOutputs, i);
@@ -43,14 +43,15 @@ void put_columns(const WeightShape& shape, std::uint32_t output, const std::byte
   }
 }
 
-void put_bf16(const Places& places, std::span<const float> row, std::byte* numbers) {
+void put_bf16(const PlacesInTile& places, std::span<const float> row, std::byte* numbers) {
   for (std::uint32_t input = 0; input < row.size(); ++input) {
     const std::uint16_t half = bf16_of_f32(row[input]);
     std::memcpy(places.step(numbers, input) + places.in_step(input) * 2, &half, 2);
   }
 }
 
-void put_bytes(const Places& places, WeightType type, std::span<const float> row, float scale, std::byte* numbers) {
+void put_bytes(const PlacesInTile& places, WeightType type, std::span<const float> row, float scale,
+               std::byte* numbers) {
   std::vector<std::byte> codes(row.size());
   output_codes(type, row, scale, codes.data());
   for (std::uint32_t input = 0; input < row.size(); ++input) {
@@ -59,7 +60,7 @@ void put_bytes(const Places& places, WeightType type, std::span<const float> row
 }
 
 // Numbers and scales; all were 0.
-void put_nibbles(const Places& places, WeightType type, std::uint32_t output, std::span<const float> row,
+void put_nibbles(const PlacesInTile& places, WeightType type, std::uint32_t output, std::span<const float> row,
                  std::byte* numbers) {
   std::int8_t codes[kGroupInputs];
   for (std::uint32_t first = 0; first < row.size(); first += kGroupInputs) {
@@ -102,7 +103,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     for (std::uint32_t n = 0; n < matrices[i].n; ++n, ++output) {
       const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
-      const Places places(shape, output);
+      const PlacesInTile places(shape, output);
       if (!in_tiles(shape.type)) {
         put_columns(shape, output, source, numbers);
       } else {

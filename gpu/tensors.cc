@@ -9,16 +9,16 @@ namespace {
 
 using backend::KvType;
 
-constexpr std::size_t kBoundary = 256;
-constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary - 1) / kBoundary * kBoundary; }
+constexpr std::size_t kPartBytes = 256;
+constexpr std::size_t whole_parts(std::size_t bytes) { return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes; }
 
 }  // namespace
 
 PackedPlaces packed_places(const backend::WeightShape& shape) {
   PackedPlaces places;
-  places.scales = on_boundary(number_bytes(shape.type, shape.n, shape.k));
-  places.bias = places.scales + (has_output_scales(shape.type) ? on_boundary(shape.n * sizeof(float)) : 0);
-  places.end = places.bias + (shape.has_bias ? on_boundary(shape.n * sizeof(float)) : 0);
+  places.scales = whole_parts(number_bytes(shape.type, shape.n, shape.k));
+  places.bias = places.scales + (has_output_scales(shape.type) ? whole_parts(shape.n * sizeof(float)) : 0);
+  places.end = places.bias + (shape.has_bias ? whole_parts(shape.n * sizeof(float)) : 0);
   return places;
 }
 

@@ -13,15 +13,15 @@ namespace beast_http = boost::beast::http;
 // when it is shown fewer behind a last chunk's size (found by http_request_fuzz).
 constexpr std::size_t kLastChunkBytes = 5;
 
-struct RefuseExtensions {
-  void operator()(std::uint64_t, std::string_view extensions, boost::system::error_code& error) const {
-    if (!extensions.empty()) error = beast_http::error::bad_chunk_extension;
-  }
-};
-
 }  // namespace
 
 struct BodyReader::Parser {
+  struct RefuseExtensions {
+    void operator()(std::uint64_t, std::string_view extensions, boost::system::error_code& error) const {
+      if (!extensions.empty()) error = beast_http::error::bad_chunk_extension;
+    }
+  };
+
   RefuseExtensions refuse_extensions;
   beast_http::request_parser<beast_http::string_body> beast;
 };

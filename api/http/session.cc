@@ -27,7 +27,6 @@ constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reader that stopped can make us hold
 constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
 std::int64_t unix_ns() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();

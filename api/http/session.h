@@ -80,6 +80,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void take_news();
   void watch();
   void on_readable();
+  static TimePoint now() { return std::chrono::steady_clock::now(); }
   void set_deadline(TimePoint deadline);
   void arm_deadline();
   void note_done(int status, const Answer* answer) const;  // for the log, and for its trace

@@ -24,7 +24,6 @@ constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kLingerBytes = 32u << 20;  // a client that sends a body past the limit still reads the 413
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
 std::string_view view_of(const boost::beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
 }

@@ -13,14 +13,13 @@
 namespace quire::app {
 namespace {
 
-namespace http = api::http;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view kTracesPath = "/v1/traces";
 
 bool is_header_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return http::is_alpha(c) || http::is_digit(c) ||
+    return api::http::is_alpha(c) || api::http::is_digit(c) ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   });
 }
@@ -51,7 +50,7 @@ class Environment {
 
   template <typename Number>
   void number(std::string_view name, Number low, Number high, Number& out) {
-    const std::string_view text = http::trim(get(name));
+    const std::string_view text = api::http::trim(get(name));
     if (text.empty()) return;
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -69,7 +68,7 @@ class Environment {
   Pairs pairs(std::string_view name) {
     Pairs out;
     for (std::string_view rest = get(name); !rest.empty();) {
-      const std::string_view one = http::trim(rest.substr(0, rest.find(',')));
+      const std::string_view one = api::http::trim(rest.substr(0, rest.find(',')));
       rest.remove_prefix(std::min(rest.size(), rest.find(',') == rest.npos ? rest.size() : rest.find(',') + 1));
       if (one.empty()) continue;
       const std::size_t equals = one.find('=');
@@ -77,7 +76,8 @@ class Environment {
         note(name, "name=value pairs with commas between them");
         return {};
       }
-      out.emplace_back(http::trim(one.substr(0, equals)), http::percent_decoded(http::trim(one.substr(equals + 1))));
+      out.emplace_back(api::http::trim(one.substr(0, equals)),
+                       api::http::percent_decoded(api::http::trim(one.substr(equals + 1))));
     }
     return out;
   }
@@ -100,7 +100,7 @@ std::optional<Url> url_of_flag(const std::string& endpoint, Problems& problems) 
 // For all signals the path of this one is put behind; the one for traces is taken as it is.
 std::optional<Url> url_of(Environment& environment) {
   const std::string name = environment.either("ENDPOINT");
-  const std::string_view text = http::trim(environment.get(name));
+  const std::string_view text = api::http::trim(environment.get(name));
   if (text.empty()) return std::nullopt;
   Result<Url> url = parse_url(text, UrlSchemes::kHttpAndHttps);
   if (!url) {
@@ -113,7 +113,7 @@ std::optional<Url> url_of(Environment& environment) {
 }
 
 bool is_off(Environment& environment) {
-  return http::iequals(environment.get("OTEL_SDK_DISABLED"), "true") ||
+  return api::http::iequals(environment.get("OTEL_SDK_DISABLED"), "true") ||
          environment.get("OTEL_TRACES_EXPORTER") == "none";
 }
 

@@ -15,7 +15,7 @@ using backend::KvType;
 
 namespace {
 
-constexpr std::uint32_t kGroup = backend::kGroupTokens;
+using backend::kGroupTokens;
 
 constexpr std::uint32_t padded(std::uint32_t count, std::uint32_t to) { return (count + to - 1) / to * to; }
 
@@ -86,8 +86,10 @@ Steps steps_of(std::uint32_t count, const At& at) {
 }  // namespace
 
 GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
-    : type_(type), head_dim_(head_dim), padded_dim_(padded(head_dim, type == KvType::kInt4 ? 2 * kGroup : kGroup)) {
-  const std::size_t k = std::size_t{kGroup} * head_dim;
+    : type_(type),
+      head_dim_(head_dim),
+      padded_dim_(padded(head_dim, type == KvType::kInt4 ? 2 * kGroupTokens : kGroupTokens)) {
+  const std::size_t k = std::size_t{kGroupTokens} * head_dim;
   std::size_t v_scale_bytes = 0;
   switch (type) {
     case KvType::kF32:
@@ -103,16 +105,16 @@ GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
       v_row_bytes_ = padded_dim_;
       break;
     case KvType::kInt8:
-      k_scale_bytes_ = kGroup * sizeof(float);
+      k_scale_bytes_ = kGroupTokens * sizeof(float);
       v_offset_ = k + k_scale_bytes_;
       v_row_bytes_ = padded_dim_;
-      v_scale_bytes = kGroup * sizeof(float);
+      v_scale_bytes = kGroupTokens * sizeof(float);
       break;
     case KvType::kInt4:
       k_scale_bytes_ = head_dim * sizeof(Steps);
       v_offset_ = k / 2 + k_scale_bytes_;
       v_row_bytes_ = padded_dim_ / 2;
-      v_scale_bytes = kGroup * sizeof(Steps);
+      v_scale_bytes = kGroupTokens * sizeof(Steps);
       break;
   }
   bytes_ = v_scales_offset() + v_scale_bytes;
@@ -124,7 +126,7 @@ void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, con
   CHECK(type_ != KvType::kInt4);  // which has no tokens of its own
   if (type_ == KvType::kF32) {
     auto* keys = reinterpret_cast<float*>(group) + lane;
-    for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroup] = k[d];
+    for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroupTokens] = k[d];
     auto* values = reinterpret_cast<float*>(group + v_offset_) + lane * padded_dim_;
     std::copy_n(v, head_dim_, values);
     std::fill(values + head_dim_, values + padded_dim_, 0.0f);
@@ -132,7 +134,7 @@ void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, con
   }
   auto* keys = reinterpret_cast<std::uint32_t*>(group) + lane;  // words of (d, d + 1)
   for (std::uint32_t d = 0; d < head_dim_; d += 2) {
-    keys[d / 2 * kGroup] = bf16_of_f32(k[d]) | std::uint32_t{bf16_of_f32(k[d + 1])} << 16;
+    keys[d / 2 * kGroupTokens] = bf16_of_f32(k[d]) | std::uint32_t{bf16_of_f32(k[d + 1])} << 16;
   }
   auto* values = reinterpret_cast<std::uint16_t*>(group + v_offset_) + lane * padded_dim_;
   for (std::uint32_t d = 0; d < head_dim_; ++d) values[d] = bf16_of_f32(v[d]);
@@ -141,27 +143,27 @@ void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, con
 
 void GroupCodec::store_all(std::byte* group, const float* const (&k)[16], const float* const (&v)[16]) const {
   if (type_ != KvType::kInt4) {
-    for (std::uint32_t t = 0; t < kGroup; ++t) store(group, t, k[t], v[t]);
+    for (std::uint32_t t = 0; t < kGroupTokens; ++t) store(group, t, k[t], v[t]);
     return;
   }
   auto* keys = reinterpret_cast<std::uint8_t*>(group);
   auto* k_steps = reinterpret_cast<Steps*>(group + k_scales_offset());
   for (std::uint32_t d = 0; d < head_dim_; ++d) {
-    k_steps[d] = steps_of(kGroup, [&](std::uint32_t t) { return k[t][d]; });
+    k_steps[d] = steps_of(kGroupTokens, [&](std::uint32_t t) { return k[t][d]; });
   }
   for (std::uint32_t d = 0; d < head_dim_; d += 2) {
-    for (std::uint32_t t = 0; t < kGroup; ++t) {
+    for (std::uint32_t t = 0; t < kGroupTokens; ++t) {
       *keys++ = static_cast<std::uint8_t>(k_steps[d].code_of(k[t][d]) | k_steps[d + 1].code_of(k[t][d + 1]) << 4);
     }
   }
   auto* values = reinterpret_cast<std::uint8_t*>(group + v_offset_);
   auto* v_steps = reinterpret_cast<Steps*>(group + v_scales_offset());
-  for (std::uint32_t t = 0; t < kGroup; ++t) {
+  for (std::uint32_t t = 0; t < kGroupTokens; ++t) {
     v_steps[t] = steps_of(head_dim_, [&](std::uint32_t d) { return v[t][d]; });
     const auto code = [&](std::uint32_t d) { return d < head_dim_ ? v_steps[t].code_of(v[t][d]) : 0; };
-    for (std::uint32_t d = 0; d < padded_dim_; d += 2 * kGroup) {
-      for (std::uint32_t i = d; i < d + kGroup; ++i)
-        *values++ = static_cast<std::uint8_t>(code(i) | code(i + kGroup) << 4);
+    for (std::uint32_t d = 0; d < padded_dim_; d += 2 * kGroupTokens) {
+      for (std::uint32_t i = d; i < d + kGroupTokens; ++i)
+        *values++ = static_cast<std::uint8_t>(code(i) | code(i + kGroupTokens) << 4);
     }
   }
 }
@@ -169,7 +171,7 @@ void GroupCodec::store_all(std::byte* group, const float* const (&k)[16], const 
 void GroupCodec::store_fp8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   auto* keys = reinterpret_cast<std::uint8_t*>(group) + lane;
   auto* values = reinterpret_cast<std::uint8_t*>(group + v_offset_) + lane * v_row_bytes_;
-  for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroup] = fp8_of_f32(k[d]);
+  for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroupTokens] = fp8_of_f32(k[d]);
   for (std::uint32_t d = 0; d < head_dim_; ++d) values[d] = fp8_of_f32(v[d]);
   std::fill(values + head_dim_, values + padded_dim_, std::uint8_t{0});
 }
@@ -177,7 +179,7 @@ void GroupCodec::store_fp8(std::byte* group, std::uint32_t lane, const float* k,
 void GroupCodec::store_int8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   auto* keys = reinterpret_cast<std::int8_t*>(group) + lane;
   auto* values = reinterpret_cast<std::int8_t*>(group + v_offset_) + lane * v_row_bytes_;
-  reinterpret_cast<float*>(group + k_scales_offset())[lane] = store_as_int8(k, head_dim_, keys, kGroup);
+  reinterpret_cast<float*>(group + k_scales_offset())[lane] = store_as_int8(k, head_dim_, keys, kGroupTokens);
   reinterpret_cast<float*>(group + v_scales_offset())[lane] = store_as_int8(v, head_dim_, values, 1);
   std::fill(values + head_dim_, values + padded_dim_, std::int8_t{0});
 }
@@ -186,7 +188,7 @@ void GroupCodec::copy(const std::byte* from, std::uint32_t from_lane, std::byte*
   CHECK(type_ != KvType::kInt4);
   const std::size_t word = type_ == KvType::kF32 || type_ == KvType::kBF16 ? 4 : 1;  // of K, bf16: two numbers
   const std::size_t k_bytes = v_offset_ - k_scale_bytes_;
-  for (std::size_t at = 0; at < k_bytes; at += kGroup * word) {
+  for (std::size_t at = 0; at < k_bytes; at += kGroupTokens * word) {
     std::memcpy(to + at + to_lane * word, from + at + from_lane * word, word);
   }
   std::memmove(to + v_offset_ + to_lane * v_row_bytes_, from + v_offset_ + from_lane * v_row_bytes_, v_row_bytes_);

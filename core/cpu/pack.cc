@@ -22,8 +22,6 @@ using backend::Quantize;
 using backend::WeightType;
 using backend::widen;
 
-constexpr std::uint32_t kGroup = kLanes;
-
 // Elements of k copied for all 16 outputs before the next: that part of the panel stays in the first cache.
 constexpr std::uint32_t kPart = 256;
 static_assert(kPart % (2 * kInt4Group) == 0);
@@ -32,7 +30,7 @@ static_assert(kPart % (2 * kInt4Group) == 0);
 // them, whose word order is the layout's. The source may be unaligned.
 template <typename T>
 void fill_lane(const std::byte* source, std::size_t count, T* out) {
-  for (std::size_t i = 0; i < count; ++i, source += sizeof(T)) std::memcpy(out + i * kGroup, source, sizeof(T));
+  for (std::size_t i = 0; i < count; ++i, source += sizeof(T)) std::memcpy(out + i * kLanes, source, sizeof(T));
 }
 
 // Elements [first, last) of a row; `first` is even.
@@ -41,26 +39,26 @@ void pack_part(const std::byte* row, std::size_t first, std::size_t last, DType 
   const std::byte* source = row + first * backend::bytes_of(dtype);
   const std::size_t count = last - first;
   if (dtype == DType::kF32) {
-    fill_lane(source, count, reinterpret_cast<std::uint32_t*>(panel) + first * kGroup + lane);
+    fill_lane(source, count, reinterpret_cast<std::uint32_t*>(panel) + first * kLanes + lane);
   } else if (dtype == DType::kF16) {
-    fill_lane(source, count, reinterpret_cast<std::uint16_t*>(panel) + first * kGroup + lane);
+    fill_lane(source, count, reinterpret_cast<std::uint16_t*>(panel) + first * kLanes + lane);
   } else {
-    auto* words = reinterpret_cast<std::uint32_t*>(panel) + first / 2 * kGroup + lane;
+    auto* words = reinterpret_cast<std::uint32_t*>(panel) + first / 2 * kLanes + lane;
     fill_lane(source, count / 2, words);
-    if (count % 2 != 0) std::memcpy(words + count / 2 * kGroup, source + (count - 1) * 2, 2);  // the high half stays 0
+    if (count % 2 != 0) std::memcpy(words + count / 2 * kLanes, source + (count - 1) * 2, 2);  // the high half stays 0
   }
 }
 
 // The 64 inputs of int4 that share a line of scales, and the line.
 constexpr std::size_t kInt4Inputs = 2 * kInt4Group;
-constexpr std::size_t kInt4Words = kGroup + kInt4Inputs / 8 * kGroup;  // 32-bit
+constexpr std::size_t kInt4Words = kLanes + kInt4Inputs / 8 * kLanes;  // 32-bit
 
 // Where input i of an output lies in a panel of bf16, behind the output's first.
-std::size_t bf16_at(std::size_t i) { return i / 2 * 2 * kGroup + i % 2; }
+std::size_t bf16_at(std::size_t i) { return i / 2 * 2 * kLanes + i % 2; }
 
 // Where input i of an output lies in a panel of int8 or fp8 or, four of them in a word, of w8a8.
 std::size_t byte_at(std::size_t i, std::uint32_t lane, WeightType type) {
-  return type == WeightType::kW8A8 ? (i / 4 * kGroup + lane) * 4 + i % 4 : i * kGroup + lane;
+  return type == WeightType::kW8A8 ? (i / 4 * kLanes + lane) * 4 + i % 4 : i * kLanes + lane;
 }
 
 // Elements [first, first + w.size()) of an output's lane.
@@ -86,9 +84,9 @@ void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, 
     *line |= std::uint32_t{scale} << 16 * half;  // the panel was zeroed
     std::int8_t codes[kInt4Group];
     int4_codes(group, scale, codes);
-    std::uint32_t* words = line + (1 + half * kInt4Group / 8) * kGroup;
+    std::uint32_t* words = line + (1 + half * kInt4Group / 8) * kLanes;
     for (std::size_t i = 0; i < group.size(); ++i) {
-      words[i / 8 * kGroup] |= static_cast<std::uint32_t>(codes[i] & 15) << kInt4Shift[i % 8];
+      words[i / 8 * kLanes] |= static_cast<std::uint32_t>(codes[i] & 15) << kInt4Shift[i % 8];
     }
   }
 }
@@ -138,11 +136,11 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
   const Rows rows{matrices, std::size_t{k} * backend::bytes_of(dtype)};
   set_float_mode();  // as the team's threads have it
   team.for_chunks(weight->num_panels(), [&](std::uint32_t panel, std::uint32_t) {
-    const std::uint32_t lanes = std::min(kGroup, n - panel * kGroup);
-    float* scales = weight->scales() == nullptr ? nullptr : weight->scales() + panel * kGroup;
-    const std::byte* sources[kGroup];
+    const std::uint32_t lanes = std::min(kLanes, n - panel * kLanes);
+    float* scales = weight->scales() == nullptr ? nullptr : weight->scales() + panel * kLanes;
+    const std::byte* sources[kLanes];
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      sources[lane] = rows.row(panel * kGroup + lane);
+      sources[lane] = rows.row(panel * kLanes + lane);
       if (scales != nullptr) scales[lane] = output_scale(type, sources[lane], dtype, k);
     }
     for (std::uint32_t first = 0; first < k; first += kPart) {
@@ -169,12 +167,12 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
 }
 
 void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
-  const std::byte* panel = w.panel(row / kGroup);
-  const std::uint32_t lane = row % kGroup;
+  const std::byte* panel = w.panel(row / kLanes);
+  const std::uint32_t lane = row % kLanes;
   switch (w.type()) {
     case WeightType::kF32: {
       const auto* values = reinterpret_cast<const float*>(panel) + lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kGroup];
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kLanes];
       return;
     }
     case WeightType::kBF16:
@@ -185,7 +183,7 @@ void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
     }
     case WeightType::kF16: {
       const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kGroup]);
+      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kLanes]);
       return;
     }
     case WeightType::kInt8:
@@ -207,7 +205,7 @@ void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
       for (std::size_t i = 0; i < w.k(); ++i) {
         const std::uint32_t* line = words + i / kInt4Inputs * kInt4Words;
         const std::size_t at = i % kInt4Inputs;
-        const std::uint32_t nibble = line[(1 + at / 8) * kGroup] << (28 - kInt4Shift[at % 8]);
+        const std::uint32_t nibble = line[(1 + at / 8) * kLanes] << (28 - kInt4Shift[at % 8]);
         const auto scale = static_cast<std::uint16_t>(line[0] >> 16 * (at / kInt4Group));
         out[i] = static_cast<float>(static_cast<std::int32_t>(nibble) >> 28) * f32_of_bf16(scale);
       }

@@ -13,7 +13,7 @@ namespace {
 using backend::KvShape;
 using backend::KvType;
 
-constexpr std::uint32_t kGroup = backend::kGroupTokens;
+using backend::kGroupTokens;
 
 // SIZE_MAX where the product is larger than that, which Memory then refuses.
 std::size_t bytes_of_all(std::initializer_list<std::size_t> factors) {
@@ -26,7 +26,7 @@ std::size_t bytes_of_all(std::initializer_list<std::size_t> factors) {
 
 std::size_t layer_bytes_of(const KvShape& shape) {
   return bytes_of_all(
-      {GroupCodec(shape.type, shape.head_dim).bytes(), shape.block_tokens / kGroup, shape.num_kv_heads});
+      {GroupCodec(shape.type, shape.head_dim).bytes(), shape.block_tokens / kGroupTokens, shape.num_kv_heads});
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::size_t layer_bytes_of(const KvShape& shape) {
 std::uint64_t kv_open_group_bytes(const KvShape& shape) {
   if (shape.type != KvType::kInt4) return 0;
   const std::size_t layers = std::size_t{shape.all_layers()} + 1;
-  return bytes_of_all({layers, shape.num_kv_heads, kGroup, 2 * std::size_t{shape.head_dim}, sizeof(float)});
+  return bytes_of_all({layers, shape.num_kv_heads, kGroupTokens, 2 * std::size_t{shape.head_dim}, sizeof(float)});
 }
 
 std::uint64_t kv_block_bytes(const KvShape& shape) {
@@ -44,7 +44,7 @@ std::uint64_t kv_block_bytes(const KvShape& shape) {
 PagedCache::PagedCache(const KvShape& shape)
     : shape_(shape), codec_(shape.type, shape.head_dim), layer_bytes_(layer_bytes_of(shape)) {
   CHECK_GT(shape.block_tokens, 0u);
-  CHECK_EQ(shape.block_tokens % kGroup, 0u);
+  CHECK_EQ(shape.block_tokens % kGroupTokens, 0u);
   CHECK_GT(shape.head_dim, 0u);
   CHECK_EQ(shape.head_dim % 2, 0u);
   memory_ = Memory(bytes_of_all({layer_bytes_, shape.num_blocks, shape.all_layers()}), "the KV cache");
@@ -72,8 +72,8 @@ void PagedCache::copy_row(std::uint32_t from, std::uint32_t to) {
   CHECK_LT(to_block.value, shape_.num_blocks);
   for (std::uint32_t layer = 0; layer < shape_.all_layers(); ++layer) {
     for (std::uint32_t head = 0; head < shape_.num_kv_heads; ++head) {
-      codec_.copy(group(layer, from_block, head, from % shape_.block_tokens), from % kGroup,
-                  group(layer, to_block, head, to % shape_.block_tokens), to % kGroup);
+      codec_.copy(group(layer, from_block, head, from % shape_.block_tokens), from % kGroupTokens,
+                  group(layer, to_block, head, to % shape_.block_tokens), to % kGroupTokens);
     }
   }
 }

@@ -12,11 +12,9 @@ namespace {
 
 using backend::WeightType;
 
-constexpr std::uint32_t kGroup = kLanes;
-
 // The layouts of isa/kernels.h.
 std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
-  const auto padded = [&](std::size_t step) { return (k + step - 1) / step * step * kGroup; };
+  const auto padded = [&](std::size_t step) { return (k + step - 1) / step * step * kLanes; };
   switch (type) {
     case WeightType::kF32:
       return padded(1) * 4;
@@ -36,10 +34,10 @@ std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
   return 0;
 }
 
-std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kGroup - 1) / kGroup; }
+std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kLanes - 1) / kLanes; }
 
 std::size_t scale_bytes_of(std::uint32_t n, WeightType type) {
-  return backend::has_output_scales(type) ? num_panels_of(n) * kGroup * sizeof(float) : 0;
+  return backend::has_output_scales(type) ? num_panels_of(n) * kLanes * sizeof(float) : 0;
 }
 
 }  // namespace
@@ -50,7 +48,7 @@ std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, WeightType type) {
 
 std::size_t packed_bytes(const backend::WeightShape& shape) {
   return weight_bytes(shape.n, shape.k, shape.type) +
-         (shape.has_bias ? num_panels_of(shape.n) * kGroup * sizeof(float) : 0);
+         (shape.has_bias ? num_panels_of(shape.n) * kLanes * sizeof(float) : 0);
 }
 
 PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed,
@@ -71,7 +69,7 @@ PackedWeight::PackedWeight(const backend::WeightShape& shape)
       bias_at_(weight_bytes(shape.n, shape.k, shape.type)),
       memory_(packed_bytes(shape), "a weight"),
       packed_(memory_.data(), memory_.bytes()) {
-  if (shape.has_bias) std::fill_n(bias(), std::size_t{num_panels()} * kGroup, -0.0f);
+  if (shape.has_bias) std::fill_n(bias(), std::size_t{num_panels()} * kLanes, -0.0f);
 }
 
 HostVector::HostVector(std::span<const float> values)

@@ -76,4 +76,11 @@ void append_utf8(std::string& text, char32_t c) {
   for (int k = more; k-- > 0;) byte(0x80 | (c >> (6 * k) & 0x3F));
 }
 
+std::optional<std::uint32_t> hex_digit(char32_t c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
 }  // namespace quire::grammar

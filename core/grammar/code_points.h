@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ using CodePointSet = std::vector<CodePoints>;
 
 inline constexpr char32_t kLastCodePoint = 0x10FFFF;
 inline bool is_surrogate(char32_t c) { return c >= 0xD800 && c <= 0xDFFF; }
+inline bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
+std::optional<std::uint32_t> hex_digit(char32_t c);  // its value; none: not a digit
 
 CodePointSet united(CodePointSet ranges);  // in any order, overlapping or not
 CodePointSet all_but(const CodePointSet& set);

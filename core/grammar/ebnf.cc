@@ -15,18 +15,10 @@ namespace {
 bool is_name(char32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
-bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
 
-std::optional<std::uint32_t> hex_digit(char32_t c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
-class Parser {
+class EbnfParser {
  public:
-  Parser(Rules& rules, std::u32string text) : rules_(rules), text_(std::move(text)) {}
+  EbnfParser(Rules& rules, std::u32string text) : rules_(rules), text_(std::move(text)) {}
 
   Result<RuleId> run();
 
@@ -66,7 +58,7 @@ class Parser {
   std::optional<Error> error_;
 };
 
-Result<RuleId> Parser::run() {
+Result<RuleId> EbnfParser::run() {
   const RuleId root = named("root", 0).id;
   for (skip_space(); more(); skip_space()) {
     if (!definition()) return *error_;
@@ -78,7 +70,7 @@ Result<RuleId> Parser::run() {
   return root;
 }
 
-Error Parser::error_at(std::size_t where, const std::string& what) const {
+Error EbnfParser::error_at(std::size_t where, const std::string& what) const {
   const auto before = std::u32string_view(text_).substr(0, where);
   const auto line = std::count(before.begin(), before.end(), U'\n') + 1;
   const std::size_t line_end = before.rfind(U'\n');
@@ -86,12 +78,12 @@ Error Parser::error_at(std::size_t where, const std::string& what) const {
   return invalid({}, "grammar, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
 }
 
-bool Parser::fail(std::size_t where, const std::string& what) {
+bool EbnfParser::fail(std::size_t where, const std::string& what) {
   if (!error_) error_ = error_at(where, what);
   return false;
 }
 
-void Parser::skip_space() {
+void EbnfParser::skip_space() {
   while (more()) {
     const char32_t c = text_[at_];
     if (c == '#') {
@@ -104,13 +96,13 @@ void Parser::skip_space() {
   }
 }
 
-std::string Parser::name() {
+std::string EbnfParser::name() {
   std::string name;
   for (; more() && is_name(text_[at_]); ++at_) name.push_back(static_cast<char>(text_[at_]));
   return name;
 }
 
-bool Parser::rule_begins() const {
+bool EbnfParser::rule_begins() const {
   std::size_t i = at_;
   while (i < text_.size() && is_name(text_[i])) ++i;
   if (i == at_) return false;
@@ -118,13 +110,13 @@ bool Parser::rule_begins() const {
   return std::u32string_view(text_).substr(i).starts_with(U"::=");
 }
 
-Parser::Named& Parser::named(const std::string& name, std::size_t where) {
+EbnfParser::Named& EbnfParser::named(const std::string& name, std::size_t where) {
   const auto [found, is_new] = names_.try_emplace(name);
   if (is_new) found->second = {rules_.declare(name), where, false};
   return found->second;
 }
 
-bool Parser::definition() {
+bool EbnfParser::definition() {
   if (!rule_begins()) return fail(at_, "expected a rule: name ::= ...");
   const std::size_t begin = at_;
   const std::string rule_name = name();
@@ -140,7 +132,7 @@ bool Parser::definition() {
   return true;
 }
 
-bool Parser::alternatives(Expr& out, std::uint32_t depth) {
+bool EbnfParser::alternatives(Expr& out, std::uint32_t depth) {
   std::vector<Expr> ways(1);
   if (!sequence(ways.back(), depth)) return false;
   while (take('|')) {
@@ -151,7 +143,7 @@ bool Parser::alternatives(Expr& out, std::uint32_t depth) {
   return true;
 }
 
-bool Parser::sequence(Expr& out, std::uint32_t depth) {
+bool EbnfParser::sequence(Expr& out, std::uint32_t depth) {
   std::vector<Expr> parts;
   for (skip_space(); more() && !at('|') && !at(')') && !rule_begins(); skip_space()) {
     parts.emplace_back();
@@ -161,7 +153,7 @@ bool Parser::sequence(Expr& out, std::uint32_t depth) {
   return true;
 }
 
-bool Parser::atom(Expr& out, std::uint32_t depth) {
+bool EbnfParser::atom(Expr& out, std::uint32_t depth) {
   const std::size_t begin = at_;
   if (take('"')) return literal(out);
   if (take('[')) return character_class(out);
@@ -180,7 +172,7 @@ bool Parser::atom(Expr& out, std::uint32_t depth) {
   return true;
 }
 
-bool Parser::literal(Expr& out) {
+bool EbnfParser::literal(Expr& out) {
   const std::size_t begin = at_ - 1;
   std::string bytes;
   while (!take('"')) {
@@ -193,7 +185,7 @@ bool Parser::literal(Expr& out) {
   return true;
 }
 
-bool Parser::character_class(Expr& out) {
+bool EbnfParser::character_class(Expr& out) {
   const std::size_t begin = at_ - 1;
   const bool negated = take('^');
   CodePointSet ranges;
@@ -215,13 +207,13 @@ bool Parser::character_class(Expr& out) {
   return true;
 }
 
-bool Parser::character(char32_t& out) {
+bool EbnfParser::character(char32_t& out) {
   out = text_[at_++];
   return out != '\\' || escape(out);
 }
 
 // Behind a '\'.
-bool Parser::escape(char32_t& out) {
+bool EbnfParser::escape(char32_t& out) {
   const std::size_t begin = at_ - 1;
   if (!more()) return fail(begin, "'\\' stands at the end");
   const char32_t c = text_[at_++];
@@ -246,7 +238,7 @@ bool Parser::escape(char32_t& out) {
   return (!is_name(c) || c == '-' || c == '_') || fail(begin, "this escape is not known");
 }
 
-bool Parser::repeat(Expr& out) {
+bool EbnfParser::repeat(Expr& out) {
   for (skip_space(); at('*') || at('+') || at('?') || at('{'); skip_space()) {
     const std::size_t begin = at_;
     const char32_t c = text_[at_++];
@@ -264,7 +256,7 @@ bool Parser::repeat(Expr& out) {
   return true;
 }
 
-bool Parser::counts(std::uint32_t& least, std::uint32_t& most) {
+bool EbnfParser::counts(std::uint32_t& least, std::uint32_t& most) {
   skip_space();
   const bool told = number(least);
   most = least;
@@ -280,7 +272,7 @@ bool Parser::counts(std::uint32_t& least, std::uint32_t& most) {
   return take('}');
 }
 
-bool Parser::number(std::uint32_t& out) {
+bool EbnfParser::number(std::uint32_t& out) {
   const std::size_t begin = at_;
   std::uint32_t value = 0;
   for (; more() && is_digit(text_[at_]); ++at_) value = std::min(kMaxEbnfCount + 1, 10 * value + (text_[at_] - '0'));
@@ -296,7 +288,7 @@ Result<RuleId> ebnf(Rules& rules, std::string_view text) {
   }
   std::optional<std::u32string> decoded = decode_utf8(text);
   if (!decoded) return invalid({}, "the grammar is not UTF-8");
-  return Parser(rules, *std::move(decoded)).run();
+  return EbnfParser(rules, *std::move(decoded)).run();
 }
 
 }  // namespace quire::grammar

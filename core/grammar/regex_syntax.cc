@@ -17,24 +17,16 @@ const CodePointSet kSpace = {{0x9, 0xD},       {' ', ' '},       {0xA0, 0xA0},  
                              {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const CodePointSet kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
 bool is_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-std::optional<std::uint32_t> hex_digit(char32_t c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
 
 struct Count {
   std::uint32_t least, most;
   std::size_t behind;  // where the text goes on
 };
 
-class Parser {
+class RegexParser {
  public:
-  explicit Parser(std::u32string text) : text_(std::move(text)) {}
+  explicit RegexParser(std::u32string text) : text_(std::move(text)) {}
 
   Result<std::vector<RegexItem>> run() {
     items_.emplace_back();
@@ -81,7 +73,7 @@ class Parser {
 };
 
 // Up to the pattern's end, or the ')' of the group.
-bool Parser::branches(std::uint32_t group, std::uint32_t depth) {
+bool RegexParser::branches(std::uint32_t group, std::uint32_t depth) {
   if (depth > kMaxPatternDepth)
     return fail(at_, "groups are nested more than " + std::to_string(kMaxPatternDepth) + " deep");
   std::vector<std::vector<std::uint32_t>> rows(1);
@@ -99,7 +91,7 @@ bool Parser::branches(std::uint32_t group, std::uint32_t depth) {
   return true;
 }
 
-bool Parser::item(std::vector<std::uint32_t>& row, std::uint32_t depth) {
+bool RegexParser::item(std::vector<std::uint32_t>& row, std::uint32_t depth) {
   const std::size_t begin = at_;
   const char32_t c = text_[at_++];
   if (c == '^' || c == '$') {
@@ -131,14 +123,14 @@ bool Parser::item(std::vector<std::uint32_t>& row, std::uint32_t depth) {
 }
 
 // Behind a '(': what kind of group it is.
-bool Parser::open_group(std::size_t begin) {
+bool RegexParser::open_group(std::size_t begin) {
   if (!at('?') || take(U"?:")) return true;
   if (take(U"?=") || take(U"?!") || take(U"?<=") || take(U"?<!")) return fail(begin, "look-around is not supported");
   if (take(U"?<") || take(U"?P<")) return group_name(begin);
   return fail(begin, "this kind of group is not supported: use (?:...)");
 }
 
-bool Parser::group_name(std::size_t begin) {
+bool RegexParser::group_name(std::size_t begin) {
   const std::size_t name = at_;
   while (more() && (is_letter(text_[at_]) || text_[at_] == '_' || text_[at_] == '$' || text_[at_] >= 0x80 ||
                     (at_ > name && is_digit(text_[at_])))) {
@@ -147,7 +139,7 @@ bool Parser::group_name(std::size_t begin) {
   return (at_ > name && take('>')) || fail(begin, "the group's name is not well formed");
 }
 
-bool Parser::count_behind(std::uint32_t part, std::vector<std::uint32_t>& row) {
+bool RegexParser::count_behind(std::uint32_t part, std::vector<std::uint32_t>& row) {
   const std::size_t begin = at_;
   std::optional<Count> counted;
   if (at('*')) counted = {0, kUnbounded, at_ + 1};
@@ -173,7 +165,7 @@ bool Parser::count_behind(std::uint32_t part, std::vector<std::uint32_t>& row) {
 }
 
 // {m}, {m,} or {m,n} at at_; anything else there is itself.
-std::optional<Count> Parser::count() const {
+std::optional<Count> RegexParser::count() const {
   std::size_t i = at_ + 1;
   const std::optional<std::uint32_t> least = number(i);
   if (!least || i >= text_.size()) return std::nullopt;
@@ -187,7 +179,7 @@ std::optional<Count> Parser::count() const {
   return Count{*least, most, i + 1};
 }
 
-std::optional<std::uint32_t> Parser::number(std::size_t& i) const {
+std::optional<std::uint32_t> RegexParser::number(std::size_t& i) const {
   const std::size_t begin = i;
   std::uint32_t value = 0;
   for (; i < text_.size() && is_digit(text_[i]); ++i)
@@ -196,7 +188,7 @@ std::optional<std::uint32_t> Parser::number(std::size_t& i) const {
 }
 
 // Behind a '\'.
-bool Parser::escape(CodePointSet& set, bool in_class) {
+bool RegexParser::escape(CodePointSet& set, bool in_class) {
   const std::size_t begin = at_ - 1;
   if (!more()) return fail(begin, "'\\' stands at the end");
   const char32_t c = text_[at_++];
@@ -250,7 +242,7 @@ bool Parser::escape(CodePointSet& set, bool in_class) {
   return is(c);
 }
 
-bool Parser::code_point_escape(std::size_t begin, CodePointSet& set) {
+bool RegexParser::code_point_escape(std::size_t begin, CodePointSet& set) {
   const bool is_x = text_[at_ - 1] == 'x';
   std::optional<std::uint32_t> value;
   if (!is_x && take('{')) {
@@ -272,7 +264,7 @@ bool Parser::code_point_escape(std::size_t begin, CodePointSet& set) {
   return true;
 }
 
-std::optional<std::uint32_t> Parser::hex(std::size_t digits) {
+std::optional<std::uint32_t> RegexParser::hex(std::size_t digits) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < digits; ++i, ++at_) {
     const std::optional<std::uint32_t> digit = more() ? hex_digit(text_[at_]) : std::nullopt;
@@ -283,7 +275,7 @@ std::optional<std::uint32_t> Parser::hex(std::size_t digits) {
 }
 
 // Behind a '['.
-bool Parser::character_class(CodePointSet& set) {
+bool RegexParser::character_class(CodePointSet& set) {
   const std::size_t begin = at_ - 1;
   const bool negated = take('^');
   CodePointSet ranges;
@@ -312,7 +304,7 @@ bool Parser::character_class(CodePointSet& set) {
   return true;
 }
 
-bool Parser::class_atom(CodePointSet& set) {
+bool RegexParser::class_atom(CodePointSet& set) {
   const char32_t c = text_[at_++];
   if (c == '\\') return escape(set, true);
   set = {{c, c}};
@@ -331,7 +323,7 @@ Result<std::vector<RegexItem>> parse_regex(std::string_view pattern) {
   }
   std::optional<std::u32string> text = decode_utf8(pattern);
   if (!text) return invalid({}, "the regular expression is not UTF-8");
-  return Parser(*std::move(text)).run();
+  return RegexParser(*std::move(text)).run();
 }
 
 }  // namespace quire::grammar

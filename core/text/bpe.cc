@@ -15,7 +15,7 @@ namespace {
 constexpr TokenId kMaxTokenId = (1 << 20) - 1;  // as model::Config's vocab; larger ones would size our tables
 constexpr std::size_t kWorthCutting = 48;       // bytes; shorter words are merged as they are
 
-[[noreturn]] void refuse(const std::string& what) { throw StartError("tokenizer.json: model: " + what); }
+[[noreturn]] void refuse_model(const std::string& what) { throw StartError("tokenizer.json: model: " + what); }
 
 std::string byte_piece(unsigned byte) {
   char text[8];
@@ -30,7 +30,7 @@ Bpe::Bpe(BpeSpec spec)
   load_vocabulary(std::move(spec.vocabulary));
   if (spec.unknown_token) {
     unknown_ = id_of(*spec.unknown_token);
-    if (!unknown_) refuse("unk_token '" + *spec.unknown_token + "' is not in the vocabulary");
+    if (!unknown_) refuse_model("unk_token '" + *spec.unknown_token + "' is not in the vocabulary");
   }
   if (spec.byte_fallback) {
     for (unsigned byte = 0; byte < 256; ++byte) byte_ids_.push_back(id_of(byte_piece(byte)).value_or(kMerged));
@@ -51,13 +51,14 @@ Bpe::Bpe(BpeSpec spec)
 void Bpe::load_vocabulary(std::vector<std::pair<std::string, TokenId>>&& vocabulary) {
   TokenId highest = -1;
   for (const auto& [piece, id] : vocabulary) {
-    if (id < 0 || id > kMaxTokenId) refuse("token '" + piece + "' has an id outside 0.." + std::to_string(kMaxTokenId));
+    if (id < 0 || id > kMaxTokenId)
+      refuse_model("token '" + piece + "' has an id outside 0.." + std::to_string(kMaxTokenId));
     highest = std::max(highest, id);
   }
   pieces_.resize(static_cast<std::size_t>(highest + 1));
   for (auto& [piece, id] : vocabulary) {
     std::string& own = pieces_[static_cast<std::size_t>(id)];
-    if (!own.empty()) refuse("tokens '" + own + "' and '" + piece + "' share the id " + std::to_string(id));
+    if (!own.empty()) refuse_model("tokens '" + own + "' and '" + piece + "' share the id " + std::to_string(id));
     own = std::move(piece);
   }
   ids_.reserve(pieces_.size());
@@ -66,7 +67,7 @@ void Bpe::load_vocabulary(std::vector<std::pair<std::string, TokenId>>&& vocabul
     const std::string& piece = pieces_[i];
     if (piece.empty()) continue;
     const auto id = static_cast<TokenId>(i);
-    if (!ids_.emplace(piece, id).second) refuse("token '" + piece + "' is there twice");
+    if (!ids_.emplace(piece, id).second) refuse_model("token '" + piece + "' is there twice");
     std::size_t behind = 0;
     const char32_t first = next_code_point(piece, behind);
     if (behind == piece.size() && first < characters_.size()) characters_[first] = id;
@@ -80,7 +81,7 @@ void Bpe::load_merges(const BpeSpec& spec) {
     joined.assign(left).append(right);
     const auto left_id = id_of(left), right_id = id_of(right), id = id_of(joined);
     if (!left_id || !right_id || !id) {
-      refuse("merge '" + left + " " + right + "' names or makes a token that is not in the vocabulary");
+      refuse_model("merge '" + left + " " + right + "' names or makes a token that is not in the vocabulary");
     }
     rank_of_.set(static_cast<std::uint32_t>(*left_id), static_cast<std::uint32_t>(*right_id),
                  static_cast<std::uint32_t>(merged_.size()));

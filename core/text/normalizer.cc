@@ -27,7 +27,7 @@ std::string stripped(std::string_view text, const Normalizer::Strip& sides) {
   return std::string(text.substr(begin, end - begin));
 }
 
-struct Apply {
+struct ApplyToText {
   std::string text;
 
   std::string operator()(NormalForm form) { return normalized(text, form); }
@@ -41,7 +41,7 @@ struct Apply {
 }  // namespace
 
 std::string Normalizer::apply(std::string text) const {
-  for (const Step& step : steps_) text = std::visit(Apply{std::move(text)}, step);
+  for (const Step& step : steps_) text = std::visit(ApplyToText{std::move(text)}, step);
   return text;
 }
 

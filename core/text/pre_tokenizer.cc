@@ -80,7 +80,7 @@ Words respelled(const Words& words, const Spell& spell) {
   return out;
 }
 
-struct Apply {
+struct ApplyToWords {
   Words words;
   bool at_input_start;
 
@@ -122,7 +122,7 @@ Words PreTokenizer::apply(std::string normalized_text, bool at_input_start) cons
   Words words;
   words.text = std::move(normalized_text);
   if (!words.text.empty()) words.ranges.push_back({0, words.text.size()});
-  for (const Step& step : steps_) words = std::visit(Apply{std::move(words), at_input_start}, step);
+  for (const Step& step : steps_) words = std::visit(ApplyToWords{std::move(words), at_input_start}, step);
   return words;
 }
 

@@ -41,7 +41,7 @@ std::optional<char> fallback_byte(std::string_view token) {
   return static_cast<char>(value);
 }
 
-[[noreturn]] void refuse(const std::string& what) { throw StartError("tokenizer.json: decoder: " + what); }
+[[noreturn]] void refuse_decoder(const std::string& what) { throw StartError("tokenizer.json: decoder: " + what); }
 
 }  // namespace
 
@@ -50,16 +50,16 @@ void DecoderSteps::add(Step step) {
   if (std::holds_alternative<Fuse>(step)) {
     fused_ = true;
   } else if (const auto* bytes = std::get_if<Bytes>(&step)) {
-    if (bytes_ || fused_) refuse("ByteFallback or ByteLevel behind a step that joins tokens");
+    if (bytes_ || fused_) refuse_decoder("ByteFallback or ByteLevel behind a step that joins tokens");
     bytes_ = *bytes;
     fused_ = *bytes == Bytes::kByteLevel;  // which joins all tokens
   } else if (!fused_) {
-    if (bytes_) refuse("a step between ByteFallback and Fuse");
+    if (bytes_) refuse_decoder("a step between ByteFallback and Fuse");
     per_token_.push_back(std::move(step));
   } else if (const auto* strip = std::get_if<Strip>(&step); strip != nullptr && strip->stop == 0 && !strip_answer_) {
     strip_answer_ = *strip;
   } else {
-    refuse("a step behind Fuse or ByteLevel that is not one Strip of the beginning");
+    refuse_decoder("a step behind Fuse or ByteLevel that is not one Strip of the beginning");
   }
 }
 

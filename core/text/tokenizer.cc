@@ -26,7 +26,9 @@ std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, b
   return chosen;
 }
 
-[[noreturn]] void refuse(const std::string& what) { throw StartError("tokenizer.json: added_tokens: " + what); }
+[[noreturn]] void refuse_added_token(const std::string& what) {
+  throw StartError("tokenizer.json: added_tokens: " + what);
+}
 
 // Checked against the vocabulary, spelled as the normalizer would spell them, ascending by id.
 std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe, const Normalizer& normalizer) {
@@ -37,7 +39,7 @@ std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe,
     const auto in_vocabulary = bpe.id_of(token.content);
     const bool id_taken = !bpe.piece(token.id).empty() && bpe.piece(token.id) != token.content;
     if (id_taken || in_vocabulary.value_or(token.id) != token.id || (i > 0 && tokens[i - 1].id == token.id)) {
-      refuse("'" + token.content + "' has the id " + std::to_string(token.id) + ", which is not its own");
+      refuse_added_token("'" + token.content + "' has the id " + std::to_string(token.id) + ", which is not its own");
     }
     if (token.normalized) token.match = normalizer.apply(token.content);
   }
@@ -47,7 +49,7 @@ std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe,
 std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToken>& tokens) {
   std::unordered_map<std::string_view, TokenId> ids;
   for (const AddedToken& token : tokens) {
-    if (!ids.emplace(token.content, token.id).second) refuse("'" + token.content + "' is there twice");
+    if (!ids.emplace(token.content, token.id).second) refuse_added_token("'" + token.content + "' is there twice");
   }
   return ids;
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace quire::api::http {
+namespace quire::api::http::body_reader_test {
 namespace {
 
 constexpr FramingLimits kLimits{.head_bytes = 1024, .head_fields = 16, .body_bytes = 100};
@@ -62,4 +62,4 @@ TEST(BodyReader, NeedsNoBodyWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::body_reader_test

@@ -8,7 +8,7 @@
 
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::admin {
+namespace quire::api::admin::cache_orders_test {
 namespace {
 
 namespace json = boost::json;
@@ -43,7 +43,7 @@ TEST(CacheFileName, IsAllThatTheBodySays) {
 }
 
 // The test is the engine, and the io thread that runs what was posted when it likes.
-class CacheOrderTest : public testing::Test {
+class CacheOrderTest : public ::testing::Test {
  protected:
   CacheOrderTest() { services_.cache_dir = "dir"; }
 
@@ -179,4 +179,4 @@ TEST_F(CacheOrderTest, AQueueThatClosesAnswers) {
 }
 
 }  // namespace
-}  // namespace quire::api::admin
+}  // namespace quire::api::admin::cache_orders_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace quire::api::openai {
+namespace quire::api::openai::cache_root_test {
 namespace {
 
 // Computed apart from this code, from the layout that the header describes.
@@ -56,4 +56,4 @@ TEST(CacheRoot, AUniqueOneIsNobodyElses) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::cache_root_test

@@ -52,7 +52,7 @@ inline std::string take_events(http::Answer& answer) {
   return events;
 }
 
-class CompletionRig : public testing::Test {
+class CompletionRig : public ::testing::Test {
  protected:
   std::unique_ptr<openai::Generation> make(const std::string& body) {
     http::Request request;

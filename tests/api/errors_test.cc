@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace quire::api::openai {
+namespace quire::api::openai::errors_test {
 namespace {
 
 struct Expected {
@@ -116,4 +116,4 @@ TEST(Errors, EveryFaultOfFramingHasItsStatus) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::errors_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace quire::api::http {
+namespace quire::api::http::framing_guard_test {
 namespace {
 
 constexpr FramingLimits kLimits{.head_bytes = 16384, .head_fields = 128, .body_bytes = 1000};
@@ -20,7 +20,7 @@ struct Refused {
   Fault fault;
 };
 
-class FramingGuardRefuses : public testing::TestWithParam<Refused> {};
+class FramingGuardRefuses : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(FramingGuardRefuses, WhatParsersReadDifferently) {
   const auto verdict = inspect_head(GetParam().head, kLimits);
@@ -85,7 +85,7 @@ const std::vector<Refused> kRefused = {
     {"first_line_folded", "GET / HTTP/1.1\r\n Host: a\r\n\r\n", Fault::kMalformed},
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, FramingGuardRefuses, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Table, FramingGuardRefuses, ::testing::ValuesIn(kRefused),
                          [](const auto& param) { return std::string(param.param.what); });
 
 Framing accepted(const std::string& text) {
@@ -185,4 +185,4 @@ TEST(PathOf, ReducesEveryFormOfTarget) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::framing_guard_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-namespace quire::api::openai {
+namespace quire::api::openai::response_writer_test {
 namespace {
 
 std::string written(double value) {
@@ -57,4 +57,4 @@ TEST(JsonWriter, TakesWhatIsWrittenAlreadyAsAValueAndAsMembers) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::response_writer_test

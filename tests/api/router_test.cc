@@ -7,10 +7,10 @@
 
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::http {
+namespace quire::api::http::router_test {
 namespace {
 
-class RouterTest : public testing::Test {
+class RouterTest : public ::testing::Test {
  protected:
   Response reply(const std::string& method, const std::string& path, Request request = {}) {
     request.method = method;
@@ -349,4 +349,4 @@ TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::router_test

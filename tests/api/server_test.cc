@@ -14,7 +14,7 @@
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
 
-namespace quire::api::http {
+namespace quire::api::http::server_test {
 namespace {
 
 namespace json = boost::json;
@@ -27,7 +27,7 @@ const std::string kBody = R"({"prompt":"Once upon a time","max_tokens":4})";
 const std::string kStream = R"({"prompt":"Once upon a time","max_tokens":8,"stream":true})";
 const std::string kEndlessStream = R"({"prompt":"Once upon a time","max_tokens":500,"ignore_eos":true,"stream":true})";
 
-class ServerTest : public testing::Test {
+class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
     set_log_level(LogLevel::kOff);
@@ -343,7 +343,7 @@ TEST_F(ServerTest, SaysWhichFlagToChangeWhenTheAdminPortIsTaken) {
   }
 }
 
-class ManyStreams : public ServerTest, public testing::WithParamInterface<std::uint32_t> {};
+class ManyStreams : public ServerTest, public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(ManyStreams, AThousandAtOnceEachGetTheirOwnTokens) {
   constexpr std::size_t kStreams = 1000;
@@ -381,7 +381,7 @@ TEST_P(ManyStreams, AThousandAtOnceEachGetTheirOwnTokens) {
   EXPECT_TRUE(engine_.wait_running(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(IoThreads, ManyStreams, testing::Values(1u, 2u));
+INSTANTIATE_TEST_SUITE_P(IoThreads, ManyStreams, ::testing::Values(1u, 2u));
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::server_test

@@ -7,7 +7,7 @@
 
 #include "tests/api/session_rig.h"
 
-namespace quire::api::http {
+namespace quire::api::http::session_framing_test {
 namespace {
 
 namespace json = boost::json;
@@ -34,7 +34,7 @@ struct BadChunks {
   const char* body;
 };
 
-class SessionChunks : public SessionTest, public testing::WithParamInterface<BadChunks> {};
+class SessionChunks : public SessionTest, public ::testing::WithParamInterface<BadChunks> {};
 
 TEST_P(SessionChunks, AreRefusedWhereParsersDiffer) {
   RawClient client = connect();
@@ -48,7 +48,7 @@ TEST_P(SessionChunks, AreRefusedWhereParsersDiffer) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, SessionChunks,
-    testing::Values(
+    ::testing::Values(
         BadChunks{"bare_line_feed", "2\n{}\n0\n\n"}, BadChunks{"line_feed_after_size", "2\n{}\r\n0\r\n\r\n"},
         BadChunks{"negative", "-2\r\n{}\r\n0\r\n\r\n"}, BadChunks{"plus", "+2\r\n{}\r\n0\r\n\r\n"},
         BadChunks{"hex_prefix", "0x2\r\n{}\r\n0\r\n\r\n"}, BadChunks{"space_before", " 2\r\n{}\r\n0\r\n\r\n"},
@@ -65,7 +65,7 @@ struct BadHead {
   int status;
 };
 
-class SessionHeads : public SessionTest, public testing::WithParamInterface<BadHead> {};
+class SessionHeads : public SessionTest, public ::testing::WithParamInterface<BadHead> {};
 
 TEST_P(SessionHeads, GetOneReplyAndAClose) {
   RawClient client = connect();
@@ -80,7 +80,7 @@ TEST_P(SessionHeads, GetOneReplyAndAClose) {
 const std::string kInner = "GET /version HTTP/1.1\r\nHost: a\r\n\r\n";
 INSTANTIATE_TEST_SUITE_P(
     Table, SessionHeads,
-    testing::Values(
+    ::testing::Values(
         BadHead{"te_and_cl", kPostHead + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + kInner,
                 400},
         BadHead{"te_identity", kPostHead + "Transfer-Encoding: identity\r\n\r\n" + kInner, 400},
@@ -168,4 +168,4 @@ TEST_F(SessionTest, KeepsOnlyPlainRequestIds) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::session_framing_test

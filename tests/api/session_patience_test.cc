@@ -7,7 +7,7 @@
 
 #include "tests/api/session_rig.h"
 
-namespace quire::api::http {
+namespace quire::api::http::session_patience_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -170,4 +170,4 @@ TEST_F(SessionTest, AClientThatHalfClosesWithoutARequestIsLetGo) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::session_patience_test

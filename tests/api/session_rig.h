@@ -20,7 +20,7 @@ using test::post_completion;
 using test::RawClient;
 using test::RawResponse;
 
-class SessionTest : public testing::Test {
+class SessionTest : public ::testing::Test {
  protected:
   explicit SessionTest(test::FakeEngine::Script script = test::FakeEngine::repeat_prompt)
       : engine_(world_, std::move(script)) {

@@ -8,7 +8,7 @@
 
 #include "tests/api/session_rig.h"
 
-namespace quire::api::http {
+namespace quire::api::http::session_test {
 namespace {
 
 namespace json = boost::json;
@@ -256,4 +256,4 @@ TEST_F(NotFiniteTest, AFaultIsAStatusWhereThereCanBeOneAndElseAnEvent) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::session_test

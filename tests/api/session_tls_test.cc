@@ -12,7 +12,7 @@
 #include "tests/api/transport/certificates.h"
 #include "tests/api/transport/tls_client.h"
 
-namespace quire::api::http {
+namespace quire::api::http::session_tls_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,7 +26,7 @@ const std::string kBody = R"({"prompt":"Once upon a time","max_tokens":4})";
 const std::string kEndless = R"({"prompt":"Once upon a time","max_tokens":500,"ignore_eos":true})";
 const std::string kEndlessStream = R"({"prompt":"Once upon a time","max_tokens":500,"ignore_eos":true,"stream":true})";
 
-class TlsSessionTest : public testing::Test {
+class TlsSessionTest : public ::testing::Test {
  protected:
   TlsSessionTest() {
     std::signal(SIGPIPE, SIG_IGN);
@@ -198,4 +198,4 @@ TEST_F(TlsSessionTest, TheAdminPortIsPlain) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::session_tls_test

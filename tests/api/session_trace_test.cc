@@ -10,7 +10,7 @@
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
 
-namespace quire::api::http {
+namespace quire::api::http::session_trace_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -28,7 +28,7 @@ std::string parent(const std::string& flags = "01") {
   return "traceparent: 00-" + kTrace + "-" + kCaller + "-" + flags + "\r\n";
 }
 
-class SessionTraceTest : public testing::Test {
+class SessionTraceTest : public ::testing::Test {
  protected:
   explicit SessionTraceTest(bridge::AdmissionQueue::Limits limits = {}) : world_(limits), engine_(world_) {
     set_log_level(LogLevel::kOff);
@@ -218,4 +218,4 @@ TEST_F(SessionTraceTest, ALineThatIsFullHoldsUpNobody) {
 }
 
 }  // namespace
-}  // namespace quire::api::http
+}  // namespace quire::api::http::session_trace_test

@@ -4,7 +4,7 @@
 
 #include <future>
 
-namespace quire::api {
+namespace quire::api::workers_test {
 namespace {
 
 TEST(Workers, ALaneThatIsHeldUpHoldsUpNoOther) {
@@ -35,4 +35,4 @@ TEST(Workers, TakeAsManyGrammarsAsMayWaitAndBytesOfBodies) {
 }
 
 }  // namespace
-}  // namespace quire::api
+}  // namespace quire::api::workers_test

@@ -9,18 +9,18 @@
 #include "core/base/start_error.h"
 #include "tests/support/temporary_file.h"
 
-namespace quire::app {
+namespace quire::app::api_keys_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string line(const std::string& name, const std::string& secret) {
   return api::keys::line_of({.name = name, .digest = api::keys::digest_of(secret)}) + "\n";
 }
 
-class ApiKeysTest : public testing::Test {
+class ApiKeysTest : public ::testing::Test {
  protected:
   void put(const std::string& text) const { std::ofstream(file_.path(), std::ios::trunc) << text; }
   static std::string name_of(const ApiKeys& keys, const std::string& secret) {
@@ -119,4 +119,4 @@ TEST_F(ApiKeysTest, SeesWhatOthersMayReadOrChange) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::api_keys_test

@@ -14,7 +14,7 @@
 #include "core/speculate/lookup/datastore.h"
 #include "tests/support/temporary_file.h"
 
-namespace quire::app {
+namespace quire::app::build_datastore_test {
 namespace {
 
 using test::TemporaryFile;
@@ -109,4 +109,4 @@ TEST(BuildDatastore, TakesItsOptionsFromTheCommandLine) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::build_datastore_test

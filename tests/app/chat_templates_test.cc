@@ -12,14 +12,14 @@
 
 #include "core/base/start_error.h"
 
-namespace quire::app {
+namespace quire::app::chat_templates_test {
 namespace {
 
 using api::chat::CallForm;
 using api::chat::ReasoningForm;
 
 // Reads the chat model of a directory with these files.
-class ChatTemplates : public testing::Test {
+class ChatTemplates : public ::testing::Test {
  protected:
   ChatTemplates() {
     config_.tool_call_parser = config_.reasoning_parser = "auto";
@@ -48,7 +48,7 @@ class ChatTemplates : public testing::Test {
 
   Config config_;
   const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+      std::filesystem::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(ChatTemplates, AreNoneWhereTheModelHasNone) {
@@ -118,4 +118,4 @@ TEST_F(ChatTemplates, ThatCannotBeReadStopTheStart) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::chat_templates_test

@@ -6,7 +6,7 @@
 #include "app/version.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::app {
+namespace quire::app::command_line_test {
 namespace {
 
 using test::source_text;
@@ -152,4 +152,4 @@ TEST(CommandLine, TheVersionIsTheProjects) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::command_line_test

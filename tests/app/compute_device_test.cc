@@ -9,7 +9,7 @@
 #include "gpu/cuda/cuda_device.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::app {
+namespace quire::app::compute_device_test {
 namespace {
 
 using backend::KvType;
@@ -164,4 +164,4 @@ TEST(ComputeDevice, OfRanksThatAreNotThereIsRefusedAndNeverTheCpuByItself) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::compute_device_test

@@ -9,7 +9,7 @@
 #include "app/units.h"
 #include "tests/app/config_rig.h"
 
-namespace quire::app {
+namespace quire::app::config_fields_test {
 namespace {
 
 using ::testing::AllOf;
@@ -180,4 +180,4 @@ TEST(Fields, ListsTakeCommasAndRepetition) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::config_fields_test

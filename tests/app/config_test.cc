@@ -10,7 +10,7 @@
 #include "core/base/start_error.h"
 #include "tests/app/config_rig.h"
 
-namespace quire::app {
+namespace quire::app::config_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -271,4 +271,4 @@ TEST(File, CannotNameAnotherFile) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::config_test

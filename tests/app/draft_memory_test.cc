@@ -12,7 +12,7 @@
 #include "tests/core/model/tiny_checkpoint.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::app {
+namespace quire::app::draft_memory_test {
 namespace {
 
 using ::testing::MatchesRegex;
@@ -169,4 +169,4 @@ TEST(WithDrafts, WeightsAndStatesAreNoLongerFree) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::draft_memory_test

@@ -11,7 +11,7 @@
 #include "tests/core/model/tiny_checkpoint.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::app {
+namespace quire::app::drafting_test {
 namespace {
 
 using model::testing::TempDir;
@@ -119,4 +119,4 @@ TEST(InstanceDrafting, AServersEndKeepsWhatItsStepsCost) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::drafting_test

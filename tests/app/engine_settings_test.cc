@@ -9,7 +9,7 @@
 
 #include "app/config_fields.h"
 
-namespace quire::app {
+namespace quire::app::engine_settings_test {
 namespace {
 
 engine::EngineOptions options_with(const std::string& name, const std::string& value,
@@ -87,4 +87,4 @@ TEST(EngineSettings, BlocksAreGivenBackEarlyOnlyWhereEveryLayerHasAWindow) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::engine_settings_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace quire::app {
+namespace quire::app::machine_test {
 namespace {
 
 TEST(Machine, KnowsItself) {
@@ -91,4 +91,4 @@ TEST(Quota, IsReadFromVersionOneToo) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::machine_test

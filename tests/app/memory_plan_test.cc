@@ -5,7 +5,7 @@
 
 #include "core/base/start_error.h"
 
-namespace quire::app {
+namespace quire::app::memory_plan_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -242,4 +242,4 @@ TEST(MemoryPlan, IsSaidInOneLine) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::memory_plan_test

@@ -8,7 +8,7 @@
 #include "core/base/start_error.h"
 #include "core/model/weights.h"
 
-namespace quire::app {
+namespace quire::app::model_source_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST(ModelSource, WhatIsFreeIsReckonedFromThePackedWeightsNotTheStoredOnes) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::model_source_test

@@ -12,7 +12,7 @@
 #include "app/loaded_model.h"
 #include "core/base/start_error.h"
 
-namespace quire::app {
+namespace quire::app::pinned_prefixes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(PinnedBlocks, EachPrefixTakesWholeBlocks) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::pinned_prefixes_test

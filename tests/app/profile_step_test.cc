@@ -8,7 +8,7 @@
 #include "core/base/start_error.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::app {
+namespace quire::app::profile_step_test {
 namespace {
 
 Config config_of(std::uint32_t rows, std::uint32_t sequences) {
@@ -84,4 +84,4 @@ TEST_F(OwnMemory, IsPlannedBeforeAnythingIsPackedByTheDevicesOwnSizes) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::profile_step_test

@@ -20,7 +20,7 @@
 #include "tests/support/misread_drafter.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::app {
+namespace quire::app::self_test_test {
 namespace {
 
 using ::testing::AllOf;
@@ -204,4 +204,4 @@ TEST(SelfTest, IsAsLongAsSequencesMayBe) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::self_test_test

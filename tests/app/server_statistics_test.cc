@@ -8,7 +8,7 @@
 
 #include "core/observe/metrics.h"
 
-namespace quire::app {
+namespace quire::app::server_statistics_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -107,4 +107,4 @@ TEST(ServerStatistics, AreJsonToo) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::server_statistics_test

@@ -8,13 +8,13 @@
 #include <iterator>
 #include <string>
 
-namespace quire::app {
+namespace quire::app::step_costs_file_test {
 namespace {
 
 constexpr speculate::StepPrior kPrior = {
     .weight_bytes = 2e9, .bytes_per_s = 1e10, .fmas_per_row = 1e9, .fmas_per_s = 4e10};
 
-class StepCostsFile : public testing::Test {
+class StepCostsFile : public ::testing::Test {
  protected:
   StepCostsFile() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -78,4 +78,4 @@ TEST_F(StepCostsFile, SaysWhatIsWrongWhereThereIsNoFileOrNoPlaceForOne) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::step_costs_file_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace quire::app {
+namespace quire::app::units_test {
 namespace {
 
 TEST(Units, CountsTakeVllmsSuffixes) {
@@ -70,4 +70,4 @@ TEST(Units, ReadAloud) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::units_test

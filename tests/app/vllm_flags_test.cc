@@ -9,7 +9,7 @@
 #include "app/config_fields.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::app {
+namespace quire::app::vllm_flags_test {
 namespace {
 
 using test::source_text;
@@ -259,4 +259,4 @@ TEST(Docs, VllmPageIsTheGeneratedOne) {
 }
 
 }  // namespace
-}  // namespace quire::app
+}  // namespace quire::app::vllm_flags_test

@@ -13,7 +13,7 @@
 #include "gpu/kernels/batch_rows.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::attention_plan_test {
 namespace {
 
 using cpu::test::OwnedBatch;
@@ -227,4 +227,4 @@ TEST(AttentionCost, LeavesOutWhatAWindowOrNarrowerNumbersSpare) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::attention_plan_test

@@ -7,7 +7,7 @@
 
 #include "tests/gpu/attention_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::attention_test {
 namespace {
 
 using backend::Ops;
@@ -331,4 +331,4 @@ TEST(GpuAttention, CopiedAndWrittenBlocksAndRowsServeAsTheOriginals) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::attention_test

@@ -5,7 +5,7 @@
 
 #include "tests/gpu/attention_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::attention_tree_test {
 namespace {
 
 using backend::Ops;
@@ -130,4 +130,4 @@ TEST(GpuAttentionTree, AFaultOnOneBranchTouchesNoOther) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::attention_tree_test

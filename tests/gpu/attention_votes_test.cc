@@ -3,7 +3,7 @@
 
 #include "tests/gpu/attention_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::attention_votes_test {
 namespace {
 
 struct Voted {
@@ -73,4 +73,4 @@ TEST(GpuVotes, AreTheProbabilitiesOfEachGroupOverRowsAndHeads) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::attention_votes_test

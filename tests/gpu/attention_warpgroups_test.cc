@@ -10,7 +10,7 @@
 #include "gpu/attention_plan.h"
 #include "tests/gpu/attention_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::attention_warpgroups_test {
 namespace {
 
 constexpr KvType kDeepTypes[] = {KvType::kBF16, KvType::kFp8, KvType::kInt8};
@@ -238,4 +238,4 @@ TEST(AttendWarpgroups, PutQueriesAndWeightsWhereTheirDescriptorsSay) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::attention_warpgroups_test

@@ -108,10 +108,10 @@ inline std::vector<Told> of_host(const Step& step) {
 }
 
 // A chooser on a simulated device, for steps of any kind one after another.
-class Lab {
+class ChooseLab {
  public:
-  explicit Lab(std::uint64_t seed = 1, std::uint32_t max_speakers = 600, std::uint32_t max_edited = 128,
-               std::size_t edit_bytes = std::size_t{1} << 20)
+  explicit ChooseLab(std::uint64_t seed = 1, std::uint32_t max_speakers = 600, std::uint32_t max_edited = 128,
+                     std::size_t edit_bytes = std::size_t{1} << 20)
       : device_(make_simulated_device(seed)), chooser_(*device_, {max_speakers, max_edited, edit_bytes}) {}
 
   std::vector<Told> choose(const Step& step) {
@@ -156,7 +156,7 @@ inline std::string text_of(const Speaker& speaker) {
          std::to_string(speaker.num_nodes) + (speaker.edits.empty() ? "" : " edited");
 }
 
-inline void expect_as_host(const Step& step, Lab& lab) {
+inline void expect_as_host(const Step& step, ChooseLab& lab) {
   const std::vector<Told> host = of_host(step);
   const std::vector<Told> device = lab.choose(step);
   ASSERT_EQ(device.size(), host.size());

@@ -7,11 +7,11 @@
 #include "gpu/simulated/simulator.h"
 #include "tests/gpu/choose_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::choose_test {
 namespace {
 
 TEST(ChooseOnDevice, SaysOfRandomRowsWhatTheHostSays) {
-  Lab lab;
+  ChooseLab lab;
   for (const std::uint32_t vocab : {1u, 2u, 31u, 32u, 33u, 255u, 257u, 1000u, 4099u}) {
     Dice dice(vocab);
     for (int round = 0; round < (vocab > 300 ? 1 : 2); ++round) {
@@ -29,7 +29,7 @@ TEST(ChooseOnDevice, SaysOfRandomRowsWhatTheHostSays) {
 }
 
 TEST(ChooseOnDevice, SaysWhatTheHostSaysWithEveryFilterOnAndOff) {
-  Lab lab(7);
+  ChooseLab lab(7);
   constexpr std::uint32_t kVocab = 700;
   Dice dice(11);
   for (const bool edited : {false, true}) {
@@ -68,13 +68,13 @@ Step mixed_step() {
 TEST(ChooseOnDevice, DoesNotDependOnWhichThreadGoesFirst) {
   const Step step = mixed_step();
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    Lab lab(seed);
+    ChooseLab lab(seed);
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
   }
 }
 
 TEST(ChooseOnDevice, FindsTheHighestAtTheEdgesOfPieces) {
-  Lab lab;
+  ChooseLab lab;
   for (const std::uint32_t vocab : {PrepareRows::kPiece - 1, PrepareRows::kPiece, PrepareRows::kPiece + 1}) {
     Step step(vocab, 3);
     for (const std::uint32_t at : {0u, PrepareRows::kPiece - 2, vocab - 1}) {
@@ -96,7 +96,7 @@ TEST(ChooseOnDevice, FindsTheHighestAtTheEdgesOfPieces) {
 
 // n tokens alike, all others far below: with top-p or top-k around n so many have to be listed.
 TEST(ChooseOnDevice, SelectsAroundWhatItsListHolds) {
-  Lab lab;
+  ChooseLab lab;
   Step step(3000);
   for (const std::uint32_t alike : {kListed - 1, kListed, kListed + 1}) {
     std::vector<float> row(step.vocab, -9.0f);
@@ -114,7 +114,7 @@ TEST(ChooseOnDevice, SelectsAroundWhatItsListHolds) {
 }
 
 TEST(ChooseOnDevice, ListsAsManyAsThereAreAroundTheLongestList) {
-  Lab lab;
+  ChooseLab lab;
   for (const std::uint32_t vocab : {sample::kMaxTop - 1, sample::kMaxTop, sample::kMaxTop + 1}) {
     Dice dice(vocab);
     Step step(vocab);
@@ -129,7 +129,7 @@ TEST(ChooseOnDevice, ListsAsManyAsThereAreAroundTheLongestList) {
 }
 
 TEST(ChooseOnDevice, AddsUpTheLargestVocabularyOfEqualLogits) {
-  Lab lab(1, 1, 1);
+  ChooseLab lab(1, 1, 1);
   Step step(sample::kMaxVocab);
   Speaker& speaker = step.add(std::vector<float>(step.vocab, 3.0f));
   speaker.params.top_p = 0.5f;
@@ -139,7 +139,7 @@ TEST(ChooseOnDevice, AddsUpTheLargestVocabularyOfEqualLogits) {
 }
 
 TEST(ChooseOnDevice, ForbidsAllButOneAndAll) {
-  Lab lab;
+  ChooseLab lab;
   for (const std::uint32_t vocab : {1u, 31u, 32u, 33u, 100u}) {
     Step step(vocab);
     for (const bool none : {false, true}) {
@@ -199,4 +199,4 @@ TEST(ChooseOnDevice, OrdersLogitsAsFloatsAreWithBothZerosAlike) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::choose_test

@@ -5,7 +5,7 @@
 
 #include "tests/gpu/choose_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::choose_walks_test {
 namespace {
 
 using sample::Accept;
@@ -56,7 +56,7 @@ std::uint32_t num_taken(const Step& step, const std::vector<Told>& told) {
 }
 
 TEST(ChooseWalks, GoesDownRandomTreesAsTheHostDoes) {
-  Lab lab(3);
+  ChooseLab lab(3);
   std::uint32_t taken = 0;
   for (const std::uint32_t vocab : {2u, 5u, 40u}) {
     Dice dice(vocab);
@@ -72,7 +72,7 @@ TEST(ChooseWalks, GoesDownRandomTreesAsTheHostDoes) {
 }
 
 TEST(ChooseWalks, GoesDownTheLargestTree) {
-  Lab lab(9);
+  ChooseLab lab(9);
   Dice dice(64);
   Step step(3);
   for (const std::uint32_t nodes : {TokenTree::kMaxNodes - 1, TokenTree::kMaxNodes}) {
@@ -93,13 +93,13 @@ TEST(ChooseWalks, SaysTheSameWhicheverThreadGoesFirst) {
   Step step(5);
   for (const std::uint32_t nodes : {3u, 9u}) add_walk(dice, step, nodes, Accept::kMatch);
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    Lab lab(seed);
+    ChooseLab lab(seed);
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
   }
 }
 
 TEST(ChooseWalks, LeavesDraftsJudgedByLawToTheHostAmongRowsOfTheDevice) {
-  Lab lab;
+  ChooseLab lab;
   Dice dice(77);
   for (int round = 0; round < 6; ++round) {
     Step step(6, round);
@@ -150,7 +150,7 @@ TEST(ChooseWalks, TakesMoreEditedRowsThanThereIsPlaceForInGroups) {
     std::uint32_t groups;
   };
   for (const auto& [rows, groups] : {Case{kMost - 1, 1}, Case{kMost, 1}, Case{kMost + 1, 2}, Case{2 * kMost + 1, 3}}) {
-    Lab lab(1, 20, kMost);
+    ChooseLab lab(1, 20, kMost);
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step_of_edited_rows(rows), lab));
     EXPECT_EQ(lab.chooser().num_groups(), groups) << rows;
     EXPECT_TRUE(lab.chooser().left_to_host().empty());
@@ -160,7 +160,7 @@ TEST(ChooseWalks, TakesMoreEditedRowsThanThereIsPlaceForInGroups) {
 TEST(ChooseWalks, LeavesToTheHostWhatOutgrowsTheRoomForEdits) {
   constexpr std::size_t kBytes = 64;  // of four edits
   for (const std::uint32_t num : {3u, 4u, 5u}) {
-    Lab lab(1, 20, 4, kBytes);
+    ChooseLab lab(1, 20, 4, kBytes);
     Dice dice(num);
     Step step(10);
     for (const bool is_long : {false, true, false}) {
@@ -177,11 +177,11 @@ TEST(ChooseWalks, LeavesToTheHostWhatOutgrowsTheRoomForEdits) {
 }
 
 TEST(ChooseWalks, SaysNothingOfAStepWithoutSpeakers) {
-  Lab lab;
+  ChooseLab lab;
   Step step(4);
   step.logits.assign(4, 0.0f);
   EXPECT_TRUE(lab.choose(step).empty());
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::choose_walks_test

@@ -6,7 +6,7 @@
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/tiny_decoder.h"
 
-namespace quire::gpu {
+namespace quire::gpu::device_memory_test {
 namespace {
 
 using namespace cpu::test;
@@ -107,4 +107,4 @@ TEST(SimulatedDevice, TellsTheTimeBetweenTwoPlacesInItsQueue) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::device_memory_test

@@ -13,7 +13,7 @@
 #include "tests/core/speculate/draft_rig.h"
 #include "tests/support/engine_rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::engine_test {
 namespace {
 
 using quire::testing::Ask;
@@ -229,4 +229,4 @@ TEST(EngineOnGpu, SaysTheSameWithDraftsWhoseStepsAreCapturedAndRoomForTwoInFligh
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::engine_test

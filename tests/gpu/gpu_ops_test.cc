@@ -11,7 +11,7 @@
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"
 
-namespace quire::gpu {
+namespace quire::gpu::gpu_ops_test {
 namespace {
 
 using namespace cpu::test;
@@ -358,4 +358,4 @@ TEST(GpuOps, CapturesUpToAnOpOfOtherRowsThanTheStepHas) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::gpu_ops_test

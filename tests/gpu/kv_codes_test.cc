@@ -10,7 +10,7 @@
 #include "tests/core/cpu/stored_kv.h"
 #include "tests/gpu/attention_lab.h"
 
-namespace quire::gpu::test {
+namespace quire::gpu::test::kv_codes_test {
 namespace {
 
 using backend::Ops;
@@ -131,4 +131,4 @@ TEST(KvFragment, WithoutFaultsKeepsTheRest) {
 }
 
 }  // namespace
-}  // namespace quire::gpu::test
+}  // namespace quire::gpu::test::kv_codes_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace quire::gpu {
+namespace quire::gpu::layout_test {
 namespace {
 
 TEST(Layout, GivesEachNumberOfACacheAPlaceOfItsOwnWithinItsGroup) {
@@ -65,4 +65,4 @@ TEST(Layout, PutsWhatALaneWantsOfATileOfKAndVSideBySide) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::layout_test

@@ -4,7 +4,7 @@
 
 #include "gpu/kernels/linear_grid.h"
 
-namespace quire::gpu {
+namespace quire::gpu::limits_test {
 namespace {
 
 using backend::KvType;
@@ -70,4 +70,4 @@ TEST(Limits, KeepEveryGridOfALinearLayerAsLowAsCudasMustBe) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::limits_test

@@ -8,7 +8,7 @@
 
 #include "gpu/costs.h"
 
-namespace quire::gpu {
+namespace quire::gpu::linear_grid_test {
 namespace {
 
 using backend::WeightType;
@@ -125,4 +125,4 @@ TEST(LeastSeconds, IsTheLongerOfBytesAndFlopsAndABeginning) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::linear_grid_test

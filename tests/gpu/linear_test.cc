@@ -12,7 +12,7 @@
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::linear_test {
 namespace {
 
 using namespace cpu::test;
@@ -306,4 +306,4 @@ TEST(GpuLinear, NormsRowsBeforeWithTheBitsOfOneAfterTheOther) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::linear_test

@@ -10,7 +10,7 @@
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::linear_warpgroups_test {
 namespace {
 
 using namespace cpu::test;
@@ -131,4 +131,4 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::linear_warpgroups_test

@@ -6,7 +6,7 @@
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::overlap_test {
 namespace {
 
 using namespace cpu::test;
@@ -30,4 +30,4 @@ TEST(Overlap, MultipliesEarlyWithTheSameBits) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::overlap_test

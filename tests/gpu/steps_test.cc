@@ -7,7 +7,7 @@
 
 #include "gpu/runtime/simulated_device.h"
 
-namespace quire::gpu {
+namespace quire::gpu::steps_test {
 namespace {
 
 // ---- buckets
@@ -186,4 +186,4 @@ TEST_F(CapturedDeathTest, NothingIsTakenSentOrReadWhileAStepIsCaptured) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::steps_test

@@ -11,7 +11,7 @@
 #include "gpu/device/stream.h"
 #include "gpu/simulated/simulator.h"
 
-namespace quire::gpu {
+namespace quire::gpu::tensor_core_test {
 namespace {
 
 TEST(Codes, SayEveryNumberOf8BitsExactlyInBf16) {
@@ -148,4 +148,4 @@ TEST(Copies, ComeGroupByGroupWhenTheyAreWaitedForAndNotBefore) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::tensor_core_test

@@ -3,7 +3,7 @@
 
 #include "gpu/runtime/simulated_device.h"
 
-namespace quire::gpu {
+namespace quire::gpu::turns_test {
 namespace {
 
 // Adds a constant to what is there.
@@ -90,4 +90,4 @@ TEST(TurnsDeathTest, FindsThreadsThatDoNotTakeTheirTurn) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::turns_test

@@ -13,7 +13,7 @@
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::gpu {
+namespace quire::gpu::warpgroup_test {
 namespace {
 
 using namespace cpu::test;
@@ -210,4 +210,4 @@ TEST(WarpgroupProducts, AreThoseOfSingleWarpsFromTheRowsThatADescriptorNames) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::warpgroup_test

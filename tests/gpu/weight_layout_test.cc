@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace quire::gpu {
+namespace quire::gpu::weight_layout_test {
 namespace {
 
 using backend::WeightType;
@@ -120,4 +120,4 @@ TEST(WeightLayout, GivesEachNumberOfARowAPlaceOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace quire::gpu
+}  // namespace quire::gpu::weight_layout_test

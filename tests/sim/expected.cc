@@ -16,9 +16,9 @@
 namespace quire::sim {
 namespace {
 
+using quire::testing::ToyModel;
+using quire::testing::ToyPast;
 using testing::toy_mix;
-using testing::ToyModel;
-using testing::ToyPast;
 
 ToyModel model_of(const World& world) {
   return {.vocab = static_cast<std::uint32_t>(world.vocab), .window = static_cast<std::uint32_t>(world.window)};

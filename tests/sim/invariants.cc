@@ -8,9 +8,9 @@
 namespace quire::sim {
 namespace {
 
-using testing::EngineRig;
-using testing::LateRunner;
-using testing::ToyRunner;
+using quire::testing::EngineRig;
+using quire::testing::LateRunner;
+using quire::testing::ToyRunner;
 
 // What the tables say of a block.
 struct Seen {

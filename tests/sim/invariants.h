@@ -21,7 +21,8 @@ namespace quire::sim {
 class Patience {
  public:
   // `ran`: a step of some rows did, in this turn.
-  void look(const World& world, const testing::EngineRig& rig, bool ran, Duration longest_stall) REQUIRES(engine_role);
+  void look(const World& world, const quire::testing::EngineRig& rig, bool ran, Duration longest_stall)
+      REQUIRES(engine_role);
 
  private:
   struct Known {
@@ -40,7 +41,7 @@ class Patience {
 };
 
 // Of blocks that a step in flight is to fill nothing is asked yet.
-void check_turn(const World& world, testing::EngineRig& rig, testing::ToyRunner& runner,
-                const testing::LateRunner& late, Counts& counts) REQUIRES(engine_role);
+void check_turn(const World& world, quire::testing::EngineRig& rig, quire::testing::ToyRunner& runner,
+                const quire::testing::LateRunner& late, Counts& counts) REQUIRES(engine_role);
 
 }  // namespace quire::sim

@@ -2,6 +2,7 @@
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/*.cc)
 list(FILTER sources EXCLUDE REGEX "/(main|[a-z_]*_test)\\.cc$")
 add_library(quire_sim STATIC ${sources})
+quire_join_units(quire_sim ${sources})
 target_include_directories(quire_sim PUBLIC ${CMAKE_SOURCE_DIR})
 target_link_libraries(quire_sim PUBLIC quire_all_core)
 target_compile_options(quire_sim PRIVATE $<$<CONFIG:Release>:-O2>)  # a hundred thousand schedules are its own work
@@ -15,7 +16,10 @@ else()
 endif()
 
 # sim_mutant_NAME for each mutations/NAME.mutation: one changed source, everything else as it is. Its object stands before the
-# library that has the unchanged one, so the linker never takes that.
+# library that has the unchanged one, so the linker never takes that: an object of its own, not joined with its neighbours.
+if(QUIRE_SANITIZE)
+  return()  # what finds a planted bug is the simulator
+endif()
 file(GLOB mutations CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/mutations/*.mutation)
 add_library(quire_sim_mutant_main OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/sim/mutations/main.cc)
 target_include_directories(quire_sim_mutant_main PRIVATE ${CMAKE_SOURCE_DIR})
@@ -24,6 +28,8 @@ foreach(mutation IN LISTS mutations)
   get_filename_component(name ${mutation} NAME_WE)
   file(STRINGS ${mutation} file REGEX "^FILE ")
   string(REPLACE "FILE " "" file "${file}")
+  set_source_files_properties(
+    ${CMAKE_SOURCE_DIR}/${file} DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(mutated ${CMAKE_CURRENT_BINARY_DIR}/mutants/${name}.cc)
   set(mutate ${CMAKE_CURRENT_SOURCE_DIR}/sim/mutations/mutate.cmake)
   add_custom_command(

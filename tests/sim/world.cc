@@ -19,10 +19,10 @@
 namespace quire::sim {
 namespace {
 
-using testing::Client;
-using testing::EngineRig;
-using testing::RigOptions;
-using testing::ToyRunner;
+using quire::testing::Client;
+using quire::testing::EngineRig;
+using quire::testing::RigOptions;
+using quire::testing::ToyRunner;
 
 constexpr Duration kTurn = std::chrono::milliseconds(1);
 constexpr int kStallTurns = 40;
@@ -61,7 +61,7 @@ RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr
 }
 
 // It knows what everybody is going to say.
-testing::GuessingDrafter drafter_of(const World& world, const std::vector<Expected>& expected) {
+quire::testing::GuessingDrafter drafter_of(const World& world, const std::vector<Expected>& expected) {
   std::vector<std::vector<TokenId>> texts;
   for (const Expected& one : expected) {
     for (const Answer& answer : one.answers) {
@@ -69,7 +69,8 @@ testing::GuessingDrafter drafter_of(const World& world, const std::vector<Expect
       texts.back().insert(texts.back().end(), answer.tokens.begin(), answer.tokens.end());
     }
   }
-  const testing::Guessing how{0.7, world.draft % 2 == 0, world.draft % 5 == 0, static_cast<std::uint32_t>(world.draft)};
+  const quire::testing::Guessing how{0.7, world.draft % 2 == 0, world.draft % 5 == 0,
+                                     static_cast<std::uint32_t>(world.draft)};
   return {how, static_cast<std::uint32_t>(world.vocab), std::move(texts)};
 }
 
@@ -97,7 +98,7 @@ class Sim {
         runner_(static_cast<std::uint32_t>(scenario.world.blocks), static_cast<std::uint32_t>(scenario.world.p),
                 {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
                  .window = static_cast<std::uint32_t>(scenario.world.window)}),
-        late_(runner_, testing::LateRunner::Runs::kWhenCollected),
+        late_(runner_, quire::testing::LateRunner::Runs::kWhenCollected),
         drafter_(drafter_of(scenario.world, expected_)),
         follower_(static_cast<std::uint32_t>(scenario.world.p)),
         rig_(rig_options(scenario.world, &drafter_),
@@ -151,7 +152,7 @@ class Sim {
   void arrive(std::size_t i) {
     const Arrival& one = scenario_.arrivals[i];
     const flow::Request& request = expected_[i].request;
-    testing::Ask ask;
+    quire::testing::Ask ask;
     ask.params = request.sampling;
     ask.stop_tokens = request.stop_tokens;
     ask.rules = request.rules;
@@ -326,9 +327,9 @@ class Sim {
   Counts& counts_;
   const std::vector<Expected> expected_;
   ToyRunner runner_;
-  testing::LateRunner late_;
-  testing::GuessingDrafter drafter_;
-  testing::CacheFollower follower_;
+  quire::testing::LateRunner late_;
+  quire::testing::GuessingDrafter drafter_;
+  quire::testing::CacheFollower follower_;
   bridge::CacheFeed feed_{1000};
   EngineRig rig_;
   Patience patience_;

@@ -5,7 +5,7 @@
 namespace quire::api::chat {
 namespace {
 
-constexpr std::string_view kBegin = "<tool_call>";
+constexpr std::string_view kToolCallTag = "<tool_call>";
 constexpr std::string_view kEnd = "</tool_call>";
 
 }  // namespace
@@ -48,7 +48,7 @@ void HermesCalls::take_text(char c, Deltas& out) {
   const bool begins = begin_.take(c, text);
   out.add(Delta::Kind::kContent, text);
   if (!begins) return;
-  raw_ = kBegin;
+  raw_ = kToolCallTag;
   state_ = State::kOpen;
 }
 

@@ -6,7 +6,7 @@
 namespace quire::api::chat {
 namespace {
 
-constexpr std::string_view kBegin = "[TOOL_CALLS]";
+constexpr std::string_view kToolCalls = "[TOOL_CALLS]";
 constexpr std::string_view kArgs = "[ARGS]";
 constexpr std::string_view kId = "[CALL_ID]";
 constexpr std::size_t kMaxHead = 256;  // a tool's name has 64 bytes at most, an id a few
@@ -60,7 +60,7 @@ void MistralCalls::take_text(char c, Deltas& out) {
   const bool begins = begin_.take(c, text);
   out.add(Delta::Kind::kContent, text);
   if (!begins) return;
-  raw_ = kBegin;
+  raw_ = kToolCalls;
   state_ = State::kOpen;
 }
 

@@ -13,7 +13,7 @@
 namespace quire::api::openai {
 namespace {
 
-constexpr Envelope kEnvelope{"cmpl-", "text_completion"};
+constexpr Envelope kCompletionEnvelope{"cmpl-", "text_completion"};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Result<std::vector<TokenId>> CompletionForm::ids_of(const Prompt& prompt) const 
 
 void CompletionForm::append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) {
   std::string json;
-  append_head(json, kEnvelope, facts);
+  append_head(json, kCompletionEnvelope, facts);
   json += ",\"choices\":[";
   append_choice(json, piece);
   json += ']';
@@ -70,7 +70,7 @@ void CompletionForm::append_piece(std::string& events, const AnswerFacts& facts,
 void CompletionForm::append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) {
   if (request_.include_usage) {
     std::string json;
-    append_head(json, kEnvelope, facts);
+    append_head(json, kCompletionEnvelope, facts);
     json += ",\"choices\":[]";
     append_usage(json, usage);
     json += '}';
@@ -81,7 +81,7 @@ void CompletionForm::append_end(std::string& events, const AnswerFacts& facts, c
 
 std::string CompletionForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
   std::string json;
-  append_head(json, kEnvelope, facts);
+  append_head(json, kCompletionEnvelope, facts);
   json += ",\"choices\":[";
   for (const Piece& piece : pieces) {
     if (piece.index != 0) json += ',';

@@ -9,7 +9,7 @@
 namespace quire::api::openai {
 namespace {
 
-constexpr Envelope kEnvelope{"embd-", "list"};
+constexpr Envelope kEmbeddingEnvelope{"embd-", "list"};
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<std::vector<std::vector<TokenId>>> EmbeddingForm::prompts() {
 
 std::string EmbeddingForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
   std::string json;
-  append_head(json, kEnvelope, facts);
+  append_head(json, kEmbeddingEnvelope, facts);
   json += ",\"data\":[";
   for (const Piece& piece : pieces) {
     if (piece.index != 0) json += ',';

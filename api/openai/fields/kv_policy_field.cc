@@ -10,16 +10,16 @@ namespace quire::api::openai {
 namespace {
 
 using simdjson::dom::element;
-using Kind = flow::KvPolicy::Kind;
+using PolicyKind = flow::KvPolicy::Kind;
 
 constexpr std::uint32_t kGroup = 16;  // positions that a policy keeps or drops together
 constexpr std::uint32_t kSpan = 256;  // positions after which it looks again
 
-Result<Kind> kind_of(const std::string& path, element value) {
+Result<PolicyKind> kind_of(const std::string& path, element value) {
   std::string_view type;
   if (value.get_string().get(type) == simdjson::SUCCESS) {
-    if (type == "sink_window") return Kind::kSinkWindow;
-    if (type == "heavy_hitters") return Kind::kHeavyHitters;
+    if (type == "sink_window") return PolicyKind::kSinkWindow;
+    if (type == "heavy_hitters") return PolicyKind::kHeavyHitters;
   }
   return invalid(path, path + R"( must be "sink_window" or "heavy_hitters")");
 }
@@ -34,7 +34,7 @@ Result<std::uint32_t> multiple_of(std::uint32_t unit, const std::string& path, e
 }
 
 struct PolicyFields {
-  std::optional<Kind> kind;
+  std::optional<PolicyKind> kind;
   std::optional<std::uint32_t> sinks;
   std::optional<std::uint32_t> window;
   std::optional<std::uint32_t> budget;
@@ -62,7 +62,7 @@ Result<flow::KvPolicy> policy_of(const std::string& name, const PolicyFields& fi
   if (!fields.kind) return missing(".type");
   if (!fields.sinks) return missing(".sinks");
   if (!fields.window) return missing(".window");
-  const bool votes = *fields.kind == Kind::kHeavyHitters;
+  const bool votes = *fields.kind == PolicyKind::kHeavyHitters;
   if (votes && !fields.budget) return missing(".budget");
   if (!votes && fields.budget) {
     return invalid(name + ".budget", name + ".budget belongs to heavy_hitters: leave it out");

@@ -10,7 +10,7 @@ namespace {
 
 using boost::json::value;
 
-constexpr std::uint32_t kMaxDepth = 64;  // schemas applied in place, one inside the other
+constexpr std::uint32_t kMaxInPlace = 64;  // schemas applied in place, one inside the other
 
 Language no_strings(StateBudget& budget) {
   Rules rules;
@@ -40,9 +40,9 @@ const std::vector<Shape>& Alternatives::of_one(SchemaId id) {
   if (std::find(in_progress_.begin(), in_progress_.end(), id) != in_progress_.end()) {
     document_.refuse(id, "", "applies itself to the same value: a $ref has to lead inside an object or an array");
   }
-  if (in_progress_.size() >= kMaxDepth) {
-    document_.refuse(id, "",
-                     "is nested too deeply in $ref, allOf, anyOf and oneOf: the limit is " + std::to_string(kMaxDepth));
+  if (in_progress_.size() >= kMaxInPlace) {
+    document_.refuse(
+        id, "", "is nested too deeply in $ref, allOf, anyOf and oneOf: the limit is " + std::to_string(kMaxInPlace));
   }
   in_progress_.push_back(id);
   try {

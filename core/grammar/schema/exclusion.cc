@@ -7,7 +7,7 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kMaxDepth = 4;  // properties of properties that are looked into
+constexpr std::uint32_t kMaxPropertyDepth = 4;  // properties of properties that are looked into
 
 bool apart(const Count& a, const Count& b) { return a.most < b.least || b.most < a.least; }
 
@@ -80,7 +80,7 @@ bool Exclusion::disjoint_members(const Shape& a, const Shape& b, std::uint32_t d
 bool Exclusion::no_value_is_both(const std::vector<SchemaId>& a, const std::vector<SchemaId>& b, std::uint32_t depth) {
   const auto holds_nothing = [](const auto& ids) { return std::ranges::find(ids, kNothing) != ids.end(); };
   if (holds_nothing(a) || holds_nothing(b)) return true;
-  if (depth >= kMaxDepth) return false;
+  if (depth >= kMaxPropertyDepth) return false;
   const auto these = alternatives_.of_if_known(a);
   const auto those = these ? alternatives_.of_if_known(b) : std::nullopt;
   if (!those) return false;

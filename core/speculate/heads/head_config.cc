@@ -18,7 +18,7 @@ namespace json = boost::json;
 
 constexpr std::uint64_t kMaxWidth = 1u << 22;
 constexpr std::uint64_t kMaxVocab = 1u << 20;
-constexpr std::uint64_t kMaxHeads = 1u << 12;
+constexpr std::uint64_t kMaxAttentionHeads = 1u << 12;
 constexpr std::uint64_t kMaxHeadDim = 1u << 10;
 constexpr std::uint64_t kMaxLayers = 16;
 constexpr std::uint64_t kMaxPositions = (1u << 31) - 1;
@@ -64,7 +64,7 @@ constexpr std::array kKnown = {"hidden_size",
                                "pretraining_tp"};
 
 // Training, generation and bookkeeping: nothing that a forward pass asks.
-constexpr std::array kHarmless = {
+constexpr std::array kHarmlessOfDraft = {
     "_name_or_path", "attention_dropout",   "attn_implementation", "_attn_implementation", "auto_map",
     "bos_token_id",  "eos_token_id",        "pad_token_id",        "unk_token_id",         "dtype",
     "torch_dtype",   "embed_requires_grad", "hidden_dropout",      "initializer_range",    "max_window_layers",
@@ -108,7 +108,7 @@ class Reader {
  private:
   void check_keys() {
     for (const std::string& key : fields_.keys()) {
-      if (among(key, kKnown) || among(key, kHarmless)) continue;
+      if (among(key, kKnown) || among(key, kHarmlessOfDraft)) continue;
       refuse(key, "is not known; it may change what the head computes");
     }
     if (const auto type = value<std::string>([&] { return fields_.optional_string("speculators_model_type"); });
@@ -145,7 +145,7 @@ class Reader {
     config.hidden = required("hidden_size", kMaxWidth);
     config.ffn = required("intermediate_size", kMaxWidth);
     config.num_layers = uint("num_hidden_layers", 1, kMaxLayers, 1);
-    config.num_heads = required("num_attention_heads", kMaxHeads);
+    config.num_heads = required("num_attention_heads", kMaxAttentionHeads);
     config.num_kv_heads = uint("num_key_value_heads", 1, config.num_heads, config.num_heads);
     if (config.num_heads % config.num_kv_heads != 0) {
       mismatch("num_key_value_heads",

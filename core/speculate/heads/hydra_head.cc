@@ -10,8 +10,8 @@
 namespace quire::speculate {
 namespace {
 
-constexpr std::uint64_t kMaxHeads = 64;
-constexpr std::uint64_t kMaxBlocks = 16;
+constexpr std::uint64_t kMaxHydraHeads = 64;
+constexpr std::uint64_t kMaxHydraBlocks = 16;
 const std::string kPrefixName = "prefix_embeding_layer.";  // as published
 
 struct HydraConfig {
@@ -21,11 +21,11 @@ struct HydraConfig {
   std::uint32_t state_offset = 0;  // how many layers before the last one ends; 0: behind the final norm
 };
 
-HydraConfig read_config(const model::ModelFiles& files, const model::Config& target) {
+HydraConfig read_hydra_config(const model::ModelFiles& files, const model::Config& target) {
   return read_head_fields(files, target, "Hydra heads'", [&](HeadFields& fields) {
     HydraConfig config;
-    config.num_heads = fields.uint("hydra_num_heads", 1, kMaxHeads);
-    config.num_blocks = fields.uint("hydra_num_layers", 1, kMaxBlocks);
+    config.num_heads = fields.uint("hydra_num_heads", 1, kMaxHydraHeads);
+    config.num_blocks = fields.uint("hydra_num_layers", 1, kMaxHydraBlocks);
     const std::string layout = fields.text("hydra_head_arch");
     config.has_prefix = layout == "prefix-mlp";
     if (layout != "mlp" && !config.has_prefix) {
@@ -38,9 +38,9 @@ HydraConfig read_config(const model::ModelFiles& files, const model::Config& tar
       config.state_offset = fields.uint("hidden_state_offset", 0, target.num_layers, 0);
     }
     fields.expect_sizes_of_target();
-    static constexpr std::array kKnown = {"hydra_num_heads", "hydra_num_layers", "hydra_head_arch", "grounded_heads",
-                                          "hidden_state_offset"};
-    fields.refuse_others(kKnown);
+    static constexpr std::array kHydraFields = {"hydra_num_heads", "hydra_num_layers", "hydra_head_arch",
+                                                "grounded_heads", "hidden_state_offset"};
+    fields.refuse_others(kHydraFields);
     return config;
   });
 }
@@ -70,9 +70,9 @@ std::optional<HeadConfig> prefix_config(const HydraConfig& hydra, const model::C
   return config;
 }
 
-class Gatherer {
+class HydraGatherer {
  public:
-  Gatherer(HeadTensors& tensors, const HydraConfig& config, const model::Config& target)
+  HydraGatherer(HeadTensors& tensors, const HydraConfig& config, const model::Config& target)
       : tensors_(tensors), config_(config), target_(target) {}
 
   HydraHeads gather() {
@@ -121,20 +121,20 @@ class Gatherer {
 }  // namespace
 
 std::optional<HeadConfig> load_hydra_prefix_config(const model::ModelFiles& files, const model::Config& target) {
-  return prefix_config(read_config(files, target), target);
+  return prefix_config(read_hydra_config(files, target), target);
 }
 
 HydraHeads load_hydra_heads(backend::Ops& ops, const model::Config& target, const model::ModelFiles& files,
                             backend::Quantize quantize) {
-  const HydraConfig config = read_config(files, target);
+  const HydraConfig config = read_hydra_config(files, target);
   const HeadFile file(files);
   Problems problems;
   HeadTensors check(file, problems);
-  Gatherer(check, config, target).gather();
+  HydraGatherer(check, config, target).gather();
   check.refuse_unused();
   problems.throw_if_any(file.name() + " does not fit its config.json");
   HeadTensors pack(file, problems, &ops, quantize);
-  return Gatherer(pack, config, target).gather();
+  return HydraGatherer(pack, config, target).gather();
 }
 
 }  // namespace quire::speculate

@@ -10,19 +10,19 @@
 namespace quire::speculate {
 namespace {
 
-constexpr std::uint64_t kMaxBlocks = 16;
-constexpr std::uint32_t kMaxHeads = 64;
+constexpr std::uint64_t kMaxMedusaBlocks = 16;
+constexpr std::uint32_t kMaxMedusaHeads = 64;
 
 struct MedusaConfig {
   std::uint32_t num_blocks = 1;
   bool target_output = false;
 };
 
-MedusaConfig read_config(const model::ModelFiles& files, const model::Config& target) {
+MedusaConfig read_medusa_config(const model::ModelFiles& files, const model::Config& target) {
   return read_head_fields(files, target, "Medusa heads'", [](HeadFields& fields) {
     MedusaConfig config;
     for (const char* key : {"medusa_num_layers", "num_layers"}) {
-      if (fields.has(key)) config.num_blocks = fields.uint(key, 0, kMaxBlocks);
+      if (fields.has(key)) config.num_blocks = fields.uint(key, 0, kMaxMedusaBlocks);
     }
     config.target_output = fields.flag("original_lm_head");
     fields.expect_sizes_of_target();
@@ -70,7 +70,7 @@ std::vector<MedusaHead> gather(HeadTensors& tensors, const MedusaConfig& config,
     return tensors.has(names.output(head, config.num_blocks) + ".weight") ||
            tensors.has(names.block(head, 0) + ".weight");
   };
-  for (std::uint32_t i = 0; (i == 0 || is_there(i)) && i < kMaxHeads; ++i) {
+  for (std::uint32_t i = 0; (i == 0 || is_there(i)) && i < kMaxMedusaHeads; ++i) {
     MedusaHead head;
     for (std::uint32_t block = 0; block < config.num_blocks; ++block) {
       head.blocks.push_back(tensors.weight({{names.block(i, block)}, target.hidden, {target.hidden}}));
@@ -88,7 +88,7 @@ std::vector<MedusaHead> gather(HeadTensors& tensors, const MedusaConfig& config,
 
 std::vector<MedusaHead> load_medusa_heads(backend::Ops& ops, const model::Config& target,
                                           const model::ModelFiles& files, backend::Quantize quantize) {
-  const MedusaConfig config = read_config(files, target);
+  const MedusaConfig config = read_medusa_config(files, target);
   const HeadFile file(files);
   Problems problems;
   HeadTensors check(file, problems);

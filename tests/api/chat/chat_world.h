@@ -35,7 +35,7 @@ inline std::shared_ptr<const ChatModel> model_of(std::string_view source, CallFo
 
 // A body of an endpoint with a conversation, read by `kParse`.
 template <typename Request, Result<Request> (*kParse)(const std::string&, const Services&)>
-class Bodies : public testing::Test {
+class Bodies : public ::testing::Test {
  protected:
   Result<Request> read(const std::string& body) { return kParse(body, services_); }
   Request good(const std::string& body) {

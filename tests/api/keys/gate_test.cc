@@ -6,12 +6,12 @@
 namespace quire::api::keys {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kSecret = "qk-0123456789abcdef";
 
-class GateTest : public testing::Test {
+class GateTest : public ::testing::Test {
  protected:
   Result<std::shared_ptr<const Caller>> ask(const std::string& authorization, const std::string& api_key = {},
                                             bool repeated = false) {

@@ -6,10 +6,10 @@
 namespace quire::api::keys {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string hash_of(const std::string& secret) { return "hash=sha256:" + hex_of(digest_of(secret)); }
 

@@ -6,7 +6,7 @@
 
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::requests {
+namespace quire::api::requests::request_routes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,7 +15,7 @@ namespace json = boost::json;
 constexpr TimePoint kArrival = TimePoint{} + 1h;
 const std::string kKey = "0123456789abcdef";
 
-class RequestRoutesTest : public testing::Test {
+class RequestRoutesTest : public ::testing::Test {
  protected:
   std::shared_ptr<bridge::RequestRecord> enter(const std::string& id) {
     auto record = std::make_shared<bridge::RequestRecord>();
@@ -178,4 +178,4 @@ TEST_F(RequestRoutesTest, CancelsWhatRunsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace quire::api::requests
+}  // namespace quire::api::requests::request_routes_test

@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 #include <vector>
 
-namespace quire::api::requests {
+namespace quire::api::requests::timings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -75,4 +75,4 @@ TEST(Timings, OfWhatNeverCameAreZero) {
 }
 
 }  // namespace
-}  // namespace quire::api::requests
+}  // namespace quire::api::requests::timings_test

@@ -7,10 +7,10 @@
 #include "core/bridge/doorbell.h"
 #include "core/bridge/stream_hub.h"
 
-namespace quire::api::requests {
+namespace quire::api::requests::tracked_request_test {
 namespace {
 
-class TrackedRequestTest : public testing::Test {
+class TrackedRequestTest : public ::testing::Test {
  protected:
   static http::Request request(std::string key) {
     http::Request made;
@@ -81,4 +81,4 @@ TEST(RequestKey, IsSixteenToAHundredAndTwentyEightPlainCharacters) {
 }
 
 }  // namespace
-}  // namespace quire::api::requests
+}  // namespace quire::api::requests::tracked_request_test

@@ -5,11 +5,11 @@
 
 #include <set>
 
-namespace quire::api::requests {
+namespace quire::api::requests::wishes_test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Result<Wishes> read(std::vector<http::Field> headers) { return wishes_of(headers, RequestLimits{}); }
 
@@ -140,4 +140,4 @@ TEST(Wishes, FairnessIdsAreFewTenantsAndNeverThoseOfKeys) {
 }
 
 }  // namespace
-}  // namespace quire::api::requests
+}  // namespace quire::api::requests::wishes_test

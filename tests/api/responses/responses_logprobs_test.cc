@@ -11,8 +11,8 @@ namespace {
 namespace json = boost::json;
 using chat::test::named_events_of;
 using flow::Finish;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ResponsesLogprobs : public chat::test::AnswerRig {
  protected:

@@ -10,7 +10,7 @@
 
 #include "api/tracing/tracer.h"
 
-namespace quire::api::tracing {
+namespace quire::api::tracing::otlp_json_test {
 namespace {
 
 namespace json = boost::json;
@@ -256,4 +256,4 @@ TEST(OtlpJson, ATraceThatBeginsHereHasNoParent) {
 }
 
 }  // namespace
-}  // namespace quire::api::tracing
+}  // namespace quire::api::tracing::otlp_json_test

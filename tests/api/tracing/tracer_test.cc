@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace quire::api::tracing {
+namespace quire::api::tracing::tracer_test {
 namespace {
 
 const std::string kTrace(32, 'a');
@@ -69,4 +69,4 @@ TEST(Tracer, CountsTheSpansThatTheLineHasNoRoomFor) {
 }
 
 }  // namespace
-}  // namespace quire::api::tracing
+}  // namespace quire::api::tracing::tracer_test

@@ -19,7 +19,7 @@ inline KeyPtr make_key() { return {EVP_EC_gen("P-256"), EVP_PKEY_free}; }
 // A pair of files. `from_s` and `to_s`: when it is valid, in seconds from now.
 struct Certificate {
   explicit Certificate(const std::string& name, long from_s = -60, long to_s = 3600)
-      : certificate_path(testing::TempDir() + name + ".crt"), key_path(testing::TempDir() + name + ".key") {
+      : certificate_path(::testing::TempDir() + name + ".crt"), key_path(::testing::TempDir() + name + ".key") {
     const KeyPtr key = make_key();
     const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), X509_free);
     X509_set_version(made.get(), 2);

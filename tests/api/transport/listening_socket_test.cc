@@ -17,7 +17,7 @@ namespace {
 using boost::asio::local::stream_protocol;
 using testing::TempDir;
 
-class UnixSocketTest : public testing::Test {
+class UnixSocketTest : public ::testing::Test {
  protected:
   ~UnixSocketTest() override { std::filesystem::remove(path_); }
 

@@ -83,7 +83,7 @@ TEST(HttpPost, SendsABodyAndReadsTheReply) {
   EXPECT_THAT(asked, HasSubstr("Content-Type: application/json\r\n"));
   EXPECT_THAT(asked, HasSubstr("Authorization: Bearer s\r\n"));
   EXPECT_THAT(asked, HasSubstr("Content-Length: 7\r\n"));
-  EXPECT_THAT(asked, testing::EndsWith("\r\n\r\n{\"a\":1}"));
+  EXPECT_THAT(asked, ::testing::EndsWith("\r\n\r\n{\"a\":1}"));
 }
 
 TEST(HttpPost, ReadsRetryAfterInSecondsAlone) {

@@ -92,7 +92,7 @@ std::vector<std::string> ids_in(const std::string& body) {
   return ids;
 }
 
-class SpanExporterTest : public testing::Test {
+class SpanExporterTest : public ::testing::Test {
  protected:
   SpanExporterTest() {
     set_log_level(LogLevel::kOff);
@@ -227,7 +227,7 @@ TEST_F(SpanExporterTest, CountsWhatTheReceiverRejectsOfABatch) {
 
 TEST_F(SpanExporterTest, TheLogSaysOnceWhatAMinuteDropsAndTheRestAtTheEnd) {
   set_log_level(LogLevel::kInfo);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     limits_.max_batch = 1;
     Receiver receiver([](std::size_t) { return reply(400); });
@@ -235,11 +235,11 @@ TEST_F(SpanExporterTest, TheLogSaysOnceWhatAMinuteDropsAndTheRestAtTheEnd) {
     for (int i = 0; i < 50; ++i) exporter.queue().put(span(i));
     receiver.wait_calls(50);
   }
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   set_log_level(LogLevel::kOff);
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
-  EXPECT_THAT(log, testing::HasSubstr("trace_spans_dropped spans=1 why=the receiver answers 400\n"));
-  EXPECT_THAT(log, testing::HasSubstr("trace_spans_dropped spans=49 "));
+  EXPECT_THAT(log, ::testing::HasSubstr("trace_spans_dropped spans=1 why=the receiver answers 400\n"));
+  EXPECT_THAT(log, ::testing::HasSubstr("trace_spans_dropped spans=49 "));
 }
 
 }  // namespace

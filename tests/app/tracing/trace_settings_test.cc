@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-class TraceSettingsTest : public testing::Test {
+class TraceSettingsTest : public ::testing::Test {
  protected:
   std::optional<TraceSettings> settings(const std::string& endpoint, const std::vector<std::string>& variables = {}) {
     std::vector<const char*> environment;
@@ -72,7 +72,7 @@ TEST_F(TraceSettingsTest, AVariableThatIsWrongIsANoteAndItsValueIsNotRepeated) {
   EXPECT_TRUE(problems_.empty());
   ASSERT_EQ(notes_.size(), 1u);
   EXPECT_THAT(notes_[0], HasSubstr("OTEL_EXPORTER_OTLP_ENDPOINT"));
-  EXPECT_THAT(notes_[0], testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(notes_[0], ::testing::Not(HasSubstr("secret")));
   for (const std::string bad :
        {"OTEL_EXPORTER_OTLP_HEADERS=a=s3cret\nb", "OTEL_EXPORTER_OTLP_HEADERS=a b=s3cret",
         "OTEL_EXPORTER_OTLP_HEADERS=s3cret", "OTEL_EXPORTER_OTLP_HEADERS=a=s3cret%0d%0aX:y",
@@ -82,7 +82,7 @@ TEST_F(TraceSettingsTest, AVariableThatIsWrongIsANoteAndItsValueIsNotRepeated) {
     const auto read = settings("http://c", {bad});
     ASSERT_TRUE(read) << bad;
     ASSERT_EQ(notes_.size(), 1u) << bad;
-    EXPECT_THAT(notes_[0], testing::Not(HasSubstr("s3cret")));
+    EXPECT_THAT(notes_[0], ::testing::Not(HasSubstr("s3cret")));
     EXPECT_TRUE(read->headers.empty());
     EXPECT_EQ(read->limits.max_queue, 2048u);
     EXPECT_EQ(read->limits.delay, 5s);
@@ -120,7 +120,7 @@ TEST_F(TraceSettingsTest, TheServicesNameIsTheVariablesOrTheAttributesOrOurs) {
   EXPECT_EQ(name_of(settings("http://c", {"OTEL_RESOURCE_ATTRIBUTES=service.name=a,k8s.pod.name=p%2C1"})), "a");
   EXPECT_EQ(name_of(settings("http://c", {"OTEL_RESOURCE_ATTRIBUTES=service.name=a", "OTEL_SERVICE_NAME=b"})), "b");
   const auto read = settings("http://c", {"OTEL_RESOURCE_ATTRIBUTES=k8s.pod.name=p%2C1"});
-  EXPECT_THAT(read->resource, testing::Contains(std::pair<std::string, std::string>("k8s.pod.name", "p,1")));
+  EXPECT_THAT(read->resource, ::testing::Contains(std::pair<std::string, std::string>("k8s.pod.name", "p,1")));
 }
 
 TEST_F(TraceSettingsTest, SamplersHaveOpenTelemetrysNames) {

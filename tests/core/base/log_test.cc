@@ -41,46 +41,46 @@ TEST(LogSafe, CutsPast200BytesAndSaysSo) {
 
 TEST(Log, WritesOneLineWithTheEventFirst) {
   set_log_level(LogLevel::kInfo);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   log_info("request_done", "id={} tokens={}", 7, 12);
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(text.find(" info request_done id=7 tokens=12\n"), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 }
 
 TEST(Log, SaysNothingBelowItsLevel) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   set_log_level(LogLevel::kError);
   log_info("quiet", "x={}", 1);
   log_warn("quiet", "x={}", 1);
   set_log_level(LogLevel::kOff);
   log_error("quiet", "x={}", 1);
   set_log_level(LogLevel::kInfo);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Log, IsOneLineWhateverItIsMadeOf) {
   for (const std::string hostile :
        {"a\nb", "a\r\nb", "\x1b[2K\rfake", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\x0b\x0c\x1c\x1d\x1e"}) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     log_info("note", "{}", hostile + "2026-01-01T00:00:00.000 info request id=forged");
-    const std::string text = testing::internal::GetCapturedStderr();
+    const std::string text = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
     EXPECT_EQ(text.find(hostile), std::string::npos) << text;
     for (const char c : text.substr(0, text.size() - 1)) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20) << text;
   }
 }
 
-class JsonLog : public testing::Test {
+class JsonLog : public ::testing::Test {
  protected:
   JsonLog() { set_log_format(LogFormat::kJson); }
   ~JsonLog() override { set_log_format(LogFormat::kText); }
   // The one line that `write` logs, which is an object.
   template <typename Write>
   static json::object line(Write write) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     write();
-    const std::string text = testing::internal::GetCapturedStderr();
+    const std::string text = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
     json::error_code error;
     json::value parsed = json::parse(text, error);

@@ -157,7 +157,7 @@ TEST(LogWriter, ItsEndWaitsForAStuckReaderNoLongerThanItMay) {
 
 TEST(LogThread, SaysInTheFormOfTheLogWhatItWroteAndCountsNothingWhereNothingIsMissing) {
   const std::uint64_t before = log_lines_dropped();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     const LogThread thread;
     log_info("first", "x={}", 1);
@@ -165,7 +165,7 @@ TEST(LogThread, SaysInTheFormOfTheLogWhatItWroteAndCountsNothingWhereNothingIsMi
     log_info("second", "x={}", 2);
   }
   log_info("third", "x={}", 3);
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_LT(text.find(" info first x=1\n"), text.find(" info second x=2\n"));
   EXPECT_LT(text.find(" info second x=2\n"), text.find(" info third x=3\n"));
   EXPECT_NE(text.find(" info third x=3\n"), std::string::npos);

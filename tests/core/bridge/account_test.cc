@@ -11,7 +11,7 @@ namespace quire::bridge {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr TimePoint kStart = TimePoint{} + 1h;
 

@@ -14,7 +14,7 @@
 namespace quire::bridge {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<Submission> request(std::uint64_t id, std::size_t sequences, std::size_t tokens_each) {
   std::vector<Submission> submissions(sequences);
@@ -25,7 +25,7 @@ std::vector<Submission> request(std::uint64_t id, std::size_t sequences, std::si
   return submissions;
 }
 
-class AdmissionQueueTest : public testing::Test {
+class AdmissionQueueTest : public ::testing::Test {
  protected:
   Result<Done> admit(std::size_t sequences, std::size_t tokens_each) {
     auto submissions = request(next_id_++, sequences, tokens_each);

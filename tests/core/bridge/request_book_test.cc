@@ -10,7 +10,7 @@
 namespace quire::bridge {
 namespace {
 
-class RequestBookTest : public testing::Test {
+class RequestBookTest : public ::testing::Test {
  protected:
   std::shared_ptr<RequestRecord> record(const std::string& id, const std::string& key, std::size_t num_timelines = 1) {
     auto made = std::make_shared<RequestRecord>();

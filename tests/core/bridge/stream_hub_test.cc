@@ -18,7 +18,7 @@ namespace {
 
 using flow::Finish;
 
-class StreamHubTest : public testing::Test {
+class StreamHubTest : public ::testing::Test {
  protected:
   std::shared_ptr<StreamHub> hub(std::uint32_t max_streams) {
     return std::make_shared<StreamHub>(

@@ -19,7 +19,7 @@ namespace {
 using flow::Finish;
 using flow::TokenEvent;
 
-class TokenStreamTest : public testing::Test {
+class TokenStreamTest : public ::testing::Test {
  protected:
   void fill(int num_tokens) {
     for (int i = 0; i < num_tokens; ++i) stream_->push({i, Finish::kNone});

@@ -2,7 +2,7 @@
 #include "tests/core/cpu/tiny_decoder.h"
 #include "tests/support/allocation_counter.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::allocation_test {
 namespace {
 
 using testing::num_allocations;
@@ -35,4 +35,4 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::allocation_test

@@ -1,7 +1,7 @@
 // Sequences that begin with the same blocks are attended together: the same bits as with blocks of their own.
 #include "tests/core/cpu/attention_lab.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::attention_sharing_test {
 namespace {
 
 const std::vector<LabShape>& sharing_shapes() {
@@ -161,4 +161,4 @@ TEST(AttendShared, WhoLostGroupsLosesThemAlone) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::attention_sharing_test

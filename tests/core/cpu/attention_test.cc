@@ -1,7 +1,7 @@
 // attend() over the paged cache: what it must equal, and what must not be visible in it.
 #include "tests/core/cpu/attention_lab.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::attention_test {
 namespace {
 
 const std::vector<LabShape>& shapes() {
@@ -433,4 +433,4 @@ TEST(Attend, CopiedBlocksServeAsTheOriginals) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::attention_test

@@ -6,7 +6,7 @@
 
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::attention_units_test {
 namespace {
 
 struct StepShape {
@@ -189,4 +189,4 @@ TEST(AttentionUnits, AreManyEnoughForTheWorkersAndNoSmallerThanATile) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::attention_units_test

@@ -11,7 +11,7 @@
 #include "core/sample/sampler.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::cpu_ops_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -388,4 +388,4 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::cpu_ops_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/cpu/tiny_decoder.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::decoder_test {
 namespace {
 
 // Every row's logits and choice, sequence by sequence.
@@ -158,4 +158,4 @@ TEST(Decoder, FusedOpsWithQuantisedWeightsAreTheirCompositions) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::decoder_test

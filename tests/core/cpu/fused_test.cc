@@ -9,7 +9,7 @@
 #include "core/cpu/pack.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::fused_test {
 namespace {
 
 constexpr std::uint32_t kHidden = 512;
@@ -142,4 +142,4 @@ TEST(FusedOps, AChoiceFromPiecesIsTheChoiceFromTheWhole) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::fused_test

@@ -5,7 +5,7 @@
 
 #include "tests/core/cpu/plain_quantised.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::gemm_integer_test {
 namespace {
 
 constexpr Quantize kKinds[] = {Quantize::kW8A8, Quantize::kW4A8};
@@ -141,4 +141,4 @@ TEST(LinearInIntegers, IsWithinTheRoundingsOfItsInputs) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::gemm_integer_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/cpu/plain_quantised.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::gemm_pairs_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -105,4 +105,4 @@ TEST(LinearInBf16, LeavesTheFloatingPointModeAsItWas) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::gemm_pairs_test

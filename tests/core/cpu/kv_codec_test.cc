@@ -9,7 +9,7 @@
 #include "core/cpu/isa/select.h"
 #include "tests/core/cpu/stored_kv.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::kv_codec_test {
 namespace {
 
 constexpr std::uint32_t kHead = 18;
@@ -238,4 +238,4 @@ TEST(KvCodec, EveryInstructionSetReadsAllCodesOfFp8AndInt8WithEveryKindOfScale) 
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::kv_codec_test

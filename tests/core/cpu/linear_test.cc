@@ -5,7 +5,7 @@
 
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::linear_test {
 namespace {
 
 using backend::Ops;
@@ -211,4 +211,4 @@ TEST(PackDeathTest, RefusesMatricesOfDifferentInputsOrTypes) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::linear_test

@@ -1,7 +1,7 @@
 // Whole blocks: what copying, poisoning, reading and writing move, and what a block takes.
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::paged_cache_test {
 namespace {
 
 constexpr std::uint32_t kLayers = 2;
@@ -181,4 +181,4 @@ TEST(KvBlockBytes, CountTheHeadAsItIsPadded) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::paged_cache_test

@@ -9,7 +9,7 @@
 
 #include "core/cpu/share_out.h"
 
-namespace quire::cpu {
+namespace quire::cpu::parallel_for_test {
 namespace {
 
 TEST(Team, RunsEveryChunkOnceAndItsResultsAreSeen) {
@@ -130,4 +130,4 @@ TEST(ShareOut, LeavesSmallWorkToTheCaller) {
 }
 
 }  // namespace
-}  // namespace quire::cpu
+}  // namespace quire::cpu::parallel_for_test

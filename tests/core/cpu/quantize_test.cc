@@ -7,7 +7,7 @@
 
 #include "tests/core/cpu/plain_quantised.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::quantize_test {
 namespace {
 
 using backend::int4_codes;
@@ -283,4 +283,4 @@ TEST(Quantise, ReadsUnalignedMatrices) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::quantize_test

@@ -4,7 +4,7 @@
 #include "core/cpu/isa/select.h"
 #include "tests/core/cpu/plain_quantised.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::row_coder_test {
 namespace {
 
 HostBuffer buffer_of(const std::vector<float>& x, std::uint32_t rows) {
@@ -99,4 +99,4 @@ TEST(RowCoder, HasRoomForBothKindsOfRowsAtOnce) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::row_coder_test

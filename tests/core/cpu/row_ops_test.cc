@@ -5,7 +5,7 @@
 #include "core/sample/math.h"
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::row_ops_test {
 namespace {
 
 using backend::Ops;
@@ -241,4 +241,4 @@ TEST(RopeStore, KeepsAValueInTheCachesTypeRoundedToEven) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::row_ops_test

@@ -6,7 +6,7 @@
 
 #include "tests/core/cpu/rig.h"
 
-namespace quire::cpu::test {
+namespace quire::cpu::test::tensors_test {
 namespace {
 
 using backend::Quantize;
@@ -118,4 +118,4 @@ TEST(CpuOps, RunsEveryPartOnce) {
 }
 
 }  // namespace
-}  // namespace quire::cpu::test
+}  // namespace quire::cpu::test::tensors_test

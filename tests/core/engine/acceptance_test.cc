@@ -11,7 +11,7 @@
 #include "tests/core/engine/law_lab.h"
 #include "tests/support/guessing_drafter.h"
 
-namespace quire::engine::testing {
+namespace quire::engine::testing::acceptance_test {
 namespace {
 
 using quire::testing::Client;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(By, AcceptanceInTheEngine, ::testing::Values(Accept::kR
                          [](const auto& parameter) { return std::string(name_of(parameter.param)); });
 
 }  // namespace
-}  // namespace quire::engine::testing
+}  // namespace quire::engine::testing::acceptance_test

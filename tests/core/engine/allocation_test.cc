@@ -10,7 +10,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_grammars.h"
 
-namespace quire::testing {
+namespace quire::testing::allocation_test {
 namespace {
 
 constexpr std::uint32_t kWarmUp = 2;  // the prompts, and the first token behind them
@@ -107,4 +107,4 @@ TEST(Turns, AllocateNothingForSequencesUnderAGrammar) {
 }
 
 }  // namespace
-}  // namespace quire::testing
+}  // namespace quire::testing::allocation_test

@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-namespace quire::engine {
+namespace quire::engine::beam_test {
 namespace {
 
 constexpr std::uint32_t kVocab = 4;
@@ -174,4 +174,4 @@ TEST(Beam, AMaskedTokenIsNoContinuation) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::beam_test

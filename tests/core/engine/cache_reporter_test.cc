@@ -9,7 +9,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::cache_reporter_test {
 namespace {
 
 using bridge::CacheFeed;
@@ -204,4 +204,4 @@ TEST_F(CacheReporterTest, AClearedCacheIsToldAsClearedWithWhatIsStillHeld) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::cache_reporter_test

@@ -10,7 +10,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::cache_task_test {
 namespace {
 
 using quire::testing::Client;
@@ -242,4 +242,4 @@ TEST_F(CacheTaskTest, AnEmptyCacheSavesAndLoads) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::cache_task_test

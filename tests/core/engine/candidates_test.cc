@@ -5,7 +5,7 @@
 
 #include "tests/support/engine_rig.h"
 
-namespace quire::engine {
+namespace quire::engine::candidates_test {
 namespace {
 
 using quire::testing::Client;
@@ -80,4 +80,4 @@ TEST(Candidates, MoreThanADeviceListsAreRefused) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::candidates_test

@@ -7,7 +7,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::deadline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -176,4 +176,4 @@ TEST_F(DeadlineTest, AnAbortedAnswerSaysNothingOfHowLongAnswersAre) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::deadline_test

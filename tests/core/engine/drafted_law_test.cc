@@ -15,7 +15,7 @@
 #include "tests/core/engine/law_lab.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::engine::testing {
+namespace quire::engine::testing::drafted_law_test {
 namespace {
 
 using model::testing::TempDir;
@@ -218,4 +218,4 @@ INSTANTIATE_TEST_SUITE_P(By, DraftedLaw, ::testing::ValuesIn(all_of_them()), [](
 });
 
 }  // namespace
-}  // namespace quire::engine::testing
+}  // namespace quire::engine::testing::drafted_law_test

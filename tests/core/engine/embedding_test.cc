@@ -10,7 +10,7 @@
 #include "core/bridge/prompt_embedding.h"
 #include "tests/support/engine_rig.h"
 
-namespace quire::engine {
+namespace quire::engine::embedding_test {
 namespace {
 
 using flow::Finish;
@@ -248,4 +248,4 @@ TEST_F(EmbeddingTest, IsRefusedWhereItCannotBeToldOrHasNoMeaning) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::embedding_test

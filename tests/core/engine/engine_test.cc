@@ -9,7 +9,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::engine_test {
 namespace {
 
 using quire::testing::Client;
@@ -374,4 +374,4 @@ TEST_F(EngineTest, TheThreadSleepsWhenIdleWakesForWorkAndStops) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::engine_test

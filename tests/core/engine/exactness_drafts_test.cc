@@ -9,7 +9,7 @@
 #include "tests/core/engine/exact_requests.h"
 #include "tests/support/guessing_drafter.h"
 
-namespace quire::engine::testing {
+namespace quire::engine::testing::exactness_drafts_test {
 namespace {
 
 using quire::testing::Guessing;
@@ -93,4 +93,4 @@ INSTANTIATE_TEST_SUITE_P(Cache, ExactDraftsTest,
                          [](const auto& parameter) { return std::string(backend::name_of(parameter.param)); });
 
 }  // namespace
-}  // namespace quire::engine::testing
+}  // namespace quire::engine::testing::exactness_drafts_test

@@ -10,7 +10,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/recording_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::exactness_kv_test {
 namespace {
 
 using quire::testing::Ask;
@@ -219,4 +219,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return std::string(parameter.param.name); });
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::exactness_kv_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/engine/exact_requests.h"
 
-namespace quire::engine::testing {
+namespace quire::engine::testing::exactness_requests_test {
 namespace {
 
 TEST_P(ExactRequestsTest, AnswersScoresAndEmbeddingsDoNotDependOnCompanyChunksBlocksPlacesOrThreads) {
@@ -74,4 +74,4 @@ TEST_P(ScoresOfPlainRuns, AreTheLogSoftmaxOfTheirLogits) {
 INSTANTIATE_TEST_SUITE_P(Cache, ScoresOfPlainRuns, ::testing::Values(backend::KvType::kF32));
 
 }  // namespace
-}  // namespace quire::engine::testing
+}  // namespace quire::engine::testing::exactness_requests_test

@@ -10,7 +10,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/recording_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::exactness_test {
 namespace {
 
 using quire::testing::Client;
@@ -184,4 +184,4 @@ INSTANTIATE_TEST_SUITE_P(WeightsAndCache, ExactnessTest,
                          [](const auto& parameter) { return std::string(backend::name_of(parameter.param)); });
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::exactness_test

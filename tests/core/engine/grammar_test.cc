@@ -9,7 +9,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_grammars.h"
 
-namespace quire::engine {
+namespace quire::engine::grammar_test {
 namespace {
 
 using flow::Finish;
@@ -231,4 +231,4 @@ TEST_F(GrammarTest, ABeamSearchTakesNone) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::grammar_test

@@ -13,7 +13,7 @@
 #include "tests/support/plain_rules.h"
 #include "tests/support/toy_grammars.h"
 
-namespace quire::engine {
+namespace quire::engine::look_ahead_test {
 namespace {
 
 using quire::testing::Ask;
@@ -360,7 +360,7 @@ TEST_F(LookAhead, WithADrafterOneStepIsInFlight) {
   const std::vector<TokenId> answer = toy_answer(toy_prompt(10, 1), EngineRig::greedy(), 30);
   std::vector<TokenId> text = toy_prompt(10, 1);
   text.insert(text.end(), answer.begin(), answer.end());
-  testing::GuessingDrafter drafter({0.7, false, false, 4}, 997, {text});
+  quire::testing::GuessingDrafter drafter({0.7, false, false, 4}, 997, {text});
   Late late({.drafter = &drafter, .max_draft_nodes = 4});
   std::vector<Client> clients{late.rig.submit(toy_prompt(10, 1), 30)};
   late.rig.run(clients);
@@ -402,4 +402,4 @@ TEST_F(LookAhead, WhoStopsTheEngineFindsNothingInFlight) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::look_ahead_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/engine_rig.h"
 
-namespace quire::engine {
+namespace quire::engine::prompt_scores_test {
 namespace {
 
 using flow::Finish;
@@ -240,4 +240,4 @@ TEST_F(PromptScoresTest, ABeamSearchOrALossyPolicyHasNone) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::prompt_scores_test

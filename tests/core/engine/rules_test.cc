@@ -8,7 +8,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/plain_rules.h"
 
-namespace quire::engine {
+namespace quire::engine::rules_test {
 namespace {
 
 using quire::testing::Ask;
@@ -121,4 +121,4 @@ TEST_F(RulesTest, ABeamSearchTakesNone) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::rules_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/engine_rig.h"
 
-namespace quire::engine {
+namespace quire::engine::scouts_test {
 namespace {
 
 using namespace quire::testing;
@@ -155,4 +155,4 @@ TEST(Scouts, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::scouts_test

@@ -5,7 +5,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::search_test {
 namespace {
 
 using quire::testing::Ask;
@@ -214,4 +214,4 @@ TEST_F(SearchTest, WiderThanTheEngineRunsItIsRefused) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::search_test

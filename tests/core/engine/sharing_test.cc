@@ -7,7 +7,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::sharing_test {
 namespace {
 
 using quire::testing::Ask;
@@ -274,4 +274,4 @@ TEST_F(SharingTest, PolicyRangesAreCheckedOnceMoreByTheEngine) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::sharing_test

@@ -7,7 +7,7 @@
 #include "tests/support/engine_rig.h"
 #include "tests/support/toy_runner.h"
 
-namespace quire::engine {
+namespace quire::engine::timeline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -159,4 +159,4 @@ TEST_F(TimelineTest, ASearchTellsOfItsRoundsOnItsFirstStream) {
 }
 
 }  // namespace
-}  // namespace quire::engine
+}  // namespace quire::engine::timeline_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/rules_match.h"
 
-namespace quire::grammar {
+namespace quire::grammar::choice_test {
 namespace {
 
 TEST(Choice, MatchesItsTextsAndNoOthers) {
@@ -34,4 +34,4 @@ TEST(Choice, HasItsLimits) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::choice_test

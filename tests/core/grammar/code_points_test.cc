@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace quire::grammar {
+namespace quire::grammar::code_points_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -42,4 +42,4 @@ TEST(CodePoints, WhatIsWrittenAsUtf8IsReadAgain) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::code_points_test

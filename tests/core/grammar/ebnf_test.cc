@@ -6,7 +6,7 @@
 
 #include "tests/core/grammar/matching.h"
 
-namespace quire::grammar {
+namespace quire::grammar::ebnf_test {
 namespace {
 
 using testing::compile_ebnf;
@@ -134,4 +134,4 @@ TEST(Ebnf, KeepsItsLimits) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::ebnf_test

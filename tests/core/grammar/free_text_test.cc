@@ -7,7 +7,7 @@
 
 #include "tests/support/rules_match.h"
 
-namespace quire::grammar {
+namespace quire::grammar::free_text_test {
 namespace {
 
 // Every text of up to `length` bytes over `letters`.
@@ -69,4 +69,4 @@ TEST(FreeTextDeathTest, TakesNoMarkThatBeginsAsItEnds) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::free_text_test

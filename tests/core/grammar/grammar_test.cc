@@ -6,7 +6,7 @@
 #include "core/grammar/automaton/automaton.h"
 #include "tests/core/grammar/matching.h"
 
-namespace quire::grammar {
+namespace quire::grammar::grammar_test {
 namespace {
 
 using testing::byte_vocabulary;
@@ -142,4 +142,4 @@ TEST(Grammar, LargeEnumerationsCompile) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::grammar_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/rules_match.h"
 
-namespace quire::grammar {
+namespace quire::grammar::json_schema_test {
 namespace {
 
 struct Case {
@@ -325,4 +325,4 @@ TEST(JsonObject, IsAnyObjectAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::json_schema_test

@@ -7,7 +7,7 @@
 #include "tests/core/grammar/matching.h"
 #include "tests/core/grammar/random_grammar.h"
 
-namespace quire::grammar {
+namespace quire::grammar::matcher_test {
 namespace {
 
 using testing::BruteForce;
@@ -316,4 +316,4 @@ TEST(Matcher, StopsFollowingWhatHasTooManyReadings) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::matcher_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/grammar/matching.h"
 
-namespace quire::grammar {
+namespace quire::grammar::regex_test {
 namespace {
 
 bool whole(std::string_view pattern, std::string_view text) {
@@ -175,4 +175,4 @@ TEST(Regex, KeepsItsLimits) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::regex_test

@@ -8,7 +8,7 @@
 #include "core/text/unicode/utf8.h"
 #include "tests/core/grammar/brute_force.h"
 
-namespace quire::grammar {
+namespace quire::grammar::rules_test {
 namespace {
 
 bool matches(const Rules& rules, Expr expr, const std::string& text) {
@@ -49,4 +49,4 @@ TEST(Rules, NoRangeOfCodePointsMatchesBytesThatAreNotUtf8) {
 }
 
 }  // namespace
-}  // namespace quire::grammar
+}  // namespace quire::grammar::rules_test

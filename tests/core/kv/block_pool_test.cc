@@ -12,7 +12,7 @@
 namespace quire::kv {
 namespace {
 
-class BlockPoolTest : public testing::Test {
+class BlockPoolTest : public ::testing::Test {
  protected:
   RoleScope role_{engine_role};
 };

@@ -9,7 +9,7 @@
 namespace quire::kv {
 namespace {
 
-class SharedBlockTableTest : public testing::Test {
+class SharedBlockTableTest : public ::testing::Test {
  protected:
   RoleScope role_{engine_role};
 };

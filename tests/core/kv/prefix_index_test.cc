@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kBlock = 4;
 
-class PrefixIndexTest : public testing::Test {
+class PrefixIndexTest : public ::testing::Test {
  protected:
   static constexpr CacheRoot kOne{0, 1};
   static constexpr CacheRoot kOther{0, 2};

@@ -5,7 +5,7 @@
 
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -340,4 +340,4 @@ TEST(GenerationDefaults, RefusesValuesOutOfRangeNamingFileAndKey) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::config_test

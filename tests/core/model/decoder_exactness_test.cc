@@ -10,7 +10,7 @@
 #include "core/model/decoder_runner.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::decoder_exactness_test {
 namespace {
 
 using enum flow::BlockOp::Kind;
@@ -315,4 +315,4 @@ INSTANTIATE_TEST_SUITE_P(Kv, DecoderExactness, ::testing::ValuesIn(backend::kAll
                          [](const auto& kv) { return std::string(backend::name_of(kv.param)); });
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::decoder_exactness_test

@@ -7,7 +7,7 @@
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::decoder_runner_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -405,4 +405,4 @@ TEST_F(DecoderRunnerDeathTest, OneStepAtATime) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::decoder_runner_test

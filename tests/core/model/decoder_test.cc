@@ -9,7 +9,7 @@
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::decoder_test {
 namespace {
 
 using testing::FakeOps;
@@ -62,4 +62,4 @@ TEST(DecoderDeathTest, BlocksBelowEveryLayersWindowMayBeDropped) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::decoder_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::mapped_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(MappedFile, SaysWhatIsMissingAndWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::mapped_file_test

@@ -9,7 +9,7 @@
 
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::model_files_test {
 namespace {
 
 using ::testing::AllOf;
@@ -85,4 +85,4 @@ TEST(ModelFiles, MemoryGivesTheBytesItWasGiven) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::model_files_test

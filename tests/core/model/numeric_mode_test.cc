@@ -8,7 +8,7 @@
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::numeric_mode_test {
 namespace {
 
 using testing::filled;
@@ -130,4 +130,4 @@ TEST(NumericMode, FingerprintsDifferWithEachPart) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::numeric_mode_test

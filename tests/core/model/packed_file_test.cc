@@ -18,7 +18,7 @@
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::packed_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -423,4 +423,4 @@ TEST(PackedFile, ACheckpointInMemoryHasNone) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::packed_file_test

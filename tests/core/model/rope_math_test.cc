@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace quire::model::rope_math {
+namespace quire::model::rope_math::rope_math_test {
 namespace {
 
 constexpr double kUlp = 0x1p-53;  // half a unit in the last place, relative
@@ -100,4 +100,4 @@ TEST(RopeMath, PowIsAccurateForBasesAndExponentsOfRope) {
 }
 
 }  // namespace
-}  // namespace quire::model::rope_math
+}  // namespace quire::model::rope_math::rope_math_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace quire::model {
+namespace quire::model::rope_test {
 namespace {
 
 constexpr double kEps = 0x1p-24;  // half a unit in the last place of f32, relative
@@ -166,4 +166,4 @@ TEST(RopeAngles, CarryTheAttentionFactor) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::rope_test

@@ -7,7 +7,7 @@
 #include "tests/core/model/tiny_checkpoint.h"
 #include "tests/support/allocation_counter.h"
 
-namespace quire::model {
+namespace quire::model::runner_allocation_test {
 namespace {
 
 constexpr std::uint32_t kBlockTokens = 16;
@@ -78,4 +78,4 @@ TEST(DecoderRunner, AllocatesNothingInAStepNotEvenInTheFirst) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::runner_allocation_test

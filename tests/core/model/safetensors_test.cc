@@ -5,7 +5,7 @@
 
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::safetensors_test {
 namespace {
 
 using ::testing::AllOf;
@@ -203,4 +203,4 @@ TEST(Checkpoint, RefusesShardsThatDoNotMatchTheirIndex) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::safetensors_test

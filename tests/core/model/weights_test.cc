@@ -10,7 +10,7 @@
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
-namespace quire::model {
+namespace quire::model::weights_test {
 namespace {
 
 using ::testing::AllOf;
@@ -316,4 +316,4 @@ TEST(Weights, WidensEveryDtypeOfANormExactly) {
 }
 
 }  // namespace
-}  // namespace quire::model
+}  // namespace quire::model::weights_test

@@ -10,7 +10,7 @@
 
 #include "tests/core/sample/table_speech.h"
 
-namespace quire::sample {
+namespace quire::sample::acceptance_test {
 namespace {
 
 using ::testing::Each;
@@ -285,4 +285,4 @@ TEST(Accept, OfAGreedyRequestIsMatch) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::acceptance_test

@@ -10,7 +10,7 @@
 #include "tests/core/sample/rows.h"
 #include "tests/support/plain_rules.h"
 
-namespace quire::sample {
+namespace quire::sample::adjustment_test {
 namespace {
 
 using ::testing::UnorderedElementsAre;
@@ -93,4 +93,4 @@ TEST(Adjustment, ChangesNothingWhereTheRulesAskForNothing) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::adjustment_test

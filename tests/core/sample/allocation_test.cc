@@ -8,7 +8,7 @@
 #include "tests/core/sample/rows.h"
 #include "tests/support/allocation_counter.h"
 
-namespace quire::sample {
+namespace quire::sample::allocation_test {
 namespace {
 
 TEST(Draw, AllocatesNothing) {
@@ -47,4 +47,4 @@ TEST(Adjustment, AllocatesNothingOnceMade) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::allocation_test

@@ -10,7 +10,7 @@
 #include "core/sample/sampler.h"
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::edits_test {
 namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
@@ -142,4 +142,4 @@ TEST(Draw, OfARowThatIsNotFiniteIsAFaultWhateverIsForbidden) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::edits_test

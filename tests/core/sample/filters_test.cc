@@ -12,7 +12,7 @@
 #include "core/sample/reference.h"
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::filters_test {
 
 void PrintTo(const Params& p, std::ostream* out) {
   *out << "temperature " << p.temperature << " top_p " << p.top_p << " min_p " << p.min_p << " top_k " << p.top_k
@@ -187,4 +187,4 @@ TEST(Filter, TypicalCountsOnlyWhatTheFiltersBeforeItKept) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::filters_test

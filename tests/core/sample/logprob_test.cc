@@ -14,7 +14,7 @@
 #include "core/sample/sampler.h"
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::logprob_test {
 namespace {
 
 using ::testing::Each;
@@ -363,4 +363,4 @@ TEST(DrawDeathTest, NeedsRoomForTheListAndNoListIsLongerThanTheLongest) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::logprob_test

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace quire::sample {
+namespace quire::sample::math_test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -135,4 +135,4 @@ TEST(Log, BitsNeverChange) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::math_test

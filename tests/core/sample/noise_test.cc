@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace quire::sample {
+namespace quire::sample::noise_test {
 namespace {
 
 // The words worth a look: the ends, both sides of the branch, every power of two and its complement, and a spread.
@@ -149,4 +149,4 @@ TEST(Noise, CoinsAreUniformBetweenZeroAndOne) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::noise_test

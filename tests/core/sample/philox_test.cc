@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace quire::sample {
+namespace quire::sample::philox_test {
 namespace {
 
 struct KnownAnswer {
@@ -35,4 +35,4 @@ TEST(Philox, GivesThePublishedWords) {
 TEST(Philox, IsAConstantExpression) { static_assert(philox4x32({{0, 0, 0, 0}}, {{0, 0}}).words[0] == 0x6627e8d5); }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::philox_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::reference_test {
 namespace {
 
 using ::testing::DoubleNear;
@@ -108,4 +108,4 @@ TEST(ReferenceLogprobs, AreEmptyForWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::reference_test

@@ -14,7 +14,7 @@
 #include "core/sample/reference.h"
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::sampler_test {
 namespace {
 
 Params make(float temperature, std::int32_t top_k = 0, float top_p = 1.0f, float min_p = 0.0f, std::uint64_t seed = 1,
@@ -362,4 +362,4 @@ TEST(Draw, SeedsPositionsAndChoicesAreIndependentStreams) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::sampler_test

@@ -8,7 +8,7 @@
 #include "core/sample/sampler.h"
 #include "tests/core/sample/rows.h"
 
-namespace quire::sample {
+namespace quire::sample::score_test {
 namespace {
 
 Drawn score_of(const std::vector<float>& row, TokenId given, std::uint32_t num_top, std::vector<Candidate>& room) {
@@ -66,4 +66,4 @@ TEST(ScoreDeathTest, TakesOnlyTokensOfTheRow) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::score_test

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-namespace quire::sample {
+namespace quire::sample::token_tree_test {
 namespace {
 
 // Whatever is done to a tree, the nodes that it has are scouts where they were made such since they were added.
@@ -44,4 +44,4 @@ TEST(TokenTree, KnowsItsScoutsHoweverItGrowsAndShrinks) {
 }
 
 }  // namespace
-}  // namespace quire::sample
+}  // namespace quire::sample::token_tree_test

@@ -11,7 +11,7 @@ namespace {
 
 using flow::WaitCause;
 
-class AdmitTest : public testing::Test {
+class AdmitTest : public ::testing::Test {
  protected:
   void make(const SchedulerOptions& options, std::uint32_t num_blocks) {
     pool_ = std::make_unique<kv::BlockPool>(num_blocks, 16);

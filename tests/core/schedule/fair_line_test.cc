@@ -91,7 +91,7 @@ class PlainLine {
   double least_ = 0.0;
 };
 
-class FairChoices : public testing::Test {
+class FairChoices : public ::testing::Test {
  protected:
   Sequence& make(std::uint32_t tenant, std::uint32_t weight, std::int32_t priority, std::uint32_t prompt)
       REQUIRES(engine_role) {

@@ -9,7 +9,7 @@
 namespace quire::schedule {
 namespace {
 
-class PlanAhead : public testing::Test {
+class PlanAhead : public ::testing::Test {
  protected:
   Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100,
                 bool scores_prompt = false) {

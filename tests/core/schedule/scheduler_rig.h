@@ -13,7 +13,7 @@
 
 namespace quire::schedule {
 
-class SchedulerTest : public testing::Test {
+class SchedulerTest : public ::testing::Test {
  protected:
   Sequence& add(Scheduler& scheduler, kv::BlockPool& pool, std::uint32_t prompt, std::uint32_t max_tokens = 100,
                 bool scores_prompt = false, flow::Pooling pooling = flow::Pooling::kNone) {

@@ -16,7 +16,7 @@
 #include "tests/support/misread_drafter.h"
 #include "tests/support/source_tree.h"
 
-namespace quire::speculate {
+namespace quire::speculate::agreement_test {
 namespace {
 
 constexpr std::uint32_t kBlocks = 16;
@@ -209,4 +209,4 @@ TEST(OtherReadings, AreOneLayerOffOrTheOtherWayRoundAndOfLayersThatThereAre) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::agreement_test

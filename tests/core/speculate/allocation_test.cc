@@ -12,7 +12,7 @@
 #include "tests/core/speculate/heads/tiny_head.h"
 #include "tests/support/allocation_counter.h"
 
-namespace quire::speculate {
+namespace quire::speculate::allocation_test {
 namespace {
 
 using quire::testing::num_allocations;
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(By, DraftingAllocates,
                                            std::pair(4u, sample::Params{.seed = 3, .accept = sample::Accept::kRatio})));
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::allocation_test

@@ -11,7 +11,7 @@
 #include "core/sample/noise.h"
 #include "core/sample/reference.h"
 
-namespace quire::speculate {
+namespace quire::speculate::children_test {
 namespace {
 
 std::vector<float> falling_logprobs(std::uint32_t seed, std::uint32_t num) {
@@ -226,4 +226,4 @@ TEST(Children, AreDrawnByLawAlone) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::children_test

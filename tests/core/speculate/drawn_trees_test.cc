@@ -16,7 +16,7 @@
 #include "core/speculate/models/merged_drafter.h"
 #include "tests/core/sample/table_speech.h"
 
-namespace quire::speculate {
+namespace quire::speculate::drawn_trees_test {
 namespace {
 
 using sample::Guess;
@@ -339,4 +339,4 @@ TEST(DrawnTrees, AreSeenToChangeTheLawWhereAGuessDecidesWhetherTheyAreUsed) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::drawn_trees_test

@@ -10,7 +10,7 @@
 
 #include "tests/core/speculate/book_tree.h"
 
-namespace quire::speculate {
+namespace quire::speculate::growing_tree_test {
 namespace {
 
 using testing::by_the_book;
@@ -168,4 +168,4 @@ TEST(GrowingTree, OfDrawnGuessesIsAsLargeAsWasAskedForWhateverTheyAre) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::growing_tree_test

@@ -6,7 +6,7 @@
 #include "core/base/start_error.h"
 #include "tests/support/drafted_text.h"
 
-namespace quire::speculate {
+namespace quire::speculate::hybrid_drafter_test {
 namespace {
 
 using test::tokens_of;
@@ -94,4 +94,4 @@ TEST(HybridDrafter, RefusesTwoThatNeedDifferentStates) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::hybrid_drafter_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/source_tree.h"
 
-namespace quire::speculate {
+namespace quire::speculate::speculative_config_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -289,4 +289,4 @@ TEST(SpeculativeConfig, SwitchesAreTrueOrFalse) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::speculative_config_test

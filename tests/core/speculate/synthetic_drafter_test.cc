@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace quire::speculate {
+namespace quire::speculate::synthetic_drafter_test {
 namespace {
 
 using sample::TokenTree;
@@ -17,7 +17,7 @@ std::uint32_t right_in(const TokenTree& tree, const std::vector<TokenId>& answer
   return right;
 }
 
-class SyntheticDrafterTest : public testing::Test {
+class SyntheticDrafterTest : public ::testing::Test {
  protected:
   SyntheticDrafter make(double alpha) {
     SyntheticDrafter out({.alpha = alpha, .seconds_per_node = 0.5, .vocab = kVocab},
@@ -81,4 +81,4 @@ TEST_F(SyntheticDrafterTest, SaysNothingBehindTheAnswerAndNothingToStrangers) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::synthetic_drafter_test

@@ -6,7 +6,7 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 AddedToken token(TokenId id, std::string content) {
   AddedToken made;

@@ -11,8 +11,8 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 BpeSpec spec_of(std::vector<std::string> vocabulary, std::vector<std::pair<std::string, std::string>> merges) {
   BpeSpec spec;

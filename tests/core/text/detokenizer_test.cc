@@ -11,7 +11,7 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const std::vector<TokenId>& ids,
                                   bool skip_special_tokens = true) {

@@ -9,9 +9,9 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::vector<std::string> matches(const char* source, std::string_view text) {
   std::vector<Pattern::Match> found;

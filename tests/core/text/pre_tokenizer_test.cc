@@ -6,7 +6,7 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using Behavior = PreTokenizer::Behavior;
 
 std::vector<std::string> words(const std::vector<PreTokenizer::Step>& steps, std::string text, bool at_start = true) {

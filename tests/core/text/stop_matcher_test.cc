@@ -9,7 +9,7 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 struct Outcome {
   std::vector<std::string> texts;  // of every push, then finish()

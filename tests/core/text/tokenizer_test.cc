@@ -9,9 +9,9 @@
 namespace quire::text {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 void expect_refused(const SmallTokenizer& small, const std::string& why, std::string_view config = "") {
   try {

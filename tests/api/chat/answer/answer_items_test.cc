@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace quire::api::chat {
+namespace quire::api::chat::answer_items_test {
 namespace {
 
 using Kind = Delta::Kind;
@@ -67,4 +67,4 @@ TEST(AnswerItems, AreReasoningAloneWhereTheAnswerEndsInIt) {
 }
 
 }  // namespace
-}  // namespace quire::api::chat
+}  // namespace quire::api::chat::answer_items_test

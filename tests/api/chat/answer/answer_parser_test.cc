@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace quire::api::chat {
+namespace quire::api::chat::answer_parser_test {
 namespace {
 
 const std::vector<std::string> kTools = {"get_weather", "now"};
@@ -205,7 +205,7 @@ const char* const kAnswers[] = {
     "  \n\n <think> \n a \n\n b \n </think> \n\n c \n ",
 };
 
-class AnySplit : public testing::TestWithParam<std::tuple<CallForm, ReasoningForm, bool>> {
+class AnySplit : public ::testing::TestWithParam<std::tuple<CallForm, ReasoningForm, bool>> {
  protected:
   AnswerForm form() const {
     AnswerForm form = form_of(std::get<0>(GetParam()), std::get<1>(GetParam()));
@@ -264,9 +264,9 @@ TEST_P(AnySplit, OfRandomTextsIntoManyAddsUpToTheWholeAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(
     Forms, AnySplit,
-    testing::Combine(testing::Values(CallForm::kNone, CallForm::kHermes, CallForm::kLlamaJson, CallForm::kMistral),
-                     testing::Values(ReasoningForm::kNone, ReasoningForm::kThinkTags, ReasoningForm::kMistral),
-                     testing::Bool()));
+    ::testing::Combine(::testing::Values(CallForm::kNone, CallForm::kHermes, CallForm::kLlamaJson, CallForm::kMistral),
+                       ::testing::Values(ReasoningForm::kNone, ReasoningForm::kThinkTags, ReasoningForm::kMistral),
+                       ::testing::Bool()));
 
 }  // namespace
-}  // namespace quire::api::chat
+}  // namespace quire::api::chat::answer_parser_test

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace quire::api::chat {
+namespace quire::api::chat::call_ids_test {
 namespace {
 
 const std::vector<TokenId> kPrompt = {1, 2, 3};
@@ -35,4 +35,4 @@ TEST(CallIds, HaveTheShapeThatClientsAndTemplatesTake) {
 }
 
 }  // namespace
-}  // namespace quire::api::chat
+}  // namespace quire::api::chat::call_ids_test

@@ -9,7 +9,7 @@
 #include "core/grammar/json_schema.h"
 #include "tests/core/grammar/matching.h"
 
-namespace quire::api::chat {
+namespace quire::api::chat::call_text_test {
 namespace {
 
 using grammar::Matcher;
@@ -163,4 +163,4 @@ TEST(CallText, HoldsACallOfAnotherToolBack) {
 }
 
 }  // namespace
-}  // namespace quire::api::chat
+}  // namespace quire::api::chat::call_text_test

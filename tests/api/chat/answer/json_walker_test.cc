@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace quire::api::chat {
+namespace quire::api::chat::json_walker_test {
 namespace {
 
 // How many bytes are taken, and whether the value is complete then. A number counts as complete at a space behind it.
@@ -86,4 +86,4 @@ TEST(JsonWalker, AgreesWithAParser) {
 }
 
 }  // namespace
-}  // namespace quire::api::chat
+}  // namespace quire::api::chat::json_walker_test

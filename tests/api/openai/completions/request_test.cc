@@ -10,7 +10,7 @@
 namespace quire::api::openai {
 namespace {
 
-class CompletionRequestTest : public testing::Test {
+class CompletionRequestTest : public ::testing::Test {
  protected:
   Result<CompletionRequest> parse(const std::string& body) const { return parse_completion_request(body, services_); }
   Result<CompletionRequest> with(const std::string& field) const { return parse(R"({"prompt":"p",)" + field + "}"); }

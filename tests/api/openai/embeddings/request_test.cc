@@ -9,7 +9,7 @@
 namespace quire::api::openai {
 namespace {
 
-class EmbeddingRequestTest : public testing::Test {
+class EmbeddingRequestTest : public ::testing::Test {
  protected:
   Result<EmbeddingRequest> parse(const std::string& body) const { return parse_embedding_request(body, services_); }
   EmbeddingRequest accepted(const std::string& field) const {

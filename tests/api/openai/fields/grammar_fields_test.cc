@@ -7,12 +7,12 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::grammar_fields_test {
 namespace {
 
 using Kind = GrammarText::Kind;
 
-class GrammarFieldsTest : public testing::Test {
+class GrammarFieldsTest : public ::testing::Test {
  protected:
   Result<CompletionRequest> with(const std::string& field) const {
     return parse_completion_request(R"({"prompt":"p",)" + field + "}", services_);
@@ -110,4 +110,4 @@ TEST_F(GrammarFieldsTest, AGrammarHasALimit) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::grammar_fields_test

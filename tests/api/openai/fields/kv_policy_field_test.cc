@@ -5,12 +5,12 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::kv_policy_field_test {
 namespace {
 
 using Kind = flow::KvPolicy::Kind;
 
-class KvPolicyFieldTest : public testing::Test {
+class KvPolicyFieldTest : public ::testing::Test {
  protected:
   KvPolicyFieldTest() { services_.max_model_len = 1024; }
 
@@ -134,4 +134,4 @@ TEST_F(KvPolicyFieldTest, AModelWithAWindowOfItsOwnTakesNoPolicy) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::kv_policy_field_test

@@ -8,12 +8,12 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::list_fields_test {
 namespace {
 
 using Ids = std::vector<TokenId>;
 
-class ListFieldsTest : public testing::Test {
+class ListFieldsTest : public ::testing::Test {
  protected:
   CompletionRequest accepted(const std::string& field) const {
     Result<CompletionRequest> parsed = parse_completion_request(R"({"prompt":"p",)" + field + "}", services_);
@@ -114,4 +114,4 @@ TEST_F(ListFieldsTest, BadWordsAreTextsWithALimit) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::list_fields_test

@@ -12,7 +12,7 @@
 #include "api/responses/responses_request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::markdown_test {
 namespace {
 
 TEST(FieldsMarkdown, IsWhatTheDocumentSays) {
@@ -48,4 +48,4 @@ TEST(FieldsMarkdown, EveryFieldNamesATestThatSpeaksOfIt) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::markdown_test

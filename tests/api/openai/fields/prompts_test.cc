@@ -6,10 +6,10 @@
 
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::prompts_test {
 namespace {
 
-class PromptsTest : public testing::Test {
+class PromptsTest : public ::testing::Test {
  protected:
   Result<std::vector<Prompt>> read(const std::string& json, const std::string& name = "words") {
     return prompts_of(name, parser_.parse(json).value_unsafe(), services_, services_.limits.max_prompts);
@@ -52,4 +52,4 @@ TEST_F(PromptsTest, AreAtMostSoMany) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::prompts_test

@@ -10,10 +10,10 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::read_body_test {
 namespace {
 
-class ReadBodyTest : public testing::Test {
+class ReadBodyTest : public ::testing::Test {
  protected:
   Result<CompletionRequest> with(const std::string& fields) const {
     return parse_completion_request(R"({"prompt":"p",)" + fields + "}", services_);
@@ -187,4 +187,4 @@ TEST_F(ReadBodyTest, ARowSaysItsTypeAndItsRange) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::read_body_test

@@ -7,10 +7,10 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::settle_test {
 namespace {
 
-class SettleTest : public testing::Test {
+class SettleTest : public ::testing::Test {
  protected:
   Result<CompletionRequest> with(const std::string& fields, std::size_t num_prompts = 1) const {
     std::string prompts = R"("p")";
@@ -142,4 +142,4 @@ TEST_F(SettleTest, ASearchRefusesWhatWouldBendItsRanking) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::settle_test

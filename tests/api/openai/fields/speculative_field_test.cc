@@ -5,10 +5,10 @@
 #include "api/openai/completions/request.h"
 #include "tests/api/fake_engine.h"
 
-namespace quire::api::openai {
+namespace quire::api::openai::speculative_field_test {
 namespace {
 
-class SpeculativeFieldTest : public testing::Test {
+class SpeculativeFieldTest : public ::testing::Test {
  protected:
   SpeculativeFieldTest() { services_.speculative_methods = {"ngram", "suffix"}; }
 
@@ -119,4 +119,4 @@ TEST_F(SpeculativeFieldTest, RefusesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace quire::api::openai
+}  // namespace quire::api::openai::speculative_field_test

@@ -10,11 +10,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using observe::Metrics;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A server of two places, both of them taken, of which one comes free every four seconds; a token takes 7.8125 ms. So
 // an answer of 101 tokens is there after 4.789 seconds.
-class ProspectsTest : public testing::Test {
+class ProspectsTest : public ::testing::Test {
  protected:
   ProspectsTest() {
     services_.max_num_seqs = 2;

@@ -21,7 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
-class OpenApiTest : public testing::Test {
+class OpenApiTest : public ::testing::Test {
  protected:
   const json::value& schema(const std::string& path) const {
     return document_.at("paths")

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-class TokenizeTest : public testing::Test {
+class TokenizeTest : public ::testing::Test {
  protected:
   json::value good(const http::Response& response) {
     EXPECT_EQ(response.status, 200) << response.body;

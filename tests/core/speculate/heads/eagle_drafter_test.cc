@@ -14,7 +14,7 @@
 #include "tests/core/speculate/book_tree.h"
 #include "tests/core/speculate/heads/tiny_head.h"
 
-namespace quire::speculate {
+namespace quire::speculate::eagle_drafter_test {
 namespace {
 
 using model::testing::TempDir;
@@ -416,4 +416,4 @@ TEST_P(EagleDrafterTest, AsksNoMoreOfATreeThanItMay) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::eagle_drafter_test

@@ -17,7 +17,7 @@
 #include "tests/core/speculate/heads/plain_hydra.h"
 #include "tests/core/speculate/heads/tiny_head.h"
 
-namespace quire::speculate {
+namespace quire::speculate::hydra_drafter_test {
 namespace {
 
 using model::testing::replaced;
@@ -326,4 +326,4 @@ TEST_F(HydraDrafterTest, AsksForTheStateThatItsConfigNames) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::hydra_drafter_test

@@ -10,7 +10,7 @@
 #include "tests/core/speculate/heads/plain_hydra.h"
 #include "tests/core/speculate/heads/tiny_head.h"
 
-namespace quire::speculate {
+namespace quire::speculate::hydra_head_test {
 namespace {
 
 using model::testing::refusal;
@@ -127,4 +127,4 @@ TEST_F(HydraHeadTest, RefusesTensorsThatItWouldNotReadAndMissesThoseThatItWould)
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::hydra_head_test

@@ -16,7 +16,7 @@
 #include "tests/core/speculate/book_tree.h"
 #include "tests/core/speculate/heads/tiny_head.h"
 
-namespace quire::speculate {
+namespace quire::speculate::medusa_drafter_test {
 namespace {
 
 using model::testing::TempDir;
@@ -193,4 +193,4 @@ TEST_P(MedusaDrafterTest, HasNoGuessForWhomTheLastStepDidNotRun) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::medusa_drafter_test

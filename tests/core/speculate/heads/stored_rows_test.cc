@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace quire::speculate {
+namespace quire::speculate::stored_rows_test {
 namespace {
 
 using flow::BlockOp;
@@ -97,4 +97,4 @@ TEST(Chained, DependsOnEveryTokenAndItsPlace) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::stored_rows_test

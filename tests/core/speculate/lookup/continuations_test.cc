@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace quire::speculate {
+namespace quire::speculate::continuations_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -128,4 +128,4 @@ TEST(Continuations, NothingFollowsFromNothing) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::continuations_test

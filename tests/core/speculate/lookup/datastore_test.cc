@@ -9,7 +9,7 @@
 
 #include "tests/support/temporary_file.h"
 
-namespace quire::speculate {
+namespace quire::speculate::datastore_test {
 namespace {
 
 using test::TemporaryFile;
@@ -174,4 +174,4 @@ TEST(DatastoreBuilder, TellsHowFarItIs) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::datastore_test

@@ -16,7 +16,7 @@
 #include "tests/support/drafted_text.h"
 #include "tests/support/temporary_file.h"
 
-namespace quire::speculate {
+namespace quire::speculate::foresight_test {
 namespace {
 
 using test::DraftedText;
@@ -163,4 +163,4 @@ TEST(Foresight, LearnsOfStepsWhoseWayWasRightAlone) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::foresight_test

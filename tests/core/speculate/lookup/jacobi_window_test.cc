@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-namespace quire::speculate {
+namespace quire::speculate::jacobi_window_test {
 namespace {
 
 using sample::TokenTree;
@@ -162,4 +162,4 @@ TEST(JacobiWindow, BeginsWithPiecesOfATextHoweverShort) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::jacobi_window_test

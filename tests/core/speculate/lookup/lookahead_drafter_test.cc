@@ -12,7 +12,7 @@
 #include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
-namespace quire::speculate {
+namespace quire::speculate::lookahead_drafter_test {
 namespace {
 
 using test::DraftedText;
@@ -242,4 +242,4 @@ TEST(LookaheadDrafter, RefusesOptionsOutOfRangeAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::lookahead_drafter_test

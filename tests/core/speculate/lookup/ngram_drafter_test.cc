@@ -10,7 +10,7 @@
 #include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
-namespace quire::speculate {
+namespace quire::speculate::ngram_drafter_test {
 namespace {
 
 using test::DraftedText;
@@ -47,7 +47,7 @@ TEST(NgramDrafter, GuessesWhatStoodBehindTheNewestPlaceOfTheLongestRepeat) {
   const RoleScope role(engine_role);
   for (const auto& [low, high] : {std::pair{1u, 1u}, {1u, 3u}, {2u, 4u}, {3u, 7u}}) {
     for (const int vocab : {1, 2, 3, 8}) {
-      SCOPED_TRACE(testing::Message() << low << ".." << high << " vocab " << vocab);
+      SCOPED_TRACE(::testing::Message() << low << ".." << high << " vocab " << vocab);
       NgramDrafter drafter({low, high});
       DraftedText text(drafter, 1, random_tokens(1 + vocab, vocab, 1));
       for (const TokenId token : random_tokens(300, vocab, low * 10 + high)) {
@@ -164,9 +164,9 @@ TEST(NgramDrafter, RefusesLengthsOutOfRangeAllAtOnce) {
     NgramDrafter({33, 34});
     FAIL();
   } catch (const StartError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("prompt_lookup_min 33"), HasSubstr("prompt_lookup_max 34")));
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("prompt_lookup_min 33"), HasSubstr("prompt_lookup_max 34")));
   }
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::ngram_drafter_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/speculate/lookup/listed_texts.h"
 
-namespace quire::speculate {
+namespace quire::speculate::ngram_table_test {
 namespace {
 
 using test::random_tokens;
@@ -72,4 +72,4 @@ TEST(NgramTable, LooksAtFewSlots) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::ngram_table_test

@@ -11,7 +11,7 @@
 #include "tests/support/drafted_text.h"
 #include "tests/support/temporary_file.h"
 
-namespace quire::speculate {
+namespace quire::speculate::rest_drafter_test {
 namespace {
 
 using test::DraftedText;
@@ -148,4 +148,4 @@ TEST(RestDrafter, RefusesAStoreItCannotUseAndOptionsOutOfRangeAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::rest_drafter_test

@@ -11,7 +11,7 @@
 #include "tests/core/speculate/lookup/listed_texts.h"
 #include "tests/support/drafted_text.h"
 
-namespace quire::speculate {
+namespace quire::speculate::suffix_drafter_test {
 namespace {
 
 using test::DraftedText;
@@ -96,7 +96,7 @@ TEST(SuffixDrafter, ProposesWhatCountingEverywhereProposes) {
   for (const bool tree : {false, true}) {
     for (const int vocab : {1, 2, 4, 12}) {
       for (const std::uint32_t max_occurrences : {3u, 4096u}) {
-        SCOPED_TRACE(testing::Message() << "tree " << tree << " vocab " << vocab << " of " << max_occurrences);
+        SCOPED_TRACE(::testing::Message() << "tree " << tree << " vocab " << vocab << " of " << max_occurrences);
         SuffixOptions options{.max_tree_depth = 12, .max_occurrences = max_occurrences, .tree = tree};
         options.max_spec_factor = vocab == 2 ? 0.7f : 1.5f;
         options.max_spec_offset = vocab == 4 ? 3 : 0;
@@ -320,4 +320,4 @@ TEST(SuffixDrafter, RefusesOptionsOutOfRangeAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::suffix_drafter_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace quire::speculate {
+namespace quire::speculate::text_index_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -62,7 +62,7 @@ std::vector<Seen> naive(const std::deque<TokenId>& text, const Tokens& context, 
 TEST(TextIndex, FindsWhatLookingEverywhereFinds) {
   for (const std::uint32_t capacity : {2u, 16u, 64u, 1024u}) {
     for (const int vocab : {1, 2, 3, 20}) {
-      SCOPED_TRACE(testing::Message() << "capacity " << capacity << " vocab " << vocab);
+      SCOPED_TRACE(::testing::Message() << "capacity " << capacity << " vocab " << vocab);
       std::mt19937 random(capacity + vocab);
       TextIndex index(capacity);
       std::deque<TokenId> text;
@@ -115,4 +115,4 @@ TEST(TextIndex, GoesOnAsIfTheTextRepeatsItself) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::text_index_test

@@ -13,7 +13,7 @@
 #include "core/speculate/models/model_drafter.h"
 #include "tests/core/speculate/draft_rig.h"
 
-namespace quire::speculate {
+namespace quire::speculate::draft_tree_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -262,4 +262,4 @@ TEST_F(DraftTree, OfSeveralModelsHasWhatEachOfThemSays) {
 TEST(MergedDrafter, RefusesToBeOfNobody) { EXPECT_THROW(MergedDrafter("specinfer", {}), StartError); }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::draft_tree_test

@@ -8,7 +8,7 @@
 #include "core/base/start_error.h"
 #include "tests/core/speculate/draft_rig.h"
 
-namespace quire::speculate {
+namespace quire::speculate::model_drafter_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -372,4 +372,4 @@ TEST_F(ModelDrafterTest, RefusesWhatDoesNotFitItsModelAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::model_drafter_test

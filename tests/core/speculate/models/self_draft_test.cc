@@ -9,7 +9,7 @@
 #include "core/base/start_error.h"
 #include "tests/core/speculate/draft_rig.h"
 
-namespace quire::speculate {
+namespace quire::speculate::self_draft_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -225,4 +225,4 @@ TEST_F(SelfDraft, ChoosesEverySecondOfTheMiddleLayersWhereNoneIsNamed) {
 }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::self_draft_test

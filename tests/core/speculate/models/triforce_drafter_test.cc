@@ -8,7 +8,7 @@
 #include "core/speculate/models/self_draft.h"
 #include "tests/core/speculate/draft_rig.h"
 
-namespace quire::speculate {
+namespace quire::speculate::triforce_drafter_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -121,4 +121,4 @@ TEST_F(Triforce, LooksThroughManyAsThroughEachAloneAndWritesNothingOutsideScratc
 TEST_F(Triforce, RefusesAWindowOfNothing) { EXPECT_THROW(drafter(0, {16, 0}), StartError); }
 
 }  // namespace
-}  // namespace quire::speculate
+}  // namespace quire::speculate::triforce_drafter_test
