@@ -81,12 +81,12 @@ class Checks:
 
     # ---- tests
 
-    def run_gtests(self, label, binaries):
-        """Runs GoogleTest binaries, `jobs` at once, and shows the slowest cases."""
+    def run_gtests(self, label, binaries, without=""):
+        """Runs GoogleTest binaries, `jobs` at once, and shows the slowest cases. `without`: a pattern of those to leave out."""
         order = {name: place for place, name in enumerate(LONGEST_FIRST)}
         binaries = sorted(binaries, key=lambda path: (order.get(path.name, len(order)), path.name))
         cases = []
-        for binary, status in processes.at_once(self.jobs, lambda path: self.run_gtest(label, path), binaries):
+        for binary, status in processes.at_once(self.jobs, lambda path: self.run_gtest(label, path, without), binaries):
             report = self.reports / f"{label}-{binary.name}.xml"
             if status is None:
                 self.found.leaves_out(f"{label}: {binary.name}")
@@ -96,11 +96,12 @@ class Checks:
                 cases += self.found.takes_report(report, status, binary.name)
         self.found.shows_slowest(cases)
 
-    def run_gtest(self, label, binary):
+    def run_gtest(self, label, binary, without):
         if self.is_late(60):
             return None
         report = self.reports / f"{label}-{binary.name}.xml"
-        command = processes.with_fixed_addresses([binary, "--gtest_brief=1", f"--gtest_output=xml:{report}"])
+        command = [binary, "--gtest_brief=1", f"--gtest_output=xml:{report}", *([f"--gtest_filter=-{without}"] if without else [])]
+        command = processes.with_fixed_addresses(command)
         return processes.run_to_file(command, report.with_suffix(".log"), self.left_s(2400), cwd=self.root)
 
     def ensure_venv(self):

@@ -31,7 +31,7 @@ static_assert(kGemmW16A16 == static_cast<int>(backend::WeightType::kW16A16));
 // What a table makes of a small product in bf16, cancellation, infinity and numbers near the smallest among its inputs. How
 // vdpbf16ps rounds is written down less exactly than how an fma does, so it is tried.
 constexpr std::uint32_t kTried = 64;  // inputs
-std::array<std::uint32_t, kLanes> tried(const Kernels& table) {
+[[maybe_unused]] std::array<std::uint32_t, kLanes> tried(const Kernels& table) {
   std::array<float, kTried> x{};
   std::array<std::uint16_t, kTried * kLanes> panel{};
   std::uint32_t random = 1;
@@ -66,6 +66,7 @@ std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables = {kernels_scalar()};
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (avx2) tables.push_back(kernels_avx2());
+#ifndef QUIRE_WITHOUT_AVX512  // a sanitizer's build on a machine that has none
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     tables.push_back(kernels_avx512());
@@ -75,6 +76,7 @@ std::vector<const Kernels*> supported_kernels() {
       tables.push_back(kernels_avx512bf16());
     }
   }
+#endif
   return tables;
 }
 

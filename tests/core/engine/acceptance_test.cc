@@ -9,6 +9,7 @@
 
 #include "core/speculate/depth/depth_control.h"
 #include "tests/core/engine/law_lab.h"
+#include "tests/support/cases.h"
 #include "tests/support/guessing_drafter.h"
 
 namespace quire::engine::testing::acceptance_test {
@@ -20,7 +21,7 @@ using quire::testing::GuessingDrafter;
 using quire::testing::RigOptions;
 using sample::Accept;
 
-constexpr std::uint32_t kAnswers = 12'000;
+constexpr std::uint32_t kAnswers = quire::testing::cases(12'000);
 
 class AcceptanceInTheEngine : public ::testing::TestWithParam<Accept>, protected LawLab {
  protected:

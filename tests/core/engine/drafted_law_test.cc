@@ -14,6 +14,7 @@
 #include "core/speculate/models/merged_drafter.h"
 #include "tests/core/engine/law_lab.h"
 #include "tests/core/model/tiny_checkpoint.h"
+#include "tests/support/cases.h"
 
 namespace quire::engine::testing::drafted_law_test {
 namespace {
@@ -24,7 +25,7 @@ using sample::Accept;
 using speculate::Drafter;
 using Shape = std::vector<std::uint64_t>;
 
-constexpr std::uint32_t kAnswers = 6'000;
+constexpr std::uint32_t kAnswers = quire::testing::cases(6'000);
 constexpr std::uint32_t kHidden = 24;
 constexpr std::uint32_t kVocab = LawLab::kVocab;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/core/sample/table_speech.h"
+#include "tests/support/cases.h"
 
 namespace quire::sample::acceptance_test {
 namespace {
@@ -22,7 +23,7 @@ Params params_of(Accept accept, float temperature = 1.0f) {
   return params;
 }
 
-constexpr std::uint32_t kManySeeds = 200'000;
+constexpr std::uint32_t kManySeeds = quire::testing::cases(200'000);
 
 class AcceptanceLaw : public ::testing::TestWithParam<Accept> {
  protected:

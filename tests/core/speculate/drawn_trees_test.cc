@@ -15,6 +15,7 @@
 #include "core/speculate/growing_tree.h"
 #include "core/speculate/models/merged_drafter.h"
 #include "tests/core/sample/table_speech.h"
+#include "tests/support/cases.h"
 
 namespace quire::speculate::drawn_trees_test {
 namespace {
@@ -273,7 +274,7 @@ class DrawnSpeech {
   std::uint32_t num_siblings_ = 0;
 };
 
-constexpr std::uint32_t kSeeds = 100'000;
+constexpr std::uint32_t kSeeds = quire::testing::cases(100'000);
 
 double strangeness_of(const Speaking& setup, Flaw flaw = Flaw::kNone) {
   const RoleScope role(engine_role);

@@ -1,0 +1,18 @@
+// How many cases a test of a law or a property tries.
+#pragma once
+
+#include <cstdint>
+
+namespace quire::testing {
+
+// All of them in an ordinary build, which is what judges the law. A sanitizer watches memory, which a twentieth of them touches
+// as well, and takes ten times as long for each.
+constexpr std::uint32_t cases(std::uint32_t count) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return (count + 19) / 20;
+#else
+  return count;
+#endif
+}
+
+}  // namespace quire::testing
