@@ -20,6 +20,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <exception>
+#include <tuple>
 
 #include "core/base/log.h"
 #include "core/base/start_error.h"
@@ -78,8 +79,8 @@ Task<void> talk(Stream& stream, const std::string& request, Parser& reply) {
   co_await asio::async_write(stream, asio::buffer(request), asio::use_awaitable);
   beast::flat_buffer buffer;
   while (!reply.is_done()) {
-    const auto [error, taken] =
-        co_await stream.async_read_some(buffer.prepare(kReadBytes), asio::as_tuple(asio::use_awaitable));
+    const auto read = co_await stream.async_read_some(buffer.prepare(kReadBytes), asio::as_tuple(asio::use_awaitable));
+    const error_code error = std::get<0>(read);
     if (error == asio::error::eof) {
       error_code cut;
       if (reply.got_some()) reply.put_eof(cut);
@@ -87,7 +88,7 @@ Task<void> talk(Stream& stream, const std::string& request, Parser& reply) {
       co_return;
     }
     if (error) throw Failed{error.message()};
-    buffer.commit(taken);
+    buffer.commit(std::get<1>(read));
     put(reply, buffer);
   }
 }
@@ -166,8 +167,11 @@ class HttpClient::Exchange {
     if (unknown) throw Failed{fmt::format("{} is not known ({})", log_safe(url_.host), unknown.message())};
     tcp::socket socket(context_);
     const Holder held(*this, socket);
-    const auto [refused, at] = co_await asio::async_connect(socket, endpoints, asio::as_tuple(asio::use_awaitable));
-    if (refused) throw Failed{fmt::format("nobody listens there ({})", refused.message())};
+    const auto reached =
+        co_await asio::async_connect(socket, std::get<1>(resolved), asio::as_tuple(asio::use_awaitable));
+    if (const auto refused = std::get<0>(reached)) {
+      throw Failed{fmt::format("nobody listens there ({})", refused.message())};
+    }
     connected_ = true;
     if (!url_.https) {
       co_await talk(socket, request, reply);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kMaxHeadBytes = 16 * 1024;
 constexpr std::uint64_t kMaxBodyBytes = std::uint64_t{16} << 20;
+constexpr int kOk = 200;
 
 Error failed(const Url& url, const std::string& what) { return invalid("", fmt::format("{}: {}", url.text, what)); }
 
@@ -54,7 +55,7 @@ Result<std::string> http_get(const Url& url, std::string_view path, Duration tim
     return failed(url, fmt::format("no answer to GET {} ({})", path, reply.error().message));
   }
   if (!reply) return failed(url, fmt::format("{}; is `quire serve` running?", reply.error().message));
-  if (reply->status != 200) return failed(url, fmt::format("GET {} is answered {}", path, reply->status));
+  if (reply->status != kOk) return failed(url, fmt::format("GET {} is answered {}", path, reply->status));
   return std::move(reply->body);
 }
 

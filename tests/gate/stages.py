@@ -141,7 +141,7 @@ def tidy_changed(checks):
 
 def tidy_database(checks):
     log = checks.reports / "configure-tidy.log"
-    command = ["cmake", "--preset", "release", "-B", "build/tidy", "-DQUIRE_TESTS=OFF", "-DQUIRE_PRECOMPILE=OFF"]
+    command = ["cmake", "--preset", "release", "-B", "build/tidy", "-DQUIRE_TESTS=OFF", "-DQUIRE_PRECOMPILE=OFF", "-DQUIRE_UNITY=OFF"]
     status = processes.run_to_file(command, log, 600, cwd=checks.root)
     if status != 0:
         checks.found.fails(1, " ".join(command), outcome.tail(log, 30))
