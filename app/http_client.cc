@@ -161,10 +161,12 @@ class HttpClient::Exchange {
 
  private:
   Task<void> exchange(const std::string& request, Parser& reply) {
-    const auto [unknown, endpoints] =
+    const auto resolved =
         co_await resolver_.async_resolve(url_.host, std::to_string(url_.port), asio::as_tuple(asio::use_awaitable));
     if (time_is_up_) co_return;  // send() says so; from here on there is something to close
-    if (unknown) throw Failed{fmt::format("{} is not known ({})", log_safe(url_.host), unknown.message())};
+    if (const auto unknown = std::get<0>(resolved)) {
+      throw Failed{fmt::format("{} is not known ({})", log_safe(url_.host), unknown.message())};
+    }
     tcp::socket socket(context_);
     const Holder held(*this, socket);
     const auto reached =

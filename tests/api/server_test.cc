@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
+#include "tests/support/quiet_log.h"
 
 namespace quire::api::http::server_test {
 namespace {
@@ -29,10 +29,7 @@ const std::string kEndlessStream = R"({"prompt":"Once upon a time","max_tokens":
 
 class ServerTest : public ::testing::Test {
  protected:
-  ServerTest() {
-    set_log_level(LogLevel::kOff);
-    config_.port = 0;
-  }
+  ServerTest() { config_.port = 0; }
   Server& serve(bool ready = true) {
     server_ = std::make_unique<Server>(config_, world_.services());
     server_->start();
@@ -47,6 +44,7 @@ class ServerTest : public ::testing::Test {
   }
 
   test::World world_{{.max_sequences = 4096, .max_tokens = 1u << 22}};
+  quire::testing::QuietLog quiet_log_;
   ServerConfig config_;
   test::FakeEngine engine_{world_};
   std::unique_ptr<Server> server_;

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "api/http/server.h"
-#include "core/base/log.h"
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
+#include "tests/support/quiet_log.h"
 
 namespace quire::api::http {
 
@@ -23,9 +23,7 @@ using test::RawResponse;
 class SessionTest : public ::testing::Test {
  protected:
   explicit SessionTest(test::FakeEngine::Script script = test::FakeEngine::repeat_prompt)
-      : engine_(world_, std::move(script)) {
-    set_log_level(LogLevel::kOff);
-  }
+      : engine_(world_, std::move(script)) {}
 
   // Limits short enough for tests; each test may change config_ before it calls serve().
   void serve() {
@@ -49,6 +47,7 @@ class SessionTest : public ::testing::Test {
   }
   static bool closes(RawClient& client) { return !client.read_some() && client.buffer().empty(); }
 
+  quire::testing::QuietLog quiet_log_;
   test::World world_;
   ServerConfig config_;
   std::string cache_dir_;

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "api/http/server.h"
-#include "core/base/log.h"
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
 #include "tests/api/transport/certificates.h"
 #include "tests/api/transport/tls_client.h"
+#include "tests/support/quiet_log.h"
 
 namespace quire::api::http::session_tls_test {
 namespace {
@@ -30,7 +30,6 @@ class TlsSessionTest : public ::testing::Test {
  protected:
   TlsSessionTest() {
     std::signal(SIGPIPE, SIG_IGN);
-    set_log_level(LogLevel::kOff);
     config_.port = 0;
     config_.tls = context_of(pair_);
   }
@@ -49,6 +48,7 @@ class TlsSessionTest : public ::testing::Test {
   }
 
   const Certificate pair_{"session"};
+  quire::testing::QuietLog quiet_log_;
   test::World world_;
   ServerConfig config_;
   test::FakeEngine engine_{world_};

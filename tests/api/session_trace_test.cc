@@ -6,9 +6,9 @@
 
 #include "api/http/server.h"
 #include "api/tracing/tracer.h"
-#include "core/base/log.h"
 #include "tests/api/fake_engine.h"
 #include "tests/api/raw_client.h"
+#include "tests/support/quiet_log.h"
 
 namespace quire::api::http::session_trace_test {
 namespace {
@@ -31,7 +31,6 @@ std::string parent(const std::string& flags = "01") {
 class SessionTraceTest : public ::testing::Test {
  protected:
   explicit SessionTraceTest(bridge::AdmissionQueue::Limits limits = {}) : world_(limits), engine_(world_) {
-    set_log_level(LogLevel::kOff);
     config_.port = 0;
   }
 
@@ -63,6 +62,7 @@ class SessionTraceTest : public ::testing::Test {
     EXPECT_TRUE(spans_.take(100, 0s).empty());
   }
 
+  quire::testing::QuietLog quiet_log_;
   test::World world_;
   ServerConfig config_;
   tracing::SpanQueue spans_{64};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "tests/support/quiet_log.h"
 
 namespace quire::app {
 namespace {
@@ -95,7 +96,6 @@ std::vector<std::string> ids_in(const std::string& body) {
 class SpanExporterTest : public ::testing::Test {
  protected:
   SpanExporterTest() {
-    set_log_level(LogLevel::kOff);
     limits_.delay = 0ms;
     limits_.first_wait = 1ms;
     limits_.longest_wait = 2ms;
@@ -104,6 +104,7 @@ class SpanExporterTest : public ::testing::Test {
     return metrics_.trace_spans_not_sent.value() + metrics_.trace_spans_rejected.value();
   }
 
+  quire::testing::QuietLog quiet_log_;
   ExportLimits limits_;
   observe::Metrics metrics_{{}};
 };
