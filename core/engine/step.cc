@@ -235,6 +235,7 @@ void Engine::obey_orders() {
   while (!task_->done() && clock_.now() < until) task_->step();
   if (!task_->done()) return;
   if (reporter_ && order_.kind == bridge::ControlOrder::Kind::kClearCache) reporter_->say_all();
+  if (reporter_) reporter_->report();  // before the answer that a client may go on from
   const Result<bridge::CacheReport> report = task_->report();
   task_.reset();
   control_.finish();

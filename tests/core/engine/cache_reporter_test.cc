@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 
 #include "tests/support/cache_follower.h"
@@ -201,6 +202,22 @@ TEST_F(CacheReporterTest, AClearedCacheIsToldAsClearedWithWhatIsStillHeld) {
   EXPECT_EQ(world.follower.num_cleared(), 2u);
   EXPECT_TRUE(world.knows());
   EXPECT_EQ(world.run(toy_prompt(64, 1), 1).stream->cached_tokens(), 0u);
+}
+
+TEST_F(CacheReporterTest, AnOrderIsAnsweredWhenWhatItDidIsTold) {
+  World world({.num_blocks = 64, .max_model_len = 256});
+  world.begin();
+  world.run(toy_prompt(64, 1), 1);
+  world.hear();
+  EXPECT_EQ(world.follower.size(), 4u);
+  std::optional<std::size_t> left;
+  const auto done = [&](auto) {
+    world.hear();
+    left = world.follower.size();
+  };
+  CHECK(world.rig.control.give({bridge::ControlOrder::Kind::kClearCache, "", done}).ok());
+  while (!left) world.rig.turn();
+  EXPECT_EQ(left, 0u);
 }
 
 }  // namespace
