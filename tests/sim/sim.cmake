@@ -38,7 +38,7 @@ foreach(mutation IN LISTS mutations)
     DEPENDS ${mutation} ${CMAKE_SOURCE_DIR}/${file} ${mutate}
     VERBATIM)
   add_executable(sim_mutant_${name} $<TARGET_OBJECTS:quire_sim_mutant_main> ${mutated})
-  target_link_libraries(sim_mutant_${name} PRIVATE quire_sim)
+  target_link_libraries(sim_mutant_${name} PRIVATE quire_sim GTest::gmock)
   quire_use_precompiled(sim_mutant_${name} test)
   target_compile_options(sim_mutant_${name} PRIVATE -w)  # what a bug leaves unused is no news
   list(APPEND mutants ${name})
