@@ -44,7 +44,7 @@ quietly() {
   fi
 }
 if [[ ! -x "$build/quire" ]]; then
-  say "[2/3] building (about ten minutes the first time on two cores, $jobs jobs)"
+  say "[2/3] building (about six minutes the first time on two cores, $jobs jobs)"
 else
   say "[2/3] building what changed"
 fi

@@ -32,12 +32,15 @@ class PackedWeight final : public backend::Weight {
   std::span<const std::byte> packed() const override { return packed_; }
 
   // Whether its linear's input is quantised or rounded first (RowCoder).
-  bool wants_codes() const { return type() >= backend::WeightType::kW8A8; }
+  bool wants_codes() const {
+    using enum backend::WeightType;
+    return type() == kW8A8 || type() == kW4A8 || type() == kW16A16;
+  }
 
   std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::uint32_t i) const { return packed_.data() + i * panel_bytes_; }
-  // int8 and w8a8 [num_panels * 16]; null: any other type.
+  // int8, w8a8 and fp8 [num_panels * 16]; null: any other type.
   const float* scales() const { return scales_at_ == bias_at_ ? nullptr : floats_at(scales_at_); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
   const float* bias() const { return bias_at_ == packed_.size() ? nullptr : floats_at(bias_at_); }

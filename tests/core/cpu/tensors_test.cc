@@ -55,6 +55,16 @@ std::span<std::byte> aligned(std::vector<std::byte>& room, std::size_t bytes, st
   return std::span(room).subspan((at + 63) / 64 * 64 - at + shift, bytes);
 }
 
+TEST(PackedWeight, WantsCodesOfItsInputsOnlyWhereItIsMultipliedByThem) {
+  const auto ops = make_ops("auto", 1);
+  for (const Kind& kind : kKinds) {
+    const auto weight = packed(*ops, kind, false);
+    const auto type = weight->type();
+    const bool wants = type == WeightType::kW8A8 || type == WeightType::kW4A8 || type == WeightType::kW16A16;
+    EXPECT_EQ(dynamic_cast<const PackedWeight&>(*weight).wants_codes(), wants) << static_cast<int>(type);
+  }
+}
+
 TEST(PackedWeight, AdoptedFromItsBytesIsTheSameWeightAndStaysWhereItLies) {
   const auto ops = make_ops("auto", 2);
   for (const Kind& kind : kKinds) {
