@@ -1,5 +1,5 @@
-// The only unit of app/ that includes Asio and Beast. Bytes are read and put by hand: a parser behind async_read() takes g++
-// half a minute.
+// The only unit of app/ that includes Asio and Beast. It reads bytes and puts them into the parser itself: Beast's
+// async_read() takes g++ half a minute to compile.
 #include "app/http_client.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kLastChunkBytes =
     5;  // of a chunked body: Beast 1.81 must not be shown fewer behind a chunk's size
 
-// What a step ended with, as send() says it.
+// The failure of a step; send() returns its text.
 struct Failed {
   std::string text;
 };
@@ -186,7 +186,7 @@ class HttpClient::Exchange {
     co_await talk(stream, request, reply);
   }
 
-  // What the timer closes.
+  // Shows the timer which socket to close.
   class Holder {
    public:
     Holder(Exchange& exchange, tcp::socket& socket) : exchange_(exchange) { exchange_.open_ = &socket; }

@@ -1,6 +1,6 @@
 // One request at a time to another server: HTTP/1.1, plain or behind TLS, a connection for each.
 // Owner   the caller's.
-// Thread  send(): one at a time, any; blocks for `timeout` at most, a name that has to be resolved besides. give_up_at(): any.
+// Thread  send(): any, one at a time; blocks for `timeout` at most, and for a name's resolution. give_up_at(): any.
 // Fails   the constructor: StartError where the CA's file cannot be used. send(): no answer, with a text for people.
 // Source  RFC 9112. A certificate must be valid and for the URL's host (RFC 9110, 4.3.4).
 #pragma once

@@ -40,9 +40,8 @@ function(quire_use_precompiled target name)
   endif()
 endfunction()
 
-# The sources of one folder are compiled as one unit, twelve at most, but for those that have compile options of their own: what
-# their headers make of templates is made once. So no two files of a folder have a file-local name in common. Editors and clang-tidy,
-# which want a command for each file, take the preset "dev".
+# The sources of one folder are compiled as one unit, twelve at most: templates of their headers are instantiated once.
+# So no two files of a folder have a file-local name in common. Editors want a command for each file: the preset "dev".
 option(QUIRE_UNITY "compile the sources of a folder as one unit" ON)
 
 function(quire_join_units target)

@@ -82,7 +82,7 @@ class Checks:
     # ---- tests
 
     def run_gtests(self, label, binaries, without=""):
-        """Runs GoogleTest binaries, `jobs` at once, and shows the slowest cases. `without`: a pattern of those to leave out."""
+        """Runs GoogleTest binaries, `jobs` at once, and shows the slowest cases. `without`: a pattern to leave out."""
         order = {name: place for place, name in enumerate(LONGEST_FIRST)}
         binaries = sorted(binaries, key=lambda path: (order.get(path.name, len(order)), path.name))
         cases = []
@@ -100,8 +100,8 @@ class Checks:
         if self.is_late(60):
             return None
         report = self.reports / f"{label}-{binary.name}.xml"
-        command = [binary, "--gtest_brief=1", f"--gtest_output=xml:{report}", *([f"--gtest_filter=-{without}"] if without else [])]
-        command = processes.with_fixed_addresses(command)
+        chosen = [f"--gtest_filter=-{without}"] if without else []
+        command = processes.with_fixed_addresses([binary, "--gtest_brief=1", f"--gtest_output=xml:{report}", *chosen])
         return processes.run_to_file(command, report.with_suffix(".log"), self.left_s(2400), cwd=self.root)
 
     def ensure_venv(self):

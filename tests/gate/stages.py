@@ -73,7 +73,7 @@ def run_sanitized(checks, label, preset, pattern):
     names = checks.build_targets(preset, pattern)
     if names:
         checks.run_gtests(label, [checks.root / f"build/{preset}/tests" / name for name in names], without=JUDGES)
-        checks.found.leaves_out(f"{label}: {JUDGES}, which judge a law by more draws than a sanitizer has time for; unit runs them")
+        checks.found.leaves_out(f"{label}: {JUDGES}: more draws than a sanitizer has time for; unit runs them")
 
 
 def clients(checks):
@@ -141,7 +141,8 @@ def tidy_changed(checks):
 
 def tidy_database(checks):
     log = checks.reports / "configure-tidy.log"
-    command = ["cmake", "--preset", "release", "-B", "build/tidy", "-DQUIRE_TESTS=OFF", "-DQUIRE_PRECOMPILE=OFF", "-DQUIRE_UNITY=OFF"]
+    command = ["cmake", "--preset", "release", "-B", "build/tidy",
+               "-DQUIRE_TESTS=OFF", "-DQUIRE_PRECOMPILE=OFF", "-DQUIRE_UNITY=OFF"]
     status = processes.run_to_file(command, log, 600, cwd=checks.root)
     if status != 0:
         checks.found.fails(1, " ".join(command), outcome.tail(log, 30))

@@ -16,9 +16,9 @@ else()
 endif()
 
 # sim_mutant_NAME for each mutations/NAME.mutation: one changed source, everything else as it is. Its object stands before the
-# library that has the unchanged one, so the linker never takes that: an object of its own, not joined with its neighbours.
+# library that has the unchanged one, so the linker never takes that. The unchanged one is not joined with others.
 if(QUIRE_SANITIZE)
-  return()  # what finds a planted bug is the simulator
+  return()  # the simulator finds planted bugs without a sanitizer
 endif()
 file(GLOB mutations CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/mutations/*.mutation)
 add_library(quire_sim_mutant_main OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/sim/mutations/main.cc)

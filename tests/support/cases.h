@@ -5,7 +5,7 @@
 
 namespace quire::testing {
 
-// All of them in an ordinary build, which is what judges the law. A sanitizer watches memory, which a twentieth of them touches
+// An ordinary build tries all of them and judges the law. A sanitizer watches memory, which a twentieth of them touches
 // as well, and takes ten times as long for each.
 constexpr std::uint32_t cases(std::uint32_t count) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

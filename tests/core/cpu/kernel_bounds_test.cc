@@ -45,7 +45,7 @@ constexpr std::uint32_t kOutputs[] = {1, 15, 16, 17, 33, 64, 65};               
 constexpr std::uint32_t kHeadDims[] = {2, 4, 6, 8, 10, 18, 48, 64, 80, 98, 200};     // even
 constexpr std::uint32_t kWidths[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200, 255, 256, 257, 513};
 
-// Which byte of an operand lies beside the page that may not be touched.
+// The end of an operand that lies beside the page that may not be touched.
 enum class End { kFirst, kLast };
 enum class Access { kRead, kWrite };
 
