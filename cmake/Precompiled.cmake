@@ -2,11 +2,7 @@
 # thread-role check and the fuzz targets compile without.
 #   standard  the C++ library                 json  and Boost.JSON             http  and Asio, Beast, simdjson, fmt
 # tests/CMakeLists.txt adds the same with GoogleTest.
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  option(QUIRE_PRECOMPILE "parse the headers that most units include once (g++ only)" ON)
-else()  # clang refuses headers that were compiled with other definitions than the unit's
-  set(QUIRE_PRECOMPILE OFF)
-endif()
+option(QUIRE_PRECOMPILE "parse the headers that most units include once" ON)
 
 set(QUIRE_STANDARD_HEADERS
     <algorithm> <array> <bit> <charconv> <chrono> <cmath> <cstddef> <cstdint> <cstdio> <cstring> <deque> <functional> <iterator>
@@ -35,8 +31,10 @@ function(quire_use_precompiled target name)
   get_target_property(type ${target} TYPE)
   if(QUIRE_PRECOMPILE AND NOT type STREQUAL INTERFACE_LIBRARY)
     target_precompile_headers(${target} REUSE_FROM quire_precompiled_${name})
-    # What g++ 12 inlines from a precompiled std::string it takes for our own code, and warns of lengths that cannot be.
-    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      # What g++ 12 inlines from a precompiled std::string it takes for our own code, and warns of lengths that cannot be.
+      target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+    endif()
   endif()
 endfunction()
 

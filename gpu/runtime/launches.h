@@ -12,7 +12,21 @@
 
 #include "gpu/kernels/table.h"
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define QUIRE_CLEAR_PADDING(value) __builtin_clear_padding(&(value))
+#endif
+#endif
+
 namespace quire::gpu {
+
+// Without it (clang 16) equal arguments may look different, and such a step is captured more often.
+#ifdef QUIRE_CLEAR_PADDING
+inline constexpr bool kClearsPadding = true;
+#else
+#define QUIRE_CLEAR_PADDING(value)
+inline constexpr bool kClearsPadding = false;
+#endif
 
 struct Launch {
   const void* code = nullptr;
@@ -29,11 +43,7 @@ class LaunchList {
   template <typename Args>
   void add(const Launch& launch, Args args) {
     static_assert(std::is_trivially_copyable_v<Args> && alignof(Args) <= kBoundary);
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_clear_padding)
-    __builtin_clear_padding(&args);  // else equal arguments may look different: such a step is captured more often
-#endif
-#endif
+    QUIRE_CLEAR_PADDING(args);
     const std::size_t place = (args_.size() + kBoundary - 1) / kBoundary * kBoundary;
     args_.resize(place + sizeof(Args));
     std::memcpy(args_.data() + place, &args, sizeof(Args));

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "core/base/check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef QUIRE_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
-#else
-#include <csetjmp>
 #endif
 
 namespace quire::gpu::sim {
@@ -26,45 +25,31 @@ thread_local Simulator* current = nullptr;  // whose kernel runs on this thread
 // The address sanitizer wants to know which stack is in use.
 void begin_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* stack,
                   [[maybe_unused]] std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef QUIRE_ADDRESS_SANITIZER
   __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
 #endif
 }
 void end_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** from,
                 [[maybe_unused]] std::size_t* bytes) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef QUIRE_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(fake_stack, from, bytes);
 #endif
 }
 
-}  // namespace
+// Its memory is the fiber's.
+struct StackOfFiber {
+  boost::context::stack_context allocate() { return {}; }
+  void deallocate(boost::context::stack_context&) {}
+};
 
-// Where one of them goes on: swapcontext() asks the system twice for every turn, so only what the sanitizer understands uses it.
-#if defined(__SANITIZE_ADDRESS__)
-struct Simulator::Place {
-  ucontext_t context{};
-};
-void Simulator::leave(Place& from, Place& to) { swapcontext(&from.context, &to.context); }
-void Simulator::begin(Place& from, const ucontext_t& first) { swapcontext(&from.context, &first); }
-#else
-struct Simulator::Place {
-  std::jmp_buf registers{};
-};
-void Simulator::leave(Place& from, Place& to) {
-  if (_setjmp(from.registers) == 0) _longjmp(to.registers, 1);
-}
-void Simulator::begin(Place& from, const ucontext_t& first) {
-  if (_setjmp(from.registers) == 0) setcontext(&first);
-}
-#endif
+}  // namespace
 
 // Begun once; then it waits for the next block's thread.
 struct Simulator::Fiber {
-  Place place{};
-  bool begun = false;
+  boost::context::fiber place;  // where it goes on
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   void* fake_stack = nullptr;
-  Block* block = nullptr;
+  Block* block = nullptr;  // without one it ends
   unsigned thread = 0;
 };
 
@@ -80,9 +65,13 @@ struct Simulator::Block {
   std::vector<std::byte> shared;
 };
 
-Simulator::Simulator(std::uint64_t seed)
-    : state_(seed * 0x9e3779b97f4a7c15u + 1), scheduler_(std::make_unique<Place>()) {}
-Simulator::~Simulator() = default;
+Simulator::Simulator(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+Simulator::~Simulator() {
+  for (unsigned i = 0; i < fibers_.size(); ++i) {
+    fibers_[i]->block = nullptr;
+    resume(i);
+  }
+}
 
 void Simulator::run(const Launch& launch) {
   for (unsigned y = 0; y < launch.grid_y; ++y) {
@@ -160,16 +149,16 @@ void Simulator::run_until_all_wait() {
   }
 }
 
-void Simulator::enter() {
-  Simulator& self = *current;
-  end_switch(nullptr, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
-  for (;;) {
-    Block& block = *self.block_;
+void Simulator::run_fiber() {
+  end_switch(nullptr, &scheduler_stack_, &scheduler_stack_bytes_);
+  while (block_ != nullptr) {
+    Block& block = *block_;
     block.launch.thread(block.launch.args, block.shared.data());
     ++block.num_ended;
-    self.num_pauses_ = 0;
-    self.back_to_scheduler();
+    num_pauses_ = 0;
+    back_to_scheduler();
   }
+  begin_switch(nullptr, scheduler_stack_, scheduler_stack_bytes_);  // for ever
 }
 
 void Simulator::resume(unsigned index) {
@@ -177,26 +166,25 @@ void Simulator::resume(unsigned index) {
   running_ = index;
   thread_ = fiber.thread;
   block_ = fiber.block;
-  begin_switch(&scheduler_fake_stack_, fiber.stack.get(), kStackBytes);
-  if (fiber.begun) {
-    leave(*scheduler_, fiber.place);
-  } else {
-    fiber.begun = true;
-    ucontext_t first{};
-    CHECK_EQ(getcontext(&first), 0);
-    first.uc_stack.ss_sp = fiber.stack.get();
-    first.uc_stack.ss_size = kStackBytes;
-    first.uc_link = nullptr;
-    makecontext(&first, &Simulator::enter, 0);
-    begin(*scheduler_, first);
+  if (!fiber.place) {
+    if (block_ == nullptr) return;
+    const boost::context::stack_context whole{kStackBytes, fiber.stack.get() + kStackBytes};
+    fiber.place = boost::context::fiber(std::allocator_arg, boost::context::preallocated(whole.sp, whole.size, whole),
+                                        StackOfFiber{}, [this](boost::context::fiber&& scheduler) {
+                                          scheduler_ = std::move(scheduler);
+                                          run_fiber();
+                                          return std::move(scheduler_);
+                                        });
   }
+  begin_switch(&scheduler_fake_stack_, fiber.stack.get(), kStackBytes);
+  fiber.place = std::move(fiber.place).resume();
   end_switch(scheduler_fake_stack_, nullptr, nullptr);
 }
 
 void Simulator::back_to_scheduler() {
   Fiber& fiber = *fibers_[running_];
   begin_switch(&fiber.fake_stack, scheduler_stack_, scheduler_stack_bytes_);
-  leave(fiber.place, *scheduler_);
+  scheduler_ = std::move(scheduler_).resume();
   end_switch(fiber.fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 }
 

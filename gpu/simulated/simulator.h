@@ -9,11 +9,10 @@
 // Shape   threads: a multiple of 32, at most 1,024.
 // Owner   a value. Stacks and shared memory are kept from launch to launch.
 // Thread  one at a time; launches run to their end.
-// Source  ours.
+// Source  Boost.Context switches stacks; the rest is ours.
 #pragma once
 
-#include <ucontext.h>
-
+#include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -49,7 +48,6 @@ class Simulator {
   void run_together(std::span<const Launch> launches);
 
  private:
-  struct Place;
   struct Fiber;
   struct Block;
   struct Barrier {
@@ -68,9 +66,7 @@ class Simulator {
   friend std::byte* shared_memory();
   friend void put_off(std::function<void()> work);
 
-  static void enter();
-  static void leave(Place& from, Place& to);
-  static void begin(Place& from, const ucontext_t& first);
+  void run_fiber();
   void seat(const Launch& launch, unsigned x, unsigned y);
   void run_seated();
   void run_until_all_wait();
@@ -90,8 +86,8 @@ class Simulator {
   unsigned running_ = 0;  // of fibers_
   unsigned thread_ = 0;   // of its block
   Block* block_ = nullptr;
-  std::uint64_t num_pauses_ = 0;  // since a thread ended, a barrier was met or put-off work was done
-  std::unique_ptr<Place> scheduler_;
+  std::uint64_t num_pauses_ = 0;     // since a thread ended, a barrier was met or put-off work was done
+  boost::context::fiber scheduler_;  // where it goes on, while a fiber runs
   void* scheduler_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;
   std::size_t scheduler_stack_bytes_ = 0;

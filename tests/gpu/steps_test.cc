@@ -129,8 +129,10 @@ TEST_F(Captured, AStepThatComesAgainDoesWhatItDidTheFirstTime) {
     steps_.run(launches(kRows));
     EXPECT_EQ(read(), std::vector<float>(kRows * kWidth, expected));
   }
-  EXPECT_EQ(steps_.num_captured(), 1u);
-  EXPECT_EQ(steps_.num_repeated(), 3u);
+  if (kClearsPadding) {
+    EXPECT_EQ(steps_.num_captured(), 1u);
+    EXPECT_EQ(steps_.num_repeated(), 3u);
+  }
   fill(3.0f);  // the memory that its arguments point to
   steps_.run(launches(kRows));
   EXPECT_EQ(read(), std::vector<float>(kRows * kWidth, 6.0f));
@@ -139,8 +141,10 @@ TEST_F(Captured, AStepThatComesAgainDoesWhatItDidTheFirstTime) {
 TEST_F(Captured, AnotherGridIsAnotherStep) {
   fill(1.0f);
   for (const std::uint32_t rows : {1u, 2u, 1u, 2u, 3u}) steps_.run(launches(rows));
-  EXPECT_EQ(steps_.num_captured(), 3u);
-  EXPECT_EQ(steps_.num_repeated(), 2u);
+  if (kClearsPadding) {
+    EXPECT_EQ(steps_.num_captured(), 3u);
+    EXPECT_EQ(steps_.num_repeated(), 2u);
+  }
   EXPECT_EQ(read()[0], 32.0f);
   EXPECT_EQ(read()[kWidth], 8.0f);
   EXPECT_EQ(read()[2 * kWidth], 2.0f);

@@ -21,6 +21,7 @@
 #include "core/grammar/grammar.h"
 #include "core/grammar/matcher.h"
 #include "core/grammar/regex.h"
+#include "tests/support/patient.h"
 
 namespace {
 
@@ -90,7 +91,7 @@ Result<std::shared_ptr<const Grammar>> compile(char what, const std::string& pat
     if (!body) return body.error();
     rules.define(root, *body);
   }
-  return Grammar::compile(rules, std::move(vocabulary));
+  return Grammar::compile(rules, std::move(vocabulary), quire::testing::kPatient);
 }
 
 }  // namespace

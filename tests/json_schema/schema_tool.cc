@@ -20,6 +20,7 @@
 #include "core/grammar/matcher.h"
 #include "core/grammar/schema/formats.h"
 #include "core/grammar/schema/keywords.h"
+#include "tests/support/patient.h"
 
 namespace {
 
@@ -52,7 +53,7 @@ Result<std::shared_ptr<const Grammar>> compile(const json::object& request) {
     const auto made = json_schema(rules, *schema);
     if (!made) return made.error();
   }
-  return Grammar::compile(rules, vocabulary);
+  return Grammar::compile(rules, vocabulary, quire::testing::kPatient);
 }
 
 bool accepts(const Matcher& start, std::string_view text) {

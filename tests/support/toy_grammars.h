@@ -10,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/grammar/grammar.h"
+#include "tests/support/patient.h"
 #include "tests/support/toy_model.h"
 
 namespace quire::testing {
@@ -72,7 +73,7 @@ inline std::shared_ptr<const grammar::Grammar> toy_grammar(int number,
     const grammar::Expr either[] = {rules.sequence(nested), rules.bytes("")};
     rules.define(root, rules.choice(either));
   }
-  auto compiled = grammar::Grammar::compile(rules, std::move(vocabulary));
+  auto compiled = grammar::Grammar::compile(rules, std::move(vocabulary), kPatient);
   CHECK(compiled.ok());
   return *compiled;
 }

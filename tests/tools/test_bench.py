@@ -21,23 +21,27 @@ SMALL = {
 }
 
 
-def bench(*args):
+ONCE = ("runner", "micro", "step", "profile")  # nothing is counted over their runs
+
+
+def bench(*args, runs=3):
     return subprocess.run(
-        [str(QUIRE), "bench", *args, "--runs", "3"], capture_output=True, text=True, timeout=300, env=ENVIRONMENT
+        [str(QUIRE), "bench", *args, "--runs", str(runs)], capture_output=True, text=True, timeout=300, env=ENVIRONMENT
     )
 
 
 def json_of(mode, *args):
-    result = bench("--mode", mode, "--json", *SMALL.get(mode, []), *args)
+    runs = 1 if mode in ONCE else 3
+    result = bench("--mode", mode, "--json", *SMALL.get(mode, []), *args, runs=runs)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""  # nobody watches
     report = json.loads(result.stdout)
-    assert report["mode"] == mode and report["runs"] == 3
+    assert report["mode"] == mode and report["runs"] == runs
     return report
 
 
 def test_without_a_mode_it_is_the_runner():
-    report = json.loads(bench("--json").stdout)
+    report = json.loads(bench("--json", runs=1).stdout)
     assert report["mode"] == "runner"
     assert [(row["what"], row.get("tokens") or row["sequences"]) for row in report["rows"]] == [
         ("prefill", 128), ("prefill", 512), ("decode", 1), ("decode", 8), ("decode", 32)
@@ -73,8 +77,10 @@ def test_step_is_a_table_over_rows_that_begins_with_one():
 
 def test_profile_says_where_all_of_a_step_goes():
     # Medians of parts need not add up to the median of the whole; where nothing else keeps the machine busy they nearly do.
-    shares = [shares_of_steps() for _ in range(3)]
-    assert any(all(0.3 < share < 3 for share in one) for one in shares), shares
+    tried = []
+    while len(tried) < 5 and not (tried and all(0.3 < share < 3 for share in tried[-1])):
+        tried.append(shares_of_steps())
+    assert all(0.3 < share < 3 for share in tried[-1]), tried
 
 
 def shares_of_steps():

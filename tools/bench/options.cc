@@ -28,7 +28,7 @@ constexpr unsigned kAll = kModels | bit(BenchMode::kMicro);
 // clang-format off
 constexpr BenchFlag kFlags[] = {
     {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: each kernel against this machine's memory and arithmetic; step: what a step costs by its rows; profile: where a step's time goes; serve: the engine with its streams, without HTTP; compare: two servers under the same load; speculate: what verifying guesses brings [runner]"},
-    {"--runs", kAll, "count", "runs that each median is of [5; 3..1000]"},
+    {"--runs", kAll, "count", "runs that each median is of [5; 1..1000]"},
     {"--random-shape", kModels & ~bit(BenchMode::kCompare), "choice", "random weights in the shape of SmolLM2-135M, Qwen3-0.6B or Llama-3.2-1B: 135m, 0.6b or 1b"},
     {"--scenario", kScenarios, "choice", "what the scheduler and the KV cache do, as CSV: utilisation, waste, max-batch, preemption, policies, prefix"},
     {"--csv", kScenarios, "path", "where the scenario's CSV goes [standard output]"},
@@ -162,7 +162,7 @@ BenchOptions read_bench_options(const TypedBenchFlags& typed, bool json, Problem
   BenchOptions out;
   out.json = json;
   read_mode(reader, out);
-  reader.number("--runs", 3u, 1000u, out.runs);
+  reader.number("--runs", 1u, 1000u, out.runs);
   out.random_shape = reader.text("--random-shape");
   if (!out.random_shape.empty() && !RandomModel::knows(out.random_shape)) {
     reader.problem("--random-shape", "expected 135m, 0.6b or 1b");

@@ -8,7 +8,7 @@
 
 namespace quire::bridge {
 
-#if defined(__SANITIZE_THREAD__)
+#ifdef QUIRE_THREAD_SANITIZER
 inline constexpr int kStressDivisor = 10;  // the thread sanitizer is about ten times slower
 #else
 inline constexpr int kStressDivisor = 1;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/engine_rig.h"
+#include "tests/support/patient.h"
 #include "tests/support/toy_grammars.h"
 
 namespace quire::engine::grammar_test {
@@ -147,7 +148,7 @@ std::shared_ptr<const grammar::Grammar> one_of_two(const std::string& a, const s
   const grammar::RuleId root = rules.declare("root");
   const grammar::Expr texts[] = {rules.bytes(a), rules.bytes(b)};
   rules.define(root, rules.choice(texts));
-  return *grammar::Grammar::compile(rules, toy_vocabulary(3));
+  return *grammar::Grammar::compile(rules, toy_vocabulary(3), quire::testing::kPatient);
 }
 
 struct Heard {

@@ -5,6 +5,7 @@
 
 #include "core/grammar/automaton/automaton.h"
 #include "tests/core/grammar/matching.h"
+#include "tests/support/patient.h"
 
 namespace quire::grammar::grammar_test {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using testing::byte_vocabulary;
 using ::testing::HasSubstr;
 
-std::string error_of(const Rules& rules, const CompileLimits& limits = {}) {
+std::string error_of(const Rules& rules, const CompileLimits& limits = quire::testing::kPatient) {
   const auto grammar = Grammar::compile(rules, byte_vocabulary(), limits);
   if (grammar) return "compiles";
   EXPECT_EQ(grammar.error().code, limits.max_time.count() > 0 ? Code::kInvalidArgument : Code::kTimeout);
@@ -20,7 +21,7 @@ std::string error_of(const Rules& rules, const CompileLimits& limits = {}) {
   return grammar.error().message;
 }
 
-std::string error_of(std::string_view text, const CompileLimits& limits = {}) {
+std::string error_of(std::string_view text, const CompileLimits& limits = quire::testing::kPatient) {
   Rules rules;
   EXPECT_TRUE(ebnf(rules, text).ok());
   return error_of(rules, limits);
@@ -135,7 +136,7 @@ TEST(Grammar, LargeEnumerationsCompile) {
   std::vector<Expr> ways;
   for (int i = 0; i < 5000; ++i) ways.push_back(rules.bytes("value " + std::to_string(i * 7919)));
   rules.define(root, rules.choice(ways));
-  const auto grammar = Grammar::compile(rules, byte_vocabulary());
+  const auto grammar = Grammar::compile(rules, byte_vocabulary(), quire::testing::kPatient);
   ASSERT_TRUE(grammar.ok()) << grammar.error().message;
   EXPECT_TRUE(testing::matches(*grammar, "value 7919"));
   EXPECT_FALSE(testing::matches(*grammar, "value 7918"));

@@ -6,6 +6,7 @@
 #include "tests/core/grammar/brute_force.h"
 #include "tests/core/grammar/matching.h"
 #include "tests/core/grammar/random_grammar.h"
+#include "tests/support/patient.h"
 
 namespace quire::grammar::matcher_test {
 namespace {
@@ -44,7 +45,7 @@ void with_random_grammars(std::uint64_t num_grammars, const Check& check) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomGrammar random(seed);
     const Rules rules = random.rules();
-    const auto grammar = Grammar::compile(rules, random.vocabulary());
+    const auto grammar = Grammar::compile(rules, random.vocabulary(), quire::testing::kPatient);
     if (!grammar) {
       EXPECT_THAT(grammar.error().message,
                   ::testing::AnyOf(::testing::HasSubstr("left recursion"), ::testing::HasSubstr("no text matches")));
@@ -301,7 +302,7 @@ TEST(Matcher, StopsFollowingWhatHasTooManyReadings) {
     }
     const Expr twice[] = {rules.choice(uses), rules.choice(uses)};
     rules.define(root, rules.sequence(twice));
-    return *Grammar::compile(rules, byte_vocabulary());
+    return *Grammar::compile(rules, byte_vocabulary(), quire::testing::kPatient);
   };
   const auto good = readings(1000);
   Matcher matcher(good);

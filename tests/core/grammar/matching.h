@@ -13,6 +13,7 @@
 #include "core/grammar/grammar.h"
 #include "core/grammar/matcher.h"
 #include "core/grammar/regex.h"
+#include "tests/support/patient.h"
 
 namespace quire::grammar::testing {
 
@@ -31,7 +32,7 @@ inline std::shared_ptr<const Grammar> compile_ebnf(std::string_view text,
   Rules rules;
   const auto root = ebnf(rules, text);
   EXPECT_TRUE(root.ok()) << (root.ok() ? "" : root.error().message);
-  auto grammar = Grammar::compile(rules, std::move(vocabulary));
+  auto grammar = Grammar::compile(rules, std::move(vocabulary), quire::testing::kPatient);
   EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
   return *grammar;
 }
@@ -43,7 +44,7 @@ inline std::shared_ptr<const Grammar> compile_regex(std::string_view pattern, Re
   const auto body = regex(rules, pattern, use);
   EXPECT_TRUE(body.ok()) << (body.ok() ? "" : body.error().message);
   rules.define(root, *body);
-  auto grammar = Grammar::compile(rules, std::move(vocabulary));
+  auto grammar = Grammar::compile(rules, std::move(vocabulary), quire::testing::kPatient);
   EXPECT_TRUE(grammar.ok()) << (grammar.ok() ? "" : grammar.error().message);
   return *grammar;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/core/grammar/matching.h"
+#include "tests/support/patient.h"
 
 namespace quire::grammar::regex_test {
 namespace {
@@ -116,7 +117,7 @@ TEST(Regex, AnotherFormOfTextIsTheCallersToMake) {
   const auto body = regex(rules, "a[bc]a", RegexUse::kWhole, emit);
   ASSERT_TRUE(body.ok());
   rules.define(root, *body);
-  const auto grammar = Grammar::compile(rules, testing::byte_vocabulary());
+  const auto grammar = Grammar::compile(rules, testing::byte_vocabulary(), quire::testing::kPatient);
   ASSERT_TRUE(grammar.ok());
   EXPECT_TRUE(testing::matches(*grammar, "<a><c><a>"));
   EXPECT_FALSE(testing::matches(*grammar, "aca"));

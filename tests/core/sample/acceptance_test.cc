@@ -88,19 +88,21 @@ TEST(Acceptance, OfABlockWithNoiseSeenBeforeIsSeenToHaveAnotherLaw) {
 }
 
 TEST(Acceptance, TakesAFirstGuessAsOftenAsTheLawsOverlap) {
+  constexpr std::uint32_t kSeeds = quire::testing::cases(100'000);
   for (const float apart : {0.3f, 2.0f, 6.0f}) {
     TableSpeech speech(8, apart, params_of(Accept::kRatio));
-    speech.counts(1, Flaw::kNone, 100'000);
-    EXPECT_NEAR(speech.first_taken(), speech.alpha(), 0.01) << apart;
+    speech.counts(1, Flaw::kNone, kSeeds);
+    EXPECT_NEAR(speech.first_taken(), speech.alpha(), 3.2 / std::sqrt(kSeeds)) << apart;
   }
 }
 
 TEST(Acceptance, ByBlockTakesMoreThanByRatio) {
   TableSpeech ratio(8, 3.0f, params_of(Accept::kRatio));
   TableSpeech block(8, 3.0f, params_of(Accept::kBlock));
-  ratio.counts(1, Flaw::kNone, 50'000);
-  block.counts(1, Flaw::kNone, 50'000);
-  EXPECT_GT(block.num_taken(), ratio.num_taken() + 500);
+  constexpr std::uint32_t kSeeds = quire::testing::cases(50'000);
+  ratio.counts(1, Flaw::kNone, kSeeds);
+  block.counts(1, Flaw::kNone, kSeeds);
+  EXPECT_GT(block.num_taken(), ratio.num_taken() + kSeeds / 100);
 }
 
 // ---- siblings

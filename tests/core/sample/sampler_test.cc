@@ -13,6 +13,7 @@
 #include "core/sample/noise.h"
 #include "core/sample/reference.h"
 #include "tests/core/sample/rows.h"
+#include "tests/support/cases.h"
 
 namespace quire::sample::sampler_test {
 namespace {
@@ -313,7 +314,7 @@ void expect_total_variation(const std::vector<int>& counts, const std::vector<do
 }
 
 void expect_law(const std::vector<float>& row, const Params& params, std::uint32_t num_draws) {
-  const std::vector<int> counts = histogram(row, params, num_draws);
+  const std::vector<int> counts = histogram(row, params, quire::testing::cases(num_draws));
   const std::vector<double> law = reference_law(row, params);
   expect_chi_square(counts, law);
   expect_total_variation(counts, law);

@@ -8,6 +8,7 @@
 #include "api/chat/answer/answer_parser.h"
 #include "core/grammar/json_schema.h"
 #include "tests/core/grammar/matching.h"
+#include "tests/support/patient.h"
 
 namespace quire::api::chat::call_text_test {
 namespace {
@@ -48,7 +49,7 @@ std::shared_ptr<const grammar::Grammar> compile(const CallText& form, bool among
   const grammar::Expr any = rules.use(grammar::json_object(rules));
   const std::vector<CallText::Tool> tools = {{"get", city}, {"get_all", any}, {"now", any}};
   rules.define(root, among_text ? form.text_with_calls(rules, tools) : form.calls(rules, tools));
-  auto compiled = grammar::Grammar::compile(rules, grammar::testing::byte_vocabulary());
+  auto compiled = grammar::Grammar::compile(rules, grammar::testing::byte_vocabulary(), quire::testing::kPatient);
   EXPECT_TRUE(compiled.ok()) << (compiled.ok() ? "" : compiled.error().message);
   return *compiled;
 }

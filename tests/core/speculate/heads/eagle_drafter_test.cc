@@ -167,7 +167,7 @@ class World {
     const HeadConfig& config = drafter_->head().config();
     auto head = std::make_shared<DraftHead>(
         *ops_, *target_, config, load_head_weights(*ops_, config, *head_files_, backend::Quantize::kNone), limits);
-    return [=, this](const Path& path) { return guesses(*head, *workspace->states, text, path, width, params); };
+    return [=](const Path& path) { return guesses(*head, *workspace->states, text, path, width, params); };
   }
   std::vector<Grown> expected(const Text& text, const TreeLimits& limits, const sample::Params& params) {
     return testing::by_the_book(limits, odds(text.tokens, limits.width, params));
