@@ -1,5 +1,6 @@
 """What stages are made of: builds, GoogleTest binaries, pytest, one command a file. Each adds to the outcome what it found."""
 
+import concurrent.futures
 import hashlib
 import os
 import pathlib
@@ -28,6 +29,7 @@ class Checks:
         self.reports = self.root / "build" / "reports"
         self.reports.mkdir(parents=True, exist_ok=True)
         self.built = {}
+        self.venv = None  # being made, or made by this run
 
     def left_s(self, most):
         """Seconds until the deadline, at most `most`, at least one."""
@@ -115,20 +117,36 @@ class Checks:
         env = {**os.environ, "GTEST_TOTAL_SHARDS": str(parts), "GTEST_SHARD_INDEX": str(part)}
         return report, processes.run_to_file(command, report.with_suffix(".log"), self.left_s(2400), cwd=self.root, env=env)
 
-    def ensure_venv(self):
+    def has_venv(self):
         """.venv follows tests/requirements.txt: made again when its text changes."""
-        wanted = hashlib.sha256((self.root / "tests/requirements.txt").read_bytes()).hexdigest()
         mark = self.root / ".venv/requirements.sha256"
-        if mark.exists() and mark.read_text().strip() == wanted:
-            return True
-        self.found.write("  making .venv from tests/requirements.txt (about 2 minutes)")
+        return mark.exists() and mark.read_text().strip() == self.venv_digest()
+
+    def venv_digest(self):
+        return hashlib.sha256((self.root / "tests/requirements.txt").read_bytes()).hexdigest()
+
+    def begin_venv(self):
+        """Makes .venv while other stages run; ensure_venv() waits for it."""
+        if self.venv is None:
+            self.found.write("  making .venv from tests/requirements.txt (about 2 minutes)")
+            self.venv = concurrent.futures.ThreadPoolExecutor(max_workers=1).submit(self.make_venv)
+
+    def make_venv(self):
+        """What went wrong, as (title, text), or nothing."""
         log = self.reports / "venv.log"
         for command in ([sys.executable, "-m", "venv", ".venv"], [".venv/bin/pip", "install", "-q", "-r", "tests/requirements.txt"]):
             if processes.run_to_file(command, log, 1800, cwd=self.root) != 0:
-                self.found.fails(1, " ".join(command), outcome.tail(log, 15))
-                return False
-        mark.write_text(wanted + "\n")
-        return True
+                return " ".join(command), outcome.tail(log, 15)
+        (self.root / ".venv/requirements.sha256").write_text(self.venv_digest() + "\n")
+        return None
+
+    def ensure_venv(self):
+        if self.venv is None and self.has_venv():
+            return True
+        self.begin_venv()
+        if wrong := self.venv.result():
+            self.found.fails(1, *wrong)
+        return not wrong
 
     def run_pytest(self, label, limit_s, *arguments, workers=True):
         """pytest in `jobs` workers; a time-out in a slow stage is left out, anywhere else it is a failure."""

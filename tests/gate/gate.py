@@ -177,9 +177,17 @@ def main(words):
         chosen = stages_of_gate(root, run.found)
     else:
         chosen = ALL if options.mode == "full" else stages.NORMAL
-    for name, function in chosen.items():
+    for name, function in in_order(run, chosen).items():
         run.stage(name, function)
     return run.finish()
+
+
+def in_order(run, chosen):
+    """Stages as they are, but for the first run of a clone: law waits for the packages that come while release is built."""
+    if not {"law", "release"} <= chosen.keys() or run.checks.has_venv():
+        return chosen
+    run.checks.begin_venv()
+    return {"release": chosen["release"], **chosen}
 
 
 if __name__ == "__main__":

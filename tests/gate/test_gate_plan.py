@@ -96,3 +96,24 @@ def test_a_wrong_command_line_is_refused(words, said, capsys):
 def test_only_without_a_name_lists_the_stages(capsys):
     assert gate.main(["--only"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*stages.NORMAL, *stages.SLOW]
+
+
+@pytest.mark.parametrize("has_venv", [True, False])
+def test_the_first_run_of_a_clone_builds_while_packages_come(has_venv):
+    class Run:
+        class checks:
+            begun = 0
+
+            @staticmethod
+            def has_venv():
+                return has_venv
+
+            @classmethod
+            def begin_venv(cls):
+                cls.begun += 1
+
+    begun = 0 if has_venv else 1
+    assert list(gate.in_order(Run, stages.NORMAL))[0] == ("law" if has_venv else "release")
+    assert sorted(gate.in_order(Run, stages.NORMAL)) == sorted(stages.NORMAL) and Run.checks.begun == 2 * begun
+    Run.checks.begun = 0
+    assert list(gate.in_order(Run, {"unit": stages.unit})) == ["unit"] and Run.checks.begun == 0

@@ -146,7 +146,9 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
       const std::vector<Heard> all = heard(*ops);
       ASSERT_EQ(all.size(), expected.size());
       for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], expected[i]) << "request " << i;
-      if (kClearsPadding) EXPECT_EQ(asked.repeated > 0, capture > 0);
+      if (kClearsPadding) {
+        EXPECT_EQ(asked.repeated > 0, capture > 0);
+      }
       EXPECT_EQ(asked.downloaded, 0u);  // who waits for a step does not wait for the one behind it
     }
   }
@@ -224,7 +226,9 @@ TEST(EngineOnGpu, SaysTheSameWithDraftsWhoseStepsAreCapturedAndRoomForTwoInFligh
     ASSERT_EQ(said.all.size(), expected.all.size());
     for (std::size_t i = 0; i < said.all.size(); ++i) EXPECT_EQ(said.all[i], expected.all[i]) << "request " << i;
     EXPECT_EQ(said.num_taken > 0, one.drafts);
-    if (kClearsPadding) EXPECT_EQ(asked.repeated > 0, one.capture > 0);
+    if (kClearsPadding) {
+      EXPECT_EQ(asked.repeated > 0, one.capture > 0);
+    }
   }
 }
 
