@@ -343,7 +343,7 @@ def test_inspect_says_when_there_is_no_server_to_ask():
 
 
 def test_bench_reports_every_row():
-    report = json.loads(quire("bench", "--json", timeout=300).stdout)
+    report = json.loads(quire("bench", "--json", "--runs", "1", timeout=300).stdout)
     assert [(row["what"], row.get("tokens", row.get("sequences"))) for row in report["rows"]] == [
         ("prefill", 128),
         ("prefill", 512),
@@ -351,7 +351,7 @@ def test_bench_reports_every_row():
         ("decode", 8),
         ("decode", 32),
     ]
-    assert report["runs"] >= 5 and report["cpu"] and report["read_bandwidth_median"] > 0
+    assert report["runs"] == 1 and report["cpu"] and report["read_bandwidth_median"] > 0
     assert all(row["tokens_per_s"] > 0 and row["part_of_bandwidth"] > 0 for row in report["rows"])
 
 

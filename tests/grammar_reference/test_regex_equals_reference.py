@@ -23,7 +23,7 @@ DIFFERENT = [
 ]
 IN_CLASS = ["a", "b", "1", "_", "é", "€", "🙂", r"\n", r"\d", r"\w", r"\]", "a-c", "0-9", "é-€", r"\^", ".", "+", "$"]
 LETTERS = "aabbb11_ é€🙂\nAcz.-"
-NUM_PATTERNS = 2000
+NUM_PATTERNS = 600
 TEXTS_EACH = 20
 TOO_LONG_S = 0.2
 
