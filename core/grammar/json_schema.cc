@@ -51,14 +51,17 @@ Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
   }
-  StateBudget budget(limits.max_text_states);
-  Document document(schema, limits.max_schemas);
+  StateBudget budget(limits.max_text_states, limits.max_steps);
+  Document document(schema, limits.max_schemas, budget);
   Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
   const auto root = static_cast<RuleId>(rules.rules().size());  // the first one declared
   SchemaWriter(rules, document, alternatives, budget).write();
   return root;
 } catch (const Refusal& refusal) {
   return refused(refusal.pointer, refusal.message);
+} catch (const TooManySteps& error) {
+  return refused("", "takes more than " + std::to_string(error.limit) +
+                         " steps to write as a grammar: combine fewer alternatives of many properties or values");
 }
 
 RuleId json_object(Rules& rules) {

@@ -27,6 +27,7 @@ struct SchemaLimits {
   std::uint32_t max_values = 5'000;        // of one enum
   std::uint32_t max_shapes = 20'000;       // combinations of anyOf, oneOf and allOf
   std::uint32_t max_text_states = 50'000;  // of patterns, formats and keys
+  std::uint64_t max_steps = 2'000'000;     // of reading, merging and writing (schema/language.h)
 };
 
 Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});

@@ -26,6 +26,7 @@ ByteSet range(unsigned char first, unsigned char last) {
 }  // namespace
 
 Expr Rules::add(Node node) {
+  num_bytes_ += sizeof(Node) + node.bytes.size() + node.parts.size() * sizeof(Expr);
   nodes_.push_back(std::move(node));
   return static_cast<Expr>(nodes_.size() - 1);
 }
@@ -118,6 +119,7 @@ Expr Rules::use(RuleId rule) {
 }
 
 RuleId Rules::declare(std::string name) {
+  num_bytes_ += sizeof(Rule) + name.size();
   rules_.push_back({std::move(name), false, 0});
   return static_cast<RuleId>(rules_.size() - 1);
 }

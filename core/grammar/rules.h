@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -55,11 +56,13 @@ class Rules {
 
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const Rule> rules() const { return rules_; }
+  std::size_t num_bytes() const { return num_bytes_; }  // that nodes and rules take in memory, near enough
 
  private:
   Expr add(Node node);
   std::vector<Node> nodes_;
   std::vector<Rule> rules_;
+  std::size_t num_bytes_ = 0;
 };
 
 }  // namespace quire::grammar

@@ -57,7 +57,7 @@ const std::vector<Shape>& Alternatives::of_one(SchemaId id) {
 std::vector<Shape> Alternatives::work_out(SchemaId id) {
   const boost::json::object& object = *document_.object(id);
   std::vector<Shape> shapes{read_shape(document_, id, limits_.shape, budget_)};
-  if (!settle(shapes.front())) shapes.clear();
+  if (!settle(shapes.front(), budget_)) shapes.clear();
   if (const value* reference = object.if_contains("$ref")) {
     if (!reference->is_string()) document_.refuse(id, "$ref", "is not a string");
     const SchemaId target[] = {document_.target(id, std::string_view(reference->get_string()))};
@@ -96,7 +96,7 @@ std::vector<Shape> Alternatives::all_of_both(const std::vector<Shape>& a, const 
                              " combinations of alternatives: write fewer anyOf, oneOf and allOf into each other");
       }
       Shape both = merged(one, other, budget_);
-      if (settle(both)) out.push_back(std::move(both));
+      if (settle(both, budget_)) out.push_back(std::move(both));
     }
   }
   return out;
@@ -175,7 +175,7 @@ void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::v
   if (!all.is_object()) document_.refuse(id, keyword, "is not an object");
   for (const auto& item : all.get_object()) {
     Shape absent;
-    absent.members.push_back({{{std::string(item.key()), kNothing}}, {}, kAnything, false});
+    absent.members.push_back(share({{{std::string(item.key()), kNothing}}, {}, kAnything, false}));
     Shape present;
     present.required.emplace_back(item.key());
     std::vector<Shape> ways{present};
@@ -207,8 +207,8 @@ Language Alternatives::strings(const Shape& shape, StateBudget& budget) {
   if (shape.values) {
     Rules rules;
     std::vector<Expr> texts;
-    for (const value* one : *shape.values) {
-      if (one->is_string()) texts.push_back(rules.bytes(std::string_view(one->get_string())));
+    for (const Listed& one : *shape.values) {
+      if (one.value->is_string()) texts.push_back(rules.bytes(std::string_view(one.value->get_string())));
     }
     return Language::of(rules, rules.choice(texts), budget);
   }

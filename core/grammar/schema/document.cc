@@ -10,20 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxShown = 100;
 
-std::string step(const std::string& pointer, std::string_view name) {
-  std::string out = pointer + "/";
-  for (const char c : name) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 // %25 → %, of the fragment of a URI.
 std::string decoded(std::string_view text) {
   std::string out;
@@ -70,9 +56,24 @@ std::string shown(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-Document::Document(const boost::json::value& root, std::uint32_t max_schemas)
-    : root_(root), max_schemas_(max_schemas), schemas_{{&true_, "true"}, {&false_, "false"}} {
+Document::Document(const boost::json::value& root, std::uint32_t max_schemas, StateBudget& budget)
+    : root_(root), max_schemas_(max_schemas), budget_(budget), schemas_{{&true_, "true"}, {&false_, "false"}} {
   read_draft();
+}
+
+std::string Document::step(const std::string& pointer, std::string_view name) const {
+  std::string out = pointer + "/";
+  for (const char c : name) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  budget_.step_over(out);
+  return out;
 }
 
 void Document::refuse(SchemaId at, std::string_view keyword, std::string message) const {

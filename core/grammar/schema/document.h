@@ -1,7 +1,7 @@
 // One JSON Schema document: its schemas by number, where each stands, and what a $ref means.
 // Shape   a schema is an object or true or false. Two of them have numbers from the start: kAnything and kNothing.
 // Owner   views the document, which outlives it.
-// Fails   throws Refusal: what stands where, and what to do.
+// Fails   throws Refusal: what stands where, and what to do; TooManySteps.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -12,6 +12,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "core/grammar/schema/language.h"
 
 namespace quire::grammar {
 
@@ -29,7 +31,7 @@ std::string shown(std::string_view text);
 
 class Document {
  public:
-  Document(const boost::json::value& root, std::uint32_t max_schemas);
+  Document(const boost::json::value& root, std::uint32_t max_schemas, StateBudget& budget);
   Document(const Document&) = delete;
 
   SchemaId root() { return add(root_, ""); }
@@ -62,12 +64,14 @@ class Document {
   void read_draft();
   void check_keywords(const boost::json::object& object, const std::string& pointer) const;
   void find_anchors(const boost::json::value& value, const std::string& pointer);
+  std::string step(const std::string& pointer, std::string_view name) const;
   Place follow(SchemaId from, std::string_view path) const;
 
   const boost::json::value true_{true};
   const boost::json::value false_{false};
   const boost::json::value& root_;
   std::uint32_t max_schemas_;
+  StateBudget& budget_;  // pays for pointers: long names over many schemas
   bool old_draft_ = false;
   std::vector<Schema> schemas_;
   std::unordered_map<const boost::json::value*, SchemaId> numbers_;

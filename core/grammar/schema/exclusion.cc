@@ -1,6 +1,7 @@
 #include "core/grammar/schema/exclusion.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/grammar/schema/alternatives.h"
 
@@ -12,16 +13,15 @@ constexpr std::uint32_t kMaxPropertyDepth = 4;  // properties of properties that
 bool apart(const Count& a, const Count& b) { return a.most < b.least || b.most < a.least; }
 
 bool names(const Shape& shape, std::string_view name) {
-  return shape.requires_member(name) || std::ranges::any_of(shape.members, [&](const Members& one) {
-           return std::ranges::any_of(one.named, [&](const auto& member) { return member.first == name; });
-         });
+  return shape.requires_member(name) ||
+         std::ranges::any_of(shape.members, [&](const auto& one) { return one->schemas_by_name.contains(name); });
 }
 
 // b requires a property that a does not name: then a is not to have it.
 bool forbid_one(Shape& a, const Shape& b) {
   for (const std::string& name : b.required) {
     if (names(a, name)) continue;
-    a.members.push_back({{{name, kNothing}}, {}, kAnything, false});
+    a.members.push_back(share({{{name, kNothing}}, {}, kAnything, false}));
     return true;
   }
   return false;
@@ -40,6 +40,7 @@ bool Exclusion::keep_apart(Shape& a, const Shape& b) {
 }
 
 bool Exclusion::disjoint(const Shape& a, const Shape& b, std::uint32_t depth) {
+  budget_.step(4 + (a.required.size() + b.required.size()) * (2 + a.members.size() + b.members.size()));
   if (a.values) return disjoint_values(a, b);
   if (b.values) return disjoint_values(b, a);
   const std::uint8_t common = a.types & b.types;
@@ -57,9 +58,13 @@ bool Exclusion::disjoint(const Shape& a, const Shape& b, std::uint32_t depth) {
 }
 
 bool Exclusion::disjoint_values(const Shape& listed, const Shape& other) const {
-  return std::ranges::all_of(*listed.values, [&](const boost::json::value* one) {
-    if (admits(other, *one) == false) return true;
-    return other.values && std::ranges::none_of(*other.values, [&](const auto* its) { return equal(*one, *its); });
+  std::set<std::string_view> its;
+  if (other.values) {
+    for (const Listed& one : *other.values) its.insert(*one.text);
+  }
+  budget_.step(listed.values->size() + 2 * its.size());
+  return std::ranges::all_of(*listed.values, [&](const Listed& one) {
+    return admits(other, *one.value) == false || (other.values && !its.contains(*one.text));
   });
 }
 

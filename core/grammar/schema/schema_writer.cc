@@ -15,8 +15,8 @@ void add_names(std::vector<std::string>& names, std::set<std::string, std::less<
 std::vector<std::string> named_members(const Shape& shape) {
   std::vector<std::string> names;
   std::set<std::string, std::less<>> known;
-  for (const Members& one : shape.members) {
-    for (const auto& member : one.named) add_names(names, known, member.first);
+  for (const auto& one : shape.members) {
+    for (const auto& member : one->named) add_names(names, known, member.first);
   }
   for (const std::string& name : shape.required) add_names(names, known, name);
   return names;
@@ -29,13 +29,13 @@ bool holds_nothing(const std::vector<SchemaId>& schemas) {
 // Whether members that no pattern and no name speaks of are written: where a schema says so, where none names any, and where
 // they are needed.
 bool is_open(const Shape& shape) {
-  if (std::ranges::any_of(shape.members, &Members::speaks_of_others)) return true;
+  if (std::ranges::any_of(shape.members, [](const auto& one) { return one->speaks_of_others; })) return true;
   std::size_t num_named = shape.required.size();
   std::size_t num_patterns = 0;
-  for (const Members& one : shape.members) {
+  for (const auto& one : shape.members) {
     num_named += static_cast<std::size_t>(
-        std::ranges::count_if(one.named, [](const auto& member) { return member.second != kNothing; }));
-    num_patterns += one.patterns.size();
+        std::ranges::count_if(one->named, [](const auto& member) { return member.second != kNothing; }));
+    num_patterns += one->patterns.size();
   }
   return num_patterns == 0 && (num_named == 0 || num_named < shape.num_members.least);
 }
@@ -52,7 +52,10 @@ void SchemaWriter::write() {
     at_ = schemas.front();
     std::vector<Expr> ways;
     try {
-      for (const Shape& one : alternatives_.of(schemas)) ways.push_back(shape(one));
+      for (const Shape& one : alternatives_.of(schemas)) {
+        ways.push_back(shape(one));
+        charge_rules();
+      }
     } catch (const LanguageTooLarge& error) {
       document_.refuse_too_large(at_, error.limit);
     }
@@ -60,11 +63,19 @@ void SchemaWriter::write() {
   }
 }
 
+// What was written since the last time.
+void SchemaWriter::charge_rules() {
+  const std::size_t bytes = json_.rules().num_bytes();
+  budget_.step((bytes - charged_bytes_) / 64);
+  charged_bytes_ = bytes;
+}
+
 void SchemaWriter::refuse(std::string_view keyword, std::string message) const {
   document_.refuse(at_, keyword, std::move(message));
 }
 
 Expr SchemaWriter::value(std::vector<SchemaId> schemas) {
+  budget_.step(1 + 2 * schemas.size());
   if (holds_nothing(schemas)) return json_.nothing();
   std::erase(schemas, kAnything);
   std::vector<SchemaId> key = schemas;
@@ -87,11 +98,12 @@ Expr SchemaWriter::value(std::vector<SchemaId> schemas) {
 Expr SchemaWriter::shape(const Shape& shape) {
   std::vector<Expr> ways;
   if (shape.values) {
-    for (const auto* one : *shape.values) {
-      if (!admits(shape, *one)) {
+    for (const Listed& one : *shape.values) {
+      if (!admits(shape, *one.value)) {
         refuse("", "constrains the inside of an array or an object of its enum or const: leave out one of the two");
       }
-      ways.push_back(json_.literal(*one));
+      budget_.step_over(*one.text);
+      ways.push_back(json_.literal(*one.value));
     }
     return json_.rules().choice(ways);
   }
@@ -131,11 +143,11 @@ Expr SchemaWriter::array(const Shape& shape) {
   if (shape.unique_items && shape.num_items.most > 1) return unique_array(shape);
   std::size_t num_first = 0;
   bool closed = false;
-  for (const Items& one : shape.items) {
-    num_first = std::max(num_first, one.first.size());
-    closed |= !one.first.empty();
+  for (const auto& one : shape.items) {
+    num_first = std::max(num_first, one->first.size());
+    closed |= !one->first.empty();
   }
-  closed = closed && std::ranges::none_of(shape.items, &Items::speaks_of_others);
+  closed = closed && std::ranges::none_of(shape.items, [](const auto& one) { return one->speaks_of_others; });
   Count count = shape.num_items;
   if (closed) count.most = std::min(count.most, std::max(count.least, static_cast<std::uint32_t>(num_first)));
 
@@ -162,17 +174,19 @@ Expr SchemaWriter::array(const Shape& shape) {
 
 Expr SchemaWriter::unique_array(const Shape& shape) {
   std::vector<const boost::json::value*> values;
-  for (const Items& one : shape.items) {
-    if (!one.first.empty()) refuse("uniqueItems", "is not supported beside prefixItems: leave it out");
+  std::set<std::string_view> known;
+  for (const auto& one : shape.items) {
+    if (!one->first.empty()) refuse("uniqueItems", "is not supported beside prefixItems: leave it out");
   }
   const std::vector<SchemaId> schemas = item_schemas(shape, 0);
-  for (const Shape& item : alternatives_.of(schemas)) {
+  const std::vector<Shape> items = alternatives_.of(schemas);
+  for (const Shape& item : items) {
     if (!item.values) {
       refuse("uniqueItems", "is supported for items of an enum: leave it out, or list the values that items can have");
     }
-    for (const auto* one : *item.values) {
-      const bool known = std::ranges::any_of(values, [&](const auto* other) { return equal(*one, *other); });
-      if (!known) values.push_back(one);
+    budget_.step(2 * item.values->size());
+    for (const Listed& one : *item.values) {
+      if (known.insert(*one.text).second) values.push_back(one.value);
     }
   }
   if (schemas.empty()) refuse("uniqueItems", "is supported for items of an enum: leave it out, or say what items are");
@@ -186,14 +200,17 @@ Expr SchemaWriter::unique_array(const Shape& shape) {
 
 Expr SchemaWriter::object(const Shape& shape) {
   if (!shape.constrains_members()) return json_.any_object();
+  for (const auto& one : shape.members) budget_.step(one->named.size());
   const std::vector<std::string> named = named_members(shape);
+  const std::set<std::string_view> needed(shape.required.begin(), shape.required.end());
   std::optional<Language> allowed;
   if (!shape.names.empty()) allowed = alternatives_.strings(shape.names);
   std::vector<SequenceText::Part> parts;
   for (const std::string& name : named) {
+    budget_.step(2 + 2 * shape.members.size());
     std::vector<SchemaId> schemas = member_schemas(shape, name);
     const bool possible = !holds_nothing(schemas) && (!allowed || allowed->contains(name));
-    const bool required = shape.requires_member(name);
+    const bool required = needed.contains(name);
     if (!possible && !required) continue;
     const Expr text =
         possible ? json_.member(json_.rules().bytes(quoted(name)), value(std::move(schemas))) : json_.nothing();
@@ -215,8 +232,8 @@ Expr SchemaWriter::object(const Shape& shape) {
 // Members that no schema names: a choice for each set of patterns that a key can match.
 std::optional<Expr> SchemaWriter::other_members(const Shape& shape, const std::vector<std::string>& named) {
   std::vector<std::pair<const Members*, const Members::Pattern*>> patterns;
-  for (const Members& one : shape.members) {
-    for (const Members::Pattern& pattern : one.patterns) patterns.emplace_back(&one, &pattern);
+  for (const auto& one : shape.members) {
+    for (const Members::Pattern& pattern : one->patterns) patterns.emplace_back(one.get(), &pattern);
   }
   if (patterns.size() > 4) refuse("patternProperties", "has more than 4 patterns with those that it is merged with");
   std::optional<Language> free;  // keys; none: every string
@@ -239,11 +256,11 @@ std::optional<Expr> SchemaWriter::other_members(const Shape& shape, const std::v
       keys = matches ? keys->both(names, budget_) : keys->without(names, budget_);
       if (matches) schemas.push_back(patterns[i].second->schema);
     }
-    for (const Members& one : shape.members) {
+    for (const auto& one : shape.members) {
       bool spoken_of = false;
       for (std::size_t i = 0; i < patterns.size(); ++i)
-        spoken_of |= patterns[i].first == &one && (matched >> i & 1) != 0;
-      if (!spoken_of) schemas.push_back(one.others);
+        spoken_of |= patterns[i].first == one.get() && (matched >> i & 1) != 0;
+      if (!spoken_of) schemas.push_back(one->others);
     }
     if (holds_nothing(schemas) || (keys && keys->empty())) continue;
     const Expr key = keys ? keys->write_json_string(json_.rules()) : json_.any_string();

@@ -1,6 +1,6 @@
 // Shapes as rules: one rule for every list of schemas that a value has to match together.
 // Owner   holds Rules&, Document& and Alternatives& while they are used.
-// Fails   throws Refusal, LanguageTooLarge.
+// Fails   throws Refusal, LanguageTooLarge, TooManySteps.
 #pragma once
 
 #include <map>
@@ -29,6 +29,7 @@ class SchemaWriter {
   Expr unique_array(const Shape& shape);
   Expr object(const Shape& shape);
   std::optional<Expr> other_members(const Shape& shape, const std::vector<std::string>& named);
+  void charge_rules();
   [[noreturn]] void refuse(std::string_view keyword, std::string message) const;
 
   JsonText json_;
@@ -37,6 +38,7 @@ class SchemaWriter {
   StateBudget& budget_;
   std::map<std::vector<SchemaId>, RuleId> rules_;  // by the schemas, ascending
   std::vector<std::pair<std::vector<SchemaId>, RuleId>> todo_;
+  std::size_t charged_bytes_ = 0;
   SchemaId at_ = kAnything;  // what is being written, for messages
 };
 

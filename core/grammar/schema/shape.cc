@@ -1,8 +1,10 @@
 #include "core/grammar/schema/shape.h"
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace quire::grammar {
 namespace {
@@ -31,9 +33,45 @@ bool is_multiple(const Decimal& number, std::uint32_t of) {
   return rest == 0;
 }
 
+// Equal values have equal texts: numbers as decimals where one can tell which was meant, members by name.
+void append_canonical(std::string& out, const value& v) {
+  if (v.is_number()) {
+    if (const auto number = decimal_of(v)) {
+      out += (number->negative ? "-" : "") + number->whole + "." + number->part;
+    } else {
+      out += boost::json::serialize(v);
+    }
+  } else if (const auto* list = v.if_array()) {
+    out += '[';
+    for (const value& one : *list) {
+      append_canonical(out, one);
+      out += ',';
+    }
+    out += ']';
+  } else if (const auto* object = v.if_object()) {
+    std::map<std::string_view, const value*> members;
+    for (const auto& item : *object) members.emplace(item.key(), &item.value());
+    out += '{';
+    for (const auto& [name, member] : members) {
+      out += boost::json::serialize(boost::json::string_view(name)) + ':';
+      append_canonical(out, *member);
+      out += ',';
+    }
+    out += '}';
+  } else {
+    out += boost::json::serialize(v);
+  }
+}
+
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
+}
+
+// What is copied with it.
+std::size_t size_of(const Shape& shape) {
+  return shape.members.size() + shape.items.size() + 2 * shape.required.size() + shape.names.size() +
+         (shape.values ? 2 * shape.values->size() : 0);
 }
 
 }  // namespace
@@ -61,35 +99,27 @@ std::uint8_t type_of(const value& v) {
   }
 }
 
-bool equal(const value& a, const value& b) {
-  if (a.is_number() && b.is_number()) {
-    const auto x = decimal_of(a);
-    const auto y = decimal_of(b);
-    return x && y ? compare(*x, *y) == 0 : a == b;
-  }
-  if (a.is_array() && b.is_array()) {
-    const auto& x = a.get_array();
-    const auto& y = b.get_array();
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
-  }
-  if (a.is_object() && b.is_object()) {
-    const auto& x = a.get_object();
-    const auto& y = b.get_object();
-    return x.size() == y.size() && std::all_of(x.begin(), x.end(), [&](const auto& item) {
-             const value* other = y.if_contains(item.key());
-             return other != nullptr && equal(item.value(), *other);
-           });
-  }
-  return a == b;
+Listed listed(const value& v, StateBudget& budget) {
+  std::string text;
+  append_canonical(text, v);
+  budget.step_over(text);
+  return {&v, std::make_shared<const std::string>(std::move(text))};
+}
+
+std::shared_ptr<const Members> share(Members members) {
+  auto shared = std::make_shared<Members>(std::move(members));
+  for (const auto& [name, schema] : shared->named) shared->schemas_by_name[name].push_back(schema);
+  return shared;
 }
 
 Shape merged(const Shape& a, const Shape& b, StateBudget& budget) {
+  budget.step(4 + size_of(a) + size_of(b));
   Shape out = a;
   out.types &= b.types;
   if (a.values && b.values) {
-    std::erase_if(*out.values, [&](const value* one) {
-      return std::none_of(b.values->begin(), b.values->end(), [&](const value* other) { return equal(*one, *other); });
-    });
+    std::set<std::string_view> theirs;
+    for (const Listed& other : *b.values) theirs.insert(*other.text);
+    std::erase_if(*out.values, [&](const Listed& one) { return !theirs.contains(*one.text); });
   } else if (b.values) {
     out.values = b.values;
   }
@@ -113,14 +143,15 @@ Shape merged(const Shape& a, const Shape& b, StateBudget& budget) {
   out.unique_items |= b.unique_items;
   out.num_members = both(a.num_members, b.num_members);
   append(out.members, b.members);
+  const std::set<std::string_view> ours(a.required.begin(), a.required.end());
   for (const std::string& name : b.required) {
-    if (!out.requires_member(name)) out.required.push_back(name);
+    if (!ours.contains(name)) out.required.push_back(name);
   }
   append(out.names, b.names);
   return out;
 }
 
-bool settle(Shape& shape) {
+bool settle(Shape& shape, StateBudget& budget) {
   const auto drop = [&](bool impossible, std::uint8_t types) {
     if (impossible) shape.types &= static_cast<std::uint8_t>(~types);
   };
@@ -129,12 +160,14 @@ bool settle(Shape& shape) {
   drop(shape.num_items.empty(), kArray);
   bool no_object = shape.num_members.empty() || shape.required.size() > shape.num_members.most;
   for (const std::string& name : shape.required) {
+    budget.step(1 + shape.members.size());
     const auto schemas = member_schemas(shape, name);
     no_object |= std::find(schemas.begin(), schemas.end(), kNothing) != schemas.end();
   }
   drop(no_object, kObject);
   if (shape.values) {
-    std::erase_if(*shape.values, [&](const value* one) { return admits(shape, *one) == false; });
+    budget.step(shape.values->size());
+    std::erase_if(*shape.values, [&](const Listed& one) { return admits(shape, *one.value) == false; });
     return !shape.values->empty();
   }
   return shape.types != 0;
@@ -173,26 +206,22 @@ std::optional<bool> admits(const Shape& shape, const value& v) {
 
 std::vector<SchemaId> member_schemas(const Shape& shape, std::string_view name) {
   std::vector<SchemaId> out;
-  for (const Members& one : shape.members) {
-    bool spoken_of = false;
-    const auto add = [&](SchemaId schema) {
-      spoken_of = true;
-      out.push_back(schema);
-    };
-    for (const auto& [key, schema] : one.named) {
-      if (key == name) add(schema);
+  for (const auto& one : shape.members) {
+    const std::size_t before = out.size();
+    if (const auto found = one->schemas_by_name.find(name); found != one->schemas_by_name.end()) {
+      append(out, found->second);
     }
-    for (const auto& pattern : one.patterns) {
-      if (pattern.names->contains(name)) add(pattern.schema);
+    for (const auto& pattern : one->patterns) {
+      if (pattern.names->contains(name)) out.push_back(pattern.schema);
     }
-    if (!spoken_of) out.push_back(one.others);
+    if (out.size() == before) out.push_back(one->others);
   }
   return out;
 }
 
 std::vector<SchemaId> item_schemas(const Shape& shape, std::size_t index) {
   std::vector<SchemaId> out;
-  for (const Items& one : shape.items) out.push_back(index < one.first.size() ? one.first[index] : one.others);
+  for (const auto& one : shape.items) out.push_back(index < one->first.size() ? one->first[index] : one->others);
   return out;
 }
 

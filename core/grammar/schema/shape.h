@@ -1,7 +1,8 @@
 // What a value has to be, with nothing left to choose: the keywords of schemas that hold together, merged. A schema is a list
 // of shapes, of which a value has to be one (alternatives.h).
 // Shape   constraints of a type say nothing about values of the others.
-// Owner   values; members that are large and never change are shared.
+// Owner   values; what is large and never changes is shared.
+// Fails   LanguageTooLarge and TooManySteps are thrown: what is merged, settled and listed is charged to the budget.
 // Thread  one at a time.
 // Source  ours: disjunctive normal form, but only of what applies to the value itself. What it holds inside are lists of
 //         SchemaIds, each list one schema that asks for all of them, so that recursion ends.
@@ -9,6 +10,7 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +42,13 @@ struct Count {
   bool empty() const { return least > most; }
 };
 
-// What one schema says about the members of an object.
+// A value of an enum or a const.
+struct Listed {
+  const boost::json::value* value;
+  std::shared_ptr<const std::string> text;  // the same for values that are equal as JSON Schema has it: 1 is 1.0
+};
+
+// What one schema says about the members of an object. Shared by the shapes that it is merged into.
 struct Members {
   struct Pattern {
     std::shared_ptr<const Language> names;
@@ -50,9 +58,12 @@ struct Members {
   std::vector<Pattern> patterns;
   SchemaId others = kAnything;
   bool speaks_of_others = false;  // additionalProperties is there
+  std::map<std::string_view, std::vector<SchemaId>> schemas_by_name =
+      {};  // of `named`, which it views: share() fills it
 };
+std::shared_ptr<const Members> share(Members members);
 
-// What one schema says about the items of an array.
+// What one schema says about the items of an array. Shared, too.
 struct Items {
   std::vector<SchemaId> first;
   SchemaId others = kAnything;
@@ -61,7 +72,7 @@ struct Items {
 
 struct Shape {
   std::uint8_t types = kAnyType;
-  std::optional<std::vector<const boost::json::value*>> values;  // no others
+  std::optional<std::vector<Listed>> values;  // no others
 
   std::optional<Bound> low;
   std::optional<Bound> high;
@@ -71,11 +82,11 @@ struct Shape {
   std::shared_ptr<const Language> text;  // null: any
 
   Count num_items;
-  std::vector<Items> items;
+  std::vector<std::shared_ptr<const Items>> items;
   bool unique_items = false;
 
   Count num_members;
-  std::vector<Members> members;
+  std::vector<std::shared_ptr<const Members>> members;
   std::vector<std::string> required;  // each once
   std::vector<SchemaId> names;        // of keys
 
@@ -89,13 +100,13 @@ struct Shape {
 
 std::uint8_t type_of(const boost::json::value& value);  // one bit; 1.0 is an integer
 
-bool equal(const boost::json::value& a, const boost::json::value& b);  // as JSON Schema has it: 1 is 1.0
+Listed listed(const boost::json::value& value, StateBudget& budget);
 
 // Both shapes at once.
 Shape merged(const Shape& a, const Shape& b, StateBudget& budget);
 
 // Takes away the types and values that can be seen to be impossible. False: nothing is left.
-bool settle(Shape& shape);
+bool settle(Shape& shape, StateBudget& budget);
 
 // Whether a value has the shape; nothing where that depends on the inside of an array or an object.
 std::optional<bool> admits(const Shape& shape, const boost::json::value& value);

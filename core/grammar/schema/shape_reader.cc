@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/grammar/regex.h"
 #include "core/grammar/schema/formats.h"
@@ -74,17 +75,17 @@ class Reader {
       if (values != nullptr && has_huge_number(*values))
         refuse(keyword, "has a number of 2^63 or more: write it as a string");
     }
-    if (const value* one = find("const")) shape_.values = {one};
+    if (const value* one = find("const")) shape_.values = {listed(*one, budget_)};
     const value* list = find("enum");
     if (list == nullptr) return;
     if (!list->is_array() || list->get_array().empty()) refuse("enum", "is not a list with something in it");
     if (list->get_array().size() > limits_.max_values) {
       refuse("enum", "has more than " + std::to_string(limits_.max_values) + " values");
     }
-    Shape listed;
-    listed.values.emplace();
-    for (const value& one : list->get_array()) listed.values->push_back(&one);
-    shape_ = merged(shape_, listed, budget_);
+    Shape all;
+    all.values.emplace();
+    for (const value& one : list->get_array()) all.values->push_back(listed(one, budget_));
+    shape_ = merged(shape_, all, budget_);
   }
 
   std::optional<Bound> read_bound(std::string_view keyword, bool open) const {
@@ -204,7 +205,7 @@ class Reader {
     const auto other = others(rest, "unevaluatedItems");
     if (other) items.others = *other;
     items.speaks_of_others = other.has_value();
-    if (listed || other) shape_.items.push_back(std::move(items));
+    if (listed || other) shape_.items.push_back(std::make_shared<const Items>(std::move(items)));
   }
 
   bool read_list(std::string_view keyword, Items& items) const {
@@ -235,9 +236,10 @@ class Reader {
       if (required->get_array().size() > limits_.max_properties) {
         refuse("required", "names more than " + std::to_string(limits_.max_properties) + " properties");
       }
+      std::set<std::string_view> known;
       for (const value& name : required->get_array()) {
         if (!name.is_string()) refuse("required", "is not a list of names");
-        if (!shape_.requires_member(name.get_string())) shape_.required.emplace_back(name.get_string());
+        if (known.insert(name.get_string()).second) shape_.required.emplace_back(name.get_string());
       }
     }
     if (find("propertyNames") != nullptr) shape_.names.push_back(document_.below(id_, "propertyNames"));
@@ -260,7 +262,7 @@ class Reader {
     if (other) members.others = *other;
     members.speaks_of_others = other.has_value();
     if (find("properties") != nullptr || find("patternProperties") != nullptr || other) {
-      shape_.members.push_back(std::move(members));
+      shape_.members.push_back(share(std::move(members)));
     }
   }
 

@@ -293,6 +293,102 @@ TEST(JsonSchema, LimitsHoldOnBothSides) {
   }
 }
 
+// {"properties": {p0 … pn}, …}
+std::string properties(std::size_t n) { return many(n, R"("properties": {)", ":{}", "}"); }
+
+// [{"properties": {"a0": …}}, …]: shapes that a value may have.
+std::string shapes(std::size_t n, const std::string& name) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < n; ++i) {
+    out += (i == 0 ? "" : ",") + (R"({"properties": {")" + name) + std::to_string(i) + R"(": {"const": 1}}})";
+  }
+  return out + "]";
+}
+
+std::string counting(std::size_t n, bool backwards = false) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < n; ++i) out += (i == 0 ? "" : ",") + std::to_string(backwards ? n - 1 - i : i);
+  return out + "]";
+}
+
+// The least that the schema can be written with.
+std::uint64_t steps_of(const std::string& text) {
+  std::uint64_t low = 0, high = SchemaLimits{}.max_steps;
+  while (low + 1 < high) {
+    SchemaLimits limits;
+    limits.max_steps = (low + high) / 2;
+    (refusal(text, limits).empty() ? high : low) = limits.max_steps;
+  }
+  return high;
+}
+
+TEST(JsonSchema, WhatAlternativesMultiplyIsCountedBeforeItTakesMemory) {
+  const std::string of_values = R"({"enum": )" + counting(5000) + R"(, "anyOf": )";
+  const std::string of_names = R"({"required": )" + many(1000, "[", "", "]") + R"(, "anyOf": )";
+  const std::string of_items = R"({"items": {"anyOf": )" + shapes(150, "b") + R"(}, "prefixItems": [)";
+  std::string in_items = of_items;
+  for (int i = 0; i < 900; ++i) in_items += (i == 0 ? "" : ",") + std::string(R"({"enum": [1]})");
+  for (const std::string& text : {
+           "{" + properties(400) + R"(, "anyOf": )" + shapes(40, "a") + R"(, "allOf": [{"anyOf": )" + shapes(40, "b") +
+               "}]}",
+           of_values + shapes(900, "a") + "}",
+           of_names + shapes(900, "a") + "}",
+           in_items + R"(], "anyOf": )" + shapes(900, "a") + "}",
+           R"({"properties": {")" + std::string(200'000, 'k') + R"(": {)" + properties(1000) + "}}}",
+       }) {
+    EXPECT_TRUE(refusal(text).starts_with("schema: # takes more than 2000000 steps to write as a grammar"))
+        << text.substr(0, 100) << "\n"
+        << refusal(text);
+  }
+}
+
+TEST(JsonSchema, StepsAreCountedTheSameEachTimeAndOneLessIsRefused) {
+  for (const std::string& text :
+       {std::string(R"({"type": "null"})"), "{" + properties(30) + "}", R"({"enum": )" + counting(30) + "}",
+        "{" + properties(5) + R"(, "anyOf": )" + shapes(6, "a") + R"(, "allOf": [{"anyOf": )" + shapes(7, "b") +
+            "}]}"}) {
+    SchemaLimits limits;
+    limits.max_steps = steps_of(text);
+    EXPECT_EQ(refusal(text, limits), "");
+    ++limits.max_steps;
+    EXPECT_EQ(refusal(text, limits), "");
+    limits.max_steps -= 2;
+    EXPECT_EQ(refusal(text, limits),
+              "schema: # takes more than " + std::to_string(limits.max_steps) +
+                  " steps to write as a grammar: combine fewer alternatives of many properties or values");
+  }
+}
+
+TEST(JsonSchema, StepsGrowWithTheSizeOfEnumsRequiredNamesAndPropertiesAndNoFaster) {
+  const auto grows = [](const auto& text) {
+    const std::uint64_t once = steps_of(text(200));
+    EXPECT_LE(steps_of(text(800)), 5 * once) << text(2);
+  };
+  grows([](std::size_t n) {
+    return R"({"enum": )" + counting(n) + R"(, "allOf": [{"enum": )" + counting(n, true) + "}]}";
+  });
+  grows([](std::size_t n) {
+    return R"({"type": "array", "uniqueItems": true, "items": {"enum": )" + counting(n) + "}}";
+  });
+  grows([](std::size_t n) { return "{" + properties(n) + many(n, R"(, "required": [)", "", "]}"); });
+  grows([](std::size_t n) { return "{" + properties(n) + R"(, "allOf": [{)" + properties(n) + "}]}"; });
+}
+
+TEST(JsonSchema, ValuesOfEnumsAreTheSameHoweverTheyAreWritten) {
+  expect(
+      {R"({"enum": [1, "1", 2.50, [1, 2], {"a": 1, "b": [0]}, null], "allOf": [{"enum": [1.0, 2.5, {"b": [0.0], "a": 1e0}]}]})",
+       {"1", "2.5", R"({"a":1,"b":[0]})"},
+       {"\"1\"", "[1,2]", "null"}});
+  expect({R"({"enum": [0.1234567890123456789, "a\u00e9"], "allOf": [{"enum": [0.1234567890123456789, "aé"]}]})",
+          {"\"aé\""},
+          {"\"a\""}});
+  expect({R"({"type": "array", "uniqueItems": true, "items": {"enum": [1, 1.0, "1", [1], [1.0]]}})",
+          {R"([1,"1",[1]])", "[]"},
+          {"[1,1]", "[1,1.0]"}});
+  expect_refused(R"({"oneOf": [{"enum": [1, 2]}, {"enum": [3, 2.0]}]})", "#/oneOf");
+  expect({R"({"oneOf": [{"enum": [1, 2]}, {"enum": [3, "2"]}]})", {"1", "2", "3", "\"2\""}, {"4"}});
+}
+
 TEST(JsonSchema, APatternThatIsTooLargeIsRefusedWhereItStands) {
   SchemaLimits limits;
   limits.max_text_states = 2'000;
