@@ -37,8 +37,9 @@ bool must_call(const ChatRequest& request) { return request.offers_tools() && re
 
 class Writer {
  public:
-  Writer(Rules& rules, const ChatRequest& request, const ChatModel& model, bool in_reasoning)
-      : rules_(rules), request_(request), model_(model), in_reasoning_(in_reasoning) {}
+  Writer(Rules& rules, grammar::WriteBudget& budget, const ChatRequest& request, const ChatModel& model,
+         bool in_reasoning)
+      : rules_(rules), budget_(budget), request_(request), model_(model), in_reasoning_(in_reasoning) {}
 
   Result<Done> write() {
     const grammar::RuleId answer = rules_.declare("answer");
@@ -52,7 +53,7 @@ class Writer {
   Result<Expr> content_and_calls() {
     std::optional<Expr> content;
     if (request_.grammar_text && !must_call(request_)) {
-      const Result<grammar::RuleId> written = openai::write_grammar(rules_, *request_.grammar_text);
+      const Result<grammar::RuleId> written = openai::write_grammar(rules_, *request_.grammar_text, budget_);
       if (!written) return written.error();
       content = rules_.use(*written);
     }
@@ -87,11 +88,11 @@ class Writer {
       return rules_.use(*any_object_);
     }
     const std::string& field = function.parameters_field;
-    const auto refuse = [&](const Error& error) { return invalid(field, field + ": " + error.message); };
+    const auto refuse = [&](const Error& error) { return openai::fault_of(field, error); };
     Result<boost::json::value> schema = grammar::parse_schema(function.parameters);
     if (!schema) return refuse(schema.error());
     if (Result<Done> typed = settle_type(schema->as_object(), field); !typed) return typed.error();
-    const Result<grammar::RuleId> written = grammar::json_schema(rules_, *schema);
+    const Result<grammar::RuleId> written = grammar::json_schema(rules_, *schema, budget_);
     if (!written) return refuse(written.error());
     return rules_.use(*written);
   }
@@ -114,6 +115,7 @@ class Writer {
   static constexpr std::uint32_t kMaxBlank = 4;
 
   Rules& rules_;
+  grammar::WriteBudget& budget_;
   const ChatRequest& request_;
   const ChatModel& model_;
   bool in_reasoning_;
@@ -157,12 +159,13 @@ Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& re
   if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};
   const std::string field = holds_content ? request.grammar_text->field : request.grammar_field;
   if (request.use_beam_search) return invalid(field, field + " has no place in a beam search: leave it out");
-  return {openai::GrammarOrder{
-      .name = name_of(request, model, in_reasoning),
-      .field = field,
-      .write = [&request, &model,
-                in_reasoning](Rules& rules) { return Writer(rules, request, model, in_reasoning).write(); },
-      .marked = true}};
+  return {openai::GrammarOrder{.name = name_of(request, model, in_reasoning),
+                               .field = field,
+                               .write =
+                                   [&request, &model, in_reasoning](Rules& rules, grammar::WriteBudget& budget) {
+                                     return Writer(rules, budget, request, model, in_reasoning).write();
+                                   },
+                               .marked = true}};
 }
 
 }  // namespace quire::api::chat

@@ -47,11 +47,12 @@ Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimit
   return value;
 }
 
-Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) try {
+Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, WriteBudget& steps,
+                           const SchemaLimits& limits) try {
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
   }
-  StateBudget budget(limits.max_text_states, limits.max_steps);
+  StateBudget budget(limits.max_text_states, &steps);
   Document document(schema, limits.max_schemas, budget);
   Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
   const auto root = static_cast<RuleId>(rules.rules().size());  // the first one declared
@@ -62,6 +63,16 @@ Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const
 } catch (const TooManySteps& error) {
   return refused("", "takes more than " + std::to_string(error.limit) +
                          " steps to write as a grammar: combine fewer alternatives of many properties or values");
+} catch (const TooLate& error) {
+  return Error{
+      Code::kTimeout,
+      "schema: takes longer than " + std::to_string(error.limit.count()) + " ms to write as a grammar: simplify it", "",
+      0};
+}
+
+Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) {
+  WriteBudget budget;
+  return json_schema(rules, schema, budget, limits);
 }
 
 RuleId json_object(Rules& rules) {

@@ -16,6 +16,7 @@
 
 #include "core/base/result.h"
 #include "core/grammar/rules.h"
+#include "core/grammar/write_budget.h"
 
 namespace quire::grammar {
 
@@ -27,12 +28,14 @@ struct SchemaLimits {
   std::uint32_t max_values = 5'000;        // of one enum
   std::uint32_t max_shapes = 20'000;       // combinations of anyOf, oneOf and allOf
   std::uint32_t max_text_states = 50'000;  // of patterns, formats and keys
-  std::uint64_t max_steps = 2'000'000;     // of reading, merging and writing (schema/language.h)
 };
 
 Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
 
-// Both return the rule of the whole text: 0 where `rules` were empty.
+// All return the rule of the whole text: 0 where `rules` were empty. `budget` pays for reading, merging and writing; kTimeout: its
+// time is over.
+Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, WriteBudget& budget,
+                           const SchemaLimits& limits = {});
 Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});
 RuleId json_object(Rules& rules);  // any JSON object
 

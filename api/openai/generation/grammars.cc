@@ -1,5 +1,6 @@
 #include "api/openai/generation/grammars.h"
 
+#include <algorithm>
 #include <boost/json/value.hpp>
 #include <optional>
 #include <string>
@@ -17,10 +18,10 @@ namespace {
 
 using Kind = GrammarText::Kind;
 
-Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text) {
+Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text, grammar::WriteBudget& budget) {
   const Result<boost::json::value> schema = grammar::parse_schema(text);
   if (!schema) return schema.error();
-  return grammar::json_schema(rules, *schema);
+  return grammar::json_schema(rules, *schema, budget);
 }
 
 Result<grammar::RuleId> write_choice(grammar::Rules& rules, const std::string& text) {
@@ -39,12 +40,12 @@ Result<grammar::RuleId> write_regex(grammar::Rules& rules, const std::string& te
   return root;
 }
 
-Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text) {
+Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text, grammar::WriteBudget& budget) {
   switch (text.kind) {
     case Kind::kJsonObject:
       return grammar::json_object(rules);
     case Kind::kJsonSchema:
-      return write_schema(rules, text.text);
+      return write_schema(rules, text.text, budget);
     case Kind::kChoice:
       return write_choice(rules, text.text);
     case Kind::kRegex:
@@ -55,11 +56,25 @@ Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text) {
   return grammar::ebnf(rules, text.text);
 }
 
+// Of writing and compiling together.
+Error late_error(const std::string& field, std::chrono::milliseconds time) {
+  return {Code::kTimeout,
+          field + ": the grammar takes longer than " + std::to_string(time.count()) + " ms to compile: simplify it",
+          field, 0};
+}
+
+constexpr int kRetryAfterS = 1;
+
 }  // namespace
 
-Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text) {
-  const Result<grammar::RuleId> root = write(rules, text);
-  if (!root) return invalid(text.field, text.field + ": " + root.error().message);
+Error fault_of(const std::string& field, const Error& error) {
+  const Code code = error.code == Code::kTimeout ? Code::kTimeout : Code::kInvalidArgument;
+  return {code, field + ": " + error.message, field, 0};
+}
+
+Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text, grammar::WriteBudget& budget) {
+  const Result<grammar::RuleId> root = write(rules, text, budget);
+  if (!root) return fault_of(text.field, root.error());
   return root;
 }
 
@@ -67,8 +82,8 @@ GrammarOrder order_of(GrammarText text) {
   GrammarOrder order;
   order.name = static_cast<char>('0' + static_cast<int>(text.kind)) + text.text;
   order.field = text.field;
-  order.write = [text = std::move(text)](grammar::Rules& rules) -> Result<Done> {
-    const Result<grammar::RuleId> root = write_grammar(rules, text);
+  order.write = [text = std::move(text)](grammar::Rules& rules, grammar::WriteBudget& budget) -> Result<Done> {
+    const Result<grammar::RuleId> root = write_grammar(rules, text, budget);
     if (!root) return root.error();
     return Done{};
   };
@@ -83,7 +98,10 @@ Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_quickly(const Gra
 
 Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order) {
   Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kMaxTime);
-  if (!made && made.error().code == Code::kTimeout) return invalid(order.field, made.error().message);
+  if (!made && made.error().code == Code::kTimeout) {
+    return Error{Code::kUnavailable, made.error().message + ", or try again when this machine is faster",
+                 made.error().param, kRetryAfterS};
+  }
   return made;
 }
 
@@ -93,9 +111,12 @@ Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_within(const Gram
   std::string name = name_of(order);
   if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
   grammar::Rules rules;
-  if (const Result<Done> written = order.write(rules); !written) return written.error();
-  Result<std::shared_ptr<const grammar::Grammar>> compiled =
-      grammar::Grammar::compile(rules, order.marked ? marked_ : vocabulary_, {.max_time = time});
+  grammar::WriteBudget budget(grammar::WriteBudget::kMaxSteps, time);
+  if (const Result<Done> written = order.write(rules, budget); !written) return written.error();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(budget.time_left());
+  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(
+      rules, order.marked ? marked_ : vocabulary_, {.max_time = std::max(left, std::chrono::milliseconds(0))});
+  if (!compiled && compiled.error().code == Code::kTimeout) return late_error(order.field, time);
   if (!compiled) {
     return Error{compiled.error().code, order.field + ": " + compiled.error().message, order.field};
   }

@@ -2,7 +2,8 @@
 // Shape   special tokens say nothing, but for those that an endpoint reads as marks of its own ("marked"): a grammar that spells
 //         them lets the model say them as the tokens that they are.
 // Owner   shared: Services. Thread  any; compiling is a worker's.
-// Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names.
+// Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names, for what is too much on every
+//         machine; kUnavailable for what takes this one too long.
 #pragma once
 
 #include <chrono>
@@ -34,7 +35,7 @@ class Grammars {
   std::shared_ptr<const grammar::Grammar> find(const GrammarOrder& order) { return recent_.find(name_of(order)); }
   // Found, or made. Null: it takes more than kQuickTime of the processor, and nothing else is known of it.
   Result<std::shared_ptr<const grammar::Grammar>> make_quickly(const GrammarOrder& order);
-  // Found, or made within kMaxTime; one that takes longer is an error.
+  // Found, or made within kMaxTime, writing and compiling together; one that takes longer is an error.
   Result<std::shared_ptr<const grammar::Grammar>> make(const GrammarOrder& order);
 
   static constexpr std::chrono::milliseconds kQuickTime{50};
@@ -57,7 +58,10 @@ class Grammars {
 GrammarOrder order_of(GrammarText text);
 
 // The rule of the whole text, which is rule 0 where `rules` were empty. Errors name the text's field.
-Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text);
+Result<grammar::RuleId> write_grammar(grammar::Rules& rules, const GrammarText& text, grammar::WriteBudget& budget);
+
+// An error of a front end as one of `field`; kTimeout stays what it is.
+Error fault_of(const std::string& field, const Error& error);
 
 // The bytes that each of `logits_width` tokens adds to an answer: none for ids without a token, nor for special tokens, unless
 // they are among `marks`.

@@ -14,6 +14,7 @@
 #include "core/base/result.h"
 #include "core/flow/request.h"
 #include "core/grammar/rules.h"
+#include "core/grammar/write_budget.h"
 #include "core/sample/params.h"
 #include "core/sample/rules.h"
 
@@ -32,7 +33,7 @@ struct GrammarOrder {
   std::string name;   // of equal name, of equal rules
   std::string field;  // for errors that name none
   // Into empty rules; more than once. May borrow from the request that it is of.
-  std::function<Result<Done>(grammar::Rules& rules)> write;
+  std::function<Result<Done>(grammar::Rules& rules, grammar::WriteBudget& budget)> write;
   bool marked = false;  // over the vocabulary in which marks are tokens that may be said (Grammars)
 };
 

@@ -2,21 +2,20 @@
 // Thread  the one that compiles.
 #pragma once
 
-#include <time.h>
-
 #include <chrono>
 #include <string>
 
 #include "core/base/result.h"
 #include "core/grammar/grammar.h"
+#include "core/grammar/processor_time.h"
 
 namespace quire::grammar {
 
 class CompileBudget {
  public:
-  explicit CompileBudget(const CompileLimits& limits) : limits_(limits), end_(spent() + limits.max_time) {}
+  explicit CompileBudget(const CompileLimits& limits) : limits_(limits), end_(processor_time() + limits.max_time) {}
 
-  bool late() const { return spent() > end_; }
+  bool late() const { return processor_time() > end_; }
   std::uint32_t max_states() const { return limits_.max_states; }
 
   Error late_error() const {
@@ -30,13 +29,6 @@ class CompileBudget {
   }
 
  private:
-  // By this thread, ever.
-  static std::chrono::nanoseconds spent() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
-
   CompileLimits limits_;
   std::chrono::nanoseconds end_;
 };

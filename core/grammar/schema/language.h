@@ -2,47 +2,42 @@
 // written into Rules.
 // Shape   states [S]; 0 is the one that nothing leads out of. next [S, C], C classes of bytes that no state tells apart.
 // Owner   values. Thread  any.
-// Fails   LanguageTooLarge is thrown where a budget of states runs out, TooManySteps where one of steps does.
+// Fails   LanguageTooLarge is thrown where a budget of states runs out, what WriteBudget throws where that does.
 // Source  subset construction (Rabin and Scott 1959) and the product of two automata.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "core/grammar/rules.h"
+#include "core/grammar/write_budget.h"
 
 namespace quire::grammar {
 
 struct LanguageTooLarge {
   std::uint32_t limit = 0;
 };
-struct TooManySteps {
-  std::uint64_t limit = 0;
-};
 
-// How many states may be made in all, and how many steps taken; shared by everything that one schema asks for. A step is a
-// property, item, value or name that is looked at or copied, about 50 ns and up to 64 bytes: a count, so that every machine
-// refuses the same schemas.
+// How many states may be made for one schema; and what its steps are charged to.
 class StateBudget {
  public:
-  explicit StateBudget(std::uint32_t max_states, std::uint64_t max_steps = std::numeric_limits<std::uint64_t>::max())
-      : limit_(max_states), left_(max_states), max_steps_(max_steps), steps_left_(max_steps) {}
+  explicit StateBudget(std::uint32_t max_states, WriteBudget* steps = nullptr)
+      : limit_(max_states), left_(max_states), steps_(steps) {}
   void take(std::uint32_t states = 1);
   void step(std::uint64_t steps = 1) {
-    if (steps > steps_left_) throw TooManySteps{max_steps_};
-    steps_left_ -= steps;
+    if (steps_ != nullptr) steps_->step(steps);
   }
-  void step_over(std::string_view text) { step(1 + text.size() / 16); }  // it is read or copied
+  void step_over(std::string_view text) {
+    if (steps_ != nullptr) steps_->step_over(text);
+  }
   [[noreturn]] void fail() const { throw LanguageTooLarge{limit_}; }
 
  private:
   std::uint32_t limit_;
   std::uint32_t left_;
-  std::uint64_t max_steps_;
-  std::uint64_t steps_left_;
+  WriteBudget* steps_;  // null: nobody counts
 };
 
 class Language {

@@ -1,6 +1,6 @@
 // Shapes as rules: one rule for every list of schemas that a value has to match together.
 // Owner   holds Rules&, Document& and Alternatives& while they are used.
-// Fails   throws Refusal, LanguageTooLarge, TooManySteps.
+// Fails   throws Refusal, LanguageTooLarge, and what WriteBudget does.
 #pragma once
 
 #include <map>
@@ -15,7 +15,11 @@ namespace quire::grammar {
 class SchemaWriter {
  public:
   SchemaWriter(Rules& rules, Document& document, Alternatives& alternatives, StateBudget& budget)
-      : json_(rules), document_(document), alternatives_(alternatives), budget_(budget) {}
+      : json_(rules),
+        document_(document),
+        alternatives_(alternatives),
+        budget_(budget),
+        charged_bytes_(rules.num_bytes()) {}
 
   // Every rule that the document needs; the first one declared is its own.
   void write();
@@ -38,7 +42,7 @@ class SchemaWriter {
   StateBudget& budget_;
   std::map<std::vector<SchemaId>, RuleId> rules_;  // by the schemas, ascending
   std::vector<std::pair<std::vector<SchemaId>, RuleId>> todo_;
-  std::size_t charged_bytes_ = 0;
+  std::size_t charged_bytes_;
   SchemaId at_ = kAnything;  // what is being written, for messages
 };
 

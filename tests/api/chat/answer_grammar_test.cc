@@ -178,6 +178,25 @@ TEST_F(AnswerGrammar, IsRefusedWithTheSchemaAtFault) {
   EXPECT_EQ(refused(with(R"("tools":[)" + tool("f", R"({"$dynamicRef":"x"})") + "]")), "");  // held to by nobody
 }
 
+TEST_F(AnswerGrammar, OfManyStrictToolsIsChargedToOneBudget) {
+  const auto written = [&](int num_tools, std::uint64_t max_steps) {
+    std::string list;
+    for (int i = 0; i < num_tools; ++i) list += (i == 0 ? "" : ",") + tool("f" + std::to_string(i), kDigit, true);
+    const ChatRequest request = good(with(R"("tools":[)" + list + "]"));
+    const auto order = answer_grammar(request, false, *services_.chat);
+    grammar::Rules rules;
+    grammar::WriteBudget budget(max_steps);
+    const Result<Done> done = (**order).write(rules, budget);
+    return done.ok() ? std::string("written") : done.error().param + ": " + done.error().message;
+  };
+  std::uint64_t steps = 1;  // of one tool
+  while (written(1, steps) != "written") ++steps;
+  EXPECT_EQ(written(3, 3 * steps), "written");
+  const std::string message = written(3, 3 * steps - 1);
+  EXPECT_TRUE(message.starts_with("tools[2].function")) << message;
+  EXPECT_NE(message.find("takes more than " + std::to_string(3 * steps - 1) + " steps"), std::string::npos) << message;
+}
+
 TEST_F(AnswerGrammar, HasNoPlaceInASearch) {
   EXPECT_TRUE(refused(tools(R"("tool_choice":"required","use_beam_search":true,"temperature":0)"))
                   .starts_with("tool_choice | "));

@@ -17,11 +17,13 @@ struct Case {
   std::vector<std::string> bad;
 };
 
-std::string refusal(std::string_view text, const SchemaLimits& limits = {}) {
+std::string refusal(std::string_view text, const SchemaLimits& limits = {},
+                    std::uint64_t max_steps = WriteBudget::kMaxSteps) {
   const auto schema = parse_schema(text, limits);
   if (!schema) return schema.error().message;
   Rules rules;
-  const auto done = json_schema(rules, *schema, limits);
+  WriteBudget budget(max_steps);
+  const auto done = json_schema(rules, *schema, budget, limits);
   if (done.ok()) return "";
   EXPECT_EQ(done.error().code, Code::kInvalidArgument);
   EXPECT_EQ(done.error().param, "");
@@ -313,11 +315,10 @@ std::string counting(std::size_t n, bool backwards = false) {
 
 // The least that the schema can be written with.
 std::uint64_t steps_of(const std::string& text) {
-  std::uint64_t low = 0, high = SchemaLimits{}.max_steps;
+  std::uint64_t low = 0, high = WriteBudget::kMaxSteps;
   while (low + 1 < high) {
-    SchemaLimits limits;
-    limits.max_steps = (low + high) / 2;
-    (refusal(text, limits).empty() ? high : low) = limits.max_steps;
+    const std::uint64_t middle = (low + high) / 2;
+    (refusal(text, {}, middle).empty() ? high : low) = middle;
   }
   return high;
 }
@@ -347,16 +348,34 @@ TEST(JsonSchema, StepsAreCountedTheSameEachTimeAndOneLessIsRefused) {
        {std::string(R"({"type": "null"})"), "{" + properties(30) + "}", R"({"enum": )" + counting(30) + "}",
         "{" + properties(5) + R"(, "anyOf": )" + shapes(6, "a") + R"(, "allOf": [{"anyOf": )" + shapes(7, "b") +
             "}]}"}) {
-    SchemaLimits limits;
-    limits.max_steps = steps_of(text);
-    EXPECT_EQ(refusal(text, limits), "");
-    ++limits.max_steps;
-    EXPECT_EQ(refusal(text, limits), "");
-    limits.max_steps -= 2;
-    EXPECT_EQ(refusal(text, limits),
-              "schema: # takes more than " + std::to_string(limits.max_steps) +
+    const std::uint64_t steps = steps_of(text);
+    EXPECT_EQ(refusal(text, {}, steps), "");
+    EXPECT_EQ(refusal(text, {}, steps + 1), "");
+    EXPECT_EQ(refusal(text, {}, steps - 1),
+              "schema: # takes more than " + std::to_string(steps - 1) +
                   " steps to write as a grammar: combine fewer alternatives of many properties or values");
   }
+}
+
+TEST(JsonSchema, SchemasOfOneGrammarShareTheirSteps) {
+  const std::string text = "{" + properties(30) + "}";
+  const std::uint64_t steps = steps_of(text);
+  for (const std::uint64_t less : {0u, 1u}) {
+    WriteBudget budget(2 * steps - less);
+    Rules rules;
+    EXPECT_TRUE(json_schema(rules, *parse_schema(text), budget).ok());
+    EXPECT_EQ(json_schema(rules, *parse_schema(text), budget).ok(), less == 0);
+  }
+}
+
+TEST(JsonSchema, TimeEndsWritingAndIsNoFaultOfTheSchema) {
+  const std::string text = "{" + properties(1000) + R"(, "anyOf": )" + shapes(8, "a") + "}";
+  WriteBudget budget(WriteBudget::kMaxSteps, std::chrono::milliseconds(0));
+  Rules rules;
+  const auto done = json_schema(rules, *parse_schema(text), budget);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Code::kTimeout);
+  EXPECT_EQ(done.error().message, "schema: takes longer than 0 ms to write as a grammar: simplify it");
 }
 
 TEST(JsonSchema, StepsGrowWithTheSizeOfEnumsRequiredNamesAndPropertiesAndNoFaster) {

@@ -1,0 +1,17 @@
+// The time that this thread has had of a processor, ever: what limits of time count, so that a busy machine refuses nothing else.
+// Thread  any.
+#pragma once
+
+#include <time.h>
+
+#include <chrono>
+
+namespace quire::grammar {
+
+inline std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace quire::grammar

@@ -1,0 +1,54 @@
+// What the rules of one grammar may cost before they are compiled: one for all schemas of a request.
+// Shape   a step is a property, item, value or name that is looked at, copied or written: about 50 ns and up to 64 bytes. Steps are
+//         a count, so that every machine refuses the same schemas; time is the processor's, and a slow machine's to spend.
+// Thread  the one that writes.
+// Fails   step() throws TooManySteps or TooLate; json_schema() turns them into kInvalidArgument and kTimeout.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/grammar/processor_time.h"
+
+namespace quire::grammar {
+
+struct TooManySteps {
+  std::uint64_t limit = 0;
+};
+struct TooLate {
+  std::chrono::milliseconds limit{};
+};
+
+class WriteBudget {
+ public:
+  static constexpr std::uint64_t kMaxSteps = 2'000'000;
+
+  explicit WriteBudget(std::uint64_t max_steps = kMaxSteps, std::chrono::milliseconds max_time = std::chrono::hours(1))
+      : max_steps_(max_steps), max_time_(max_time), end_(processor_time() + max_time), look_at_(kSteps) {}
+
+  void step(std::uint64_t steps = 1) {
+    if (steps > max_steps_ - steps_) throw TooManySteps{max_steps_};
+    steps_ += steps;
+    if (steps_ >= look_at_) look();
+  }
+  void step_over(std::string_view text) { step(1 + text.size() / 16); }  // it is read or copied
+  std::chrono::nanoseconds time_left() const { return end_ - processor_time(); }
+
+ private:
+  static constexpr std::uint64_t kSteps = 4096;  // from look to look at the clock
+
+  void look() {
+    look_at_ = steps_ + kSteps;
+    if (time_left().count() < 0) throw TooLate{max_time_};
+  }
+
+  const std::uint64_t max_steps_;
+  const std::chrono::milliseconds max_time_;
+  const std::chrono::nanoseconds end_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t look_at_;
+};
+
+}  // namespace quire::grammar
