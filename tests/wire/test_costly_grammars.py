@@ -44,5 +44,5 @@ def test_others_are_answered_before_costly_grammars_are(server):
     names = [name for name, _ in ended]
     before = names[: max(names.index(name) for name in BYSTANDERS)]
     assert {status for name, status in ended if name != "costly"} == {200}
-    assert {status for name, status in ended if name == "costly"} <= {200, 400}
+    assert {status for name, status in ended if name == "costly"} <= {200, 400, 503}
     assert before.count("costly") < 6, "everybody waited for all of the costly ones"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -93,14 +94,29 @@ TEST_F(GrammarsTest, OneThatTakesLongIsNoErrorWhereItMayTakeLittle) {
 }
 
 TEST_F(GrammarsTest, WhatTakesThisMachineTooLongIsNamedAndMayBeTriedAgain) {
-  const auto grammar = services_.grammars->make(order_of({Kind::kRegex, "([ab]*a[ab]{16}|[cd]*c[cd]{15}){2}", "f"}));
+  GrammarOrder order = order_of({Kind::kRegex, "a", "f"});
+  order.write = [](grammar::Rules&, grammar::WriteBudget&) -> Result<Done> {
+    return fault_of("f", {Code::kTimeout, "schema: takes longer than 2000 ms", "", 0});
+  };
+  EXPECT_EQ(*services_.grammars->make_quickly(order), nullptr);  // the slow lane's
+  const auto grammar = services_.grammars->make(order);
   ASSERT_FALSE(grammar.ok());
   EXPECT_EQ(grammar.error().code, Code::kUnavailable);
   EXPECT_EQ(grammar.error().param, "f");
   EXPECT_GT(grammar.error().retry_after_s, 0);
-  EXPECT_EQ(
-      grammar.error().message,
-      "f: the grammar takes longer than 500 ms to compile: simplify it, or try again when this machine is faster");
+  EXPECT_EQ(grammar.error().message, "f: schema: takes longer than 2000 ms, or try again when this machine is faster");
+}
+
+TEST_F(GrammarsTest, TimeThatWritingTookIsNotThereForCompiling) {
+  GrammarOrder order = order_of({Kind::kRegex, "[ab]*a[ab]{10}", "f"});
+  order.write = [write = order.write](grammar::Rules& rules, grammar::WriteBudget& budget) {
+    EXPECT_GT(budget.time_left(), std::chrono::seconds(0));
+    EXPECT_LE(budget.time_left(), Grammars::kQuickTime);
+    while (budget.time_left() > std::chrono::seconds(0)) {
+    }
+    return write(rules, budget);
+  };
+  EXPECT_EQ(*services_.grammars->make_quickly(order), nullptr);
 }
 
 TEST_F(GrammarsTest, IsMadeInALaneOfItsOwnAndFoundWithoutOne) {
