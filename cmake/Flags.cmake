@@ -19,7 +19,7 @@ if(QUIRE_SANITIZE)
   if(QUIRE_SANITIZE MATCHES address)
     add_compile_definitions(QUIRE_ADDRESS_SANITIZER)
     if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-      # What outlives its frame is not watched: every local variable would lie on the heap, which tests pay for.
+      # Locals that outlive their frame are not watched: each would lie on the heap, which tests pay for.
       add_compile_options(-fsanitize-address-use-after-return=never)
     endif()
   endif()

@@ -32,7 +32,7 @@ function(quire_use_precompiled target name)
   if(QUIRE_PRECOMPILE AND NOT type STREQUAL INTERFACE_LIBRARY)
     target_precompile_headers(${target} REUSE_FROM quire_precompiled_${name})
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      # What g++ 12 inlines from a precompiled std::string it takes for our own code, and warns of lengths that cannot be.
+      # g++ 12 takes code inlined from a precompiled std::string for ours, and warns of lengths that cannot be.
       target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
     endif()
   endif()

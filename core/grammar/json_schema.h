@@ -32,8 +32,8 @@ struct SchemaLimits {
 
 Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
 
-// All return the rule of the whole text: 0 where `rules` were empty. `budget` pays for reading, merging and writing; kTimeout: its
-// time is over.
+// All return the rule of the whole text: 0 where `rules` were empty. `budget` pays for reading, merging and writing;
+// kTimeout: its time is over.
 Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, WriteBudget& budget,
                            const SchemaLimits& limits = {});
 Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});

@@ -1,4 +1,5 @@
-// The time that this thread has had of a processor, ever: what limits of time count, so that a busy machine refuses nothing else.
+// The time that this thread has had of a processor, ever. Limits of time count it, so that a busy machine refuses
+// nothing else.
 // Thread  any.
 #pragma once
 

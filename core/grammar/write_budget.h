@@ -1,6 +1,6 @@
-// What the rules of one grammar may cost before they are compiled: one for all schemas of a request.
-// Shape   a step is a property, item, value or name that is looked at, copied or written: about 50 ns and up to 64 bytes. Steps are
-//         a count, so that every machine refuses the same schemas; time is the processor's, and a slow machine's to spend.
+// Limits the work of writing the rules of one grammar: one budget for all schemas of a request.
+// Shape   a step is a property, item, value or name that is looked at, copied or written: about 50 ns and up to
+//         64 bytes. Steps are a count, so that every machine refuses the same schemas; time is the processor's.
 // Thread  the one that writes.
 // Fails   step() throws TooManySteps or TooLate; json_schema() turns them into kInvalidArgument and kTimeout.
 #pragma once

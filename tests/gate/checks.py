@@ -115,7 +115,8 @@ class Checks:
         chosen = [f"--gtest_filter=-{without}"] if without else []
         command = processes.with_fixed_addresses([binary, "--gtest_brief=1", f"--gtest_output=xml:{report}", *chosen])
         env = {**os.environ, "GTEST_TOTAL_SHARDS": str(parts), "GTEST_SHARD_INDEX": str(part)}
-        return report, processes.run_to_file(command, report.with_suffix(".log"), self.left_s(2400), cwd=self.root, env=env)
+        log = report.with_suffix(".log")
+        return report, processes.run_to_file(command, log, self.left_s(2400), cwd=self.root, env=env)
 
     def has_venv(self):
         """.venv follows tests/requirements.txt: made again when its text changes."""

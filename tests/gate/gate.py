@@ -183,7 +183,7 @@ def main(words):
 
 
 def in_order(run, chosen):
-    """Stages as they are, but for the first run of a clone: law waits for the packages that come while release is built."""
+    """Stages as they are; in the first run of a clone law waits for packages that come while release is built."""
     if not {"law", "release"} <= chosen.keys() or run.checks.has_venv():
         return chosen
     run.checks.begin_venv()

@@ -5,7 +5,8 @@ add_library(quire_sim STATIC ${sources})
 quire_join_units(quire_sim ${sources})
 target_include_directories(quire_sim PUBLIC ${CMAKE_SOURCE_DIR})
 target_link_libraries(quire_sim PUBLIC quire_all_core)
-target_compile_options(quire_sim PRIVATE $<IF:$<CONFIG:Release>,-O2,-O1>)  # a hundred thousand schedules are its own work
+# A hundred thousand schedules are its own work.
+target_compile_options(quire_sim PRIVATE $<IF:$<CONFIG:Release>,-O2,-O1>)
 
 quire_test(sim_test SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/sim/main.cc ${CMAKE_CURRENT_SOURCE_DIR}/sim/sim_test.cc LINK quire_sim)
 # A hundred thousand schedules where that takes less than a minute; sanitizers and debug builds are thirty times slower.

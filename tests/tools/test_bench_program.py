@@ -24,7 +24,8 @@ def test_help_through_the_server_is_the_programs_own():
 
 
 def test_what_is_wrong_is_told_as_of_every_command():
-    result = run(BUILD / "quire", "bench", "--runs", "0", "--thread", "1", "--port", "8000", env={"QUIRE_BLOCK_SIZE": "17"})
+    flags = ("--runs", "0", "--thread", "1", "--port", "8000")
+    result = run(BUILD / "quire", "bench", *flags, env={"QUIRE_BLOCK_SIZE": "17"})
     assert result.returncode == 2 and result.stdout == ""
     for part in ("quire: 4 problems", "--runs '0'", "unknown flag --thread: did you mean --threads?",
                  "unknown flag --port: a flag of serve, not of bench", "--block-size 17: expected a multiple of 16"):  # fmt: skip

@@ -2,8 +2,8 @@
 // Shape   special tokens say nothing, but for those that an endpoint reads as marks of its own ("marked"): a grammar that spells
 //         them lets the model say them as the tokens that they are.
 // Owner   shared: Services. Thread  any; compiling is a worker's.
-// Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names, for what is too much on every
-//         machine; kUnavailable for what takes this one too long.
+// Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names, for what is too much
+//         on every machine; kUnavailable for what takes this one too long.
 #pragma once
 
 #include <chrono>

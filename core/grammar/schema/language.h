@@ -20,7 +20,7 @@ struct LanguageTooLarge {
   std::uint32_t limit = 0;
 };
 
-// How many states may be made for one schema; and what its steps are charged to.
+// Limits the states that are made for one schema, and passes its steps on to the budget of the whole grammar.
 class StateBudget {
  public:
   explicit StateBudget(std::uint32_t max_states, WriteBudget* steps = nullptr)

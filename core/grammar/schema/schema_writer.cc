@@ -63,7 +63,7 @@ void SchemaWriter::write() {
   }
 }
 
-// What was written since the last time.
+// Charges the rules that were written since the last time.
 void SchemaWriter::charge_rules() {
   const std::size_t bytes = json_.rules().num_bytes();
   budget_.step((bytes - charged_bytes_) / 64);

@@ -68,7 +68,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// What is copied with it.
+// Steps that a copy of the shape takes.
 std::size_t size_of(const Shape& shape) {
   return shape.members.size() + shape.items.size() + 2 * shape.required.size() + shape.names.size() +
          (shape.values ? 2 * shape.values->size() : 0);

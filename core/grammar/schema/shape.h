@@ -48,7 +48,7 @@ struct Listed {
   std::shared_ptr<const std::string> text;  // the same for values that are equal as JSON Schema has it: 1 is 1.0
 };
 
-// What one schema says about the members of an object. Shared by the shapes that it is merged into.
+// The keywords of one schema about the members of an object; shared by the shapes that it is merged into.
 struct Members {
   struct Pattern {
     std::shared_ptr<const Language> names;
@@ -63,7 +63,7 @@ struct Members {
 };
 std::shared_ptr<const Members> share(Members members);
 
-// What one schema says about the items of an array. Shared, too.
+// The keywords of one schema about the items of an array; shared likewise.
 struct Items {
   std::vector<SchemaId> first;
   SchemaId others = kAnything;

@@ -394,10 +394,10 @@ TEST(JsonSchema, StepsGrowWithTheSizeOfEnumsRequiredNamesAndPropertiesAndNoFaste
 }
 
 TEST(JsonSchema, ValuesOfEnumsAreTheSameHoweverTheyAreWritten) {
-  expect(
-      {R"({"enum": [1, "1", 2.50, [1, 2], {"a": 1, "b": [0]}, null], "allOf": [{"enum": [1.0, 2.5, {"b": [0.0], "a": 1e0}]}]})",
-       {"1", "2.5", R"({"a":1,"b":[0]})"},
-       {"\"1\"", "[1,2]", "null"}});
+  expect({R"({"enum": [1, "1", 2.50, [1, 2], {"a": 1, "b": [0]}, null], )"
+          R"("allOf": [{"enum": [1.0, 2.5, {"b": [0.0], "a": 1e0}]}]})",
+          {"1", "2.5", R"({"a":1,"b":[0]})"},
+          {"\"1\"", "[1,2]", "null"}});
   expect({R"({"enum": [0.1234567890123456789, "a\u00e9"], "allOf": [{"enum": [0.1234567890123456789, "aé"]}]})",
           {"\"aé\""},
           {"\"a\""}});
