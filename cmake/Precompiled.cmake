@@ -1,5 +1,5 @@
-# Headers that most units of a kind include, parsed once for all of them. A unit still includes what it uses: clang-tidy, the
-# thread-role check and the fuzz targets compile without.
+# Headers that most units of a kind include, parsed once for all of them. A unit still includes what it uses: clang-tidy and
+# the thread-role check compile without.
 #   standard  the C++ library                 json  and Boost.JSON             http  and Asio, Beast, simdjson, fmt
 # tests/CMakeLists.txt adds the same with GoogleTest.
 option(QUIRE_PRECOMPILE "parse the headers that most units include once" ON)

@@ -159,13 +159,11 @@ Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& re
   if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};
   const std::string field = holds_content ? request.grammar_text->field : request.grammar_field;
   if (request.use_beam_search) return invalid(field, field + " has no place in a beam search: leave it out");
-  return {openai::GrammarOrder{.name = name_of(request, model, in_reasoning),
-                               .field = field,
-                               .write =
-                                   [&request, &model, in_reasoning](Rules& rules, grammar::WriteBudget& budget) {
-                                     return Writer(rules, budget, request, model, in_reasoning).write();
-                                   },
-                               .marked = true}};
+  const auto write = [&request, &model, in_reasoning](Rules& rules, grammar::WriteBudget& budget) {
+    return Writer(rules, budget, request, model, in_reasoning).write();
+  };
+  return {openai::GrammarOrder{
+      .name = name_of(request, model, in_reasoning), .field = field, .write = write, .marked = true}};
 }
 
 }  // namespace quire::api::chat

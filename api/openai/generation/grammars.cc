@@ -56,7 +56,7 @@ Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text, gr
   return grammar::ebnf(rules, text.text);
 }
 
-// Of writing and compiling together.
+// The error of writing and compiling together.
 Error late_error(const std::string& field, std::chrono::milliseconds time) {
   return {Code::kTimeout,
           field + ": the grammar takes longer than " + std::to_string(time.count()) + " ms to compile: simplify it",
@@ -99,7 +99,7 @@ Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_quickly(const Gra
 Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order) {
   Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kMaxTime);
   if (!made && made.error().code == Code::kTimeout) {
-    return Error{Code::kUnavailable, made.error().message + ", or try again when this machine is faster",
+    return Error{Code::kUnavailable, made.error().message + ", or try again later",
                  made.error().param, kRetryAfterS};
   }
   return made;

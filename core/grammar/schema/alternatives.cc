@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "core/grammar/schema/exclusion.h"
 
@@ -180,10 +181,11 @@ void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::v
     present.required.emplace_back(item.key());
     std::vector<Shape> ways{present};
     if (item.value().is_array() && keyword != "dependentSchemas") {
+      std::set<std::string_view> known{std::string_view(item.key())};
       for (const value& name : item.value().get_array()) {
         if (!name.is_string()) document_.refuse(id, keyword, "is not made of lists of names");
-        const std::string text(name.get_string());
-        if (!ways.front().requires_member(text)) ways.front().required.push_back(text);
+        budget_.step();
+        if (known.insert(name.get_string()).second) ways.front().required.emplace_back(name.get_string());
       }
     } else if (keyword == "dependentRequired") {
       document_.refuse(id, keyword, "is not made of lists of names");

@@ -32,6 +32,7 @@ bool forbid_one(Shape& a, const Shape& b) {
 bool Exclusion::keep_apart(Shape& a, const Shape& b) {
   if (disjoint(a, b, 0)) return true;
   if (a.values || b.values) return false;
+  budget_.step(1 + b.required.size() * (1 + a.required.size() / 8 + a.members.size()));  // of forbid_one()
   const std::uint8_t common = a.types & b.types;
   if ((common & ~kObject) == 0) return forbid_one(a, b);
   Shape others = a;  // what else they have in common

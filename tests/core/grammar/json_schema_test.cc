@@ -390,6 +390,7 @@ TEST(JsonSchema, StepsGrowWithTheSizeOfEnumsRequiredNamesAndPropertiesAndNoFaste
     return R"({"type": "array", "uniqueItems": true, "items": {"enum": )" + counting(n) + "}}";
   });
   grows([](std::size_t n) { return "{" + properties(n) + many(n, R"(, "required": [)", "", "]}"); });
+  grows([](std::size_t n) { return many(n, R"({"dependentRequired": {"a": [)", "", "]}}"); });
   grows([](std::size_t n) { return "{" + properties(n) + R"(, "allOf": [{)" + properties(n) + "}]}"; });
 }
 
