@@ -99,8 +99,7 @@ Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_quickly(const Gra
 Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order) {
   Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kMaxTime);
   if (!made && made.error().code == Code::kTimeout) {
-    return Error{Code::kUnavailable, made.error().message + ", or try again later",
-                 made.error().param, kRetryAfterS};
+    return Error{Code::kUnavailable, made.error().message + ", or try again later", made.error().param, kRetryAfterS};
   }
   return made;
 }
