@@ -37,43 +37,57 @@ std::span<const Beam::Step> Beam::advance(std::span<const std::vector<sample::Ca
   });
 
   steps_.clear();
-  std::vector<Hypothesis> next;
+  ++num_tokens_;
+  std::vector<Path> next;
   for (const Continuation& one : all) {
     if (next.size() == search_.width) break;
-    Hypothesis hypothesis = live_[one.parent];
-    hypothesis.tokens.push_back(one.last.token);
-    hypothesis.logprobs.push_back(one.last.logprob);
-    hypothesis.sum = one.sum;
+    const auto last = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back({one.last.token, one.last.logprob, live_[one.parent].last});
     if (std::ranges::count(stop_tokens_, one.last.token) != 0) {
-      finish(std::move(hypothesis), flow::Finish::kStop);
+      finish({last, one.sum}, num_tokens_, flow::Finish::kStop);
       continue;
     }
-    next.push_back(std::move(hypothesis));
+    next.push_back({last, one.sum});
     steps_.push_back({one.parent, one.last.token});
   }
   live_ = std::move(next);
-  if (!live_.empty() && live_.front().tokens.size() >= max_tokens_) {
-    for (Hypothesis& hypothesis : live_) finish(std::move(hypothesis), flow::Finish::kLength);
+  if (!live_.empty() && num_tokens_ >= max_tokens_) {
+    for (const Path& path : live_) finish(path, num_tokens_, flow::Finish::kLength);
     live_.clear();
   }
   if (is_over()) live_.clear();
-  if (live_.empty()) steps_.clear();
+  if (live_.empty()) end();
   return steps_;
 }
 
-void Beam::finish(Hypothesis hypothesis, flow::Finish finish) {
-  hypothesis.finish = finish;
-  hypothesis.score = score(hypothesis.sum, hypothesis.tokens.size());
-  const auto worse = [&](const Hypothesis& other) { return other.score < hypothesis.score; };
-  done_.insert(std::ranges::find_if(done_, worse), std::move(hypothesis));
+void Beam::finish(Path path, std::uint32_t num_tokens, flow::Finish finish) {
+  path.finish = finish;
+  path.score = score(path.sum, num_tokens);
+  const auto worse = [&](const Path& other) { return other.score < path.score; };
+  done_.insert(std::ranges::find_if(done_, worse), path);
   if (done_.size() > search_.num_best) done_.pop_back();
+}
+
+void Beam::end() {
+  steps_.clear();
+  for (const Path& path : done_) {
+    Hypothesis hypothesis{.tokens = {}, .logprobs = {}, .sum = path.sum, .score = path.score, .finish = path.finish};
+    for (std::uint32_t at = path.last; at != kRoot; at = nodes_[at].before) {
+      hypothesis.tokens.push_back(nodes_[at].token);
+      hypothesis.logprobs.push_back(nodes_[at].logprob);
+    }
+    std::ranges::reverse(hypothesis.tokens);
+    std::ranges::reverse(hypothesis.logprobs);
+    best_.push_back(std::move(hypothesis));
+  }
+  nodes_ = {};
 }
 
 // Sums only fall. With a penalty above zero the best that a sum can become is as long as possible, else as short as
 // possible.
 bool Beam::is_over() const {
   if (live_.empty() || done_.size() < search_.num_best) return live_.empty();
-  const std::size_t tokens = search_.length_penalty >= 0.0 ? max_tokens_ : live_.front().tokens.size() + 1;
+  const std::size_t tokens = search_.length_penalty >= 0.0 ? max_tokens_ : num_tokens_ + 1;
   return score(live_.front().sum, tokens) <= done_.back().score;
 }
 

@@ -50,18 +50,36 @@ class Beam {
 
   std::uint32_t num_live() const { return static_cast<std::uint32_t>(live_.size()); }
   // Best first, once it is over.
-  std::span<const Hypothesis> best() const { return done_; }
+  std::span<const Hypothesis> best() const { return best_; }
 
  private:
-  void finish(Hypothesis hypothesis, flow::Finish finish);
+  // What live hypotheses have in common is there once: each is a path from its last token back to the first.
+  struct Node {
+    TokenId token;
+    float logprob;
+    std::uint32_t before;  // kRoot: it is the first
+  };
+  struct Path {
+    std::uint32_t last = kRoot;
+    double sum = 0.0;
+    double score = 0.0;  // once done
+    flow::Finish finish = flow::Finish::kNone;
+  };
+  static constexpr std::uint32_t kRoot = ~0u;
+
+  void finish(Path path, std::uint32_t num_tokens, flow::Finish finish);
+  void end();
   bool is_over() const;
   double score(double sum, std::size_t num_tokens) const;
 
   const flow::BeamSearch search_;
   const std::uint32_t max_tokens_;
   const std::vector<TokenId> stop_tokens_;
-  std::vector<Hypothesis> live_;
-  std::vector<Hypothesis> done_;  // at most num_best, best first
+  std::vector<Node> nodes_;
+  std::vector<Path> live_;  // all of num_tokens_ tokens
+  std::uint32_t num_tokens_ = 0;
+  std::vector<Path> done_;        // at most num_best, best first
+  std::vector<Hypothesis> best_;  // the same, written out once it is over
   std::vector<Step> steps_;
 };
 

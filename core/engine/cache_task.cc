@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -52,8 +53,16 @@ class HashedFile {
   // A new file is its owner's alone, prompts are in it; a link is never followed.
   HashedFile(const std::string& path, For use) {
     const int flags = use == For::kReading ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
-    const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (descriptor >= 0) file_ = ::fdopen(descriptor, use == For::kReading ? "rb" : "wb");
+    // A pipe or a device at that place could hold us up for good: it is not waited for, and not taken.
+    const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (descriptor < 0) return;
+    struct stat facts {};
+    if (::fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode)) {
+      file_ = ::fdopen(descriptor, use == For::kReading ? "rb" : "wb");
+    } else {
+      ::close(descriptor);
+      errno = EINVAL;
+    }
   }
   ~HashedFile() { close(); }
   HashedFile(const HashedFile&) = delete;

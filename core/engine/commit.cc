@@ -71,7 +71,7 @@ void Engine::commit_sequence(const Flight& flight, std::size_t i, std::span<cons
   commit_choice(live, choice);
   walk_draft(live, nodes);
   // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
-  if (live.event.finish != flow::Finish::kFailed) hear(sequence);
+  if (!flow::is_fault(live.event.finish)) hear(sequence);
   if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
   note_observed(live, planned, nodes);
 }
@@ -101,7 +101,9 @@ void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores)
     const std::size_t i = live.sequence.num_scored();
     told.logprobs[i] = score.logprob;
     told.ranks[i] = score.rank;
-    std::ranges::copy(score.top, told.top.begin() + static_cast<std::ptrdiff_t>(i * told.num_top));
+    const auto top = told.top.subspan(i * told.num_top, told.num_top);
+    const auto rest = std::ranges::copy(score.top, top.begin()).out;
+    std::fill(rest, top.end(), flow::Candidate{});  // the vocabulary has no more
     live.sequence.commit_score();
   }
 }
@@ -129,9 +131,10 @@ void Engine::hear(schedule::Sequence& sequence) {
 
 // Contained: this request ends, nobody else notices.
 void Engine::fail(Live& live) {
-  metrics_.corrupted_requests.add();
+  const bool forbidden = live.sequence.forbids_all();
+  if (!forbidden) metrics_.corrupted_requests.add();
   live.has_event = true;
-  live.event = {-1, flow::Finish::kFailed};
+  live.event = {-1, forbidden ? flow::Finish::kNoToken : flow::Finish::kFailed};
 }
 
 void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {

@@ -10,7 +10,7 @@ namespace {
 
 bridge::Timeline::End end_of(flow::Finish finish, bool satisfied) {
   using End = bridge::Timeline::End;
-  if (finish == flow::Finish::kFailed) return End::kFailed;
+  if (flow::is_fault(finish)) return End::kFailed;
   if (finish == flow::Finish::kLate) return End::kLate;
   if (finish == flow::Finish::kCancelled) return satisfied ? End::kStop : End::kAborted;
   return finish == flow::Finish::kLength || finish == flow::Finish::kScored ? End::kLength : End::kStop;
@@ -53,7 +53,7 @@ void Engine::finish(Live& live, flow::Finish finish) {
     live.stream->push({-1, finish});
   }
   hubs_.push_back(&live.stream->hub());
-  if (finish != flow::Finish::kFailed && sequence.state == schedule::State::kRunning) {
+  if (!flow::is_fault(finish) && sequence.state == schedule::State::kRunning) {
     sequence.publish_prefix(index_, /*tail=*/true);
   }
   // The stream may outlive us in its session; the hub it names in hubs_ is held by every open stream, so wake it first.
@@ -100,6 +100,7 @@ void Engine::count_end(const bridge::TokenStream& stream, flow::Finish finish) {
     case flow::Finish::kLate:
       return metrics_.success_abort.add();
     case flow::Finish::kNone:
+    case flow::Finish::kNoToken:
     case flow::Finish::kFailed:
       return metrics_.success_error.add();
   }
@@ -108,7 +109,7 @@ void Engine::count_end(const bridge::TokenStream& stream, flow::Finish finish) {
 // What was asked of its time, and whether it was so. Whoever left before it was due asks no more.
 void Engine::count_slos(const Live& live, flow::Finish finish) {
   const flow::Request& request = live.sequence.request();
-  const bool whole = finish != flow::Finish::kLate && finish != flow::Finish::kFailed;
+  const bool whole = finish != flow::Finish::kLate && !flow::is_fault(finish);
   if (finish == flow::Finish::kCancelled && !live.stream->satisfied()) return;
   const auto count = [this](observe::Metrics::Slo slo, bool kept) {
     metrics_.slos[slo][kept ? observe::Metrics::kKept : observe::Metrics::kMissed].add();

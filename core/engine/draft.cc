@@ -202,7 +202,7 @@ void Engine::note_draft_step(const Flight& flight, Duration step_time) {
 void Engine::note_observed(const Live& live, const flow::PlannedSequence& planned,
                            std::span<const flow::StepChoice> nodes) {
   if (drafter_ == nullptr || !live.followed || live.search != nullptr ||
-      (live.has_event && live.event.finish == flow::Finish::kFailed)) {
+      (live.has_event && flow::is_fault(live.event.finish))) {
     return;
   }
   const schedule::Sequence& sequence = live.sequence;

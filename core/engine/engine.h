@@ -140,12 +140,15 @@ class Engine {
 
   // step.cc
   void admit_new() REQUIRES(engine_role);
+  Live* make_live(SeqId id, bridge::Submission& submission) REQUIRES(engine_role);
+  void refuse(std::span<const std::shared_ptr<bridge::TokenStream>> streams) REQUIRES(engine_role);
   bool fits(const flow::Request& request) const;
   bool can_tell(const bridge::Submission& submission) const;
   void drop_unwanted() REQUIRES(engine_role);
   bool is_late(const std::optional<TimePoint>& deadline) const { return deadline && now_ >= *deadline; }
   bool may_plan() REQUIRES(engine_role);
   bool plan_step() REQUIRES(engine_role);
+  void end_roomless() REQUIRES(engine_role);
   void submit(const flow::StepPlan& plan) REQUIRES(engine_role);
   std::span<const flow::StepChoice> collect() REQUIRES(engine_role);
   void note_preempted() REQUIRES(engine_role);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <new>
 
+#include "core/base/log.h"
 #include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
 
@@ -57,9 +59,26 @@ bool Engine::plan_step() {
   status_.enter(Phase::kPlanning);
   const flow::StepPlan& plan = scheduler_.plan(prompt_rows());
   note_preempted();
+  end_roomless();
   status_.enter(Phase::kComputing);
   if (!plan.empty()) submit(plan);
   return !plan.empty();
+}
+
+// Whose answer there is no memory for: it has no part in the plan, and ends at once. Of a search others may have.
+void Engine::end_roomless() {
+  for (const schedule::Sequence* sequence : scheduler_.roomless()) {
+    log_warn("no_memory", "for a sequence of {} tokens and {} more", sequence->num_tokens(),
+             sequence->request().max_tokens);
+    Live& live = live_of(sequence->id());
+    if (live.search != nullptr) {
+      live.search->failed = true;
+      doorbell_.ring();
+    } else {
+      finish(live, flow::Finish::kFailed);
+    }
+  }
+  if (!scheduler_.roomless().empty()) flush_streams();
 }
 
 // The oldest step's choices. Where the device is quicker than min_step_time, as if it took so long: whoever rings meanwhile is
@@ -84,9 +103,12 @@ void Engine::admit_new() {
           Beam::num_candidates(*submission->request.beam, submission->request.stop_tokens.size());
     }
     const auto more_streams = std::move(submission->more_streams);  // of a request that is refused
-    const auto [at, inserted] = live_.emplace(id, std::make_unique<Live>(id, std::move(*submission), pool_));
-    CHECK(inserted);
-    Live& live = *at->second;
+    Live* const made = make_live(id, *submission);
+    if (made == nullptr) {
+      refuse(search ? search->streams : std::vector{submission->stream});
+      continue;
+    }
+    Live& live = *made;
     scheduler_.add(live.sequence);
     if (searches) begin_search(live, std::move(search));
     live.timeline->begin(live.sequence.request().arrival, live.sequence.num_tokens());
@@ -97,6 +119,25 @@ void Engine::admit_new() {
       }
       finish(live, flow::Finish::kFailed);
     }
+  }
+}
+
+// Null: there is not so much memory.
+Engine::Live* Engine::make_live(SeqId id, bridge::Submission& submission) try {
+  const auto [at, inserted] = live_.try_emplace(id);
+  CHECK(inserted);
+  at->second = std::make_unique<Live>(id, std::move(submission), pool_);
+  return at->second.get();
+} catch (const std::bad_alloc&) {
+  live_.erase(id);
+  return nullptr;
+}
+
+void Engine::refuse(std::span<const std::shared_ptr<bridge::TokenStream>> streams) {
+  for (const auto& stream : streams) {
+    count_end(*stream, flow::Finish::kFailed);
+    stream->push({-1, flow::Finish::kFailed});
+    stream->hub().flush();
   }
 }
 

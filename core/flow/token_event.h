@@ -18,6 +18,7 @@ enum class Finish : std::uint8_t {
   kScored,     // no token: max_tokens is 0, and the prompt has its scores, or its embedding
   kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
   kLate,       // no token: the request's deadline has passed
+  kNoToken,    // no token: its rules and its grammar forbid every one
   kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
 };
 
@@ -26,6 +27,8 @@ struct TokenEvent {
   Finish finish = Finish::kNone;
   float logprob = 0.0f;  // of the token, where the request asked for it
 };
+
+inline constexpr bool is_fault(Finish finish) { return finish == Finish::kNoToken || finish == Finish::kFailed; }
 
 inline constexpr bool has_token(Finish finish) {
   return finish == Finish::kNone || finish == Finish::kStop || finish == Finish::kLength || finish == Finish::kComplete;

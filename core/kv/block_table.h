@@ -31,6 +31,7 @@ class BlockTable {
   }
 
   void reserve(std::uint32_t num_tokens) { blocks_.reserve(blocks_for(num_tokens, block_tokens())); }
+  void forget_room() { blocks_.shrink_to_fit(); }  // what reserve() took and it does not need
 
   // Takes blocks until `num_tokens` tokens are covered; all of them or none.
   Result<Done> grow_to(std::uint32_t num_tokens) REQUIRES(engine_role);

@@ -7,7 +7,7 @@
 namespace quire::sample {
 
 Adjustment::Adjustment(std::shared_ptr<const Rules> rules, std::span<const TokenId> prompt, std::vector<TokenId> ends,
-                       std::uint32_t max_tokens)
+                       std::uint32_t max_tokens, std::span<const TokenId> answer)
     : rules_(std::move(rules)),
       ends_(std::move(ends)),
       penalises_(rules_->repetition_penalty != 1.0f || rules_->frequency_penalty != 0.0f ||
@@ -24,16 +24,20 @@ Adjustment::Adjustment(std::shared_ptr<const Rules> rules, std::span<const Token
   if (!rules_->allowed.empty()) allowed_.resize(static_cast<std::size_t>(rules_->allowed.back()) / 32 + 1);
   for (const TokenId token : rules_->allowed) allowed_[static_cast<std::size_t>(token) / 32] |= 1u << token % 32;
   forbidden_.reserve(rules_->bad_words.size() + ends_.size());
-  forbid({});
+  for (const TokenId token : answer) count(token);
+  forbid(answer);
 }
 
 void Adjustment::append(std::span<const TokenId> answer) {
-  if (penalises_) {
-    Edit& edit = edit_of(answer.back());
-    ++edit.times;
-    edit.seen = true;
-  }
+  count(answer.back());
   forbid(answer);
+}
+
+void Adjustment::count(TokenId token) {
+  if (!penalises_) return;
+  Edit& edit = edit_of(token);
+  ++edit.times;
+  edit.seen = true;
 }
 
 Edits Adjustment::edits() const {

@@ -20,9 +20,9 @@ namespace quire::sample {
 
 class Adjustment {
  public:
-  // `ends`: the tokens that end the answer, forbidden before min_tokens.
+  // `ends`: the tokens that end the answer, forbidden before min_tokens. `answer`: what was said before it is made.
   Adjustment(std::shared_ptr<const Rules> rules, std::span<const TokenId> prompt, std::vector<TokenId> ends,
-             std::uint32_t max_tokens);
+             std::uint32_t max_tokens, std::span<const TokenId> answer = {});
 
   // The last token of `answer` has been said.
   void append(std::span<const TokenId> answer);
@@ -31,6 +31,7 @@ class Adjustment {
 
  private:
   Edit& edit_of(TokenId token);
+  void count(TokenId token);
   void forbid(std::span<const TokenId> answer);
 
   const std::shared_ptr<const Rules> rules_;

@@ -32,6 +32,11 @@ flow::WaitCause Scheduler::admit_until_held() {
       continue;  // the line has moved
     }
     if (spare_logit_rows_ == 0) return kRows;
+    if (!next->take_room()) {
+      waiting_.pass(*next);
+      roomless_.push_back(next);
+      continue;
+    }
     if (!admit(*next)) {
       if (send_back_parked()) continue;
       CHECK(!running_.empty());  // an empty pool always holds one sequence of maximum length

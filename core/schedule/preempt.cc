@@ -91,6 +91,7 @@ void Scheduler::preempt(Sequence& victim) {
     victim.forget_computed();
   }
   leave(victim);
+  victim.give_room_back();
   victim.state = State::kWaiting;
   std::erase(admitted_, &victim);
   waiting_.add(victim);

@@ -51,7 +51,7 @@ void Scheduler::add(Sequence& sequence) {
 
 void Scheduler::add_fork(Sequence& fork, const Sequence& parent) {
   CHECK(fork.state == State::kWaiting);
-  if (parent.state == State::kRunning && running_.size() < options_.max_num_seqs) {
+  if (parent.state == State::kRunning && running_.size() < options_.max_num_seqs && fork.take_room()) {
     enter(fork);
     if (options_.open_groups) {
       early_ops_.push_back({flow::BlockOp::Kind::kCopyOpenGroup, parent.open_group, fork.open_group});
@@ -77,6 +77,7 @@ const flow::StepPlan& Scheduler::plan(const PromptRows& limit) {
   plan_->clear();
   step_->sequences.clear();
   admitted_.clear();
+  roomless_.clear();
   preempted_.clear();
   std::swap(plan_->block_ops, early_ops_);
   early_ops_.clear();

@@ -79,6 +79,9 @@ class Scheduler {
   std::span<Sequence* const> planned() const { return step_->sequences; }
   // The last plan would have sent somebody back, had no step been in flight.
   bool short_of_room() const { return short_of_room_; }
+  // Sequences that plan() could not admit because there is no memory for what they may come to say: they wait still, and
+  // are to be ended.
+  std::span<Sequence* const> roomless() const { return roomless_; }
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }
 
@@ -144,6 +147,7 @@ class Scheduler {
   std::vector<Sequence*> snapshot_;  // running_ as it was when a planning pass began
   std::vector<Sequence*> unheard_;   // of the running ones, those that others may wait for
   std::vector<Sequence*> admitted_;
+  std::vector<Sequence*> roomless_;
   std::vector<Preempted> preempted_;
   std::vector<std::uint32_t> free_host_blocks_;
   std::vector<std::uint32_t> free_open_groups_;

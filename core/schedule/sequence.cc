@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 #include "core/base/check.h"
@@ -26,21 +27,7 @@ Sequence::Sequence(SeqId id, flow::Request request, kv::BlockPool& pool)
       tokens_(request_->prompt),
       may_publish_(request_->cache_root.has_value() && !lossy()),
       publishes_(may_publish_) {
-  const std::uint32_t longest = num_tokens() + request_->max_tokens;
-  tokens_.reserve(longest);
-  table.reserve(longest + sample::TokenTree::kMaxNodes);
-  if (request_->rules) {
-    std::vector<TokenId> ends = request_->stop_tokens;
-    if (request_->grammar) {
-      const auto more = request_->grammar->vocabulary().ends();
-      ends.insert(ends.end(), more.begin(), more.end());
-    }
-    adjustment_.emplace(request_->rules, request_->prompt, std::move(ends), request_->max_tokens);
-  }
-  if (request_->grammar) {
-    matcher_.emplace(request_->grammar);
-    mask_.resize(request_->grammar->vocabulary().mask_words());
-  }
+  if (request_->grammar) matcher_.emplace(request_->grammar);
 }
 
 Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
@@ -53,9 +40,6 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
       tokens_(parent.tokens_),
       may_publish_(false),
       publishes_(false) {
-  const std::uint32_t longest = static_cast<std::uint32_t>(request_->prompt.size()) + request_->max_tokens;
-  tokens_.reserve(longest);
-  table.reserve(longest);
   if (parent.state != State::kRunning) return;  // it holds nothing to share
   computed_ = parent.computed_;
   sound_ = parent.sound_;
@@ -63,6 +47,35 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
   kept_groups_ = parent.kept_groups_;
   votes_ = parent.votes_;
   table.share(parent.table, computed_);
+}
+
+bool Sequence::take_room() try {
+  const std::size_t longest = request_->prompt.size() + request_->max_tokens;
+  tokens_.reserve(longest);
+  table.reserve(static_cast<std::uint32_t>(longest) + sample::TokenTree::kMaxNodes);
+  if (request_->rules && !adjustment_) {
+    std::vector<TokenId> ends = request_->stop_tokens;
+    if (request_->grammar) {
+      const auto more = request_->grammar->vocabulary().ends();
+      ends.insert(ends.end(), more.begin(), more.end());
+    }
+    adjustment_.emplace(request_->rules, request_->prompt, std::move(ends), request_->max_tokens, answer());
+  }
+  if (matcher_) mask_.resize(request_->grammar->vocabulary().mask_words());
+  return true;
+} catch (const std::bad_alloc&) {
+  give_room_back();
+  return false;
+}
+
+void Sequence::give_room_back() {
+  adjustment_.reset();
+  mask_ = {};
+  mask_found_ = false;
+  node_rules_.clear();
+  node_edits_.clear();
+  tokens_.shrink_to_fit();
+  table.forget_room();
 }
 
 bool Sequence::can_look_ahead() const {
@@ -97,6 +110,19 @@ sample::Edits Sequence::edits() {
   narrow(mask_, edits.allowed);
   edits.allowed = mask_;
   return edits;
+}
+
+bool Sequence::forbids_all() {
+  const sample::Edits now = edits();
+  if (now.allowed.empty()) return false;
+  for (std::size_t word = 0; word < now.allowed.size(); ++word) {
+    std::uint32_t left = now.allowed[word];
+    for (const TokenId token : now.forbidden) {
+      if (static_cast<std::size_t>(token) / 32 == word) left &= ~(1u << token % 32);
+    }
+    if (left != 0) return false;
+  }
+  return true;
 }
 
 std::span<const sample::Edits> Sequence::node_edits(std::uint32_t num_nodes) {

@@ -46,6 +46,8 @@ class Sequence {
   std::span<const TokenId> answer() const { return tokens().subspan(request_->prompt.size()); }
   // What its rules and its grammar do to the logits of its next token; valid until the next append() or edits().
   sample::Edits edits() REQUIRES(engine_role);
+  // They leave no token that could come next.
+  bool forbids_all() REQUIRES(engine_role);
   std::uint32_t computed() const { return computed_; }
   // Rows of it that steps in flight run.
   std::uint32_t num_in_flight() const { return num_in_flight_; }
@@ -80,6 +82,10 @@ class Sequence {
     heard_ = false;
     started = true;
   }
+  // Memory for all that it may come to say: it has that while it runs, so that it takes none then. What waits holds its
+  // prompt and what it has said. False: there is not so much memory.
+  bool take_room() REQUIRES(engine_role);
+  void give_room_back() REQUIRES(engine_role);
 
   // ---- what a step does
   // A step in flight runs so many rows more, and behind the last of them its next token is chosen, or not.
@@ -210,11 +216,11 @@ class Sequence {
   const SeqId arrival_;                                 // of the first of its forks
   const std::shared_ptr<const flow::Request> request_;  // shared by forks
   std::vector<TokenId> tokens_;
-  std::optional<sample::Adjustment> adjustment_;  // where the request has rules
+  std::optional<sample::Adjustment> adjustment_;  // where the request has rules, while it has room
   std::optional<grammar::Matcher> matcher_;       // where it has a grammar
-  std::vector<std::uint32_t> mask_;               // [V/32] tokens that the grammar, and the rules, allow next
-  bool mask_found_ = false;                       // of the grammar alone
-  std::vector<DraftRules> node_rules_;            // of the draft's nodes, while its step runs
+  std::vector<std::uint32_t> mask_;     // [V/32] tokens that the grammar, and the rules, allow next, while it has room
+  bool mask_found_ = false;             // of the grammar alone
+  std::vector<DraftRules> node_rules_;  // of the draft's nodes, while its step runs
   std::vector<sample::Edits> node_edits_;
   std::uint32_t num_untold_ = 0;  // of its last tokens
   std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled

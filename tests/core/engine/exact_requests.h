@@ -98,9 +98,9 @@ struct Heard {
   bool operator==(const Heard&) const = default;
 };
 
-template <typename T>
-void append_bytes(std::string& out, const std::vector<T>& values) {
-  out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+template <typename List>
+void append_bytes(std::string& out, const List& values) {
+  out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
 }
 
 inline Heard heard_by(const Client& client) {

@@ -110,7 +110,7 @@ TEST_F(GrammarTest, WhatBothItAndTheRulesAllowIsSaid) {
   ask.grammar = toy_grammar(2, toy_vocabulary(61));
   clients = rig.submit_many(prompt(5, 1), 12, ask);
   rig.run(clients);
-  EXPECT_EQ(clients[0].finish, Finish::kFailed) << "ab begins with no b";
+  EXPECT_EQ(clients[0].finish, Finish::kNoToken) << "ab begins with no b";
 }
 
 TEST_F(GrammarTest, ItsAnswerIsTheSameAfterPreemptionsAndBesideOthers) {

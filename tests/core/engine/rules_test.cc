@@ -92,7 +92,7 @@ TEST_F(RulesTest, WhereNothingIsAllowedThatRequestAloneFails) {
       rig.submit_many(toy_prompt(5, 3, kSmall), 20, {.rules = shared({.allowed = {7}, .bad_words = {{7, 7}}})});
   clients.push_back(rig.submit(toy_prompt(5, 4, kSmall), 20));
   rig.run(clients);
-  EXPECT_EQ(clients[0].finish, flow::Finish::kFailed);
+  EXPECT_EQ(clients[0].finish, flow::Finish::kNoToken);
   EXPECT_EQ(clients[0].tokens, std::vector<TokenId>{7});
   EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(5, 4, kSmall), EngineRig::greedy(), 20, kSmall));
   EXPECT_EQ(rig.pool.num_held(), 0u);
