@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "api/budgets.h"
 #include "api/chat/chat_model.h"
 #include "api/keys/key_table.h"
 #include "api/openai/generation/grammars.h"
@@ -56,6 +57,7 @@ struct RequestLimits {
 struct Services {
   bridge::AdmissionQueue& queue;
   Workers& workers;            // parsing, tokenising, grammars
+  Budgets& budgets;            // of memory, for bodies and answers
   bridge::Doorbell& doorbell;  // the engine's, for the streams
   const bridge::EngineStatus& engine;
   bridge::ControlQueue& control;  // save and load the prefix cache

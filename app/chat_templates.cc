@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -33,13 +31,14 @@ struct Sources {
 
 std::string text_of(model::FileBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-boost::json::object json_of(const model::ModelFiles& files, std::string_view name) {
+constexpr std::size_t kMaxFileDepth = 64;
+
+json::Object json_of(const model::ModelFiles& files, std::string_view name) {
   const auto bytes = files.find(name);
   if (!bytes) return {};
-  boost::system::error_code error;
-  boost::json::value value = boost::json::parse(text_of(*bytes), error);
-  if (error || !value.is_object()) throw StartError(files.describe(name) + ": this is not a JSON object");
-  return std::move(value.get_object());
+  Result<json::Value> value = json::parse(text_of(*bytes), kMaxFileDepth);
+  if (!value || !value->is_object()) throw StartError(files.describe(name) + ": this is not a JSON object");
+  return std::move(value->get_object());
 }
 
 Sources from_file(const std::string& path) {
@@ -54,9 +53,9 @@ Sources from_file(const std::string& path) {
 }
 
 // Of a `chat_template`: a text, or a list of {"name", "template"}.
-Sources from_json(std::string where, const boost::json::object& object) {
+Sources from_json(std::string where, const json::Object& object) {
   Sources sources{std::move(where), std::nullopt, std::nullopt};
-  const boost::json::value* given = object.if_contains("chat_template");
+  const json::Value* given = object.if_contains("chat_template");
   if (given == nullptr || given->is_null()) return sources;
   if (given->is_string()) {
     sources.plain = given->get_string();
@@ -66,10 +65,10 @@ Sources from_json(std::string where, const boost::json::object& object) {
     throw StartError(sources.where + ": chat_template must be a text or a list of named ones");
   };
   if (!given->is_array()) refuse();
-  for (const boost::json::value& one : given->get_array()) {
-    const boost::json::object* named = one.if_object();
-    const boost::json::value* name = named != nullptr ? named->if_contains("name") : nullptr;
-    const boost::json::value* text = named != nullptr ? named->if_contains("template") : nullptr;
+  for (const json::Value& one : given->get_array()) {
+    const json::Object* named = one.if_object();
+    const json::Value* name = named != nullptr ? named->if_contains("name") : nullptr;
+    const json::Value* text = named != nullptr ? named->if_contains("template") : nullptr;
     if (name == nullptr || text == nullptr || !name->is_string() || !text->is_string()) refuse();
     if (name->get_string() == "default") sources.plain = text->get_string();
     if (name->get_string() == "tool_use") sources.tool_use = text->get_string();
@@ -77,7 +76,7 @@ Sources from_json(std::string where, const boost::json::object& object) {
   return sources;
 }
 
-Sources find_sources(const Config& config, const model::ModelFiles& files, const boost::json::object& tokenizer) {
+Sources find_sources(const Config& config, const model::ModelFiles& files, const json::Object& tokenizer) {
   if (!config.chat_template.empty()) return from_file(config.chat_template);
   if (const auto jinja = files.find("chat_template.jinja")) {
     return {files.describe("chat_template.jinja"), text_of(*jinja), std::nullopt};
@@ -89,15 +88,15 @@ Sources find_sources(const Config& config, const model::ModelFiles& files, const
 }
 
 // Texts, or objects that say how the text is found ({"content": "<s>", ...}).
-void add_special_tokens(const boost::json::object& object, boost::json::object& tokens) {
+void add_special_tokens(const json::Object& object, json::Object& tokens) {
   for (const char* name : kSpecialTokens) {
-    const boost::json::value* token = object.if_contains(name);
+    const json::Value* token = object.if_contains(name);
     if (token != nullptr && token->is_object()) token = token->get_object().if_contains("content");
     if (token != nullptr && token->is_string() && !tokens.contains(name)) tokens[name] = *token;
   }
 }
 
-ChatTemplate read(const Sources& sources, const std::string& text, const boost::json::object& special_tokens) {
+ChatTemplate read(const Sources& sources, const std::string& text, const json::Object& special_tokens) {
   Result<ChatTemplate> read = api::chat::read_template(text, special_tokens);
   if (read) return std::move(*read);
   throw StartError(
@@ -120,7 +119,7 @@ ReasoningForm reasoning_form(const Config& config, std::string_view source) {
 }  // namespace
 
 std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const model::ModelFiles& files) {
-  const boost::json::object tokenizer = json_of(files, "tokenizer_config.json");
+  const json::Object tokenizer = json_of(files, "tokenizer_config.json");
   const Sources sources = find_sources(config, files, tokenizer);
   auto chat = std::make_shared<ChatModel>();
   add_special_tokens(tokenizer, chat->special_tokens);

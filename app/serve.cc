@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/budgets.h"
 #include "api/http/server.h"
 #include "api/openai/cache_root.h"
 #include "api/openai/generation/grammars.h"
@@ -128,11 +129,13 @@ std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculat
   return {std::string(name_of(speculation.method))};
 }
 
-api::Services services(const Config& config, Instance& instance, api::Workers& workers, bridge::RequestBook& requests,
-                       std::shared_ptr<const api::chat::ChatModel> chat, const ApiKeys& keys, const Tracing* tracing) {
+api::Services services(const Config& config, Instance& instance, api::Workers& workers, api::Budgets& budgets,
+                       bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat,
+                       const ApiKeys& keys, const Tracing* tracing) {
   return {
       .queue = instance.queue(),
       .workers = workers,
+      .budgets = budgets,
       .doorbell = instance.doorbell(),
       .engine = instance.status(),
       .control = instance.control(),
@@ -257,11 +260,13 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
              traces->sampler.follows_parent);
   }
 
-  constexpr std::size_t kWorkerBytes = std::size_t{64} << 20;
-  api::Workers workers(config.io_threads, std::max<std::size_t>(kWorkerBytes, 4 * config.body_limit.value));
+  constexpr std::size_t kBodyBytes = std::size_t{256} << 20;
+  const std::size_t body_bytes = std::max<std::size_t>(kBodyBytes, 8 * config.body_limit.value);
+  api::Workers workers(config.io_threads, body_bytes);
+  api::Budgets budgets(body_bytes);
   bridge::RequestBook requests(config.max_explained_requests);
-  api::http::Server server(server_config(config), services(config, instance, workers, requests, std::move(chat), keys,
-                                                           tracing ? &*tracing : nullptr));
+  api::http::Server server(server_config(config), services(config, instance, workers, budgets, requests,
+                                                           std::move(chat), keys, tracing ? &*tracing : nullptr));
   server.start();
   const auto kv_events = publish_kv_events(config, instance, server.port());
   std::atomic<bool> failed{

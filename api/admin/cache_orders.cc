@@ -74,7 +74,7 @@ CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::
       path_(no_file_name()),
       outcome_(std::make_shared<std::optional<Result<bridge::CacheReport>>>()) {}
 
-std::optional<Lane> CacheOrder::work() {
+std::optional<Lane> CacheOrder::work(Lane, Allowance&) {
   if (kind_ != bridge::ControlOrder::Kind::kClearCache) {
     path_ = file();
   } else if (const Result<Done> nothing = check_no_fields(body_); nothing) {

@@ -23,7 +23,7 @@ class CacheOrder final : public http::Answer {
   CacheOrder(const Services& services, http::Request request, bridge::ControlOrder::Kind kind);
 
   std::size_t work_bytes() const override { return body_.size(); }
-  std::optional<Lane> work() override;
+  std::optional<Lane> work(Lane lane, Allowance& allowance) override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return false; }
   http::Taken take() override { return {}; }

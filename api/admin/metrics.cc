@@ -1,5 +1,6 @@
 #include "api/admin/metrics.h"
 
+#include "api/admin/budget_metrics.h"
 #include "api/keys/key_metrics.h"
 #include "api/openai/response_writer.h"
 
@@ -9,6 +10,7 @@ http::Response metrics(const Services& services) {
   http::Response response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   response.body = services.metrics.render();
+  append_budget_metrics(response.body, services);
   if (services.keys != nullptr) keys::append_metrics(response.body, *services.keys->get());
   return response;
 }

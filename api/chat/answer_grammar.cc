@@ -1,8 +1,6 @@
 #include "api/chat/answer_grammar.h"
 
 #include <algorithm>
-#include <boost/json/object.hpp>
-#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,9 +20,9 @@ using grammar::Rules;
 using Kind = ToolChoice::Kind;
 
 // A schema of arguments, which are always an object: one that leaves the type open is told so.
-Result<Done> settle_type(boost::json::object& schema, const std::string& field) {
-  boost::json::value& type = schema["type"];
-  const auto is_object = [](const boost::json::value& one) { return one == "object"; };
+Result<Done> settle_type(json::Object& schema, const std::string& field) {
+  json::Value& type = schema["type"];
+  const auto is_object = [](const json::Value& one) { return one.is_text("object"); };
   const bool among = type.is_array() && std::ranges::any_of(type.get_array(), is_object);
   if (!type.is_null() && !is_object(type) && !among) {
     return invalid(field, field + ".type must be \"object\": arguments are one");
@@ -89,9 +87,9 @@ class Writer {
     }
     const std::string& field = function.parameters_field;
     const auto refuse = [&](const Error& error) { return openai::fault_of(field, error); };
-    Result<boost::json::value> schema = grammar::parse_schema(function.parameters);
+    Result<json::Value> schema = grammar::parse_schema(function.parameters);
     if (!schema) return refuse(schema.error());
-    if (Result<Done> typed = settle_type(schema->as_object(), field); !typed) return typed.error();
+    if (Result<Done> typed = settle_type(schema->get_object(), field); !typed) return typed.error();
     const Result<grammar::RuleId> written = grammar::json_schema(rules_, *schema, budget_);
     if (!written) return refuse(written.error());
     return rules_.use(*written);

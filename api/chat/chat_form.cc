@@ -47,9 +47,10 @@ Result<Done> ChatForm::read(const std::string& body) {
   return Done{};
 }
 
-Result<std::vector<std::vector<TokenId>>> ChatForm::prompts() {
-  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_);
+Result<std::vector<std::vector<TokenId>>> ChatForm::prompts(Allowance& allowance) {
+  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_, allowance);
   if (!prompts) return prompts.error();
+  streamed_.clear();
   for (std::uint32_t i = 0; request_.stream && i < request_.n; ++i) streamed_.push_back({turn_.parser()});
   return prompts;
 }
@@ -125,27 +126,34 @@ void ChatForm::append_end(std::string& events, const AnswerFacts& facts, const o
   events += http::kSseDone;
 }
 
-std::string ChatForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const openai::Usage& usage) {
-  std::string json;
-  openai::append_head(json, kWhole, facts);
-  json += ",\"choices\":[";
+openai::Writing ChatForm::write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                                      openai::Usage usage) {
+  openai::append_head(out, kWhole, facts);
+  out += ",\"choices\":[";
   for (const Piece& piece : pieces) {
-    if (piece.index != 0) json += ',';
-    append_choice(json, facts, piece);
+    if (piece.index != 0) out += ',';
+    openai::Writing choice = write_choice(out, facts, piece);
+    co_await choice;
   }
-  json += ']';
-  openai::append_usage(json, usage);
-  json += '}';
-  return json;
+  out += ']';
+  openai::append_usage(out, usage);
+  out += '}';
 }
 
-void ChatForm::append_choice(std::string& json, const AnswerFacts& facts, const Piece& piece) const {
+openai::Writing ChatForm::write_choice(std::string& json, const AnswerFacts& facts, const Piece& piece) const {
   const AnswerParts parts = turn_.parts_of(piece.text);
   JsonWriter writer(json);
   writer.begin_object().key("index").number(std::uint64_t{piece.index}).key("message");
-  append_message(writer, parts, [&](std::size_t call) { return turn_.call_id(facts, piece.index, call); });
+  append_message(writer, parts,
+                 [this, &facts, &piece](std::size_t call) { return turn_.call_id(facts, piece.index, call); });
   writer.key("logprobs");
-  append_logprobs(writer, piece);
+  if (request_.logprobs) {
+    openai::Writing logprobs = write_chat_logprobs(writer, json, *services_.tokenizer, piece.tokens, *request_.logprobs,
+                                                   request_.return_tokens_as_token_ids);
+    co_await logprobs;
+  } else {
+    writer.null();
+  }
   openai::append_finish(writer, as_told(piece, !parts.calls.empty()));
   if (request_.return_token_ids) openai::append_token_ids(writer, piece);
   writer.end_object();

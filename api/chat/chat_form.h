@@ -30,12 +30,12 @@ class ChatForm final : public openai::Form {
 
   Result<Done> read(const std::string& body) override;
   const openai::GenerationRequest& request() const override { return request_; }
-  Result<std::vector<std::vector<TokenId>>> prompts() override;
+  Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) override;
 
   void append_piece(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece) override;
   void append_end(std::string& events, const openai::AnswerFacts& facts, const openai::Usage& usage) override;
-  std::string whole(const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
-                    const openai::Usage& usage) override;
+  openai::Writing write_whole(std::string& out, const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
+                              openai::Usage usage) override;
 
  private:
   struct Streamed {  // one choice, so far
@@ -46,7 +46,7 @@ class ChatForm final : public openai::Form {
   using WriteDelta = std::function<void(openai::JsonWriter&)>;  // as the next value
   void append_event(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece,
                     const WriteDelta& write_delta, bool tells_tokens, bool ends) const;
-  void append_choice(std::string& json, const openai::AnswerFacts& facts, const openai::Piece& piece) const;
+  openai::Writing write_choice(std::string& json, const openai::AnswerFacts& facts, const openai::Piece& piece) const;
   void append_logprobs(openai::JsonWriter& writer, const openai::Piece& piece) const;
 
   const Services& services_;

@@ -1,8 +1,6 @@
 #include "api/chat/chat_model.h"
 
 #include <array>
-#include <boost/json/array.hpp>
-#include <boost/json/value.hpp>
 #include <ctime>
 #include <string>
 #include <utility>
@@ -16,19 +14,19 @@ constexpr const char* kTool = "quire_probes_a_tool";
 constexpr const char* kCity = "quire_probes_an_argument";
 
 // A question, a call, its result: as much of a conversation as every template with tools can render.
-boost::json::object probe(const boost::json::object& special_tokens, const ChatTemplate& form) {
-  boost::json::value arguments = boost::json::object{{"city", kCity}};
+json::Object probe(const json::Object& special_tokens, const ChatTemplate& form) {
+  json::Value arguments = json::Object{{"city", kCity}};
   if (!form.object_arguments) arguments = std::string("{\"city\": \"") + kCity + "\"}";
-  boost::json::object call = {{"id", "abcdef123"}, {"type", "function"}};
-  call["function"] = boost::json::object{{"name", kTool}, {"arguments", std::move(arguments)}};
-  boost::json::object said = {{"role", "assistant"}, {"tool_calls", boost::json::array{std::move(call)}}};
+  json::Object call = {{"id", "abcdef123"}, {"type", "function"}};
+  call["function"] = json::Object{{"name", kTool}, {"arguments", std::move(arguments)}};
+  json::Object said = {{"role", "assistant"}, {"tool_calls", json::Array{std::move(call)}}};
   if (form.no_content == NoContent::kEmpty) said["content"] = "";
   if (form.no_content == NoContent::kNull) said["content"] = nullptr;
 
-  boost::json::object variables = special_tokens;
-  variables["messages"] = boost::json::array{
-      boost::json::object{{"role", "user"}, {"content", "weather?"}}, std::move(said),
-      boost::json::object{{"role", "tool"}, {"content", "sunny"}, {"tool_call_id", "abcdef123"}, {"name", kTool}}};
+  json::Object variables = special_tokens;
+  variables["messages"] =
+      json::Array{json::Object{{"role", "user"}, {"content", "weather?"}}, std::move(said),
+                  json::Object{{"role", "tool"}, {"content", "sunny"}, {"tool_call_id", "abcdef123"}, {"name", kTool}}};
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = true;
@@ -37,7 +35,7 @@ boost::json::object probe(const boost::json::object& special_tokens, const ChatT
 
 // As transformers gives it, unless the template then drops the call or its arguments; where it drops them whatever it gets,
 // as it renders at all.
-void find_form_of_calls(ChatTemplate& found, const boost::json::object& special_tokens) {
+void find_form_of_calls(ChatTemplate& found, const json::Object& special_tokens) {
   const std::tm now{};
   std::optional<NoContent> renders;
   for (const bool objects : {true, false}) {
@@ -57,7 +55,7 @@ void find_form_of_calls(ChatTemplate& found, const boost::json::object& special_
 
 }  // namespace
 
-Result<ChatTemplate> read_template(std::string_view source, const boost::json::object& special_tokens) {
+Result<ChatTemplate> read_template(std::string_view source, const json::Object& special_tokens) {
   Result<quire::chat::Template> jinja = quire::chat::Template::parse(source);
   if (!jinja) return jinja.error();
   ChatTemplate found{std::move(*jinja)};

@@ -6,7 +6,6 @@
 //         rendering a call, as llama.cpp's minja does; the forms are known by the marks in the template's text.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "api/chat/answer/answer_parser.h"
 #include "api/chat/answer/call_parser.h"
+#include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/chat/template.h"
 
@@ -29,12 +29,12 @@ struct ChatTemplate {
   bool knows_developer = false;  // the role; else its messages are the system's
 };
 
-Result<ChatTemplate> read_template(std::string_view source, const boost::json::object& special_tokens);
+Result<ChatTemplate> read_template(std::string_view source, const json::Object& special_tokens);
 
 struct ChatModel {
   std::optional<ChatTemplate> plain;       // none: this model does not chat
   std::optional<ChatTemplate> with_tools;  // where tools are given; none: `plain` has them, too
-  boost::json::object special_tokens;      // bos_token and the like: variables of a template
+  json::Object special_tokens;             // bos_token and the like: variables of a template
   CallForm calls = CallForm::kNone;
   bool marks_arguments = false;  // Mistral: name[ARGS]{...}
   ReasoningForm reasoning = ReasoningForm::kNone;

@@ -46,9 +46,9 @@ Result<Done> read_flag(const std::string& path, element value, const Services&, 
 }
 
 Result<Done> read_documents(const std::string& path, element value, const Services&, ChatRequest& request) {
-  Result<boost::json::value> copied = copy_of(path, value);
+  Result<json::Value> copied = copy_of(path, value);
   if (!copied) return copied.error();
-  const auto is_object = [](const boost::json::value& one) { return one.is_object(); };
+  const auto is_object = [](const json::Value& one) { return one.is_object(); };
   if (!copied->is_array() || !std::all_of(copied->get_array().begin(), copied->get_array().end(), is_object)) {
     return invalid(path, path + " must be a list of objects");
   }
@@ -158,7 +158,7 @@ Result<Done> read_template_kwargs(const std::string& path, element value, const 
     if (services.chat != nullptr && is_own_variable(*services.chat, field.key)) {
       return invalid(in, in + " is not for a request to say");
     }
-    Result<boost::json::value> copied = copy_of(in, field.value);
+    Result<json::Value> copied = copy_of(in, field.value);
     if (!copied) return copied.error();
     request.template_kwargs[field.key] = std::move(*copied);
   }

@@ -9,8 +9,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +18,7 @@
 #include "api/openai/fields/field.h"
 #include "api/openai/generation/request.h"
 #include "api/services.h"
+#include "core/base/json.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {
@@ -40,16 +39,16 @@ struct ToolChoice {
 struct ChatRequest : openai::GenerationRequest {
   ChatRequest();
 
-  boost::json::array messages;
-  boost::json::array tools;             // for the template: as given, but for `strict`; gone once the prompt is made
+  json::Array messages;
+  json::Array tools;                    // for the template: as given, but for `strict`; gone once the prompt is made
   std::vector<ToolFunction> functions;  // the same, and there as long as the request
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
 
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  boost::json::object template_kwargs;
-  std::optional<boost::json::array> documents;
+  json::Object template_kwargs;
+  std::optional<json::Array> documents;
   std::string reasoning_effort;  // empty: not said
   bool include_reasoning = true;
 

@@ -11,26 +11,28 @@ using simdjson::dom::element;
 using Type = simdjson::dom::element_type;
 
 // False: too deep.
-bool copy(element from, int depth, boost::json::value& to) {
+bool copy(element from, int depth, json::Value& to) {
   switch (from.type()) {
     case Type::ARRAY: {
       if (depth == kMaxDepth) return false;
-      boost::json::array& array = to.emplace_array();
+      json::Array array;
       for (const element one : openai::array_of(from)) {
-        if (!copy(one, depth + 1, array.emplace_back(nullptr))) return false;
+        if (!copy(one, depth + 1, array.emplace_back())) return false;
       }
+      to = std::move(array);
       return true;
     }
     case Type::OBJECT: {
       if (depth == kMaxDepth) return false;
-      boost::json::object& object = to.emplace_object();
+      json::Object object;
       for (const auto field : openai::object_of(from)) {
         if (!copy(field.value, depth + 1, object[field.key])) return false;
       }
+      to = std::move(object);
       return true;
     }
     case Type::STRING:
-      to.emplace_string() = from.get_string().value_unsafe();
+      to = from.get_string().value_unsafe();
       return true;
     case Type::INT64:
       to = from.get_int64().value_unsafe();
@@ -53,8 +55,8 @@ bool copy(element from, int depth, boost::json::value& to) {
 
 }  // namespace
 
-Result<boost::json::value> copy_of(const std::string& path, element value) {
-  boost::json::value out;
+Result<json::Value> copy_of(const std::string& path, element value) {
+  json::Value out;
   if (!copy(value, 0, out)) {
     return invalid(path, path + " may be nested " + std::to_string(kMaxDepth) + " deep at most");
   }

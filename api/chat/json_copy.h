@@ -6,16 +6,15 @@
 
 #include <simdjson.h>
 
-#include <boost/json/object.hpp>
-#include <boost/json/value.hpp>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {
 
 inline constexpr int kMaxDepth = 48;  // of objects and lists; core/chat's values go 64 deep with what is around these
 
-Result<boost::json::value> copy_of(const std::string& path, simdjson::dom::element value);
+Result<json::Value> copy_of(const std::string& path, simdjson::dom::element value);
 
 }  // namespace quire::api::chat

@@ -1,8 +1,6 @@
 #include "api/chat/message_parts.h"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "api/chat/json_copy.h"
@@ -78,24 +76,22 @@ const ChatTemplate* template_of(const Services& services) {
   return model->with_tools ? &*model->with_tools : model->plain ? &*model->plain : nullptr;
 }
 
-Result<boost::json::value> arguments_of(const std::string& path, element value, const ChatTemplate* form) {
-  boost::json::value arguments;
+Result<json::Value> arguments_of(const std::string& path, element value, const ChatTemplate* form) {
+  json::Value arguments;
   if (value.is_string()) {
     const std::string_view text = value.get_string().value_unsafe();
-    boost::system::error_code error;
-    boost::json::parse_options options;
-    options.max_depth = kMaxDepth;
-    arguments = text.empty() ? boost::json::object() : boost::json::parse(text, error, {}, options);
-    if (error) return invalid(path, path + " must be the text of a JSON object");
+    Result<json::Value> parsed = json::parse(text.empty() ? "{}" : text, kMaxDepth);
+    if (!parsed) return invalid(path, path + " must be the text of a JSON object");
+    arguments = std::move(*parsed);
   } else {
-    Result<boost::json::value> copied = copy_of(path, value);
+    Result<json::Value> copied = copy_of(path, value);
     if (!copied) return copied.error();
     arguments = std::move(*copied);
   }
   if (!arguments.is_object()) return invalid(path, path + " must be the text of a JSON object");
   if (form == nullptr || form->object_arguments) return arguments;
-  if (value.is_string()) return boost::json::value(value.get_string().value_unsafe());
-  return boost::json::value(boost::json::serialize(arguments));
+  if (value.is_string()) return json::Value(value.get_string().value_unsafe());
+  return json::Value(json::serialize(arguments));
 }
 
 MessageDraft::MessageDraft(std::string_view role, const ChatTemplate* form) : form_(form) {
@@ -115,12 +111,12 @@ void MessageDraft::set_reasoning(const std::string& text) {
   }
 }
 
-void MessageDraft::add_call(std::string_view id, std::string_view name, boost::json::value arguments) {
-  boost::json::object call;
+void MessageDraft::add_call(std::string_view id, std::string_view name, json::Value arguments) {
+  json::Object call;
   if (!id.empty()) call["id"] = id;
   call["type"] = "function";
-  call["function"] = boost::json::object{{"name", name}, {"arguments", std::move(arguments)}};
-  if (!out_.contains("tool_calls")) out_["tool_calls"] = boost::json::array();
+  call["function"] = json::Object{{"name", name}, {"arguments", std::move(arguments)}};
+  if (!out_.contains("tool_calls")) out_["tool_calls"] = json::Array();
   out_["tool_calls"].get_array().emplace_back(std::move(call));
 }
 

@@ -8,8 +8,6 @@
 
 #include <simdjson.h>
 
-#include <boost/json/object.hpp>
-#include <boost/json/value.hpp>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -19,6 +17,7 @@
 
 #include "api/chat/chat_model.h"
 #include "api/services.h"
+#include "core/base/json.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {
@@ -40,8 +39,7 @@ Result<std::string> text_of(const std::string& path, simdjson::dom::element cont
 const ChatTemplate* template_of(const Services& services);
 
 // A call's arguments, an object or the text of one, as the template wants them.
-Result<boost::json::value> arguments_of(const std::string& path, simdjson::dom::element value,
-                                        const ChatTemplate* form);
+Result<json::Value> arguments_of(const std::string& path, simdjson::dom::element value, const ChatTemplate* form);
 
 // {role, content, tool_calls, reasoning, ...}, member by member.
 class MessageDraft {
@@ -52,14 +50,14 @@ class MessageDraft {
   void set(std::string_view name, std::string_view text) { out_[name] = text; }
   void set_no_content();                        // what the template expects of a message that calls, and says nothing
   void set_reasoning(const std::string& text);  // under each of its names that is not taken
-  void add_call(std::string_view id, std::string_view name, boost::json::value arguments);  // an empty id is left out
+  void add_call(std::string_view id, std::string_view name, json::Value arguments);  // an empty id is left out
 
   bool has(std::string_view name) const { return out_.contains(name); }
-  boost::json::value take() { return boost::json::value(std::move(out_)); }
+  json::Value take() { return json::Value(std::move(out_)); }
 
  private:
   const ChatTemplate* form_;
-  boost::json::object out_;
+  json::Object out_;
 };
 
 }  // namespace quire::api::chat

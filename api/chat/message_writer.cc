@@ -25,6 +25,23 @@ void append_token(JsonWriter& writer, const text::Tokenizer& tokenizer, TokenId 
   writer.end_array();
 }
 
+// The i-th of the tokens, and the likeliest in its place.
+void append_said(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens, std::size_t i,
+                 std::size_t num_top, bool names_are_ids) {
+  const openai::SaidToken& said = tokens.tokens[i];
+  writer.begin_object();
+  append_token(writer, tokenizer, said.id, said.logprob, names_are_ids);
+  writer.key("top_logprobs").begin_array();
+  const std::span<const flow::Candidate> top = tokens.top_of(i);
+  for (const flow::Candidate& one : top.first(std::min(top.size(), num_top))) {
+    if (one.token < 0) break;  // beyond the vocabulary
+    writer.begin_object();
+    append_token(writer, tokenizer, one.token, one.logprob, names_are_ids);
+    writer.end_object();
+  }
+  writer.end_array().end_object();
+}
+
 }  // namespace
 
 void append_message(JsonWriter& writer, const AnswerParts& parts, const IdOf& id_of) {
@@ -78,18 +95,7 @@ void append_token_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer,
                            std::size_t num_top, bool names_are_ids) {
   writer.begin_array();
   for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
-    const openai::SaidToken& said = tokens.tokens[i];
-    writer.begin_object();
-    append_token(writer, tokenizer, said.id, said.logprob, names_are_ids);
-    writer.key("top_logprobs").begin_array();
-    const std::span<const flow::Candidate> top = tokens.top_of(i);
-    for (const flow::Candidate& one : top.first(std::min(top.size(), num_top))) {
-      if (one.token < 0) break;  // beyond the vocabulary
-      writer.begin_object();
-      append_token(writer, tokenizer, one.token, one.logprob, names_are_ids);
-      writer.end_object();
-    }
-    writer.end_array().end_object();
+    append_said(writer, tokenizer, tokens, i, num_top, names_are_ids);
   }
   writer.end_array();
 }
@@ -99,6 +105,16 @@ void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, 
   writer.begin_object().key("content");
   append_token_logprobs(writer, tokenizer, tokens, num_top, names_are_ids);
   writer.key("refusal").null().end_object();
+}
+
+openai::Writing write_chat_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
+                                    openai::SaidTokens tokens, std::size_t num_top, bool names_are_ids) {
+  writer.begin_object().key("content").begin_array();
+  for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
+    append_said(writer, tokenizer, tokens, i, num_top, names_are_ids);
+    co_await openai::part_end(out);
+  }
+  writer.end_array().key("refusal").null().end_object();
 }
 
 }  // namespace quire::api::chat

@@ -8,6 +8,7 @@
 
 #include "api/chat/answer/answer_parts.h"
 #include "api/openai/generation/choice.h"
+#include "api/openai/generation/writing.h"
 #include "api/openai/response_writer.h"
 #include "core/text/tokenizer.h"
 
@@ -26,5 +27,9 @@ void append_token_logprobs(openai::JsonWriter& writer, const text::Tokenizer& to
 // As the next value: {"content": those}.
 void append_chat_logprobs(openai::JsonWriter& writer, const text::Tokenizer& tokenizer,
                           const openai::SaidTokens& tokens, std::size_t num_top, bool names_are_ids);
+// The same, in parts of `out`, which the writer writes to.
+openai::Writing write_chat_logprobs(openai::JsonWriter& writer, const std::string& out,
+                                    const text::Tokenizer& tokenizer, openai::SaidTokens tokens, std::size_t num_top,
+                                    bool names_are_ids);
 
 }  // namespace quire::api::chat

@@ -39,9 +39,9 @@ Result<Done> add_call(const std::string& path, element value, const ChatTemplate
   if (!is_given(function, "name", part)) return invalid(in + ".name", in + ".name is missing");
   Result<std::string> name = text_member(in, function, "name");
   if (!name) return name.error();
-  boost::json::value arguments = boost::json::object();
+  json::Value arguments = json::Object();
   if (is_given(function, "arguments", part)) {
-    Result<boost::json::value> given = arguments_of(in + ".arguments", part, form);
+    Result<json::Value> given = arguments_of(in + ".arguments", part, form);
     if (!given) return given.error();
     arguments = std::move(*given);
   }
@@ -75,7 +75,7 @@ class MessageReader {
   MessageReader(std::string path, element message, const Services& services, ChatRequest& request)
       : path_(std::move(path)), message_(message), services_(services), request_(request) {}
 
-  Result<boost::json::value> read() {
+  Result<json::Value> read() {
     if (Result<Done> object = need_object(path_, message_); !object) return object.error();
     for (auto stage : {&MessageReader::read_role, &MessageReader::read_content, &MessageReader::read_calls,
                        &MessageReader::read_reasoning, &MessageReader::read_others}) {
@@ -175,7 +175,7 @@ Result<Done> read_messages(const std::string& path, element value, const Service
       return invalid(path, path + " may hold at most " + std::to_string(services.limits.max_messages) + " messages");
     }
     MessageReader reader(at(path, request.messages.size()), one, services, request);
-    Result<boost::json::value> message = reader.read();
+    Result<json::Value> message = reader.read();
     if (!message) return message.error();
     request.messages.push_back(std::move(*message));
   }

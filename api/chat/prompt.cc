@@ -1,7 +1,6 @@
 #include "api/chat/prompt.h"
 
 #include <algorithm>
-#include <boost/json/value.hpp>
 #include <string_view>
 #include <utility>
 
@@ -37,8 +36,8 @@ void trim_end(std::string& text) {
   while (!text.empty() && is_space(text.back())) text.pop_back();
 }
 
-boost::json::object variables_of(const ChatModel& model, const ChatRequest& request) {
-  boost::json::object variables = model.special_tokens;
+json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
+  json::Object variables = model.special_tokens;
   for (const auto& [name, value] : request.template_kwargs) variables[name] = value;
   if (!request.reasoning_effort.empty()) variables["reasoning_effort"] = request.reasoning_effort;
   if (request.reasoning_effort == "none") {  // what the templates that can think or not ask for
@@ -94,7 +93,8 @@ bool is_open(std::string_view message, const Marks& marks) {
 
 }  // namespace
 
-Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now) {
+Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now,
+                                 Allowance& allowance) {
   if (model == nullptr || !model->plain) {
     return invalid(request.prompt_field,
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
@@ -102,17 +102,18 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
   }
   const bool with_tools = request.offers_tools() && model->with_tools;
   const ChatTemplate& form = with_tools ? *model->with_tools : *model->plain;
-  boost::json::object variables = variables_of(*model, request);
+  json::Object variables = variables_of(*model, request);
   std::string last;
   if (request.continue_final_message) {
-    boost::json::object& message = variables["messages"].get_array().back().get_object();
-    boost::json::value* content = message.if_contains("content");
+    json::Object& message = variables["messages"].get_array().back().get_object();
+    json::Value* content = message.if_contains("content");
     if (content == nullptr || !content->is_string()) return does_not_go_on("the last message has no content");
     last = content->get_string();
     content->get_string() += kMark;
   }
 
-  Result<std::string> text = form.jinja.render(variables, now);
+  Result<std::string> text = form.jinja.render(variables, now, {}, &allowance);
+  if (!text && text.error().code == Code::kTimeout) return text.error();
   if (!text) return refused(text.error(), request);
   ChatPrompt prompt{std::move(*text)};
   if (request.continue_final_message) {

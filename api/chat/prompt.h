@@ -10,6 +10,7 @@
 
 #include "api/chat/chat_model.h"
 #include "api/chat/chat_request.h"
+#include "core/base/allowance.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {
@@ -20,7 +21,8 @@ struct ChatPrompt {
 };
 
 // `now` is what a template's strftime_now prints. `model` may be null: no chat.
-Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now);
+Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now,
+                                 Allowance& allowance);
 
 // Names that chat_template_kwargs must not have: what the request says elsewhere, and what a template's functions are called.
 bool is_own_variable(const ChatModel& model, std::string_view name);

@@ -10,10 +10,10 @@
 
 namespace quire::api::chat {
 
-http::Response render(const Services& services, const std::string& body) {
+http::Response render(const Services& services, const std::string& body, Allowance& allowance) {
   Result<ChatRequest> request = parse_chat_request(body, services);
   if (!request) return openai::error_response(request.error());
-  Result<TokenPrompt> prompt = prompt_of(*request, services);
+  Result<TokenPrompt> prompt = prompt_of(*request, services, allowance);
   if (!prompt) return openai::error_response(prompt.error());
   const std::string text = std::move(prompt->text);
   Result<std::vector<std::vector<TokenId>>> prompts = Turn(services).begin(*request, std::move(*prompt));

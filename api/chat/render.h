@@ -12,6 +12,6 @@
 
 namespace quire::api::chat {
 
-http::Response render(const Services& services, const std::string& body);
+http::Response render(const Services& services, const std::string& body, Allowance& allowance);
 
 }  // namespace quire::api::chat

@@ -1,7 +1,6 @@
 #include "api/chat/tools.h"
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <string_view>
 #include <utility>
 
@@ -24,8 +23,8 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && std::all_of(text.begin(), text.end(), fits);
 }
 
-Result<std::string> name_of(const std::string& path, const boost::json::object& function) {
-  const boost::json::value* name = function.if_contains("name");
+Result<std::string> name_of(const std::string& path, const json::Object& function) {
+  const json::Value* name = function.if_contains("name");
   if (name == nullptr || name->is_null()) return invalid(path, path + " is missing");
   if (!name->is_string() || !is_name(name->get_string())) {
     return invalid(path, path + " must have 1 to 64 letters, digits, underscores, dashes and dots");
@@ -34,14 +33,14 @@ Result<std::string> name_of(const std::string& path, const boost::json::object& 
 }
 
 // {"type": "function", "function": {...}}
-Result<Done> read_nested(const std::string& path, boost::json::object& tool, ChatRequest& request) {
-  const boost::json::value* type = tool.if_contains("type");
+Result<Done> read_nested(const std::string& path, json::Object& tool, ChatRequest& request) {
+  const json::Value* type = tool.if_contains("type");
   if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
   if (!type->is_string() || type->get_string() != "function") {
     return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");
   }
   const std::string in = path + ".function";
-  boost::json::value* function = tool.if_contains("function");
+  json::Value* function = tool.if_contains("function");
   if (function == nullptr) return invalid(in, in + " is missing");
   if (!function->is_object()) return invalid(in, in + " must be an object");
   return add_function(in, function->get_object(), "parameters", request);
@@ -49,8 +48,7 @@ Result<Done> read_nested(const std::string& path, boost::json::object& tool, Cha
 
 }  // namespace
 
-Result<Done> add_function(const std::string& in, boost::json::object& members, const char* schema,
-                          ChatRequest& request) {
+Result<Done> add_function(const std::string& in, json::Object& members, const char* schema, ChatRequest& request) {
   ToolFunction read;
   Result<std::string> name = name_of(in + ".name", members);
   if (!name) return name.error();
@@ -59,30 +57,30 @@ Result<Done> add_function(const std::string& in, boost::json::object& members, c
   if (std::any_of(request.functions.begin(), request.functions.end(), same)) {
     return invalid(in + ".name", in + ".name is another function's, too");
   }
-  if (const boost::json::value* description = members.if_contains("description");
+  if (const json::Value* description = members.if_contains("description");
       description != nullptr && !description->is_string() && !description->is_null()) {
     return invalid(in + ".description", in + ".description must be a string");
   }
-  if (const boost::json::value* value = members.if_contains(schema); value != nullptr && !value->is_null()) {
+  if (const json::Value* value = members.if_contains(schema); value != nullptr && !value->is_null()) {
     read.parameters_field = in + "." + schema;
     if (!value->is_object()) {
       return invalid(read.parameters_field, read.parameters_field + " must be an object: a JSON Schema");
     }
-    read.parameters = boost::json::serialize(*value);
+    read.parameters = json::serialize(*value);
   }
-  if (const boost::json::value* strict = members.if_contains("strict"); strict != nullptr) {
+  if (const json::Value* strict = members.if_contains("strict"); strict != nullptr) {
     if (!strict->is_bool() && !strict->is_null()) return invalid(in + ".strict", in + ".strict must be true or false");
     read.strict = strict->is_bool() && strict->get_bool();
-    members.stable_erase(members.find("strict"));  // for us, not for the model
+    members.erase("strict");  // for us, not for the model
   }
   request.functions.push_back(std::move(read));
   return Done{};
 }
 
-boost::json::object nested_function(boost::json::object& members, const char* schema) {
-  boost::json::object function;
+json::Object nested_function(json::Object& members, const char* schema) {
+  json::Object function;
   for (const char* name : {"name", "description", schema}) {
-    boost::json::value* value = members.if_contains(name);
+    json::Value* value = members.if_contains(name);
     if (value != nullptr && !value->is_null()) function[name == schema ? "parameters" : name] = std::move(*value);
   }
   return {{"type", "function"}, {"function", std::move(function)}};
@@ -96,7 +94,7 @@ Result<Done> read_tool_list(const std::string& path, element value, const Servic
       return invalid(path, path + " may hold at most " + std::to_string(services.limits.max_tools) + " functions");
     }
     const std::string in = path + "[" + std::to_string(request.tools.size()) + "]";
-    Result<boost::json::value> tool = copy_of(in, one);
+    Result<json::Value> tool = copy_of(in, one);
     if (!tool) return tool.error();
     if (!tool->is_object()) return invalid(in, in + " must be an object");
     if (Result<Done> added = read_one(in, tool->get_object(), request); !added) return added.error();

@@ -6,11 +6,11 @@
 
 #include <simdjson.h>
 
-#include <boost/json/object.hpp>
 #include <string>
 
 #include "api/chat/chat_request.h"
 #include "api/services.h"
+#include "core/base/json.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {
@@ -20,15 +20,14 @@ Result<Done> read_tool_choice(const std::string& path, simdjson::dom::element, c
 
 // For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the request's, and
 // leaves the tool as templates read it.
-using ReadTool = Result<Done> (*)(const std::string& path, boost::json::object& tool, ChatRequest&);
+using ReadTool = Result<Done> (*)(const std::string& path, json::Object& tool, ChatRequest&);
 Result<Done> read_tool_list(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&,
                             ReadTool read_one);
 // A function's name, description, schema (under that name) and strictness, checked, and put to the request's functions.
 // `strict`, which is for us alone, is taken out of `members`.
-Result<Done> add_function(const std::string& path, boost::json::object& members, const char* schema,
-                          ChatRequest& request);
+Result<Done> add_function(const std::string& path, json::Object& members, const char* schema, ChatRequest& request);
 // {"type": "function", "function": {name, description, parameters}} of such members.
-boost::json::object nested_function(boost::json::object& members, const char* schema);
+json::Object nested_function(json::Object& members, const char* schema);
 
 // Once all fields are read: what is chosen is there, and this model can be understood when it calls.
 Result<Done> settle_tools(ChatRequest& request, const Services& services);

@@ -8,6 +8,7 @@
 
 #include "api/chat/answer_grammar.h"
 #include "api/chat/prompt.h"
+#include "api/openai/generation/encode.h"
 
 namespace quire::api::chat {
 namespace {
@@ -29,11 +30,16 @@ class Unheard final : public ItemEvents {
 
 }  // namespace
 
-Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services) {
-  Result<ChatPrompt> rendered = render_prompt(services.chat.get(), request, local_now());
+Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services, Allowance& allowance,
+                              AnyLength any_length) {
+  Result<ChatPrompt> rendered = render_prompt(services.chat.get(), request, local_now(), allowance);
   if (!rendered) return rendered.error();
   TokenPrompt prompt{std::move(rendered->text), {}, rendered->in_reasoning};
-  prompt.ids = services.tokenizer->encode(prompt.text, request.add_special_tokens);
+  Result<std::vector<TokenId>> ids = any_length == AnyLength::kYes
+                                         ? openai::encode_all(prompt.text, request, services, allowance)
+                                         : openai::encode_prompt(prompt.text, request, services, allowance);
+  if (!ids) return ids.error();
+  prompt.ids = std::move(*ids);
   if (prompt.ids.empty() && services.bos) prompt.ids.push_back(*services.bos);
   if (prompt.ids.empty()) {
     const std::string field = request.prompt_field;
@@ -42,8 +48,8 @@ Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& servic
   return prompt;
 }
 
-Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request) {
-  Result<TokenPrompt> prompt = prompt_of(request, services_);
+Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request, Allowance& allowance) {
+  Result<TokenPrompt> prompt = prompt_of(request, services_, allowance);
   if (!prompt) return prompt.error();
   return begin(request, std::move(*prompt));
 }
@@ -52,6 +58,7 @@ Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request, Toke
   Result<std::optional<openai::GrammarOrder>> grammar = answer_grammar(request, prompt.in_reasoning, *services_.chat);
   if (!grammar) return grammar.error();
   request.grammar = std::move(*grammar);
+  tool_names_.clear();
   for (const ToolFunction& function : request.functions) tool_names_.push_back(function.name);
   form_.reasoning = services_.chat->reasoning;
   form_.in_reasoning = prompt.in_reasoning;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "api/chat/chat_request.h"
 #include "api/openai/generation/form.h"
 #include "api/services.h"
+#include "core/base/allowance.h"
 
 namespace quire::api::chat {
 
@@ -28,7 +30,11 @@ struct TokenPrompt {
   std::vector<TokenId> ids;
   bool in_reasoning = false;
 };
-Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services);
+// kYes: of a prompt that is only counted, and may be longer than the model takes.
+enum class AnyLength : std::uint8_t { kNo, kYes };
+// kTimeout: the allowance has ended.
+Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services, Allowance& allowance,
+                              AnyLength any_length = AnyLength::kNo);
 
 class Turn {
  public:
@@ -39,7 +45,7 @@ class Turn {
 
   // The prompts for the Generation: one. What the conversation needs of a generation is put into `request`, and what is needed
   // no longer is dropped from it: messages and tools.
-  Result<std::vector<std::vector<TokenId>>> begin(ChatRequest& request);
+  Result<std::vector<std::vector<TokenId>>> begin(ChatRequest& request, Allowance& allowance);
   // The same for who has made the prompt already.
   Result<std::vector<std::vector<TokenId>>> begin(ChatRequest& request, TokenPrompt prompt);
 

@@ -27,7 +27,7 @@ struct BodyReader::Parser {
 };
 
 BodyReader::BodyReader(const FramingLimits& limits)
-    : parser_(std::make_unique<Parser>()), body_bytes_(limits.body_bytes) {
+    : parser_(std::make_unique<Parser>()), max_body_bytes_(limits.body_bytes) {
   auto& beast = parser_->beast;
   beast.eager(true);
   beast.header_limit(static_cast<std::uint32_t>(limits.head_bytes));
@@ -46,7 +46,7 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
     const std::size_t n = beast.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
     taken.bytes += n;
     if (error == beast_http::error::body_limit) {
-      taken.refusal = {Fault::kBodyTooLarge, "the body may have at most " + std::to_string(body_bytes_) + " bytes"};
+      taken.refusal = {Fault::kBodyTooLarge, "the body may have at most " + std::to_string(max_body_bytes_) + " bytes"};
       return taken;
     }
     if (error && error != beast_http::error::need_more) {
@@ -60,6 +60,7 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
 }
 
 bool BodyReader::done() const { return parser_->beast.is_done(); }
+std::size_t BodyReader::body_bytes() const { return parser_->beast.get().body().size(); }
 std::string BodyReader::field(std::string_view name) const {
   return std::string(std::string_view(parser_->beast.get()[name]));
 }

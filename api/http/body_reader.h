@@ -28,6 +28,7 @@ class BodyReader {
   };
   Taken put(std::string_view bytes);
   bool done() const;
+  std::size_t body_bytes() const;  // so far
 
   // After the head and before the body: trailers must not change what the head said.
   std::string field(std::string_view name) const;
@@ -39,7 +40,7 @@ class BodyReader {
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
-  const std::size_t body_bytes_;
+  const std::size_t max_body_bytes_;
 };
 
 }  // namespace quire::api::http

@@ -14,6 +14,7 @@
 #include "api/keys/caller.h"
 #include "api/tracing/request_span.h"
 #include "api/workers.h"
+#include "core/base/allowance.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
 #include "core/bridge/stream_hub.h"
@@ -35,12 +36,19 @@ struct Request {
   std::string body;
   std::string id;                                // X-Request-Id, the client's or ours
   std::string key;                               // X-Request-Key, as sent
+  std::string host;                              // Host, as sent
+  std::string origin;                            // Origin, as sent: a web page's that sends the request
+  std::string fetch_site;                        // Sec-Fetch-Site, as sent by browsers
+  bool at_loopback = false;                      // it came to a port that this machine alone can reach
   std::string authorization;                     // as sent
   std::string api_key;                           // x-api-key, as sent
   bool credentials_repeated = false;             // either of them came more than once
   std::vector<Field> wishes;                     // those of requests::wish_headers() that it has; twice what came twice
   std::shared_ptr<const keys::Caller> caller{};  // the router's: null where the server has no keys
   TimePoint arrival;                             // when its last byte was there
+  bool body_comes = false;                       // its head says that it has one
+
+  bool has_body() const { return body_comes || !body.empty(); }
 };
 
 struct Response {
@@ -74,15 +82,16 @@ struct Taken {
 // Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news, until finished; destruction at any
 // time cancels what still runs.
 // Shape   of what the engine said a call takes no more than a turn may write, and a token more.
-// Thread  work(): a worker. events(), whole(): a worker, too, where it is kTurnSize or more that is written at once. All else: the io
+// Thread  work(): a worker. events(), whole(), more(): a worker, too, where it is kTurnSize or more that is written at once. All else: the io
 //         thread of its connection, and nothing while a worker has it.
 class Answer {
  public:
   virtual ~Answer() = default;
 
   virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
-  // First in Lane::kReading, where bodies are parsed and tokenised; then wherever it says that it has to go on.
-  virtual std::optional<Lane> work() = 0;
+  // Bodies are parsed and tokenised, grammars made. The lane where it has to begin again, because its allowance ended in
+  // this one; none: it is done, with whatever outcome.
+  virtual std::optional<Lane> work(Lane lane, Allowance& allowance) = 0;
 
   // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in another turn.
   virtual bool open(const IoDoor&) { return false; }
@@ -98,7 +107,10 @@ class Answer {
   virtual bool failed() const = 0;                      // finished with an error: whole() says which
   virtual Response whole() = 0;                         // once finished, when no event has been sent
   virtual std::size_t whole_size() const { return 0; }  // of that, roughly: how many tokens and numbers are written
-  virtual void fail(Error error) = 0;                   // cut short by us; the next events() say so
+  // What events() or whole() gave is a part: more() gives the next one. Nothing else is called between.
+  virtual bool has_more() const { return false; }
+  virtual std::string more() { return {}; }
+  virtual void fail(Error error) = 0;  // cut short by us; the next events() say so
   virtual Tally tally() const = 0;
   virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for its span, at its end
 };

@@ -164,8 +164,16 @@ std::optional<Refusal> settle(const Fields& fields, const FramingLimits& limits,
 
 std::variant<std::size_t, Refusal> find_head_end(std::string_view bytes, std::size_t seen,
                                                  const FramingLimits& limits) {
+  if (!bytes.empty() && !is_token_char(bytes.front())) {
+    constexpr char kTlsHandshake = 0x16;
+    return malformed(bytes.front() == kTlsHandshake ? "this port speaks plain HTTP: use http://" : "this is not HTTP");
+  }
   for (std::size_t at = bytes.find('\n', seen); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
     if (at == 0 || bytes[at - 1] != '\r') return malformed("a line does not end in CRLF");
+    if (bytes.find('\n') == at) {  // what cannot become a request is told at once, not when its time is over
+      Framing framing;
+      if (auto refusal = read_request_line(bytes.substr(0, at - 1), framing)) return *refusal;
+    }
     if (at >= 3 && bytes.substr(at - 3, 4) == "\r\n\r\n" && at < limits.head_bytes) return at + 1;
   }
   if (bytes.size() >= limits.head_bytes) {

@@ -4,9 +4,11 @@
 
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "api/http/session.h"
+#include "core/base/log.h"
 #include "core/bridge/worker_pool.h"
 
 namespace quire::api::http {
@@ -54,12 +56,22 @@ IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, E
 
 void IoThread::run() {
   bridge::name_thread(entrance.surface == Surface::kAdmin ? "quire-admin" : "quire-io");
+  while (run_turns()) continue;
+}
+
+// True: a handler has thrown, and there is more to run.
+bool IoThread::run_turns() try {
   double begun = processor_seconds();
   while (context->run_one() > 0) {
     const double done = processor_seconds();
     if (entrance.surface != Surface::kAdmin) services.metrics.io_turn_s.observe(done - begun);
     begun = done;
   }
+  return false;
+} catch (const std::exception& failure) {  // bad_alloc most of all: whatever it was about, others are served on
+  services.metrics.internal_errors.add();
+  log_error("io_handler_failed", "{}", log_safe(failure.what()));
+  return true;
 }
 
 void IoThread::leave(Session& session) {

@@ -28,6 +28,7 @@ struct Entrance {
   std::uint32_t max_connections;
   std::uint32_t max_streams;
   std::shared_ptr<const TlsContext> tls{};  // to begin with; null: none, and there never is one
+  bool at_loopback = false;                 // this machine alone can reach it
   bridge::Gate connections{};
 };
 
@@ -71,6 +72,7 @@ class IoThread {
   std::shared_ptr<const TlsContext> tls;  // for connections that begin now
 
  private:
+  bool run_turns();
   void report_idle();
   void cut_answers();
 

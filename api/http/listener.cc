@@ -44,7 +44,12 @@ Listener::Listener(std::vector<std::unique_ptr<IoThread>>& threads, Place place)
 std::uint16_t Listener::bind() { return socket_.bind(); }
 
 void Listener::start() {
-  asio::co_spawn(*threads_.front()->context, accept(), [](const std::exception_ptr& failure) { CHECK(!failure); });
+  asio::co_spawn(*threads_.front()->context, accept(), [this](const std::exception_ptr& failure) {
+    if (!failure) return;
+    threads_.front()->services.metrics.internal_errors.add();
+    log_error("listener_failed", "it goes on");
+    if (socket_.acceptor().is_open()) start();
+  });
 }
 
 void Listener::close() {

@@ -1,5 +1,6 @@
 #include "api/http/router.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -112,9 +113,46 @@ Response wrong_method(const char* allow) {
   return response;
 }
 
-Result<Done> check_media(const Request& request) {
+std::string_view without_usual_port(std::string_view host, std::string_view port) {
+  return host.ends_with(port) ? host.substr(0, host.size() - port.size()) : host;
+}
+
+bool is_this_machine(std::string_view host) {
+  if (host.starts_with('[')) return host.starts_with("[::1]");
+  host = host.substr(0, host.find(':'));
+  return iequals(host, "localhost") || host.ends_with(".localhost") || host.starts_with("127.");
+}
+
+// Orders are not for web pages of other origins, which a browser on this machine lets send them. Where no other machine
+// can reach us, a name that is not this machine's is one that a page has had pointed here.
+Result<Done> check_own_page(const Request& request) {
+  const auto foreign = [](const char* what) {
+    return Error{Code::kForbidden, std::string(what) + ": orders to the server are not taken from other web pages", "",
+                 0};
+  };
+  if (iequals(request.fetch_site, "cross-site")) return foreign("Sec-Fetch-Site is cross-site");
+  if (!request.origin.empty()) {
+    const bool secure = request.origin.starts_with("https://");
+    const std::string_view port = secure ? ":443" : ":80";
+    const std::string_view scheme = secure ? "https://" : "http://";
+    std::string_view origin = request.origin;
+    const bool has_scheme = origin.starts_with(scheme);
+    if (has_scheme) origin.remove_prefix(scheme.size());
+    if (!has_scheme || !iequals(without_usual_port(origin, port), without_usual_port(request.host, port))) {
+      return foreign("Origin is another one than Host");
+    }
+  }
+  if (request.at_loopback && !request.host.empty() && !is_this_machine(request.host)) {
+    return foreign("Host is not this machine, and no other can reach this port");
+  }
+  return Done{};
+}
+
+// An order says what its body is: a web page of another origin can send one without saying so.
+Result<Done> check_media(const Request& request, bool is_order) {
   const std::string_view type = trim(std::string_view(request.content_type).substr(0, request.content_type.find(';')));
-  if (!type.empty() && !iequals(type, "application/json")) {
+  const bool says_nothing = type.empty() && (!is_order || !request.has_body());
+  if (!says_nothing && !(is_order && !request.has_body()) && !iequals(type, "application/json")) {
     return Error{Code::kUnsupportedMedia, "the body must be application/json", "", 0};
   }
   if (!request.content_encoding.empty() && !iequals(request.content_encoding, "identity")) {
@@ -124,12 +162,25 @@ Result<Done> check_media(const Request& request) {
 }
 
 // `name` is what follows /v1/requests/.
-Response about_request(std::string_view name, const Request& request, const Services& services, bool is_get) {
-  if (name.ends_with(kExplain)) {
-    name.remove_suffix(kExplain.size());
-    return is_get ? requests::explain(services, name, request) : wrong_method("GET, HEAD");
+Response about_request(std::string_view name, const Request& request, const Services& services) {
+  if (!name.ends_with(kExplain)) return requests::cancel(services, name, request);
+  name.remove_suffix(kExplain.size());
+  return requests::explain(services, name, request);
+}
+
+bool is_get(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+
+// Of a path that is not in the table of posts: what it takes, and whether this is that. Null: there is no such path.
+const char* methods_of(std::string_view path, const Request& request, bool& right) {
+  const bool gets = std::ranges::any_of(kGets, [&](const GetRoute& get) { return path == get.path; });
+  const bool asks = path.starts_with(kRequestPrefix) && !path.ends_with(kExplain);
+  if (asks) {
+    right = request.method == "DELETE";
+    return "DELETE";
   }
-  return request.method == "DELETE" ? requests::cancel(services, name, request) : wrong_method("DELETE");
+  if (!gets && !path.starts_with(kModelPrefix) && !path.starts_with(kRequestPrefix)) return nullptr;
+  right = is_get(request);
+  return "GET, HEAD";
 }
 
 // Why it is turned away before anything is parsed: shedding must be far cheaper than serving.
@@ -143,7 +194,11 @@ Result<Done> check(const PostRoute& route, const Request& request, const Service
     services.metrics.admission_rejections.add();
     return Error{Code::kQueueFull, "the waiting line is full; try again later", "", queue.retry_after_s()};
   }
-  if (Result<Done> media = check_media(request); !media) return media.error();
+  const bool orders = route.path.starts_with(kAdminPrefix);
+  if (orders) {
+    if (Result<Done> own = check_own_page(request); !own) return own.error();
+  }
+  if (Result<Done> media = check_media(request, orders); !media) return media.error();
   if (route.generates && !requests::is_request_key(request.key)) {
     return invalid(kRequestKeyHeader, "X-Request-Key must be 16 to 128 letters, digits and - _ . : or be left out");
   }
@@ -161,12 +216,6 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   return nullptr;
 }
 
-Reply post(const PostRoute& route, Request request, const Services& services, admin::Serving serving) {
-  const Result<Done> checked = check(route, request, services, serving);
-  if (!checked) return openai::error_response(checked.error(), route.error_shape);
-  return route.start(services, std::move(request));
-}
-
 openai::ErrorShape error_shape_of(std::string_view path) {
   for (const PostRoute& one : kPostRoutes) {
     if (path == one.path) return one.error_shape;
@@ -176,7 +225,7 @@ openai::ErrorShape error_shape_of(std::string_view path) {
 
 // Before anything else: who has no key learns nothing of paths. The answer, or nothing and the request knows its caller.
 std::optional<Response> check_key(Request& request, const Services& services) {
-  if (services.keys == nullptr) return std::nullopt;
+  if (services.keys == nullptr || request.caller != nullptr) return std::nullopt;
   Result<std::shared_ptr<const keys::Caller>> caller = keys::caller_of(request, *services.keys->get());
   if (!caller) return openai::error_response(caller.error(), error_shape_of(request.path));
   request.caller = std::move(*caller);
@@ -187,27 +236,24 @@ std::optional<Response> check_key(Request& request, const Services& services) {
 
 }  // namespace
 
-Reply route(Request request, const Services& services, admin::Serving serving, Surface surface) {
-  if (std::optional<Response> refused = check_key(request, services)) return std::move(*refused);
+std::optional<Response> refusal_of_head(Request& request, const Services& services, admin::Serving serving,
+                                        Surface surface) {
+  if (std::optional<Response> refused = check_key(request, services)) return refused;
   const std::string_view path = request.path;
   if (const char* elsewhere = why_elsewhere(path, surface)) {
     return openai::error_response(Error{Code::kNotFound, elsewhere, "", 0});
   }
-  const bool is_get = request.method == "GET" || request.method == "HEAD";
-  const Context context{services, serving, std::chrono::steady_clock::now()};
-  for (const GetRoute& get : kGets) {
-    if (path == get.path) return is_get ? get.handle(context) : wrong_method("GET, HEAD");
-  }
-  if (path.starts_with(kModelPrefix)) {
-    return is_get ? openai::show_model(services, path.substr(kModelPrefix.size())) : wrong_method("GET, HEAD");
-  }
-  if (path.starts_with(kRequestPrefix)) {
-    return about_request(path.substr(kRequestPrefix.size()), request, services, is_get);
-  }
   for (const PostRoute& one : kPostRoutes) {
     if (path != one.path) continue;
     if (request.method != "POST") return wrong_method("POST");
-    return post(one, std::move(request), services, serving);
+    const Result<Done> checked = check(one, request, services, serving);
+    if (!checked) return openai::error_response(checked.error(), one.error_shape);
+    return std::nullopt;
+  }
+  bool right = false;
+  if (const char* methods = methods_of(path, request, right)) {
+    if (!right) return wrong_method(methods);
+    return std::nullopt;
   }
   return openai::error_response(
       Error{Code::kNotFound,
@@ -217,6 +263,23 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
             "/tokenize, /detokenize, /openapi.json, /version, "
             "/live, /ready, /startup, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
             "", 0});
+}
+
+Reply route(Request request, const Services& services, admin::Serving serving, Surface surface) {
+  if (std::optional<Response> refused = refusal_of_head(request, services, serving, surface)) {
+    return std::move(*refused);
+  }
+  const std::string_view path = request.path;
+  const Context context{services, serving, std::chrono::steady_clock::now()};
+  for (const GetRoute& get : kGets) {
+    if (path == get.path) return get.handle(context);
+  }
+  if (path.starts_with(kModelPrefix)) return openai::show_model(services, path.substr(kModelPrefix.size()));
+  if (path.starts_with(kRequestPrefix)) {
+    return about_request(path.substr(kRequestPrefix.size()), request, services);
+  }
+  const auto at = std::ranges::find(kPostRoutes, path, &PostRoute::path);
+  return at->start(services, std::move(request));
 }
 
 std::string_view route_of(std::string_view path) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "api/admin/health.h"
@@ -19,6 +20,12 @@ enum class Surface : std::uint8_t {
   kAdmin,       // orders to the server
 };
 
+// What the head alone decides, before a byte of the body is read: method, path, key, draining, a full line. None: the
+// request may go on; it knows its caller then. Its body counts as there where its head says that there is one.
+std::optional<Response> refusal_of_head(Request& request, const Services& services, admin::Serving serving,
+                                        Surface surface);
+
+// The same, and then whatever the path does with the whole request.
 Reply route(Request request, const Services& services, admin::Serving serving, Surface surface = Surface::kEverything);
 
 // Probes, scrapes and the version: they come every few seconds, are not worth a log line each, and wait for none.

@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace {
 constexpr std::uint32_t kAdminConnections = 64;
 constexpr std::uint32_t kAdminStreams = 64;  // it has none: what orders answer is told at their end
 
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
 Surface clients_surface(const ServerConfig& config) {
   return config.admin_port ? Surface::kClients : Surface::kEverything;
 }
@@ -33,8 +36,9 @@ class Server::State {
   State(ServerConfig config, Services services)
       : config_(std::move(config)),
         services_(std::move(services)),
-        clients_{clients_surface(config_), config_.max_connections, config_.max_streams, config_.tls},
-        admins_{Surface::kAdmin, kAdminConnections, kAdminStreams} {
+        clients_{clients_surface(config_), config_.max_connections, config_.max_streams, config_.tls,
+                 config_.uds.empty() && is_loopback(config_.host)},
+        admins_{Surface::kAdmin, kAdminConnections, kAdminStreams, nullptr, is_loopback(config_.admin_host)} {
     CHECK_GE(config_.io_threads, 1u);
     CHECK(!services_.model_names.empty());
     for (std::uint32_t i = 0; i < config_.io_threads; ++i) threads_.push_back(make_thread(clients_));

@@ -7,12 +7,14 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "api/http/response_head.h"
 #include "api/http/router.h"
 #include "api/http/sse_writer.h"
 #include "api/openai/errors.h"
+#include "api/openai/generation/writing.h"
 #include "api/tracing/tracer.h"
 #include "core/base/log.h"
 
@@ -34,11 +36,16 @@ std::int64_t unix_ns() {
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 // Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
 // owns memory is made by a function, or named, before it is awaited on.
-Error shutting_down() { return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5}; }
-Response line_is_full(Lane lane, int retry_after_s) {
-  const char* waits =
-      lane == Lane::kReading ? "too much text waits to be read" : "too many grammars wait to be compiled";
-  return openai::error_response(Error{Code::kQueueFull, std::string(waits) + "; try again later", "", retry_after_s});
+std::string chunk_of(std::string_view part, bool last) {
+  std::string chunk;
+  append_chunk(chunk, part);
+  if (last) chunk += kLastChunk;
+  return chunk;
+}
+
+Error no_room() {
+  return {Code::kUnavailable, "answers that their clients do not read hold all room for answers; try again later", "",
+          5};
 }
 
 }  // namespace
@@ -47,17 +54,21 @@ Response line_is_full(Lane lane, int retry_after_s) {
 class Session::WatchScope {
  public:
   explicit WatchScope(Session& session) : session_(session) {
-    ++session_.watch_id_;
+    session_.watched_ = true;
     session_.probe_due_ = session_.read_closed_;
     session_.watch();
   }
-  ~WatchScope() { ++session_.watch_id_; }
+  ~WatchScope() { session_.watched_ = false; }
   WatchScope(const WatchScope&) = delete;
   WatchScope& operator=(const WatchScope&) = delete;
 
  private:
   Session& session_;
 };
+
+Error Session::shutting_down() {
+  return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5};
+}
 
 Session::Session(IoThread& io, Socket socket, bridge::Gate::Holder place)
     : io_(io),
@@ -109,7 +120,7 @@ Session::Task<void> Session::run() {
     spoken = true;
   }
   // Closing while the client still sends would reset the connection, and take our last words away.
-  const bool still_sending = refusal_.has_value() || buffer_.size() != 0;
+  const bool still_sending = refusal_.has_value() || unread_ || buffer_.size() != 0;
   if (spoken && still_sending && !gone_ && !read_closed_) co_await linger();
 }
 
@@ -125,7 +136,27 @@ Session::Task<bool> Session::greet() {
 
 // ---- answering
 
+// Whatever goes wrong with one request ends that one alone.
 Session::Task<bool> Session::respond() {
+  bool again = false;
+  bool failed = false;
+  try {
+    again = co_await reply();
+  } catch (const std::exception& failure) {  // bad_alloc most of all
+    io_.services.metrics.internal_errors.add();
+    log_error("request_failed", "id={} {}", log_safe(exchange_.id), log_safe(failure.what()));
+    failed = true;
+  }
+  body_share_.give_back();
+  if (failed) again = co_await answer_fault();
+  co_return again;
+}
+
+Session::Task<bool> Session::reply() {
+  if (early_) {
+    const bool refused = co_await refuse_early();
+    co_return refused;
+  }
   Reply reply = route(std::move(request_), io_.services, io_.serving, io_.entrance.surface);
   if (auto* response = std::get_if<Response>(&reply)) {
     const bool again = co_await send(std::move(*response), nullptr);
@@ -136,18 +167,38 @@ Session::Task<bool> Session::respond() {
   co_return co_await answer(std::move(pending));
 }
 
+// What its head has decided is told before its body comes; then the body is taken away, so that the client reads the answer
+// and no reset.
+Session::Task<bool> Session::refuse_early() {
+  Response refused = std::move(*early_);
+  early_.reset();
+  const bool again = co_await send(std::move(refused), nullptr);
+  if (gone_ || reader_->done()) co_return again;
+  unread_ = true;
+  const bool whole = co_await discard_body();
+  if (whole) unread_ = false;
+  co_return again&& whole;
+}
+
+// Where a fault has come before the first byte of an answer.
+Session::Task<bool> Session::answer_fault() {
+  exchange_.keep_alive = false;
+  if (gone_ || exchange_.first_write != TimePoint{}) co_return false;
+  Response fault = openai::error_response(
+      Error{Code::kInternal, "the server could not do this: it may have too little memory for it", "", 0});
+  co_await send(std::move(fault), nullptr);
+  co_return false;
+}
+
 Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   Answer& answer = *owned;
   const IoThread::AnswerScope counted(io_);
   const WatchScope watched(*this);
   set_deadline(TimePoint::max());  // the engine decides how long it takes; writes have deadlines of their own
   buffer_.shrink_to_fit();         // so many connections wait, and for so long
-  const std::optional<Lane> full = co_await work(answer);
-  std::optional<Response> refused;
-  if (full) {
-    io_.services.metrics.admission_rejections.add();
-    refused = line_is_full(*full, io_.services.queue.retry_after_s());
-  } else if (!gone_) {
+  std::optional<Response> refused = co_await work(answer);
+  body_share_.give_back();
+  if (!refused && !gone_) {
     const IoDoor door = io_door();
     while (answer.open(door) && !gone_) co_await give_way();
     if (!gone_) refused = answer.admit(door);
@@ -177,41 +228,6 @@ IoDoor Session::io_door() {
           [context = io_.context](std::function<void()> job) { asio::post(*context, std::move(job)); }};
 }
 
-// The lane whose line is full, if one is. Also none when the client went away meanwhile: gone_ says so.
-Session::Task<std::optional<Lane>> Session::work(Answer& answer) {
-  std::optional<Lane> next = Lane::kReading;
-  const std::function<void()> job = [&answer, &next] { next = answer.work(); };
-  while (next && !gone_) {
-    const Lane lane = *next;
-    const bool taken = co_await run_on(lane, answer.work_bytes(), job);
-    if (!taken) co_return lane;
-  }
-  co_return std::nullopt;
-}
-
-// False: the lane's line is full. Our caller's frame stays until the job has reported: what the job refers to is alive. The context
-// is held, because the worker may still be inside post() when the server ends.
-Session::Task<bool> Session::run_on(Lane lane, std::size_t bytes, std::function<void()> job) {
-  work_done_ = false;
-  const bool taken = io_.services.workers.post(lane, bytes, [this, job = std::move(job), context = io_.context] {
-    job();
-    asio::post(*context, [this] {
-      work_done_ = true;
-      wake();
-    });
-  });
-  while (taken && !work_done_) co_await wait_until(TimePoint::max());
-  awake_ = true;  // what woke us meanwhile may have been news
-  co_return taken;
-}
-
-// A worker does it where it would take long here.
-Session::Task<void> Session::write_aside(std::size_t size, std::function<void()> job) {
-  bool done = false;
-  if (size >= kTurnSize) done = co_await run_on(Lane::kWriting, 0, job);
-  if (!done) job();
-}
-
 Session::Task<void> Session::give_way() { co_await asio::post(*io_.context, kToken); }
 
 Session::Task<bool> Session::collect(Answer& answer) {
@@ -232,9 +248,41 @@ Session::Task<bool> Session::collect(Answer& answer) {
     }
   }
   Response response;
+  bridge::ByteBudget::Share room;
+  if (answer.whole_size() >= kTurnSize) {
+    const bool has_room = co_await take_room(room);
+    if (gone_) co_return false;
+    if (!has_room) co_return co_await send(openai::error_response(no_room()), &answer);
+  }
   const std::function<void()> write_all = [&answer, &response] { response = answer.whole(); };
   co_await write_aside(answer.whole_size(), write_all);
+  if (answer.has_more()) co_return co_await send_in_parts(std::move(response), answer);
   co_return co_await send(std::move(response), &answer);
+}
+
+// A long answer is never there as a whole: the next part is written when the client has taken the one before.
+Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
+  const bool again = keeps_alive() && exchange_.http_1_1;
+  for (Field& field : answer.fields()) response.fields.push_back(std::move(field));
+  std::string head = response_head(response, {exchange_.id, exchange_.http_1_1, again, std::nullopt});
+  if (probe_sent_) head.erase(0, kProbe.size());
+  probe_sent_ = false;
+  io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
+  std::string part = std::move(response.body);
+  const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
+  for (bool first = true;; first = false) {
+    if (!first) co_await write_aside(kTurnSize, write_next);
+    const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::move(part);
+    const bool written = gone_ || cut_ ? false : co_await write(head, body);
+    head.clear();
+    if (!written) {
+      gone_ = true;
+      co_return false;
+    }
+    if (!answer.has_more()) break;
+  }
+  note_done(response.status, &answer);
+  co_return again;
 }
 
 Session::Task<bool> Session::stream(Answer& answer) {
@@ -253,7 +301,15 @@ Session::Task<bool> Session::stream(Answer& answer) {
     }
     std::string events;
     const std::function<void()> write_events = [&answer, &events] { events = answer.events(); };
+    const std::function<void()> write_more = [&answer, &events] { events = answer.more(); };
     co_await write_aside(taken.size, write_events);
+    while (answer.has_more() && !gone_) {
+      const std::string chunk = exchange_.http_1_1 ? chunk_of(events, false) : std::move(events);
+      const bool written = co_await write(head, chunk);
+      head.clear();
+      if (!written) gone_ = true;
+      if (!gone_) co_await write_aside(kTurnSize, write_more);
+    }
     if (gone_) co_return false;
     if (taken.more && news_since != TimePoint{}) news_since_ = news_since;
     const bool news = news_since != TimePoint{} && !events.empty();
@@ -323,14 +379,6 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   co_return again;
 }
 
-// To give tens of megabytes back to the system takes milliseconds.
-void Session::drop(std::string body) {
-  constexpr std::size_t kLongBytes = std::size_t{1} << 20;
-  if (body.size() < kLongBytes) return;
-  auto held = std::make_shared<const std::string>(std::move(body));  // a job can be copied
-  io_.services.workers.post(Lane::kWriting, 0, [held = std::move(held)] {});
-}
-
 // Both in one write.
 Session::Task<bool> Session::write(std::string_view first, std::string_view second) {
   const TimePoint begun = now();
@@ -371,62 +419,6 @@ void Session::trace(int status, const Answer* answer) const {
                             .end_ns = end_ns,
                             .generated = answer != nullptr ? answer->generated() : std::nullopt};
   io_.services.tracer->end(std::move(span));
-}
-
-// ---- waiting, and the client meanwhile
-
-void Session::wake() {
-  awake_ = true;
-  news_timer_.cancel();
-}
-
-void Session::take_news() {
-  if (news_since_ == TimePoint{}) news_since_ = io_.hub->news_since();
-  wake();
-}
-
-Session::Task<void> Session::wait_until(TimePoint until) {
-  if (!awake_) {
-    news_timer_.expires_at(until);
-    co_await news_timer_.async_wait(kToken);
-  }
-  awake_ = false;
-}
-
-// Waits for the end of what the client sends, a reset, or its next request.
-void Session::watch() {
-  const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
-  auto then = [weak = weak_from_this(), id = watch_id_, room](error_code error) {
-    const auto self = weak.lock();
-    if (!self || self->closed_ || id != self->watch_id_ || error == asio::error::operation_aborted) return;
-    if (error || !room) {
-      self->gone_ = true;
-      return self->wake();
-    }
-    self->on_readable();
-  };
-  if (room) {
-    connection_.when_readable(std::move(then));
-  } else {
-    connection_.when_broken(std::move(then));
-  }
-}
-
-void Session::on_readable() {
-  error_code error;
-  const std::size_t bytes = connection_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
-  buffer_.commit(bytes);
-  if (error == asio::error::eof) {
-    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset
-    // from a client that went away, and are the beginning of its answer to one that did not.
-    read_closed_ = true;
-    probe_due_ = true;
-    wake();
-  } else if (error && error != asio::error::would_block) {
-    gone_ = true;
-    return wake();
-  }
-  watch();
 }
 
 }  // namespace quire::api::http

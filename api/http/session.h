@@ -20,6 +20,8 @@
 #include "api/http/io_thread.h"
 #include "api/http/transport/connection.h"
 #include "api/tracing/request_span.h"
+#include "core/base/allowance.h"
+#include "core/bridge/byte_budget.h"
 #include "core/bridge/gate.h"
 
 namespace quire::api::http {
@@ -54,19 +56,29 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> greet();             // false: no connection, or a refusal_
   Task<bool> read_request();      // false: no request; refusal_ says whether a reply is due
   Task<std::size_t> read_head();  // bytes of the head, 0: as above
-  Task<bool> read_body(BodyReader& reader);
+  Task<bool> read_body();
+  Task<bool> discard_body();  // true: all of it
   Task<bool> read_more();
+  void read_fields(const BodyReader& reader);
   Task<bool> respond();  // false: the connection ends
+  Task<bool> reply();    // may throw
+  Task<bool> refuse_early();
+  Task<bool> answer_fault();
   Task<bool> answer(std::unique_ptr<Answer> answer);
   IoDoor io_door();
-  Task<std::optional<Lane>> work(Answer& answer);
-  Task<bool> run_on(Lane lane, std::size_t bytes, std::function<void()> job);
+  Task<std::optional<Response>> work(Answer& answer);  // a refusal
+  enum class Ran : std::uint8_t { kDone, kFailed, kDropped, kCallerFull, kFull };
+  Task<Ran> run_on(Lane lane, std::size_t bytes, std::function<void(Allowance&)> job);
+  Response not_run(Ran why) const;
+  static Error shutting_down();
   Task<void> write_aside(std::size_t size, std::function<void()> job);
   Task<void> give_way();  // others on this thread have their turn
   void drop(std::string body);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);
   Task<bool> send(Response response, const Answer* answer);
+  Task<bool> take_room(bridge::ByteBudget::Share& room);
+  Task<bool> send_in_parts(Response response, Answer& answer);
   Task<bool> write(std::string_view first, std::string_view second);
   Task<void> linger();
   Task<void> wait_until(TimePoint until);  // or until wake()
@@ -91,6 +103,11 @@ class Session : public std::enable_shared_from_this<Session> {
   bridge::Gate::Holder place_;
   boost::beast::flat_buffer buffer_;  // read and not yet parsed; also what comes while an answer is under way
   Request request_;                   // while it is read
+  std::unique_ptr<BodyReader> reader_;
+  std::optional<Response> early_;  // the answer of a request whose body was not read
+  bool unread_ = false;            // the client may still send that
+  std::string caller_;             // whose budgets the request is charged to: its key, or where it comes from
+  bridge::ByteBudget::Share body_share_;
   Exchange exchange_;
   std::optional<Refusal> refusal_;
 
@@ -98,18 +115,21 @@ class Session : public std::enable_shared_from_this<Session> {
   bool awake_ = false;      // there is news for wait_until()
   TimePoint news_since_{};  // the engine's first of those not written yet; zero: there is none
   bool work_done_ = false;
+  bool work_failed_ = false;
 
   boost::asio::steady_timer deadline_timer_;
   TimePoint deadline_ = TimePoint::max();
   TimePoint deadline_armed_ = TimePoint::max();
   bool expired_ = false;  // the deadline passed: reads and writes were cancelled
 
-  std::uint64_t watch_id_ = 0;  // of the watch that counts; older ones are ignored
-  bool read_closed_ = false;    // the client will send no more
-  bool gone_ = false;           // the client cannot be reached
-  bool probe_due_ = false;      // it closed its side: is it still there?
-  bool probe_sent_ = false;     // the first bytes of the status line are out
-  bool reading_ = false;        // waiting for a request
+  bool watched_ = false;          // somebody wants to know of the client
+  bool awaits_readable_ = false;  // one wait of each kind is under way at most, whoever began it
+  bool awaits_broken_ = false;
+  bool read_closed_ = false;  // the client will send no more
+  bool gone_ = false;         // the client cannot be reached
+  bool probe_due_ = false;    // it closed its side: is it still there?
+  bool probe_sent_ = false;   // the first bytes of the status line are out
+  bool reading_ = false;      // waiting for a request
   bool cut_ = false;
   bool closed_ = false;
 };

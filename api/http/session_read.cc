@@ -8,7 +8,9 @@
 
 #include "api/http/headers.h"
 #include "api/http/response_head.h"
+#include "api/http/router.h"
 #include "api/http/session.h"
+#include "api/openai/errors.h"
 #include "api/requests/wishes.h"
 #include "api/tracing/tracer.h"
 #include "core/observe/trace_context.h"
@@ -22,10 +24,21 @@ namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kLingerBytes = 32u << 20;  // a client that sends a body past the limit still reads the 413
+constexpr std::size_t kDiscardBytes = std::size_t{1}
+                                      << 20;  // of a body that nobody reads, and then the connection ends
+constexpr auto kDiscardTime = std::chrono::seconds(1);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view view_of(const boost::beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
+
+Response bodies_full(const bridge::ByteBudget& budget, bool of_caller) {
+  const std::string of =
+      of_caller ? "this client's bodies on their way in have more than " : "all bodies on their way in have more than ";
+  const std::size_t limit = of_caller ? budget.limit_of_one() : budget.limit();
+  return openai::error_response(
+      Error{Code::kQueueFull, of + std::to_string(limit) + " bytes together; try again later", "", 1});
 }
 
 // Where two callers call themselves its parent, none is.
@@ -66,14 +79,47 @@ Session::Task<bool> Session::read_request() {
   exchange_.path = path_of(framing.target);
   exchange_.http_1_1 = framing.http_1_1;
   exchange_.keep_alive = framing.keep_alive;
-  const bool expects_continue = framing.expects_continue && (framing.chunked || framing.content_length != 0);
 
-  BodyReader reader(framing_limits());
-  const BodyReader::Taken taken = reader.put(head);
+  reader_ = std::make_unique<BodyReader>(framing_limits());
+  const BodyReader::Taken taken = reader_->put(head);
   if (taken.refusal) co_return refuse(*taken.refusal);
   buffer_.consume(taken.bytes);
+  read_fields(*reader_);
+  const bool has_body = framing.chunked || framing.content_length != 0;
+  request_.body_comes = has_body;
+  early_ = refusal_of_head(request_, io_.services, io_.serving, io_.entrance.surface);
+  caller_ = request_.caller ? "key " + request_.caller->name : connection_.peer();
+  const bool expects_continue = framing.expects_continue && has_body && buffer_.size() == 0;
+  if (early_) {
+    // Whoever was to be told to go on may send its body or not; of what is long the end is not waited for.
+    const bool stays = !expects_continue && !framing.chunked && framing.content_length <= kDiscardBytes;
+    exchange_.keep_alive = exchange_.keep_alive && stays;
+  } else {
+    if (expects_continue) {
+      const bool written = co_await write(kContinue, std::string_view());
+      if (!written) co_return false;
+    }
+    const bool whole = co_await read_body();
+    if (!whole) co_return false;
+  }
+  request_.body = reader_->take_body();
+  request_.arrival = exchange_.arrival = now();
+  exchange_.first_write = {};
+  reading_ = false;
+  co_return true;
+}
+
+// What the head says besides framing.
+void Session::read_fields(const BodyReader& reader) {
   exchange_.id = request_id_of(reader.field(kRequestIdHeader));
   exchange_.trace = trace_of(reader, io_.services.tracer);
+  request_.method = exchange_.method;
+  request_.path = exchange_.path;
+  request_.id = exchange_.id;
+  request_.at_loopback = io_.entrance.at_loopback;
+  request_.host = reader.field("Host");
+  request_.origin = reader.field("Origin");
+  request_.fetch_site = reader.field("Sec-Fetch-Site");
   request_.key = reader.field(kRequestKeyHeader);
   request_.authorization = reader.field("Authorization");
   request_.api_key = reader.field(kApiKeyHeader);
@@ -85,21 +131,6 @@ Session::Task<bool> Session::read_request() {
   exchange_.labels = requests::labels_of(request_.wishes);
   request_.content_type = reader.field("Content-Type");
   request_.content_encoding = reader.field("Content-Encoding");
-  if (expects_continue && buffer_.size() == 0) {
-    const bool written = co_await write(kContinue, std::string_view());
-    if (!written) co_return false;
-  }
-  const bool whole = co_await read_body(reader);
-  if (!whole) co_return false;
-
-  request_.method = exchange_.method;
-  request_.path = exchange_.path;
-  request_.id = exchange_.id;
-  request_.body = reader.take_body();
-  request_.arrival = exchange_.arrival = now();
-  exchange_.first_write = {};
-  reading_ = false;
-  co_return true;
 }
 
 Session::Task<std::size_t> Session::read_head() {
@@ -132,14 +163,23 @@ Session::Task<std::size_t> Session::read_head() {
   }
 }
 
-Session::Task<bool> Session::read_body(BodyReader& reader) {
+// Its bytes are charged as they come: to announce much takes nothing from others.
+Session::Task<bool> Session::read_body() {
   const ConnectionLimits& limits = io_.config.limits;
   const TimePoint end = now() + limits.body_timeout;
+  bridge::ByteBudget& budget = io_.services.budgets.bodies;
   for (;;) {
-    const BodyReader::Taken taken = reader.put(view_of(buffer_));
+    const BodyReader::Taken taken = reader_->put(view_of(buffer_));
     if (taken.refusal) co_return refuse(*taken.refusal);
     buffer_.consume(taken.bytes);
-    if (reader.done()) co_return true;
+    const auto full = budget.take(body_share_, caller_, reader_->body_bytes() - body_share_.bytes());
+    if (full != bridge::ByteBudget::Full::kNo) {
+      early_ = bodies_full(budget, full == bridge::ByteBudget::Full::kCaller);
+      exchange_.keep_alive = false;
+      io_.services.metrics.admission_rejections.add();
+      co_return true;
+    }
+    if (reader_->done()) co_return true;
     if (buffer_.size() == buffer_.max_size()) co_return refuse(Fault::kMalformed, "a chunk header is too long");
     set_deadline(std::min(end, now() + limits.body_read_timeout));
     const bool more = co_await read_more();
@@ -147,6 +187,20 @@ Session::Task<bool> Session::read_body(BodyReader& reader) {
     if (expired_ && !io_.stopping()) refuse(Fault::kTooSlow, "the body was not complete in time");
     co_return false;
   }
+}
+
+Session::Task<bool> Session::discard_body() {
+  set_deadline(now() + kDiscardTime);
+  while (reader_->body_bytes() <= kDiscardBytes) {
+    const BodyReader::Taken taken = reader_->put(view_of(buffer_));
+    if (taken.refusal) co_return false;
+    buffer_.consume(taken.bytes);
+    if (reader_->done()) co_return true;
+    if (buffer_.size() == buffer_.max_size()) co_return false;
+    const bool more = co_await read_more();
+    if (!more) co_return false;
+  }
+  co_return false;
 }
 
 // False: the client closed, reset, or ran out of time, or we are stopping.

@@ -13,8 +13,12 @@ inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 inline constexpr std::string_view kSseComment = ": keep-alive\n\n";  // says nothing: clients pass comments over
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
-// `json` holds no line break: JSON text escapes them.
-inline void append_event(std::string& out, std::string_view json) { out.append("data: ").append(json).append("\n\n"); }
+inline constexpr std::string_view kSseEvent = "data: ";  // then JSON, without line breaks: JSON text escapes them
+inline constexpr std::string_view kSseEventEnd = "\n\n";
+
+inline void append_event(std::string& out, std::string_view json) {
+  out.append(kSseEvent).append(json).append(kSseEventEnd);
+}
 
 // One with a name.
 inline void append_event(std::string& out, std::string_view name, std::string_view json) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/http/exchange.h"
+#include "api/openai/errors.h"
 #include "api/services.h"
 
 namespace quire::api::http {
@@ -16,15 +17,19 @@ namespace quire::api::http {
 class WorkedAnswer final : public Answer {
  public:
   // The whole answer, from the body alone. Its faults are responses, too.
-  using Make = Response (*)(const Services& services, const std::string& body);
+  using Make = Response (*)(const Services& services, const std::string& body, Allowance& allowance);
 
   // `services` outlives it.
   WorkedAnswer(const Services& services, Request request, Make make)
       : services_(services), body_(std::move(request.body)), make_(make) {}
 
   std::size_t work_bytes() const override { return body_.size(); }
-  std::optional<Lane> work() override {
-    response_ = make_(services_, body_);
+  std::optional<Lane> work(Lane lane, Allowance& allowance) override {
+    response_ = make_(services_, body_, allowance);
+    if (allowance.end() == Allowance::End::kTime) {
+      if (lane == Lane::kQuick) return Lane::kSlow;
+      response_ = openai::error_response(openai::took_too_long());
+    }
     body_ = std::string();
     return std::nullopt;
   }

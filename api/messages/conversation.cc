@@ -102,7 +102,7 @@ class MessageReader {
     element value;
     if (!chat::is_given(block, "input", value)) return invalid(in, in + " is missing");
     if (Result<Done> object = chat::need_object(in, value); !object) return object.error();
-    Result<boost::json::value> arguments = chat::arguments_of(in, value, form_);
+    Result<json::Value> arguments = chat::arguments_of(in, value, form_);
     if (!arguments) return arguments.error();
     if (num_calls_++ == services_.limits.max_tool_calls) {
       return invalid(path_, path_ + " may hold at most " + std::to_string(services_.limits.max_tool_calls) + " calls");

@@ -1,7 +1,6 @@
 #include "api/messages/message_object.h"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <cstdint>
 #include <variant>
 
@@ -18,11 +17,8 @@ using openai::Usage;
 using Kind = AnswerItem::Kind;
 
 bool is_object(std::string_view text) {
-  boost::system::error_code error;
-  boost::json::parse_options options;
-  options.max_depth = 2 * chat::kMaxDepth;  // deeper than any schema of ours asks for
-  const boost::json::value value = boost::json::parse(text, error, {}, options);
-  return !error && value.is_object();
+  const Result<json::Value> value = json::parse(text, 2 * chat::kMaxDepth);  // deeper than any schema of ours asks for
+  return value && value->is_object();
 }
 
 // As it begins, and as it is in the end. A call that was cut short has no input that is JSON: it has none then.

@@ -21,15 +21,15 @@ Result<Done> MessagesForm::read(const std::string& body) {
   return Done{};
 }
 
-Result<std::vector<std::vector<TokenId>>> MessagesForm::prompts() {
-  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_);
+Result<std::vector<std::vector<TokenId>>> MessagesForm::prompts(Allowance& allowance) {
+  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_, allowance);
   if (prompts && request_.stream) parser_.emplace(turn_.parser());
   return prompts;
 }
 
 void MessagesForm::append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) {
   BlockEvents blocks(turn_, facts, events);
-  if (piece.first) blocks.start({piece.prompt.num_tokens, 0, {}});
+  if (piece.first) blocks.start({piece.prompt.num_tokens, 0, piece.cached_tokens});
   chat::Deltas deltas;
   parser_->push(piece.text, deltas);
   if (piece.finish_reason != nullptr) parser_->finish(deltas);
@@ -47,24 +47,24 @@ void MessagesForm::append_error(std::string& events, const AnswerFacts&, const E
   http::append_event(events, "error", openai::error_json(error, error_shape()));
 }
 
-std::string MessagesForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
+openai::Writing MessagesForm::write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                                          Usage usage) {
   const Piece& piece = pieces.front();
   const std::vector<chat::AnswerItem> items = turn_.items_of(piece.text);
-  std::string text;
-  openai::JsonWriter json(text);
+  openai::JsonWriter json(out);
   append_message(json, turn_, facts, items, ending_of(piece, items), usage);
-  return text;
+  return {};
 }
 
 std::unique_ptr<openai::Generation> converse(const Services& services, http::Request request) {
   return std::make_unique<openai::Generation>(services, std::move(request), std::make_unique<MessagesForm>(services));
 }
 
-http::Response count_tokens(const Services& services, const std::string& body) {
+http::Response count_tokens(const Services& services, const std::string& body, Allowance& allowance) {
   constexpr auto kShape = openai::ErrorShape::kAnthropic;
   const Result<MessagesRequest> request = parse_count_request(body, services);
   if (!request) return openai::error_response(request.error(), kShape);
-  const Result<chat::TokenPrompt> prompt = chat::prompt_of(*request, services);
+  const Result<chat::TokenPrompt> prompt = chat::prompt_of(*request, services, allowance, chat::AnyLength::kYes);
   if (!prompt) return openai::error_response(prompt.error(), kShape);
 
   http::Response response;

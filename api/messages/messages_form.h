@@ -30,13 +30,13 @@ class MessagesForm final : public openai::Form {
 
   Result<Done> read(const std::string& body) override;
   const openai::GenerationRequest& request() const override { return request_; }
-  Result<std::vector<std::vector<TokenId>>> prompts() override;
+  Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) override;
 
   void append_piece(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece) override;
   void append_end(std::string& events, const openai::AnswerFacts& facts, const openai::Usage& usage) override;
   void append_error(std::string& events, const openai::AnswerFacts& facts, const Error& error) override;
-  std::string whole(const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
-                    const openai::Usage& usage) override;
+  openai::Writing write_whole(std::string& out, const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
+                              openai::Usage usage) override;
   openai::ErrorShape error_shape() const override { return openai::ErrorShape::kAnthropic; }
 
  private:
@@ -53,6 +53,6 @@ class MessagesForm final : public openai::Form {
 std::unique_ptr<openai::Generation> converse(const Services& services, http::Request request);
 
 // {"input_tokens": N}, or a refusal.
-http::Response count_tokens(const Services& services, const std::string& body);
+http::Response count_tokens(const Services& services, const std::string& body, Allowance& allowance);
 
 }  // namespace quire::api::messages

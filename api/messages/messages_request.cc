@@ -36,8 +36,8 @@ bool says(element value, std::string_view word) {
 
 // ---- tools
 
-Result<Done> read_tool(const std::string& path, boost::json::object& tool, ChatRequest& request) {
-  const boost::json::value* type = tool.if_contains("type");
+Result<Done> read_tool(const std::string& path, json::Object& tool, ChatRequest& request) {
+  const json::Value* type = tool.if_contains("type");
   const bool usual = type == nullptr || type->is_null() || (type->is_string() && type->get_string() == "custom");
   if (!usual) return invalid(path + ".type", path + ".type must be \"custom\": other tools are not supported");
   if (tool.if_contains("input_schema") == nullptr) {

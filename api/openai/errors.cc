@@ -1,10 +1,12 @@
 #include "api/openai/errors.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 #include "api/http/headers.h"
 #include "api/openai/response_writer.h"
+#include "api/workers.h"
 
 namespace quire::api::openai {
 namespace {
@@ -93,6 +95,14 @@ std::string json_of(Row row, std::string_view message, std::string_view param, c
 }
 
 }  // namespace
+
+Error took_too_long() {
+  const auto limit_s = std::chrono::duration_cast<std::chrono::seconds>(Workers::kSlowTime).count();
+  return {Code::kUnavailable,
+          "to read this request takes longer than " + std::to_string(limit_s) +
+              " s of a processor: send less at once, or try again later",
+          "", 1};
+}
 
 int status_of(Code code) { return row_of(code).status; }
 const char* type_of(Code code) { return row_of(code).type; }

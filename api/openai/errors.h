@@ -14,6 +14,9 @@
 
 namespace quire::api::openai {
 
+// Of a request that was not read in the time that one may take.
+Error took_too_long();
+
 int status_of(Code code);
 const char* type_of(Code code);  // OpenAI's word
 int status_of(http::Fault fault);

@@ -41,6 +41,11 @@ void TrackedRequest::enter(const std::string& id) {
   book_.enter(record_);
 }
 
+void TrackedRequest::withdraw() {
+  entered_ = false;
+  book_.withdraw(record_);
+}
+
 bool TrackedRequest::cancelled() const { return record_->cancelled.load(std::memory_order_acquire); }
 
 std::vector<http::Field> TrackedRequest::fields() const {

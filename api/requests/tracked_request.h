@@ -26,8 +26,9 @@ class TrackedRequest {
   // Before enter(): each sequence's stream, in their order (of a search: its first), and a search's other ones.
   void add_sequence(const std::shared_ptr<bridge::TokenStream>& stream);
   void add_stream(const std::shared_ptr<bridge::TokenStream>& stream);
-  // Its sequences were admitted: from now on it can be found by the id that its answer's is made of.
+  // Its sequences are about to be admitted: from now on it can be found by the id that its answer's is made of.
   void enter(const std::string& id);
+  void withdraw();  // they were not
 
   // Somebody who knows the key has ended it: its sequences end with kCancelled, and its open choices with "abort".
   bool cancelled() const;

@@ -108,7 +108,7 @@ class InputReader {
     const std::string in = path + ".arguments";
     element value;
     if (!chat::is_given(item, "arguments", value)) return invalid(in, in + " is missing");
-    Result<boost::json::value> arguments = chat::arguments_of(in, value, form_);
+    Result<json::Value> arguments = chat::arguments_of(in, value, form_);
     if (!arguments) return arguments.error();
     MessageDraft& turn = turn_without({});
     if (num_calls_++ == services_.limits.max_tool_calls) {

@@ -35,8 +35,8 @@ Result<Done> ResponsesForm::read(const std::string& body) {
   return Done{};
 }
 
-Result<std::vector<std::vector<TokenId>>> ResponsesForm::prompts() {
-  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_);
+Result<std::vector<std::vector<TokenId>>> ResponsesForm::prompts(Allowance& allowance) {
+  Result<std::vector<std::vector<TokenId>>> prompts = turn_.begin(request_, allowance);
   if (prompts && request_.stream) parser_.emplace(turn_.parser());
   return prompts;
 }
@@ -87,7 +87,8 @@ chat::Deltas ResponsesForm::deltas_of(chat::AnswerParser& parser, const Piece& p
 
 // ---- or one body
 
-std::string ResponsesForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
+openai::Writing ResponsesForm::write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                                           Usage usage) {
   const Piece& piece = pieces.front();
   chat::AnswerParser parser = turn_.parser();
   Taker taker(tokens_);
@@ -95,10 +96,9 @@ std::string ResponsesForm::whole(const AnswerFacts& facts, std::span<const Piece
   items_.finish(taker);
   const std::vector<AnswerItem>& items = items_.all();
   const ResponseUsage used = usage_of(usage, items);
-  std::string text;
-  openai::JsonWriter json(text);
+  openai::JsonWriter json(out);
   object_.append(json, facts, {.status = status_of(piece.finish_reason), .items = items, .usage = &used});
-  return text;
+  return {};
 }
 
 // Of reasoning its text is known, and not which tokens spelled it: those that spell it now are counted.

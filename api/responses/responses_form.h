@@ -33,15 +33,15 @@ class ResponsesForm final : public openai::Form {
 
   Result<Done> read(const std::string& body) override;
   const openai::GenerationRequest& request() const override { return request_; }
-  Result<std::vector<std::vector<TokenId>>> prompts() override;
+  Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) override;
 
   // With the text, its part, its item and the response.
   std::size_t num_told_again() const override { return 4; }
   void append_piece(std::string& events, const openai::AnswerFacts& facts, const openai::Piece& piece) override;
   void append_end(std::string& events, const openai::AnswerFacts& facts, const openai::Usage& usage) override;
   void append_error(std::string& events, const openai::AnswerFacts& facts, const Error& error) override;
-  std::string whole(const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
-                    const openai::Usage& usage) override;
+  openai::Writing write_whole(std::string& out, const openai::AnswerFacts& facts, std::span<const openai::Piece> pieces,
+                              openai::Usage usage) override;
 
  private:
   void open(std::string& events, const openai::AnswerFacts& facts);

@@ -56,8 +56,8 @@ Result<Done> read_name(const std::string& path, element value, const Services& s
 
 // ---- tools
 
-Result<Done> read_tool(const std::string& path, boost::json::object& tool, ChatRequest& request) {
-  const boost::json::value* type = tool.if_contains("type");
+Result<Done> read_tool(const std::string& path, json::Object& tool, ChatRequest& request) {
+  const json::Value* type = tool.if_contains("type");
   if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
   if (!type->is_string() || type->get_string() != "function") {
     return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-namespace quire::grammar {
+namespace quire {
 
 inline std::chrono::nanoseconds processor_time() {
   timespec time{};
@@ -15,4 +15,4 @@ inline std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-}  // namespace quire::grammar
+}  // namespace quire

@@ -79,11 +79,11 @@ Result<Account::Admitted> Account::take(Demand demand, TimePoint now) {
   fill(now);
   if (std::optional<Error> refused = refusal(demand)) return std::move(*refused);
   running_ += demand.sequences;
-  waiting_.fetch_add(demand.sequences, std::memory_order_relaxed);
+  waiting_.fetch_add(demand.waiting, std::memory_order_relaxed);
   ++figures_.requests;
 
   Admitted admitted;
-  for (std::uint32_t i = 0; i < demand.sequences; ++i) admitted.places.push_back(WaitingPlace(shared_from_this()));
+  for (std::uint32_t i = 0; i < demand.waiting; ++i) admitted.places.push_back(WaitingPlace(shared_from_this()));
   admitted.stay.account_ = shared_from_this();
   admitted.stay.sequences_ = demand.sequences;
   admitted.stay.begun_ = now;
@@ -121,10 +121,10 @@ std::optional<Error> Account::refusal(Demand demand) {
   }
   if (const auto most = limits_.max_queued) {
     const std::uint32_t waiting = waiting_.load(std::memory_order_relaxed);
-    if (demand.sequences > *most) return never("max_queued", *most, asked);
-    if (waiting + demand.sequences > *most) {
+    if (demand.waiting > *most) return never("max_queued", *most, sequences_text(demand.waiting));
+    if (waiting + demand.waiting > *most) {
       return busy(kMaxQueued, *most, sequences_text(waiting) + " waiting",
-                  seconds_until_ended(waiting + demand.sequences - *most));
+                  seconds_until_ended(waiting + demand.waiting - *most));
     }
   }
   if (const auto most = limits_.tokens_per_minute) {

@@ -77,12 +77,13 @@ class Account : public std::enable_shared_from_this<Account> {
   void set_limits(AccountLimits limits);  // what is under way stays, even where it is more than that
 
   struct Demand {
-    std::uint32_t sequences = 1;
-    std::uint64_t tokens = 0;  // that it may use at most
+    std::uint32_t sequences = 1;  // that run at once: a search has as many as it is wide
+    std::uint32_t waiting = 1;    // of them, those that wait each by itself: a search waits as one
+    std::uint64_t tokens = 0;     // that it may use at most
   };
   struct Admitted {
     Stay stay;
-    std::vector<WaitingPlace> places;  // one for each sequence
+    std::vector<WaitingPlace> places;  // one for each that waits
   };
   Result<Admitted> take(Demand demand, TimePoint now);
 

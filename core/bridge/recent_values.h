@@ -1,6 +1,6 @@
 // What was made last, by name: a bounded map that several threads look into before they make it again.
-// Shape   at most max_values of them, and of their names at most max_name_bytes; the one that was asked for longest ago goes
-//         first.
+// Shape   at most max_values of them, and of what they hold, names included, at most max_bytes; the one that was asked for
+//         longest ago goes first.
 // Owner   whoever makes values; what was found lives as long as somebody holds it.
 // Thread  any.
 // Fails   never: what does not fit is not kept.
@@ -9,11 +9,11 @@
 
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace quire::bridge {
@@ -21,8 +21,7 @@ namespace quire::bridge {
 template <typename Value>
 class RecentValues {
  public:
-  RecentValues(std::size_t max_values, std::size_t max_name_bytes)
-      : max_values_(max_values), max_name_bytes_(max_name_bytes) {}
+  RecentValues(std::size_t max_values, std::size_t max_bytes) : max_values_(max_values), max_bytes_(max_bytes) {}
 
   std::shared_ptr<const Value> find(std::string_view name) {
     const std::lock_guard lock(mutex_);
@@ -32,15 +31,15 @@ class RecentValues {
     return found->second->value;
   }
 
-  // Two threads may have made the same: the first one stays.
-  void keep(std::string name, std::shared_ptr<const Value> value) {
+  // It holds `bytes` together with its name. Two threads may have made the same: the first one stays.
+  void keep(std::string name, std::shared_ptr<const Value> value, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (name.size() > max_name_bytes_ || by_name_.contains(name)) return;
-    name_bytes_ += name.size();
-    entries_.push_front({std::move(name), std::move(value)});
+    if (bytes > max_bytes_ || by_name_.contains(name)) return;
+    bytes_ += bytes;
+    entries_.push_front({std::move(name), std::move(value), bytes});
     by_name_[entries_.front().name] = entries_.begin();
-    while (entries_.size() > max_values_ || name_bytes_ > max_name_bytes_) {
-      name_bytes_ -= entries_.back().name.size();
+    while (entries_.size() > max_values_ || bytes_ > max_bytes_) {
+      bytes_ -= entries_.back().bytes;
       by_name_.erase(entries_.back().name);
       entries_.pop_back();
     }
@@ -50,19 +49,24 @@ class RecentValues {
     const std::lock_guard lock(mutex_);
     return entries_.size();
   }
+  std::size_t num_bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
 
  private:
   struct Entry {
     std::string name;
     std::shared_ptr<const Value> value;
+    std::size_t bytes;
   };
 
   const std::size_t max_values_;
-  const std::size_t max_name_bytes_;
-  std::mutex mutex_;          // guards everything below
-  std::list<Entry> entries_;  // the one asked for last in front
-  std::unordered_map<std::string_view, typename std::list<Entry>::iterator> by_name_;  // names are the entries' own
-  std::size_t name_bytes_ = 0;
+  const std::size_t max_bytes_;
+  std::mutex mutex_;                                                         // guards everything below
+  std::list<Entry> entries_;                                                 // the one asked for last in front
+  std::map<std::string_view, typename std::list<Entry>::iterator> by_name_;  // names are the entries' own
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace quire::bridge

@@ -31,6 +31,11 @@ void RequestBook::enter(std::shared_ptr<RequestRecord> record) {
   pages_.emplace(std::move(id), Page{std::move(record), true});
 }
 
+void RequestBook::withdraw(const std::shared_ptr<RequestRecord>& record) {
+  const std::lock_guard lock(mutex_);
+  pages_.erase(page_of(*record));
+}
+
 void RequestBook::leave(const std::shared_ptr<RequestRecord>& record) {
   const std::lock_guard lock(mutex_);
   const auto at = page_of(*record);
@@ -74,7 +79,7 @@ RequestBook::Pages::const_iterator RequestBook::page_of(const RequestRecord& rec
 // Who has used an id and a key twice is told of the request that runs, or of either.
 RequestBook::Pages::const_iterator RequestBook::page_of(std::string_view id, std::string_view key,
                                                         const Asker& asker) const {
-  const auto [begin, end] = pages_.equal_range(std::string(id));
+  const auto [begin, end] = pages_.equal_range(id);
   auto found = pages_.end();
   for (auto at = begin; at != end; ++at) {
     if (!may_know(*at->second.record, key, asker)) continue;

@@ -12,12 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/bridge/timeline.h"
@@ -43,6 +43,7 @@ class RequestBook {
   explicit RequestBook(std::uint32_t max_finished) : max_finished_(max_finished) {}
 
   void enter(std::shared_ptr<RequestRecord> record);
+  void withdraw(const std::shared_ptr<RequestRecord>& record);  // as if it had never been entered
   // It has ended: one of the finished now.
   void leave(const std::shared_ptr<RequestRecord>& record);
 
@@ -66,7 +67,7 @@ class RequestBook {
     std::shared_ptr<RequestRecord> record;
     bool running = true;
   };
-  using Pages = std::unordered_multimap<std::string, Page>;
+  using Pages = std::multimap<std::string, Page, std::less<>>;
 
   Pages::const_iterator page_of(const RequestRecord& record) const;
   Pages::const_iterator page_of(std::string_view id, std::string_view key, const Asker& asker) const;

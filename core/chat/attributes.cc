@@ -109,7 +109,7 @@ Value method_join(const Value& self, const Arguments& arguments, Budget& budget)
   const Bound given("join", arguments, {"iterable"}, 1);
   std::string out;
   bool first = true;
-  for (const Value& value : iterate(*given[0])) {
+  for (const Value& value : iterate(*given[0], budget)) {
     if (!value.is_text()) fail(std::string("join takes texts, not a ") + value.type_name());
     if (!first) out += *self.as_text();
     out += *value.as_text();

@@ -1,7 +1,7 @@
 // What one rendering may use up, counted as it goes.
 // Shape   a step is a node of the template worked on, or 16 bytes of text or one item of a list made.
 // Owner   one rendering.
-// Fails   TemplateError that names the limit passed.
+// Fails   TemplateError that names the limit passed. RenderingStopped: the allowance has ended.
 // Source  ours: jinja2 has no bounds but a range's length.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/allowance.h"
 #include "core/chat/template_error.h"
 #include "core/chat/value.h"
 
@@ -22,9 +23,11 @@ struct Limits {
 
 class Budget {
  public:
-  explicit Budget(const Limits& limits) : limits_(limits) {}
+  // Without an allowance: as long as it takes.
+  explicit Budget(const Limits& limits, Allowance* allowance = nullptr) : limits_(limits), allowance_(allowance) {}
 
   void steps(std::size_t num_steps) {
+    if (allowance_ != nullptr && !allowance_->spend(num_steps)) throw RenderingStopped{};
     if (num_steps > limits_.max_steps - num_steps_) {
       fail("rendering takes more than " + std::to_string(limits_.max_steps) + " steps");
     }
@@ -36,6 +39,11 @@ class Budget {
       fail("a text is larger than " + std::to_string(limits_.max_output_bytes) + " bytes");
     }
     steps(num_bytes / 16);
+  }
+  // A text is being written, and one value more is to be added to it.
+  void grown(const std::string& text) {
+    steps(1);
+    if (text.size() > limits_.max_output_bytes) bytes(text.size());
   }
   Value text(std::string text, bool safe = false) {
     bytes(text.size());
@@ -55,6 +63,7 @@ class Budget {
 
  private:
   Limits limits_;
+  Allowance* allowance_;
   std::size_t num_steps_ = 0;
   int depth_ = 0;
 };

@@ -32,7 +32,7 @@ Value range(const Arguments& arguments, Budget& budget) {
 }
 
 // dict(mapping or pairs, name=value ...)
-Dict dict_of(const Arguments& arguments) {
+Dict dict_of(const Arguments& arguments, Budget& budget) {
   if (arguments.positional.size() > 1) fail("dict takes one mapping");
   Dict dict;
   if (!arguments.positional.empty()) {
@@ -40,8 +40,8 @@ Dict dict_of(const Arguments& arguments) {
     if (const Dict* other = from.as_dict()) {
       dict = *other;
     } else {
-      for (const Value& item : iterate(from)) {
-        const Values pair = iterate(item);
+      for (const Value& item : iterate(from, budget)) {
+        const Values pair = iterate(item, budget);
         if (pair.size() != 2) fail("dict takes pairs");
         dict.set(pair[0], pair[1]);
       }
@@ -58,7 +58,7 @@ Arguments Renderer::evaluate_arguments(const Expression& node, Scope& scope) {
   for (std::size_t i = 1; i < node.children.size(); ++i)
     arguments.positional.push_back(evaluate(*node.children[i], scope));
   if (node.star != nullptr) {
-    for (Value& value : iterate(evaluate(*node.star, scope))) arguments.positional.push_back(std::move(value));
+    for (Value& value : iterate(evaluate(*node.star, scope), budget_)) arguments.positional.push_back(std::move(value));
   }
   for (const auto& [name, value] : node.named) arguments.named.emplace_back(name, evaluate(*value, scope));
   if (node.star_star != nullptr) {
@@ -143,7 +143,7 @@ Value Renderer::call_loop(Loop& loop, const Arguments& arguments) {
   if (!loop.running) fail("a loop that has ended cannot be called");
   const Bound given("loop", arguments, {"iterable"}, 1);
   std::string text;
-  run_for(*loop.node, iterate(*given[0]), *loop.scope, loop.depth0 + 1, text);
+  run_for(*loop.node, iterate(*given[0], budget_), *loop.scope, loop.depth0 + 1, text);
   return Value::text(std::move(text));
 }
 
@@ -152,12 +152,12 @@ Value Renderer::call_function(Function function, const Arguments& arguments) {
     case Function::kRange:
       return range(arguments, budget_);
     case Function::kDict:
-      return Value::dict(dict_of(arguments));
+      return Value::dict(dict_of(arguments, budget_));
     case Function::kNamespace:
       return make_namespace(arguments);
     case Function::kRaise: {
       const Bound given("raise_exception", arguments, {"message"}, 1);
-      fail(str(*given[0]));
+      fail(str(*given[0], budget_));
     }
     case Function::kStrftimeNow:
       break;
@@ -181,7 +181,7 @@ Value Renderer::call_function(Function function, const Arguments& arguments) {
 Value Renderer::make_namespace(const Arguments& arguments) {
   budget_.steps(kMacroSteps);
   auto space = std::make_unique<Namespace>();
-  for (auto& [key, value] : dict_of(arguments).entries) {
+  for (auto& [key, value] : dict_of(arguments, budget_).entries) {
     if (!key.is_text()) fail("a namespace keeps names");
     if (key.as_text()->starts_with('_')) fail("a namespace keeps no attribute that begins with _");
     space->values.insert_or_assign(*key.as_text(), value);
@@ -201,7 +201,7 @@ void Renderer::run_call(const Node& node, Scope& scope, std::string& out) {
   const Value callee = evaluate(*node.value->children[0], scope);
   Arguments arguments = evaluate_arguments(*node.value, scope);
   arguments.named.emplace_back("caller", define_macro(node, scope));
-  append(out, str(call(callee, arguments)));
+  append(out, str(call(callee, arguments), budget_));
 }
 
 }  // namespace quire::chat

@@ -121,7 +121,7 @@ bool Renderer::evaluate_comparisons(const Expression& node, Scope& scope) {
 
 Value Renderer::evaluate_concat(const Expression& node, Scope& scope) {
   std::string text;
-  for (const ExpressionPtr& child : node.children) append(text, str(evaluate(*child, scope)));
+  for (const ExpressionPtr& child : node.children) append(text, str(evaluate(*child, scope), budget_));
   return Value::text(std::move(text));
 }
 
@@ -148,7 +148,7 @@ Value Renderer::evaluate_slice(const Value& object, const Expression& node, Scop
   if (!object.is_text() && (sequence == nullptr || sequence->kind > SequenceKind::kRange)) {
     fail(std::string("a ") + object.type_name() + ": a slice of it is not supported");
   }
-  const Values values = iterate(object);
+  const Values values = iterate(object, budget_);
   budget_.steps(values.size());
   Values chosen;
   for (const std::size_t place : sliced({start, stop, step}, values.size())) chosen.push_back(values[place]);

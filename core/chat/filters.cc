@@ -22,13 +22,13 @@ Value soft(const Value& value, std::string text, Budget& budget) {
 template <std::string (*kChange)(std::string_view)>
 Value change(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("this filter", arguments, {}, 0);
-  return soft(value, kChange(str(value)), budget);
+  return soft(value, kChange(str(value, budget)), budget);
 }
 
 Value title(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("title", arguments, {}, 0);
   std::string out;
-  const std::string text = str(value);
+  const std::string text = str(value, budget);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.size(), text.find_first_of(" \t\n\v\f\r-({[<", at));
     if (end > at) {
@@ -45,12 +45,12 @@ Value title(const Value& value, const Arguments& arguments, Budget& budget) {
 
 Value trim(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("trim", arguments, {"chars"}, 0);
-  return soft(value, std::string(strip(str(value), given.text(0), true, true)), budget);
+  return soft(value, std::string(strip(str(value, budget), given.text(0), true, true)), budget);
 }
 
 Value replace(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("replace", arguments, {"old", "new", "count"}, 2);
-  const std::string text = str(value), old = str(*given[0]), with = str(*given[1]);
+  const std::string text = str(value, budget), old = str(*given[0], budget), with = str(*given[1], budget);
   const bool counted = given[2] != nullptr && !given[2]->is_none();
   const std::size_t places = text.size() / std::max<std::size_t>(old.size(), 1) + 1;
   if (with.size() > old.size() && places * with.size() > (std::size_t{1} << 16)) budget.bytes(places * with.size());
@@ -78,22 +78,22 @@ Value indent(const Value& value, const Arguments& arguments, Budget& budget) {
 
 Value string(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("string", arguments, {}, 0);
-  return soft(value, str(value), budget);
+  return soft(value, str(value, budget), budget);
 }
 
 Value safe(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("safe", arguments, {}, 0);
-  return budget.text(str(value), true);
+  return budget.text(str(value, budget), true);
 }
 
 Value escape(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("escape", arguments, {}, 0);
-  return budget.text(value.is_safe() ? *value.as_text() : escaped_html(str(value)), true);
+  return budget.text(value.is_safe() ? *value.as_text() : escaped_html(str(value, budget)), true);
 }
 
 Value format(const Value& value, const Arguments& arguments, Budget& budget) {
   if (!arguments.named.empty() || value.is_safe()) fail("format of these is not supported");
-  return format_percent(str(value), Value::sequence(arguments.positional, SequenceKind::kTuple), budget);
+  return format_percent(str(value, budget), Value::sequence(arguments.positional, SequenceKind::kTuple), budget);
 }
 
 Value default_value(const Value& value, const Arguments& arguments, Budget&) {
@@ -191,13 +191,13 @@ Value tojson(const Value& value, const Arguments& arguments, Budget& budget) {
     layout.item_separator = ",";
   }
   if (given[2] != nullptr && !given[2]->is_none()) {
-    const Values pair = iterate(*given[2]);
+    const Values pair = iterate(*given[2], budget);
     if (pair.size() != 2 || !pair[0].is_text() || !pair[1].is_text()) fail("tojson: separators are two texts");
     if (pair[0].as_text()->size() > 64 || pair[1].as_text()->size() > 64) fail("tojson: a separator is too long");
     layout.item_separator = *pair[0].as_text();
     layout.key_separator = *pair[1].as_text();
   }
-  return budget.text(to_json(value, layout));
+  return budget.text(to_json(value, layout, budget));
 }
 
 const FilterTable kTextFilters = {

@@ -218,7 +218,7 @@ Value format_percent(const std::string& format, const Value& values, Budget& bud
     const Value& value = many ? tuple->items->values[next] : values;
     ++next;
     if ((kind == 'd' || kind == 'i') && !value.as_integer()) fail("%d takes an integer here");
-    out += kind == 's' ? str(value) : kind == 'r' ? repr(value) : std::to_string(*value.as_integer());
+    out += kind == 's' ? str(value, budget) : kind == 'r' ? repr(value, budget) : std::to_string(*value.as_integer());
     budget.bytes(out.size());
   }
   if (next != num_values) fail("not all arguments converted during string formatting");

@@ -48,10 +48,10 @@ bool is_printable(char32_t code) {
   return code == ' ' || (text::set_of(text::category_of(code)) & kHidden) == 0;
 }
 
-std::string quoted(const std::string& text) {
+void append_quoted(std::string& out, const std::string& text) {
   const bool doubled = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
   const char32_t quote = doubled ? '"' : '\'';
-  std::string out(1, static_cast<char>(quote));
+  out += static_cast<char>(quote);
   for (std::size_t at = 0; at < text.size();) {
     const char32_t code = text::next_code_point(text, at);
     if (code == quote || code == '\\') {
@@ -66,28 +66,83 @@ std::string quoted(const std::string& text) {
       append_hex(out, code < 0x10000 ? "\\u" : "\\U", code < 0x10000 ? 4 : 8, code);
     }
   }
-  return out += static_cast<char>(quote);
+  out += static_cast<char>(quote);
 }
 
-std::string sequence_text(const Sequence& sequence) {
-  std::string out;
-  for (const Value& value : sequence.items->values) out += (out.empty() ? "" : ", ") + repr(value);
-  switch (sequence.kind) {
-    case SequenceKind::kList:
-      return "[" + out + "]";
-    case SequenceKind::kTuple:
-      return "(" + out + (sequence.items->values.size() == 1 ? ",)" : ")");
-    case SequenceKind::kKeys:
-      return "dict_keys([" + out + "])";
-    case SequenceKind::kValues:
-      return "dict_values([" + out + "])";
-    case SequenceKind::kItems:
-      return "dict_items([" + out + "])";
-    case SequenceKind::kRange:
-      break;
+// Python's repr, into one text that is counted as it grows.
+class Repr {
+ public:
+  explicit Repr(Budget& budget) : budget_(budget) {}
+
+  void write(const Value& value) {
+    budget_.grown(out);
+    if (value.is_undefined()) {
+      out += "Undefined";
+    } else if (value.is_none()) {
+      out += "None";
+    } else if (const bool* flag = value.as<bool>()) {
+      out += *flag ? "True" : "False";
+    } else if (const auto* whole = value.as<std::int64_t>()) {
+      out += std::to_string(*whole);
+    } else if (const double* number = value.as<double>()) {
+      out += float_text(*number, "nan", "inf");
+    } else if (const std::string* text = value.as_text()) {
+      if (value.is_safe()) out += "Markup(";
+      append_quoted(out, *text);
+      if (value.is_safe()) out += ')';
+    } else if (const auto* sequence = value.as<Sequence>()) {
+      write_sequence(*sequence);
+    } else if (const Dict* dict = value.as_dict()) {
+      write_dict(*dict);
+    } else {
+      fail(std::string("printing a ") + value.type_name() + " is not supported");
+    }
   }
-  fail("printing a range is not supported");
-}
+
+  std::string out;
+
+ private:
+  void write_sequence(const Sequence& sequence) {
+    const Values& values = sequence.items->values;
+    switch (sequence.kind) {
+      case SequenceKind::kList:
+        return write_items("[", values, "]");
+      case SequenceKind::kTuple:
+        return write_items("(", values, values.size() == 1 ? ",)" : ")");
+      case SequenceKind::kKeys:
+        return write_items("dict_keys([", values, "])");
+      case SequenceKind::kValues:
+        return write_items("dict_values([", values, "])");
+      case SequenceKind::kItems:
+        return write_items("dict_items([", values, "])");
+      case SequenceKind::kRange:
+        break;
+    }
+    fail("printing a range is not supported");
+  }
+
+  void write_items(const char* begin, const Values& values, const char* end) {
+    out += begin;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out += ", ";
+      write(values[i]);
+    }
+    out += end;
+  }
+
+  void write_dict(const Dict& dict) {
+    out += '{';
+    for (std::size_t i = 0; i < dict.entries.size(); ++i) {
+      if (i > 0) out += ", ";
+      write(dict.entries[i].first);
+      out += ": ";
+      write(dict.entries[i].second);
+    }
+    out += '}';
+  }
+
+  Budget& budget_;
+};
 
 void append_json_text(std::string& out, const std::string& text, bool ensure_ascii) {
   static constexpr std::string_view kSpecial = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
@@ -111,9 +166,10 @@ void append_json_text(std::string& out, const std::string& text, bool ensure_asc
 
 class JsonWriter {
  public:
-  explicit JsonWriter(const JsonLayout& layout) : layout_(layout) {}
+  JsonWriter(const JsonLayout& layout, Budget& budget) : layout_(layout), budget_(budget) {}
 
   void write(const Value& value, int level) {
+    budget_.grown(out);
     if (const Dict* dict = value.as_dict()) return write_dict(*dict, level);
     if (const std::string* text = value.as_text()) return append_json_text(out, *text, layout_.ensure_ascii);
     if (const auto* sequence = value.as<Sequence>();
@@ -173,34 +229,27 @@ class JsonWriter {
   }
 
   const JsonLayout& layout_;
+  Budget& budget_;
 };
 
 }  // namespace
 
-std::string str(const Value& value) {
+std::string str(const Value& value, Budget& budget) {
   if (const std::string* text = value.as_text()) return *text;
-  return value.is_undefined() ? "" : repr(value);
+  return value.is_undefined() ? "" : repr(value, budget);
 }
 
-std::string repr(const Value& value) {
-  if (value.is_undefined()) return "Undefined";
-  if (value.is_none()) return "None";
-  if (const bool* flag = value.as<bool>()) return *flag ? "True" : "False";
-  if (const auto* whole = value.as<std::int64_t>()) return std::to_string(*whole);
-  if (const double* number = value.as<double>()) return float_text(*number, "nan", "inf");
-  if (const std::string* text = value.as_text())
-    return value.is_safe() ? "Markup(" + quoted(*text) + ")" : quoted(*text);
-  if (const auto* sequence = value.as<Sequence>()) return sequence_text(*sequence);
-  const Dict* dict = value.as_dict();
-  if (dict == nullptr) fail(std::string("printing a ") + value.type_name() + " is not supported");
-  std::string out;
-  for (const auto& [key, item] : dict->entries) out += (out.empty() ? "" : ", ") + repr(key) + ": " + repr(item);
-  return "{" + out + "}";
+std::string repr(const Value& value, Budget& budget) {
+  Repr whole(budget);
+  whole.write(value);
+  budget.grown(whole.out);
+  return std::move(whole.out);
 }
 
-std::string to_json(const Value& value, const JsonLayout& layout) {
-  JsonWriter writer(layout);
+std::string to_json(const Value& value, const JsonLayout& layout, Budget& budget) {
+  JsonWriter writer(layout, budget);
   writer.write(value, 0);
+  budget.grown(writer.out);
   return std::move(writer.out);
 }
 

@@ -1,6 +1,5 @@
 #include "core/chat/renderer.h"
 
-#include <boost/json/value.hpp>
 #include <utility>
 
 #include "core/chat/printing.h"
@@ -10,40 +9,39 @@
 namespace quire::chat {
 namespace {
 
-std::string checked_text(const boost::json::string& text) {
-  const std::string_view view(text.data(), text.size());
-  if (!text::is_utf8(view)) fail("a variable's text is not UTF-8");
-  return std::string(view);
+std::string checked_text(const std::string& text) {
+  if (!text::is_utf8(text)) fail("a variable's text is not UTF-8");
+  return text;
 }
 
-Value value_of(const boost::json::value& json, int depth) {
+Value value_of(const json::Value& json, int depth) {
   if (depth >= kMaxValueDepth) fail("a variable is nested more than " + std::to_string(kMaxValueDepth) + " deep");
   switch (json.kind()) {
-    case boost::json::kind::null:
+    case json::Kind::kNull:
       return Value();
-    case boost::json::kind::bool_:
+    case json::Kind::kBool:
       return Value(json.get_bool());
-    case boost::json::kind::int64:
+    case json::Kind::kInt64:
       return Value(std::int64_t{json.get_int64()});
-    case boost::json::kind::uint64:
+    case json::Kind::kUint64:
       if (json.get_uint64() > INT64_MAX) fail("a variable's integer does not fit 64 bits");
       return Value(static_cast<std::int64_t>(json.get_uint64()));
-    case boost::json::kind::double_:
+    case json::Kind::kDouble:
       return Value(json.get_double());
-    case boost::json::kind::string:
+    case json::Kind::kString:
       return Value::text(checked_text(json.get_string()));
-    case boost::json::kind::array:
+    case json::Kind::kArray:
       break;
-    case boost::json::kind::object: {
+    case json::Kind::kObject: {
       Dict dict;
       for (const auto& member : json.get_object()) {
-        dict.set(Value::text(std::string(member.key())), value_of(member.value(), depth + 1));
+        dict.set(Value::text(std::string(member.name)), value_of(member.value, depth + 1));
       }
       return Value::dict(std::move(dict));
     }
   }
   Values values;
-  for (const boost::json::value& item : json.get_array()) values.push_back(value_of(item, depth + 1));
+  for (const json::Value& item : json.get_array()) values.push_back(value_of(item, depth + 1));
   return Value::sequence(std::move(values));
 }
 
@@ -57,15 +55,15 @@ struct Running {
 
 }  // namespace
 
-Renderer::Renderer(const boost::json::object& variables, const std::tm& now, const Limits& limits)
-    : now_(now), limits_(limits), budget_(limits) {
+Renderer::Renderer(const json::Object& variables, const std::tm& now, const Limits& limits, Allowance* allowance)
+    : now_(now), limits_(limits), budget_(limits, allowance) {
   using Named = std::pair<const char*, Function>;
   for (const auto& [name, function] :
        {Named{"range", Function::kRange}, Named{"dict", Function::kDict}, Named{"namespace", Function::kNamespace},
         Named{"raise_exception", Function::kRaise}, Named{"strftime_now", Function::kStrftimeNow}}) {
     root_.set(name, Value(Value::State(function)));
   }
-  for (const auto& variable : variables) root_.set(variable.key(), value_of(variable.value(), 0));
+  for (const auto& variable : variables) root_.set(variable.name, value_of(variable.value, 0));
 }
 
 std::string Renderer::run(const Block& block) {
@@ -96,12 +94,12 @@ Renderer::Flow Renderer::run_node(const Node& node, Scope& scope, std::string& o
       append(out, node.text);
       break;
     case NodeKind::kOutput:
-      append(out, str(evaluate(*node.value, scope)));
+      append(out, str(evaluate(*node.value, scope), budget_));
       break;
     case NodeKind::kIf:
       return run_if(node, scope, out);
     case NodeKind::kFor:
-      run_for(node, iterate(evaluate(*node.value, scope)), scope, 0, out);
+      run_for(node, iterate(evaluate(*node.value, scope), budget_), scope, 0, out);
       break;
     case NodeKind::kSet:
       assign(*node.target, evaluate(*node.value, scope), scope);
@@ -110,7 +108,7 @@ Renderer::Flow Renderer::run_node(const Node& node, Scope& scope, std::string& o
       assign(*node.target, filtered(node, scope), scope);
       break;
     case NodeKind::kFilterBlock:
-      append(out, str(filtered(node, scope)));
+      append(out, str(filtered(node, scope), budget_));
       break;
     case NodeKind::kMacro:
       scope.set(node.text, define_macro(node, scope));
@@ -224,7 +222,7 @@ void Renderer::assign(const Expression& target, Value value, Scope& scope) {
     (*space)->values.insert_or_assign(target.name, std::move(value));
     return;
   }
-  Values values = iterate(value);
+  Values values = iterate(value, budget_);
   if (values.size() != target.children.size()) {
     fail("cannot unpack " + std::to_string(values.size()) + " values into " + std::to_string(target.children.size()),
          target.line);

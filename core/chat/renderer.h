@@ -6,15 +6,15 @@
 // Source  jinja2 3.1.6's code generator and runtime.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/chat/ast.h"
 #include "core/chat/budget.h"
 #include "core/chat/value.h"
@@ -41,13 +41,13 @@ class Scope {
 
  private:
   Scope* parent_;
-  std::unordered_map<std::string, Value> values_;
+  std::map<std::string, Value, std::less<>> values_;
   bool kept_ = false;
 };
 
 class Renderer {
  public:
-  Renderer(const boost::json::object& variables, const std::tm& now, const Limits& limits);
+  Renderer(const json::Object& variables, const std::tm& now, const Limits& limits, Allowance* allowance = nullptr);
   std::string run(const Block& block);
 
  private:

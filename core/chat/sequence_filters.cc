@@ -27,7 +27,7 @@ Value length(const Value& value, const Arguments& arguments, Budget&) {
 
 Value list(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("list", arguments, {}, 0);
-  return budget.list(iterate(value));
+  return budget.list(iterate(value, budget));
 }
 
 Value first(const Value& value, const Arguments& arguments, Budget& budget) {
@@ -38,7 +38,7 @@ Value first(const Value& value, const Arguments& arguments, Budget& budget) {
     return items.next < items.values.size() ? items.values[items.next++]
                                             : Value::undefined("the first item of nothing");
   }
-  const Values values = iterate(value);
+  const Values values = iterate(value, budget);
   budget.steps(values.size());
   return values.empty() ? Value::undefined("the first item of nothing") : values.front();
 }
@@ -46,14 +46,14 @@ Value first(const Value& value, const Arguments& arguments, Budget& budget) {
 Value last(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("last", arguments, {}, 0);
   if (value.as<std::shared_ptr<Iterator>>() != nullptr) fail("the last item of a generator is not known");
-  const Values values = iterate(value);
+  const Values values = iterate(value, budget);
   budget.steps(values.size());
   return values.empty() ? Value::undefined("the last item of nothing") : values.back();
 }
 
 Value reverse(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("reverse", arguments, {}, 0);
-  Values values = iterate(value);
+  Values values = iterate(value, budget);
   std::reverse(values.begin(), values.end());
   budget.steps(values.size());
   if (!value.is_text()) return Value::iterator(std::move(values));
@@ -64,12 +64,12 @@ Value reverse(const Value& value, const Arguments& arguments, Budget& budget) {
 
 Value join(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("join", arguments, {"d", "attribute"}, 0);
-  const std::string separator = given[0] != nullptr ? str(*given[0]) : "";
+  const std::string separator = given[0] != nullptr ? str(*given[0], budget) : "";
   std::string out;
   bool is_first = true;
-  for (const Value& item : iterate(value)) {
+  for (const Value& item : iterate(value, budget)) {
     if (!is_first) out += separator;
-    out += str(given[1] != nullptr && !given[1]->is_none() ? nested_attribute(item, *given[1]) : item);
+    out += str(given[1] != nullptr && !given[1]->is_none() ? nested_attribute(item, *given[1]) : item, budget);
     budget.bytes(out.size());
     is_first = false;
   }
@@ -105,12 +105,12 @@ Values sorted(std::vector<Keyed> pairs, bool backwards, Budget& budget) {
   return values;
 }
 
-std::vector<Keyed> keyed(const Value& value, const Value* attribute, bool case_sensitive) {
+std::vector<Keyed> keyed(const Value& value, const Value* attribute, bool case_sensitive, Budget& budget) {
   if (attribute != nullptr && attribute->is_text() && attribute->as_text()->find(',') != std::string::npos) {
     fail("more than one attribute is not supported");
   }
   std::vector<Keyed> pairs;
-  for (Value& item : iterate(value)) {
+  for (Value& item : iterate(value, budget)) {
     Value key = attribute != nullptr && !attribute->is_none() ? nested_attribute(item, *attribute) : item;
     pairs.push_back({case_sensitive ? std::move(key) : ignoring_case(key), std::move(item)});
   }
@@ -119,14 +119,14 @@ std::vector<Keyed> keyed(const Value& value, const Value* attribute, bool case_s
 
 Value sort(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("sort", arguments, {"reverse", "case_sensitive", "attribute"}, 0);
-  return budget.list(sorted(keyed(value, given[2], given.flag(1, false)), given.flag(0, false), budget));
+  return budget.list(sorted(keyed(value, given[2], given.flag(1, false), budget), given.flag(0, false), budget));
 }
 
 Value dictsort(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("dictsort", arguments, {"case_sensitive", "by", "reverse"}, 0);
   const Dict* dict = value.as_dict();
   if (dict == nullptr) fail(std::string("dictsort takes a dict, not a ") + value.type_name());
-  const std::string by = given[1] != nullptr ? str(*given[1]) : "key";
+  const std::string by = given[1] != nullptr ? str(*given[1], budget) : "key";
   if (by != "key" && by != "value") fail("dictsort: by is key or value");
   std::vector<Keyed> pairs;
   for (const auto& [key, item] : dict->entries) {
@@ -141,8 +141,8 @@ Value unique(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("unique", arguments, {"case_sensitive", "attribute"}, 0);
   std::set<std::string> seen;
   Values values;
-  for (Keyed& pair : keyed(value, given[1], given.flag(0, false))) {
-    if (seen.insert(pair.key.is_undefined() ? "u" : hash_key(pair.key)).second) values.push_back(std::move(pair.value));
+  for (Keyed& pair : keyed(value, given[1], given.flag(0, false), budget)) {
+    if (seen.insert(pair.key.is_undefined() ? "u" : key_text(pair.key)).second) values.push_back(std::move(pair.value));
   }
   budget.steps(values.size());
   return Value::iterator(std::move(values));
@@ -151,7 +151,7 @@ Value unique(const Value& value, const Arguments& arguments, Budget& budget) {
 template <bool kLargest>
 Value extreme(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("min", arguments, {"case_sensitive", "attribute"}, 0);
-  std::vector<Keyed> pairs = keyed(value, given[1], given.flag(0, false));
+  std::vector<Keyed> pairs = keyed(value, given[1], given.flag(0, false), budget);
   budget.steps(pairs.size());
   if (pairs.empty()) return Value::undefined("the extreme of nothing");
   std::size_t best = 0;
@@ -166,7 +166,7 @@ Value sum(const Value& value, const Arguments& arguments, Budget& budget) {
   Value total = given[1] != nullptr ? *given[1] : Value(std::int64_t{0});
   if (total.is_text()) fail("sum of texts: use join");
   bool compensated = false;
-  for (const Value& item : iterate(value)) {
+  for (const Value& item : iterate(value, budget)) {
     const Value part = given[0] != nullptr && !given[0]->is_none() ? nested_attribute(item, *given[0]) : item;
     compensated = compensated || part.as<double>() != nullptr;
     total = binary("+", total, part, budget);
@@ -184,14 +184,14 @@ Value map(const Value& value, const Arguments& arguments, Budget& budget) {
     if (has_default && given[0]->is_text() && given[0]->as_text()->find('.') != std::string::npos) {
       fail("map with a default for a path is not supported");
     }
-    for (const Value& item : iterate(value)) {
+    for (const Value& item : iterate(value, budget)) {
       const Value found = nested_attribute(item, *given[0]);
       values.push_back(has_default && found.is_undefined() ? *given[1] : found);
     }
   } else {
     if (!arguments.positional[0].is_text()) fail("map takes the name of a filter");
     Arguments rest{{arguments.positional.begin() + 1, arguments.positional.end()}, arguments.named};
-    for (const Value& item : iterate(value)) {
+    for (const Value& item : iterate(value, budget)) {
       const Level level(budget);
       values.push_back(apply_filter(*arguments.positional[0].as_text(), item, rest, budget));
     }
@@ -211,7 +211,7 @@ Value select(const Value& value, const Arguments& arguments, Budget& budget) {
   Arguments rest{{}, arguments.named};
   if (tested) rest.positional.assign(given.begin() + kTestAt + 1, given.end());
   Values values;
-  for (Value& item : iterate(value)) {
+  for (Value& item : iterate(value, budget)) {
     budget.steps(1);
     const Value asked = kByAttribute ? nested_attribute(item, given[0]) : item;
     const bool holds = tested ? apply_test(*given[kTestAt].as_text(), asked, rest) : asked.truth();

@@ -26,9 +26,11 @@ Result<Template> Template::parse(std::string_view source) try {
   return told(error);
 }
 
-Result<std::string> Template::render(const boost::json::object& variables, const std::tm& now,
-                                     const Limits& limits) const try {
-  return Renderer(variables, now, limits).run(tree_->block);
+Result<std::string> Template::render(const json::Object& variables, const std::tm& now, const Limits& limits,
+                                     Allowance* allowance) const try {
+  return Renderer(variables, now, limits, allowance).run(tree_->block);
+} catch (const RenderingStopped&) {
+  return Error{Code::kTimeout, "rendering the chat template takes too long", "", 0};
 } catch (const TemplateError& error) {
   return told(error);
 }

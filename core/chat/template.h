@@ -5,16 +5,17 @@
 // Owner   the caller; copies share the parsed tree.
 // Thread  any: a Template never changes.
 // Fails   parse(): kInvalidArgument naming line and construct. render(): kInvalidArgument with what raise_exception
-//         says, where jinja2 raises, at a limit, and where a construct is reached that is not supported.
+//         says, where jinja2 raises, at a limit, and where a construct is reached that is not supported; kTimeout once the
+//         allowance has ended.
 // Source  jinja2 3.1.6, transformers 5's chat_template_utils.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/chat/budget.h"
 
@@ -26,7 +27,8 @@ class Template {
  public:
   static Result<Template> parse(std::string_view source);
   // `now` is what strftime_now prints.
-  Result<std::string> render(const boost::json::object& variables, const std::tm& now, const Limits& limits = {}) const;
+  Result<std::string> render(const json::Object& variables, const std::tm& now, const Limits& limits = {},
+                             Allowance* allowance = nullptr) const;
 
  private:
   explicit Template(std::shared_ptr<const Tree> tree) : tree_(std::move(tree)) {}

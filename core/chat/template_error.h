@@ -13,6 +13,9 @@ struct TemplateError {
   int line = 0;
 };
 
+// The work is wanted no more, or has taken all its time.
+struct RenderingStopped {};
+
 [[noreturn]] inline void fail(std::string message, int line = 0) { throw TemplateError{std::move(message), line}; }
 
 }  // namespace quire::chat

@@ -39,7 +39,8 @@ bool is_same(const Value& a, const Value& b) {
 
 // str.islower and str.isupper: some cased character, and none of the other case.
 bool has_case(const Value& value, bool wants_lower) {
-  const std::string text = str(value);
+  Budget budget{Limits()};
+  const std::string text = str(value, budget);
   const std::string down = lower(text), up = upper(text);
   return down != up && text == (wants_lower ? down : up);
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/chat/budget.h"
 #include "core/chat/template_error.h"
 #include "core/text/unicode/utf8.h"
 
@@ -60,7 +61,7 @@ std::string sized(const std::string& text) { return std::to_string(text.size()) 
 
 void Dict::set(Value key, Value value) {
   depth = std::max(depth, depth_above(std::max(key.depth(), value.depth())));
-  const auto [at, fresh] = index.try_emplace(hash_key(key), entries.size());
+  const auto [at, fresh] = index.try_emplace(key_text(key), entries.size());
   if (fresh) {
     entries.emplace_back(std::move(key), std::move(value));
   } else {
@@ -69,7 +70,7 @@ void Dict::set(Value key, Value value) {
 }
 
 const Value* Dict::find(const Value& key) const {
-  const auto found = index.find(hash_key(key));
+  const auto found = index.find(key_text(key));
   return found == index.end() ? nullptr : &entries[found->second].second;
 }
 
@@ -157,7 +158,7 @@ bool less(const Value& a, const Value& b) {
   fail(std::string("no order between ") + a.type_name() + " and " + b.type_name());
 }
 
-std::string hash_key(const Value& value) {
+std::string key_text(const Value& value) {
   if (const std::string* text = value.as_text()) return "s" + *text;
   if (const auto whole = value.as_integer()) return "n" + std::to_string(*whole);
   if (const double* number = value.as<double>()) {
@@ -172,12 +173,17 @@ std::string hash_key(const Value& value) {
     fail(std::string("a ") + value.type_name() + " cannot be a key");
   }
   std::string key = "t";
-  for (const Value& item : sequence->items->values) key += sized(hash_key(item));
+  for (const Value& item : sequence->items->values) key += sized(key_text(item));
   return key;
 }
 
-Values iterate(const Value& value) {
+Values iterate(const Value& value, Budget& budget) {
   if (value.is_undefined()) return {};
+  if (const std::string* text = value.as_text()) {
+    budget.steps(text->size());
+  } else if (const auto length = length_of(value)) {
+    budget.steps(*length);
+  }
   if (const auto* sequence = value.as<Sequence>()) return sequence->items->values;
   Values values;
   if (const Dict* dict = value.as_dict()) {

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,6 +21,7 @@ namespace quire::chat {
 
 inline constexpr int kMaxValueDepth = 64;  // lists in lists in dicts ...: printing and comparing recurse this deep
 
+class Budget;
 class Value;
 class Scope;
 struct Node;
@@ -48,7 +49,7 @@ struct Sequence {
 };
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
-  std::unordered_map<std::string, std::size_t> index;  // hash_key() of the key -> entry
+  std::map<std::string, std::size_t> index;  // key_text() of the key -> entry; ordered: keys come from clients
   int depth = 0;
 
   void set(Value key, Value value);
@@ -114,7 +115,7 @@ class Value {
 };
 
 struct Namespace {
-  std::unordered_map<std::string, Value> values;
+  std::map<std::string, Value> values;
 };
 
 struct Macro {
@@ -142,10 +143,10 @@ struct Arguments {
 
 bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);  // TypeError where Python has no order
-// Equal for equal keys: what a dict or a set finds a value by. Lists and dicts are unhashable.
-std::string hash_key(const Value& value);
-// The items Python's iteration gives: a dict's keys, a text's characters. An iterator is used up.
-Values iterate(const Value& value);
+// Equal for equal keys: what a dict or a set finds a value by. Lists and dicts cannot be keys.
+std::string key_text(const Value& value);
+// The items Python's iteration gives: a dict's keys, a text's characters. An iterator is used up. Each costs a step.
+Values iterate(const Value& value, Budget& budget);
 bool is_iterable(const Value& value);
 std::optional<std::size_t> length_of(const Value& value);
 

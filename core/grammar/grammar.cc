@@ -28,6 +28,8 @@ Grammar::Grammar(std::shared_ptr<const Vocabulary> vocabulary, std::unique_ptr<c
       automaton_(std::move(automaton)),
       masks_(std::make_unique<Masks>(*automaton_, *vocabulary_)) {}
 
+std::size_t Grammar::num_bytes() const { return automaton_->num_bytes() + masks_->num_bytes(); }
+
 Grammar::~Grammar() = default;
 
 }  // namespace quire::grammar

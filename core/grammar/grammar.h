@@ -9,7 +9,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/base/result.h"
@@ -21,6 +23,7 @@ namespace quire::grammar {
 struct CompileLimits {
   std::uint32_t max_states = 200'000;
   std::chrono::milliseconds max_time{2'000};
+  std::function<bool()> is_dropped{};  // nobody waits for it any more: it ends as where its time is over
 };
 
 struct Automaton;  // automaton/automaton.h
@@ -32,6 +35,9 @@ class Grammar {
                                                         std::shared_ptr<const Vocabulary> vocabulary,
                                                         const CompileLimits& limits = {});
   ~Grammar();
+
+  // About what it holds: its automaton, and the most that its masks may become.
+  std::size_t num_bytes() const;
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   const Automaton& automaton() const { return *automaton_; }

@@ -1,6 +1,5 @@
 #include "core/grammar/json_schema.h"
 
-#include <boost/json/parse.hpp>
 #include <string>
 
 #include "core/grammar/schema/json_text.h"
@@ -14,8 +13,8 @@ Error refused(std::string_view pointer, std::string_view message) {
 }
 
 // Whether a document made elsewhere keeps to the depth that parse_schema() allows: what follows walks it by recursion.
-bool is_deeper(const boost::json::value& value, std::uint32_t most) {
-  if (most == 0) return value.is_structured();
+bool is_deeper(const json::Value& value, std::uint32_t most) {
+  if (most == 0) return value.is_array() || value.is_object();
   if (const auto* array = value.if_array()) {
     for (const auto& item : *array) {
       if (is_deeper(item, most - 1)) return true;
@@ -23,7 +22,7 @@ bool is_deeper(const boost::json::value& value, std::uint32_t most) {
   }
   if (const auto* object = value.if_object()) {
     for (const auto& item : *object) {
-      if (is_deeper(item.value(), most - 1)) return true;
+      if (is_deeper(item.value, most - 1)) return true;
     }
   }
   return false;
@@ -31,23 +30,17 @@ bool is_deeper(const boost::json::value& value, std::uint32_t most) {
 
 }  // namespace
 
-Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits) {
+Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return invalid(
         "", "schema: has " + std::to_string(text.size()) + " bytes; the limit is " + std::to_string(limits.max_bytes));
   }
-  boost::json::parse_options options;
-  options.max_depth = limits.max_depth;
-  boost::json::error_code error;
-  boost::json::value value = boost::json::parse(text, error, {}, options);
-  if (error == boost::json::error::too_deep) {
-    return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
-  }
-  if (error) return refused("", "is not JSON: " + error.message());
+  Result<json::Value> value = json::parse(text, limits.max_depth);
+  if (!value) return refused("", value.error().message);
   return value;
 }
 
-Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, WriteBudget& steps,
+Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& steps,
                            const SchemaLimits& limits) try {
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
@@ -70,7 +63,7 @@ Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, Write
       0};
 }
 
-Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits) {
+Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits) {
   WriteBudget budget;
   return json_schema(rules, schema, budget, limits);
 }

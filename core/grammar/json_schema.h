@@ -9,11 +9,11 @@
 //         by Grammar::compile(), which knows of recursion.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/grammar/rules.h"
 #include "core/grammar/write_budget.h"
@@ -30,13 +30,13 @@ struct SchemaLimits {
   std::uint32_t max_text_states = 50'000;  // of patterns, formats and keys
 };
 
-Result<boost::json::value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
+Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limits = {});
 
 // All return the rule of the whole text: 0 where `rules` were empty. `budget` pays for reading, merging and writing;
 // kTimeout: its time is over.
-Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, WriteBudget& budget,
+Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& budget,
                            const SchemaLimits& limits = {});
-Result<RuleId> json_schema(Rules& rules, const boost::json::value& schema, const SchemaLimits& limits = {});
+Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits = {});
 RuleId json_object(Rules& rules);  // any JSON object
 
 }  // namespace quire::grammar

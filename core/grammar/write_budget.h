@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 
-#include "core/grammar/processor_time.h"
+#include "core/base/processor_time.h"
 
 namespace quire::grammar {
 
@@ -25,8 +27,14 @@ class WriteBudget {
  public:
   static constexpr std::uint64_t kMaxSteps = 2'000'000;
 
-  explicit WriteBudget(std::uint64_t max_steps = kMaxSteps, std::chrono::milliseconds max_time = std::chrono::hours(1))
-      : max_steps_(max_steps), max_time_(max_time), end_(processor_time() + max_time), look_at_(kSteps) {}
+  // `is_dropped`: nobody waits for the rules any more.
+  explicit WriteBudget(std::uint64_t max_steps = kMaxSteps, std::chrono::milliseconds max_time = std::chrono::hours(1),
+                       std::function<bool()> is_dropped = {})
+      : max_steps_(max_steps),
+        max_time_(max_time),
+        end_(processor_time() + max_time),
+        is_dropped_(std::move(is_dropped)),
+        look_at_(kSteps) {}
 
   void step(std::uint64_t steps = 1) {
     if (steps > max_steps_ - steps_) throw TooManySteps{max_steps_};
@@ -41,12 +49,13 @@ class WriteBudget {
 
   void look() {
     look_at_ = steps_ + kSteps;
-    if (time_left().count() < 0) throw TooLate{max_time_};
+    if (time_left().count() < 0 || (is_dropped_ && is_dropped_())) throw TooLate{max_time_};
   }
 
   const std::uint64_t max_steps_;
   const std::chrono::milliseconds max_time_;
   const std::chrono::nanoseconds end_;
+  const std::function<bool()> is_dropped_;
   std::uint64_t steps_ = 0;
   std::uint64_t look_at_;
 };

@@ -261,6 +261,8 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
                 static_cast<double>(m.http_responses[static_cast<std::size_t>(hundreds)].value()),
                 {{"status", std::to_string(hundreds) + "xx"}});
   }
+  out.counter("quire:internal_errors_total", "Faults of the server that ended one request or job, and nothing else.",
+              static_cast<double>(m.internal_errors.value()));
   out.counter("quire:client_disconnects_total", "Clients that left before their answer was whole.",
               static_cast<double>(m.client_disconnects.value()));
   out.gauge("quire:open_connections", "Open client connections.", m.open_connections.value());

@@ -107,6 +107,7 @@ class Metrics {
   std::array<Counter, kNumStatusClasses> http_responses;  // by hundreds: [2] is 2xx
   Counter admission_rejections;                           // 429 and 503 at admission
   Counter client_disconnects;
+  Counter internal_errors;  // exceptions that ended one request, one job or one turn, and nothing else
   Gauge open_connections;
   Counter trace_spans_without_room;  // dropped: the line of those to be sent was full
 

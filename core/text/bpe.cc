@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/text/byte_level.h"
 #include "core/text/unicode/utf8.h"
 
 namespace quire::text {
@@ -107,6 +108,19 @@ void Bpe::find_cuts(const BpeSpec& spec) {
 std::optional<TokenId> Bpe::id_of(std::string_view piece) const {
   const auto found = ids_.find(piece);
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool Bpe::has_all_bytes() const {
+  return !byte_ids_.empty() && std::ranges::none_of(byte_ids_, [](TokenId id) { return id == kMerged; });
+}
+
+bool Bpe::has_byte_level_alphabet() const {
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::string spelled;
+    append_byte_level(spelled, std::string(1, static_cast<char>(byte)));
+    if (!id_of(spelled)) return false;
+  }
+  return true;
 }
 
 std::string_view Bpe::piece(TokenId id) const {
@@ -229,6 +243,7 @@ void Bpe::merge(Workspace& workspace) const {
   std::sort(first.begin(), first.end());
 
   for (std::size_t taken = 0; taken < first.size() || !heap.empty();) {
+    if (workspace.allowance != nullptr && !workspace.allowance->spend(4)) return;
     std::uint64_t top;
     if (heap.empty() || (taken < first.size() && first[taken] < heap.front())) {
       top = first[taken++];

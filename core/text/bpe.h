@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/allowance.h"
 #include "core/base/ids.h"
 #include "core/text/pair_table.h"
 
@@ -45,6 +46,10 @@ class Bpe {
   std::string_view piece(TokenId id) const;            // empty where there is none
   std::size_t size() const { return pieces_.size(); }  // highest id + 1
 
+  // Whether every text has tokens for all of its bytes.
+  bool has_all_bytes() const;            // as <0xNN>
+  bool has_byte_level_alphabet() const;  // of text that is spelled in GPT-2's alphabet
+
  private:
   static constexpr TokenId kMerged = -1;
 
@@ -73,6 +78,9 @@ class Bpe {
 };
 
 class Bpe::Workspace {
+ public:
+  explicit Workspace(Allowance* limit = nullptr) : allowance(limit) {}  // once it ends, merges are left undone
+
  private:
   friend class Bpe;
   struct Symbol {
@@ -81,6 +89,7 @@ class Bpe::Workspace {
   };
   void add(TokenId id) { symbols.push_back({id, 0, 0}); }
 
+  Allowance* const allowance;
   std::vector<Symbol> symbols;
   // Pairs that may be merged, as rank << 32 | position of the left symbol: the smallest is the next.
   std::vector<std::uint64_t> first_candidates;  // of neighbouring characters, sorted

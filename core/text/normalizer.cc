@@ -45,6 +45,25 @@ std::string Normalizer::apply(std::string text) const {
   return text;
 }
 
+// The canonical composition of most bytes to one is by three ("\u03B9\u0308\u0301", six bytes, becomes two). Compatibility
+// and case can take more away; what takes text out, any number.
+std::size_t Normalizer::most_shrinking() const {
+  std::size_t most = 1;
+  for (const Step& step : steps_) {
+    const NormalForm* form = std::get_if<NormalForm>(&step);
+    const bool canonical = form != nullptr && (*form == NormalForm::kNfc || *form == NormalForm::kNfd);
+    const Replace* replace = std::get_if<Replace>(&step);
+    const std::size_t replaced = replace != nullptr ? replace->pattern.literal_bytes() : 0;
+    const bool longer = replaced > 0 && replace->content.size() >= replaced;
+    if (canonical) {
+      most *= 4;
+    } else if (!longer && !std::holds_alternative<Prepend>(step)) {
+      return 0;
+    }
+  }
+  return most;
+}
+
 std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content) {
   std::string out;
   out.reserve(text.size());

@@ -4,6 +4,7 @@
 // Source  the `tokenizers` package's normalizers of the same names.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,6 +34,9 @@ class Normalizer {
   void add(Step step) { steps_.push_back(std::move(step)); }
   bool empty() const { return steps_.empty(); }
   std::string apply(std::string text) const;
+
+  // How many bytes can become one at most; 0: any number.
+  std::size_t most_shrinking() const;
 
  private:
   std::vector<Step> steps_;

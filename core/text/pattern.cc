@@ -20,7 +20,9 @@ Pattern Pattern::literal(std::string_view text) {
     if (std::string_view("\\^$.|?*+()[]{}").find(byte) != std::string_view::npos) escaped += '\\';
     escaped += byte;
   }
-  return regex(escaped);
+  Pattern pattern = regex(escaped);
+  pattern.literal_bytes_ = text.size();
+  return pattern;
 }
 
 Pattern::Pattern(Program program) : program_(std::move(program)) {

@@ -26,6 +26,7 @@ class Pattern {
  public:
   static Pattern regex(std::string_view source);
   static Pattern literal(std::string_view text);
+  std::size_t literal_bytes() const { return literal_bytes_; }  // of every match; 0: not a literal
 
   struct Match {
     std::size_t begin, end;  // never empty
@@ -64,6 +65,7 @@ class Pattern {
   bool ahead_holds(const Alternative& alternative, std::string_view text, std::size_t at) const;
 
   Program program_;
+  std::size_t literal_bytes_ = 0;
   std::array<std::uint32_t, 128> starts_{};  // bit i: alternative i may begin with this ASCII character
 };
 

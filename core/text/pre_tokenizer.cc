@@ -1,5 +1,6 @@
 #include "core/text/pre_tokenizer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/text/byte_level.h"
@@ -117,6 +118,17 @@ struct ApplyToWords {
 };
 
 }  // namespace
+
+bool PreTokenizer::is_byte_level() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return std::holds_alternative<ByteLevel>(step); });
+}
+
+bool PreTokenizer::drops_text() const {
+  return std::ranges::any_of(steps_, [](const Step& step) {
+    const Split* split = std::get_if<Split>(&step);
+    return (split != nullptr && split->behavior == Behavior::kRemoved) || std::holds_alternative<Replace>(step);
+  });
+}
 
 Words PreTokenizer::apply(std::string normalized_text, bool at_input_start) const {
   Words words;

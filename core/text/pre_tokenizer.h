@@ -42,6 +42,9 @@ class PreTokenizer {
 
   void add(Step step) { steps_.push_back(std::move(step)); }
 
+  bool is_byte_level() const;  // the text comes out in GPT-2's alphabet
+  bool drops_text() const;     // some of it may not come out at all
+
   // at_input_start: nothing of the input, not even an added token, stands before this text.
   Words apply(std::string normalized_text, bool at_input_start) const;
 

@@ -59,8 +59,10 @@ std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToke
 struct Tokenizer::Parts {
   explicit Parts(TokenizerFile file);
 
-  void encode_text(std::string_view text, bool at_input_start, Bpe::Workspace& workspace,
+  // False: the limits have ended it.
+  bool encode_text(std::string_view text, bool at_input_start, const EncodeLimits& limits, Bpe::Workspace& workspace,
                    std::vector<TokenId>& ids) const;
+  std::size_t longest_token() const;
   const AddedToken* added_token(TokenId id) const;  // none: nullptr
   std::vector<TokenDecoder::Token> decoder_tokens() const;
 
@@ -74,6 +76,7 @@ struct Tokenizer::Parts {
   std::size_t vocab_size;
   TokenDecoder decoder;
   std::optional<TokenId> bos, eos;
+  std::size_t bytes_per_token;  // of a text, at most; 0: not known
 };
 
 Tokenizer::Parts::Parts(TokenizerFile file)
@@ -87,7 +90,8 @@ Tokenizer::Parts::Parts(TokenizerFile file)
       found_in_raw_text(with_normalized(added, false)),
       found_in_normalized_text(with_normalized(added, true)),
       vocab_size(std::max(bpe.size(), added.empty() ? 0 : static_cast<std::size_t>(added.back().id) + 1)),
-      decoder(file.decoder, decoder_tokens()) {}
+      decoder(file.decoder, decoder_tokens()),
+      bytes_per_token(longest_token()) {}
 
 const AddedToken* Tokenizer::Parts::added_token(TokenId id) const {
   const auto at = std::lower_bound(added.begin(), added.end(), id,
@@ -108,8 +112,21 @@ std::vector<TokenDecoder::Token> Tokenizer::Parts::decoder_tokens() const {
   return tokens;
 }
 
-void Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, Bpe::Workspace& workspace,
-                                   std::vector<TokenId>& ids) const {
+// Nothing is known where white space beside a token, characters that are no tokens, or what a step takes out vanish.
+std::size_t Tokenizer::Parts::longest_token() const {
+  const std::size_t shrinks = normalizer.most_shrinking();
+  const auto eats_blanks = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
+  const bool all_bytes = pre_tokenizer.is_byte_level() ? bpe.has_byte_level_alphabet() : bpe.has_all_bytes();
+  if (shrinks == 0 || pre_tokenizer.drops_text() || !all_bytes || std::ranges::any_of(added, eats_blanks)) return 0;
+  std::size_t longest = 0;
+  for (std::size_t id = 0; id < vocab_size; ++id)
+    longest = std::max(longest, bpe.piece(static_cast<TokenId>(id)).size());
+  for (const AddedToken& token : added) longest = std::max(longest, token.match.size());
+  return longest * shrinks;
+}
+
+bool Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, const EncodeLimits& limits,
+                                   Bpe::Workspace& workspace, std::vector<TokenId>& ids) const {
   const std::string normal = normalizer.apply(std::string(text));
   for (const AddedTokens::Piece& piece : found_in_normalized_text.split(normal)) {
     if (piece.token) {
@@ -118,10 +135,13 @@ void Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, B
       const bool starts_input = at_input_start && piece.text.data() == normal.data();
       const Words words = pre_tokenizer.apply(std::string(piece.text), starts_input);
       for (const Words::Range& word : words.ranges) {
+        if (ids.size() > limits.max_tokens) return false;
+        if (limits.allowance != nullptr && !limits.allowance->spend(word.end - word.begin)) return false;
         bpe.encode(std::string_view(words.text).substr(word.begin, word.end - word.begin), workspace, ids);
       }
     }
   }
+  return true;
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(std::string_view tokenizer_json,
@@ -145,19 +165,29 @@ Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  return encode(text, add_special_tokens, {});
+}
+
+std::size_t Tokenizer::least_tokens(std::size_t text_bytes) const {
+  return parts_->bytes_per_token == 0 ? 0 : text_bytes / parts_->bytes_per_token;
+}
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                       const EncodeLimits& limits) const {
   std::string repaired;
   if (!is_utf8(text)) {
     repaired = with_replacement_characters(text);
     text = repaired;
   }
-  Bpe::Workspace workspace;
+  Bpe::Workspace workspace(limits.allowance);
   std::vector<TokenId> ids;
   if (add_special_tokens) ids = parts_->before;
   for (const AddedTokens::Piece& piece : parts_->found_in_raw_text.split(text)) {
+    if (ids.size() > limits.max_tokens) return ids;
     if (piece.token) {
       ids.push_back(*piece.token);
-    } else {
-      parts_->encode_text(piece.text, piece.text.data() == text.data(), workspace, ids);
+    } else if (!parts_->encode_text(piece.text, piece.text.data() == text.data(), limits, workspace, ids)) {
+      return ids;
     }
   }
   if (add_special_tokens) ids.insert(ids.end(), parts_->after.begin(), parts_->after.end());

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/allowance.h"
 #include "core/base/ids.h"
 
 namespace quire::text {
@@ -32,6 +33,18 @@ class Tokenizer {
   // Any bytes: what is not UTF-8 is read as U+FFFD, one for each maximal subpart. Time and memory are linear in the
   // text; how long it may be is the caller's to limit. Special tokens spelled in the text become their ids.
   std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const;
+
+  // The same, ended early: once there are more than max_tokens, or once the allowance ends. Then what it gives is a
+  // beginning, of more than max_tokens ids in the first case.
+  struct EncodeLimits {
+    std::size_t max_tokens = ~std::size_t{0};
+    Allowance* allowance = nullptr;  // null: as long as it takes
+  };
+  std::vector<TokenId> encode(std::string_view text, bool add_special_tokens, const EncodeLimits& limits) const;
+
+  // So many bytes of a text have at least this many tokens: for the longest token there is. 0 where that is not known,
+  // because text can vanish on its way to tokens.
+  std::size_t least_tokens(std::size_t text_bytes) const;
 
   // The text of a whole sequence; ids without a token are passed over.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;

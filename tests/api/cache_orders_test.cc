@@ -51,7 +51,8 @@ class CacheOrderTest : public ::testing::Test {
     http::Request request;
     request.body = body;
     auto order = std::make_unique<CacheOrder>(services_, std::move(request), kind);
-    order->work();
+    Allowance patient;
+    order->work(Lane::kQuick, patient);
     return order;
   }
   http::IoDoor door() {

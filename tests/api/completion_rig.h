@@ -48,6 +48,7 @@ inline std::string take_events(http::Answer& answer) {
   for (bool more = true; more;) {
     more = answer.take().more;
     events += answer.events();
+    while (answer.has_more()) events += answer.more();
   }
   return events;
 }
@@ -64,7 +65,8 @@ class CompletionRig : public ::testing::Test {
     return completion;
   }
   static void work(openai::Generation& completion) {
-    while (completion.work()) continue;
+    Allowance patient;
+    completion.work(Lane::kSlow, patient);
   }
   virtual std::unique_ptr<openai::Generation> open(http::Request request) {
     return openai::complete(services_, std::move(request));
@@ -98,7 +100,9 @@ class CompletionRig : public ::testing::Test {
   static json::value whole(openai::Generation& completion) {
     EXPECT_EQ(test::take_events(completion), "");
     EXPECT_TRUE(completion.finished());
-    return json::parse(completion.whole().body);
+    std::string body = completion.whole().body;
+    while (completion.has_more()) body += completion.more();
+    return json::parse(body);
   }
 
   World world_;

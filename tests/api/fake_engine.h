@@ -33,11 +33,12 @@ inline std::shared_ptr<const text::Tokenizer> stories_tokenizer() {
 // Everything a Server needs but the engine. The queue, the workers and the streams are the real ones.
 struct World {
   explicit World(bridge::AdmissionQueue::Limits limits = {}, std::size_t worker_bytes = 64u << 20)
-      : queue(limits, doorbell), workers(1, worker_bytes) {}
+      : queue(limits, doorbell), workers(1, worker_bytes), budgets(worker_bytes) {}
 
   Services services() {
     return {.queue = queue,
             .workers = workers,
+            .budgets = budgets,
             .doorbell = doorbell,
             .engine = status,
             .control = control,
@@ -61,6 +62,7 @@ struct World {
   bridge::Doorbell doorbell;
   bridge::AdmissionQueue queue;
   Workers workers;
+  Budgets budgets;
   bridge::EngineStatus status;
   bridge::ControlQueue control{doorbell};
   bridge::RequestBook requests{4};

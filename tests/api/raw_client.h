@@ -160,7 +160,7 @@ class RawClient {
 
 inline std::string post(std::string_view path, std::string_view json, std::string_view extra_fields = {}) {
   std::string request = "POST ";
-  request.append(path).append(" HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n");
+  request.append(path).append(" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
   request.append(extra_fields).append("Content-Length: ").append(std::to_string(json.size())).append("\r\n\r\n");
   return request.append(json);
 }
@@ -170,7 +170,7 @@ inline std::string post_completion(std::string_view json, std::string_view extra
 }
 
 inline std::string get(std::string_view path) {
-  return std::string("GET ").append(path).append(" HTTP/1.1\r\nHost: test\r\n\r\n");
+  return std::string("GET ").append(path).append(" HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 }  // namespace quire::api::test

@@ -327,6 +327,49 @@ TEST_F(RouterTest, OfAStuckEngineBothPortsSayWhereItIsForHowLongAndHowLongItMay)
   EXPECT_NE(reply("GET", "/live").body.find("saving or loading the cache"), std::string::npos);
 }
 
+// A browser sends what a page tells it to, and says whose page that is.
+TEST_F(RouterTest, OrdersAreNotTakenFromWebPagesOfOtherOrigins) {
+  const auto order = [this](const std::string& host, const std::string& origin, const std::string& site,
+                            bool at_loopback) {
+    Request request;
+    request.host = host;
+    request.origin = origin;
+    request.fetch_site = site;
+    request.at_loopback = at_loopback;
+    return reply("POST", "/admin/cache/clear", std::move(request)).status;
+  };
+  EXPECT_EQ(order("localhost:8000", "", "", true), 0) << "no browser";
+  EXPECT_EQ(order("localhost:8000", "http://localhost:8000", "same-origin", true), 0) << "a page of ours";
+  EXPECT_EQ(order("LOCALHOST", "http://localhost:80", "none", true), 0) << "the usual port";
+  EXPECT_EQ(order("quire.example", "https://quire.example", "", false), 0) << "behind a proxy that ends TLS";
+  EXPECT_EQ(order("[::1]:8000", "", "", true), 0);
+  EXPECT_EQ(order("127.0.0.1:8000", "", "", true), 0);
+  EXPECT_EQ(order("", "", "", true), 0) << "HTTP/1.0 has no Host";
+  EXPECT_EQ(order("localhost:8000", "http://evil.example", "", true), 403);
+  EXPECT_EQ(order("localhost:8000", "http://localhost:3000", "", true), 403) << "another port is another origin";
+  EXPECT_EQ(order("localhost:8000", "https://localhost:8000", "", true), 0) << "TLS may end before us";
+  EXPECT_EQ(order("localhost:8000", "null", "", true), 403);
+  EXPECT_EQ(order("localhost:8000", "", "cross-site", true), 403);
+  EXPECT_EQ(order("evil.example:8000", "http://evil.example:8000", "same-origin", true), 403) << "a name led here";
+  EXPECT_EQ(order("10.0.0.1:8000", "", "", false), 0) << "where others reach us names are the operator's";
+  EXPECT_EQ(order("localhost.evil.example", "", "", true), 403);
+}
+
+TEST_F(RouterTest, AnOrderSaysThatItsBodyIsJsonAndWithoutOneNothing) {
+  const auto order = [this](const std::string& type, const std::string& body) {
+    Request request;
+    request.content_type = type;
+    request.body = body;
+    return reply("POST", "/admin/cache/clear", std::move(request)).status;
+  };
+  EXPECT_EQ(order("", ""), 0);
+  EXPECT_EQ(order("text/plain", ""), 0);
+  EXPECT_EQ(order("application/json", "{}"), 0);
+  EXPECT_EQ(order("application/json; charset=utf-8", "{}"), 0);
+  EXPECT_EQ(order("", "{}"), 415) << "a page can send that without asking";
+  EXPECT_EQ(order("text/plain", "{}"), 415);
+}
+
 TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
   test::World small({.max_sequences = 1, .max_tokens = 100});
   const Services services = small.services();
@@ -343,6 +386,7 @@ TEST_F(RouterTest, AFullLineIsSaidBeforeAnythingIsParsed) {
   EXPECT_FALSE(field(std::get<Response>(answered), "Retry-After").empty());
   for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear", "/v1/completions/render"}) {
     request.path = path;
+    request.content_type = "application/json";
     EXPECT_TRUE(std::holds_alternative<std::unique_ptr<Answer>>(route(request, services, serving_)))
         << path << " takes no place in the line";
   }

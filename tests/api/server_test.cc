@@ -217,27 +217,33 @@ TEST_F(ServerTest, TakesNoMoreTextThanTheWorkersCanHold) {
   server_ = std::make_unique<Server>(config_, small.services());
   server_->start();
   server_->set_ready(true);
-  // The one worker is busy until the gate opens; the next body fits into the budget, the one after it does not.
+  // The workers are busy until the gate opens; the next body fits into the budget, the one after it does not.
   std::mutex gate;
   gate.lock();
-  ASSERT_TRUE(small.workers.post(Lane::kReading, 1, [&gate] { const std::lock_guard wait(gate); }));
+  const auto hold = [&small, &gate](const std::string& caller) {
+    Workers::Work work{.caller = caller, .bytes = 1, .run = {}, .done = [](bool) {}};
+    work.run = [&gate](Allowance&) { const std::lock_guard wait(gate); };
+    return small.workers.post(Lane::kQuick, std::move(work)).ticket != nullptr;
+  };
+  ASSERT_TRUE(hold("one") && hold("another"));
   const std::string large = kBody + std::string(60000, ' ');
   RawClient first(server_->port());
   first.send(post_completion(large));
+  while (small.workers.figures(Lane::kQuick).jobs < 3) std::this_thread::yield();
   RawClient second(server_->port());
   second.send(post_completion(large));
-  // One of them is refused while the other waits for the worker.
-  pollfd both[2] = {{first.fd(), POLLIN, 0}, {second.fd(), POLLIN, 0}};
-  ASSERT_GE(::poll(both, 2, 20000), 1);
-  RawClient& refused = (both[0].revents & POLLIN) != 0 ? first : second;
-  RawClient& served = (both[0].revents & POLLIN) != 0 ? second : first;
-  EXPECT_EQ(refused.read_response().status, 429);
+  const test::RawResponse refused = second.read_response();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.fields.at("retry-after"), "1");
+  EXPECT_NE(refused.body.find("75000 bytes together"), std::string::npos) << refused.body;
+  EXPECT_EQ(small.budgets.bodies.num_refused(), 1u);
   gate.unlock();
-  EXPECT_EQ(served.read_response().status, 200);
+  EXPECT_EQ(first.read_response().status, 200);
+  EXPECT_EQ(small.budgets.bodies.held(), 0u);
   server_.reset();
 }
 
-TEST_F(ServerTest, TakesNoMoreGrammarsThanMayWait) {
+TEST_F(ServerTest, TakesNoMoreSlowWorkThanMayWait) {
   server_.reset();
   test::World small;
   test::FakeEngine engine(small);
@@ -249,17 +255,19 @@ TEST_F(ServerTest, TakesNoMoreGrammarsThanMayWait) {
   server_->set_ready(true);
   std::mutex gate;
   gate.lock();
-  const auto hold = [&] {
-    return small.workers.post(Lane::kQuickGrammar, 1, [&gate] { const std::lock_guard wait(gate); });
+  const auto hold = [&small, &gate](std::size_t i) {
+    Workers::Work work{.caller = std::to_string(i), .bytes = 1, .run = {}, .done = [](bool) {}};
+    work.run = [&gate](Allowance&) { const std::lock_guard wait(gate); };
+    return small.workers.post(Lane::kSlow, std::move(work)).ticket != nullptr;
   };
-  for (std::size_t i = 0; i < Workers::kMaxGrammars; ++i) ASSERT_TRUE(hold());
-  EXPECT_FALSE(hold());
+  for (std::size_t i = 0; i < Workers::kMaxSlowJobs; ++i) ASSERT_TRUE(hold(i)) << i;
+  EXPECT_FALSE(hold(Workers::kMaxSlowJobs));
   RawClient client(server_->port());
-  client.send(post_completion(R"({"prompt":"Once","guided_regex":"a+"})"));
+  client.send(post_completion(R"({"prompt":"Once","guided_regex":"[ab]*a[ab]{16}"})"));
   const test::RawResponse refused = client.read_response();
   EXPECT_EQ(refused.status, 429);
   EXPECT_GE(std::stoi(refused.fields.at("retry-after")), 1);
-  EXPECT_NE(refused.body.find("too many grammars"), std::string::npos) << refused.body;
+  EXPECT_NE(refused.body.find("too much work"), std::string::npos) << refused.body;
   RawClient plain(server_->port());
   plain.send(post_completion(kBody));
   EXPECT_EQ(plain.read_response().status, 200);

@@ -14,6 +14,11 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
+// What is to be written waits until it opens.
+void hold_writing(Workers& workers, std::shared_future<void> open) {
+  workers.post(Lane::kWriting, {.caller = {}, .run = [open](Allowance&) { open.wait(); }, .done = [](bool) {}});
+}
+
 TEST_F(SessionTest, CompletesOverASocket) {
   const RawResponse response = ask(post_completion(kBody, "X-Request-Id: my-id.1\r\n"));
   EXPECT_EQ(response.status, 200);
@@ -63,7 +68,7 @@ TEST_F(SessionTest, EachWriteOfAStreamIsTimedFromItsEventAndEachTurnOfTheThread)
 TEST_F(SessionTest, ALongAnswerIsWrittenByAWorkerAndHoldsUpNobody) {
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
-  ASSERT_TRUE(world_.workers.post(Lane::kWriting, 0, [open] { open.wait(); }));
+  hold_writing(world_.workers, open);
   const auto asking = [](int tokens) {
     return post_completion(R"({"prompt":"Once upon a time","ignore_eos":true,"n":8,"max_tokens":)" +
                            std::to_string(tokens) + "}");
@@ -83,7 +88,7 @@ TEST_F(SessionTest, ALongAnswerIsWrittenByAWorkerAndHoldsUpNobody) {
 TEST_F(SessionTest, ALongEventOfAStreamIsWrittenByAWorkerAndHoldsUpNobody) {
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
-  ASSERT_TRUE(world_.workers.post(Lane::kWriting, 0, [open] { open.wait(); }));
+  hold_writing(world_.workers, open);
   std::string ids = "300";
   for (int i = 1; i < 200; ++i) ids += ",300";
   engine_.allow_tokens(1);

@@ -2,7 +2,6 @@
 // Shape   a request is a template and a JSON object of variables, each a u32 length and bytes. An answer is one byte, a u32
 //         length and bytes: o the rendered text, p why the template was refused, r why rendering failed.
 //         SECONDS since 1970, in UTC, are what strftime_now prints.
-#include <boost/json/parse.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -10,6 +9,7 @@
 #include <iostream>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/chat/template.h"
 
 namespace {
@@ -40,8 +40,6 @@ int main(int argc, char** argv) try {
   }
   const std::time_t seconds = std::atoll(argv[1]);
   const std::tm now = *std::gmtime(&seconds);
-  boost::json::parse_options options;
-  options.max_depth = 128;
   std::string source, variables;
   while (read(source) && read(variables)) {
     const Result<Template> parsed = Template::parse(source);
@@ -49,7 +47,7 @@ int main(int argc, char** argv) try {
       write('p', parsed.error().message);
       continue;
     }
-    const auto object = boost::json::parse(variables, {}, options).as_object();
+    const quire::json::Object object = quire::json::parse(variables, 128)->get_object();
     const Result<std::string> text = parsed->render(object, now);
     write(text.ok() ? 'o' : 'r', text.ok() ? *text : text.error().message);
   }

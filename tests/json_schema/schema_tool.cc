@@ -24,7 +24,7 @@
 
 namespace {
 
-namespace json = boost::json;
+namespace bjson = boost::json;
 using namespace quire;
 using namespace quire::grammar;
 
@@ -39,13 +39,13 @@ std::shared_ptr<const Vocabulary> bytes() {
   return std::make_shared<const Vocabulary>(std::move(pieces), std::vector<TokenId>{kEnd});
 }
 
-Result<std::shared_ptr<const Grammar>> compile(const json::object& request) {
+Result<std::shared_ptr<const Grammar>> compile(const bjson::object& request) {
   static const auto vocabulary = bytes();
   Rules rules;
   if (request.contains("object")) {
     json_object(rules);
   } else if (const auto* texts = request.if_contains("choice")) {
-    const auto made = choice(rules, json::value_to<std::vector<std::string>>(*texts));
+    const auto made = choice(rules, bjson::value_to<std::vector<std::string>>(*texts));
     if (!made) return made.error();
   } else {
     const auto schema = parse_schema(std::string_view(request.at("schema").as_string()));
@@ -80,9 +80,9 @@ TokenId pick(const std::vector<TokenId>& allowed, bool tired, std::mt19937_64& r
   return from[random() % from.size()];
 }
 
-json::object walk(const Matcher& start, const json::object& request) {
+bjson::object walk(const Matcher& start, const bjson::object& request) {
   std::mt19937_64 random(static_cast<std::uint64_t>(request.at("seed").as_int64()));
-  json::array texts;
+  bjson::array texts;
   std::int64_t unfinished = 0;
   for (std::int64_t i = 0; i < request.at("walks").as_int64(); ++i) {
     Matcher matcher(start);
@@ -109,31 +109,31 @@ json::object walk(const Matcher& start, const json::object& request) {
   return {{"texts", texts}, {"unfinished", unfinished}};
 }
 
-json::object tables() {
+bjson::object tables() {
   static constexpr const char* kUses[] = {"enforced", "partly", "annotation", "refused"};
-  json::array names;
+  bjson::array names;
   for (const Keyword& keyword : keywords()) {
     names.push_back(
-        json::array{std::string(keyword.name), kUses[static_cast<int>(keyword.use)], std::string(keyword.note)});
+        bjson::array{std::string(keyword.name), kUses[static_cast<int>(keyword.use)], std::string(keyword.note)});
   }
-  json::array of_strings;
+  bjson::array of_strings;
   for (const Format& format : formats())
-    of_strings.push_back(json::array{std::string(format.name), std::string(format.note)});
+    of_strings.push_back(bjson::array{std::string(format.name), std::string(format.note)});
   return {{"keywords", names}, {"formats", of_strings}};
 }
 
-json::object answer(const json::object& request) {
+bjson::object answer(const bjson::object& request) {
   if (request.contains("tables")) return tables();
   const auto before = std::chrono::steady_clock::now();
   const auto grammar = compile(request);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
   if (!grammar) return {{"refused", grammar.error().message}, {"ms", ms}};
   const Matcher start(*grammar);
-  json::object out;
+  bjson::object out;
   if (request.contains("walks")) {
     out = walk(start, request);
   } else {
-    json::array accepted;
+    bjson::array accepted;
     for (const auto& text : request.at("texts").as_array()) accepted.emplace_back(accepts(start, text.as_string()));
     out["accepted"] = accepted;
   }
@@ -145,7 +145,7 @@ json::object answer(const json::object& request) {
 
 int main() try {
   std::string line;
-  while (std::getline(std::cin, line)) std::cout << json::serialize(answer(json::parse(line).as_object())) << "\n";
+  while (std::getline(std::cin, line)) std::cout << bjson::serialize(answer(bjson::parse(line).as_object())) << "\n";
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";

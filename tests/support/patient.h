@@ -7,6 +7,6 @@
 
 namespace quire::testing {
 
-inline constexpr grammar::CompileLimits kPatient{.max_time = std::chrono::hours(1)};
+inline const grammar::CompileLimits kPatient{.max_time = std::chrono::hours(1)};
 
 }  // namespace quire::testing

@@ -124,7 +124,7 @@ def test_a_loaded_cache_is_told(followed, tmp_path):
     prompt = list(range(100, 200))
     server.complete(prompt, max_tokens=1)
     assert server.post_to("/admin/cache/save", {"path": "a.kv"}).status == 200
-    server.request("POST", "/admin/cache/clear", "{}")
+    server.request("POST", "/admin/cache/clear")
     router.catch_up()
     assert router.num_cached(prompt) == 0
     assert server.post_to("/admin/cache/load", {"path": "a.kv"}).status == 200

@@ -1,26 +1,25 @@
 #include "api/chat/answer/call_reader.h"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
 
 #include "api/chat/answer/marker_scanner.h"
+#include "core/base/json.h"
 
 namespace quire::api::chat {
 namespace {
 
-// What a JSON string's text stands for; nothing where boost.json refuses it (half a surrogate pair).
+constexpr std::size_t kMaxCallDepth = 32;
+
+// What a JSON string's text stands for; nothing where the parser refuses it (half a surrogate pair).
 std::optional<std::string> unquoted(const std::string& text) {
-  boost::system::error_code error;
-  const boost::json::value value = boost::json::parse(text, error);
-  if (error || !value.is_string()) return std::nullopt;
-  return std::string(value.get_string());
+  const Result<json::Value> value = json::parse(text, kMaxCallDepth);
+  if (!value || !value->is_string()) return std::nullopt;
+  return value->get_string();
 }
 
 bool is_object(const std::string& text) {
-  boost::system::error_code error;
-  const boost::json::value value = boost::json::parse(text, error);
-  return !error && value.is_object();
+  const Result<json::Value> value = json::parse(text, kMaxCallDepth);
+  return value && value->is_object();
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "api/http/transport/connection.h"
 
+#include <netinet/in.h>
 #include <openssl/err.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -9,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -21,6 +24,23 @@ namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
+// Of IPv6 one client has 64 bits to choose addresses from.
+std::string name_of(const Socket::endpoint_type& peer) {
+  const int family = peer.data()->sa_family;
+  if (family == AF_INET) {
+    const auto& address = *reinterpret_cast<const sockaddr_in*>(peer.data());
+    return asio::ip::address_v4(ntohl(address.sin_addr.s_addr)).to_string();
+  }
+  if (family != AF_INET6) return "unix";
+  asio::ip::address_v6::bytes_type bytes;
+  const auto& address = *reinterpret_cast<const sockaddr_in6*>(peer.data());
+  std::memcpy(bytes.data(), &address.sin6_addr, bytes.size());
+  const asio::ip::address_v6 whole(bytes);
+  if (whole.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, whole).to_string();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
+}
+
 }  // namespace
 
 void Connection::open(int send_buffer_bytes) {
@@ -28,6 +48,7 @@ void Connection::open(int send_buffer_bytes) {
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);  // a unix socket knows no delay
   socket_.set_option(Socket::send_buffer_size(send_buffer_bytes), ignored);
   socket_.non_blocking(true, ignored);
+  peer_ = name_of(socket_.remote_endpoint(ignored));
 }
 
 Connection::Task<Connection::Greeting> Connection::secure(std::shared_ptr<const TlsContext> tls) {

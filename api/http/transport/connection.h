@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "api/http/transport/listening_socket.h"
@@ -33,6 +34,9 @@ class Connection {
 
   // First of all. The kernel holds at most about so much of what the client does not read.
   void open(int send_buffer_bytes);
+
+  // Where it comes from, as budgets tell clients apart: an address, of IPv6 the first 64 bits, or "unix". After open().
+  const std::string& peer() const { return peer_; }
 
   // The handshake. kPlainHttp: the client knows nothing of TLS, and what is written from now on it can read.
   enum class Greeting : std::uint8_t { kDone, kPlainHttp, kFailed };
@@ -62,6 +66,7 @@ class Connection {
   void say_goodbye();
 
   Socket socket_;
+  std::string peer_;
   SslPtr ssl_;           // null: as they are
   bool silent_ = false;  // TLS has failed or said its last: it must not speak again
 };

@@ -5,6 +5,7 @@
 #include "api/http/sse_writer.h"
 #include "api/openai/completions/fill_in.h"
 #include "api/openai/completions/text_logprobs.h"
+#include "api/openai/generation/encode.h"
 #include "api/openai/generation/envelope.h"
 #include "api/openai/generation/prompt_logprobs.h"
 #include "api/openai/generation/token_text.h"
@@ -26,11 +27,12 @@ Result<Done> CompletionForm::read(const std::string& body) {
   return Done{};
 }
 
-Result<std::vector<std::vector<TokenId>>> CompletionForm::prompts() {
+Result<std::vector<std::vector<TokenId>>> CompletionForm::prompts(Allowance& allowance) {
   std::vector<std::vector<TokenId>> all;
+  echoes_.clear();
   for (Prompt& prompt : request_.prompts) {
     Result<std::vector<TokenId>> ids =
-        request_.suffix ? fill_in(prompt, request_, *services_.tokenizer) : ids_of(prompt);
+        request_.suffix ? fill_in(prompt, request_, services_, allowance) : ids_of(prompt, allowance);
     if (!ids) return ids.error();
     all.push_back(std::move(*ids));
     std::string* text = std::get_if<std::string>(&prompt);
@@ -42,10 +44,10 @@ Result<std::vector<std::vector<TokenId>>> CompletionForm::prompts() {
   return all;
 }
 
-Result<std::vector<TokenId>> CompletionForm::ids_of(const Prompt& prompt) const {
+Result<std::vector<TokenId>> CompletionForm::ids_of(const Prompt& prompt, Allowance& allowance) const {
   if (const auto* given = std::get_if<std::vector<TokenId>>(&prompt)) return *given;
-  std::vector<TokenId> ids = services_.tokenizer->encode(std::get<std::string>(prompt), request_.add_special_tokens);
-  if (!ids.empty()) return ids;
+  Result<std::vector<TokenId>> ids = encode_prompt(std::get<std::string>(prompt), request_, services_, allowance);
+  if (!ids || !ids->empty()) return ids;
   if (!services_.bos) return invalid("prompt", "prompt is empty, and this model has no token that begins a text");
   return std::vector<TokenId>{*services_.bos};
 }
@@ -53,18 +55,27 @@ Result<std::vector<TokenId>> CompletionForm::ids_of(const Prompt& prompt) const 
 // ---- what is written
 
 void CompletionForm::append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) {
-  std::string json;
-  append_head(json, kCompletionEnvelope, facts);
-  json += ",\"choices\":[";
-  append_choice(json, piece);
-  json += ']';
+  write_piece(events, facts, piece).finish();
+}
+
+Writing CompletionForm::write_piece(std::string& events, const AnswerFacts& facts, Piece piece) {
+  events += http::kSseEvent;
+  append_head(events, kCompletionEnvelope, facts);
+  events += ",\"choices\":[";
+  Writing choice = write_choice(events, piece);
+  co_await choice;
+  events += ']';
+  append_usage_so_far(events, piece);
+  events += '}';
+  events += http::kSseEventEnd;
+}
+
+void CompletionForm::append_usage_so_far(std::string& json, const Piece& piece) const {
   if (request_.include_usage && request_.continuous_usage) {
     append_usage(json, {piece.prompt.num_tokens, piece.num_tokens, {}});
   } else if (request_.include_usage) {
     json += ",\"usage\":null";
   }
-  json += '}';
-  http::append_event(events, json);
 }
 
 void CompletionForm::append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) {
@@ -79,18 +90,18 @@ void CompletionForm::append_end(std::string& events, const AnswerFacts& facts, c
   events += http::kSseDone;
 }
 
-std::string CompletionForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
-  std::string json;
-  append_head(json, kCompletionEnvelope, facts);
-  json += ",\"choices\":[";
+Writing CompletionForm::write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                                    Usage usage) {
+  append_head(out, kCompletionEnvelope, facts);
+  out += ",\"choices\":[";
   for (const Piece& piece : pieces) {
-    if (piece.index != 0) json += ',';
-    append_choice(json, piece);
+    if (piece.index != 0) out += ',';
+    Writing choice = write_choice(out, piece);
+    co_await choice;
   }
-  json += ']';
-  append_usage(json, usage);
-  json += '}';
-  return json;
+  out += ']';
+  append_usage(out, usage);
+  out += '}';
 }
 
 // The prompt as it came, or what its token ids say.
@@ -109,21 +120,24 @@ std::vector<TokenScore> CompletionForm::scores_of(const Piece& piece) {
   return all;
 }
 
-void CompletionForm::append_choice(std::string& json, const Piece& piece) {
+Writing CompletionForm::write_choice(std::string& json, const Piece& piece) {
   const bool echoes = request_.echo && piece.first;
   const text::Tokenizer& tokenizer = *services_.tokenizer;
   JsonWriter writer(json);
   writer.begin_object().key("index").number(std::uint64_t{piece.index});
   writer.key("text").text(echoes ? echo_of(piece) + std::string(piece.text) : piece.text).key("logprobs");
   if (request_.logprobs) {
-    append_text_logprobs(writer, tokenizer, scores_of(piece), request_.return_tokens_as_token_ids);
+    const std::vector<TokenScore> scores = scores_of(piece);
+    Writing logprobs = write_text_logprobs(writer, json, tokenizer, scores, request_.return_tokens_as_token_ids);
+    co_await logprobs;
   } else {
     writer.null();
   }
   append_finish(writer, piece);
   if (piece.first && request_.prompt_logprobs) {
     writer.key("prompt_logprobs");
-    append_prompt_logprobs(writer, tokenizer, piece.prompt, request_);
+    Writing scores = write_prompt_logprobs(writer, json, tokenizer, piece.prompt, request_);
+    co_await scores;
   }
   if (request_.return_token_ids) append_token_ids(writer, piece);
   writer.end_object();

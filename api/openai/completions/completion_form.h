@@ -25,17 +25,19 @@ class CompletionForm final : public Form {
 
   Result<Done> read(const std::string& body) override;
   const GenerationRequest& request() const override { return request_; }
-  Result<std::vector<std::vector<TokenId>>> prompts() override;
+  Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) override;
 
   void append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) override;
+  Writing write_piece(std::string& events, const AnswerFacts& facts, Piece piece) override;
   void append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) override;
-  std::string whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) override;
+  Writing write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces, Usage usage) override;
 
  private:
-  Result<std::vector<TokenId>> ids_of(const Prompt& prompt) const;
+  Result<std::vector<TokenId>> ids_of(const Prompt& prompt, Allowance& allowance) const;
   const std::string& echo_of(const Piece& piece);
   std::vector<TokenScore> scores_of(const Piece& piece);
-  void append_choice(std::string& json, const Piece& piece);
+  Writing write_choice(std::string& json, const Piece& piece);
+  void append_usage_so_far(std::string& json, const Piece& piece) const;
 
   const Services& services_;
   CompletionRequest request_;

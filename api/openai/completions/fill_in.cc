@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <optional>
 
+#include "api/openai/generation/encode.h"
+
 namespace quire::api::openai {
 namespace {
 
@@ -47,14 +49,19 @@ bool begins_texts(const text::Tokenizer& tokenizer) {
 
 }  // namespace
 
-Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionRequest& request,
-                                     const text::Tokenizer& tokenizer) {
+Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionRequest& request, const Services& services,
+                                     Allowance& allowance) {
+  const text::Tokenizer& tokenizer = *services.tokenizer;
   const std::optional<Frame> frame = frame_of(tokenizer);
   if (!frame) return invalid("suffix", "suffix is for models with tokens to fill in the middle; this one has none");
   const std::vector<TokenId>* given = std::get_if<std::vector<TokenId>>(&prompt);
-  const std::vector<TokenId> before =
-      given != nullptr ? *given : tokenizer.encode(std::get<std::string>(prompt), false);
-  const std::vector<TokenId> after = tokenizer.encode(*request.suffix, false);
+  const auto encode = [&](const std::string& text) {
+    return encode_prompt(text, request, services, allowance, /*add_special_tokens=*/false);
+  };
+  const Result<std::vector<TokenId>> before = given != nullptr ? *given : encode(std::get<std::string>(prompt));
+  if (!before) return before.error();
+  const Result<std::vector<TokenId>> after = encode(*request.suffix);
+  if (!after) return after.error();
 
   std::vector<TokenId> ids;
   const auto append = [&ids](TokenId mark, const std::vector<TokenId>& text) {
@@ -63,12 +70,12 @@ Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionReque
   };
   if (request.add_special_tokens && begins_texts(tokenizer)) ids.push_back(*tokenizer.bos());
   if (frame->middle) {
-    append(frame->prefix, before);
-    append(frame->suffix, after);
+    append(frame->prefix, *before);
+    append(frame->suffix, *after);
     ids.push_back(*frame->middle);
   } else {
-    append(frame->suffix, after);
-    append(frame->prefix, before);
+    append(frame->suffix, *after);
+    append(frame->prefix, *before);
   }
   return ids;
 }

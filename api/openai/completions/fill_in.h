@@ -13,7 +13,7 @@
 
 namespace quire::api::openai {
 
-Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionRequest& request,
-                                     const text::Tokenizer& tokenizer);
+Result<std::vector<TokenId>> fill_in(const Prompt& prompt, const CompletionRequest& request, const Services& services,
+                                     Allowance& allowance);
 
 }  // namespace quire::api::openai

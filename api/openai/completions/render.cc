@@ -8,10 +8,10 @@
 
 namespace quire::api::openai {
 
-http::Response render_completion(const Services& services, const std::string& body) {
+http::Response render_completion(const Services& services, const std::string& body, Allowance& allowance) {
   CompletionForm form(services);
   if (const Result<Done> read = form.read(body); !read) return error_response(read.error());
-  Result<std::vector<std::vector<TokenId>>> prompts = form.prompts();
+  Result<std::vector<std::vector<TokenId>>> prompts = form.prompts(allowance);
   if (!prompts) return error_response(prompts.error());
   const auto sequences = sequences_to_tell(form.request(), std::move(*prompts), services);
   if (!sequences) return error_response(sequences.error());

@@ -13,6 +13,6 @@
 
 namespace quire::api::openai {
 
-http::Response render_completion(const Services& services, const std::string& body);
+http::Response render_completion(const Services& services, const std::string& body, Allowance& allowance);
 
 }  // namespace quire::api::openai

@@ -71,10 +71,13 @@ std::vector<TokenScore> answer_token_scores(const SaidTokens& tokens, const Gene
   return scores;
 }
 
-void append_text_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, std::span<const TokenScore> tokens,
-                          bool names_are_ids) {
+Writing write_text_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
+                            std::span<const TokenScore> tokens, bool names_are_ids) {
   writer.begin_object().key("tokens").begin_array();
-  for (const TokenScore& token : tokens) writer.text(token_name(tokenizer, token.id, names_are_ids));
+  for (const TokenScore& token : tokens) {
+    writer.text(token_name(tokenizer, token.id, names_are_ids));
+    co_await part_end(out);
+  }
   writer.end_array().key("token_logprobs").begin_array();
   for (const TokenScore& token : tokens) {
     if (token.logprob) {
@@ -82,6 +85,7 @@ void append_text_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, 
     } else {
       writer.null();
     }
+    co_await part_end(out);
   }
   writer.end_array().key("top_logprobs").begin_array();
   for (const TokenScore& token : tokens) {
@@ -90,9 +94,13 @@ void append_text_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, 
     } else {
       writer.null();
     }
+    co_await part_end(out);
   }
   writer.end_array().key("text_offset").begin_array();
-  for (const TokenScore& token : tokens) writer.number(std::uint64_t{token.offset});
+  for (const TokenScore& token : tokens) {
+    writer.number(std::uint64_t{token.offset});
+    co_await part_end(out);
+  }
   writer.end_array().end_object();
 }
 

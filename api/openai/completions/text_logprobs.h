@@ -32,8 +32,8 @@ std::vector<TokenScore> prompt_token_scores(const PromptRun& prompt, std::shared
 std::vector<TokenScore> answer_token_scores(const SaidTokens& tokens, const GenerationRequest& request,
                                             std::size_t echo_length);
 
-// As the next value: the lists of all of them.
-void append_text_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, std::span<const TokenScore> tokens,
-                          bool names_are_ids);
+// As the next value: the lists of all of them, in parts of `out`, which the writer writes to.
+Writing write_text_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
+                            std::span<const TokenScore> tokens, bool names_are_ids);
 
 }  // namespace quire::api::openai

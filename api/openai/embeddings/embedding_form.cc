@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/openai/embeddings/vector.h"
+#include "api/openai/generation/encode.h"
 #include "api/openai/generation/envelope.h"
 #include "api/openai/response_writer.h"
 
@@ -20,30 +21,33 @@ Result<Done> EmbeddingForm::read(const std::string& body) {
   return Done{};
 }
 
-Result<std::vector<std::vector<TokenId>>> EmbeddingForm::prompts() {
+Result<std::vector<std::vector<TokenId>>> EmbeddingForm::prompts(Allowance& allowance) {
   std::vector<std::vector<TokenId>> all;
   for (Prompt& input : request_.inputs) {
-    auto* const ids = std::get_if<std::vector<TokenId>>(&input);
-    all.push_back(ids != nullptr
-                      ? std::move(*ids)
-                      : services_.tokenizer->encode(std::get<std::string>(input), request_.add_special_tokens));
+    if (auto* const given = std::get_if<std::vector<TokenId>>(&input)) {
+      all.push_back(std::move(*given));
+      continue;
+    }
+    Result<std::vector<TokenId>> ids = encode_prompt(std::get<std::string>(input), request_, services_, allowance);
+    if (!ids) return ids.error();
+    all.push_back(std::move(*ids));
   }
   request_.inputs.clear();
   return all;
 }
 
-std::string EmbeddingForm::whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) {
-  std::string json;
-  append_head(json, kEmbeddingEnvelope, facts);
-  json += ",\"data\":[";
+Writing EmbeddingForm::write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                                   Usage usage) {
+  append_head(out, kEmbeddingEnvelope, facts);
+  out += ",\"data\":[";
   for (const Piece& piece : pieces) {
-    if (piece.index != 0) json += ',';
-    append_vector(json, piece);
+    if (piece.index != 0) out += ',';
+    append_vector(out, piece);
+    co_await part_end(out);
   }
-  json += ']';
-  append_usage(json, usage);
-  json += '}';
-  return json;
+  out += ']';
+  append_usage(out, usage);
+  out += '}';
 }
 
 void EmbeddingForm::append_vector(std::string& json, const Piece& piece) const {

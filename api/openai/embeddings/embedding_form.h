@@ -25,12 +25,12 @@ class EmbeddingForm final : public Form {
 
   Result<Done> read(const std::string& body) override;
   const GenerationRequest& request() const override { return request_; }
-  Result<std::vector<std::vector<TokenId>>> prompts() override;
+  Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) override;
 
   // Nothing is streamed.
   void append_piece(std::string&, const AnswerFacts&, const Piece&) override {}
   void append_end(std::string&, const AnswerFacts&, const Usage&) override {}
-  std::string whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) override;
+  Writing write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces, Usage usage) override;
 
  private:
   void append_vector(std::string& json, const Piece& piece) const;

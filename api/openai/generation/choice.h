@@ -65,9 +65,12 @@ class Choice {
   // All that it has, scores and embedding of its prompt included: where it has ended, and was told for the last time.
   void drop_all();
 
-  std::uint64_t num_tokens() const { return num_tokens_; }        // the one that ended it included
-  double mean_logprob() const;                                    // 0 of no tokens
-  std::uint32_t cached_tokens() const { return cached_tokens_; }  // once ended
+  std::uint64_t num_tokens() const { return num_tokens_; }  // the one that ended it included
+  double mean_logprob() const;                              // 0 of no tokens
+  // Of its prompt; once it has said something.
+  std::uint32_t cached_tokens() const {
+    return finish_reason_ != nullptr || !stream_ ? cached_tokens_ : stream_->cached_tokens();
+  }
   // Of its prompt, where it was opened with room for them; null until they are there.
   const bridge::PromptScores* scores() const;
   const bridge::PromptEmbedding* embedding() const;  // likewise

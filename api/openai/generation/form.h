@@ -15,6 +15,8 @@
 #include "api/openai/errors.h"
 #include "api/openai/generation/choice.h"
 #include "api/openai/generation/request.h"
+#include "api/openai/generation/writing.h"
+#include "core/base/allowance.h"
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/bridge/prompt_embedding.h"
@@ -56,27 +58,36 @@ struct Piece {
   const char* finish_reason = nullptr;  // "stop" or "length"; null: it goes on
   const StopReason& stop_reason;
   const PromptRun& prompt;
-  std::uint64_t num_tokens = 0;  // of this choice so far, the one that ended it included
+  std::uint64_t num_tokens = 0;     // of this choice so far, the one that ended it included
+  std::uint32_t cached_tokens = 0;  // of its prompt
 };
 
 class Form {
  public:
   virtual ~Form() = default;
 
+  // Both may be called again, from the body on, where an allowance has ended.
   // The body becomes request(), which is complete and range-checked then.
   virtual Result<Done> read(const std::string& body) = 0;
   virtual const GenerationRequest& request() const = 0;
-  // What the model continues, one or more. How long they may be is the Generation's to check, and to truncate.
-  virtual Result<std::vector<std::vector<TokenId>>> prompts() = 0;
+  // What the model continues, one or more. How long they may be is the Generation's to check, and to truncate. kTimeout:
+  // the allowance has ended.
+  virtual Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) = 0;
 
   // ---- a stream: server-sent events, appended to `events`
   virtual std::size_t num_told_again() const { return 0; }  // how often its end tells all of the answer
   virtual void append_piece(std::string& events, const AnswerFacts& facts, const Piece& piece) = 0;  // may hold it back
-  virtual void append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) = 0;    // after all pieces
-  virtual void append_error(std::string& events, const AnswerFacts& facts, const Error& error);  // instead of the end
+  // The same, in parts: of a piece that can be long. `facts` and what the piece refers to outlive it.
+  virtual Writing write_piece(std::string& events, const AnswerFacts& facts, Piece piece) {
+    append_piece(events, facts, piece);
+    return {};
+  }
+  virtual void append_end(std::string& events, const AnswerFacts& facts, const Usage& usage) = 0;  // after all pieces
+  virtual void append_error(std::string& events, const AnswerFacts& facts, const Error& error);    // instead of the end
 
-  // ---- or one body: every answered choice as a whole piece, by index
-  virtual std::string whole(const AnswerFacts& facts, std::span<const Piece> pieces, const Usage& usage) = 0;
+  // ---- or one body: every answered choice as a whole piece, by index. In parts; all that is referred to outlives it.
+  virtual Writing write_whole(std::string& out, const AnswerFacts& facts, std::span<const Piece> pieces,
+                              Usage usage) = 0;
 
   // Of a refusal before the first byte, and of a fault instead of a whole answer.
   virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }

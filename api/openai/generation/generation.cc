@@ -21,10 +21,7 @@ std::uint64_t random_bits() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-// In units of a turn: what is around an event's tokens, and text that nothing else is told of.
 constexpr std::size_t kMostOpened = 64;  // streams in one turn: about 2 µs each
-constexpr std::size_t kEventSize = 8;
-constexpr std::size_t kBytesPerUnit = 16;
 
 using GrammarPtr = std::shared_ptr<const grammar::Grammar>;
 
@@ -47,15 +44,24 @@ Generation::Generation(const Services& services, http::Request request, std::uni
 
 // ---- before admission
 
-std::optional<Lane> Generation::work() {
-  const Result<std::optional<Lane>> next = lane_ == Lane::kReading ? read() : go_on();
+// Where an allowance ends it begins again, from the body on.
+std::optional<Lane> Generation::work(Lane lane, Allowance& allowance) {
+  const Result<Done> read_all = read(allowance);
+  const bool late = !read_all && read_all.error().code == Code::kTimeout;
+  if (late && lane == Lane::kQuick) return Lane::kSlow;
   http_.body = std::string();
-  if (!next) failure_ = next.error();
-  lane_ = next ? *next : std::nullopt;
-  return lane_;
+  if (late && order_) {
+    failure_ = Error{Code::kUnavailable, read_all.error().message + ", or try again later", read_all.error().param, 1};
+  } else if (late) {
+    failure_ = took_too_long();
+  } else if (!read_all) {
+    failure_ = read_all.error();
+  }
+  return std::nullopt;
 }
 
-Result<std::optional<Lane>> Generation::read() {
+Result<Done> Generation::read(Allowance& allowance) {
+  order_.reset();
   Result<requests::Wishes> wishes = requests::wishes_of(http_.wishes, services_.limits);
   if (!wishes) return wishes.error();
   wishes_ = std::move(*wishes);
@@ -65,26 +71,18 @@ Result<std::optional<Lane>> Generation::read() {
   // Kept below 2^53, so that a client that reads JSON numbers as doubles can send it back.
   facts_.seed = request().seed ? *request().seed : static_cast<std::int64_t>(random_bits() >> 11);
 
-  Result<std::vector<std::vector<TokenId>>> prompts = form_->prompts();
+  Result<std::vector<std::vector<TokenId>>> prompts = form_->prompts(allowance);
   if (!prompts) return prompts.error();
-  prompt_ids_ = std::move(*prompts);
   order_ = request().grammar;  // the endpoint's own, or what the body asks for
   if (!order_ && request().grammar_text) order_ = order_of(*request().grammar_text);
-  if (!order_) return make_sequences(nullptr);
+  if (!order_) return make_sequences(std::move(*prompts), nullptr);
   if (!services_.grammars) return invalid(order_->field, order_->field + " is not supported here: leave it out");
-  if (GrammarPtr found = services_.grammars->find(*order_)) return make_sequences(std::move(found));
-  return {Lane::kQuickGrammar};
-}
-
-Result<std::optional<Lane>> Generation::go_on() {
-  const bool quick = lane_ == Lane::kQuickGrammar;
-  Result<GrammarPtr> grammar = quick ? services_.grammars->make_quickly(*order_) : services_.grammars->make(*order_);
+  Result<GrammarPtr> grammar = services_.grammars->make(*order_, allowance);
   if (!grammar) return grammar.error();
-  if (*grammar == nullptr) return {Lane::kSlowGrammar};
-  return make_sequences(*std::move(grammar));
+  return make_sequences(std::move(*prompts), *std::move(grammar));
 }
 
-Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
+Result<Done> Generation::make_sequences(std::vector<std::vector<TokenId>> prompts, GrammarPtr grammar) {
   SequenceFacts facts{.seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar), .wishes = wishes_};
   if (http_.caller) {
     facts.tenant = http_.caller->tenant;
@@ -93,14 +91,14 @@ Result<std::optional<Lane>> Generation::make_sequences(GrammarPtr grammar) {
   } else {
     facts.tenant_id = requests::tenant_of(wishes_.fairness_id);
   }
-  Result<Sequences> sequences = sequences_of(request(), std::exchange(prompt_ids_, {}), std::move(facts), services_);
+  Result<Sequences> sequences = sequences_of(request(), std::move(prompts), std::move(facts), services_);
   if (!sequences) return sequences.error();
   sequences_ = std::move(sequences->sequences);
   rooms_ = std::move(sequences->rooms);
   prompts_ = std::move(sequences->prompts);
   const sample::Params& sampling = sequences_.front().sampling;
   if (sample::accepts_by_law(sampling)) facts_.fingerprint += "-" + std::string(name_of(sampling.accept));
-  return {std::nullopt};
+  return Done{};
 }
 
 std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
@@ -112,10 +110,7 @@ std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   sequences_.clear();
   rooms_.clear();
   streams_.clear();
-  if (admitted) {
-    tracked_.enter(facts_.id);
-    return std::nullopt;
-  }
+  if (admitted) return std::nullopt;
   choices_.clear();
   failure_ = admitted.error();
   if (failure_->code != Code::kInvalidArgument) count_refused(num_sequences);
@@ -168,18 +163,22 @@ Result<Done> Generation::submit(const http::IoDoor& door) {
   }
   told_.resize(choices_.size());
   if (Result<Done> taken = take_places(submissions); !taken) return taken.error();
+  tracked_.enter(facts_.id);  // before it runs: whoever wants it to end finds it from then on
   Result<Done> admitted = services_.queue.admit(submissions);
-  if (!admitted) stay_ = bridge::Stay();
+  if (admitted) return admitted;
+  tracked_.withdraw();
+  stay_ = bridge::Stay();
   return admitted;
 }
 
 // Its key's limits come before the server's own: who is over them takes no room from others.
 Result<Done> Generation::take_places(std::vector<bridge::Submission>& submissions) {
   if (!http_.caller) return Done{};
-  bridge::Account::Demand demand{static_cast<std::uint32_t>(submissions.size()), 0};
+  const auto num_waiting = static_cast<std::uint32_t>(submissions.size());
+  bridge::Account::Demand demand{num_waiting * running_per_sequence(), num_waiting, 0};
   for (const PromptRun& prompt : prompts_) demand.tokens += prompt.num_tokens;
   for (const bridge::Submission& submission : submissions) {
-    demand.tokens += std::uint64_t{submission.request.max_tokens} * (1 + submission.more_streams.size());
+    demand.tokens += std::uint64_t{submission.request.max_tokens} * running_per_sequence();
   }
   Result<bridge::Account::Admitted> admitted = http_.caller->account->take(demand, std::chrono::steady_clock::now());
   if (!admitted) return admitted.error();
@@ -191,7 +190,16 @@ Result<Done> Generation::take_places(std::vector<bridge::Submission>& submission
 // Before its last words are out: whoever has them may ask again at once.
 void Generation::end_stay() {
   const http::Tally used = tally();
-  stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, used.completion_tokens);
+  std::uint64_t tokens_run = used.completion_tokens;
+  if (request().use_beam_search) {  // every hypothesis has run as far as the longest that is told
+    tokens_run = 0;
+    for (std::size_t first = 0; first < choices_.size(); first += choices_per_prompt()) {
+      const auto of_prompt = std::span(choices_).subspan(first, choices_per_prompt());
+      const auto longest = std::ranges::max_element(of_prompt, {}, &Choice::num_tokens);
+      tokens_run += longest->num_tokens() * running_per_sequence();
+    }
+  }
+  stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, tokens_run);
 }
 
 std::vector<http::Field> Generation::fields() const {
@@ -241,9 +249,9 @@ std::size_t Generation::hear(std::size_t i, std::size_t max_tokens) {
 }
 
 std::string Generation::events() {
-  std::string events;
-  if (request().stream) append_events(events);
-  return events;
+  if (!request().stream) return {};
+  writing_ = write_events();
+  return next_part();
 }
 
 // What it said until then is its answer. A prompt that was to be scored or embedded may not be so yet.
@@ -267,8 +275,8 @@ void Generation::give_up(flow::Finish why) {
                  tally().completion_tokens == 0 ? "while the request waited" : "before the answer was whole"));
   }
   if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});
-  if (order_) {
-    const std::string& field = order_->field;
+  if (why == flow::Finish::kNoToken) {
+    const std::string field = order_ ? order_->field : "allowed_token_ids";
     return give_up(invalid(field, field +
                                       ": no token that this model may say goes on with it; do other fields forbid what "
                                       "it asks for?"));
@@ -328,120 +336,6 @@ std::optional<tracing::Generated> Generation::generated() const {
     if (choice.finish_reason() != nullptr) told.finish_reasons.emplace_back(choice.finish_reason());
   }
   return told;
-}
-
-// ---- what is written
-
-// For the last event, or the whole answer.
-void Generation::note_timings() {
-  const Usage used = usage();
-  facts_.timings.clear();
-  tracked_.append_timings(facts_.timings, {used.prompt_tokens, used.cached_tokens.value_or(0), used.completion_tokens});
-}
-
-bool Generation::has_news(std::size_t i) const {
-  const Choice& choice = choices_[i];
-  const bool ends = choice.finish_reason() != nullptr && !told_[i].end;
-  const bool awaits_scores = request().scores_prompt() && prompt_of(i).scores == nullptr;
-  return !awaits_scores && (ends || !choice.text().empty() || !choice.tokens().tokens.empty());
-}
-
-// Of the events that come next, in units of a turn.
-std::size_t Generation::size_of_news() const {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < choices_.size() && request().stream && !failure_; ++i) {
-    if (!has_news(i)) continue;
-    const Choice& choice = choices_[i];
-    size += kEventSize + choice.text().size() / kBytesPerUnit + choice.tokens().tokens.size() * token_size();
-    if (!told_[i].any) size += size_of(prompt_of(i));
-    if (choice.finish_reason() != nullptr) size += form_->num_told_again() * choice.num_tokens() * token_size();
-  }
-  return size;
-}
-
-// Of what an answer says of it, once.
-std::size_t Generation::size_of(const PromptRun& prompt) const {
-  std::size_t size = request().keeps_prompt() ? prompt.num_tokens : 0;
-  if (prompt.scores != nullptr) size += prompt.scores->logprobs.size() + prompt.scores->top.size();
-  return size;
-}
-
-void Generation::append_events(std::string& events) {
-  if (ended_) return;
-  std::size_t after_last = failure_ ? 0 : choices_.size();
-  while (after_last > 0 && !has_news(after_last - 1)) --after_last;
-  for (std::size_t i = 0; i < after_last; ++i) {
-    if (!has_news(i)) continue;
-    if (finished_ && i + 1 == after_last && !request().include_usage) note_timings();
-    form_->append_piece(events, facts_, piece_of(i, i));  // a stream answers every choice: best_of is n
-    choices_[i].drop_told();
-    told_[i] = {true, choices_[i].finish_reason() != nullptr};
-  }
-  if (!finished_) return;
-  ended_ = true;
-  if (failure_) {
-    form_->append_error(events, facts_, *failure_);
-  } else {
-    note_timings();
-    form_->append_end(events, facts_, usage());
-  }
-}
-
-http::Response Generation::whole() {
-  if (failure_) return error_response(*failure_, form_->error_shape());
-  std::vector<Piece> pieces;
-  for (const std::size_t i : answered()) pieces.push_back(piece_of(i, pieces.size()));
-  note_timings();
-  http::Response response;
-  response.body = form_->whole(facts_, pieces, usage());
-  for (PromptRun& prompt : prompts_) {
-    prompt.scores = nullptr;
-    prompt.embedding = nullptr;
-  }
-  for (Choice& choice : choices_) choice.drop_all();  // here: it may be much, and an io thread has others to serve
-  return response;
-}
-
-std::size_t Generation::whole_size() const {
-  std::size_t size = 0;
-  for (const Choice& choice : choices_) size += choice.num_tokens() * token_size();
-  for (const PromptRun& prompt : prompts_) {
-    size += request().n * size_of(prompt);
-    if (prompt.embedding != nullptr) size += prompt.embedding->sums.size();
-  }
-  return size;
-}
-
-Piece Generation::piece_of(std::size_t choice, std::size_t index) const {
-  const Choice& one = choices_[choice];
-  return {.index = index,
-          .prompt_index = choice / choices_per_prompt(),
-          .first = !told_[choice].any,
-          .text = one.text(),
-          .tokens = one.tokens(),
-          .finish_reason = one.finish_reason(),
-          .stop_reason = one.stop_reason(),
-          .prompt = prompt_of(choice),
-          .num_tokens = one.num_tokens()};
-}
-
-Usage Generation::usage() const {
-  const http::Tally used = tally();
-  return {used.prompt_tokens, used.completion_tokens, cached_tokens()};
-}
-
-// Of each prompt what its least lucky sequence found: what siblings share with each other is no hit. A search has one
-// prefill, and says of it on its first stream.
-std::uint64_t Generation::cached_tokens() const {
-  std::uint64_t sum = 0;
-  for (std::size_t first = 0; first < choices_.size(); first += choices_per_prompt()) {
-    std::uint32_t least = choices_[first].cached_tokens();
-    for (std::size_t i = 1; i < choices_per_prompt() && !request().use_beam_search; ++i) {
-      least = std::min(least, choices_[first + i].cached_tokens());
-    }
-    sum += least;
-  }
-  return sum;
 }
 
 }  // namespace quire::api::openai

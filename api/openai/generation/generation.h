@@ -34,7 +34,7 @@ class Generation final : public http::Answer {
   ~Generation() override { end_stay(); }
 
   std::size_t work_bytes() const override { return http_.body.size(); }
-  std::optional<Lane> work() override;
+  std::optional<Lane> work(Lane lane, Allowance& allowance) override;
   bool open(const http::IoDoor& door) override;
   std::optional<http::Response> admit(const http::IoDoor& door) override;
   bool streams() const override { return form_->request().stream; }
@@ -45,17 +45,24 @@ class Generation final : public http::Answer {
   bool failed() const override { return failure_.has_value(); }
   http::Response whole() override;
   std::size_t whole_size() const override;
+  bool has_more() const override { return !writing_.done(); }
+  std::string more() override;
   void fail(Error error) override;
   http::Tally tally() const override;
   std::optional<tracing::Generated> generated() const override;
 
  private:
+  // In units of a turn: what is around an event's tokens, and text that nothing else is told of.
+  static constexpr std::size_t kEventSize = 8;
+  static constexpr std::size_t kBytesPerUnit = 16;
+
   const GenerationRequest& request() const { return form_->request(); }
-  Result<std::optional<Lane>> read();
-  Result<std::optional<Lane>> go_on();
-  Result<std::optional<Lane>> make_sequences(std::shared_ptr<const grammar::Grammar> grammar);
+  Result<Done> read(Allowance& allowance);
+  Result<Done> make_sequences(std::vector<std::vector<TokenId>> prompts,
+                              std::shared_ptr<const grammar::Grammar> grammar);
   std::size_t choices_per_prompt() const { return request().use_beam_search ? request().n : request().best_of; }
   std::size_t streams_per_sequence() const { return request().use_beam_search ? request().n : 1; }
+  std::uint32_t running_per_sequence() const { return request().use_beam_search ? request().best_of : 1; }
   std::size_t token_size() const { return 1 + request().logprobs.value_or(0); }  // in units of a turn
   const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
 
@@ -73,7 +80,9 @@ class Generation final : public http::Answer {
   std::size_t size_of_news() const;
   std::size_t size_of(const PromptRun& prompt) const;
 
-  void append_events(std::string& events);
+  Writing write_events();
+  Writing write_answer();
+  std::string next_part();
   Piece piece_of(std::size_t choice, std::size_t index) const;
   Usage usage() const;
   std::uint64_t cached_tokens() const;
@@ -84,10 +93,8 @@ class Generation final : public http::Answer {
   AnswerFacts facts_;
   requests::TrackedRequest tracked_;
 
-  std::optional<Lane> lane_ = Lane::kReading;                  // of the next work()
   requests::Wishes wishes_;                                    // of the headers
   std::optional<GrammarOrder> order_;                          // that the answer has to hold to
-  std::vector<std::vector<TokenId>> prompt_ids_;               // until the grammar is there
   std::vector<flow::Request> sequences_;                       // ready for admission; empty afterwards
   std::vector<Room> rooms_;                                    // [sequences_]
   std::vector<std::shared_ptr<bridge::TokenStream>> streams_;  // [choices_] until admission
@@ -101,8 +108,10 @@ class Generation final : public http::Answer {
   };
   std::vector<Told> told_;      // [choices]
   std::size_t next_taken_ = 0;  // of choices_: where the next turn begins
+  std::string part_;            // of what is being written
   bool finished_ = false;
   bool ended_ = false;  // the stream's last events are out
+  Writing writing_;     // last: it refers to all of the above
 };
 
 }  // namespace quire::api::openai

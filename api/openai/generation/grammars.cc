@@ -1,7 +1,6 @@
 #include "api/openai/generation/grammars.h"
 
 #include <algorithm>
-#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,16 +18,16 @@ namespace {
 using Kind = GrammarText::Kind;
 
 Result<grammar::RuleId> write_schema(grammar::Rules& rules, const std::string& text, grammar::WriteBudget& budget) {
-  const Result<boost::json::value> schema = grammar::parse_schema(text);
+  const Result<json::Value> schema = grammar::parse_schema(text);
   if (!schema) return schema.error();
   return grammar::json_schema(rules, *schema, budget);
 }
 
 Result<grammar::RuleId> write_choice(grammar::Rules& rules, const std::string& text) {
   std::vector<std::string> texts;
-  const Result<boost::json::value> list = grammar::parse_schema(text);
+  const Result<json::Value> list = grammar::parse_schema(text);
   if (!list) return list.error();
-  for (const boost::json::value& one : list->as_array()) texts.emplace_back(one.as_string());
+  for (const json::Value& one : list->get_array()) texts.emplace_back(one.get_string());
   return grammar::choice(rules, texts);
 }
 
@@ -63,8 +62,6 @@ Error late_error(const std::string& field, std::chrono::milliseconds time) {
           field, 0};
 }
 
-constexpr int kRetryAfterS = 1;
-
 }  // namespace
 
 Error fault_of(const std::string& field, const Error& error) {
@@ -90,36 +87,25 @@ GrammarOrder order_of(GrammarText text) {
   return order;
 }
 
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_quickly(const GrammarOrder& order) {
-  Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kQuickTime);
-  if (!made && made.error().code == Code::kTimeout) return {nullptr};
-  return made;
-}
-
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order) {
-  Result<std::shared_ptr<const grammar::Grammar>> made = make_within(order, kMaxTime);
-  if (!made && made.error().code == Code::kTimeout) {
-    return Error{Code::kUnavailable, made.error().message + ", or try again later", made.error().param, kRetryAfterS};
-  }
-  return made;
-}
-
-// kTimeout: it takes longer.
-Result<std::shared_ptr<const grammar::Grammar>> Grammars::make_within(const GrammarOrder& order,
-                                                                      std::chrono::milliseconds time) {
+Result<std::shared_ptr<const grammar::Grammar>> Grammars::make(const GrammarOrder& order, const Allowance& allowance) {
   std::string name = name_of(order);
   if (std::shared_ptr<const grammar::Grammar> found = recent_.find(name)) return found;
+  const auto whole_ms = [](std::chrono::nanoseconds time) {
+    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(time), std::chrono::milliseconds(0));
+  };
+  const auto time = std::min(kMaxTime, whole_ms(allowance.time_left()));
   grammar::Rules rules;
-  grammar::WriteBudget budget(grammar::WriteBudget::kMaxSteps, time);
+  grammar::WriteBudget budget(grammar::WriteBudget::kMaxSteps, time, allowance.is_dropped());
   if (const Result<Done> written = order.write(rules, budget); !written) return written.error();
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(budget.time_left());
-  Result<std::shared_ptr<const grammar::Grammar>> compiled = grammar::Grammar::compile(
-      rules, order.marked ? marked_ : vocabulary_, {.max_time = std::max(left, std::chrono::milliseconds(0))});
+  Result<std::shared_ptr<const grammar::Grammar>> compiled =
+      grammar::Grammar::compile(rules, order.marked ? marked_ : vocabulary_,
+                                {.max_time = whole_ms(budget.time_left()), .is_dropped = allowance.is_dropped()});
   if (!compiled && compiled.error().code == Code::kTimeout) return late_error(order.field, time);
   if (!compiled) {
     return Error{compiled.error().code, order.field + ": " + compiled.error().message, order.field};
   }
-  recent_.keep(std::move(name), *compiled);
+  const std::size_t bytes = name.size() + (*compiled)->num_bytes();
+  recent_.keep(std::move(name), *compiled, bytes);
   return compiled;
 }
 

@@ -3,7 +3,7 @@
 //         them lets the model say them as the tokens that they are.
 // Owner   shared: Services. Thread  any; compiling is a worker's.
 // Fails   make(): kInvalidArgument naming the order's field, or the one that its `write` names, for what is too much
-//         on every machine; kUnavailable for what takes this one too long.
+//         on every machine; kTimeout for what takes this one too long, or is wanted no more.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "api/openai/generation/request.h"
+#include "core/base/allowance.h"
 #include "core/base/result.h"
 #include "core/bridge/recent_values.h"
 #include "core/grammar/grammar.h"
@@ -33,22 +34,17 @@ class Grammars {
 
   // Null: it has to be made.
   std::shared_ptr<const grammar::Grammar> find(const GrammarOrder& order) { return recent_.find(name_of(order)); }
-  // Found, or made. Null: it takes more than kQuickTime of the processor, and nothing else is known of it.
-  Result<std::shared_ptr<const grammar::Grammar>> make_quickly(const GrammarOrder& order);
-  // Found, or made within kMaxTime, writing and compiling together; one that takes longer is an error.
-  Result<std::shared_ptr<const grammar::Grammar>> make(const GrammarOrder& order);
+  // Found, or made: written and compiled within what is left of the allowance, and within kMaxTime.
+  Result<std::shared_ptr<const grammar::Grammar>> make(const GrammarOrder& order, const Allowance& allowance = {});
 
-  static constexpr std::chrono::milliseconds kQuickTime{50};
   // More than the limits of work take on a machine as they are: those are to be met first.
   static constexpr std::chrono::milliseconds kMaxTime{2'000};
 
  private:
-  Result<std::shared_ptr<const grammar::Grammar>> make_within(const GrammarOrder& order,
-                                                              std::chrono::milliseconds time);
   static std::string name_of(const GrammarOrder& order) { return (order.marked ? "marked " : "plain ") + order.name; }
 
   static constexpr std::size_t kMaxKept = 64;
-  static constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;  // of their texts
+  static constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;  // of automata and texts
 
   const std::shared_ptr<const grammar::Vocabulary> vocabulary_;
   const std::shared_ptr<const grammar::Vocabulary> marked_;

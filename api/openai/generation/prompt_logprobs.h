@@ -12,8 +12,8 @@
 namespace quire::api::openai {
 
 // As the next value. The prompt has its ids and scores, and request.prompt_logprobs says how many alternatives.
-void append_prompt_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const PromptRun& prompt,
-                            const GenerationRequest& request);
+Writing write_prompt_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
+                              const PromptRun& prompt, const GenerationRequest& request);
 
 // What stands for -inf, which JSON cannot say.
 float told_logprob(float logprob);

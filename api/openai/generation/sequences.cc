@@ -110,6 +110,28 @@ Result<Done> check_min_tokens(std::uint32_t max_tokens, const GenerationRequest&
                                    " tokens: ask for fewer, or raise max_tokens");
 }
 
+// What an answer tells of its prompt, in bytes, about.
+std::uint64_t told_bytes(const GenerationRequest& request, std::uint64_t num_tokens) {
+  static constexpr std::uint64_t kText = 8, kId = 8, kName = 40, kEntry = 72;  // of one token
+  std::uint64_t of_token = 0;
+  if (request.echo) of_token += kText;
+  if (request.echo && request.logprobs) of_token += kName * (2 + *request.logprobs);
+  if (request.prompt_logprobs) of_token += kEntry * (1 + *request.prompt_logprobs);
+  if (request.return_token_ids) of_token += kId;
+  return of_token * num_tokens;
+}
+
+// Answers that each repeat what is told of the prompt: the prompt is computed once, and written as often as that.
+Result<Done> check_repeated(std::uint64_t bytes, const GenerationRequest& request) {
+  static constexpr std::uint64_t kMaxRepeatedBytes = std::uint64_t{64} << 20;
+  if (request.n == 1 || bytes <= kMaxRepeatedBytes / request.n) return Done{};
+  const char* what = request.prompt_logprobs ? "prompt_logprobs" : request.echo ? "echo" : "return_token_ids";
+  return invalid("n", "n is " + std::to_string(request.n) + ", and every answer tells of its prompt (" + what +
+                          "), about " + std::to_string(bytes) + " bytes: more than the " +
+                          std::to_string(kMaxRepeatedBytes) +
+                          " that may be repeated so in all. Ask for that with n = 1, and for the others without");
+}
+
 Room room_for(const flow::Request& sequence, const Services& services) {
   Room room;
   if (sequence.scores_prompt) {
@@ -133,6 +155,7 @@ Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids
   const std::uint32_t copies = request.use_beam_search ? 1 : request.best_of;
   const std::uint64_t most = services.queue.limits().max_tokens;
   std::uint64_t prompt_tokens = 0;
+  std::uint64_t repeated_bytes = 0;
   for (Ids& ids : prompts) {
     truncate(ids, request, services);
     if (Result<Done> checked = check_ids(ids, request, services); !checked) return checked.error();
@@ -145,6 +168,8 @@ Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<Ids
       return invalid(field, field + ": its sequences have more than the " + std::to_string(most) +
                                 " prompt tokens in all that may wait here: send several requests");
     }
+    repeated_bytes += told_bytes(request, ids.size());
+    if (Result<Done> checked = check_repeated(repeated_bytes, request); !checked) return checked.error();
     out.prompts.push_back({.num_tokens = static_cast<std::uint32_t>(ids.size()), .ids = {}, .scores = nullptr});
     if (request.keeps_prompt()) out.prompts.back().ids = ids;
     sequence.prompt = std::move(ids);

@@ -86,29 +86,29 @@ void add_warnings(const GenerationRequest& request, http::Response& response) {
 
 // Of the text, or of the conversation as /v1/chat/completions would run it.
 Result<std::vector<TokenId>> ids_of(const std::string& body, const TokenizeRequest& request, const Given& given,
-                                    const Services& services) {
+                                    const Services& services, Allowance& allowance) {
   if (!given("messages")) {
     if (!request.prompt) return invalid("prompt", "prompt is missing");
     for (const char* field : kOfMessages) {
       if (given(field)) return invalid(field, std::string(field) + " belongs to messages, and here is a prompt");
     }
-    return services.tokenizer->encode(*request.prompt, request.add_special_tokens);
+    return services.tokenizer->encode(*request.prompt, request.add_special_tokens, {.allowance = &allowance});
   }
   if (request.prompt) return invalid("messages", "messages and prompt: give one of them");
   const Result<chat::ChatRequest> conversation = chat::parse_chat_request(body, services);
   if (!conversation) return conversation.error();
-  Result<chat::TokenPrompt> prompt = chat::prompt_of(*conversation, services);
+  Result<chat::TokenPrompt> prompt = chat::prompt_of(*conversation, services, allowance, chat::AnyLength::kYes);
   if (!prompt) return prompt.error();
   return std::move(prompt->ids);
 }
 
 }  // namespace
 
-http::Response tokenize(const Services& services, const std::string& body) {
+http::Response tokenize(const Services& services, const std::string& body, Allowance& allowance) {
   TokenizeRequest request;
   const Result<Given> given = read_body(body, kTokenize, tokenize_fields(), services, request);
   if (!given) return error_response(given.error());
-  const Result<std::vector<TokenId>> told = ids_of(body, request, *given, services);
+  const Result<std::vector<TokenId>> told = ids_of(body, request, *given, services, allowance);
   if (!told) return error_response(told.error());
 
   const std::vector<TokenId>& ids = *told;
@@ -130,7 +130,7 @@ http::Response tokenize(const Services& services, const std::string& body) {
   return response;
 }
 
-http::Response detokenize(const Services& services, const std::string& body) {
+http::Response detokenize(const Services& services, const std::string& body, Allowance&) {
   DetokenizeRequest request;
   const Result<Given> given = read_body(body, kDetokenize, detokenize_fields(), services, request);
   if (!given) return error_response(given.error());

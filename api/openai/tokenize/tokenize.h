@@ -14,8 +14,8 @@
 
 namespace quire::api::openai {
 
-http::Response tokenize(const Services& services, const std::string& body);
-http::Response detokenize(const Services& services, const std::string& body);
+http::Response tokenize(const Services& services, const std::string& body, Allowance& allowance);
+http::Response detokenize(const Services& services, const std::string& body, Allowance& allowance);
 
 std::span<const Field> tokenize_fields();
 std::span<const Field> detokenize_fields();

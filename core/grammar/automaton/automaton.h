@@ -50,6 +50,10 @@ struct Automaton {
   std::uint32_t start = 0;
 
   std::size_t size() const { return states.size() - 1; }
+  std::size_t num_bytes() const {
+    return states.size() * sizeof(State) + runs.size() * sizeof(Run) + calls.size() * sizeof(Call) +
+           rows.size() * sizeof(rows.front());
+  }
   std::span<const Run> runs_of(std::uint32_t s) const {
     return {runs.data() + states[s].first_run, runs.data() + states[s + 1].first_run};
   }

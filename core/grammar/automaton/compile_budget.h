@@ -5,9 +5,9 @@
 #include <chrono>
 #include <string>
 
+#include "core/base/processor_time.h"
 #include "core/base/result.h"
 #include "core/grammar/grammar.h"
-#include "core/grammar/processor_time.h"
 
 namespace quire::grammar {
 
@@ -15,7 +15,7 @@ class CompileBudget {
  public:
   explicit CompileBudget(const CompileLimits& limits) : limits_(limits), end_(processor_time() + limits.max_time) {}
 
-  bool late() const { return processor_time() > end_; }
+  bool late() const { return processor_time() > end_ || (limits_.is_dropped && limits_.is_dropped()); }
   std::uint32_t max_states() const { return limits_.max_states; }
 
   Error late_error() const {

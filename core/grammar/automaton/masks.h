@@ -51,6 +51,8 @@ class Masks {
 
   Frontier& frontier() { return frontier_; }
   std::uint64_t work() const { return num_nodes_seen_ + frontier_.work(); }  // done so far
+  // The most that it may come to hold.
+  std::size_t num_bytes() const { return room_words_ * sizeof(std::uint32_t) + follow_.size() * sizeof(ByteSet); }
 
  private:
   static constexpr std::uint32_t kIsMask = UINT32_MAX;

@@ -9,8 +9,6 @@
 namespace quire::grammar {
 namespace {
 
-using boost::json::value;
-
 constexpr std::uint32_t kMaxInPlace = 64;  // schemas applied in place, one inside the other
 
 Language no_strings(StateBudget& budget) {
@@ -56,10 +54,10 @@ const std::vector<Shape>& Alternatives::of_one(SchemaId id) {
 }
 
 std::vector<Shape> Alternatives::work_out(SchemaId id) {
-  const boost::json::object& object = *document_.object(id);
+  const json::Object& object = *document_.object(id);
   std::vector<Shape> shapes{read_shape(document_, id, limits_.shape, budget_)};
   if (!settle(shapes.front(), budget_)) shapes.clear();
-  if (const value* reference = object.if_contains("$ref")) {
+  if (const json::Value* reference = object.if_contains("$ref")) {
     if (!reference->is_string()) document_.refuse(id, "$ref", "is not a string");
     const SchemaId target[] = {document_.target(id, std::string_view(reference->get_string()))};
     shapes = all_of_both(shapes, of(target), id);
@@ -104,7 +102,7 @@ std::vector<Shape> Alternatives::all_of_both(const std::vector<Shape>& a, const 
 }
 
 std::size_t Alternatives::list_size(SchemaId id, std::string_view keyword) const {
-  const value& list = document_.object(id)->at(keyword);
+  const json::Value& list = document_.object(id)->at(keyword);
   if (!list.is_array() || list.get_array().empty()) {
     document_.refuse(id, keyword, "is not a list with schemas in it");
   }
@@ -140,7 +138,7 @@ void Alternatives::apply_one_of(SchemaId id, std::vector<Shape>& shapes) {
 void Alternatives::apply_not(SchemaId id, std::vector<Shape>& shapes) {
   const SchemaId inner = document_.below(id, "not");
   if (inner == kNothing) return;
-  const boost::json::object* object = document_.object(inner);
+  const json::Object* object = document_.object(inner);
   if (object == nullptr || object->empty()) {
     shapes.clear();
     return;
@@ -158,7 +156,7 @@ void Alternatives::apply_not(SchemaId id, std::vector<Shape>& shapes) {
 }
 
 void Alternatives::apply_if(SchemaId id, std::vector<Shape>& shapes) {
-  const boost::json::object& object = *document_.object(id);
+  const json::Object& object = *document_.object(id);
   if (!object.contains("then") && !object.contains("else")) return;
   const SchemaId condition = document_.below(id, "if");
   if (condition != kAnything && condition != kNothing) {
@@ -172,17 +170,17 @@ void Alternatives::apply_if(SchemaId id, std::vector<Shape>& shapes) {
 
 // Where a property is there, others have to be, or a schema holds: either it is not there, or that is so.
 void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::vector<Shape>& shapes) {
-  const value& all = document_.object(id)->at(keyword);
+  const json::Value& all = document_.object(id)->at(keyword);
   if (!all.is_object()) document_.refuse(id, keyword, "is not an object");
   for (const auto& item : all.get_object()) {
     Shape absent;
-    absent.members.push_back(share({{{std::string(item.key()), kNothing}}, {}, kAnything, false}));
+    absent.members.push_back(share({{{std::string(item.name), kNothing}}, {}, kAnything, false}));
     Shape present;
-    present.required.emplace_back(item.key());
+    present.required.emplace_back(item.name);
     std::vector<Shape> ways{present};
-    if (item.value().is_array() && keyword != "dependentSchemas") {
-      std::set<std::string_view> known{std::string_view(item.key())};
-      for (const value& name : item.value().get_array()) {
+    if (item.value.is_array() && keyword != "dependentSchemas") {
+      std::set<std::string_view> known{std::string_view(item.name)};
+      for (const json::Value& name : item.value.get_array()) {
         if (!name.is_string()) document_.refuse(id, keyword, "is not made of lists of names");
         budget_.step();
         if (known.insert(name.get_string()).second) ways.front().required.emplace_back(name.get_string());
@@ -190,7 +188,7 @@ void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::v
     } else if (keyword == "dependentRequired") {
       document_.refuse(id, keyword, "is not made of lists of names");
     } else {
-      const SchemaId schemas[] = {document_.below(id, keyword, item.key())};
+      const SchemaId schemas[] = {document_.below(id, keyword, item.name)};
       ways = all_of_both(ways, of(schemas), id);
     }
     ways.push_back(absent);

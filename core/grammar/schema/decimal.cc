@@ -28,7 +28,7 @@ int compare_size(const Decimal& a, const Decimal& b) {
 
 }  // namespace
 
-std::optional<Decimal> decimal_of(const boost::json::value& number) {
+std::optional<Decimal> decimal_of(const json::Value& number) {
   if (number.is_int64()) return of_integer(std::to_string(number.get_int64()));
   if (number.is_uint64()) return of_integer(std::to_string(number.get_uint64()));
   const double value = number.get_double();

@@ -4,9 +4,10 @@
 // Fails   decimal_of(): nothing where more than 15 digits stand behind a double: which decimal was meant cannot be told.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
+
+#include "core/base/json.h"
 
 namespace quire::grammar {
 
@@ -18,7 +19,7 @@ struct Decimal {
   bool is_integer() const { return part.empty(); }
 };
 
-std::optional<Decimal> decimal_of(const boost::json::value& number);
+std::optional<Decimal> decimal_of(const json::Value& number);
 int compare(const Decimal& a, const Decimal& b);  // < 0, 0, > 0
 
 }  // namespace quire::grammar

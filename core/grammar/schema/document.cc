@@ -42,7 +42,7 @@ std::string_view without_slash(std::string_view uri) {
   return uri;
 }
 
-std::string_view string_at(const boost::json::object& object, std::string_view key) {
+std::string_view string_at(const json::Object& object, std::string_view key) {
   const auto* value = object.if_contains(key);
   return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : std::string_view();
 }
@@ -56,7 +56,7 @@ std::string shown(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-Document::Document(const boost::json::value& root, std::uint32_t max_schemas, StateBudget& budget)
+Document::Document(const json::Value& root, std::uint32_t max_schemas, StateBudget& budget)
     : root_(root), max_schemas_(max_schemas), budget_(budget), schemas_{{&true_, "true"}, {&false_, "false"}} {
   read_draft();
 }
@@ -100,7 +100,7 @@ void Document::read_draft() {
   }
 }
 
-SchemaId Document::add(const boost::json::value& value, std::string pointer) {
+SchemaId Document::add(const json::Value& value, std::string pointer) {
   if (value.is_bool()) return value.get_bool() ? kAnything : kNothing;
   if (const auto found = numbers_.find(&value); found != numbers_.end()) return found->second;
   if (!value.is_object()) throw Refusal{pointer, "is no schema: an object, true or false are expected"};
@@ -115,9 +115,9 @@ SchemaId Document::add(const boost::json::value& value, std::string pointer) {
   return id;
 }
 
-void Document::check_keywords(const boost::json::object& object, const std::string& pointer) const {
+void Document::check_keywords(const json::Object& object, const std::string& pointer) const {
   for (const auto& item : object) {
-    const std::string_view name = item.key();
+    const std::string_view name = item.name;
     const Keyword* keyword = find_keyword(name);
     if (keyword == nullptr) {
       throw Refusal{step(pointer, name),
@@ -130,7 +130,7 @@ void Document::check_keywords(const boost::json::object& object, const std::stri
     if ((name == "$id" || name == "$schema") && !at_root) {
       throw Refusal{step(pointer, name), "is supported at the root of the document only"};
     }
-    if (name == "nullable" && item.value() != false) {
+    if (name == "nullable" && !(item.value.is_bool() && !item.value.get_bool())) {
       throw Refusal{step(pointer, name), "is not supported: " + std::string(keyword->note)};
     }
   }
@@ -141,11 +141,11 @@ SchemaId Document::below(SchemaId parent, std::string_view keyword) {
 }
 
 SchemaId Document::below(SchemaId parent, std::string_view keyword, std::string_view name) {
-  return add(object(parent)->at(keyword).as_object().at(name), step(step(pointer(parent), keyword), name));
+  return add(object(parent)->at(keyword).get_object().at(name), step(step(pointer(parent), keyword), name));
 }
 
 SchemaId Document::below(SchemaId parent, std::string_view keyword, std::size_t index) {
-  return add(object(parent)->at(keyword).as_array().at(index),
+  return add(object(parent)->at(keyword).get_array().at(index),
              step(step(pointer(parent), keyword), std::to_string(index)));
 }
 
@@ -183,13 +183,13 @@ Document::Place Document::follow(SchemaId from, std::string_view path) const {
     if (at.value != &root_ && at.value->is_object() && !string_at(at.value->get_object(), "$id").empty()) {
       refuse(from, "$ref", "leads through a schema with an $id of its own, which is not supported");
     }
-    const boost::json::value* next = nullptr;
+    const json::Value* next = nullptr;
     if (const auto* object = at.value->if_object()) {
       next = object->if_contains(name);
     } else if (const auto* array = at.value->if_array()) {
       std::size_t index = 0;
       const auto end = std::from_chars(name.data(), name.data() + name.size(), index).ptr;
-      if (end == name.data() + name.size() && !name.empty()) next = array->if_contains(index);
+      if (end == name.data() + name.size() && !name.empty()) next = index < array->size() ? &(*array)[index] : nullptr;
     }
     if (next == nullptr) lost();
     at = {next, step(at.pointer, name)};
@@ -197,7 +197,7 @@ Document::Place Document::follow(SchemaId from, std::string_view path) const {
   return at;
 }
 
-void Document::find_anchors(const boost::json::value& value, const std::string& pointer) {
+void Document::find_anchors(const json::Value& value, const std::string& pointer) {
   const auto* object = value.if_object();
   if (object == nullptr) return;
   for (const std::string_view keyword : {"$anchor", "$dynamicAnchor"}) {
@@ -205,15 +205,15 @@ void Document::find_anchors(const boost::json::value& value, const std::string& 
     if (!name.empty()) anchors_->emplace(std::string(name), Place{&value, pointer});
   }
   for (const auto& item : *object) {
-    const Keyword* keyword = find_keyword(item.key());
+    const Keyword* keyword = find_keyword(item.name);
     if (keyword == nullptr || keyword->holds == KeywordHolds::kNoSchema) continue;
-    const std::string here = step(pointer, item.key());
-    if (keyword->holds == KeywordHolds::kSchema) find_anchors(item.value(), here);
-    if (const auto* list = item.value().if_array()) {
+    const std::string here = step(pointer, item.name);
+    if (keyword->holds == KeywordHolds::kSchema) find_anchors(item.value, here);
+    if (const auto* list = item.value.if_array()) {
       for (std::size_t i = 0; i < list->size(); ++i) find_anchors((*list)[i], step(here, std::to_string(i)));
     }
-    if (const auto* named = item.value().if_object(); named && keyword->holds == KeywordHolds::kNamedSchemas) {
-      for (const auto& one : *named) find_anchors(one.value(), step(here, one.key()));
+    if (const auto* named = item.value.if_object(); named && keyword->holds == KeywordHolds::kNamedSchemas) {
+      for (const auto& one : *named) find_anchors(one.value, step(here, one.name));
     }
   }
 }

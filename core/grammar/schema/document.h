@@ -4,7 +4,6 @@
 // Fails   throws Refusal: what stands where, and what to do; TooManySteps.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/grammar/schema/language.h"
 
 namespace quire::grammar {
@@ -31,13 +31,11 @@ std::string shown(std::string_view text);
 
 class Document {
  public:
-  Document(const boost::json::value& root, std::uint32_t max_schemas, StateBudget& budget);
+  Document(const json::Value& root, std::uint32_t max_schemas, StateBudget& budget);
   Document(const Document&) = delete;
 
   SchemaId root() { return add(root_, ""); }
-  const boost::json::object* object(SchemaId id) const {
-    return schemas_[id].value->if_object();
-  }  // null: true or false
+  const json::Object* object(SchemaId id) const { return schemas_[id].value->if_object(); }  // null: true or false
   const std::string& pointer(SchemaId id) const { return schemas_[id].pointer; }
   bool items_may_be_a_list() const { return old_draft_; }
 
@@ -53,28 +51,28 @@ class Document {
 
  private:
   struct Schema {
-    const boost::json::value* value;
+    const json::Value* value;
     std::string pointer;
   };
   struct Place {
-    const boost::json::value* value;
+    const json::Value* value;
     std::string pointer;
   };
-  SchemaId add(const boost::json::value& value, std::string pointer);
+  SchemaId add(const json::Value& value, std::string pointer);
   void read_draft();
-  void check_keywords(const boost::json::object& object, const std::string& pointer) const;
-  void find_anchors(const boost::json::value& value, const std::string& pointer);
+  void check_keywords(const json::Object& object, const std::string& pointer) const;
+  void find_anchors(const json::Value& value, const std::string& pointer);
   std::string step(const std::string& pointer, std::string_view name) const;
   Place follow(SchemaId from, std::string_view path) const;
 
-  const boost::json::value true_{true};
-  const boost::json::value false_{false};
-  const boost::json::value& root_;
+  const json::Value true_{true};
+  const json::Value false_{false};
+  const json::Value& root_;
   std::uint32_t max_schemas_;
   StateBudget& budget_;  // pays for pointers: long names over many schemas
   bool old_draft_ = false;
   std::vector<Schema> schemas_;
-  std::unordered_map<const boost::json::value*, SchemaId> numbers_;
+  std::unordered_map<const json::Value*, SchemaId> numbers_;
   std::optional<std::map<std::string, Place, std::less<>>> anchors_;
 };
 

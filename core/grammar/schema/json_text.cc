@@ -128,25 +128,25 @@ Expr JsonText::list(char open, std::span<const Expr> items, char close) {
   return rules_.sequence(parts);
 }
 
-Expr JsonText::literal(const boost::json::value& value) {
+Expr JsonText::literal(const json::Value& value) {
   std::vector<Expr> items;
   switch (value.kind()) {
-    case boost::json::kind::null:
+    case json::Kind::kNull:
       return null();
-    case boost::json::kind::bool_:
+    case json::Kind::kBool:
       return rules_.bytes(value.get_bool() ? "true" : "false");
-    case boost::json::kind::string:
+    case json::Kind::kString:
       return rules_.bytes(quoted(std::string_view(value.get_string())));
-    case boost::json::kind::array:
+    case json::Kind::kArray:
       for (const auto& item : value.get_array()) items.push_back(literal(item));
       return list('[', items, ']');
-    case boost::json::kind::object:
+    case json::Kind::kObject:
       for (const auto& item : value.get_object()) {
-        items.push_back(member(rules_.bytes(quoted(std::string_view(item.key()))), literal(item.value())));
+        items.push_back(member(rules_.bytes(quoted(std::string_view(item.name))), literal(item.value)));
       }
       return list('{', items, '}');
     default:
-      return rules_.bytes(number_text(value));
+      return rules_.bytes(json::number_text(value));
   }
 }
 
@@ -201,16 +201,6 @@ std::string quoted(std::string_view text) {
     }
   }
   return out + "\"";
-}
-
-std::string number_text(const boost::json::value& value) {
-  if (value.is_int64()) return std::to_string(value.get_int64());
-  if (value.is_uint64()) return std::to_string(value.get_uint64());
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value.get_double()).ptr;
-  std::string out(text, end);
-  if (out.find_first_of(".e") == std::string::npos) out += ".0";  // as it was written: not an integer
-  return out;
 }
 
 }  // namespace quire::grammar

@@ -7,13 +7,13 @@
 #pragma once
 
 #include <array>
-#include <boost/json/value.hpp>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/grammar/rules.h"
 
 namespace quire::grammar {
@@ -36,7 +36,7 @@ class JsonText {
   Expr nothing() { return rules_.choice({}); }
 
   Expr string(std::uint32_t least, std::uint32_t most);  // code points; an escape counts as what it stands for
-  Expr literal(const boost::json::value& value);         // this value; objects with their keys in this order
+  Expr literal(const json::Value& value);                // this value; objects with their keys in this order
   Expr member(Expr key, Expr value);                     // key: value
 
   Expr gap();    // white space where it may be
@@ -62,6 +62,5 @@ class JsonText {
 std::string quoted(std::string_view text);
 
 // A number as it is written in JSON; values are never infinite there.
-std::string number_text(const boost::json::value& value);
 
 }  // namespace quire::grammar

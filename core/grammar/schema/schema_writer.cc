@@ -173,7 +173,7 @@ Expr SchemaWriter::array(const Shape& shape) {
 }
 
 Expr SchemaWriter::unique_array(const Shape& shape) {
-  std::vector<const boost::json::value*> values;
+  std::vector<const json::Value*> values;
   std::set<std::string_view> known;
   for (const auto& one : shape.items) {
     if (!one->first.empty()) refuse("uniqueItems", "is not supported beside prefixItems: leave it out");

@@ -1,15 +1,14 @@
 #include "core/grammar/schema/shape.h"
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <numeric>
 #include <set>
 
+#include "core/base/json_string.h"
+
 namespace quire::grammar {
 namespace {
-
-using boost::json::value;
 
 Count both(const Count& a, const Count& b) { return {std::max(a.least, b.least), std::min(a.most, b.most)}; }
 
@@ -34,32 +33,33 @@ bool is_multiple(const Decimal& number, std::uint32_t of) {
 }
 
 // Equal values have equal texts: numbers as decimals where one can tell which was meant, members by name.
-void append_canonical(std::string& out, const value& v) {
+void append_canonical(std::string& out, const json::Value& v) {
   if (v.is_number()) {
     if (const auto number = decimal_of(v)) {
       out += (number->negative ? "-" : "") + number->whole + "." + number->part;
     } else {
-      out += boost::json::serialize(v);
+      out += json::serialize(v);
     }
   } else if (const auto* list = v.if_array()) {
     out += '[';
-    for (const value& one : *list) {
+    for (const json::Value& one : *list) {
       append_canonical(out, one);
       out += ',';
     }
     out += ']';
   } else if (const auto* object = v.if_object()) {
-    std::map<std::string_view, const value*> members;
-    for (const auto& item : *object) members.emplace(item.key(), &item.value());
+    std::map<std::string_view, const json::Value*> members;
+    for (const auto& item : *object) members.emplace(item.name, &item.value);
     out += '{';
     for (const auto& [name, member] : members) {
-      out += boost::json::serialize(boost::json::string_view(name)) + ':';
+      append_json_string(out, name);
+      out += ':';
       append_canonical(out, *member);
       out += ',';
     }
     out += '}';
   } else {
-    out += boost::json::serialize(v);
+    out += json::serialize(v);
   }
 }
 
@@ -80,26 +80,26 @@ bool Shape::requires_member(std::string_view name) const {
   return std::find(required.begin(), required.end(), name) != required.end();
 }
 
-std::uint8_t type_of(const value& v) {
+std::uint8_t type_of(const json::Value& v) {
   switch (v.kind()) {
-    case boost::json::kind::null:
+    case json::Kind::kNull:
       return kNull;
-    case boost::json::kind::bool_:
+    case json::Kind::kBool:
       return kBoolean;
-    case boost::json::kind::string:
+    case json::Kind::kString:
       return kString;
-    case boost::json::kind::array:
+    case json::Kind::kArray:
       return kArray;
-    case boost::json::kind::object:
+    case json::Kind::kObject:
       return kObject;
-    case boost::json::kind::double_:
+    case json::Kind::kDouble:
       return std::trunc(v.get_double()) == v.get_double() ? kInteger : kFraction;
     default:
       return kInteger;
   }
 }
 
-Listed listed(const value& v, StateBudget& budget) {
+Listed listed(const json::Value& v, StateBudget& budget) {
   std::string text;
   append_canonical(text, v);
   budget.step_over(text);
@@ -173,7 +173,7 @@ bool settle(Shape& shape, StateBudget& budget) {
   return shape.types != 0;
 }
 
-std::optional<bool> admits(const Shape& shape, const value& v) {
+std::optional<bool> admits(const Shape& shape, const json::Value& v) {
   const std::uint8_t type = type_of(v);
   if ((shape.types & type) == 0) return false;
   switch (type) {

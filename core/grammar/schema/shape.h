@@ -8,7 +8,6 @@
 //         SchemaIds, each list one schema that asks for all of them, so that recursion ends.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/grammar/schema/document.h"
 #include "core/grammar/schema/language.h"
 #include "core/grammar/schema/number_range.h"
@@ -44,7 +44,7 @@ struct Count {
 
 // A value of an enum or a const.
 struct Listed {
-  const boost::json::value* value;
+  const json::Value* value;
   std::shared_ptr<const std::string> text;  // the same for values that are equal as JSON Schema has it: 1 is 1.0
 };
 
@@ -98,9 +98,9 @@ struct Shape {
   static bool has_most(const Count& count) { return count.most != kUnbounded; }
 };
 
-std::uint8_t type_of(const boost::json::value& value);  // one bit; 1.0 is an integer
+std::uint8_t type_of(const json::Value& value);  // one bit; 1.0 is an integer
 
-Listed listed(const boost::json::value& value, StateBudget& budget);
+Listed listed(const json::Value& value, StateBudget& budget);
 
 // Both shapes at once.
 Shape merged(const Shape& a, const Shape& b, StateBudget& budget);
@@ -109,7 +109,7 @@ Shape merged(const Shape& a, const Shape& b, StateBudget& budget);
 bool settle(Shape& shape, StateBudget& budget);
 
 // Whether a value has the shape; nothing where that depends on the inside of an array or an object.
-std::optional<bool> admits(const Shape& shape, const boost::json::value& value);
+std::optional<bool> admits(const Shape& shape, const json::Value& value);
 
 // The schemas that the member `name`, or the item at `index`, has to match together. kNothing among them: it may not be there.
 std::vector<SchemaId> member_schemas(const Shape& shape, std::string_view name);

@@ -10,19 +10,17 @@
 namespace quire::grammar {
 namespace {
 
-using boost::json::value;
-
 constexpr std::size_t kMaxPatterns = 4;  // of one object's members: 2^n kinds of keys
 constexpr std::uint32_t kMaxCount = 1'000'000;
 constexpr std::uint32_t kMaxMultiple = 10'000;
 
 // An integer of more than 64 bits comes out of the parser as a double, and it cannot be told which one it was.
-bool has_huge_number(const value& v) {
+bool has_huge_number(const json::Value& v) {
   if (v.is_double()) return std::abs(v.get_double()) >= 0x1p63;
   if (const auto* list = v.if_array()) return std::ranges::any_of(*list, has_huge_number);
   const auto* object = v.if_object();
   return object != nullptr &&
-         std::ranges::any_of(*object, [](const auto& item) { return has_huge_number(item.value()); });
+         std::ranges::any_of(*object, [](const auto& item) { return has_huge_number(item.value); });
 }
 
 class Reader {
@@ -44,22 +42,22 @@ class Reader {
   [[noreturn]] void refuse(std::string_view keyword, std::string message) const {
     document_.refuse(id_, keyword, std::move(message));
   }
-  const value* find(std::string_view keyword) const { return object_.if_contains(keyword); }
+  const json::Value* find(std::string_view keyword) const { return object_.if_contains(keyword); }
 
   void read_type() {
-    const value* type = find("type");
+    const json::Value* type = find("type");
     if (type == nullptr) return;
     shape_.types = 0;
     if (type->is_string()) {
       shape_.types = type_named(*type);
     } else if (type->is_array() && !type->get_array().empty()) {
-      for (const value& one : type->get_array()) shape_.types |= type_named(one);
+      for (const json::Value& one : type->get_array()) shape_.types |= type_named(one);
     } else {
       refuse("type", "is not the name of a type, or a list of them");
     }
   }
 
-  std::uint8_t type_named(const value& name) const {
+  std::uint8_t type_named(const json::Value& name) const {
     static constexpr std::pair<std::string_view, std::uint8_t> kNames[] = {
         {"null", kNull},     {"boolean", kBoolean}, {"integer", kInteger}, {"number", kNumber},
         {"string", kString}, {"array", kArray},     {"object", kObject}};
@@ -71,12 +69,12 @@ class Reader {
 
   void read_values() {
     for (const std::string_view keyword : {"const", "enum"}) {
-      const value* values = find(keyword);
+      const json::Value* values = find(keyword);
       if (values != nullptr && has_huge_number(*values))
         refuse(keyword, "has a number of 2^63 or more: write it as a string");
     }
-    if (const value* one = find("const")) shape_.values = {listed(*one, budget_)};
-    const value* list = find("enum");
+    if (const json::Value* one = find("const")) shape_.values = {listed(*one, budget_)};
+    const json::Value* list = find("enum");
     if (list == nullptr) return;
     if (!list->is_array() || list->get_array().empty()) refuse("enum", "is not a list with something in it");
     if (list->get_array().size() > limits_.max_values) {
@@ -84,12 +82,12 @@ class Reader {
     }
     Shape all;
     all.values.emplace();
-    for (const value& one : list->get_array()) all.values->push_back(listed(one, budget_));
+    for (const json::Value& one : list->get_array()) all.values->push_back(listed(one, budget_));
     shape_ = merged(shape_, all, budget_);
   }
 
   std::optional<Bound> read_bound(std::string_view keyword, bool open) const {
-    const value* bound = find(keyword);
+    const json::Value* bound = find(keyword);
     if (bound == nullptr) return std::nullopt;
     if (!bound->is_number()) refuse(keyword, "is not a number");
     const auto decimal = decimal_of(*bound);
@@ -105,9 +103,9 @@ class Reader {
     bounds.low = read_bound("exclusiveMinimum", true);
     bounds.high = read_bound("exclusiveMaximum", true);
     shape_ = merged(shape_, bounds, budget_);
-    if (const value* multiple = find("multipleOf")) {
-      if (!multiple->is_number() || multiple->to_number<double>() <= 0) refuse("multipleOf", "is not a number above 0");
-      const auto number = multiple->to_number<double>();
+    if (const json::Value* multiple = find("multipleOf")) {
+      if (!multiple->is_number() || multiple->as_double() <= 0) refuse("multipleOf", "is not a number above 0");
+      const auto number = multiple->as_double();
       if (std::trunc(number) != number || number > kMaxMultiple) {
         refuse("multipleOf", "is supported for integers up to " + std::to_string(kMaxMultiple) + ": leave it out");
       }
@@ -125,20 +123,20 @@ class Reader {
   }
 
   std::optional<std::uint32_t> read_size(std::string_view keyword) const {
-    const value* size = find(keyword);
+    const json::Value* size = find(keyword);
     if (size == nullptr) return std::nullopt;
-    const double number = size->is_number() ? size->to_number<double>() : -1;
+    const double number = size->is_number() ? size->as_double() : -1;
     if (number < 0 || std::trunc(number) != number) refuse(keyword, "is not an integer from 0 up");
     return static_cast<std::uint32_t>(std::min(number, double{kUnbounded - 1}));
   }
 
   void read_string() {
     shape_.length = read_count("minLength", "maxLength");
-    if (const value* pattern = find("pattern")) {
+    if (const json::Value* pattern = find("pattern")) {
       if (!pattern->is_string()) refuse("pattern", "is not a string");
       keep_text(language("pattern", std::string_view(pattern->get_string()), RegexUse::kSearch));
     }
-    const value* name = find("format");
+    const json::Value* name = find("format");
     if (name == nullptr) return;
     if (!name->is_string()) refuse("format", "is not a string");
     const Format* format = find_format(std::string_view(name->get_string()));
@@ -146,8 +144,8 @@ class Reader {
     if (!format->pattern.empty()) keep_text(language("format", format->pattern, RegexUse::kWhole));
     if (format->name == "int32") {
       Shape bounds;
-      bounds.low = Bound{*decimal_of(value(std::int64_t{INT32_MIN})), false};
-      bounds.high = Bound{*decimal_of(value(std::int64_t{INT32_MAX})), false};
+      bounds.low = Bound{*decimal_of(std::int64_t{INT32_MIN}), false};
+      bounds.high = Bound{*decimal_of(std::int64_t{INT32_MAX}), false};
       shape_ = merged(shape_, bounds, budget_);
     }
   }
@@ -186,14 +184,14 @@ class Reader {
     shape_.num_items = read_count("minItems", "maxItems");
     read_size("minContains");
     read_size("maxContains");
-    if (const value* unique = find("uniqueItems")) {
+    if (const json::Value* unique = find("uniqueItems")) {
       if (!unique->is_bool()) refuse("uniqueItems", "is not true or false");
       shape_.unique_items = unique->get_bool();
     }
     Items items;
     bool listed = read_list("prefixItems", items);
     std::string_view rest = "items";
-    if (const value* old = find("items"); old != nullptr && old->is_array()) {
+    if (const json::Value* old = find("items"); old != nullptr && old->is_array()) {
       if (!document_.items_may_be_a_list()) refuse("items", "is a list: prefixItems takes one since 2020-12");
       listed = read_list("items", items);
       rest = "additionalItems";
@@ -209,7 +207,7 @@ class Reader {
   }
 
   bool read_list(std::string_view keyword, Items& items) const {
-    const value* list = find(keyword);
+    const json::Value* list = find(keyword);
     if (list == nullptr) return false;
     if (!list->is_array()) refuse(keyword, "is not a list of schemas");
     if (list->get_array().size() > limits_.max_properties) {
@@ -219,8 +217,8 @@ class Reader {
     return true;
   }
 
-  const boost::json::object* object_of(std::string_view keyword) const {
-    const value* named = find(keyword);
+  const json::Object* object_of(std::string_view keyword) const {
+    const json::Value* named = find(keyword);
     if (named == nullptr) return nullptr;
     if (!named->is_object()) refuse(keyword, "is not an object");
     if (named->get_object().size() > limits_.max_properties) {
@@ -231,13 +229,13 @@ class Reader {
 
   void read_object() {
     shape_.num_members = read_count("minProperties", "maxProperties");
-    if (const value* required = find("required")) {
+    if (const json::Value* required = find("required")) {
       if (!required->is_array()) refuse("required", "is not a list of names");
       if (required->get_array().size() > limits_.max_properties) {
         refuse("required", "names more than " + std::to_string(limits_.max_properties) + " properties");
       }
       std::set<std::string_view> known;
-      for (const value& name : required->get_array()) {
+      for (const json::Value& name : required->get_array()) {
         if (!name.is_string()) refuse("required", "is not a list of names");
         if (known.insert(name.get_string()).second) shape_.required.emplace_back(name.get_string());
       }
@@ -246,7 +244,7 @@ class Reader {
     Members members;
     if (const auto* named = object_of("properties")) {
       for (const auto& item : *named) {
-        members.named.emplace_back(item.key(), document_.below(id_, "properties", item.key()));
+        members.named.emplace_back(item.name, document_.below(id_, "properties", item.name));
       }
     }
     if (const auto* patterns = object_of("patternProperties")) {
@@ -254,8 +252,8 @@ class Reader {
         refuse("patternProperties", "has more than " + std::to_string(kMaxPatterns) + " patterns");
       }
       for (const auto& item : *patterns) {
-        members.patterns.push_back({language("patternProperties", item.key(), RegexUse::kSearch),
-                                    document_.below(id_, "patternProperties", item.key())});
+        members.patterns.push_back({language("patternProperties", item.name, RegexUse::kSearch),
+                                    document_.below(id_, "patternProperties", item.name)});
       }
     }
     const auto other = others("additionalProperties", "unevaluatedProperties");
@@ -268,7 +266,7 @@ class Reader {
 
   Document& document_;
   SchemaId id_;
-  const boost::json::object& object_;
+  const json::Object& object_;
   const ShapeLimits& limits_;
   StateBudget& budget_;
   Shape shape_;

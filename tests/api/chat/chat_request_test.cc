@@ -56,7 +56,7 @@ TEST_F(ChatRequests, GoOnWithAMessageInsteadOfBeginningOne) {
 
 TEST_F(ChatRequests, SetVariablesOfTheTemplateThatAreNotItsOwn) {
   const ChatRequest request = good(with(R"("chat_template_kwargs":{"enable_thinking":false,"n":{"a":[1]}})"));
-  EXPECT_EQ(request.template_kwargs.at("enable_thinking"), false);
+  EXPECT_EQ(request.template_kwargs.at("enable_thinking").get_bool(), false);
   for (const std::string name : {"messages", "tools", "documents", "add_generation_prompt", "chat_template",
                                  "bos_token", "raise_exception", "strftime_now", "namespace"}) {
     wrong(R"("chat_template_kwargs":{")" + name + R"(":1})", "chat_template_kwargs." + name);

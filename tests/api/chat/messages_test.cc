@@ -10,7 +10,7 @@ namespace {
 class Messages : public ChatBodies {
  protected:
   std::string shaped(const std::string& messages) {
-    return boost::json::serialize(good(of_messages(messages)).messages);
+    return quire::json::serialize(good(of_messages(messages)).messages);
   }
   void wrong(const std::string& messages, const std::string& param) { expect_refused(of_messages(messages), param); }
 };

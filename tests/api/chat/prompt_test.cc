@@ -8,7 +8,8 @@ namespace {
 class Prompts : public ChatBodies {
  protected:
   Result<ChatPrompt> render(const std::string& body) {
-    return render_prompt(services_.chat.get(), good(body), std::tm{});
+    Allowance patient;
+    return render_prompt(services_.chat.get(), good(body), std::tm{}, patient);
   }
   std::string text(const std::string& body) {
     const Result<ChatPrompt> prompt = render(body);

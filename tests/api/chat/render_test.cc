@@ -1,6 +1,7 @@
 #include "api/chat/render.h"
 
 #include "tests/api/chat/chat_world.h"
+#include "tests/api/patient_calls.h"
 
 namespace quire::api::chat::test {
 namespace {

@@ -23,7 +23,7 @@ TEST_F(Tools, AreForTheTemplateAsGivenButForStrict) {
       R"({"type":"function","function":{"name":"now","strict":true,"description":"d","parameters":{"b":1,"a":2},"return":{}}})";
   const ChatRequest request = good(tools(given));
   EXPECT_EQ(
-      boost::json::serialize(request.tools),
+      quire::json::serialize(request.tools),
       R"([{"type":"function","function":{"name":"now","description":"d","parameters":{"b":1,"a":2},"return":{}}}])");
   ASSERT_EQ(request.functions.size(), 1u);
   EXPECT_EQ(request.functions[0].name, "now");

@@ -7,6 +7,7 @@ namespace {
 
 class Turns : public ChatBodies {
  protected:
+  Allowance patient_;
   static std::string with_tool(const std::string& members = "") {
     return with(R"("tools":[{"type":"function","function":{"name":"now"}}])" + (members.empty() ? "" : "," + members));
   }
@@ -15,7 +16,7 @@ class Turns : public ChatBodies {
 TEST_F(Turns, BeginWithThePromptAndKeepNothingElseOfTheConversation) {
   ChatRequest request = good(with_tool());
   Turn turn(services_);
-  const auto prompts = turn.begin(request);
+  const auto prompts = turn.begin(request, patient_);
   ASSERT_TRUE(prompts);
   ASSERT_EQ(prompts->size(), 1u);
   EXPECT_EQ(prompts->front(), services_.tokenizer->encode("<user>hi\n<assistant>", false));
@@ -26,7 +27,7 @@ TEST_F(Turns, BeginWithThePromptAndKeepNothingElseOfTheConversation) {
 TEST_F(Turns, SayTheSameInPartsAndInItems) {
   ChatRequest request = good(with_tool());
   Turn turn(services_);
-  ASSERT_TRUE(turn.begin(request));
+  ASSERT_TRUE(turn.begin(request, patient_));
   for (const std::string& text : said_texts()) {
     const AnswerParts parts = turn.parts_of(text);
     std::string reasoning, content;
@@ -51,7 +52,7 @@ TEST_F(Turns, NameTheFieldThatTheConversationWasGivenIn) {
   request.prompt_field = "input";
   services_.chat = nullptr;
   Turn turn(services_);
-  EXPECT_EQ(turn.begin(request).error().param, "input");
+  EXPECT_EQ(turn.begin(request, patient_).error().param, "input");
 }
 
 }  // namespace

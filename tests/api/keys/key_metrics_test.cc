@@ -12,12 +12,12 @@ TEST(KeyMetrics, ALineForEachKeyAndFigure) {
   heavy.tenant = "team";
   heavy.weight = 3;
   const KeyTable table({heavy, limited}, nullptr);
-  auto ended = table.find("1")->account->take({1, 0}, TimePoint{});
+  auto ended = table.find("1")->account->take({1, 1, 0}, TimePoint{});
   ended->places.clear();
   ended->stay.end(TimePoint{}, 11, 7);
-  auto held = table.find("2")->account->take({2, 0}, TimePoint{});
+  auto held = table.find("2")->account->take({2, 2, 0}, TimePoint{});
   held->places.pop_back();
-  EXPECT_FALSE(table.find("2")->account->take({1, 0}, TimePoint{}));
+  EXPECT_FALSE(table.find("2")->account->take({1, 1, 0}, TimePoint{}));
 
   std::string text = "before 1\n";
   append_metrics(text, table);

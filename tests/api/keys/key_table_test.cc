@@ -38,7 +38,7 @@ TEST(KeyTable, AKeyIsATenantOfItsOwnUnlessItSaysAnother) {
 
 TEST(KeyTable, ANewTableKeepsAccountsAndNumbersOfThoseThatStay) {
   const KeyTable before({entry("a", "1"), entry("b", "2")}, nullptr);
-  const auto held = before.find("2")->account->take({1, 5}, TimePoint{});
+  const auto held = before.find("2")->account->take({1, 1, 5}, TimePoint{});
   KeyEntry changed = entry("b", "new");
   changed.limits.max_running = 1;
   const KeyTable after({entry("c", "3"), changed}, &before);
@@ -46,7 +46,8 @@ TEST(KeyTable, ANewTableKeepsAccountsAndNumbersOfThoseThatStay) {
   EXPECT_EQ(after.find("2"), nullptr) << "its key was changed";
   EXPECT_EQ(after.find("new")->account, before.find("2")->account);
   EXPECT_EQ(after.find("new")->tenant_id, before.find("2")->tenant_id);
-  EXPECT_FALSE(after.find("new")->account->take({1, 5}, TimePoint{})) << "what is under way counts, the limit is new";
+  EXPECT_FALSE(after.find("new")->account->take({1, 1, 5}, TimePoint{}))
+      << "what is under way counts, the limit is new";
   EXPECT_NE(after.find("3")->tenant_id, before.find("1")->tenant_id) << "a number is given once";
   const KeyTable last({entry("a", "1")}, &after);
   EXPECT_EQ(last.find("1")->tenant_id, before.find("1")->tenant_id);

@@ -15,7 +15,7 @@ class Conversations : public chat::test::Bodies<MessagesRequest, parse_messages_
     return R"({"max_tokens":5,"messages":)" + messages + (more.empty() ? "" : "," + more) + "}";
   }
   std::string shaped(const std::string& messages, const std::string& more = "") {
-    return boost::json::serialize(good(of_messages(messages, more)).messages);
+    return quire::json::serialize(good(of_messages(messages, more)).messages);
   }
   void wrong(const std::string& messages, const std::string& param) { expect_refused(of_messages(messages), param); }
 };

@@ -1,6 +1,7 @@
 #include "api/messages/messages_form.h"
 
 #include "tests/api/chat/answer_rig.h"
+#include "tests/api/patient_calls.h"
 
 namespace quire::api::messages::test {
 namespace {

@@ -55,7 +55,7 @@ TEST_F(MessagesRequests, SampleAsAllRequestsDo) {
 TEST_F(MessagesRequests, GiveToolsToTemplatesAsAChatDoes) {
   const MessagesRequest request = good(with(R"("tools":[{"name":"now","description":"d","type":"custom",)"
                                             R"("input_schema":{"type":"object"},"cache_control":{}}])"));
-  EXPECT_EQ(boost::json::serialize(request.tools),
+  EXPECT_EQ(quire::json::serialize(request.tools),
             R"([{"type":"function","function":{"name":"now","description":"d","parameters":{"type":"object"}}}])");
   ASSERT_EQ(request.functions.size(), 1u);
   EXPECT_EQ(request.functions[0].parameters, R"({"type":"object"})");
@@ -103,13 +103,14 @@ TEST_F(MessagesRequests, ChooseTools) {
 
 TEST_F(MessagesRequests, TellTheTemplateWhetherToThink) {
   const MessagesRequest enabled = good(with(R"("thinking":{"type":"enabled","budget_tokens":1024})"));
-  EXPECT_EQ(enabled.template_kwargs.at("enable_thinking"), true);
-  EXPECT_EQ(enabled.template_kwargs.at("thinking"), true);
-  EXPECT_EQ(good(with(R"("thinking":{"type":"disabled"})")).template_kwargs.at("enable_thinking"), false);
+  EXPECT_EQ(enabled.template_kwargs.at("enable_thinking").get_bool(), true);
+  EXPECT_EQ(enabled.template_kwargs.at("thinking").get_bool(), true);
+  EXPECT_EQ(good(with(R"("thinking":{"type":"disabled"})")).template_kwargs.at("enable_thinking").get_bool(), false);
   EXPECT_TRUE(good(with(R"("thinking":{"type":"adaptive"})")).template_kwargs.empty());
   for (const char* both : {R"("thinking":{"type":"disabled"},"chat_template_kwargs":{"enable_thinking":true})",
                            R"("chat_template_kwargs":{"enable_thinking":true},"thinking":{"type":"disabled"})"}) {
-    EXPECT_EQ(good(with(both)).template_kwargs.at("enable_thinking"), true) << "the template's own name counts";
+    EXPECT_EQ(good(with(both)).template_kwargs.at("enable_thinking").get_bool(), true)
+        << "the template's own name counts";
   }
   EXPECT_FALSE(good(with(R"("thinking":{"type":"enabled","display":"omitted"})")).include_reasoning);
   EXPECT_TRUE(good(with(R"("thinking":{"type":"enabled","display":"summarized"})")).include_reasoning);

@@ -13,7 +13,7 @@ using chat::test::list_of;
 class InputItems : public chat::test::Bodies<ResponsesRequest, parse_responses_request> {
  protected:
   static std::string of_input(const std::string& input) { return R"({"input":)" + input + "}"; }
-  std::string shaped(const std::string& input) { return boost::json::serialize(good(of_input(input)).messages); }
+  std::string shaped(const std::string& input) { return quire::json::serialize(good(of_input(input)).messages); }
   void wrong(const std::string& input, const std::string& param) { expect_refused(of_input(input), param); }
 };
 

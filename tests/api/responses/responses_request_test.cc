@@ -39,7 +39,7 @@ TEST_F(ResponsesRequests, NeedInput) {
 TEST_F(ResponsesRequests, PutInstructionsInFrontWhereverTheyStand) {
   for (const char* body : {R"({"input":"hi","instructions":"be"})", R"({"instructions":"be","input":"hi"})"}) {
     const ResponsesRequest request = good(body);
-    EXPECT_EQ(boost::json::serialize(request.messages),
+    EXPECT_EQ(quire::json::serialize(request.messages),
               R"([{"role":"system","content":"be"},{"role":"user","content":"hi"}])");
     EXPECT_EQ(request.instructions, "be");
   }
@@ -55,7 +55,7 @@ TEST_F(ResponsesRequests, SayHowLongTheAnswerMayBe) {
 
 TEST_F(ResponsesRequests, GiveToolsToTemplatesAsAChatDoes) {
   const ResponsesRequest request = good(with(R"("tools":[)" + std::string(kTool) + "]"));
-  EXPECT_EQ(boost::json::serialize(request.tools),
+  EXPECT_EQ(quire::json::serialize(request.tools),
             R"([{"type":"function","function":{"name":"now","description":"d","parameters":{"type":"object"}}}])");
   ASSERT_EQ(request.functions.size(), 1u);
   EXPECT_TRUE(request.functions[0].strict);

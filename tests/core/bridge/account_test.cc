@@ -25,16 +25,16 @@ std::string refusal(Account& account, Account::Demand demand, TimePoint now = kS
 
 TEST(Account, WithoutLimitsEverythingPasses) {
   const auto free = account({});
-  const auto held = free->take({1000, 1'000'000'000}, kStart);
+  const auto held = free->take({1000, 1000, 1'000'000'000}, kStart);
   ASSERT_TRUE(held);
   EXPECT_EQ(held->places.size(), 1000u);
-  EXPECT_EQ(refusal(*free, {1000, 1'000'000'000}), "");
+  EXPECT_EQ(refusal(*free, {1000, 1000, 1'000'000'000}), "");
 }
 
 TEST(Account, RunsUpToItsLimitAndNotOneSequenceMore) {
   for (const std::uint32_t first : {1u, 2u, 3u}) {
     const auto limited = account({.max_running = 3});
-    const auto held = limited->take({first, 0}, kStart);
+    const auto held = limited->take({first, first, 0}, kStart);
     ASSERT_TRUE(held) << first;
     EXPECT_EQ(refusal(*limited, {3 - first + 1, 0}), "max_running") << first;
     if (first == 3) continue;
@@ -44,13 +44,13 @@ TEST(Account, RunsUpToItsLimitAndNotOneSequenceMore) {
 
 TEST(Account, QueuesUpToItsLimitAndNotOneSequenceMore) {
   const auto limited = account({.max_queued = 3});
-  auto held = limited->take({2, 0}, kStart);
+  auto held = limited->take({2, 2, 0}, kStart);
   ASSERT_TRUE(held);
-  EXPECT_EQ(refusal(*limited, {1, 0}), "");
-  EXPECT_EQ(refusal(*limited, {2, 0}), "max_queued");
+  EXPECT_EQ(refusal(*limited, {1, 1, 0}), "");
+  EXPECT_EQ(refusal(*limited, {2, 2, 0}), "max_queued");
   held->places.pop_back();  // that one runs
-  EXPECT_EQ(refusal(*limited, {2, 0}), "");
-  EXPECT_EQ(refusal(*limited, {3, 0}), "max_queued");
+  EXPECT_EQ(refusal(*limited, {2, 2, 0}), "");
+  EXPECT_EQ(refusal(*limited, {3, 3, 0}), "max_queued");
   EXPECT_EQ(limited->figures().running, 2u);
   EXPECT_EQ(limited->figures().waiting, 1u);
 }
@@ -58,8 +58,8 @@ TEST(Account, QueuesUpToItsLimitAndNotOneSequenceMore) {
 TEST(Account, WhatCanNeverPassIsTheRequestsFault) {
   for (const AccountLimits limits : {AccountLimits{.max_running = 3}, AccountLimits{.max_queued = 3}}) {
     const auto limited = account(limits);
-    EXPECT_TRUE(limited->take({3, 0}, kStart));
-    const auto refused = limited->take({4, 0}, kStart);
+    EXPECT_TRUE(limited->take({3, 3, 0}, kStart));
+    const auto refused = limited->take({4, 4, 0}, kStart);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
     EXPECT_THAT(refused.error().message, HasSubstr("4 sequences"));
@@ -68,41 +68,41 @@ TEST(Account, WhatCanNeverPassIsTheRequestsFault) {
 
 TEST(Account, GivesAMinutesTokensAndNotOneMore) {
   const auto limited = account({.tokens_per_minute = 100});
-  const auto held = limited->take({1, 60}, kStart);
+  const auto held = limited->take({1, 1, 60}, kStart);
   ASSERT_TRUE(held);
-  EXPECT_EQ(refusal(*limited, {1, 39}), "");
-  EXPECT_EQ(refusal(*limited, {1, 40}), "");
-  EXPECT_EQ(refusal(*limited, {1, 41}), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 39}), "");
+  EXPECT_EQ(refusal(*limited, {1, 1, 40}), "");
+  EXPECT_EQ(refusal(*limited, {1, 1, 41}), "tokens_per_minute");
 }
 
 TEST(Account, TheBucketFillsEvenlyAndNoHigherThanItsRim) {
   const auto limited = account({.tokens_per_minute = 60});
-  auto held = limited->take({1, 60}, kStart);
+  auto held = limited->take({1, 1, 60}, kStart);
   ASSERT_TRUE(held);
   held->stay.end(kStart, 30, 30);
-  EXPECT_EQ(refusal(*limited, {1, 10}, kStart + 9s), "tokens_per_minute");
-  EXPECT_EQ(refusal(*limited, {1, 10}, kStart + 10s), "");
-  auto all = limited->take({1, 60}, kStart + 1h);
+  EXPECT_EQ(refusal(*limited, {1, 1, 10}, kStart + 9s), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 10}, kStart + 10s), "");
+  auto all = limited->take({1, 1, 60}, kStart + 1h);
   ASSERT_TRUE(all);
-  EXPECT_EQ(refusal(*limited, {1, 1}, kStart + 1h), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1}, kStart + 1h), "tokens_per_minute");
 }
 
 TEST(Account, WhatWasNotUsedComesBackAtTheEnd) {
   const auto limited = account({.tokens_per_minute = 100});
-  auto held = limited->take({1, 100}, kStart);
+  auto held = limited->take({1, 1, 100}, kStart);
   ASSERT_TRUE(held);
-  EXPECT_EQ(refusal(*limited, {1, 1}), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1}), "tokens_per_minute");
   held->stay.end(kStart, 20, 10);
   held->stay.end(kStart, 20, 10);  // once is enough
-  EXPECT_EQ(refusal(*limited, {1, 70}), "");
-  EXPECT_EQ(refusal(*limited, {1, 71}), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 70}), "");
+  EXPECT_EQ(refusal(*limited, {1, 1, 71}), "tokens_per_minute");
   EXPECT_EQ(limited->figures().prompt_tokens, 20u);
   EXPECT_EQ(limited->figures().completion_tokens, 10u);
 }
 
 TEST(Account, ADroppedStayWasNeverThere) {
   const auto limited = account({.max_running = 1, .max_queued = 1, .tokens_per_minute = 100});
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(*limited, {1, 100}), "") << i;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(*limited, {1, 1, 100}), "") << i;
   EXPECT_EQ(limited->figures().running, 0u);
   EXPECT_EQ(limited->figures().waiting, 0u);
   EXPECT_EQ(limited->figures().prompt_tokens, 0u);
@@ -110,13 +110,13 @@ TEST(Account, ADroppedStayWasNeverThere) {
 
 TEST(Account, MoreThanAMinutesTokensNeedAFullBucketAndLeaveADebt) {
   const auto limited = account({.tokens_per_minute = 60});
-  auto held = limited->take({1, 90}, kStart);
+  auto held = limited->take({1, 1, 90}, kStart);
   ASSERT_TRUE(held);
   held->stay.end(kStart, 45, 45);  // 30 in debt
-  EXPECT_EQ(refusal(*limited, {1, 1}, kStart + 30s), "tokens_per_minute");
-  EXPECT_EQ(refusal(*limited, {1, 1}, kStart + 31s), "");
-  EXPECT_EQ(refusal(*limited, {1, 1000}, kStart + 89s), "tokens_per_minute");
-  EXPECT_EQ(refusal(*limited, {1, 1000}, kStart + 90s), "");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1}, kStart + 30s), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1}, kStart + 31s), "");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1000}, kStart + 89s), "tokens_per_minute");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1000}, kStart + 90s), "");
 }
 
 // Whatever a client does, what it used up to any moment is at most a minute's tokens and what time has brought since.
@@ -133,7 +133,7 @@ TEST(Account, OverAnyTimeAClientGetsNoMoreThanItsRate) {
       now += std::chrono::milliseconds(random() % 2000);
       if (random() % 2 == 0) {
         const std::uint64_t tokens = 1 + random() % 600;
-        if (auto admitted = limited->take({1, tokens}, now)) {
+        if (auto admitted = limited->take({1, 1, tokens}, now)) {
           open.emplace_back(std::move(admitted->stay), tokens);
           reserved += tokens;
         }
@@ -152,9 +152,9 @@ TEST(Account, OverAnyTimeAClientGetsNoMoreThanItsRate) {
 
 TEST(Account, ARefusalSaysItsLimitAndWhenToTryAgain) {
   const auto limited = account({.max_running = 2, .tokens_per_minute = 600});
-  auto held = limited->take({2, 300}, kStart);
+  auto held = limited->take({2, 2, 300}, kStart);
   ASSERT_TRUE(held);
-  auto refused = limited->take({1, 1}, kStart);
+  auto refused = limited->take({1, 1, 1}, kStart);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kQueueFull);
   EXPECT_EQ(refused.error().message, "this key has 2 sequences under way and its max_running is 2; try again later");
@@ -162,11 +162,11 @@ TEST(Account, ARefusalSaysItsLimitAndWhenToTryAgain) {
   EXPECT_EQ(refused.error().retry_after_s, 1);
 
   held->stay.end(kStart, 300, 0);
-  refused = limited->take({1, 500}, kStart);
+  refused = limited->take({1, 1, 500}, kStart);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().retry_after_s, 20) << "200 tokens at 10 a second";
   EXPECT_THAT(refused.error().message, HasSubstr("300 tokens left"));
-  EXPECT_EQ(refusal(*limited, {1, 500}, kStart + 20s), "") << "it was true";
+  EXPECT_EQ(refusal(*limited, {1, 1, 500}, kStart + 20s), "") << "it was true";
   const auto figures = limited->figures();
   EXPECT_EQ(figures.refused[Account::kMaxRunning], 1u);
   EXPECT_EQ(figures.refused[Account::kTokensPerMinute], 1u);
@@ -177,12 +177,12 @@ TEST(Account, ARefusalSaysItsLimitAndWhenToTryAgain) {
 TEST(Account, LongStaysMakeForLongWaits) {
   const auto limited = account({.max_running = 1});
   const auto wait = [&] {
-    const auto held = limited->take({1, 0}, kStart);
-    return limited->take({1, 0}, kStart).error().retry_after_s;
+    const auto held = limited->take({1, 1, 0}, kStart);
+    return limited->take({1, 1, 0}, kStart).error().retry_after_s;
   };
   const int before = wait();
   for (int i = 0; i < 50; ++i) {
-    auto held = limited->take({1, 0}, kStart);
+    auto held = limited->take({1, 1, 0}, kStart);
     held->stay.end(kStart + 20s, 1, 1);
   }
   EXPECT_EQ(before, 1);
@@ -191,14 +191,14 @@ TEST(Account, LongStaysMakeForLongWaits) {
 
 TEST(Account, NewLimitsCountFromThenOnAndTouchNothingUnderWay) {
   const auto limited = account({.max_running = 4});
-  auto held = limited->take({4, 50}, kStart);
+  auto held = limited->take({4, 4, 50}, kStart);
   ASSERT_TRUE(held);
   limited->set_limits({.max_running = 2, .tokens_per_minute = 100});
-  EXPECT_EQ(refusal(*limited, {1, 1}), "max_running");
+  EXPECT_EQ(refusal(*limited, {1, 1, 1}), "max_running");
   held->stay.end(kStart, 25, 25);
-  EXPECT_EQ(refusal(*limited, {2, 100}), "") << "the bucket is new and full";
+  EXPECT_EQ(refusal(*limited, {2, 2, 100}), "") << "the bucket is new and full";
   limited->set_limits({});
-  EXPECT_EQ(refusal(*limited, {100, 1000}), "");
+  EXPECT_EQ(refusal(*limited, {100, 100, 1000}), "");
 }
 
 TEST(Account, PlacesGoOnOtherThreadsWhileRequestsCome) {
@@ -206,7 +206,7 @@ TEST(Account, PlacesGoOnOtherThreadsWhileRequestsCome) {
   std::atomic<int> most{0};
   const auto client = [&] {
     for (int i = 0; i < 2000; ++i) {
-      auto admitted = limited->take({1, 0}, kStart);
+      auto admitted = limited->take({1, 1, 0}, kStart);
       if (!admitted) continue;
       const auto figures = limited->figures();
       int seen = most.load();

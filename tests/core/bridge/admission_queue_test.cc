@@ -55,7 +55,7 @@ TEST_F(AdmissionQueueTest, TakesSequencesUpToItsLimitAndNotOneMore) {
 
 TEST_F(AdmissionQueueTest, AClientsPlaceIsHeldAsLongAsTheCredit) {
   const auto account = std::make_shared<Account>("alice", AccountLimits{});
-  auto taken = account->take({2, 0}, TimePoint{});
+  auto taken = account->take({2, 2, 0}, TimePoint{});
   auto submissions = request(0, 2, 1);
   for (std::size_t i = 0; i < 2; ++i) submissions[i].place = std::move(taken->places[i]);
   ASSERT_TRUE(queue_.admit(submissions));
@@ -72,7 +72,7 @@ TEST_F(AdmissionQueueTest, AClientsPlaceIsHeldAsLongAsTheCredit) {
 
 TEST_F(AdmissionQueueTest, WhatIsNotAdmittedGivesItsPlacesBack) {
   const auto account = std::make_shared<Account>("alice", AccountLimits{});
-  auto taken = account->take({1, 0}, TimePoint{});
+  auto taken = account->take({1, 1, 0}, TimePoint{});
   ASSERT_TRUE(admit(5, 1));
   auto submissions = request(9, 1, 1);
   submissions[0].place = std::move(taken->places[0]);

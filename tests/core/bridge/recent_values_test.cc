@@ -11,7 +11,9 @@ namespace {
 
 using Recent = RecentValues<int>;
 
-void keep(Recent& recent, const std::string& name, int value) { recent.keep(name, std::make_shared<const int>(value)); }
+void keep(Recent& recent, const std::string& name, int value) {
+  recent.keep(name, std::make_shared<const int>(value), name.size());
+}
 
 TEST(RecentValues, FindsWhatIsKept) {
   Recent recent(3, 100);
@@ -31,7 +33,7 @@ TEST(RecentValues, TheOneAskedForLongestAgoGoesFirst) {
   for (const char* name : {"a", "c", "d"}) EXPECT_TRUE(recent.find(name)) << name;
 }
 
-TEST(RecentValues, NamesHaveALimitTogetherAndEachForItself) {
+TEST(RecentValues, BytesHaveALimitTogetherAndEachForItself) {
   Recent recent(100, 10);
   keep(recent, std::string(9, 'a'), 1);
   keep(recent, "b", 1);
@@ -43,6 +45,9 @@ TEST(RecentValues, NamesHaveALimitTogetherAndEachForItself) {
   keep(recent, std::string(11, 'e'), 1);
   EXPECT_FALSE(recent.find(std::string(11, 'e')));
   EXPECT_TRUE(recent.find(std::string(10, 'd')));
+  EXPECT_EQ(recent.num_bytes(), 10u);
+  recent.keep("f", std::make_shared<const int>(1), 11);
+  EXPECT_FALSE(recent.find("f")) << "it is what a value holds that counts";
 }
 
 TEST(RecentValues, TheFirstOfTwoThatAreTheSameStays) {

@@ -1,11 +1,11 @@
 // Rendering a template in a line, for tests.
 #pragma once
 
-#include <boost/json/parse.hpp>
 #include <ctime>
 #include <string>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/chat/template.h"
 
 namespace quire::chat {
@@ -21,8 +21,7 @@ inline std::tm some_day() {  // Friday 2024-07-26 13:20:00
 inline std::string rendered(std::string_view source, std::string_view variables = "{}", const Limits& limits = {}) {
   const Result<Template> parsed = Template::parse(source);
   if (!parsed) return parsed.error().message;
-  const Result<std::string> text =
-      parsed->render(boost::json::parse({variables.data(), variables.size()}).as_object(), some_day(), limits);
+  const Result<std::string> text = parsed->render(json::parse(variables, 128)->get_object(), some_day(), limits);
   return text.ok() ? *text : text.error().message;
 }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+
+#include "core/base/allowance.h"
 #include "tests/core/chat/rendering.h"
 
 namespace quire::chat {
@@ -169,6 +173,34 @@ TEST(TemplateLimits, HoldTheDepthOfValues) {
   EXPECT_EQ(nest(63), "True");
   EXPECT_EQ(nest(64), "True");
   EXPECT_EQ(nest(65), "chat template, line 1: a value is nested more than 64 deep");
+}
+
+// A text is counted as it grows: what it would become is never there.
+TEST(Template, ALongTextEndsWhileItIsMade) {
+  std::string list = "[";
+  for (int i = 0; i < 1000; ++i) list += i > 0 ? ",{\"a\":[[[1]]]}" : "{}";
+  list += "]";
+  const std::string variables = "{\"x\":" + list + ",\"t\":\"" + std::string(2000, 'a') + "\"}";
+  const Limits limits{.max_output_bytes = 3000};
+  for (const char* source : {"{{ x | tojson(indent=4) }}", "{{ x | tojson }}", "{{ x }}", "{{ x | string }}",
+                             "{{ '%s' | format(x) }}", "{{ x ~ t }}", "{{ x | join(t) }}"}) {
+    EXPECT_NE(rendered(source, variables, limits).find("a text is larger than 3000 bytes"), std::string::npos)
+        << source;
+  }
+  EXPECT_NE(rendered("{% for c in t %}{% endfor %}", variables, {.max_steps = 1000}).find("1000 steps"),
+            std::string::npos);
+  EXPECT_NE(rendered("{{ t | list | length }}", variables, {.max_steps = 1000}).find("1000 steps"), std::string::npos);
+  EXPECT_NE(rendered("{{ t | first }}", variables, {.max_steps = 1000}).find("1000 steps"), std::string::npos);
+}
+
+TEST(Template, EndsWithItsAllowance) {
+  const auto parsed =
+      Template::parse("{% for i in range(1000) %}{% for j in range(1000) %}{{ j }}{% endfor %}{% endfor %}");
+  ASSERT_TRUE(parsed.ok());
+  Allowance dropped(std::chrono::hours(1), [] { return true; });
+  const auto text = parsed->render({}, some_day(), {}, &dropped);
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.error().code, Code::kTimeout);
 }
 
 }  // namespace

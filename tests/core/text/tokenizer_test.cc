@@ -3,8 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/base/allowance.h"
 #include "core/base/start_error.h"
 #include "tests/core/text/small_tokenizer.h"
+#include "tests/support/source_tree.h"
 
 namespace quire::text {
 namespace {
@@ -191,6 +199,50 @@ TEST(Tokenizer, EncodesAMegabyteOfOneLetterAsItsDefinitionSays) {
   small.merges += "]";
   const std::vector<TokenId> ids = small.load()->encode(std::string(1 << 20, 'a'), false);
   EXPECT_EQ(ids, std::vector<TokenId>(1024, 10));
+}
+
+TEST(Tokenizer, EndsOnceThereAreMoreTokensThanWanted) {
+  const auto tokenizer = SmallTokenizer::letters().load();
+  const std::string text(1000, 'a');
+  const std::vector<TokenId> all = tokenizer->encode(text, false);
+  for (const std::size_t most : {std::size_t{0}, std::size_t{1}, all.size() - 1, all.size(), all.size() + 1}) {
+    const std::vector<TokenId> some = tokenizer->encode(text, false, {.max_tokens = most});
+    EXPECT_EQ(some.size() > most, all.size() > most) << most;
+    EXPECT_TRUE(some.size() <= all.size() && std::equal(some.begin(), some.end(), all.begin())) << most;
+  }
+}
+
+TEST(Tokenizer, EndsWithItsAllowance) {
+  const auto tokenizer = SmallTokenizer::letters().load();
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += i % 3 == 0 ? "ab" : "c";
+  Allowance patient;
+  EXPECT_EQ(tokenizer->encode(text, false, {.allowance = &patient}), tokenizer->encode(text, false));
+  Allowance dropped(std::chrono::hours(1), [] { return true; });
+  EXPECT_LT(tokenizer->encode(text, false, {.allowance = &dropped}).size(), tokenizer->encode(text, false).size());
+  EXPECT_EQ(dropped.end(), Allowance::End::kDropped);
+}
+
+// Refusing a text by its bytes must refuse none that fits.
+TEST(Tokenizer, NoTextHasFewerTokensThanItsBytesSay) {
+  const auto tokenizer = Tokenizer::load(quire::test::source_text("models/stories/tokenizer.json"),
+                                         quire::test::source_text("models/stories/tokenizer_config.json"));
+  EXPECT_GT(tokenizer->least_tokens(1'000'000), 0u);
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    const bool tokens = random() % 2 == 0;
+    for (std::size_t length = random() % 200; text.size() < length;) {
+      text += tokens
+                  ? std::string(tokenizer->decode(std::vector<TokenId>{static_cast<TokenId>(random() % 4096)}, false))
+                  : std::string(1, static_cast<char>(random()));
+    }
+    ASSERT_GE(tokenizer->encode(text, false).size(), tokenizer->least_tokens(text.size())) << text;
+  }
+  // Where text can vanish nothing is said.
+  SmallTokenizer strips = SmallTokenizer::letters();
+  strips.normalizer = R"({"type":"Strip","strip_left":true,"strip_right":true})";
+  EXPECT_EQ(strips.load()->least_tokens(1'000'000), 0u);
 }
 
 }  // namespace

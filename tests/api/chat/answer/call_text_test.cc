@@ -44,8 +44,8 @@ std::shared_ptr<const grammar::Grammar> compile(const CallText& form, bool among
   Rules rules;
   const grammar::RuleId root = rules.declare("root");
   const auto schema =
-      boost::json::parse(R"({"type":"object","properties":{"city":{"enum":["Rome","Oslo"]}},"required":["city"]})");
-  const grammar::Expr city = rules.use(*grammar::json_schema(rules, schema));
+      quire::json::parse(R"({"type":"object","properties":{"city":{"enum":["Rome","Oslo"]}},"required":["city"]})", 8);
+  const grammar::Expr city = rules.use(*grammar::json_schema(rules, *schema));
   const grammar::Expr any = rules.use(grammar::json_object(rules));
   const std::vector<CallText::Tool> tools = {{"get", city}, {"get_all", any}, {"now", any}};
   rules.define(root, among_text ? form.text_with_calls(rules, tools) : form.calls(rules, tools));

@@ -42,6 +42,55 @@ class CompletionFormTest : public test::CompletionRig {
   json::value choice_of(Generation& completion) const { return whole(completion).at("choices").at(0); }
 };
 
+// ---- long answers
+
+std::string repeated(const std::string& id, int times) {
+  std::string list = id;
+  for (int i = 1; i < times; ++i) list += "," + id;
+  return list;
+}
+
+// What an answer tells of its prompt can be a thousand times what the prompt was.
+TEST_F(CompletionFormTest, ALongAnswerIsWrittenInPartsThatAreTheAnswer) {
+  for (const bool stream : {false, true}) {
+    auto completion =
+        start(R"({"prompt":[)" + repeated("300", 500) + R"(],"max_tokens":1,"echo":true,"logprobs":20,)" +
+              R"("prompt_logprobs":20,"return_token_ids":true,"stream":)" + (stream ? "true}" : "false}"));
+    bridge::PromptScores& scores = *submissions_.back().stream->scores_to_write();
+    std::ranges::fill(scores.logprobs, -1.0f);
+    std::ranges::fill(scores.ranks, 1u);
+    for (std::size_t i = 0; i < scores.top.size(); ++i) {
+      scores.top[i] = {static_cast<TokenId>(301 + i % scores.num_top), -1.0f};
+    }
+    say_scored(submissions_.size() - 1, 302, -1.0f, {}, Finish::kLength);
+    completion->take();
+    std::string text = stream ? completion->events() : completion->whole().body;
+    std::size_t num_parts = 1;
+    EXPECT_TRUE(completion->has_more());
+    for (; completion->has_more(); ++num_parts) {
+      const std::string part = completion->more();
+      EXPECT_LT(part.size(), kPartBytes + 10'000);
+      text += part;
+    }
+    EXPECT_GE(num_parts, text.size() / (kPartBytes + 10'000));
+    const json::value answer = json::parse(stream ? test::events_of(text).at(0) : text);
+    const json::value& choice = answer.at("choices").at(0);
+    EXPECT_EQ(choice.at("logprobs").at("tokens").as_array().size(), 501u);
+    EXPECT_EQ(choice.at("prompt_logprobs").as_array().size(), 500u);
+    EXPECT_EQ(choice.at("prompt_token_ids").as_array().size(), 500u);
+  }
+}
+
+TEST_F(CompletionFormTest, WhatEveryAnswerRepeatsOfThePromptHasALimitAndOneAnswerHasNone) {
+  services_.max_model_len = 100'000;
+  // 4,000 tokens with 20 others in the place of each: eleven answers repeat as much as may be.
+  const std::string scored = R"({"prompt":[)" + repeated("300", 4000) + R"(],"max_tokens":1,"prompt_logprobs":20,"n":)";
+  const json::value error = refusal(scored + "12}", 400);
+  EXPECT_EQ(error.at("param"), "n");
+  EXPECT_NE(error.at("message").as_string().find("67108864"), std::string::npos) << error;
+  for (const char* n : {"1}", "11}"}) EXPECT_NE(start(scored + n), nullptr);
+}
+
 // ---- log probabilities
 
 TEST_F(CompletionFormTest, LogprobsAreFourListsOfOneLength) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/api/fake_engine.h"
 #include "tests/core/text/small_tokenizer.h"
 
 namespace quire::api::openai {
@@ -31,10 +32,19 @@ CompletionRequest with_suffix(const std::string& suffix) {
   return request;
 }
 
+Result<Ids> filled(const Prompt& prompt, const CompletionRequest& request,
+                   std::shared_ptr<const text::Tokenizer> tokenizer) {
+  test::World world;
+  Services services = world.services();
+  services.tokenizer = std::move(tokenizer);
+  Allowance patient;
+  return fill_in(prompt, request, services, patient);
+}
+
 TEST(FillIn, ThePrefixComesFirstAndTheMiddleLast) {
   const auto tokenizer = with_marks({"<fim_prefix>", "<fim_suffix>", "<fim_middle>"});
-  EXPECT_EQ(*fill_in(std::string("ab"), with_suffix("cd"), *tokenizer), (Ids{8, 5, 9, 2, 3, 10}));
-  EXPECT_EQ(*fill_in(Ids{0, 1}, with_suffix(""), *tokenizer), (Ids{8, 0, 1, 9, 10}));
+  EXPECT_EQ(*filled(std::string("ab"), with_suffix("cd"), tokenizer), (Ids{8, 5, 9, 2, 3, 10}));
+  EXPECT_EQ(*filled(Ids{0, 1}, with_suffix(""), tokenizer), (Ids{8, 0, 1, 9, 10}));
 }
 
 TEST(FillIn, KnowsTheSpellingsOfPublishedTokenizers) {
@@ -42,17 +52,17 @@ TEST(FillIn, KnowsTheSpellingsOfPublishedTokenizers) {
        {std::vector<std::string>{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
         std::vector<std::string>{"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
         std::vector<std::string>{"▁<PRE>", "▁<SUF>", "▁<MID>"}}) {
-    EXPECT_EQ(*fill_in(std::string("a"), with_suffix("b"), *with_marks(marks)), (Ids{8, 0, 9, 1, 10})) << marks[0];
+    EXPECT_EQ(*filled(std::string("a"), with_suffix("b"), with_marks(marks)), (Ids{8, 0, 9, 1, 10})) << marks[0];
   }
 }
 
 TEST(FillIn, WithoutAMiddleTheSuffixComesFirst) {
-  EXPECT_EQ(*fill_in(std::string("a"), with_suffix("b"), *with_marks({"[PREFIX]", "[SUFFIX]"})), (Ids{9, 1, 8, 0}));
+  EXPECT_EQ(*filled(std::string("a"), with_suffix("b"), with_marks({"[PREFIX]", "[SUFFIX]"})), (Ids{9, 1, 8, 0}));
 }
 
 TEST(FillIn, ATokenizerWithoutTheTokensCannot) {
   for (const auto& tokenizer : {with_marks({}), with_marks({"<fim_prefix>", "<fim_suffix>"})}) {
-    const Result<Ids> ids = fill_in(std::string("a"), with_suffix("b"), *tokenizer);
+    const Result<Ids> ids = filled(std::string("a"), with_suffix("b"), tokenizer);
     ASSERT_FALSE(ids.ok());
     EXPECT_EQ(ids.error().param, "suffix");
   }

@@ -1,6 +1,7 @@
 #include "api/openai/completions/render.h"
 
 #include "tests/api/completion_rig.h"
+#include "tests/api/patient_calls.h"
 
 namespace quire::api::test {
 namespace {

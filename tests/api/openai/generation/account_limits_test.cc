@@ -75,8 +75,8 @@ TEST_F(AccountLimitsTest, WhatTheLineRefusesIsGivenBack) {
   request.body = R"({"prompt":"a"})";
   auto held = openai::complete(services, by_alice(request));
   auto refused = openai::complete(services, by_alice(request));
-  held->work();
-  refused->work();
+  work(*held);
+  work(*refused);
   EXPECT_FALSE(held->admit({hub_, [] {}, {}}));
   EXPECT_TRUE(refused->admit({hub_, [] {}, {}}));
   EXPECT_EQ(figures().running, 1u);
@@ -84,6 +84,24 @@ TEST_F(AccountLimitsTest, WhatTheLineRefusesIsGivenBack) {
   held.reset();
   while (small.queue.pop()) {
   }
+}
+
+// A search has as many sequences as it is wide, and each of them runs as far as the longest answer.
+TEST_F(AccountLimitsTest, ASearchCountsAsWhatRuns) {
+  account_->set_limits({.max_running = 4, .max_queued = 1, .tokens_per_minute = 1000});
+  const std::string search = R"({"prompt":[300,301],"max_tokens":10,"use_beam_search":true,"n":1,"best_of":)";
+  EXPECT_EQ(refusal(search + "5}", 400).at("param"), "max_running");
+  auto held = start(search + "4}");
+  EXPECT_EQ(figures().running, 4u);
+  EXPECT_EQ(figures().waiting, 1u) << "it waits as one";
+  EXPECT_EQ(refusal(R"({"prompt":"a"})", 429).at("param"), "max_running");
+  for (int i = 0; i < 3; ++i) submissions_[0].stream->push({TokenId{302}, flow::Finish::kNone});
+  submissions_[0].stream->push({TokenId{302}, flow::Finish::kLength});
+  held->take();
+  EXPECT_TRUE(held->finished());
+  EXPECT_EQ(figures().running, 0u);
+  EXPECT_EQ(figures().prompt_tokens, 2u);
+  EXPECT_EQ(figures().completion_tokens, 16u) << "four tokens of each of four";
 }
 
 TEST_F(AccountLimitsTest, ItsSequencesAreItsTenants) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -83,55 +84,54 @@ TEST_F(GrammarsTest, WithoutThemWhateverAsksForOneIsRefused) {
 // Some 130,000 states: it takes long on any machine, and its rules are written at once.
 const GrammarText kCostly{Kind::kRegex, "[ab]*a[ab]{16}", "f"};
 
-TEST_F(GrammarsTest, OneThatTakesLongIsNoErrorWhereItMayTakeLittle) {
-  const auto quick = services_.grammars->make_quickly(order_of(kCostly));
-  ASSERT_TRUE(quick.ok());
-  EXPECT_EQ(*quick, nullptr);
-  const auto simple = services_.grammars->make_quickly(order_of({Kind::kRegex, "a+", "f"}));
-  ASSERT_TRUE(simple.ok());
-  EXPECT_NE(*simple, nullptr);
-  EXPECT_EQ(services_.grammars->make_quickly(order_of({Kind::kRegex, "(a", "f"})).error().param, "f");
+TEST_F(GrammarsTest, OneThatTakesLongEndsWithItsAllowance) {
+  const auto within = [this](const GrammarText& text, std::chrono::milliseconds time) {
+    return services_.grammars->make(order_of(text), Allowance(time));
+  };
+  const auto late = within(kCostly, std::chrono::milliseconds(20));
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code, Code::kTimeout);
+  EXPECT_EQ(late.error().param, "f");
+  EXPECT_TRUE(within({Kind::kRegex, "a+", "f"}, std::chrono::seconds(100)).ok());
+  EXPECT_EQ(within({Kind::kRegex, "(a", "f"}, std::chrono::seconds(100)).error().code, Code::kInvalidArgument);
+}
+
+TEST_F(GrammarsTest, OneThatNobodyWaitsForEnds) {
+  const auto dropped =
+      services_.grammars->make(order_of(kCostly), Allowance(std::chrono::seconds(100), [] { return true; }));
+  ASSERT_FALSE(dropped.ok());
+  EXPECT_EQ(dropped.error().code, Code::kTimeout);
 }
 
 TEST_F(GrammarsTest, WhatTakesThisMachineTooLongIsNamedAndMayBeTriedAgain) {
-  GrammarOrder order = order_of({Kind::kRegex, "a", "f"});
-  order.write = [](grammar::Rules&, grammar::WriteBudget&) -> Result<Done> {
-    return fault_of("f", {Code::kTimeout, "schema: takes longer than 2000 ms", "", 0});
-  };
-  EXPECT_EQ(*services_.grammars->make_quickly(order), nullptr);  // the slow lane's
-  const auto grammar = services_.grammars->make(order);
-  ASSERT_FALSE(grammar.ok());
-  EXPECT_EQ(grammar.error().code, Code::kUnavailable);
-  EXPECT_EQ(grammar.error().param, "f");
-  EXPECT_GT(grammar.error().retry_after_s, 0);
-  EXPECT_EQ(grammar.error().message, "f: schema: takes longer than 2000 ms, or try again later");
+  const auto costly = asked(R"({"prompt":"a","guided_regex":"[ab]*a[ab]{16}"})");
+  Allowance quick(std::chrono::milliseconds(20));
+  EXPECT_EQ(costly->work(Lane::kQuick, quick), Lane::kSlow);
+  Allowance slow(std::chrono::milliseconds(20));
+  EXPECT_EQ(costly->work(Lane::kSlow, slow), std::nullopt);
+  const std::optional<http::Response> refused = costly->admit({hub_, [] {}, {}});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_NE(refused->body.find("or try again later"), std::string::npos) << refused->body;
+  EXPECT_NE(refused->body.find("\"param\":\"guided_regex\""), std::string::npos) << refused->body;
+  EXPECT_TRUE(std::ranges::any_of(refused->fields, [](const auto& one) { return one.name == "Retry-After"; }));
 }
 
 TEST_F(GrammarsTest, TimeThatWritingTookIsNotThereForCompiling) {
   GrammarOrder order = order_of({Kind::kRegex, "[ab]*a[ab]{10}", "f"});
   order.write = [write = order.write](grammar::Rules& rules, grammar::WriteBudget& budget) {
     EXPECT_GT(budget.time_left(), std::chrono::seconds(0));
-    EXPECT_LE(budget.time_left(), Grammars::kQuickTime);
     while (budget.time_left() > std::chrono::seconds(0)) {
     }
     return write(rules, budget);
   };
-  EXPECT_EQ(*services_.grammars->make_quickly(order), nullptr);
+  EXPECT_EQ(services_.grammars->make(order, Allowance(std::chrono::milliseconds(20))).error().code, Code::kTimeout);
 }
 
-TEST_F(GrammarsTest, IsMadeInALaneOfItsOwnAndFoundWithoutOne) {
-  const auto first = asked(R"({"prompt":"a","guided_regex":"a{3}b"})");
-  EXPECT_EQ(first->work(), Lane::kQuickGrammar);
-  EXPECT_EQ(first->work(), std::nullopt);
-  EXPECT_EQ(asked(R"({"prompt":"a","guided_regex":"a{3}b"})")->work(), std::nullopt);  // kept
-  EXPECT_EQ(asked(R"({"prompt":"a"})")->work(), std::nullopt);
-}
-
-TEST_F(GrammarsTest, ACostlyOneGoesToTheSlowLane) {
-  const auto costly = asked(R"({"prompt":"a","guided_regex":"[ab]*a[ab]{16}"})");
-  EXPECT_EQ(costly->work(), Lane::kQuickGrammar);
-  EXPECT_EQ(costly->work(), Lane::kSlowGrammar);
-  EXPECT_EQ(costly->work(), std::nullopt);
+TEST_F(GrammarsTest, IsMadeWithTheRequestAndKept) {
+  Allowance patient;
+  EXPECT_EQ(asked(R"({"prompt":"a","guided_regex":"a{3}b"})")->work(Lane::kQuick, patient), std::nullopt);
+  EXPECT_NE(services_.grammars->find(order_of({Kind::kRegex, "a{3}b", "guided_regex"})), nullptr);
 }
 
 TEST_F(GrammarsTest, SpecialTokensAreNoPartOfAnAnswer) {

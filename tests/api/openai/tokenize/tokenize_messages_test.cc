@@ -3,6 +3,7 @@
 #include "api/chat/render.h"
 #include "api/openai/tokenize/tokenize.h"
 #include "tests/api/chat/chat_world.h"
+#include "tests/api/patient_calls.h"
 
 namespace quire::api::openai {
 namespace {

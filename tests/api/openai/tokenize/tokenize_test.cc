@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include "tests/api/fake_engine.h"
+#include "tests/api/patient_calls.h"
 
 namespace quire::api::openai {
 namespace {

@@ -1,0 +1,75 @@
+// The part of a session that waits, and watches its client meanwhile.
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "api/http/session.h"
+
+namespace quire::api::http {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+void Session::wake() {
+  awake_ = true;
+  news_timer_.cancel();
+}
+
+void Session::take_news() {
+  if (news_since_ == TimePoint{}) news_since_ = io_.hub->news_since();
+  wake();
+}
+
+Session::Task<void> Session::wait_until(TimePoint until) {
+  if (!awake_) {
+    news_timer_.expires_at(until);
+    co_await news_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  awake_ = false;
+}
+
+// Waits for the end of what the client sends, a reset, or its next request. A wait that an earlier exchange has begun serves
+// this one, too: however many requests come at once, there is one.
+void Session::watch() {
+  const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
+  bool& awaits = room ? awaits_readable_ : awaits_broken_;
+  if (awaits) return;
+  awaits = true;
+  auto then = [weak = weak_from_this(), room](error_code error) {
+    const auto self = weak.lock();
+    if (!self) return;
+    (room ? self->awaits_readable_ : self->awaits_broken_) = false;
+    if (self->closed_ || !self->watched_ || error == asio::error::operation_aborted) return;
+    if (error || !room) {
+      self->gone_ = true;
+      return self->wake();
+    }
+    self->on_readable();
+  };
+  if (room) {
+    connection_.when_readable(std::move(then));
+  } else {
+    connection_.when_broken(std::move(then));
+  }
+}
+
+void Session::on_readable() {
+  if (buffer_.size() == buffer_.max_size()) return watch();
+  error_code error;
+  const std::size_t bytes = connection_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
+  buffer_.commit(bytes);
+  if (error == asio::error::eof) {
+    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset
+    // from a client that went away, and are the beginning of its answer to one that did not.
+    read_closed_ = true;
+    probe_due_ = true;
+    wake();
+  } else if (error && error != asio::error::would_block) {
+    gone_ = true;
+    return wake();
+  }
+  watch();
+}
+
+}  // namespace quire::api::http

@@ -1,0 +1,46 @@
+#include "api/openai/generation/encode.h"
+
+#include <cstddef>
+
+namespace quire::api::openai {
+namespace {
+
+// A prompt that is up to this many times as long as the model takes is counted to its end, for the error.
+constexpr std::size_t kCounted = 2;
+
+Error too_long(const GenerationRequest& request, std::size_t num_tokens, const Services& services) {
+  const std::string field = request.prompt_field;
+  return invalid(field, field + " has at least " + std::to_string(num_tokens) + " tokens; the model takes at most " +
+                            std::to_string(services.max_model_len) +
+                            " (max_model_len), prompt and answer together: shorten the " + field);
+}
+
+Result<std::vector<TokenId>> encode(const std::string& text, bool add_special_tokens, std::size_t max_tokens,
+                                    const Services& services, Allowance& allowance) {
+  std::vector<TokenId> ids =
+      services.tokenizer->encode(text, add_special_tokens, {.max_tokens = max_tokens, .allowance = &allowance});
+  if (allowance.end() != Allowance::End::kNone) return Error{Code::kTimeout, "tokenising takes too long", "", 0};
+  return ids;
+}
+
+}  // namespace
+
+Result<std::vector<TokenId>> encode_prompt(const std::string& text, const GenerationRequest& request,
+                                           const Services& services, Allowance& allowance, bool add_special_tokens) {
+  if (request.truncate_prompt_tokens) {
+    return encode(text, add_special_tokens, ~std::size_t{0}, services, allowance);
+  }
+  const std::size_t most = kCounted * services.max_model_len;
+  const std::size_t least = services.tokenizer->least_tokens(text.size());
+  if (least > most) return too_long(request, least, services);
+  Result<std::vector<TokenId>> ids = encode(text, add_special_tokens, most, services, allowance);
+  if (ids && ids->size() > most) return too_long(request, ids->size(), services);
+  return ids;
+}
+
+Result<std::vector<TokenId>> encode_all(const std::string& text, const GenerationRequest& request,
+                                        const Services& services, Allowance& allowance) {
+  return encode(text, request.add_special_tokens, ~std::size_t{0}, services, allowance);
+}
+
+}  // namespace quire::api::openai

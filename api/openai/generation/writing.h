@@ -1,0 +1,92 @@
+// Text that is written in parts: a coroutine that stops whenever a part is full, and goes on when that has been taken. So
+// what is written for a client is never there as a whole, however long it becomes.
+// Shape   Writing write(std::string& out) { …; co_await part_end(out); …; co_await another(out); }
+// Owner   whoever takes the parts. What a coroutine refers to outlives it; a Writing that it awaits is a named one.
+// Thread  one at a time.
+// Fails   what is thrown inside comes out of resume() and finish(); nothing is to be resumed after that.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace quire::api::openai {
+
+inline constexpr std::size_t kPartBytes = std::size_t{256} << 10;
+
+class [[nodiscard]] Writing {
+ public:
+  struct promise_type {
+    // Of the whole chain, kept by its outermost coroutine: whose turn it is.
+    std::coroutine_handle<promise_type>* innermost = nullptr;
+    std::coroutine_handle<promise_type> outer = nullptr;
+    std::coroutine_handle<promise_type> own_innermost = nullptr;
+
+    Writing get_return_object() { return Writing(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    struct Final {
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
+        const auto outer = ended.promise().outer;
+        if (!outer) return std::noop_coroutine();
+        *ended.promise().innermost = outer;
+        return outer;
+      }
+      void await_resume() noexcept {}
+    };
+    Final final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { throw; }
+  };
+  using Handle = std::coroutine_handle<promise_type>;
+
+  Writing() = default;  // nothing is left to be written
+  Writing(Writing&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Writing& operator=(Writing&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Writing() {
+    if (handle_) handle_.destroy();
+  }
+
+  bool done() const { return !handle_ || handle_.done(); }
+  void resume() {  // up to the end of the next part
+    if (done()) return;
+    promise_type& promise = handle_.promise();
+    if (promise.innermost == nullptr) {
+      promise.own_innermost = handle_;
+      promise.innermost = &promise.own_innermost;
+    }
+    promise.own_innermost.resume();
+  }
+  void finish() {  // in one part
+    while (!done()) resume();
+  }
+
+  // Another one awaits it: its parts are that one's.
+  bool await_ready() const noexcept { return done(); }
+  std::coroutine_handle<> await_suspend(Handle outer) noexcept {
+    handle_.promise().outer = outer;
+    handle_.promise().innermost = outer.promise().innermost;
+    *outer.promise().innermost = handle_;
+    return handle_;
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  explicit Writing(Handle handle) : handle_(handle) {}
+  Handle handle_ = nullptr;
+};
+
+// Stops where `out` is as long as a part.
+struct PartEnd {
+  bool full;
+  bool await_ready() const noexcept { return !full; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
+};
+inline PartEnd part_end(const std::string& out) { return {out.size() >= kPartBytes}; }
+
+}  // namespace quire::api::openai

@@ -1,0 +1,132 @@
+// A JSON document as a tree: what of a request is kept as it came, like schemas, tools, arguments and template variables.
+// Shape   members of an object stand in the order they came; of two with one name the later value counts, in the earlier
+//         place. A member is found by comparing names, in O(log n): names that a client has chosen cannot collide.
+// Owner   values. Thread  any one at a time; reading: any.
+// Fails   parse(): kInvalidArgument (no param: the caller knows the field). at(), get_...(): CHECK.
+// Source  RFC 8259; whole numbers beyond 64 bits are read as doubles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace quire::json {
+
+class Value;
+struct Member;
+using Array = std::vector<Value>;
+
+class Object {
+ public:
+  Object();
+  Object(std::initializer_list<Member> members);
+  Object(const Object&);
+  Object(Object&&) noexcept;
+  Object& operator=(const Object&);
+  Object& operator=(Object&&) noexcept;
+  ~Object();
+
+  std::size_t size() const;
+  bool empty() const { return size() == 0; }
+  const Member* begin() const;
+  const Member* end() const;
+
+  Value* if_contains(std::string_view name);
+  const Value* if_contains(std::string_view name) const;
+  bool contains(std::string_view name) const { return if_contains(name) != nullptr; }
+  const Value& at(std::string_view name) const;
+  Value& operator[](std::string_view name);  // null where it was not there
+  void erase(std::string_view name);         // those behind it move up
+
+ private:
+  static constexpr std::size_t kFewMembers = 16;  // are looked through
+
+  std::size_t place_of(std::string_view name) const;  // size(): it is not there
+
+  std::vector<Member> members_;
+  std::map<std::string, std::size_t, std::less<>> places_;  // of members_; empty while they are few
+};
+
+enum class Kind : std::uint8_t { kNull, kBool, kInt64, kUint64, kDouble, kString, kArray, kObject };
+
+class Value {
+ public:
+  Value() = default;
+  Value(std::nullptr_t) {}                                     // NOLINT: implicit by design, as all of these
+  Value(bool flag) : state_(flag) {}                           // NOLINT
+  Value(int number) : state_(std::int64_t{number}) {}          // NOLINT
+  Value(std::int64_t number) : state_(number) {}               // NOLINT
+  Value(std::uint64_t number) : state_(number) {}              // NOLINT
+  Value(double number) : state_(number) {}                     // NOLINT
+  Value(const char* text) : state_(std::string(text)) {}       // NOLINT
+  Value(std::string_view text) : state_(std::string(text)) {}  // NOLINT
+  Value(std::string text) : state_(std::move(text)) {}         // NOLINT
+  Value(Array items) : state_(std::move(items)) {}             // NOLINT
+  Value(Object members) : state_(std::move(members)) {}        // NOLINT
+
+  Kind kind() const { return static_cast<Kind>(state_.index()); }
+  bool is_null() const { return kind() == Kind::kNull; }
+  bool is_bool() const { return kind() == Kind::kBool; }
+  bool is_int64() const { return kind() == Kind::kInt64; }
+  bool is_uint64() const { return kind() == Kind::kUint64; }
+  bool is_double() const { return kind() == Kind::kDouble; }
+  bool is_string() const { return kind() == Kind::kString; }
+  bool is_array() const { return kind() == Kind::kArray; }
+  bool is_object() const { return kind() == Kind::kObject; }
+  bool is_number() const { return is_int64() || is_uint64() || is_double(); }
+  bool is_text(std::string_view text) const { return is_string() && get_string() == text; }  // this very one
+
+  bool get_bool() const { return get<bool>(); }
+  std::int64_t get_int64() const { return get<std::int64_t>(); }
+  std::uint64_t get_uint64() const { return get<std::uint64_t>(); }
+  double get_double() const { return get<double>(); }
+  double as_double() const;  // of any number
+  const std::string& get_string() const { return get<std::string>(); }
+  std::string& get_string() { return get<std::string>(); }
+  const Array& get_array() const { return get<Array>(); }
+  Array& get_array() { return get<Array>(); }
+  const Object& get_object() const { return get<Object>(); }
+  Object& get_object() { return get<Object>(); }
+
+  const Array* if_array() const { return std::get_if<Array>(&state_); }
+  const Object* if_object() const { return std::get_if<Object>(&state_); }
+  Object* if_object() { return std::get_if<Object>(&state_); }
+
+ private:
+  template <typename T>
+  const T& get() const {
+    const T* held = std::get_if<T>(&state_);
+    CHECK(held != nullptr);
+    return *held;
+  }
+  template <typename T>
+  T& get() {
+    T* held = std::get_if<T>(&state_);
+    CHECK(held != nullptr);
+    return *held;
+  }
+
+  std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object> state_;
+};
+
+struct Member {
+  std::string name;
+  Value value;
+};
+
+// Errors say what is wrong with it: "is not JSON: …", "is nested more than … deep".
+Result<Value> parse(std::string_view text, std::size_t max_depth);
+
+// On one line without white space. A double has the fewest digits that read back, and a point or an exponent.
+std::string serialize(const Value& value);
+std::string number_text(const Value& number);
+
+}  // namespace quire::json

@@ -1,0 +1,45 @@
+// What a worker does for a request, for as long as it takes.
+#pragma once
+
+#include <string>
+
+#include "api/chat/render.h"
+#include "api/messages/messages_form.h"
+#include "api/openai/completions/render.h"
+#include "api/openai/tokenize/tokenize.h"
+#include "core/base/allowance.h"
+
+namespace quire::api {
+namespace openai {
+
+inline http::Response tokenize(const Services& services, const std::string& body) {
+  Allowance patient;
+  return tokenize(services, body, patient);
+}
+inline http::Response detokenize(const Services& services, const std::string& body) {
+  Allowance patient;
+  return detokenize(services, body, patient);
+}
+inline http::Response render_completion(const Services& services, const std::string& body) {
+  Allowance patient;
+  return render_completion(services, body, patient);
+}
+
+}  // namespace openai
+namespace chat {
+
+inline http::Response render(const Services& services, const std::string& body) {
+  Allowance patient;
+  return render(services, body, patient);
+}
+
+}  // namespace chat
+namespace messages {
+
+inline http::Response count_tokens(const Services& services, const std::string& body) {
+  Allowance patient;
+  return count_tokens(services, body, patient);
+}
+
+}  // namespace messages
+}  // namespace quire::api
