@@ -131,7 +131,7 @@ void Engine::hear(schedule::Sequence& sequence) {
 
 // Contained: this request ends, nobody else notices.
 void Engine::fail(Live& live) {
-  const bool forbidden = live.sequence.forbids_all();
+  const bool forbidden = live.sequence.request().max_tokens > 0 && live.sequence.forbids_all(options_.vocab);
   if (!forbidden) metrics_.corrupted_requests.add();
   live.has_event = true;
   live.event = {-1, forbidden ? flow::Finish::kNoToken : flow::Finish::kFailed};

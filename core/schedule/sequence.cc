@@ -112,15 +112,17 @@ sample::Edits Sequence::edits() {
   return edits;
 }
 
-bool Sequence::forbids_all() {
+bool Sequence::forbids_all(std::uint32_t vocab) {
   const sample::Edits now = edits();
-  if (now.allowed.empty()) return false;
-  for (std::size_t word = 0; word < now.allowed.size(); ++word) {
-    std::uint32_t left = now.allowed[word];
-    for (const TokenId token : now.forbidden) {
-      if (static_cast<std::size_t>(token) / 32 == word) left &= ~(1u << token % 32);
-    }
-    if (left != 0) return false;
+  if (now.allowed.empty() && now.forbidden.size() < vocab) return false;
+  const auto sayable = [&now](std::uint32_t token) {
+    const std::size_t word = token / 32;
+    const bool allowed =
+        now.allowed.empty() || (word < now.allowed.size() && (now.allowed[word] >> token % 32 & 1) != 0);
+    return allowed && std::ranges::count(now.forbidden, static_cast<TokenId>(token)) == 0;
+  };
+  for (std::uint32_t token = 0; token < vocab; ++token) {
+    if (sayable(token)) return false;
   }
   return true;
 }

@@ -46,8 +46,8 @@ class Sequence {
   std::span<const TokenId> answer() const { return tokens().subspan(request_->prompt.size()); }
   // What its rules and its grammar do to the logits of its next token; valid until the next append() or edits().
   sample::Edits edits() REQUIRES(engine_role);
-  // They leave no token that could come next.
-  bool forbids_all() REQUIRES(engine_role);
+  // They leave none of `vocab` tokens that could come next.
+  bool forbids_all(std::uint32_t vocab) REQUIRES(engine_role);
   std::uint32_t computed() const { return computed_; }
   // Rows of it that steps in flight run.
   std::uint32_t num_in_flight() const { return num_in_flight_; }

@@ -112,7 +112,7 @@ Answer answer(const World& world, const flow::Request& request, int number) {
   }
   if (request.embeds()) answer.embedding = testing::toy_embedding(request.prompt, request.pooling, model_of(world));
   for (;;) {
-    if (!finite || request.max_tokens == 0) {
+    if (request.max_tokens == 0) {
       answer.finish = finite ? flow::Finish::kScored : flow::Finish::kFailed;
       return answer;
     }
@@ -120,8 +120,8 @@ Answer answer(const World& world, const flow::Request& request, int number) {
     if (request.rules || request.grammar) {
       token = choose_as_allowed(world, request, number, past.hash(), answer.tokens, token);
     }
-    if (token < 0) {  // nothing is allowed
-      answer.finish = flow::Finish::kFailed;
+    if (token < 0 || !finite) {  // whatever the row was, where nothing is allowed that is said
+      answer.finish = token < 0 ? flow::Finish::kNoToken : flow::Finish::kFailed;
       return answer;
     }
     answer.tokens.push_back(token);

@@ -281,13 +281,13 @@ class Sim {
     if (client.finish == flow::Finish::kCancelled) {  // it left, or it did not read and was dropped
       CHECK((one.cancel >= 0 && choice < cancels(i)) || one.read != 1);
       ++counts_.cancelled;
-    } else if (client.finish == flow::Finish::kFailed && (answer.may_fail || stopped_)) {
+    } else if (flow::is_fault(client.finish) && (answer.may_fail || stopped_)) {
       if (!stopped_) CHECK(client.tokens.empty());
       ++counts_.failed;
     } else {
       CHECK_EQ(client.tokens.size(), answer.tokens.size());
       CHECK_EQ(static_cast<int>(client.finish), static_cast<int>(answer.finish));
-      if (client.finish == flow::Finish::kFailed) ++counts_.failed;
+      if (flow::is_fault(client.finish)) ++counts_.failed;
     }
     const std::uint32_t cached = client.stream->cached_tokens();
     CHECK_LT(cached, expected_[i].request.prompt.size());  // at least the last token is run
