@@ -9,10 +9,14 @@
 
 namespace quire::testing {
 
-inline std::atomic<long> num_allocations{0};  // by any thread of the test program
+inline std::atomic<long> num_allocations{0};                       // by any thread of the test program
+inline std::atomic<std::size_t> largest_allocation{0};             // in bytes, likewise
+inline std::atomic<std::size_t> largest_allowed{~std::size_t{0}};  // a larger one fails, as where memory is short
 
 inline void* counted_new(std::size_t bytes, std::size_t alignment) {
   num_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (bytes > largest_allocation.load(std::memory_order_relaxed)) largest_allocation = bytes;
+  if (bytes > largest_allowed.load(std::memory_order_relaxed)) throw std::bad_alloc();
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();

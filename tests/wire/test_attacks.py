@@ -19,6 +19,7 @@ from conftest import TALKING_TEMPLATE, Server
 MEMORY_LIMIT = 2 << 30
 AFTERWARDS_MB = 300
 SECONDS = 4
+LEAVES_S = {"waiting": 0.3}  # its attackers leave so soon: what they wait for is the engine, whose time is shared by its policy
 QUESTION = dict(max_tokens=60, temperature=0, ignore_eos=True, return_token_ids=True, stream=True)
 PROMPT = "Once upon a time, in a garden by the sea"
 
@@ -171,7 +172,7 @@ def test_no_attack_ends_the_server_or_keeps_anything_of_it(server, kind):
         while time.monotonic() < end:
             path, body = bodies[turn % len(bodies)]
             turn += 1
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS + 20)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LEAVES_S.get(kind, SECONDS + 20))
             with contextlib.closing(connection):
                 try:
                     connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -194,7 +195,7 @@ def test_no_attack_ends_the_server_or_keeps_anything_of_it(server, kind):
     told(kind, honest, server, (server.processor_s() - before_s) / (time.monotonic() - begun), statuses)
     assert server.process.poll() is None, "the server is gone"
     assert not honest.faults, honest.faults[0]
-    assert set(statuses) <= {200, 400, 413, 429, 503}, statuses
+    assert set(statuses) <= {200, 400, 413, 429, 503} | ({"TimeoutError"} if kind in LEAVES_S else set()), statuses
     assert settled(server) == 0
     assert server.memory_mb() <= idle_mb + AFTERWARDS_MB
 

@@ -28,10 +28,10 @@ class [[nodiscard]] Writing {
     struct Final {
       bool await_ready() noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
-        const auto outer = ended.promise().outer;
-        if (!outer) return std::noop_coroutine();
-        *ended.promise().innermost = outer;
-        return outer;
+        const promise_type& promise = ended.promise();
+        if (!promise.outer) return std::noop_coroutine();
+        *promise.innermost = promise.outer;
+        return promise.outer;
       }
       void await_resume() noexcept {}
     };
@@ -67,10 +67,10 @@ class [[nodiscard]] Writing {
 
   // Another one awaits it: its parts are that one's.
   bool await_ready() const noexcept { return done(); }
-  std::coroutine_handle<> await_suspend(Handle outer) noexcept {
-    handle_.promise().outer = outer;
-    handle_.promise().innermost = outer.promise().innermost;
-    *outer.promise().innermost = handle_;
+  std::coroutine_handle<> await_suspend(Handle awaiting) noexcept {
+    handle_.promise().outer = awaiting;
+    handle_.promise().innermost = awaiting.promise().innermost;
+    *awaiting.promise().innermost = handle_;
     return handle_;
   }
   void await_resume() const noexcept {}

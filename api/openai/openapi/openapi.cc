@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/chat/chat_request.h"
@@ -133,6 +135,23 @@ void write_answer_headers(JsonWriter& json, std::uint8_t paths, bool refusal) {
   json.end_object();
 }
 
+// What a path that generates refuses, and the budgets that it has.
+constexpr std::pair<Code, std::string_view> kRefusals[] = {
+    {Code::kInvalidArgument,
+     "a field is wrong, or the request passes a limit that is counted: tokens, steps of the chat template, steps and "
+     "states "
+     "of a grammar, what answers repeat of their prompt. The message names the field and the limit"},
+    {Code::kTooLarge, "the body is larger than --body-limit"},
+    {Code::kQueueFull,
+     "try again after Retry-After: the line is full, a limit of the API key is met, bodies on their way in hold too "
+     "much (of "
+     "one caller 3/4 of the server's budget at most), or too much work waits to be read (of one caller likewise)"},
+    {Code::kUnavailable,
+     "try again after Retry-After: the server is loading, draining or has failed, or the request takes longer to read "
+     "than a "
+     "request may (10 s of a processor, for a grammar 2 s)"},
+};
+
 void write_responses(JsonWriter& json, std::string_view media, std::string_view type, bool streams,
                      std::uint8_t paths) {
   json.key("responses").begin_object();
@@ -142,11 +161,17 @@ void write_responses(JsonWriter& json, std::string_view media, std::string_view 
   write_media(json, media, type);
   if (streams) write_media(json, "text/event-stream", "string");
   json.end_object().end_object();
-  json.key("default").begin_object().key("description").text("a refusal, or a fault");
-  write_answer_headers(json, paths, /*refusal=*/true);
-  json.key("content").begin_object();
-  write_media(json, "application/json", "#/components/schemas/Error");
-  json.end_object().end_object();
+  const auto write_refusal = [&](const std::string& status, std::string_view description) {
+    json.key(status).begin_object().key("description").text(description);
+    write_answer_headers(json, paths, /*refusal=*/true);
+    json.key("content").begin_object();
+    write_media(json, "application/json", "#/components/schemas/Error");
+    json.end_object().end_object();
+  };
+  if ((paths & http::kGenerating) != 0) {
+    for (const auto& [code, description] : kRefusals) write_refusal(std::to_string(status_of(code)), description);
+  }
+  write_refusal("default", "a refusal, or a fault");
   json.end_object();
 }
 

@@ -106,5 +106,48 @@ TEST(Turns, AllocateNothingForSequencesUnderAGrammar) {
   }
 }
 
+constexpr std::uint32_t kLong = 100'000;  // tokens that it may say
+
+Ask with_penalty() {
+  return {.rules = std::make_shared<const sample::Rules>(sample::Rules{.repetition_penalty = 1.5f})};
+}
+
+// A hundred bytes of a request took 134 MB while it waited: eight for each of a million tokens that it might say.
+TEST(Waiting, HoldsAPromptAndNothingForWhatItMaySay) {
+  const RoleScope role(engine_role);
+  ToyRunner runner(8000, 16);
+  EngineRig rig({.num_blocks = 8000, .block_tokens = 16, .max_num_seqs = 1}, runner);
+  Client first = rig.submit({1, 2, 3}, 1000);
+  rig.turn();
+  Client waits = rig.submit_many({4, 5, 6}, kLong, with_penalty())[0];
+  largest_allocation = 0;
+  for (int i = 0; i < 50; ++i) rig.turn();
+  EXPECT_LT(largest_allocation.load(), 20'000u);
+  first.stream->cancel();
+  for (int i = 0; i < 5; ++i) rig.turn();
+  EXPECT_GE(largest_allocation.load(), kLong * sizeof(TokenId)) << "it runs";
+  waits.stream->cancel();
+  rig.turn();
+}
+
+TEST(Waiting, OneThatThereIsNoMemoryForEndsAloneWhenItsTurnComes) {
+  const RoleScope role(engine_role);
+  ToyRunner runner(8000, 16);
+  EngineRig rig({.num_blocks = 8000, .block_tokens = 16, .max_num_seqs = 4}, runner);
+  std::vector<Client> clients = {rig.submit({1, 2, 3}, 100), rig.submit_many({4, 5, 6}, kLong, with_penalty())[0],
+                                 rig.submit({7, 8, 9}, 100)};
+  largest_allowed = 100'000;
+  rig.run(clients);
+  largest_allowed = ~std::size_t{0};
+  EXPECT_EQ(clients[0].finish, flow::Finish::kLength);
+  EXPECT_EQ(clients[1].finish, flow::Finish::kFailed);
+  EXPECT_TRUE(clients[1].tokens.empty());
+  EXPECT_EQ(clients[2].finish, flow::Finish::kLength);
+  EXPECT_EQ(clients[0].tokens, toy_answer(std::vector<TokenId>{1, 2, 3}, EngineRig::greedy(), 100));
+  EXPECT_EQ(clients[2].tokens, toy_answer(std::vector<TokenId>{7, 8, 9}, EngineRig::greedy(), 100));
+  rig.turn();
+  EXPECT_TRUE(rig.engine.idle());
+}
+
 }  // namespace
 }  // namespace quire::testing::allocation_test
