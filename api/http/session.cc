@@ -272,7 +272,7 @@ Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
   const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
   for (bool first = true;; first = false) {
     if (!first) co_await write_aside(kTurnSize, write_next);
-    const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::move(part);
+    const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::exchange(part, {});
     const bool written = gone_ || cut_ ? false : co_await write(head, body);
     head.clear();
     if (!written) {
@@ -304,7 +304,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
     const std::function<void()> write_more = [&answer, &events] { events = answer.more(); };
     co_await write_aside(taken.size, write_events);
     while (answer.has_more() && !gone_) {
-      const std::string chunk = exchange_.http_1_1 ? chunk_of(events, false) : std::move(events);
+      const std::string chunk = exchange_.http_1_1 ? chunk_of(events, false) : std::exchange(events, {});
       const bool written = co_await write(head, chunk);
       head.clear();
       if (!written) gone_ = true;
