@@ -29,7 +29,7 @@ class Workers {
   static constexpr std::chrono::milliseconds kQuickTime{20};
   static constexpr std::chrono::milliseconds kSlowTime{10'000};
   static constexpr std::size_t kQuickBytes = std::size_t{128} << 10;  // a larger body begins in kSlow
-  static constexpr std::size_t kMaxSlowJobs = 64;
+  static constexpr std::size_t kMaxSlowJobs = 1024;
   static constexpr int kSlowNice = 10;
 
   // A lane's full line: the caller's own share, or all of it.
