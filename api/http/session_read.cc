@@ -103,6 +103,7 @@ Session::Task<bool> Session::read_request() {
     if (!whole) co_return false;
   }
   request_.body = reader_->take_body();
+  if (!early_) reader_.reset();  // a connection that waits for its answer, or for its next request, holds none
   request_.arrival = exchange_.arrival = now();
   exchange_.first_write = {};
   reading_ = false;
