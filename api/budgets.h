@@ -1,4 +1,4 @@
-// What requests may hold of the server's memory before they run and after, of all callers together and of each.
+// Budgets of the server's memory for bodies and answers: for all callers together, and for each.
 // Owner   app; outlives the Server. Thread  any.
 #pragma once
 

@@ -1,8 +1,9 @@
-// What is done for requests before they run, and for their answers, off the io threads: in lanes, so that what takes
-// long holds up only its like.
-// Shape   kQuick: bodies parsed and tokenised, grammars made, each for kQuickTime of a processor. What takes longer ends
-//         there and begins again in kSlow, within kSlowTime; a large body begins there. kWriting: long answers.
-//         In kQuick and kSlow a caller with much to do delays another by one job at most, and in kQuick by kQuickTime.
+// Work for requests before they run, and for their answers, off the io threads: in lanes, so that long work holds up
+// only its like.
+// Shape   kQuick: bodies parsed and tokenised, grammars made, each for kQuickTime of a processor. Work that takes
+//         longer ends there and begins again in kSlow, within kSlowTime; a large body begins there. kWriting: long
+//         answers. In kQuick and kSlow a caller with much to do delays another by one job at most, and in kQuick by
+//         kQuickTime.
 // Owner   app; the destructor runs what is queued, then joins.
 // Thread  post(), drop(), figures(): any.
 // Fails   post(): says whose line is full; the work was not taken.

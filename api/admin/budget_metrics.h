@@ -1,4 +1,5 @@
-// What requests hold of the server before they run and after, and what was refused for it, as series of Prometheus.
+// Series of Prometheus about budgets: bytes that requests hold before they run and after, jobs that read bodies, and
+// refusals.
 // Thread  any.
 // Source  Prometheus text exposition format 0.0.4.
 #pragma once

@@ -82,15 +82,15 @@ struct Taken {
 // Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news, until finished; destruction at any
 // time cancels what still runs.
 // Shape   of what the engine said a call takes no more than a turn may write, and a token more.
-// Thread  work(): a worker. events(), whole(), more(): a worker, too, where it is kTurnSize or more that is written at once. All else: the io
-//         thread of its connection, and nothing while a worker has it.
+// Thread  work(): a worker. events(), whole(), more(): a worker, too, where it is kTurnSize or more that is written
+//         at once. All else: the io thread of its connection, and nothing while a worker has it.
 class Answer {
  public:
   virtual ~Answer() = default;
 
   virtual std::size_t work_bytes() const = 0;  // what work() holds, for the workers' budget
-  // Bodies are parsed and tokenised, grammars made. The lane where it has to begin again, because its allowance ended in
-  // this one; none: it is done, with whatever outcome.
+  // Bodies are parsed and tokenised, grammars made. The lane where it has to begin again, because its allowance ended
+  // in this one; none: it is done, with whatever outcome.
   virtual std::optional<Lane> work(Lane lane, Allowance& allowance) = 0;
 
   // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in another turn.
@@ -107,7 +107,7 @@ class Answer {
   virtual bool failed() const = 0;                      // finished with an error: whole() says which
   virtual Response whole() = 0;                         // once finished, when no event has been sent
   virtual std::size_t whole_size() const { return 0; }  // of that, roughly: how many tokens and numbers are written
-  // What events() or whole() gave is a part: more() gives the next one. Nothing else is called between.
+  // True: events() or whole() gave a part, and more() gives the next one. Nothing else is called between.
   virtual bool has_more() const { return false; }
   virtual std::string more() { return {}; }
   virtual void fail(Error error) = 0;  // cut short by us; the next events() say so

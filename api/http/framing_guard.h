@@ -47,7 +47,8 @@ struct FramingLimits {
   std::size_t body_bytes;
 };
 
-// Bytes of the head, or 0 while its end has not come. What cannot become a request is refused as soon as that is seen. `seen` bytes were looked at by an earlier call.
+// Bytes of the head, or 0 while its end has not come. Bytes that cannot become a request are refused as soon as that
+// is seen. `seen` bytes were looked at by an earlier call.
 std::variant<std::size_t, Refusal> find_head_end(std::string_view bytes, std::size_t seen, const FramingLimits& limits);
 
 std::variant<Framing, Refusal> inspect_head(std::string_view head, const FramingLimits& limits);

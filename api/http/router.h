@@ -20,7 +20,8 @@ enum class Surface : std::uint8_t {
   kAdmin,       // orders to the server
 };
 
-// What the head alone decides, before a byte of the body is read: method, path, key, draining, a full line. None: the
+// The refusal that the head alone decides, before a byte of the body is read: key, path, method, draining, a full
+// line. None: the
 // request may go on; it knows its caller then. Its body counts as there where its head says that there is one.
 std::optional<Response> refusal_of_head(Request& request, const Services& services, admin::Serving serving,
                                         Surface surface);

@@ -167,8 +167,8 @@ Session::Task<bool> Session::reply() {
   co_return co_await answer(std::move(pending));
 }
 
-// What its head has decided is told before its body comes; then the body is taken away, so that the client reads the answer
-// and no reset.
+// A refusal that the head has decided is told before the body comes; then the body is taken away, so that the client
+// reads the answer and no reset.
 Session::Task<bool> Session::refuse_early() {
   Response refused = std::move(*early_);
   early_.reset();

@@ -91,7 +91,8 @@ Session::Task<bool> Session::read_request() {
   caller_ = request_.caller ? "key " + request_.caller->name : connection_.peer();
   const bool expects_continue = framing.expects_continue && has_body && buffer_.size() == 0;
   if (early_) {
-    // Whoever was to be told to go on may send its body or not; of what is long the end is not waited for.
+    // A client that waits for 100 Continue may send its body or not, and the end of a long body is not waited for:
+    // both end the connection.
     const bool stays = !expects_continue && !framing.chunked && framing.content_length <= kDiscardBytes;
     exchange_.keep_alive = exchange_.keep_alive && stays;
   } else {
@@ -110,7 +111,7 @@ Session::Task<bool> Session::read_request() {
   co_return true;
 }
 
-// What the head says besides framing.
+// The fields of the head besides framing.
 void Session::read_fields(const BodyReader& reader) {
   exchange_.id = request_id_of(reader.field(kRequestIdHeader));
   exchange_.trace = trace_of(reader, io_.services.tracer);

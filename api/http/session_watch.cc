@@ -29,8 +29,8 @@ Session::Task<void> Session::wait_until(TimePoint until) {
   awake_ = false;
 }
 
-// Waits for the end of what the client sends, a reset, or its next request. A wait that an earlier exchange has begun serves
-// this one, too: however many requests come at once, there is one.
+// Waits for the end of what the client sends, a reset, or its next request. A wait that an earlier exchange has begun
+// serves this one, too: however many requests come at once, there is one.
 void Session::watch() {
   const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
   bool& awaits = room ? awaits_readable_ : awaits_broken_;

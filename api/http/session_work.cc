@@ -48,9 +48,9 @@ Response Session::not_run(Ran why) const {
   return too_much_work(why == Ran::kCallerFull, io_.services.queue.retry_after_s());
 }
 
-// Our caller's frame stays until the job has reported, or will never run: what the job refers to is alive. The context is
-// held, because the worker may still be inside post() when the server ends. Nobody waits for the work of a client that has
-// left, nor for any once the time to drain is over.
+// Our caller's frame stays until the job has reported, or will never run: what the job refers to is alive. The
+// context is held, because the worker may still be inside post() when the server ends. Nobody waits for the work of a
+// client that has left, nor for any once the time to drain is over.
 Session::Task<Session::Ran> Session::run_on(Lane lane, std::size_t bytes, std::function<void(Allowance&)> job) {
   work_done_ = false;
   work_failed_ = false;

@@ -1,6 +1,7 @@
-// What one piece of work may still use of a processor, and whether it is still wanted. Work that can take long asks every
-// few microseconds, and ends early once the answer is no: what it has made until then is not whole.
-// Shape   a step is some 10 to 100 ns of work. Time is this thread's of the processor: a busy machine ends nothing sooner.
+// The time of a processor that one piece of work may still use, and whether it is still wanted. Work that can take
+// long asks every few microseconds, and ends early once the answer is no: what it has made until then is not whole.
+// Shape   a step is some 10 to 100 ns of work. Time is this thread's of the processor: a busy machine ends nothing
+//         sooner.
 // Owner   the caller of the work.
 // Thread  the one that works.
 #pragma once

@@ -80,7 +80,7 @@ namespace {
 using boost::json::error_code;
 using boost::json::string_view;
 
-// What Boost.JSON's parser calls; its own tree finds members by a hash that a client can flood.
+// The handler that Boost.JSON's parser calls; its own tree finds members by a hash that a client can flood.
 class Builder {
  public:
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();

@@ -1,6 +1,8 @@
-// A JSON document as a tree: what of a request is kept as it came, like schemas, tools, arguments and template variables.
-// Shape   members of an object stand in the order they came; of two with one name the later value counts, in the earlier
-//         place. A member is found by comparing names, in O(log n): names that a client has chosen cannot collide.
+// A JSON document as a tree, for parts of a request that are kept as they came: schemas, tools, arguments and
+// template variables.
+// Shape   members of an object stand in the order they came; of two with one name the later value counts, in the
+//         earlier place. A member is found by comparing names, in O(log n): names that a client has chosen cannot
+//         collide.
 // Owner   values. Thread  any one at a time; reading: any.
 // Fails   parse(): kInvalidArgument (no param: the caller knows the field). at(), get_...(): CHECK.
 // Source  RFC 8259; whole numbers beyond 64 bits are read as doubles.

@@ -1,5 +1,5 @@
-// Bytes that are held for callers: of all together at most a limit, of one caller at most 3/4 of it, so that nobody alone
-// can take all room from the others.
+// Bytes that are held for callers: of all together at most a limit, of one caller at most 3/4 of it, so that nobody
+// alone can take all room from the others.
 // Owner   app; outlives every Share.
 // Thread  any: a mutex guards it.
 // Fails   take(): says who has too much; nothing changed but the count of refusals.
@@ -19,7 +19,7 @@ class ByteBudget {
  public:
   enum class Full : std::uint8_t { kNo, kCaller, kAll };
 
-  // What one holder has of it. Moves; gives everything back when dropped.
+  // The bytes that one holder has of it. Moves; gives everything back when dropped.
   class Share {
    public:
     Share() = default;

@@ -92,7 +92,7 @@ FairWorkers::Figures FairWorkers::figures() const {
   return figures_;
 }
 
-// Whose turn it is among those that have something to run and may.
+// The caller whose turn it is, among those that have something to run and may.
 FairWorkers::Callers::iterator FairWorkers::next() {
   auto best = callers_.end();
   for (auto at = callers_.begin(); at != callers_.end(); ++at) {

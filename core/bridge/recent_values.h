@@ -1,6 +1,6 @@
 // What was made last, by name: a bounded map that several threads look into before they make it again.
-// Shape   at most max_values of them, and of what they hold, names included, at most max_bytes; the one that was asked for
-//         longest ago goes first.
+// Shape   at most max_values of them, and of what they hold, names included, at most max_bytes; the one that was
+//         asked for longest ago goes first.
 // Owner   whoever makes values; what was found lives as long as somebody holds it.
 // Thread  any.
 // Fails   never: what does not fit is not kept.

@@ -1,7 +1,8 @@
 // A value as text: Python's str, repr and json.dumps.
 // Shape   floats have the fewest digits that read back, in Python's notation.
 // Thread  any; pure functions. Depth is bounded by kMaxValueDepth.
-// Fails   TemplateError: a text that becomes larger than the budget allows, as soon as it does; what has no text that is the same every time (a generator, a function), or no JSON.
+// Fails   TemplateError: a text that becomes larger than the budget allows, as soon as it does; what has no text that
+//         is the same every time (a generator, a function), or no JSON.
 // Source  CPython 3.11's float_repr_style, unicode_repr and json.encoder; transformers' tojson.
 #pragma once
 

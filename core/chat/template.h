@@ -5,8 +5,8 @@
 // Owner   the caller; copies share the parsed tree.
 // Thread  any: a Template never changes.
 // Fails   parse(): kInvalidArgument naming line and construct. render(): kInvalidArgument with what raise_exception
-//         says, where jinja2 raises, at a limit, and where a construct is reached that is not supported; kTimeout once the
-//         allowance has ended.
+//         says, where jinja2 raises, at a limit, and where a construct is reached that is not supported; kTimeout
+//         once the allowance has ended.
 // Source  jinja2 3.1.6, transformers 5's chat_template_utils.
 #pragma once
 

@@ -53,7 +53,7 @@ class Beam {
   std::span<const Hypothesis> best() const { return best_; }
 
  private:
-  // What live hypotheses have in common is there once: each is a path from its last token back to the first.
+  // Tokens that live hypotheses have in common are stored once: each is a path from its last token back to the first.
   struct Node {
     TokenId token;
     float logprob;

@@ -65,7 +65,8 @@ bool Engine::plan_step() {
   return !plan.empty();
 }
 
-// Whose answer there is no memory for: it has no part in the plan, and ends at once. Of a search others may have.
+// A sequence for whose answer there is no memory has no part in the plan, and ends at once. Other hypotheses of its
+// search may have a part: a search ends in the next turn.
 void Engine::end_roomless() {
   for (const schedule::Sequence* sequence : scheduler_.roomless()) {
     log_warn("no_memory", "for a sequence of {} tokens and {} more", sequence->num_tokens(),

@@ -79,8 +79,8 @@ class Scheduler {
   std::span<Sequence* const> planned() const { return step_->sequences; }
   // The last plan would have sent somebody back, had no step been in flight.
   bool short_of_room() const { return short_of_room_; }
-  // Sequences that plan() could not admit because there is no memory for what they may come to say: they wait still, and
-  // are to be ended.
+  // Sequences that plan() could not admit because there is no memory for what they may come to say: they wait still,
+  // and are to be ended.
   std::span<Sequence* const> roomless() const { return roomless_; }
   // Sequences that plan() moved from waiting to running, first runs and returns alike.
   std::span<Sequence* const> admitted() const { return admitted_; }

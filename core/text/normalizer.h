@@ -35,7 +35,7 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   std::string apply(std::string text) const;
 
-  // How many bytes can become one at most; 0: any number.
+  // The most bytes that can become one; 0: any number.
   std::size_t most_shrinking() const;
 
  private:

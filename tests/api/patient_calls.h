@@ -1,4 +1,4 @@
-// What a worker does for a request, for as long as it takes.
+// A worker's calls for a request, for as long as they take.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a head decides is told before its body comes, and what cannot become a request is told at once.
+// Refusals that a head decides are told before its body comes, and bytes that cannot become a request at once.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
-// What is to be written waits until it opens.
+// Long answers wait to be written until it opens.
 void hold_writing(Workers& workers, std::shared_future<void> open) {
   workers.post(Lane::kWriting, {.caller = {}, .run = [open](Allowance&) { open.wait(); }, .done = [](bool) {}});
 }

@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       quire::json::parse(
           R"({"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "h\u00e9 \ud83d\ude42"},
                              {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, 2.5, null]}}}]}],
-                             "tools": [{"type": "function"}], "add_generation_prompt": true, "s": " a b ", "i": 3, "x": 1.5})",
+                             "tools": [{"type": "function"}], "add_generation_prompt": true, "s": " a b ", "i": 3,
+                             "x": 1.5})",
           128)
           ->get_object();
   if (size == 0) return 0;

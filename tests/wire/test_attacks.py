@@ -1,6 +1,6 @@
-"""Requests made to take as much as they may, at every limit, from one client beside an honest one: no attack ends the server,
-nothing stays held afterwards, and the honest client's stream says what it always says. Times are printed, never asserted
-(docs/security.md has them): a busy machine must not fail a gate."""
+"""Requests made to take as much as they may, at every limit, from one client beside an honest one: no attack ends the
+server, nothing stays held afterwards, and the honest client's stream says what it always says. Times are printed, never
+asserted (docs/security.md has them): a busy machine must not fail a gate."""
 
 import contextlib
 import http.client
@@ -19,7 +19,8 @@ from conftest import TALKING_TEMPLATE, Server
 MEMORY_LIMIT = 2 << 30
 AFTERWARDS_MB = 300
 SECONDS = 4
-LEAVES_S = {"waiting": 0.3}  # its attackers leave so soon: what they wait for is the engine, whose time is shared by its policy
+# Attackers of this kind leave so soon: they wait for the engine, whose time is shared by its policy.
+LEAVES_S = {"waiting": 0.3}
 QUESTION = dict(max_tokens=60, temperature=0, ignore_eos=True, return_token_ids=True, stream=True)
 PROMPT = "Once upon a time, in a garden by the sea"
 
@@ -46,7 +47,8 @@ def called_with(arguments):
 
 def tools(number, properties):
     parameters = {"type": "object", "properties": {f"k{i}": {"enum": list(range(9))} for i in range(properties)}}
-    return [{"type": "function", "function": {"name": f"f{i}", "strict": True, "parameters": parameters}} for i in range(number)]
+    functions = [{"name": f"f{i}", "strict": True, "parameters": parameters} for i in range(number)]
+    return [{"type": "function", "function": function} for function in functions]
 
 
 # By what they multiply: a path and a body each, from small to as large as a body may be.
@@ -68,8 +70,8 @@ ATTACKS = {
        ("/tokenize", {"prompt": "ab cd " * 170_000, "return_token_strs": True}),
        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi " * 500}] * 4000, "max_tokens": 1}),
        ("/v1/chat/completions", called_with(json.dumps([[[[[[]]]]]] * 100_000)[1:-1].join(['{"a":[', "]}"])))],
-    "waiting": [("/v1/completions", {"prompt": "a", "max_tokens": 500, "n": 100, "repetition_penalty": 1.5, "ignore_eos": True}),
-                ("/v1/completions", {"prompt": "a", "max_tokens": 400, "use_beam_search": True, "n": 1, "best_of": 32})],
+    "waiting": [("/v1/completions", {"prompt": "a", "max_tokens": 500, "n": 100, "repetition_penalty": 1.5}),
+                ("/v1/completions", {"prompt": "a", "max_tokens": 400, "use_beam_search": True, "best_of": 16})],
 }  # fmt: skip
 
 

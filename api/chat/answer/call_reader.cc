@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxCallDepth = 32;
 
-// What a JSON string's text stands for; nothing where the parser refuses it (half a surrogate pair).
+// The text that a JSON string stands for; nothing where the parser refuses it (half a surrogate pair).
 std::optional<std::string> unquoted(const std::string& text) {
   const Result<json::Value> value = json::parse(text, kMaxCallDepth);
   if (!value || !value->is_string()) return std::nullopt;

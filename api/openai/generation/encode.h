@@ -1,8 +1,10 @@
 // A prompt's text as token ids.
-// Shape   encode_prompt(): of a text that is longer than the model takes no more is tokenised than shows that, and nothing
-//         where its bytes show it: a refusal costs little. With truncate_prompt_tokens every text is tokenised whole.
+// Shape   encode_prompt(): of a text that is longer than the model takes no more is tokenised than shows that, and
+//         nothing where its bytes show it: a refusal costs little. With truncate_prompt_tokens every text is
+//         tokenised whole.
 // Thread  a worker; pure functions.
-// Fails   kInvalidArgument naming the request's prompt_field: longer than the model takes. kTimeout: the allowance has ended.
+// Fails   kInvalidArgument naming the request's prompt_field: longer than the model takes. kTimeout: the allowance
+//         has ended.
 #pragma once
 
 #include <string>

@@ -70,8 +70,8 @@ class Form {
   // The body becomes request(), which is complete and range-checked then.
   virtual Result<Done> read(const std::string& body) = 0;
   virtual const GenerationRequest& request() const = 0;
-  // What the model continues, one or more. How long they may be is the Generation's to check, and to truncate. kTimeout:
-  // the allowance has ended.
+  // What the model continues, one or more. How long they may be is the Generation's to check, and to truncate.
+  // kTimeout: the allowance has ended.
   virtual Result<std::vector<std::vector<TokenId>>> prompts(Allowance& allowance) = 0;
 
   // ---- a stream: server-sent events, appended to `events`

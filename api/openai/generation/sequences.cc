@@ -110,7 +110,7 @@ Result<Done> check_min_tokens(std::uint32_t max_tokens, const GenerationRequest&
                                    " tokens: ask for fewer, or raise max_tokens");
 }
 
-// What an answer tells of its prompt, in bytes, about.
+// About how many bytes an answer tells of its prompt.
 std::uint64_t told_bytes(const GenerationRequest& request, std::uint64_t num_tokens) {
   static constexpr std::uint64_t kText = 8, kId = 8, kName = 40, kEntry = 72;  // of one token
   std::uint64_t of_token = 0;

@@ -1,5 +1,5 @@
-// Text that is written in parts: a coroutine that stops whenever a part is full, and goes on when that has been taken. So
-// what is written for a client is never there as a whole, however long it becomes.
+// Text that is written in parts: a coroutine that stops whenever a part is full, and goes on when that has been
+// taken. So what is written for a client is never there as a whole, however long it becomes.
 // Shape   Writing write(std::string& out) { …; co_await part_end(out); …; co_await another(out); }
 // Owner   whoever takes the parts. What a coroutine refers to outlives it; a Writing that it awaits is a named one.
 // Thread  one at a time.

@@ -135,7 +135,7 @@ void write_answer_headers(JsonWriter& json, std::uint8_t paths, bool refusal) {
   json.end_object();
 }
 
-// What a path that generates refuses, and the budgets that it has.
+// The refusals of a path that generates, and the budgets behind them.
 constexpr std::pair<Code, std::string_view> kRefusals[] = {
     {Code::kInvalidArgument,
      "a field is wrong, or the request passes a limit that is counted: tokens, steps of the chat template, steps and "

@@ -100,8 +100,8 @@ TEST(Json, ACopyIsAnotherOne) {
   EXPECT_TRUE(copy.at("29").is_text("changed"));
 }
 
-// Names that Boost.JSON's hash puts into one bucket took 41 s in 1.8 MB. Here no names are worse than any others: a hundred
-// thousand of them take as long as any other hundred thousand.
+// Names that Boost.JSON's hash puts into one bucket took 41 s in 1.8 MB. Here no names are worse than any others: a
+// hundred thousand of them take as long as any other hundred thousand.
 TEST(Json, ManyMembersTakeAboutTheTimeOfTheirBytes) {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += (i > 0 ? ",\"" : "\"") + std::string(8, 'a') + std::to_string(i) + "\":1";

@@ -50,7 +50,7 @@ std::string repeated(const std::string& id, int times) {
   return list;
 }
 
-// What an answer tells of its prompt can be a thousand times what the prompt was.
+// An answer can tell a thousand times as much of its prompt as the prompt was.
 TEST_F(CompletionFormTest, ALongAnswerIsWrittenInPartsThatAreTheAnswer) {
   for (const bool stream : {false, true}) {
     auto completion =
