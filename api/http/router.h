@@ -21,8 +21,7 @@ enum class Surface : std::uint8_t {
 };
 
 // The refusal that the head alone decides, before a byte of the body is read: key, path, method, draining, a full
-// line. None: the
-// request may go on; it knows its caller then. Its body counts as there where its head says that there is one.
+// line. None: the request may go on; it knows its caller then. Its body counts as there where its head says so.
 std::optional<Response> refusal_of_head(Request& request, const Services& services, admin::Serving serving,
                                         Surface surface);
 

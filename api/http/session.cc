@@ -83,7 +83,10 @@ void Session::start() {
   connection_.open(kSendBufferBytes);
   io_.enter(*this);
   asio::co_spawn(*io_.context, run(), [self = shared_from_this()](const std::exception_ptr& failure) {
-    if (failure) log_error("connection_failed", "id={}", log_safe(self->exchange_.id));
+    if (failure) {
+      self->io_.services.metrics.internal_errors.add();
+      log_error("connection_failed", "id={}", log_safe(self->exchange_.id));
+    }
     self->closed_ = true;
     self->deadline_timer_.cancel();
     self->connection_.close();
@@ -305,6 +308,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
     co_await write_aside(taken.size, write_events);
     while (answer.has_more() && !gone_) {
       const std::string chunk = exchange_.http_1_1 ? chunk_of(events, false) : std::exchange(events, {});
+      if (!head.empty()) io_.services.metrics.http_responses[kStatusOk / 100].add();
       const bool written = co_await write(head, chunk);
       head.clear();
       if (!written) gone_ = true;

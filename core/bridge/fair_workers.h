@@ -3,7 +3,7 @@
 // Shape   a caller's jobs run in the order given. Of one caller at most threads - 1 run at once (one where there are
 //         two), so that one thread is always free for somebody else, or soon is. `bytes` is what a job holds: the sum
 //         over waiting and running jobs stays within max_bytes, of one caller within 3/4 of that; likewise with jobs.
-//         A caller with nothing there may give one job of any size.
+//         An empty pool takes one job of any size.
 // Time    a job's processor time is its caller's when it ends. A caller that comes back begins where the least of the
 //         others is: nobody saves up, and nobody pays for having had the threads alone.
 // Owner   app; the destructor runs what is queued, then joins. A job's own objects go before its bytes are given back.

@@ -174,7 +174,7 @@ TEST(FairWorkers, TakesJobsUpToItsLimitAndOfOneCallerThreeQuarters) {
   EXPECT_EQ(post(*pool.operator->(), "c", 0, [] {}).full, FairWorkers::Full::kAll);
 }
 
-TEST(FairWorkers, WhoeverHasNothingThereMayGiveOneJobOfAnySize) {
+TEST(FairWorkers, AnEmptyPoolTakesOneJobOfAnySize) {
   FairWorkers pool({.num_threads = 1, .max_bytes = 100});
   std::promise<void> done;
   EXPECT_EQ(post(pool, "a", 5000, [&] { done.set_value(); }).full, FairWorkers::Full::kNo);
