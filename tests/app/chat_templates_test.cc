@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "core/base/start_error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace quire::app::chat_templates_test {
 namespace {
@@ -21,18 +21,14 @@ using api::chat::ReasoningForm;
 // Reads the chat model of a directory with these files.
 class ChatTemplates : public ::testing::Test {
  protected:
-  ChatTemplates() {
-    config_.tool_call_parser = config_.reasoning_parser = "auto";
-    std::filesystem::create_directories(folder_);
-  }
-  ~ChatTemplates() override { std::filesystem::remove_all(folder_); }
+  ChatTemplates() { config_.tool_call_parser = config_.reasoning_parser = "auto"; }
 
   std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
+    folder_.write(name, text);
+    return folder_.path_of(name);
   }
   std::shared_ptr<const api::chat::ChatModel> load() {
-    return load_chat_model(config_, *model::ModelFiles::directory(folder_.string()));
+    return load_chat_model(config_, *model::ModelFiles::directory(folder_.path()));
   }
   static std::string rendered(const std::optional<api::chat::ChatTemplate>& form) {
     return form ? form->jinja.render({}, std::tm{}).value() : "none";
@@ -47,8 +43,7 @@ class ChatTemplates : public ::testing::Test {
   }
 
   Config config_;
-  const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const quire::test::TemporaryFolder folder_;
 };
 
 TEST_F(ChatTemplates, AreNoneWhereTheModelHasNone) {
@@ -106,10 +101,10 @@ TEST_F(ChatTemplates, ThatCannotBeReadStopTheStart) {
   write("chat_template.jinja", "a\n{% if %}");
   EXPECT_NE(refusal().find("chat_template.jinja: chat template, line 2"), std::string::npos) << refusal();
   EXPECT_NE(refusal().find("--chat-template"), std::string::npos) << refusal();
-  config_.chat_template = (folder_ / "nowhere").string();
+  config_.chat_template = folder_.path_of("nowhere");
   EXPECT_NE(refusal().find("there is no such file"), std::string::npos) << refusal();
   config_.chat_template.clear();
-  std::filesystem::remove(folder_ / "chat_template.jinja");
+  std::filesystem::remove(folder_.path_of("chat_template.jinja"));
   write("tokenizer_config.json", R"({"chat_template": 7})");
   EXPECT_NE(refusal().find("chat_template must be"), std::string::npos) << refusal();
   write("tokenizer_config.json", "no json");

@@ -7,6 +7,7 @@
 #include "app/loaded_model.h"
 #include "core/base/start_error.h"
 #include "core/model/weights.h"
+#include "tests/support/temporary_folder.h"
 
 namespace quire::app::model_source_test {
 namespace {
@@ -38,10 +39,9 @@ TEST(ModelSource, WithoutAModelTheEmbeddedOneServes) {
 }
 
 TEST(ModelSource, ADirectoryIsKnownByItsNameAndAsGiven) {
-  const auto dir = std::filesystem::temp_directory_path() / "quire_model_source_test";
-  std::filesystem::create_directory(dir);
-  EXPECT_THAT(open_model(dir.string() + "/").names, ElementsAre("quire_model_source_test", dir.string() + "/"));
-  std::filesystem::remove(dir);
+  const test::TemporaryFolder folder;
+  const std::string name = std::filesystem::path(folder.path()).filename();
+  EXPECT_THAT(open_model(folder.path() + "/").names, ElementsAre(name, folder.path() + "/"));
 }
 
 TEST(ModelSource, WhatIsNoDirectoryIsRefusedWithWhatToDo) {

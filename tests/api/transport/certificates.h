@@ -10,6 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace quire::api::test {
 
 using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
@@ -19,7 +21,7 @@ inline KeyPtr make_key() { return {EVP_EC_gen("P-256"), EVP_PKEY_free}; }
 // A pair of files. `from_s` and `to_s`: when it is valid, in seconds from now.
 struct Certificate {
   explicit Certificate(const std::string& name, long from_s = -60, long to_s = 3600)
-      : certificate_path(::testing::TempDir() + name + ".crt"), key_path(::testing::TempDir() + name + ".key") {
+      : certificate_path(folder.path_of(name + ".crt")), key_path(folder.path_of(name + ".key")) {
     const KeyPtr key = make_key();
     const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), X509_free);
     X509_set_version(made.get(), 2);
@@ -45,6 +47,7 @@ struct Certificate {
     std::fclose(file);
   }
 
+  const quire::test::TemporaryFolder folder;
   std::string certificate_path;
   std::string key_path;
 };

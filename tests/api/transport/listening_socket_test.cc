@@ -10,17 +10,15 @@
 #include <memory>
 
 #include "core/base/start_error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace quire::api::http {
 namespace {
 
 using boost::asio::local::stream_protocol;
-using testing::TempDir;
 
 class UnixSocketTest : public ::testing::Test {
  protected:
-  ~UnixSocketTest() override { std::filesystem::remove(path_); }
-
   std::unique_ptr<ListeningSocket> socket(const std::string& path) {
     return std::make_unique<ListeningSocket>(context_, Place{"", 0, "--host", "--port", path});
   }
@@ -45,7 +43,8 @@ class UnixSocketTest : public ::testing::Test {
   }
 
   boost::asio::io_context context_;
-  const std::string path_ = TempDir() + "quire-listening.sock";
+  const test::TemporaryFolder folder_;
+  const std::string path_ = folder_.path_of("quire.sock");
 };
 
 TEST_F(UnixSocketTest, IsForItsOwnerAndGroupWhateverTheMask) {
@@ -100,7 +99,7 @@ TEST_F(UnixSocketTest, LeavesAFileThatSomebodyElsePutThere) {
 }
 
 TEST_F(UnixSocketTest, TakesAPathOf107BytesAndNotOneMore) {
-  const std::string folder = TempDir();
+  const std::string folder = folder_.path() + "/";
   ASSERT_LT(folder.size(), 100u);
   for (const std::size_t bytes : {106u, 107u, 108u}) {
     const std::string path = folder + std::string(bytes - folder.size(), 's');
@@ -114,7 +113,7 @@ TEST_F(UnixSocketTest, TakesAPathOf107BytesAndNotOneMore) {
 }
 
 TEST_F(UnixSocketTest, SaysWhyAFileCannotBeMade) {
-  const std::string path = TempDir() + "no-such-directory/quire.sock";
+  const std::string path = folder_.path_of("no-such-directory/quire.sock");
   const std::string problem = problem_of([&] { socket(path)->bind(); });
   EXPECT_NE(problem.find("--uds " + path), std::string::npos) << problem;
 }

@@ -57,7 +57,7 @@ TEST(TlsContext, RefusesACertificateOutsideItsTime) {
 
 TEST(TlsContext, NamesTheFileThatCannotBeRead) {
   const Certificate pair("readable");
-  const std::string nowhere = ::testing::TempDir() + "no-such-file.pem";
+  const std::string nowhere = pair.folder.path_of("no-such-file.pem");
   expect_said(problem_of(nowhere, pair.key_path), nowhere, "No such file");
   expect_said(problem_of(pair.certificate_path, nowhere), nowhere, "No such file");
 }
@@ -66,7 +66,7 @@ TEST(TlsContext, NamesTheFileThatHoldsSomethingElse) {
   const Certificate pair("swapped");
   expect_said(problem_of(pair.key_path, pair.certificate_path), pair.key_path, "no certificate");
   expect_said(problem_of(pair.certificate_path, pair.certificate_path), pair.certificate_path, "no key");
-  const std::string empty = ::testing::TempDir() + "empty.pem";
+  const std::string empty = pair.folder.path_of("empty.pem");
   std::ofstream(empty).flush();
   expect_said(problem_of(empty, pair.key_path), empty, "expected PEM");
 }

@@ -1,5 +1,4 @@
 // Test support: model directories small enough to write by hand, and wrong in exactly one way.
-// Owner   TempDir deletes its directory; the rest are values.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +13,11 @@
 
 #include "core/model/config.h"
 #include "core/model/weights.h"
+#include "tests/support/temporary_folder.h"
 
 namespace quire::model::testing {
 
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "quire-model-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ + "/" + name, std::ios::binary) << bytes;
-  }
-
- private:
-  std::string path_;
-};
+using TempDir = quire::test::TemporaryFolder;
 
 struct TestTensor {
   std::string name;
