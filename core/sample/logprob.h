@@ -33,8 +33,9 @@ constexpr std::uint64_t log_mass_of(float weight) {
 
 // log(mass / 2^43) for mass in [2^43, 2^63]: mass = 2^k (1 + f), |f| <= 1/3, f exact before it is rounded to f32. So a
 // sum barely above 1 keeps its digits, and a token that is nearly certain has a logprob accurate relative to itself.
+// __builtin_clzll, since nvcc 13.0 makes a constant of std::countl_zero of 64 bits, whatever the number.
 constexpr double log_of_mass(std::uint64_t mass) {
-  int exponent = 63 - std::countl_zero(mass);
+  int exponent = 63 - __builtin_clzll(mass);
   const std::uint64_t low = std::uint64_t{1} << exponent;
   auto above = static_cast<std::int64_t>(mass - low);
   if (mass - low > low / 3) {
