@@ -19,6 +19,7 @@
 #include "gpu/parallel/nccl.h"
 #include "gpu/parallel/sharded_ops.h"
 #include "gpu/parallel/shares.h"
+#include "gpu/runtime/null_device.h"
 #include "gpu/runtime/simulated_device.h"
 
 namespace quire::app {
@@ -156,6 +157,11 @@ std::unique_ptr<ComputeDevice> make_simulated(const Config& config) {
   return std::make_unique<Gpus>(gpu::make_simulated_ranks(config.tensor_parallel_size), nullptr, config.block_size);
 }
 
+std::unique_ptr<ComputeDevice> make_null(const Config& config) {
+  if (config.tensor_parallel_size > 1) throw StartError("the null device is one alone: --tensor-parallel-size 1");
+  return std::make_unique<Gpu>(gpu::make_null_device(), config.block_size);
+}
+
 std::unique_ptr<ComputeDevice> make_gpus(const Config& config, int first) {
   if (config.tensor_parallel_size == 1) {
     return std::make_unique<Gpu>(gpu::make_cuda_device(first), config.block_size);
@@ -186,12 +192,14 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config) {
       together ? fmt::format("--tensor-parallel-size {}, --device {}", config.tensor_parallel_size, config.device)
                : fmt::format("--device {}", config.device);
   const bool simulated = config.device == "simulated";
+  const bool null = config.device == "null";
   const std::optional<int> number = cuda_number(config.device);
-  if (simulated || number || (config.device == "auto" && (together || gpu::has_cuda()))) {
+  if (simulated || null || number || (config.device == "auto" && (together || gpu::has_cuda()))) {
     try {
+      if (null) return make_null(config);
       return simulated ? make_simulated(config) : make_gpus(config, number.value_or(0));
     } catch (const StartError& error) {
-      if (simulated || number || together) throw StartError(fmt::format("{}: {}", asked, error.what()));
+      if (simulated || null || number || together) throw StartError(fmt::format("{}: {}", asked, error.what()));
       log_info("device", "--device auto takes the CPU: {}", error.what());
     }
   }
@@ -201,7 +209,7 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config) {
 std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config) { return std::make_unique<Cpu>(config); }
 
 bool is_device(std::string_view text) {
-  return text == "auto" || text == "cpu" || text == "simulated" || cuda_number(text).has_value();
+  return text == "auto" || text == "cpu" || text == "simulated" || text == "null" || cuda_number(text).has_value();
 }
 
 }  // namespace quire::app

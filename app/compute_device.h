@@ -52,7 +52,7 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config);
 // The CPU, whatever the device: to plan with.
 std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config);
 
-// "auto", "cpu", "cuda", "cuda:0" and so on; not said to anybody: "simulated".
+// "auto", "cpu", "cuda", "cuda:0" and so on; not said to anybody: "simulated" and "null".
 bool is_device(std::string_view text);
 
 }  // namespace quire::app

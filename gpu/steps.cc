@@ -33,6 +33,7 @@ void Packet::send() {
 void CapturedSteps::run(const LaunchList& launches) {
   const auto at = std::ranges::find(known_, launches, &Known::launches);
   if (at != known_.end()) {
+    if (at->step == nullptr) return run_one_by_one(launches);
     ++num_repeated_;
     return device_.start(*at->step);
   }

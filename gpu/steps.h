@@ -123,7 +123,7 @@ class CapturedSteps {
  private:
   struct Known {
     LaunchList launches;
-    std::unique_ptr<CapturedStep> step;
+    std::unique_ptr<CapturedStep> step;  // null: there was no memory for it
   };
   void run_one_by_one(const LaunchList& launches);
 

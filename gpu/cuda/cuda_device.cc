@@ -2,13 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -25,15 +24,15 @@ void check_start(const char* call, cudaError_t error) {
   if (error != cudaSuccess) throw StartError(failed(call, error));
 }
 
-// While serving: what is in the cache is lost, nobody can go on.
+// While serving: what is in the cache is lost, and streams end.
 void check(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return;
   log_error("device_failed", "what=\"{}\"", failed(call, error));
-  CHECK(error == cudaSuccess);
+  throw DeviceError(failed(call, error));
 }
 
 struct CudaStep final : CapturedStep {
-  explicit CudaStep(cudaGraph_t captured) { check("cudaGraphInstantiate", cudaGraphInstantiate(&graph, captured, 0)); }
+  explicit CudaStep(cudaGraphExec_t instance) : graph(instance) {}
   ~CudaStep() override { cudaGraphExecDestroy(graph); }  // one that runs is destroyed when it has
   CudaStep(const CudaStep&) = delete;
   CudaStep& operator=(const CudaStep&) = delete;
@@ -63,6 +62,7 @@ class CudaDevice final : public Device {
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
+    architecture_ = "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
     can_overlap_ = properties.major >= 9;
     cudaFuncAttributes attributes{};
     const cudaError_t code = cudaFuncGetAttributes(&attributes, kernels().norm.code);
@@ -80,6 +80,7 @@ class CudaDevice final : public Device {
   }
 
   std::string name() const override { return name_; }
+  std::string architecture() const override { return architecture_; }
   const KernelTable& kernels() const override { return cuda_kernels(); }
 
   std::uint64_t free_bytes() override {
@@ -98,6 +99,9 @@ class CudaDevice final : public Device {
       throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
                        failed("cudaMalloc", error));
     }
+    // What nobody wrote yet is 0. Attention multiplies what no row sees by 0, and how a tensor core adds up 0 times some huge
+    // number that was left there is not documented.
+    check_start("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));
     return memory;
   }
   void free(void* memory) noexcept override {
@@ -159,8 +163,16 @@ class CudaDevice final : public Device {
   std::unique_ptr<CapturedStep> end_capture() override {
     cudaGraph_t graph = nullptr;
     check("cudaStreamEndCapture", cudaStreamEndCapture(stream_, &graph));
-    auto step = std::make_unique<CudaStep>(graph);
+    cudaGraphExec_t instance = nullptr;
+    const cudaError_t made = cudaGraphInstantiate(&instance, graph, 0);
     check("cudaGraphDestroy", cudaGraphDestroy(graph));
+    if (made == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // no fault: such steps run kernel by kernel
+      log_warn("device_memory", "no memory for a captured step: it runs kernel by kernel");
+      return nullptr;
+    }
+    check("cudaGraphInstantiate", made);
+    auto step = std::make_unique<CudaStep>(instance);
     check("cudaGraphUpload", cudaGraphUpload(step->graph, stream_));
     return step;
   }
@@ -171,6 +183,7 @@ class CudaDevice final : public Device {
   }
 
   void let_kernels_overlap(bool on) override { overlaps_ = on && can_overlap_; }
+  void set_carveout(int percent) override { carveout_ = percent; }
 
   void mark(unsigned number) override {
     make_current();
@@ -195,7 +208,7 @@ class CudaDevice final : public Device {
   }
   void run(const Launch& launch) override {
     make_current();
-    allow_shared(launch);
+    prepare(launch);
     std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
     cudaLaunchAttribute before_its_turn{};  // captured, it becomes an edge of the graph that says so
     before_its_turn.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -212,12 +225,16 @@ class CudaDevice final : public Device {
 
  private:
   // Once for a kernel; whatever is captured ran before that.
-  void allow_shared(const Launch& launch) {
-    if (launch.shared_bytes <= kPlainShared || std::ranges::find(with_shared_, launch.code) != with_shared_.end())
-      return;
-    check("cudaFuncSetAttribute", cudaFuncSetAttribute(launch.code, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                       static_cast<int>(launch.shared_bytes)));
-    with_shared_.push_back(launch.code);
+  void prepare(const Launch& launch) {
+    if (!prepared_.insert(launch.code).second) return;
+    if (launch.shared_bytes > kPlainShared) {
+      check("cudaFuncSetAttribute", cudaFuncSetAttribute(launch.code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                         static_cast<int>(launch.shared_bytes)));
+    }
+    if (carveout_ >= 0) {
+      check("cudaFuncSetAttribute",
+            cudaFuncSetAttribute(launch.code, cudaFuncAttributePreferredSharedMemoryCarveout, carveout_));
+    }
   }
   // CUDA has a current device for each thread, and begins with the first.
   void make_current() const {
@@ -237,10 +254,12 @@ class CudaDevice final : public Device {
 
   const int number_;
   std::string name_;
+  std::string architecture_;
   cudaStream_t stream_ = nullptr;
   bool can_overlap_ = false;
   bool overlaps_ = false;
-  std::vector<const void*> with_shared_;  // kernels that may take more than kPlainShared
+  int carveout_ = -1;
+  std::unordered_set<const void*> prepared_;  // kernels that have their attributes
   std::array<cudaEvent_t, kMarks> marks_{};
 };
 

@@ -7,19 +7,25 @@
 //   overtakes them, and they overtake nothing.
 // Owner   memory is a DeviceMemory's or a PinnedMemory's, which its device outlives; so it does events and captured steps.
 // Thread  made by any; then the engine thread.
-// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later is the device's or our fault: the process ends, and says which call
-//         failed.
+// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later: DeviceError with the call that failed; what is in the
+//         device's memory is lost then, and nothing more is to be asked of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "gpu/runtime/launches.h"
 
 namespace quire::gpu {
+
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 // A place in the queue.
 class Event {
@@ -38,12 +44,15 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  // Of its processors: "sm_90" or the like; "host" of the simulator. Tensor cores of different ones round sums differently.
+  virtual std::string architecture() const = 0;
   virtual const KernelTable& kernels() const = 0;
 
   // Of its memory, now; whoever else uses the device changes it.
   virtual std::uint64_t free_bytes() = 0;
 
-  virtual void* allocate(std::size_t bytes, const char* what) = 0;  // on a boundary of 256 bytes
+  // On a boundary of 256 bytes; it begins as 0, on the simulator as NaN.
+  virtual void* allocate(std::size_t bytes, const char* what) = 0;
   virtual void* allocate_constant(std::size_t bytes, const char* what) { return allocate(bytes, what); }
   virtual void free(void* memory) noexcept = 0;
 
@@ -64,11 +73,13 @@ class Device {
 
   // Between these two nothing happens: it is kept. Not to be asked for then: memory, uploads, downloads, events.
   virtual void begin_capture() = 0;
-  virtual std::unique_ptr<CapturedStep> end_capture() = 0;
+  virtual std::unique_ptr<CapturedStep> end_capture() = 0;  // null: there is no memory for one
   virtual void start(CapturedStep& step) = 0;
 
   // Whether kernels may begin before their turn; a device that cannot do it goes on as ever. At first they do not.
   virtual void let_kernels_overlap(bool) {}
+  // Percentage of shared memory that all kernels started from now on prefer; -1: the driver's choice. No other results.
+  virtual void set_carveout(int /*percent*/) {}
 
   // Whether it has code for the kernel: not every machine has every kernel.
   template <typename Kernel>

@@ -1,5 +1,6 @@
 // In place of gpu/simulated in programs that people serve from: the simulator is for tests, and takes a compiler long.
 #include "core/base/start_error.h"
+#include "gpu/runtime/null_device.h"
 #include "gpu/runtime/simulated_device.h"
 
 namespace quire::gpu {
@@ -13,6 +14,8 @@ constexpr const char* kBuiltWithout =
 std::unique_ptr<Device> make_simulated_device(std::uint64_t /*seed*/, Pace /*pace*/) {
   throw StartError(kBuiltWithout);
 }
+
+std::unique_ptr<Device> make_null_device() { throw StartError(kBuiltWithout); }
 
 Ranks make_simulated_ranks(std::uint32_t /*count*/, std::uint64_t /*seed*/) { throw StartError(kBuiltWithout); }
 

@@ -54,6 +54,7 @@ class SimulatedDevice final : public Device {
   }
 
   std::string name() const override { return "simulated"; }
+  std::string architecture() const override { return "host"; }
   const KernelTable& kernels() const override { return simulated_kernels(); }
 
   void* allocate(std::size_t bytes, const char* what) override { return take(bytes, what, guarded_.get()); }

@@ -42,6 +42,7 @@ class CountingDevice final : public Device {
  public:
   CountingDevice(std::unique_ptr<Device> inner, Asked& asked) : inner_(std::move(inner)), asked_(asked) {}
   std::string name() const override { return inner_->name(); }
+  std::string architecture() const override { return inner_->architecture(); }
   const KernelTable& kernels() const override { return inner_->kernels(); }
   std::uint64_t free_bytes() override { return inner_->free_bytes(); }
   void* allocate(std::size_t bytes, const char* what) override { return inner_->allocate(bytes, what); }

@@ -17,6 +17,7 @@ def thread_primitives(path, text):
         "core/cpu/parallel_for",
         "core/engine/engine_thread",
         "gpu/runtime/host_ring",
+        "gpu/runtime/host_threads",
         "app/",
         "tools/bench/",
     )
