@@ -70,11 +70,6 @@ Cost linear_cost(WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_
   return cost;
 }
 
-double kept_bytes(WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
-  if (rows == 0 || !in_tiles(type)) return 0.0;
-  return 2 * kFloat * static_cast<double>(num_kept(linear_grid(type, n, k, rows), n, rows));
-}
-
 Cost linear_rows_cost(WeightType type, std::uint32_t k, std::uint32_t rows, bool with_norm) {
   if (!in_tiles(type)) return {};
   Cost cost;

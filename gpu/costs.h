@@ -38,8 +38,6 @@ double least_seconds(const Cost& cost, const Rates& rates);
 // A linear layer's product alone, at its least: weights, prepared rows and the result.
 Cost linear_cost(backend::WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
                  Finish finish = Finish::kStore);
-// Bytes of sums that its parts keep, written and read again: the second cache may hold them.
-double kept_bytes(backend::WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t rows);
 // Rows prepared for the tensor cores, before it: f32 in, bf16 or whole numbers with their scales out. Nothing for f32 and f16.
 Cost linear_rows_cost(backend::WeightType type, std::uint32_t k, std::uint32_t rows, bool with_norm);
 

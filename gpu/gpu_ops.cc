@@ -10,6 +10,7 @@
 #include "gpu/chooser.h"
 #include "gpu/linear_layers.h"
 #include "gpu/pack.h"
+#include "gpu/runtime/host_threads.h"
 #include "gpu/steps.h"
 #include "gpu/tensors.h"
 
@@ -29,18 +30,19 @@ class GpuOps final : public Ops {
         most_captured_(options.capture),
         packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
         captured_(*device_),
-        attention_(*device_, {max_rows_, options.max_table_entries}, options.warpgroups),
-        linear_(*device_, options.max_rows, options.warpgroups) {
+        attention_(*device_, {max_rows_, options.max_table_entries}, options.attention_warpgroups),
+        linear_(*device_, options.max_rows, options.linear_warpgroups) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
     CHECK_LE(most_captured_, max_rows_);
     device_->let_kernels_overlap(options.overlap);
+    device_->set_carveout(options.carveout);
     for (std::uint32_t i = 0; i < options.depth; ++i) {
       choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
     }
   }
 
-  std::string description() const override { return "gpu/" + device_->name(); }
+  std::string description() const override { return "gpu-" + device_->architecture() + "/" + device_->name(); }
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
                                Quantize quantize) override {
@@ -54,7 +56,7 @@ class GpuOps final : public Ops {
     return made(shape, packed, std::move(owner));
   }
   void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
-    for (std::uint32_t i = 0; i < count; ++i) part(i);
+    for_each_part(count, part);
   }
   std::unique_ptr<Vector> upload(std::span<const float> values) override {
     return std::make_unique<DeviceVector>(device(), values);
@@ -94,7 +96,7 @@ class GpuOps final : public Ops {
   void embed(const Weight& table, Buffer& out) override {
     const auto& rows = own<const DeviceWeight>(table);
     if (!rows.is_part()) expect_embed(batch_, table, out);
-    start(kernels_.embed, {num_rows_, 1},
+    start(kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
           {packet_.device_tokens(), said_before(), rows.view(), own<DeviceBuffer>(out).data(), rows.first_row()});
   }
 
@@ -296,7 +298,7 @@ class GpuOps final : public Ops {
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
     run_recorded();  // who makes a weight within a step may drop it within the step
-    linear_.reserve(shape.type, shape.n, shape.k);
+    linear_.reserve(shape.type, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }
 

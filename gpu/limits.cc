@@ -10,7 +10,7 @@ namespace quire::gpu {
 namespace {
 
 constexpr std::uint64_t kMostBlocksHigh = 65535;  // of a grid, in y: where groups of outputs lie
-constexpr std::uint64_t kMostOutputs = kMostBlocksHigh * kFewRows.pairs * kPairTiles * kTileOutputs;
+constexpr std::uint64_t kMostOutputs = kMostBlocksHigh * kPairTiles * kTileOutputs;
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Linear layers on a device, and what goes before and after them in the same kernels: rows are normed as they are rounded for the tensor
 // cores, products added to what is there, or gated (gpu/kernels/linear.h).
 // Shape   f32 and f16 have plain rows and store alone.
-// Owner   the ops. Scratch for rows, kept sums and counters grows in reserve(), never later.
+// Owner   the ops. Scratch for rows grows in reserve(), never later.
 // Thread  reserve(): while starting. multiply(): engine.
 #pragma once
 
@@ -16,18 +16,16 @@ namespace quire::gpu {
 struct LinearScratch {
   std::size_t rows = 0;
   std::size_t row_scales = 0;
-  std::size_t kept = 0;
-  std::size_t counters = 0;
 };
-// For up to max_rows rows.
-LinearScratch linear_scratch(backend::WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t max_rows);
+// For up to max_rows rows. `warpgroups`: they may go through LinearWarpgroups.
+LinearScratch linear_scratch(backend::WeightType type, std::uint32_t k, std::uint32_t max_rows, bool warpgroups);
 
 class LinearLayers {
  public:
   // `warpgroups`: many rows by bf16 weights go through LinearWarpgroups, where the device has it.
   LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups = false);
 
-  void reserve(backend::WeightType type, std::uint32_t n, std::uint32_t k);
+  void reserve(backend::WeightType type, std::uint32_t k);
 
   // out[num_rows, …] of the rows, which may be normed first. kGate: N / 2 is a multiple of 16 (can_gate()).
   void multiply(const RowsToPut& rows, std::uint32_t num_rows, const WeightView& w, Finish finish, float* out);
@@ -35,18 +33,16 @@ class LinearLayers {
   static bool can_gate(const WeightView& w) { return in_tiles(w.type) && w.n % (2 * kTileOutputs) == 0; }
 
  private:
-  void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::WeightType type);
-  bool by_warpgroups(backend::WeightType type, std::uint32_t num_rows) const;
+  void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::WeightType type, bool in_blocks);
+  bool has_warpgroups(backend::WeightType type) const;
   template <typename Form>
-  void start(const LinearEntries<Form>& entries, Index grid, const LinearArgs& args);
+  void start(const LinearEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args);
 
   Device& device_;
   const std::uint32_t max_rows_;
   const bool warpgroups_;
   DeviceMemory rows_;
   DeviceMemory row_scales_;
-  DeviceMemory kept_;
-  DeviceMemory counters_;  // 0 between kernels
 };
 
 }  // namespace quire::gpu

@@ -6,12 +6,16 @@
 #include "core/backend/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
+#include "gpu/runtime/host_threads.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
 namespace {
 
 using namespace backend;
+
+constexpr std::uint32_t kPartOutputs = 4 * kTileOutputs;
+constexpr std::size_t kFewNumbers = std::size_t{1} << 20;  // not worth beginning threads for
 
 // Where an output's numbers go: within each step alike.
 class PlacesInTile {
@@ -25,7 +29,7 @@ class PlacesInTile {
 
   // The step that an input lies in; of a number within its step, in units of itself.
   std::byte* step(std::byte* numbers, std::uint32_t input) const {
-    return numbers + step_at(shape_.type, shape_.k, output_ / kTileOutputs, input / kStepInputs);
+    return numbers + step_at(shape_.type, shape_.n, shape_.k, output_ / kTileOutputs, input / kStepInputs);
   }
   std::uint32_t in_step(std::uint32_t input) const { return in_step_[input % kStepInputs]; }
 
@@ -98,32 +102,43 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
   packed.bytes.resize(parts.end);
 
   std::byte* numbers = packed.bytes.data();
-  std::vector<float> row(k);
-  std::uint32_t output = 0;
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    for (std::uint32_t n = 0; n < matrices[i].n; ++n, ++output) {
-      const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
-      const PlacesInTile places(shape, output);
-      if (!in_tiles(shape.type)) {
-        put_columns(shape, output, source, numbers);
+  const auto put_output = [&](std::uint32_t output, std::span<float> row) {
+    std::size_t i = 0;
+    std::uint32_t n = output;  // within its matrix
+    while (n >= matrices[i].n) n -= matrices[i++].n;
+    const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
+    const PlacesInTile places(shape, output);
+    if (!in_tiles(shape.type)) {
+      put_columns(shape, output, source, numbers);
+    } else {
+      widen(source, dtype, row);
+      if (has_output_scales(shape.type)) {
+        const float scale = output_scale(shape.type, source, dtype, k);
+        put_bytes(places, shape.type, row, scale, numbers);
+        std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
+      } else if (in_nibbles(shape.type)) {
+        put_nibbles(places, shape.type, output, row, numbers);
       } else {
-        widen(source, dtype, row);
-        if (has_output_scales(shape.type)) {
-          const float scale = output_scale(shape.type, source, dtype, k);
-          put_bytes(places, shape.type, row, scale, numbers);
-          std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
-        } else if (in_nibbles(shape.type)) {
-          put_nibbles(places, shape.type, output, row, numbers);
-        } else {
-          put_bf16(places, row, numbers);
-        }
-      }
-      if (shape.has_bias) {
-        // -0: the only value whose addition changes nothing.
-        const float bias = biases[i].empty() ? -0.0f : biases[i][n];
-        std::memcpy(numbers + parts.bias + output * sizeof(float), &bias, sizeof(float));
+        put_bf16(places, row, numbers);
       }
     }
+    if (shape.has_bias) {
+      // -0: the only value whose addition changes nothing.
+      const float bias = biases[i].empty() ? -0.0f : biases[i][n];
+      std::memcpy(numbers + parts.bias + output * sizeof(float), &bias, sizeof(float));
+    }
+  };
+  // Outputs of a tile share bytes: a part is whole tiles.
+  const auto put_part = [&](std::uint32_t part) {
+    std::vector<float> row(k);
+    const std::uint32_t end = std::min(shape.n, (part + 1) * kPartOutputs);
+    for (std::uint32_t output = part * kPartOutputs; output < end; ++output) put_output(output, row);
+  };
+  const std::uint32_t num_parts = (shape.n + kPartOutputs - 1) / kPartOutputs;
+  if (std::size_t{shape.n} * k < kFewNumbers) {
+    for (std::uint32_t part = 0; part < num_parts; ++part) put_part(part);
+  } else {
+    for_each_part(num_parts, put_part);
   }
   return packed;
 }

@@ -23,7 +23,7 @@ namespace quire::gpu {
 class DeviceWeight final : public backend::Weight {
  public:
   // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
-  static constexpr const char* kLayout = "gpu tiles/2";
+  static constexpr const char* kLayout = "gpu tiles/3";
 
   DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
                std::shared_ptr<const void> owner);
@@ -114,6 +114,7 @@ class DeviceCache final : public backend::KvCache {
   std::size_t block_bytes() const override { return shape_.all_layers() * layer_bytes() + shape_.tail_bytes; }
 
   const KvView& view() const { return view_; }
+  std::size_t numbers_bytes() const { return memory_.bytes(); }
   std::size_t layer_bytes() const { return view_.layout.block_bytes(); }  // of a block
   std::byte* layer_of(std::uint32_t layer, BlockId block) const {
     return memory_.as<std::byte>() + view_.layout.block_at(layer, block.value);

@@ -1,16 +1,13 @@
 #include "gpu/cuda/enter.h"
+#include "gpu/cuda/linear_kernels.h"
 #include "gpu/cuda/sm90a_kernels.h"
 #include "gpu/kernels/table.h"
 
 namespace quire::gpu {
 namespace {
 
-template <typename Kernel>
-void fill(Entry<Kernel>& to) {
-  to = entry<Kernel>();
-}
 LinearTable all_of_linear() {
-  LinearTable table = linear_table([](auto& to) { fill(to); });
+  LinearTable table = linear_kernels();
   table.warpgroups = linear_warpgroups();
   return table;
 }

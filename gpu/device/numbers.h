@@ -32,7 +32,7 @@ QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uin
   const std::uint32_t in_tile = output % kTileOutputs;
   const std::uint32_t in_step = input % kStepInputs;
   const std::byte* step =
-      static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.k, output / kTileOutputs, input / kStepInputs);
+      static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.n, w.k, output / kTileOutputs, input / kStepInputs);
   const std::uint32_t place = place_in_step(w.type, in_tile, in_step);
   if (has_output_scales(w.type)) {
     const float code = w.type == backend::WeightType::kFp8

@@ -1,7 +1,8 @@
 // The product of four warps at a time: 64 outputs, 48 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
 // outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
-//   Products are under way from add() to finish(): until then nobody touches sums, a or the rows. On the host they happen in finish().
+//   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many of the newest may
+//   be left: until then nobody touches their a and rows, nor sums before all are done. On the host they happen in these.
 // Shape   rows in core matrices, of 8 rows × 8 inputs, a row's 16 bytes behind the other's: 128 bytes that all banks of the memory have a
 //         part in, so that nothing needs to be swizzled. Neighbours along inputs and along rows are where the descriptor says.
 // Order   on the device the hardware's; whether it is that of matrix.h is to be proven on one. The simulator adds products with k
@@ -14,6 +15,7 @@
 #include "gpu/device/matrix.h"
 
 #if !defined(__CUDACC__)
+#include <deque>
 #include <utility>
 #include <vector>
 #endif
@@ -103,8 +105,15 @@ class WarpgroupProducts {
           : "memory");
     }
   }
+  // The same while products are under way, for what was put into a.
+  QUIRE_DEVICE void go_on() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+  QUIRE_DEVICE void end_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+  template <unsigned kLeft>
+  QUIRE_DEVICE void wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+  }
   QUIRE_DEVICE void finish(Sums& s) {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    end_group();
     if constexpr (kRows == 48) {
       asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_48(s)::"memory");
     } else {
@@ -118,11 +127,20 @@ class WarpgroupProducts {
 
 #else
 
-  void begin(Sums&) { CHECK(under_way_.empty()); }
-  void add(Sums& sums, const std::uint32_t (&a)[4], std::uint64_t rows) { under_way_.push_back({&sums, &a, rows}); }
+  void begin(Sums&) { CHECK(open_.empty() && groups_.empty()); }
+  void go_on() { CHECK(open_.empty()); }
+  void add(Sums& sums, const std::uint32_t (&a)[4], std::uint64_t rows) { open_.push_back({&sums, &a, rows}); }
+  void end_group() { groups_.push_back(std::exchange(open_, {})); }
+  template <unsigned kLeft>
+  void wait() {
+    for (; groups_.size() > kLeft; groups_.pop_front()) {
+      for (const UnderWay& one : groups_.front()) multiply(one);
+    }
+  }
   void finish(Sums&) {
-    CHECK(!under_way_.empty());
-    for (const UnderWay& one : std::exchange(under_way_, {})) multiply(one);
+    CHECK(!open_.empty() || !groups_.empty());
+    if (!open_.empty()) end_group();
+    wait<0>();
   }
 
  private:
@@ -155,7 +173,8 @@ class WarpgroupProducts {
     return f32_of_bf16(bits);
   }
 
-  std::vector<UnderWay> under_way_;
+  std::vector<UnderWay> open_;
+  std::deque<std::vector<UnderWay> > groups_;
 #endif
 };
 

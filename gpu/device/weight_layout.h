@@ -1,7 +1,8 @@
 // Where the numbers of a weight, and of rows that it multiplies, lie in device memory: a lane's 16 bytes are what the tensor cores
 // want of it, so that weights go from memory to registers and are multiplied there.
-// Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs, one behind the other; outputs and inputs
-//         that only fill up are zero bits, which meet zeros of the rows. Lane and word are those of matrix.h and integer_matrix.h.
+// Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs. Eight tiles are a group (the last may have fewer), whose
+//         first steps lie side by side, then their second ones, and so on: one copy in bulk brings a step of all of them. Outputs and
+//         inputs that only fill up are zero bits, which meet zeros of the rows. Lane and word are those of matrix.h and integer_matrix.h.
 //           kBF16, kW16A16  a step is 2,048 bytes: 4 parts of 16 inputs, a lane has 16 bytes of each: its fragment
 //           kInt8, kFp8     1,024: 2 parts of 32 inputs, a lane's 16 bytes are its numbers of two fragments; a word's two halves are
 //                           bytes 0 and 2, or 1 and 3, of a word here
@@ -86,10 +87,17 @@ constexpr std::uint32_t scale_in_step(std::uint32_t output, std::uint32_t input)
   return kNibbleBytes + output % 8 * 8 + input / kGroupInputs * 4 + output / 8 * 2;
 }
 
+// Tiles in the group that this one is in: from one of its steps to the next it is as many steps.
+inline constexpr std::uint32_t kGroupTiles = 8;
+constexpr std::uint32_t tiles_of_group(std::uint32_t num_outputs, std::uint32_t tile) {
+  const std::uint32_t left = num_tiles(num_outputs) - tile / kGroupTiles * kGroupTiles;
+  return left < kGroupTiles ? left : kGroupTiles;
+}
 // Where a step of a tile begins, in bytes.
-constexpr std::size_t step_at(backend::WeightType type, std::uint32_t num_inputs, std::uint32_t tile,
-                              std::uint32_t step) {
-  return (std::size_t{tile} * num_steps(num_inputs) + step) * step_bytes(type);
+constexpr std::size_t step_at(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs,
+                              std::uint32_t tile, std::uint32_t step) {
+  const std::size_t before = std::size_t{tile / kGroupTiles * kGroupTiles} * num_steps(num_inputs);
+  return (before + std::size_t{step} * tiles_of_group(num_outputs, tile) + tile % kGroupTiles) * step_bytes(type);
 }
 
 // Of a number that is in no tile, in units of itself.

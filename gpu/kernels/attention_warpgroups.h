@@ -58,7 +58,7 @@ struct AttendWarpgroups {
     float z[kColumns][kScoreStride];
     float k_scales[kHasScales ? backend::kSpanTokens : 1];  // int8's
     float v_scales[kHasScales ? backend::kSpanTokens : 1];
-    const std::byte* groups[backend::kSpanTokens / KvLayout::kGroup];  // where each lies: the copier's
+    const std::byte* groups[backend::kSpanTokens / KvLayout::kGroup];  // where each that is there lies: the copier's
     std::byte barriers[(2 * kStages + 1) * sizeof(PhaseBarrier)];
 
     QUIRE_DEVICE std::uint16_t& query(unsigned column, std::uint32_t d) {
@@ -154,31 +154,32 @@ struct AttendWarpgroups {
       if (call.groups == 0) continue;
       if (lane < kGroups && is_there(call, lane)) {
         const std::uint32_t slot = slot_of(call.a.batch, call.a.kv.layout, call.row, call.start(lane));
-        call.work.groups[lane] = call.a.kv.group(call.a.spec.layer, call.kv_head, slot);
+        call.work.groups[count_of(call.groups & ((1u << lane) - 1))] =
+            call.a.kv.group(call.a.spec.layer, call.kv_head, slot);
       }
       sync_warp();
-      if (lane == 0) {
-        fetch(call, /*of_v=*/false, copy);
-        fetch(call, /*of_v=*/true, copy);
+      const std::uint32_t count = count_of(call.groups);
+      QUIRE_ROLLED for (std::uint32_t first = 0; first < 2 * count; first += kStages) {
+        if (lane < kStages && first + lane < 2 * count) fetch(call, count, first + lane, copy + first + lane);
+        sync_warp();
       }
-      sync_warp();
+      copy += 2 * count;
     }
   }
-  // With K come the scales of both: those of V are wanted before V is.
-  QUIRE_DEVICE static void fetch(const Call& call, bool of_v, std::uint32_t& copy) {
+  // A lane each, of as many as there are stages: K of the span's groups, then V. With K come the scales of both: those of V are wanted
+  // before V is.
+  QUIRE_DEVICE static void fetch(const Call& call, std::uint32_t count, std::uint32_t of_span, std::uint32_t copy) {
     const KvLayout& layout = call.a.kv.layout;
     const auto bytes = static_cast<std::uint32_t>(layout.code_bytes());
-    QUIRE_ROLLED for (unsigned group = 0; group < kGroups; ++group) {
-      if (!is_there(call, group)) continue;
-      const Stage to(copy++);
-      PhaseBarrier& filled = call.work.filled(to.stage);
-      const std::byte* codes = call.work.groups[group];
-      call.work.emptied(to.stage).wait(to.parity_before());
-      filled.arrive_and_announce(bytes + (of_v ? 0 : kScaleBytes));
-      copy_in_bulk(call.work.stages[to.stage], codes + (of_v ? bytes : 0), bytes, filled);
-      if (kHasScales && !of_v) {
-        copy_in_bulk(call.work.stages[to.stage] + Work::kCodeBytes, codes + layout.k_scales_at(), kScaleBytes, filled);
-      }
+    const bool of_v = of_span >= count;
+    const Stage to(copy);
+    PhaseBarrier& filled = call.work.filled(to.stage);
+    const std::byte* codes = call.work.groups[of_v ? of_span - count : of_span];
+    call.work.emptied(to.stage).wait(to.parity_before());
+    filled.arrive_and_announce(bytes + (of_v ? 0 : kScaleBytes));
+    copy_in_bulk(call.work.stages[to.stage], codes + (of_v ? bytes : 0), bytes, filled);
+    if (kHasScales && !of_v) {
+      copy_in_bulk(call.work.stages[to.stage] + Work::kCodeBytes, codes + layout.k_scales_at(), kScaleBytes, filled);
     }
   }
 

@@ -1,14 +1,12 @@
 // y[t, n] = x[t, :] · w[n, :] + bias[n] by the tensor cores, and what becomes of it: out = y, out += y, or, the lower half of the
 // outputs being gates and the upper half their other factors, out[t, f] = silu(y[t, f]) · y[t, F + f].
-//   Linear      up to 32 rows: weights stream from memory to registers (weight_layout.h), several loads of a lane under way while the
-//               tensor cores work; rows come from the first cache
-//   LinearWide  more rows: weights and rows come by way of what the block shares, three steps under way
+//   LinearSplit       (linear_split.h) few rows, or few outputs: the warps of a block have slices of the inputs of one or two tiles
+//   LinearWide        more rows: weights and rows come by way of what the block shares, three steps under way
+//   LinearWarpgroups  (linear_warpgroups.h) likewise on sm_90a, of bf16 weights
 // Order   K is cut into slices of 256 inputs. A slice's sum begins with +0 (linear_forms.h). An output's slices are added in order,
 //         beginning with +0: total = total + sum, or where rows are whole numbers fma(sum, the row's scale of the slice, total).
 //         Then the output's scale, the bias, and what becomes of it, each rounded. So a row's bits know nothing of other rows, of how
-//         many there are, of kernels, blocks and parts; w8a8 and w4a8 have the CPU's (core/backend/ops.h).
-// Parts   where a slice's sums and its total are in different blocks, sums go through memory: part 0 keeps the total of its own, the
-//         others each of their slices'; the part that comes last adds them up, in order, and leaves the counter at 0.
+//         many there are, of kernels and blocks; w8a8 and w4a8 have the CPU's (core/backend/ops.h).
 // Shape   x as rows of weight_layout.h; out [T, N], or [T, N / 2] where there are gates (N / 2 a multiple of 16).
 // Launch  as linear_grid.h has it.
 // Source  a fixed order for every number of rows: Thinking Machines 2025 (batch-invariant kernels); the rest ours.
@@ -19,77 +17,6 @@
 #include "gpu/kernels/linear_sums.h"
 
 namespace quire::gpu {
-
-// Left alone, the compiler of one architecture or another keeps more blocks of these than registers last for, or fewer.
-constexpr unsigned blocks_without_spills(backend::WeightType type, unsigned row_tiles) {
-  if (row_tiles == 2 && in_wide_bytes(type)) return 3;
-  if (row_tiles == 4 && !in_integers(type)) return 2;
-  return 0;
-}
-
-template <typename Form, unsigned kRowTiles, unsigned kPairs>
-struct Linear {
-  using Args = LinearArgs;
-  static constexpr unsigned kThreads = kPairs * kWarp;
-  static constexpr unsigned kMinBlocks = blocks_without_spills(Form::kType, kRowTiles);
-  static constexpr bool kTakesItsTurn = true;
-
-  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
-    const LinearPlace at(a, kRowTiles, kPairs, 1);
-    LinearTotals<Form, kRowTiles> totals(a, at);
-    Ahead ahead = {};
-    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, at.first_slice * kSliceSteps + i, ahead[i]);
-    take_turn();
-    if (at.has_tiles()) add_slices(a, at, ahead, totals);
-    totals.finish();
-  }
-
- private:
-  using Rows = typename Form::Rows;
-  using Step = typename Form::Step;
-  static constexpr unsigned kAhead = kRowTiles > 2 ? 1 : Form::kAhead;
-  static_assert(kSliceSteps % kAhead == 0);
-  using Ahead = Step[kAhead][kPairTiles];
-
-  QUIRE_DEVICE static void add_slices(const Args& a, const LinearPlace& at, Ahead& ahead,
-                                      LinearTotals<Form, kRowTiles>& totals) {
-    QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
-      typename Form::Sum sums[kPairTiles][kRowTiles] = {};
-      QUIRE_UNROLLED for (unsigned s = 0; s < kSliceSteps; ++s) {
-        const std::uint32_t step = slice * kSliceSteps + s;
-        if (step < at.end_step) {
-          Step now[kPairTiles];
-          QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) now[t] = ahead[s % kAhead][t];
-          load(a, at, step + kAhead, ahead[s % kAhead]);
-          QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
-            Rows rows[kRowTiles];
-            load_rows(a, at, step, half, rows);
-            QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) Form::add(now[t], half, rows, sums[t]);
-          }
-        }
-      }
-      totals.end_slice(slice, sums);
-    }
-  }
-  QUIRE_DEVICE static void load(const Args& a, const LinearPlace& at, std::uint32_t step, Step (&out)[kPairTiles]) {
-    const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
-    QUIRE_UNROLLED for (unsigned t = 0; t < kPairTiles; ++t) {
-      if (step < at.end_step && at.tiles[t] < at.num_tiles) {
-        out[t] = Step::load(numbers + step_at(Form::kType, a.w.k, at.tiles[t], step), at.lane, FromMemory());
-      }
-    }
-  }
-  QUIRE_DEVICE static void load_rows(const Args& a, const LinearPlace& at, std::uint32_t step, unsigned half,
-                                     Rows (&out)[kRowTiles]) {
-    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
-      const std::uint32_t row_tile = at.first_row / kTileRows + r;
-      out[r] = {};
-      if (row_tile * kTileRows + at.lane / 4 < a.num_rows) {
-        out[r] = Rows::load(a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes, half, at.lane);
-      }
-    }
-  }
-};
 
 template <typename Form>
 struct LinearWide {
@@ -112,19 +39,18 @@ struct LinearWide {
     const LinearPlace at(a, kRowTiles, kPairs, kRowWarps);
     LinearTotals<Form, kRowTiles> totals(a, at);
     Copies copies;
-    const std::uint32_t first = at.first_slice * kSliceSteps;
     QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
-      fetch_weights(a, at, first + i, shared + i * kStageBytes, copies);
+      fetch_weights(a, at, i, shared + i * kStageBytes, copies);
     }
     take_turn();
     QUIRE_UNROLLED for (unsigned i = 0; i + 1 < kStages; ++i) {
-      fetch_rows(a, at, first + i, shared + i * kStageBytes, copies);
+      fetch_rows(a, at, i, shared + i * kStageBytes, copies);
       copies.end_group();  // the first one has the weights of both
     }
     unsigned stage = 0;
-    QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
+    QUIRE_ROLLED for (std::uint32_t slice = 0; slice < at.num_slices; ++slice) {
       typename Form::Sum sums[kPairTiles][kRowTiles] = {};
-      const std::uint32_t end = slice + 1 < at.last_slice ? (slice + 1) * kSliceSteps : at.end_step;
+      const std::uint32_t end = slice + 1 < at.num_slices ? (slice + 1) * kSliceSteps : at.num_steps;
       QUIRE_ROLLED for (std::uint32_t step = slice * kSliceSteps; step < end; ++step) {
         copies.template wait<kStages - 2>();
         sync_block();  // the step is there for all, and nobody is still at the one before, whose place is the next one's
@@ -142,30 +68,34 @@ struct LinearWide {
 
  private:
   static constexpr unsigned kPiece = sizeof(Words4);
+  QUIRE_DEVICE static void add(Copies& copies, std::byte* shared, const std::byte* memory) {
+    copies.add(reinterpret_cast<Words4*>(shared), reinterpret_cast<const Words4*>(memory));
+  }
 
   // A step of the block's weights, and of its rows.
   QUIRE_DEVICE static void fetch_weights(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
                                          Copies& copies) {
-    if (step >= at.end_step) return;
+    if (step >= at.num_steps) return;
     const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
     constexpr std::uint32_t kTilePieces = kTileBytes / kPiece;
     QUIRE_ROLLED for (std::uint32_t i = thread(); i < kTiles * kTilePieces; i += kThreads) {
       const std::uint32_t slot = i / kTilePieces;
-      const std::uint32_t tile = at.tile(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
+      const std::uint32_t tile = tile_of_pair(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
       if (tile >= at.num_tiles) continue;
-      copies.add(stage + i * kPiece, numbers + step_at(Form::kType, a.w.k, tile, step) + i % kTilePieces * kPiece);
+      add(copies, stage + i * kPiece,
+          numbers + step_at(Form::kType, a.w.n, a.w.k, tile, step) + i % kTilePieces * kPiece);
     }
   }
   QUIRE_DEVICE static void fetch_rows(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,
                                       Copies& copies) {
-    if (step >= at.end_step) return;
+    if (step >= at.num_steps) return;
     constexpr std::uint32_t kRowPieces = Rows::kStepBytes / kPiece;
     const std::uint32_t first_tile = block().x * kBlockRowTiles;
     QUIRE_ROLLED for (std::uint32_t i = thread(); i < kBlockRowTiles * kRowPieces; i += kThreads) {
       const std::uint32_t row_tile = first_tile + i / kRowPieces;
       if (row_tile * kTileRows >= a.num_rows) continue;
       const std::byte* from = a.x + (std::size_t{row_tile} * at.num_steps + step) * Rows::kStepBytes;
-      copies.add(stage + kTiles * kTileBytes + i * kPiece, from + i % kRowPieces * kPiece);
+      add(copies, stage + kTiles * kTileBytes + i * kPiece, from + i % kRowPieces * kPiece);
     }
   }
 

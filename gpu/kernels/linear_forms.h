@@ -32,6 +32,7 @@ struct FromShared {
 
 // A lane's share of half a step, 32 inputs, of 8 rows.
 struct RowsInBf16 {
+  using Words = Words4;
   static constexpr std::size_t kStepBytes = kRowStep * 2;
   Words4 words;
   QUIRE_DEVICE static RowsInBf16 load(const std::byte* step, unsigned half, unsigned lane) {
@@ -44,6 +45,7 @@ struct RowsInBf16 {
   }
 };
 struct RowsInIntegers {
+  using Words = Words2;
   static constexpr std::size_t kStepBytes = kRowStep;
   Words2 words;
   QUIRE_DEVICE static RowsInIntegers load(const std::byte* step, unsigned half, unsigned lane) {
@@ -106,13 +108,24 @@ struct NibbleStep {
   }
 };
 
-// add(): half a step's inputs, of one tile of outputs. kAhead: steps under way.
+// Steps of weights that LinearSplit has under way: as many as there are registers for, of kRegisters each.
+template <unsigned kRegisters, unsigned kRowTiles, unsigned kTiles>
+constexpr unsigned steps_ahead() {
+  constexpr unsigned room = kRowTiles == 1 && kRegisters < 16 ? 32 : kRowTiles <= 2 ? 64 : 32;
+  constexpr unsigned steps = room / (kRegisters * kTiles);
+  return steps >= 4 ? 4 : steps >= 2 ? 2 : 1;
+}
+
+// add(): half a step's inputs, of one tile of outputs.
 struct Bf16Form {
   using Rows = RowsInBf16;
   using Sum = Product;
   using Step = PairStep;
   static constexpr backend::WeightType kType = backend::WeightType::kBF16;
-  static constexpr unsigned kAhead = 1;
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<16, kRowTiles, kTiles>();
+  }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) add_part(w.parts[half * 2 + part].words, rows, part, sums);
@@ -126,7 +139,10 @@ struct ByteForm {
   using Sum = Product;
   using Step = ByteStep;
   static constexpr backend::WeightType kType = kOf;
-  static constexpr unsigned kAhead = 2;
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<8, kRowTiles, kTiles>();
+  }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
@@ -145,7 +161,10 @@ struct Int4Form {
   using Sum = Product;
   using Step = NibbleStep;
   static constexpr backend::WeightType kType = backend::WeightType::kInt4;
-  static constexpr unsigned kAhead = 4;
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<12, kRowTiles, kTiles>();
+  }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     std::uint32_t words[2][4];
@@ -179,7 +198,10 @@ struct W8A8Form {
   using Sum = IntegerProduct;
   using Step = ByteStep;
   static constexpr backend::WeightType kType = backend::WeightType::kW8A8;
-  static constexpr unsigned kAhead = 2;
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<8, kRowTiles, kTiles>();
+  }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     add_part(w.halves[half].words, rows, 0, sums);
@@ -191,7 +213,10 @@ struct W4A8Form {
   using Sum = Product;
   using Step = NibbleStep;
   static constexpr backend::WeightType kType = backend::WeightType::kW4A8;
-  static constexpr unsigned kAhead = 4;
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<6, kRowTiles, kTiles>();
+  }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     const std::uint32_t low = w.nibbles.words[half * 2];

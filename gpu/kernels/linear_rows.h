@@ -1,7 +1,7 @@
 // Rows as the tensor cores want them (weight_layout.h): as they are or normed first, rounded to bf16, or in whole numbers of 8 bits by
 // groups of 256 inputs with a scale each. Equations: core/backend/ops.h, norm and linear of w8a8; the bits are the CPU's.
 // Shape   x [T, K] f32. Inputs that only fill the last step are 0; rows that only fill the last tile are not written.
-// Launch  a block a row: the norm's sum of squares has one order.
+// Launch  grid.x: rows, grid.y: pieces of a row. Each block of a normed row finds its sum of squares anew: it has one order.
 // Source  ours.
 #pragma once
 
@@ -18,30 +18,6 @@ struct RowsToPut {
 };
 
 inline constexpr unsigned kPutThreads = 256;
-inline constexpr std::uint32_t kSquaresAtOnce = 4096;  // a multiple of kSumLanes
-inline constexpr std::size_t kPutShared = (kSquaresAtOnce + 1) * sizeof(float);
-
-// 1 / sqrt(mean of squares + eps). The block fetches the row, a warp adds: loads of one warp alone would be waited for one by one.
-QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, float* shared) {
-  float squares = 0.0f;
-  for (std::uint32_t first = 0; first < width; first += kSquaresAtOnce) {
-    const std::uint32_t count = width - first < kSquaresAtOnce ? width - first : kSquaresAtOnce;
-    for (std::uint32_t i = thread(); i < count; i += kPutThreads) shared[i] = x[first + i];
-    sync_block();
-    if (thread() < kWarp) {
-      for (std::uint32_t i = thread() % kSumLanes; i < count; i += kSumLanes) {
-        squares = fma(shared[i], shared[i], squares);
-      }
-    }
-    sync_block();
-  }
-  if (thread() < kWarp) {
-    const float mean = quotient(sum_of_lanes(squares), static_cast<float>(width));
-    if (thread() == 0) shared[kSquaresAtOnce] = quotient(1.0f, root(mean + eps));
-  }
-  sync_block();
-  return shared[kSquaresAtOnce];
-}
 
 // A row's numbers by index, 0 behind its width.
 struct PreparedRow {
@@ -52,7 +28,7 @@ struct PreparedRow {
 
   QUIRE_DEVICE PreparedRow(const RowsToPut& rows, std::byte* shared)
       : x(rows.x + std::size_t{block().x} * rows.width), norm(rows.norm), width(rows.width), factor(1.0f) {
-    if (norm != nullptr) factor = norm_factor(x, width, rows.eps, reinterpret_cast<float*>(shared));
+    if (norm != nullptr) factor = norm_factor<kPutThreads>(x, width, rows.eps, reinterpret_cast<float*>(shared));
   }
   QUIRE_DEVICE float at(std::uint32_t i) const {
     if (i >= width) return 0.0f;
@@ -67,13 +43,20 @@ struct PutInBf16 {
     bool in_blocks = false;  // as linear_warpgroups.h wants them
   };
   static constexpr unsigned kThreads = kPutThreads;
-  static constexpr std::size_t kSharedBytes = kPutShared;
+  static constexpr std::size_t kSharedBytes = kNormShared;
+  static constexpr std::uint32_t kWordsOfThread = 4;
+  static constexpr std::uint32_t pieces(std::uint32_t width) {
+    return pieces_of(num_steps(width) * kStepInputs / 2, kThreads * kWordsOfThread);
+  }
 
-  // A thread a word of two numbers, in the order of places.
+  // A thread a few words of two numbers, in the order of places.
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_words = num_steps(row.width) * kStepInputs / 2;
-    for (std::uint32_t i = thread(); i < num_words; i += kThreads) {
+    const std::uint32_t first = block().y * kThreads * kWordsOfThread;
+    QUIRE_UNROLLED for (std::uint32_t n = 0; n < kWordsOfThread; ++n) {
+      const std::uint32_t i = first + n * kThreads + thread();
+      if (i >= num_words) break;
       const std::uint32_t input = a.in_blocks ? i * 2 : i / 16 * 32 + i % 4 * 8 + i / 4 % 4 * 2;
       const std::uint32_t both = std::uint32_t{bf16_of_f32(row.at(input + 1))} << 16 | bf16_of_f32(row.at(input));
       const std::size_t place =
@@ -90,7 +73,9 @@ struct PutInIntegers {
     float* scales = nullptr;  // [T, slices]
   };
   static constexpr unsigned kThreads = kPutThreads;
-  static constexpr std::size_t kSharedBytes = kPutShared;
+  static constexpr std::size_t kSharedBytes = kNormShared;
+  static constexpr unsigned kWarps = kThreads / kWarp;
+  static constexpr std::uint32_t pieces(std::uint32_t width) { return pieces_of(num_slices(width), kWarps); }
   static constexpr unsigned kOfLane = kSliceInputs / kWarp;
 
   // A warp a group of 256, each lane four numbers twice.
@@ -98,7 +83,8 @@ struct PutInIntegers {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_groups = num_slices(row.width);
     const unsigned lane = thread() % kWarp;
-    for (std::uint32_t group = thread() / kWarp; group < num_groups; group += kThreads / kWarp) {
+    const std::uint32_t group = block().y * kWarps + thread() / kWarp;
+    if (group < num_groups) {
       float x[kOfLane];
       std::uint32_t size_bits = 0;  // ordered as sizes are; what is not finite is above all that is
       QUIRE_UNROLLED for (unsigned i = 0; i < kOfLane; ++i) {

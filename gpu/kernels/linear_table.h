@@ -1,4 +1,4 @@
-// The kernels of linear layers as something that can be started: for each type of weights one for few rows, for some, for more and for many.
+// The kernels of linear layers as something that can be started: for each type of weights those of linear_grid.h.
 // Thread  any: no state.
 #pragma once
 
@@ -6,16 +6,20 @@
 #include "gpu/kernels/linear.h"
 #include "gpu/kernels/linear_dot.h"
 #include "gpu/kernels/linear_rows.h"
+#include "gpu/kernels/linear_split.h"
 #include "gpu/kernels/linear_warpgroups.h"
 
 namespace quire::gpu {
 
 template <typename Form>
 struct LinearEntries {
-  Entry<Linear<Form, kFewRows.row_tiles, kFewRows.pairs>> few;
-  Entry<Linear<Form, kSomeRows.row_tiles, kSomeRows.pairs>> some;
-  Entry<Linear<Form, kMoreRows.row_tiles, kMoreRows.pairs>> more;
-  Entry<LinearWide<Form>> many;
+  Entry<LinearSplit<Form, 1, 1>> split_1_1;  // tiles of rows, and of outputs
+  Entry<LinearSplit<Form, 1, 2>> split_1_2;
+  Entry<LinearSplit<Form, 2, 1>> split_2_1;
+  Entry<LinearSplit<Form, 2, 2>> split_2_2;
+  Entry<LinearSplit<Form, 4, 2>> split_4_2;
+  Entry<LinearSplit<Form, 8, 2>> split_8_2;
+  Entry<LinearWide<Form>> wide;
 };
 
 struct LinearTable {
@@ -39,10 +43,13 @@ LinearTable linear_table(const Fill& fill) {
   fill(table.put_in_bf16);
   fill(table.put_in_integers);
   const auto fill_all = [&](auto& entries) {
-    fill(entries.few);
-    fill(entries.some);
-    fill(entries.more);
-    fill(entries.many);
+    fill(entries.split_1_1);
+    fill(entries.split_1_2);
+    fill(entries.split_2_1);
+    fill(entries.split_2_2);
+    fill(entries.split_4_2);
+    fill(entries.split_8_2);
+    fill(entries.wide);
   };
   fill_all(table.bf16);
   fill_all(table.int8);

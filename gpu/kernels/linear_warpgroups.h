@@ -1,8 +1,8 @@
 // linear.h's product of bf16 weights and many rows by instructions that sm_90a alone has: four warps multiply at a time, copies come in
 // bulk. Slices, chains and the order of sums are linear.h's, fragments of weights, too; what one instruction does inside is the
-// hardware's, so that nobody uses this by default until its bits are proven to be those of the others (GpuOptions::warpgroups).
+// hardware's, and measured to be that of the others on an H200 (tools/gpu_measure, stage strict).
 //   A block has two warpgroups with the same 128 rows: of each pair of tiles of outputs one has the first, the other the second. A warp
-//   besides asks for copies, up to six steps of 64 inputs ahead. Weights go through registers, rows do not.
+//   besides asks for copies, a few lanes for a piece each, up to six steps of 64 inputs ahead. Weights go through registers, rows do not.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
 // Launch  as linear_grid.h has it for LinearWide in bf16.
 // Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
@@ -36,14 +36,13 @@ struct LinearWarpgroups {
     LinearTotals<Form, kRowTiles, 1> totals(a, call.at);
     if (thread() == 0) call.begin();
     sync_block();
-    const bool copies = thread() == kCopier * kWarp;
-    if (copies) {
-      QUIRE_ROLLED for (std::uint32_t i = 0; i < call.num_steps && i < kStages; ++i) call.fetch_weights(i);
-    }
-    take_turn();
-    if (copies) {
-      call.fetch_all();
-    } else if (call.warp != kCopier) {
+    if (call.warp == kCopier) {
+      Copier copier(call);
+      copier.begin();
+      take_turn();
+      copier.fetch_all();
+    } else {
+      take_turn();
       call.multiply(totals);
     }
     totals.finish_apart(call.tile_of_pair(), reinterpret_cast<float*>(shared));
@@ -62,14 +61,12 @@ struct LinearWarpgroups {
     std::byte* const shared;
     const unsigned warp;
     LinearPlace at;
-    std::uint32_t num_steps;
     std::uint32_t row_tiles;  // that there are
 
     QUIRE_DEVICE Call(const Args& args, std::byte* memory)
         : a(args), shared(memory), warp(thread() / kWarp), at(args, kRowTiles, kPairs, 1) {
       at.first_row = block().x * kRowBlock;
-      at.tiles[0] = warp == kCopier ? at.num_tiles : at.tile(a, at.group * kPairs + at.pair, tile_of_pair());
-      num_steps = at.end_step - at.first_slice * kSliceSteps;
+      at.tiles[0] = warp == kCopier ? at.num_tiles : gpu::tile_of_pair(a, at.group * kPairs + at.pair, tile_of_pair());
       const std::uint32_t left = pieces_of(a.num_rows - at.first_row, kTileRows);
       row_tiles = left < kRowTiles ? left : kRowTiles;
     }
@@ -86,58 +83,74 @@ struct LinearWarpgroups {
       }
     }
 
-    // Announces the whole step.
-    QUIRE_DEVICE void fetch_weights(std::uint32_t i) const {
-      const Stage to(i);
-      const std::uint32_t step = at.first_slice * kSliceSteps + i;
-      const auto* numbers = static_cast<const std::byte*>(a.w.numbers);
-      std::uint32_t tiles = 0;
-      QUIRE_ROLLED for (std::uint32_t slot = 0; slot < kTiles; ++slot) tiles += tile(slot) < at.num_tiles ? 1 : 0;
-      filled(to).arrive_and_announce(tiles * kTileBytes + row_tiles * kRowTileBytes);
-      QUIRE_ROLLED for (std::uint32_t slot = 0; slot < kTiles; ++slot) {
-        if (tile(slot) >= at.num_tiles) continue;
-        copy_in_bulk(stage(to) + slot * kTileBytes, numbers + step_at(Form::kType, a.w.k, tile(slot), step), kTileBytes,
-                     filled(to));
-      }
-    }
-    QUIRE_DEVICE void fetch_rows(std::uint32_t i) const {
-      const Stage to(i);
-      const std::uint32_t step = at.first_slice * kSliceSteps + i;
-      copy_in_bulk(rows_of(to), a.x + place_in_row_blocks(a.w.k, at.first_row, step * kStepInputs) * 2,
-                   row_tiles * kRowTileBytes, filled(to));
-    }
-    QUIRE_DEVICE void fetch_all() const {
-      for (std::uint32_t i = 0; i < num_steps; ++i) {
-        if (i >= kStages) {
-          emptied(Stage(i)).wait(Stage(i).parity_before());
-          fetch_weights(i);
-        }
-        fetch_rows(i);
-      }
-    }
-
+    // While a step is multiplied, the next one's weights come. Of rows and tiles that are not there, whatever lies there: nobody looks at
+    // what comes of it.
     QUIRE_DEVICE void multiply(LinearTotals<Form, kRowTiles, 1>& totals) const {
-      std::uint32_t i = 0;
-      QUIRE_ROLLED for (std::uint32_t slice = at.first_slice; slice < at.last_slice; ++slice) {
+      // As they lie in memory: gates before factors.
+      const bool gates = a.finish == Finish::kGate;
+      const std::uint32_t slot = gates ? tile_of_pair() * kPairs + at.pair : at.pair * kPairTiles + tile_of_pair();
+      const std::uint32_t whole = at.num_steps / kSliceSteps;
+      QUIRE_ROLLED for (std::uint32_t slice = 0; slice < whole; ++slice) {
         Product sums[1][kRowTiles] = {};
-        const std::uint32_t left = num_steps - i;
-        const std::uint32_t end = i + (left < kSliceSteps ? left : kSliceSteps);
-        QUIRE_ROLLED for (; i < end; ++i) add_step(Stage(i), sums[0]);
+        add_slice(slice * kSliceSteps, slot, sums[0]);
         totals.end_slice(slice, sums);
       }
+      if (whole == at.num_slices) return;
+      Product sums[1][kRowTiles] = {};
+      QUIRE_ROLLED for (std::uint32_t i = whole * kSliceSteps; i < at.num_steps; ++i) {
+        WarpgroupProducts<kWarpgroupRows> products;
+        filled(Stage(i)).wait(Stage(i).parity);
+        QUIRE_ROLLED for (unsigned half = 0; half < 2; ++half) {
+          const HalfStep weights = half_step(Stage(i), slot, half);
+          products.begin(sums[0]);
+          add_half(Stage(i), half, weights, products, sums[0]);
+          products.finish(sums[0]);
+        }
+        leave(Stage(i));
+      }
+      totals.end_slice(whole, sums);
     }
-    // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
-    QUIRE_DEVICE void add_step(Stage from, WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
-      filled(from).wait(from.parity);
-      const std::uint32_t slot = at.pair * kPairTiles + tile_of_pair();
-      const PairStep weights = PairStep::load(stage(from) + slot * kTileBytes, at.lane, FromShared());
+    // Half a step's weights come while the half before is multiplied. No branch stands between products that are under way: the compiler
+    // would wait for each.
+    QUIRE_DEVICE void add_slice(std::uint32_t first, std::uint32_t slot,
+                                WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
+      constexpr unsigned kHalves = 2 * kSliceSteps;
       WarpgroupProducts<kWarpgroupRows> products;
+      HalfStep weights[2];
+      filled(Stage(first)).wait(Stage(first).parity);
+      weights[0] = half_step(Stage(first), slot, 0);
       products.begin(sums);
-      QUIRE_UNROLLED for (unsigned part = 0; part < kStepInputs / kTileInputs; ++part) {
-        const std::uint32_t address = shared_address(rows_of(from)) + part * 2 * kToNextInputs;
-        products.add(sums, weights.parts[part].words, RowsInShared{address, kToNextInputs, kToNextRows}.descriptor());
+      QUIRE_UNROLLED for (unsigned h = 0; h < kHalves; ++h) {
+        const Stage from(first + h / 2);
+        if (h > 0) products.go_on();
+        add_half(from, h % 2, weights[h % 2], products, sums);
+        products.end_group();
+        if (h + 1 == kHalves) break;
+        const Stage next(first + (h + 1) / 2);
+        if (h % 2 == 1) filled(next).wait(next.parity);
+        products.template wait<1>();  // whose weights are given up now
+        weights[(h + 1) % 2] = half_step(next, slot, (h + 1) % 2);
+        if (h % 2 == 0 && h > 0) leave(Stage(first + h / 2 - 1));
       }
       products.finish(sums);
+      leave(Stage(first + kSliceSteps - 1));
+    }
+    struct HalfStep {
+      Words4 parts[2];
+    };
+    QUIRE_DEVICE HalfStep half_step(Stage from, std::uint32_t slot, unsigned half) const {
+      const auto* at_lane = reinterpret_cast<const Words4*>(stage(from) + slot * kTileBytes) + at.lane;
+      return {{at_lane[(half * 2) * kWarp], at_lane[(half * 2 + 1) * kWarp]}};
+    }
+    QUIRE_DEVICE void add_half(Stage from, unsigned half, const HalfStep& weights,
+                               WarpgroupProducts<kWarpgroupRows>& products,
+                               WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
+      QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+        const std::uint32_t address = shared_address(rows_of(from)) + (half * 2 + part) * 2 * kToNextInputs;
+        products.add(sums, weights.parts[part].words, RowsInShared{address, kToNextInputs, kToNextRows}.descriptor());
+      }
+    }
+    QUIRE_DEVICE void leave(Stage from) const {
       if (at.lane == 0) emptied(from).arrive();
     }
 
@@ -145,8 +158,81 @@ struct LinearWarpgroups {
     QUIRE_DEVICE PhaseBarrier* barriers() const {
       return reinterpret_cast<PhaseBarrier*>(shared + kStages * kStageBytes);
     }
-    QUIRE_DEVICE std::uint32_t tile(std::uint32_t slot) const {
-      return at.tile(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
+  };
+
+  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all eight, or four gates and their four
+  // factors, each of which may go on in the next group of tiles. A lane each has a piece, and one the rows; what they ask for in a step
+  // lies a fixed way behind what they asked for in the one before. One of them announces the whole step.
+  struct Copier {
+    const Call& call;
+    const unsigned lane;
+    const std::byte* from = nullptr;  // null: this lane copies nothing
+    std::uint32_t in_stage = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t to_next = 0;
+    std::uint32_t announced = 0;
+
+    static constexpr unsigned kPieces = 4;
+    static constexpr unsigned kRowsLane = kPieces;
+
+    QUIRE_DEVICE explicit Copier(const Call& of) : call(of), lane(thread() % kWarp) {
+      const LinearArgs& a = call.a;
+      announced = call.row_tiles * kRowTileBytes;
+      QUIRE_ROLLED for (unsigned piece = 0; piece < kPieces; ++piece) {
+        const bool gates = a.finish == Finish::kGate;
+        const std::uint32_t end = gates ? call.at.num_tiles / 2 : call.at.num_tiles;
+        const std::uint32_t most = gates ? kPairs : kTiles;
+        const std::uint32_t run = piece / 2;
+        if (run == 1 && !gates) break;
+        const std::uint32_t before = call.at.group * most;  // of gates, or of all tiles
+        const std::uint32_t left = end > before ? end - before : 0;
+        const std::uint32_t count = left < most ? left : most;
+        const std::uint32_t first = before + run * end;
+        const std::uint32_t here = kGroupTiles - first % kGroupTiles;
+        const std::uint32_t in_first = count < here ? count : here;
+        const std::uint32_t tiles = piece % 2 == 0 ? in_first : count - in_first;
+        announced += tiles * kTileBytes;
+        if (piece != lane || tiles == 0) continue;
+        const std::uint32_t tile = piece % 2 == 0 ? first : first + in_first;
+        from = static_cast<const std::byte*>(a.w.numbers) + step_at(Form::kType, a.w.n, a.w.k, tile, 0);
+        in_stage = (run * kPairs + tile - first) * kTileBytes;
+        bytes = tiles * kTileBytes;
+        to_next = tiles_of_group(a.w.n, tile) * kTileBytes;
+      }
+      if (lane == kRowsLane) {
+        from = a.x + place_in_row_blocks(a.w.k, call.at.first_row, 0) * 2;
+        in_stage = kTiles * kTileBytes;
+        bytes = call.row_tiles * kRowTileBytes;
+        to_next = kRowTiles * kRowTileBytes;
+      }
+    }
+    // Weights of the first steps, before the kernel's turn: nobody writes them.
+    QUIRE_DEVICE void begin() const {
+      QUIRE_ROLLED for (std::uint32_t i = 0; i < call.at.num_steps && i < kStages; ++i) {
+        announce(i);
+        if (lane != kRowsLane) fetch(i);
+      }
+    }
+    QUIRE_DEVICE void fetch_all() const {
+      if (lane == kRowsLane) {
+        QUIRE_ROLLED for (std::uint32_t i = 0; i < call.at.num_steps && i < kStages; ++i) fetch(i);
+      }
+      QUIRE_ROLLED for (std::uint32_t i = kStages; i < call.at.num_steps; ++i) {
+        call.emptied(Stage(i)).wait(Stage(i).parity_before());
+        announce(i);
+        fetch(i);
+      }
+    }
+
+   private:
+    QUIRE_DEVICE void announce(std::uint32_t i) const {
+      if (lane == 0) call.filled(Stage(i)).arrive_and_announce(announced);
+      sync_warp();
+    }
+    QUIRE_DEVICE void fetch(std::uint32_t i) const {
+      if (from == nullptr) return;
+      const Stage to(i);
+      copy_in_bulk(call.stage(to) + in_stage, from + std::size_t{i} * to_next, bytes, call.filled(to));
     }
   };
 };

@@ -38,7 +38,7 @@ struct RopeStore {
  private:
   QUIRE_DEVICE static void turn(const AttentionView& spec, const float* norm, std::uint32_t position, float* x) {
     if (norm != nullptr) {
-      const float factor = Norm::factor_of(x, spec.head_dim, spec.norm_eps);
+      const float factor = norm_factor_of_warp(x, spec.head_dim, spec.norm_eps);
       sync_block();
       for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor * norm[d];
       sync_block();

@@ -19,6 +19,48 @@ QUIRE_DEVICE float sum_of_lanes(float lane) {
   return lane;
 }
 
+inline constexpr std::uint32_t kSquaresAtOnce = 4096;  // a multiple of kSquaresAhead * kSumLanes
+inline constexpr std::uint32_t kSquaresAhead = 16;
+inline constexpr std::size_t kNormShared = (kSquaresAtOnce + 1) * sizeof(float);
+
+// 1 / sqrt(sum16(x²) / width + eps). The block fetches the row, a warp adds, with numbers on their way while others are added: one at a
+// time, each would be waited for. What fills up the last numbers is 0, whose square added to what is there changes nothing.
+template <unsigned kThreads>
+QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, float* shared) {
+  constexpr unsigned kFetched = 16;  // by a thread, at once
+  float squares = 0.0f;
+  for (std::uint32_t first = 0; first < width; first += kSquaresAtOnce) {
+    const std::uint32_t count = width - first < kSquaresAtOnce ? width - first : kSquaresAtOnce;
+    constexpr std::uint32_t kUnit = kSquaresAhead * kSumLanes;
+    const std::uint32_t filled = (count + kUnit - 1) / kUnit * kUnit;
+    QUIRE_ROLLED for (std::uint32_t i = thread(); i < filled; i += kFetched * kThreads) {
+      float fetched[kFetched];
+      QUIRE_UNROLLED for (unsigned n = 0; n < kFetched; ++n) {
+        const std::uint32_t at = i + n * kThreads;
+        fetched[n] = at < count ? x[first + at] : 0.0f;
+      }
+      QUIRE_UNROLLED for (unsigned n = 0; n < kFetched; ++n) {
+        if (i + n * kThreads < filled) shared[i + n * kThreads] = fetched[n];
+      }
+    }
+    sync_block();
+    if (thread() < kWarp) {
+      QUIRE_ROLLED for (std::uint32_t i = thread() % kSumLanes; i < filled; i += kUnit) {
+        float ahead[kSquaresAhead];
+        QUIRE_UNROLLED for (unsigned n = 0; n < kSquaresAhead; ++n) ahead[n] = shared[i + n * kSumLanes];
+        QUIRE_UNROLLED for (unsigned n = 0; n < kSquaresAhead; ++n) squares = fma(ahead[n], ahead[n], squares);
+      }
+    }
+    sync_block();
+  }
+  if (thread() < kWarp) {
+    const float mean = quotient(sum_of_lanes(squares), static_cast<float>(width));
+    if (thread() == 0) shared[kSquaresAtOnce] = quotient(1.0f, root(mean + eps));
+  }
+  sync_block();
+  return shared[kSquaresAtOnce];
+}
+
 struct Embed {
   struct Args {
     const std::int32_t* tokens = nullptr;  // or fed_by(speaker): what that one said in the step before, -1: some token
@@ -35,11 +77,19 @@ struct Embed {
     std::int32_t id = a.tokens[row];
     if (id < 0) id = a.said[-1 - id];
     const std::uint32_t token = static_cast<std::uint32_t>(id < 0 ? 0 : id) - a.first;
-    for (std::uint32_t i = thread(); i < a.table.k; i += kThreads) {
-      a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) : -0.0f;
-    }
+    const std::uint32_t i = block().y * kThreads + thread();
+    if (i >= a.table.k) return;
+    a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) : -0.0f;
   }
 };
+
+// The same of a few numbers, by a warp; the upper half of it adds what is not looked at.
+QUIRE_DEVICE float norm_factor_of_warp(const float* x, std::uint32_t width, float eps) {
+  float squares = 0.0f;
+  for (std::uint32_t i = thread() % kSumLanes; i < width; i += kSumLanes) squares = fma(x[i], x[i], squares);
+  const float mean = quotient(sum_of_lanes(squares), static_cast<float>(width));
+  return quotient(1.0f, root(mean + eps));
+}
 
 // out = (x · r) · scale, r = 1 / sqrt(sum16(x²) / width + eps).
 struct Norm {
@@ -51,24 +101,12 @@ struct Norm {
     float* out = nullptr;
   };
   static constexpr unsigned kThreads = 256;
-  static constexpr std::size_t kSharedBytes = sizeof(float);
+  static constexpr std::size_t kSharedBytes = kNormShared;
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    auto* factor = reinterpret_cast<float*>(shared);
     const float* x = a.x + std::size_t{block().x} * a.width;
     float* out = a.out + std::size_t{block().x} * a.width;
-    if (thread() < kWarp) {
-      const float r = factor_of(x, a.width, a.eps);
-      if (thread() == 0) *factor = r;
-    }
-    sync_block();
-    for (std::uint32_t i = thread(); i < a.width; i += kThreads) out[i] = x[i] * *factor * a.scale[i];
-  }
-  // By a warp; the upper half of it adds what is not looked at.
-  QUIRE_DEVICE static float factor_of(const float* x, std::uint32_t width, float eps) {
-    float squares = 0.0f;
-    for (std::uint32_t i = thread() % kSumLanes; i < width; i += kSumLanes) squares = fma(x[i], x[i], squares);
-    const float mean = quotient(sum_of_lanes(squares), static_cast<float>(width));
-    return quotient(1.0f, root(mean + eps));
+    const float factor = norm_factor<kThreads>(x, a.width, a.eps, reinterpret_cast<float*>(shared));
+    for (std::uint32_t i = thread(); i < a.width; i += kThreads) out[i] = x[i] * factor * a.scale[i];
   }
 };
 

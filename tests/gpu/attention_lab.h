@@ -17,6 +17,24 @@ inline std::unique_ptr<backend::Ops> simulated(std::uint64_t seed = 1, std::uint
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
 }
 
+// What stands in for the simulator is a GPU (cuda_for_simulated.cc), whose tensor cores add in an order of their own.
+inline bool is_on_gpu() {
+  static const bool is = make_simulated_device()->name() != "simulated";
+  return is;
+}
+// The contract's bits; of a GPU, its numbers within the roundings to bf16.
+inline ::testing::AssertionResult as_contract(std::span<const float> got, std::span<const float> expected) {
+  if (!is_on_gpu()) return same_bits(got, expected);
+  float largest = 0.0f;
+  for (const float x : expected) largest = std::max(largest, std::abs(x));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!(std::abs(got[i] - expected[i]) <= 0x1p-7f * largest)) {
+      return ::testing::AssertionFailure() << "number " << i << ": " << got[i] << ", expected " << expected[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
 inline float to_bf16(float x) { return f32_of_bf16(bf16_of_f32(x)); }
 
 // What the tensor cores are given of a key or value, and what its product is multiplied by.

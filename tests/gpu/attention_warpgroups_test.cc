@@ -18,7 +18,7 @@ constexpr KvType kDeepTypes[] = {KvType::kBF16, KvType::kFp8, KvType::kInt8};
 using Rows = std::vector<std::vector<float>>;
 
 std::unique_ptr<backend::Ops> ops_with(bool warpgroups, std::uint64_t seed = 1) {
-  return make_gpu_ops(make_simulated_device(seed), {.max_rows = 600, .warpgroups = warpgroups});
+  return make_gpu_ops(make_simulated_device(seed), {.max_rows = 600, .attention_warpgroups = warpgroups});
 }
 
 Rows attended(bool warpgroups, const LabShape& shape, std::span<const LabSequence> sequences, std::uint32_t chunk,
@@ -42,7 +42,7 @@ std::span<const float> row_of(const std::vector<float>& out, const LabShape& sha
 bool is_attended_by_warpgroups(const LabShape& shape, std::uint32_t rows, bool warpgroups = true, bool votes = false) {
   auto made = make_simulated_device();
   Device& device = *made;
-  const auto ops = make_gpu_ops(std::move(made), {.max_rows = 600, .warpgroups = warpgroups});
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = 600, .attention_warpgroups = warpgroups});
   const std::uint32_t lengths[] = {rows};
   auto sequences = lab_sequences(shape, lengths, 77);
   sequences[0].votes = votes;
@@ -137,7 +137,8 @@ TEST(AttendWarpgroups, HaveTheSameBitsInCapturedStepsAndBeginInTheirTurn) {
   const auto sequences = lab_sequences(shape, lengths, 4);
   const Rows plain = attended(false, shape, sequences, 6);
   for (const Pace pace : {Pace::kAtOnce, Pace::kLate, Pace::kEarly}) {
-    const auto ops = make_gpu_ops(make_simulated_device(3, pace), {.max_rows = 600, .capture = 8, .warpgroups = true});
+    const auto ops =
+        make_gpu_ops(make_simulated_device(3, pace), {.max_rows = 600, .capture = 8, .attention_warpgroups = true});
     Lab lab(*ops, shape, {sequences.begin(), sequences.end()}, 1);
     lab.prefill(1, true);
     expect_same(lab.out(), plain);

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = ROOT / "gpu" / "cuda" / "kernels.cu"
+KERNELS = [ROOT / "gpu" / "cuda" / name for name in ("kernels.cu", "linear_kernels.cu")]
 OF_SM90A = ROOT / "gpu" / "cuda" / "sm90a_kernels.cu"  # has what no other architecture has
 FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", f"-I{ROOT}"]
 ARCHITECTURES = ["sm_80", "sm_89", "sm_90a", "sm_100"]
@@ -60,7 +60,8 @@ def compiled(architecture):
 def compiled_together(architectures):
     """As compiled(), by (kernel, architecture)."""
     objects, said = [], ""
-    for source, targets in ((KERNELS, architectures), (OF_SM90A, [one for one in architectures if one == "sm_90a"])):
+    sources = [(source, architectures) for source in KERNELS] + [(OF_SM90A, [one for one in architectures if one == "sm_90a"])]
+    for source, targets in sources:
         if not targets:
             continue
         words = [word for one in targets for word in ("-gencode", f"arch={one.replace('sm_', 'compute_')},code={one}")]

@@ -24,60 +24,62 @@ constexpr Layer kLayers[] = {{"8B qkv", 6144, 4096},   {"8B out", 4096, 4096},  
                              {"1B out", 2048, 2048},   {"1B gate up", 16384, 2048}, {"1B down", 2048, 8192},
                              {"1B head", 128256, 2048}};
 
-TEST(LinearGrid, DealsLayersOf8BAnd1BNineTenthsEvenlyForUpTo16RowsButOne) {
+bool has_gates(const Layer& layer) { return std::string(layer.name).ends_with("gate up"); }
+
+TEST(LinearGrid, DealsLayersOf8BNineTenthsEvenlyForUpTo16Rows) {
   for (const Layer& layer : kLayers) {
     for (std::uint32_t rows = 1; rows <= 16; ++rows) {
-      const LinearGrid grid = linear_grid(WeightType::kBF16, layer.n, layer.k, rows);
-      // 192 blocks on 132 multiprocessors: smaller ones would read rows of more than 8 twice as often.
-      const bool is_uneven = std::string(layer.name) == "1B qkv" && rows > 8;
-      EXPECT_GE(grid.evenness(), is_uneven ? 0.72 : 0.9) << layer.name << " " << rows;
+      const LinearGrid grid = linear_grid(WeightType::kBF16, layer.n, rows, has_gates(layer), false);
+      // 192 tiles, or 96 pairs, on 132 multiprocessors.
+      const bool is_uneven = std::string(layer.name) == "1B qkv";
+      EXPECT_GE(evenness(grid.blocks()), is_uneven ? 0.72 : 0.89) << layer.name << " " << rows;
     }
   }
 }
 
-TEST(LinearGrid, KeepsEnoughWarpsUnderWayForFewRowsWhereTheWorkIsEnough) {
-  for (const Layer& layer : kLayers) {
-    const LinearGrid grid = linear_grid(WeightType::kBF16, layer.n, layer.k, 1);
-    const double warps = 1.0 * grid.blocks() * kFewRows.warps() / kMultiprocessors;
-    // All of a small layer's slices are blocks of their own.
-    EXPECT_TRUE(warps >= 0.97 * kFewRows.wanted_warps || grid.slices_of_part == 1) << layer.name << " " << warps;
-  }
-}
-
-TEST(LinearGrid, CoversEveryRowTileAndSliceOnce) {
-  for (const WeightType type : {WeightType::kBF16, WeightType::kInt4})
-    for (const std::uint32_t n : {1u, 16u, 17u, 64u, 65u, 128u, 129u, 1000u}) {
-      for (const std::uint32_t k : {1u, 256u, 257u, 5000u}) {
-        for (const std::uint32_t rows : {1u, 8u, 9u, 16u, 17u, 32u, 33u, 128u, 129u, 500u}) {
-          const LinearGrid grid = linear_grid(type, n, k, rows);
-          const LinearShape shape = linear_shape(type, rows);
-          EXPECT_EQ(grid.row_blocks, pieces_of(rows, shape.rows()));
-          EXPECT_GE(grid.groups * shape.pairs * kPairTiles, num_tiles(n));
-          EXPECT_LT((grid.groups - 1) * shape.pairs * kPairTiles, num_tiles(n));
-          EXPECT_GE(grid.parts() * grid.slices_of_part, num_slices(k));
-          EXPECT_LT((grid.parts() - 1) * grid.slices_of_part, num_slices(k));
-          EXPECT_LE(grid.evenness(), 1.0);
-          EXPECT_EQ(grid.parts() == 1, num_kept(grid, n, rows) == 0);
+TEST(LinearGrid, CoversEveryRowAndTileOnce) {
+  for (const WeightType type : {WeightType::kBF16, WeightType::kInt4}) {
+    for (const std::uint32_t n : {1u, 16u, 17u, 64u, 65u, 128u, 129u, 1000u, 40000u}) {
+      for (const std::uint32_t rows : {1u, 8u, 9u, 16u, 17u, 32u, 33u, 64u, 65u, 128u, 129u, 500u}) {
+        for (const bool warpgroups : {false, true}) {
+          const LinearGrid grid = linear_grid(type, n, rows, false, warpgroups);
+          const LinearShape many = warpgroups ? kManyRows : many_rows(type);
+          const bool split = grid.kernel == LinearKernel::kSplit;
+          const std::uint32_t rows_of_block = split ? grid.row_tiles * kTileRows : many.rows();
+          const std::uint32_t tiles_of_group = split ? grid.tiles : many.pairs * kPairTiles;
+          EXPECT_EQ(grid.row_blocks, pieces_of(rows, rows_of_block));
+          EXPECT_EQ(grid.groups, pieces_of(num_tiles(n), tiles_of_group)) << n << " " << rows;
+          EXPECT_LE(evenness(grid.blocks()), 1.0);
         }
       }
     }
+  }
 }
 
-TEST(LinearGrid, ChangesItsKernelBehind8And16And32Rows) {
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 8).row_tiles, 1u);
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 9).row_tiles, 2u);
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 16).row_tiles, 2u);
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 17).row_tiles, 4u);
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 32).row_tiles, 4u);
-  EXPECT_EQ(linear_shape(WeightType::kBF16, 33).rows(), 128u);
-  EXPECT_EQ(linear_shape(WeightType::kW4A8, 33).rows(), 64u);
+TEST(LinearGrid, TakesWarpgroupsBehind32RowsWhereTheyAreThere) {
+  for (const std::uint32_t n : {16u, 4096u, 128256u}) {
+    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 32, false, true).kernel, LinearKernel::kSplit);
+    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 33, false, true).kernel, LinearKernel::kWarpgroups);
+  }
 }
 
-TEST(LinearCost, IsWeightsRowsAndResultsAndKeptSumsBesides) {
+TEST(LinearGrid, SplitsInputsOfManyRowsWhereThereAreTooFewOutputsForAllMultiprocessors) {
+  EXPECT_EQ(linear_grid(WeightType::kFp8, 4096, 64, false, false).kernel, LinearKernel::kSplit);
+  EXPECT_EQ(linear_grid(WeightType::kFp8, 4096, 512, false, false).kernel, LinearKernel::kWide);
+  EXPECT_EQ(linear_grid(WeightType::kFp8, 28672, 64, false, false).kernel, LinearKernel::kWide);
+}
+
+TEST(LinearGrid, KeepsAGateAndItsFactorInOneBlock) {
+  for (const std::uint32_t rows : {1u, 9u, 17u, 40u}) {
+    const LinearGrid grid = linear_grid(WeightType::kBF16, 96, rows, true, false);
+    EXPECT_EQ(grid.tiles, 2u);
+    EXPECT_EQ(grid.groups, 3u);
+  }
+}
+
+TEST(LinearCost, IsWeightsRowsAndResults) {
   // 2,048 is a whole number of slices, steps and tiles: nothing fills up.
   const std::uint32_t n = 4096, k = 2048;
-  const LinearGrid grid = linear_grid(WeightType::kBF16, n, k, 4);
-  ASSERT_GT(grid.parts(), 1u);
   const double rest = 4.0 * 4 * n;
   EXPECT_EQ(linear_cost(WeightType::kBF16, n, k, 4).bytes, 2.0 * n * k + 2.0 * 4 * k + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 2.0 * 4 * k + rest);
@@ -86,8 +88,6 @@ TEST(LinearCost, IsWeightsRowsAndResultsAndKeptSumsBesides) {
   EXPECT_EQ(linear_cost(WeightType::kW8A8, n, k, 4).bytes, 1.0 * n * k + 4.0 * n + 4.0 * (k + 4.0 * k / 256) + rest);
   EXPECT_EQ(linear_cost(WeightType::kW4A8, n, k, 4).bytes, 0.5625 * n * k + 4.0 * (k + 4.0 * k / 256) + rest);
   EXPECT_EQ(linear_cost(WeightType::kInt4, n, k, 4).flops, 2.0 * 4 * n * k);
-  EXPECT_EQ(kept_bytes(WeightType::kBF16, n, k, 4), 2.0 * 4 * 4 * n * grid.kept_sums());
-  EXPECT_EQ(kept_bytes(WeightType::kF32, n, k, 4), 0.0);
 }
 
 TEST(LinearCost, CountsWhatIsAddedToTwiceAndGatedResultsOnce) {

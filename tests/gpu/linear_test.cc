@@ -161,7 +161,17 @@ TEST(GpuLinear, LooksUpRowsOfEveryTypeOfTableAsTheCpuDoes) {
   }
 }
 
-// A layer's product by the kernels themselves, with a number of slices to a part that the ops would not choose.
+// The kernels that a layer may go through, whatever the ops would choose.
+struct Way {
+  LinearKernel kernel;
+  std::uint32_t row_tiles = 0;
+  std::uint32_t tiles = 0;
+};
+constexpr Way kWays[] = {{LinearKernel::kSplit, 1, 1}, {LinearKernel::kSplit, 1, 2}, {LinearKernel::kSplit, 2, 1},
+                         {LinearKernel::kSplit, 2, 2}, {LinearKernel::kSplit, 4, 2}, {LinearKernel::kSplit, 8, 2},
+                         {LinearKernel::kWide}};
+
+// A layer's product by one of them.
 class Bench {
  public:
   Bench(Quantize quantize, std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint64_t seed)
@@ -177,39 +187,34 @@ class Bench {
     before_ = random.floats(std::size_t{rows} * n);
     prepared_ = DeviceMemory(*device_, std::size_t{round_up(rows, 8)} * num_steps(k) * kStepInputs * 2, "rows");
     scales_ = DeviceMemory(*device_, std::size_t{rows} * num_slices(k) * sizeof(float), "scales");
-    kept_ = DeviceMemory(*device_, std::size_t{num_slices(k)} * round_up(n, 16) * rows * sizeof(float), "kept");
-    counters_ = DeviceMemory(*device_, std::size_t{round_up(n, 16)} * rows * sizeof(std::uint32_t), "counters");
-    device_->fill(counters_.data(), std::byte{0}, counters_.bytes());
   }
 
-  std::vector<float> run(std::uint32_t slices_of_part, Finish finish) {
+  std::vector<float> run(const Way& way, Finish finish) {
     const DeviceMemory out = uploaded(before_);
     const WeightView& w = weight_->view();
     const LinearTable& kernels = device_->kernels().linear;
     const RowsToPut rows{x_.as<const float>(), nullptr, 0.0f, w.k};
     if (in_integers(w.type)) {
-      device_->start(kernels.put_in_integers, {rows_, 1}, {rows, prepared_.as<std::int8_t>(), scales_.as<float>()});
+      device_->start(kernels.put_in_integers, {rows_, PutInIntegers::pieces(w.k)},
+                     {rows, prepared_.as<std::int8_t>(), scales_.as<float>()});
     } else {
-      device_->start(kernels.put_in_bf16, {rows_, 1}, {rows, prepared_.as<std::uint16_t>()});
+      device_->start(kernels.put_in_bf16, {rows_, PutInBf16::pieces(w.k)}, {rows, prepared_.as<std::uint16_t>()});
     }
-    LinearGrid grid = linear_grid(w.type, w.n, w.k, rows_);
-    grid.slices_of_part = slices_of_part;
-    const LinearArgs args{prepared_.as<const std::byte>(),
-                          scales_.as<const float>(),
-                          rows_,
-                          w,
-                          grid.groups,
-                          slices_of_part,
-                          kept_.as<float>(),
-                          counters_.as<std::uint32_t>(),
-                          finish,
-                          out.as<float>()};
+    const LinearArgs args{
+        prepared_.as<const std::byte>(), scales_.as<const float>(), rows_, w, finish, out.as<float>()};
+    const std::uint32_t pairs = pieces_of(num_tiles(w.n), kPairTiles);
     const auto start = [&](const auto& entries) {
-      const Index blocks{grid.row_blocks, grid.groups * grid.parts()};
-      if (rows_ <= kFewRows.rows()) return device_->start(entries.few, blocks, args);
-      if (rows_ <= kSomeRows.rows()) return device_->start(entries.some, blocks, args);
-      if (rows_ <= kMoreRows.rows()) return device_->start(entries.more, blocks, args);
-      device_->start(entries.many, blocks, args);
+      if (way.kernel == LinearKernel::kWide) {
+        const LinearShape shape = many_rows(w.type);
+        return device_->start(entries.wide, {pieces_of(rows_, shape.rows()), pieces_of(pairs, shape.pairs)}, args);
+      }
+      const Index blocks{pieces_of(rows_, way.row_tiles * kTileRows), way.tiles == 2 ? pairs : num_tiles(w.n)};
+      if (way.row_tiles == 1 && way.tiles == 1) return device_->start(entries.split_1_1, blocks, args);
+      if (way.row_tiles == 1) return device_->start(entries.split_1_2, blocks, args);
+      if (way.row_tiles == 2 && way.tiles == 1) return device_->start(entries.split_2_1, blocks, args);
+      if (way.row_tiles == 2) return device_->start(entries.split_2_2, blocks, args);
+      if (way.row_tiles == 4) return device_->start(entries.split_4_2, blocks, args);
+      device_->start(entries.split_8_2, blocks, args);
     };
     if (w.type == WeightType::kInt8) start(kernels.int8);
     if (w.type == WeightType::kFp8) start(kernels.fp8);
@@ -222,11 +227,6 @@ class Bench {
     return values;
   }
   const std::vector<float>& before() const { return before_; }
-  // None is left counting.
-  bool counters_are_zero() {
-    const auto* counters = counters_.as<const std::uint32_t>();
-    return std::accumulate(counters, counters + counters_.bytes() / sizeof(std::uint32_t), 0u) == 0;
-  }
 
  private:
   DeviceMemory uploaded(const std::vector<float>& values) {
@@ -240,18 +240,17 @@ class Bench {
   Packed packed_;
   std::unique_ptr<DeviceWeight> weight_;
   std::vector<float> before_;
-  DeviceMemory x_, prepared_, scales_, kept_, counters_;
+  DeviceMemory x_, prepared_, scales_;
 };
 
-TEST(GpuLinear, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToParts) {
+TEST(GpuLinear, AddsUpSlicesWithTheSameBitsInEveryKernel) {
   for (const Quantize quantize : kAllTiled) {
-    for (const std::uint32_t rows : {1u, 11u, 20u, 35u}) {
-      Bench bench(quantize, 70, 1200, rows, rows);  // 5 slices, the last of 176 inputs
-      const std::vector<float> whole = bench.run(5, Finish::kStore);
-      for (const std::uint32_t slices : {4u, 3u, 2u, 1u}) {
-        if (rows > 11 && slices != 2) continue;  // the simulator takes long
-        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kStore), whole)) << name_of(quantize) << rows << " " << slices;
-        EXPECT_TRUE(bench.counters_are_zero());
+    for (const std::uint32_t rows : {3u, 35u}) {
+      Bench bench(quantize, 70, rows == 3 ? 4700 : 600, rows, rows);  // 19 slices, the last of 92 inputs: three rounds
+      const std::vector<float> whole = bench.run(kWays[0], Finish::kStore);
+      for (const Way& way : std::span(kWays).subspan(1)) {
+        EXPECT_TRUE(same_bits(bench.run(way, Finish::kStore), whole))
+            << name_of(quantize) << rows << " " << way.row_tiles << " " << way.tiles;
       }
     }
   }
@@ -259,21 +258,27 @@ TEST(GpuLinear, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToParts) {
 
 TEST(GpuLinear, AddsToWhatIsThereAndGatesWithTheBitsOfOneAfterTheOther) {
   for (const Quantize quantize : kAllTiled) {
-    for (const std::uint32_t rows : {3u, 9u, 17u, 33u}) {
-      for (const std::uint32_t slices : {2u, 1u}) {
-        Bench bench(quantize, 96, 300, rows, slices);
-        const std::vector<float> y = bench.run(2, Finish::kStore);
-        std::vector<float> added = bench.before();
-        for (std::size_t i = 0; i < y.size(); ++i) added[i] = added[i] + y[i];
-        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kAdd), added)) << name_of(quantize);
-        std::vector<float> products;
-        for (std::size_t i = 0; i < y.size(); ++i) {
-          if (i % 96 < 48) products.push_back(gated(y[i], y[i + 48]));
-        }
-        EXPECT_TRUE(same_bits(bench.run(slices, Finish::kGate), products)) << name_of(quantize) << " " << rows;
+    for (const Way& way : kWays) {
+      const std::uint32_t rows = way.row_tiles == 0 ? 33 : way.row_tiles * kTileRows - 5;
+      Bench bench(quantize, 96, 300, rows, rows);
+      const std::vector<float> y = bench.run(way, Finish::kStore);
+      std::vector<float> added = bench.before();
+      for (std::size_t i = 0; i < y.size(); ++i) added[i] = added[i] + y[i];
+      EXPECT_TRUE(same_bits(bench.run(way, Finish::kAdd), added)) << name_of(quantize);
+      if (way.tiles == 1) continue;  // a gate and its factor are two tiles
+      std::vector<float> products;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        if (i % 96 < 48) products.push_back(gated(y[i], y[i + 48]));
       }
+      EXPECT_TRUE(same_bits(bench.run(way, Finish::kGate), products)) << name_of(quantize) << " " << rows;
     }
   }
+}
+
+std::vector<float> downloaded(Device& device, const DeviceVector& values) {
+  std::vector<float> out(values.size());
+  device.download(out.data(), values.data(), out.size() * sizeof(float));
+  return out;
 }
 
 TEST(GpuLinear, NormsRowsBeforeWithTheBitsOfOneAfterTheOther) {
@@ -293,14 +298,14 @@ TEST(GpuLinear, NormsRowsBeforeWithTheBitsOfOneAfterTheOther) {
       const DeviceVector out(*device, std::vector<float>(2 * n));
       const DeviceVector expected(*device, std::vector<float>(2 * n));
       LinearLayers linear(*device, 2);
-      linear.reserve(packed.shape.type, n, k);
+      linear.reserve(packed.shape.type, k);
       device->start(device->kernels().norm, {2, 1},
                     {x.data(), scale.data(), 1e-5f, k, const_cast<float*>(normed.data())});
       linear.multiply({normed.data(), nullptr, 0.0f, k}, 2, weight.view(), Finish::kStore,
                       const_cast<float*>(expected.data()));
       linear.multiply({x.data(), scale.data(), 1e-5f, k}, 2, weight.view(), Finish::kStore,
                       const_cast<float*>(out.data()));
-      EXPECT_TRUE(same_bits({out.data(), 2 * n}, {expected.data(), 2 * n})) << name_of(quantize) << " " << k;
+      EXPECT_TRUE(same_bits(downloaded(*device, out), downloaded(*device, expected))) << name_of(quantize) << " " << k;
     }
   }
 }

@@ -38,7 +38,7 @@ BothWays multiplied(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish
     const DeviceVector on_device(*device, x);
     const DeviceVector y(*device, before);
     LinearLayers linear(*device, rows, warpgroups);
-    linear.reserve(packed.shape.type, n, k);
+    linear.reserve(packed.shape.type, k);
     linear.multiply({on_device.data(), nullptr, 0.0f, k}, rows, weight.view(), finish, const_cast<float*>(y.data()));
     std::vector<float>& values = warpgroups ? out.warpgroups : out.plain;
     values.resize(std::size_t{rows} * n / (finish == Finish::kGate ? 2 : 1));
@@ -67,8 +67,7 @@ TEST(LinearWarpgroups, GatesAndBeginsBeforeItsTurnWithTheSameBits) {
   }
 }
 
-// A number of slices to a part that the ops would not choose, and turns that are taken in other orders.
-std::vector<float> in_parts(std::uint32_t slices_of_part, std::uint64_t seed) {
+std::vector<float> with_turns_of(std::uint64_t seed) {
   constexpr std::uint32_t kOutputs = 70;
   constexpr std::uint32_t kInputs = 1200;  // 5 slices, the last of 176 inputs
   constexpr std::uint32_t kRows = 35;
@@ -79,32 +78,19 @@ std::vector<float> in_parts(std::uint32_t slices_of_part, std::uint64_t seed) {
   const Packed packed = gpu::pack({&view, 1}, {}, Quantize::kNone);
   const DeviceWeight weight(*device, packed.shape, packed.bytes, nullptr);
   const DeviceVector x(*device, random.floats(std::size_t{kRows} * kInputs));
-  const DeviceMemory rows(*device, std::size_t{kRowBlock} * num_steps(kInputs) * kStepInputs * 2, "rows");
-  const DeviceMemory kept(*device, std::size_t{5} * 80 * kRows * sizeof(float), "kept");
-  const DeviceMemory counters(*device, 256, "counters");
-  device->fill(counters.data(), std::byte{0}, 256);
-  const DeviceMemory out(*device, std::size_t{kRows} * kOutputs * sizeof(float), "out");
-  const LinearTable& kernels = device->kernels().linear;
-  device->start(kernels.put_in_bf16, {kRows, 1}, {{x.data(), nullptr, 0.0f, kInputs}, rows.as<std::uint16_t>(), true});
-  LinearArgs args;
-  args.x = rows.as<const std::byte>();
-  args.num_rows = kRows;
-  args.w = weight.view();
-  args.num_groups = 1;
-  args.slices_of_part = slices_of_part;
-  args.kept = kept.as<float>();
-  args.counters = counters.as<std::uint32_t>();
-  args.out = out.as<float>();
-  device->start(kernels.warpgroups, {1, pieces_of(5, slices_of_part)}, args);
+  const DeviceVector out(*device, std::vector<float>(std::size_t{kRows} * kOutputs));
+  LinearLayers linear(*device, kRows, true);
+  linear.reserve(packed.shape.type, kInputs);
+  linear.multiply({x.data(), nullptr, 0.0f, kInputs}, kRows, weight.view(), Finish::kStore,
+                  const_cast<float*>(out.data()));
   std::vector<float> values(std::size_t{kRows} * kOutputs);
-  device->download(values.data(), out.data(), out.bytes());
+  device->download(values.data(), out.data(), values.size() * sizeof(float));
   return values;
 }
 
-TEST(LinearWarpgroups, AddsUpSlicesWithTheSameBitsHoweverTheyAreDealtToPartsAndWhoeverTakesTurns) {
-  const std::vector<float> whole = in_parts(5, 1);
-  for (const std::uint32_t slices : {4u, 3u, 2u, 1u}) EXPECT_TRUE(same_bits(in_parts(slices, slices), whole)) << slices;
-  for (std::uint64_t seed = 2; seed <= 6; ++seed) EXPECT_TRUE(same_bits(in_parts(5, seed), whole)) << seed;
+TEST(LinearWarpgroups, HasTheSameBitsWhoeverTakesTurns) {
+  const std::vector<float> first = with_turns_of(1);
+  for (std::uint64_t seed = 2; seed <= 6; ++seed) EXPECT_TRUE(same_bits(with_turns_of(seed), first)) << seed;
 }
 
 // Few rows go as ever, many through the kernel: a row's bits are the same.
@@ -112,7 +98,7 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
   for (const std::uint32_t rows : {32u, 33u}) {
     const auto device = make_simulated_device();
     LinearLayers linear(*device, rows, true);
-    linear.reserve(backend::WeightType::kBF16, 16, 64);
+    linear.reserve(backend::WeightType::kBF16, 64);
     Random random(1);
     const Matrix w = random_matrix(random, 16, 64, DType::kBF16);
     const backend::HostMatrix view = w.view();
@@ -126,7 +112,7 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
     device->record(nullptr);
     ASSERT_EQ(launches.size(), 2u);
     const LinearTable& kernels = device->kernels().linear;
-    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.code : kernels.bf16.more.code);
+    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.code : kernels.bf16.split_4_2.code);
   }
 }
 

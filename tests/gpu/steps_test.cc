@@ -171,6 +171,7 @@ TEST_F(Captured, NoMoreAreKeptThanThatAndTheRestRunsAllTheSame) {
 using CapturedDeathTest = Captured;
 
 TEST_F(CapturedDeathTest, NothingIsTakenSentOrReadWhileAStepIsCaptured) {
+  if (device_->name() != "simulated") GTEST_SKIP() << "a GPU answers with an error, and ends the capture";
   device_->begin_capture();
   float value = 0.0f;
   const auto event = [&] {

@@ -77,9 +77,10 @@ def test_the_calculator_knows_what_a_multiprocessor_has():
     assert fit == [8, 6, 2, 1, 1, 0, 6]
 
 
-# A layer of a step of one row (8B in bf16): kernels, and how many blocks of each a multiprocessor has, of the linear ones as many as fit.
-STEP_OF_ONE_ROW = [("PutInBf16", 1), ("Linear<Bf16Form 1 2>", 8), ("RopeStore", 1), ("AttendBf16", 1), ("MergeSpans", 1), ("PutInBf16", 1),
-                   ("Linear<Bf16Form 1 2>", 8)]
+# A layer of a step of one row (8B in bf16): kernels, and how many blocks of each a multiprocessor has: the last of them, of the linear
+# ones, where there are blocks for more than all at once.
+STEP_OF_ONE_ROW = [("PutInBf16", 1), ("LinearSplit<Bf16Form 1 1>", 1), ("RopeStore", 1), ("AttendBf16", 1), ("MergeSpans", 1),
+                   ("PutInBf16", 1), ("LinearSplit<Bf16Form 1 1>", 1), ("PutInBf16", 1), ("LinearSplit<Bf16Form 1 2>", 1), ("PutInBf16", 1)]
 
 
 def of_a_multiprocessor(row, blocks):

@@ -41,8 +41,12 @@ WRAPPERS = {
     "bulk_copies.h PhaseBarrier begins": (BULK, r"SYNCS\.EXCH"),
     "bulk_copies.h PhaseBarrier, arrivals": (BULK, r"SYNCS\.ARRIVE"),
     "bulk_copies.h PhaseBarrier, waiting": (BULK, r"SYNCS\.PHASECHK"),
-    "copies.h Copies": ("extern __shared__ std::byte block[]; Copies copies; copies.add(block, in); copies.end_group(); copies.wait<0>();"
-                        " sync_block(); out[0] = *reinterpret_cast<float*>(block);", r"LDGSTS\.E\S*128"),
+    "copies.h Copies of 16 bytes": ("extern __shared__ Words4 quads[]; Copies copies; copies.add(quads, reinterpret_cast<const Words4*>(in));"
+                                    " copies.end_group(); copies.wait<0>(); sync_block(); out[0] = __uint_as_float(quads[0].words[1]);",
+                                    r"LDGSTS\.E\S*128"),
+    "copies.h Copies of 8 bytes": ("extern __shared__ Words2 pairs[]; Copies copies; copies.add(pairs, reinterpret_cast<const Words2*>(in));"
+                                   " copies.end_group(); copies.wait<0>(); sync_block(); out[0] = __uint_as_float(pairs[0].words[1]);",
+                                   r"LDGSTS\.E\S*64"),
     "peers.h post": ("post(reinterpret_cast<Letter*>(out), {word(in, 0), word(in, 1)});", r"STG?\.E\.64\.STRONG\.SYS"),
     "peers.h look": ("const Letter letter = look(reinterpret_cast<const Letter*>(in)); out[0] = __uint_as_float(letter.data ^ letter.epoch);",
                      r"LDG?\.E\.64\.STRONG\.SYS"),
@@ -74,7 +78,7 @@ def test_nothing_lies_in_local_memory(architecture):
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
 def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture):
-    tiles = {kernel: lines for kernel, lines in code(architecture).items() if re.match(r"Linear(Wide)?<", kernel)}
+    tiles = {kernel: lines for kernel, lines in code(architecture).items() if re.match(r"Linear(Wide|Split)<", kernel)}
     assert tiles
     for kernel, lines in tiles.items():
         assert with_opcode(lines, r"HMMA|IMMA|HGMMA|QGMMA"), kernel
@@ -84,10 +88,11 @@ def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture):
 def test_sm_90a_multiplies_by_warpgroups_and_copies_in_bulk():
     lines = code("sm_90a")["LinearWarpgroups"]
     products = [number for number, line in enumerate(lines) if with_opcode([line], r"HGMMA\.64x128x16\.F32\.BF16")]
-    assert len(products) == 4  # of a step, one chain: nothing waits between them
-    between = lines[products[0]:products[-1]]
-    assert not with_opcode(between, r"WARPGROUP\.DEPBAR|WARPSYNC|BAR")
-    assert with_opcode(lines[products[-1]:products[-1] + 8], r"WARPGROUP\.DEPBAR")
+    assert len(products) == 18  # of a slice 16, one chain; and of half a step of a slice that is not whole
+    slice_of = max((products[:16], products[2:]), key=lambda some: -(some[-1] - some[0]))
+    waits = with_opcode(lines[slice_of[0]:slice_of[-1]], r"WARPGROUP\.DEPBAR")
+    assert len(waits) == 7 and all("0x1" in wait for wait in waits), waits  # half a step is always under way
+    assert with_opcode(lines[slice_of[-1]:slice_of[-1] + 8], r"WARPGROUP\.DEPBAR")
     assert with_opcode(lines, "UBLKCP") and with_opcode(lines, r"SYNCS\.PHASECHK")
     assert with_opcode(lines, r"LDS\S*\.128")  # weights
     assert "LinearWarpgroups" not in code("sm_80")
@@ -120,12 +125,26 @@ def test_kernels_touch_nothing_but_weights_before_their_turn():
         assert len(turns) == 1, f"{kernel} takes its turn {len(turns)} times"
         before, behind = lines[:turns[0]], lines[turns[0]:]
         assert not with_opcode(before, r"STG|ST\.|RED|ATOM"), kernel
-        assert bool(with_opcode(before, r"LDG|LD\.|UBLKCP")) == bool(re.match("Linear(Wide)?<|LinearWarpgroups", kernel)), kernel
+        assert bool(with_opcode(before, r"LDG|LD\.|UBLKCP")) == bool(re.match("Linear(Wide|Split)<|LinearWarpgroups", kernel)), kernel
         assert with_opcode(behind, "PREEXIT"), f"{kernel} lets nobody begin early"
         # Such a load may be moved before the turn, and may find what was there before it.
         assert not with_opcode(lines, r"LDG\S*CONSTANT"), kernel
     for kernel, lines in code("sm_80").items():
         assert not with_opcode(lines, "ACQBULK|PREEXIT"), kernel
+
+
+def test_the_logarithm_of_a_mass_looks_at_the_mass():
+    """nvcc 13.0 makes a constant of std::countl_zero of 64 bits: every log probability of a GPU was the same."""
+    need_nvcc()
+    disassembler()
+    path = f"{scratch().name}/mass.cu"
+    with open(path, "w") as file:
+        file.write('#include "core/sample/logprob.h"\nextern "C" __global__ void of_mass(const unsigned long* in, double* out)'
+                   " { out[0] = quire::sample::log_of_mass(in[0]); }\n")
+    done = run(["nvcc", *FLAGS, "-gencode", "arch=compute_90a,code=sm_90a", "-c", path, "-o", f"{scratch().name}/mass.o"])
+    assert done.returncode == 0, done.stderr
+    (lines,) = instructions([f"{scratch().name}/mass.o"]).values()
+    assert with_opcode(lines, "FLO"), lines
 
 
 def test_every_ptx_wrapper_compiled_alone_is_its_instruction():

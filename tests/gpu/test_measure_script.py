@@ -15,8 +15,11 @@ pytest.importorskip("torch", reason="a stage measures with PyTorch")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 SCHEMA = json.loads((pathlib.Path(__file__).parent / "measure_schema.json").read_text())
-STAGES = ["probe", "build", "ceilings", "torch ceilings", "unit tests", "kernels", "roofline", "strict", "gaps 1b", "gaps 1b in turn",
-          "gaps 8b", "decode tiny bf16", "decode tiny int8", "transformers", "serving", "sanitizer"]
+STAGES = {
+    "truth": ["ceilings", "strict", "unit tests", "kernels", "roofline"],
+    "engine": ["gaps 1b", "gaps 8b", "serving tiny", "decode tiny bf16", "decode tiny int8", "torch ceilings", "transformers"],
+    "answers": ["sanitizer", "kernels of 1b, 1 at 512", "kernels of 1b, 64 at 512", "kernels of 1b, 1 at 32768"]
+    + [f"{stage} 1b {flag}" for flag in ("overlap off", "carveout 50", "linear-warpgroups off", "attention-warpgroups on") for stage in ("gaps", "decode")]}
 
 sys.path.insert(0, str(ROOT / "tools" / "gpu_measure"))
 import measure as measuring  # noqa: E402
@@ -38,9 +41,9 @@ def test_every_stage_runs_and_keeps_to_the_schema(tmp_path):
     tiny_model.save(tmp_path / "model")
     done = measure(tmp_path, "--serve-model", str(tmp_path / "model"))
     lines = lines_of(tmp_path)
-    assert [line["stage"] for line in lines] == STAGES
+    assert [line["stage"] for line in lines] == ["probe", "build", *(stage for group in STAGES.values() for stage in group)]
     assert all(line["ok"] for line in lines), [line for line in lines if not line["ok"]]
-    assert {line["stage"] for line in lines if "skipped" in line} <= {"sanitizer", "transformers"}
+    assert {line["stage"] for line in lines if "skipped" in line} <= {"sanitizer", "transformers", *STAGES["answers"][1:4]}
     assert done.returncode == 0, done.stdout + done.stderr
     by_stage = {line["stage"]: line for line in lines}
     for stage in ("kernels", "strict"):
@@ -52,9 +55,10 @@ def test_every_stage_runs_and_keeps_to_the_schema(tmp_path):
     assert {row["kernel"] for row in by_stage["roofline"]["rows"]} == {"linear", "attend", "norm", "act_mul"}
     parts = by_stage["gaps 1b"]["rows"][0]["parts"]
     assert parts["attend"] > 0 and parts["head, choose"] > 0
-    assert by_stage["serving"]["rows"][1]["tokens_per_s"] > 0
+    assert by_stage["serving tiny"]["rows"][1]["tokens_per_s"] > 0
+    assert by_stage["serving tiny"]["rows"][2]["what"] == "answers amid others" and by_stage["serving tiny"]["rows"][2]["different"] == 0
     table = done.stdout[done.stdout.rindex("measure.jsonl"):].splitlines()[1:]
-    assert len(table) == len(STAGES) and len(done.stdout) < 12000
+    assert len(table) == len(lines) and len(done.stdout) < 12000
 
 
 def test_a_stage_that_fails_or_outlasts_its_time_stops_no_other(tmp_path):
@@ -70,7 +74,7 @@ def test_a_stage_that_fails_or_outlasts_its_time_stops_no_other(tmp_path):
                            "--only", "build,ceilings,kernels,strict,roofline", "--limit", "5"],
                           capture_output=True, text=True, timeout=600, env={**os.environ, "PYTHON": sys.executable})
     lines = {line["stage"]: line for line in lines_of(tmp_path)}
-    assert list(lines) == ["build", "ceilings", "kernels", "roofline", "strict"]
+    assert list(lines) == ["build", "ceilings", "strict", "kernels", "roofline"]
     assert lines["build"]["ok"] and not any(lines[stage]["ok"] for stage in ("ceilings", "kernels", "roofline", "strict"))
     assert "no such stage" in lines["ceilings"]["error"]
     assert lines["kernels"]["failed"] == 1
@@ -79,8 +83,43 @@ def test_a_stage_that_fails_or_outlasts_its_time_stops_no_other(tmp_path):
     assert done.returncode == 1
 
 
+def test_what_went_well_in_an_earlier_call_is_not_done_again_and_a_group_ends_in_its_time(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    first = measure(tmp_path / "1", "--group", "truth", "--only", "probe,build,ceilings", "--resume", str(kept))
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert [json.loads(line)["stage"] for line in kept.read_text().splitlines()] == ["probe", "build", "ceilings"]
+    second = measure(tmp_path / "2", "--group", "truth", "--only", "ceilings,strict,kernels", "--resume", str(kept), "--deadline", "4")
+    lines = {line["stage"]: line for line in lines_of(tmp_path / "2")}
+    assert list(lines) == ["probe", "build", "ceilings", "strict", "kernels"]
+    assert "ceilings: " not in second.stdout
+    assert all("no time was left" in lines[stage]["skipped"] for stage in ("strict", "kernels"))
+    assert kept.read_text() == (tmp_path / "2" / "measure.jsonl").read_text()
+
+
+NULL_STAGES = [["ceilings"], ["roofline"], ["gaps", "--model", "1b"], ["gaps", "--model", "8b", "--sequences", "64"],
+               ["decode", "--model", "8b"], ["decode", "--model", "8b", "--quantize", "int4", "--kv", "fp8"],
+               ["decode", "--model", "1b", "--linear-warpgroups", "off", "--attention-warpgroups", "on"]]
+
+
+@pytest.mark.parametrize("words", NULL_STAGES, ids=" ".join)
+def test_stages_of_real_shapes_pass_on_a_device_that_runs_nothing(words):
+    """Every size, limit and launch of them is looked at, without a GPU's time."""
+    done = subprocess.run([str(BUILD / "quire_gpu_measure"), *words, "--device", "null", "--seconds", "20"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
+    assert json.loads(done.stdout.splitlines()[-1])["device"] == "null"
+
+
+def test_a_checkpoint_that_was_drawn_is_served(tmp_path):
+    import random_checkpoint
+    random_checkpoint.save("tiny", tmp_path, "cpu")
+    done = subprocess.run([str(BUILD / "quire"), "generate", str(tmp_path), "--prompt", "any words", "--max-tokens", "4", "--device", "cpu"],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
 def test_fractions_are_of_the_best_rates_seen_in_the_same_run():
     run = measuring.Measuring.__new__(measuring.Measuring)
+    run.known = []
     run.lines = [{"stage": "ceilings", "rows": [{"what": "copy", "bytes_per_s": 3.0}, {"what": "copy", "bytes_per_s": 5.0},
                                                 {"what": "launch", "seconds": 2.0}, {"what": "own bf16 matrix", "flops_per_s": 7.0}]},
                  {"stage": "torch ceilings", "rows": [{"what": "copy", "bytes_per_s": 4.0}, {"what": "bf16 matrices", "flops_per_s": 9.0}]}]

@@ -47,11 +47,11 @@ TEST(WeightLayout, GivesEachGroupsScaleTheTwoBytesBehindTheNibbles) {
 
 TEST(WeightLayout, GivesEachStepBytesOfItsOwnOnABoundaryThatALaneCanLoadFrom) {
   for (const WeightType type : kTiled) {
-    for (const std::uint32_t n : {1u, 16u, 17u, 33u}) {
+    for (const std::uint32_t n : {1u, 16u, 17u, 33u, 128u, 129u, 300u}) {
       for (const std::uint32_t k : {1u, 63u, 64u, 65u, 300u}) {
         std::set<std::size_t> starts;
         for (std::uint32_t tile = 0; tile < num_tiles(n); ++tile) {
-          for (std::uint32_t step = 0; step < num_steps(k); ++step) starts.insert(step_at(type, k, tile, step));
+          for (std::uint32_t step = 0; step < num_steps(k); ++step) starts.insert(step_at(type, n, k, tile, step));
         }
         std::size_t next = 0;
         for (const std::size_t start : starts) {
@@ -60,6 +60,20 @@ TEST(WeightLayout, GivesEachStepBytesOfItsOwnOnABoundaryThatALaneCanLoadFrom) {
           next += step_bytes(type);
         }
         EXPECT_EQ(number_bytes(type, n, k), next) << backend::name_of(type) << " " << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(WeightLayout, PutsAStepOfAllTilesOfAGroupSideBySide) {
+  const std::uint32_t n = 16 * 11, k = 256;
+  for (const std::uint32_t first : {0u, 8u}) {
+    EXPECT_EQ(tiles_of_group(n, first), first == 0 ? 8u : 3u);
+    for (std::uint32_t tile = first; tile < first + tiles_of_group(n, first); ++tile) {
+      for (std::uint32_t step = 0; step < 4; ++step) {
+        const std::size_t away = std::size_t{step} * tiles_of_group(n, first) + tile - first;
+        EXPECT_EQ(step_at(WeightType::kBF16, n, k, tile, step),
+                  step_at(WeightType::kBF16, n, k, first, 0) + away * 2048);
       }
     }
   }

@@ -266,7 +266,7 @@ TEST(ShardedOps, HoldOfAWeightTheirShareAndOfWhatIsWholeAllOfIt) {
 
 TEST(ShardedOps, NameTheModeOfOneGpuAndRefuseKvHeadsThatDoNotDivide) {
   const auto ranks = of_ranks(2);
-  EXPECT_THAT(ranks->description(), StartsWith("gpu/"));  // whose bits these are: files of the cache are good for both
+  EXPECT_THAT(ranks->description(), StartsWith("gpu-"));  // whose bits these are: files of the cache are good for both
   EXPECT_THAT(ranks->description(), HasSubstr("2 ranks"));
   for (const std::uint32_t heads : {1u, 3u}) {
     try {
