@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
-# Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test of
-# build/cuda-release, and the libraries that they need but libc's, into build/measure-bundle: bash tools/gpu_measure/bundle.sh
+# Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test for
+# sm_90a, with the libraries that they need but libc's, in one file: bash tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in
+# at most 64 MiB, and measure.sh finds it where this leaves it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-build=build/cuda-release out=build/measure-bundle
+build=${1:-build/cuda-bundle} out=build/measure-bundle
+cmake --preset cuda-release -B "$build" -DQUIRE_CUDA_ARCHITECTURES=90a -DQUIRE_TESTS=ON -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
+  -DCMAKE_EXE_LINKER_FLAGS='-Wl,--disable-new-dtags' >/dev/null
+cmake --build "$build" -j "$(bash deploy/build_jobs.sh)" --target quire quire_gpu_measure_program gpu_device_test
 rm -rf "$out" && mkdir -p "$out/lib"
 for program in "$build/quire" "$build/quire_gpu_measure" "$build/tests/gpu_device_test"; do
   strip -o "$out/$(basename "$program")" "$program"
-  ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
+  ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
 done
 cp "$build/tests/libfake_nccl.so" "$out"
-du -sh "$out"
+tar -cJf "$out.tar.xz" -C "$out" .
+tree=$(git ls-files -z | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
+bytes=$(($(stat -c %s "$out.tar.xz") + tree))
+echo "$out.tar.xz and the tree: $((bytes >> 20)) MiB of 64"
+((bytes <= 60 << 20)) || { echo "that is more than 60 MiB: leave out what it can do without" >&2; exit 1; }

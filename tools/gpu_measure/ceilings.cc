@@ -52,7 +52,7 @@ boost::json::object multiplying(const Setup& setup, bool warpgroups, std::uint32
                                 unsigned runs) {
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
-  const auto made_ops = make_gpu_ops(std::move(made), {.max_rows = rows, .warpgroups = warpgroups});
+  const auto made_ops = make_gpu_ops(std::move(made), {.max_rows = rows, .linear_warpgroups = warpgroups});
   backend::Ops& ops = *made_ops;
   RandomNumbers random(device);
   const auto weight = random.weight(ops, {side, side, backend::WeightType::kBF16, false});

@@ -57,10 +57,13 @@ boost::json::object times_of(const Setup& setup, MeasuredModel& model, std::uint
 }  // namespace
 
 boost::json::object gaps(const Setup& setup) {
-  const std::uint32_t most = setup.tiny ? 2 : 64;
-  MeasuredModel model(setup, most, setup.tiny ? 64 : 2048, 1u << 16);
+  const std::uint32_t most = setup.tiny ? 2 : std::max(64u, setup.sequences);
+  MeasuredModel model(setup, most, setup.tiny ? 64 : setup.context + 1024, most * (setup.context / 16 + 64));
+  const std::vector<std::uint32_t> counts = setup.sequences != 0 ? std::vector{setup.sequences} : std::vector{1u, most};
   Rows rows;
-  for (const std::uint32_t sequences : {1u, most}) rows.add(times_of(setup, model, sequences, setup.tiny ? 20 : 512));
+  for (const std::uint32_t sequences : counts) {
+    rows.add(times_of(setup, model, sequences, setup.tiny ? 20 : setup.context));
+  }
   return {{"device", model.device().name()}, {"model", model.shape().name}, {"rows", rows.take()}, {"failed", 0}};
 }
 

@@ -1,5 +1,7 @@
-// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated] [--tiny] [--model 1b|8b] [--quantize none|int8|…] [--kv bf16|…]
-//                   [--overlap on|off] [--warpgroups on|off] [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
+// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny] [--model 1b|8b] [--quantize none|int8|…] [--kv bf16|…]
+//                   [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
+//                   [--attention-warpgroups on|off] [--sequences S] [--context C]
+//                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
 // One stage (stages.h), or `predictions`: gpu/predictions.csv, or `types`: what this program has kernels for. The last line is JSON.
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "gpu/cuda/cuda_device.h"
+#include "gpu/runtime/null_device.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tools/gpu_measure/kernel_shapes.h"
 #include "tools/gpu_measure/stages.h"
@@ -44,6 +47,10 @@ double number(std::string_view flag, const std::string& text) {
   return value;
 }
 
+std::uint32_t whole(std::string_view flag, const std::string& text) {
+  return static_cast<std::uint32_t>(number(flag, text));
+}
+
 bool is_on(std::string_view flag, std::string_view text) {
   if (text != "on" && text != "off") throw StartError(fmt::format("{} {}: expected on or off", flag, text));
   return text == "on";
@@ -51,7 +58,9 @@ bool is_on(std::string_view flag, std::string_view text) {
 
 std::function<std::unique_ptr<Device>()> device_of(const std::string& name) {
   if (name == "simulated") return [] { return make_simulated_device(); };
-  if (!name.starts_with("cuda")) throw StartError(fmt::format("--device {}: expected cuda, cuda:N or simulated", name));
+  if (name == "null") return [] { return make_null_device(); };
+  if (!name.starts_with("cuda"))
+    throw StartError(fmt::format("--device {}: expected cuda, cuda:N, simulated or null", name));
   const int which = name == "cuda" ? 0 : static_cast<int>(number("--device cuda:", name.substr(5)));
   return [which] { return make_cuda_device(which); };
 }
@@ -65,7 +74,13 @@ Setup setup_of(std::span<char*> args) {
       {"--quantize", [&](const std::string& text) { setup.quantize = quantize_of(text); }},
       {"--kv", [&](const std::string& text) { setup.kv = named("--kv", text, backend::kAllKvTypes); }},
       {"--overlap", [&](const std::string& text) { setup.overlap = is_on("--overlap", text); }},
-      {"--warpgroups", [&](const std::string& text) { setup.warpgroups = is_on("--warpgroups", text); }},
+      {"--carveout", [&](const std::string& text) { setup.carveout = static_cast<int>(number("--carveout", text)); }},
+      {"--linear-warpgroups",
+       [&](const std::string& text) { setup.linear_warpgroups = is_on("--linear-warpgroups", text); }},
+      {"--attention-warpgroups",
+       [&](const std::string& text) { setup.attention_warpgroups = is_on("--attention-warpgroups", text); }},
+      {"--sequences", [&](const std::string& text) { setup.sequences = whole("--sequences", text); }},
+      {"--context", [&](const std::string& text) { setup.context = whole("--context", text); }},
       {"--bytes-per-s", [&](const std::string& text) { setup.rates.bytes_per_s = number("--bytes-per-s", text); }},
       {"--flops-per-s", [&](const std::string& text) { setup.rates.flops_per_s = number("--flops-per-s", text); }},
       {"--launch-s", [&](const std::string& text) { setup.rates.launch_s = number("--launch-s", text); }},

@@ -2,8 +2,13 @@
 
 A line: stage, ok, seconds, and what the program said last as JSON (device, rows …), or skipped or error with why. Lines go to
 $OUT/measure.jsonl, or build/measure/measure.jsonl. Only the standard library is needed.
+
+Stages are in three groups, each of which ends in nine minutes: truth (what the device is, whether results are right, what each kernel
+takes), engine (steps and servers of real shapes) and answers (sanitizers, hardware counters, flags beside each other). With --resume
+FILE the lines of an earlier call are read from there, what went well is not done again, and all lines are written there, too.
 """
 import argparse
+import csv
 import json
 import os
 import pathlib
@@ -11,11 +16,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_S = 530  # of a stage: a machine that is lent may end a command after ten minutes
+MOST_S = 530  # of a stage, and of a group: a machine that is lent may end a command after ten minutes
+GROUPS = ("truth", "engine", "answers")
+SHAPE = ("kernel", "of", "type", "rows", "positions")
+LEAST_S = 5  # no stage is begun with less time than this
 SAID = 1500  # characters of a failed stage's output that are kept
 
 
@@ -23,10 +33,10 @@ class Skipped(Exception):
     """A stage that this machine cannot do, and why."""
 
 
-def run(command, limit_s, env=None):
+def run(command, limit_s):
     """Exit status and output; the command and whatever it started are gone after its time."""
     process = subprocess.Popen([str(part) for part in command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True, env={**os.environ, **(env or {})})
+                               text=True, errors="replace", start_new_session=True)
     try:
         said, _ = process.communicate(timeout=limit_s)
         return process.returncode, said
@@ -54,9 +64,13 @@ class Measuring:
         out = pathlib.Path(args.out or os.environ.get("OUT") or ROOT / "build" / "measure")
         out.mkdir(parents=True, exist_ok=True)
         self.file = out / "measure.jsonl"
-        self.file.write_text("")
         self.lines = []
-        self.env = {}
+        self.known = []  # of an earlier call
+        if args.resume and args.resume.is_file():
+            self.known = [json.loads(line) for line in args.resume.read_text().splitlines()]
+        self.keep()
+        self.began = time.monotonic()
+        self.work = pathlib.Path(args.work)
         self.build = pathlib.Path(args.build).resolve() if args.build else ROOT / "build" / "cuda-release"
 
     # ---- what stages are made of
@@ -65,10 +79,15 @@ class Measuring:
         """body(limit_s) → (ok, fields); whatever goes wrong in it becomes the line's error."""
         if self.args.only and name not in self.args.only:
             return
-        limit_s = min(limit_s, MOST_S) if not self.args.limit else min(limit_s, self.args.limit)
+        if any(line["stage"] == name and line["ok"] and "skipped" not in line for line in self.known):
+            return
         started = time.monotonic()
+        left_s = self.args.deadline - (started - self.began)
+        limit_s = min(limit_s, self.args.limit or MOST_S, left_s)
         line = {"stage": name, "ok": False}
         try:
+            if left_s < LEAST_S:
+                raise Skipped(f"no time was left of {self.args.deadline:g} s")
             ok, fields = body(limit_s)
             line.update(fields)
             line["ok"] = bool(ok)
@@ -78,14 +97,20 @@ class Measuring:
             line["error"] = f"{type(error).__name__}: {error}"
         line["seconds"] = round(time.monotonic() - started, 3)
         self.lines.append(line)
-        with self.file.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        self.keep()
         state = "skipped" if "skipped" in line else "ok" if line["ok"] else "FAILED"
         print(f"{name}: {state} in {line['seconds']} s", flush=True)
 
+    def keep(self):
+        done = {line["stage"] for line in self.lines}
+        lines = [line for line in self.known if line["stage"] not in done] + self.lines
+        for file in filter(None, (self.file, self.args.resume)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
     def program(self, command, limit_s):
         """A program that says JSON last: it went well where it ended with 0."""
-        code, said = run(command, limit_s, self.env)
+        code, said = run(command, limit_s)
         fields = last_json(said) or {}
         if "row" in fields or code is None:  # it was ended, or ended itself, before it said all at once
             fields = {"rows": [json.loads(line)["row"] for line in said.splitlines() if line.startswith('{"row": ') and line.endswith("}}")]}
@@ -116,7 +141,7 @@ class Measuring:
         return path
 
     def said(self, stage):
-        return next((line for line in self.lines if line["stage"] == stage), {})
+        return next((line for line in self.lines + self.known if line["stage"] == stage), {})
 
     def rates(self):
         """This machine's, as measured before."""
@@ -139,18 +164,10 @@ class Measuring:
         return ok, fields
 
     def make(self, limit_s):
-        """A bundle that was carried here (bundle.sh), or the preset for this machine's GPU."""
-        bundle = ROOT / "build" / "measure-bundle"
-        if self.args.build:
-            return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
-        if (bundle / "quire_gpu_measure").is_file():
-            self.build = bundle
-            self.env["LD_LIBRARY_PATH"] = str(bundle / "lib")
-            code, said = run([bundle / "quire_gpu_measure", "types"], 60, self.env)
-            if code == 0:
-                return True, {**last_json(said), "built": "before, carried here"}
-            self.env.clear()
-            self.build = ROOT / "build" / "cuda-release"
+        """The preset for this machine's GPU, where nothing was carried here."""
+        if self.args.build or self.unpacked():
+            ok, fields = self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
+            return ok, {**fields, "built": "before"}
         capability = (self.said("probe").get("gpu") or {}).get("capability", "9.0").replace(".", "")
         architecture = {"90": "90a"}.get(capability, capability)
         jobs = os.cpu_count() or 2
@@ -162,22 +179,50 @@ class Measuring:
                 return False, {"error": f"{' '.join(map(str, command[:3]))}: {said[-SAID:]}"}
         return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
 
+    def unpacked(self):
+        """Whether there is a bundle (bundle.sh): then its programs are those to measure with."""
+        packed = ROOT / "build" / "measure-bundle.tar.xz"
+        if not packed.is_file():
+            return False
+        folder = self.work / "bundle"
+        if not (folder / "quire_gpu_measure").is_file():
+            with tarfile.open(packed) as bundle:
+                bundle.extractall(folder, filter="data")
+        self.build = folder
+        return True
+
     def unit_tests(self, limit_s):
         """The tests of the ops that run on the simulator, on the device instead."""
         name = "gpu_test" if self.simulated else "gpu_device_test"
         test = next((path for path in (self.build / name, self.build / "tests" / name) if path.is_file()), None)
         if test is None:
             raise Skipped(f"there is no {name} in {self.build}")
-        report = self.file.parent / "unit.json"
-        chosen = ["--gtest_filter=SimulatedDevice.*:DeviceMemory.*"] if self.simulated else []
-        code, said = run([test, f"--gtest_output=json:{report}", *chosen], limit_s, self.env)
-        if code is None or not report.is_file():
-            return False, {"error": f"no report: {said[-SAID:]}"}
-        found = json.loads(report.read_text())
-        report.unlink()
-        failed = [f"{suite['name']}.{test['name']}" for suite in found["testsuites"] for test in suite["testsuite"]
-                  if test.get("failures")]
-        return code == 0, {"rows": [{"what": name, "failed": one} for one in failed], "tests": found["tests"], "failed": len(failed)}
+        # Ranks are streams of one GPU whose kernels wait for each other: each wants a queue of its own, with all kernels loaded before, and
+        # what goes wrong there leaves nothing to go on with: they come last, in a process of their own.
+        os.environ.update(CUDA_DEVICE_MAX_CONNECTIONS="32", CUDA_MODULE_LOADING="EAGER")
+        ranks = "*Sharded*:*Exchange*:*Nccl*"
+        chosen = ["SimulatedDevice.*:DeviceMemory.*"] if self.simulated else [f"-{ranks}", f"{ranks}-Nccl.*:*ByNccl*"]  # whose stand-in is the host's
+        began, tests, rows, said_of = time.monotonic(), 0, [], []
+        for choice in chosen:
+            report = self.file.parent / "unit.json"
+            report.unlink(missing_ok=True)
+            code, said = run([test, f"--gtest_output=json:{report}", f"--gtest_filter={choice}"], limit_s - (time.monotonic() - began))
+            if code is None or not report.is_file():
+                last = [line for line in said.splitlines() if line.startswith("[ RUN")][-1:]
+                rows.append({"what": name, "failed": f"{choice}: no report; {''.join(last)}"})
+                said_of.append(said[-SAID:])
+                continue
+            found = json.loads(report.read_text())
+            report.unlink()
+            tests += found["tests"]
+            for suite in found["testsuites"]:
+                for one in suite["testsuite"]:
+                    if one.get("failures"):
+                        rows.append({"what": name, "failed": f"{suite['name']}.{one['name']}", "why": one["failures"][0]["failure"][:300]})
+        fields = {"rows": rows, "tests": tests, "failed": len(rows)}
+        if said_of:
+            fields["said"] = said_of
+        return not rows, fields
 
     def decoding(self):
         types = self.said("build").get("weights", ["bf16"])
@@ -189,7 +234,23 @@ class Measuring:
             if quantize != "none" and quantize not in types:
                 self.stage(name, 1, self.skip(f"no kernels for {quantize}"))
                 continue
-            self.stage(name, 300, self.measured("decode", "--model", model, "--quantize", quantize))
+            self.stage(name, 90, self.measured("decode", "--model", model, "--quantize", quantize))
+
+    def serving(self, model):
+        """A server of drawn weights in this shape, or of --serve-model, under load."""
+        tiny = ["--tiny"] if self.simulated else []
+
+        def body(limit_s):
+            began, checkpoint = time.monotonic(), self.args.serve_model
+            if checkpoint is None:
+                checkpoint = self.work / f"checkpoint-{model}"
+                if not (checkpoint / "model.safetensors").is_file():
+                    ok, fields = self.program([sys.executable, HERE / "random_checkpoint.py", model, checkpoint], limit_s)
+                    if not ok:
+                        return ok, fields
+            return self.program([sys.executable, HERE / "serving.py", "--quire", self.build / self.server, "--device", self.args.device,
+                                 "--model", checkpoint, *tiny], limit_s - (time.monotonic() - began))
+        return body
 
     @staticmethod
     def skip(why):
@@ -204,30 +265,77 @@ class Measuring:
         rows = []
         for kind in ("memcheck", "racecheck", "initcheck", "synccheck"):
             code, said = run([tool, "--tool", kind, "--error-exitcode", "9", self.tool("quire_gpu_measure"), "kernels",
-                              "--device", self.args.device, "--tiny"], limit_s / 4, self.env)
+                              "--device", self.args.device, "--tiny"], limit_s / 4)
             rows.append({"what": kind, "ok": code == 0, "said": said[-400:] if code != 0 else ""})
         return all(row["ok"] for row in rows), {"rows": rows}
 
-    def all(self):
+    def truth(self):
+        self.stage("ceilings", 60, self.measured("ceilings"))
+        self.stage("strict", 90, self.measured("strict"))
+        self.stage("unit tests", 200, self.unit_tests)
+        self.stage("kernels", 120, self.measured("kernels"))
+        self.stage("roofline", 120, self.roofline)
+
+    def engine(self):
         torch = ["--device", "cpu", "--tiny"] if self.simulated else []
+        self.stage("gaps 1b", 40, self.measured("gaps", "--model", "1b"))
+        self.stage("gaps 8b", 60, self.measured("gaps", "--model", "8b"))
+        for model in ("tiny",) if self.simulated else ("1b", "8b"):
+            self.stage(f"serving {model}", 150, self.serving(model))
+        self.decoding()
+        self.stage("torch ceilings", 60, self.python("torch_ceilings.py", *torch))
+        self.stage("transformers", 120, self.python("transformers_steps.py", *torch))
+
+    def answers(self):
+        self.stage("sanitizer", 200, self.sanitize)
+        for sequences, context in ((1, 512), (64, 512), (1, 32768)):
+            self.stage(f"kernels of 1b, {sequences} at {context}", 60, self.count("--model", "1b", "--sequences", sequences, "--context", context))
+        for flag, value in (("--overlap", "off"), ("--carveout", "50"), ("--linear-warpgroups", "off"), ("--attention-warpgroups", "on")):
+            self.stage(f"gaps 1b {flag[2:]} {value}", 40, self.measured("gaps", "--model", "1b", flag, value))
+            self.stage(f"decode 1b {flag[2:]} {value}", 60, self.measured("decode", "--model", "1b", flag, value))
+
+    def roofline(self, limit_s):
+        """Each kernel's time, and where one takes a quarter longer than gpu/measured.csv says of such a GPU."""
+        ok, fields = self.measured("roofline")(limit_s)
+        with (ROOT / "gpu" / "measured.csv").open() as file:
+            table = list(csv.DictReader(file))
+        column = fields.get("device", "").lower().replace(" ", "_") + "_us"
+        before = {tuple(row[key] for key in SHAPE): float(row[column]) for row in table if column in row}
+        for row in fields.get("rows", []):
+            if expected := before.get(tuple(str(row[key]) for key in SHAPE)):
+                row["of_measured"] = 1e6 * row["seconds"] / expected
+        return ok, fields
+
+    def count(self, *flags, kernels=220):
+        """What each kernel of a step takes by itself, by the device's own counter."""
+        def body(limit_s):
+            tool = shutil.which("ncu")
+            if self.simulated or tool is None:
+                raise Skipped("there is no ncu" if tool is None else "the simulated device is no GPU")
+            code, said = run([tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw", "--metrics",
+                              "gpu__time_duration.sum", "-c", kernels, self.tool("quire_gpu_measure"), "gaps", "--device", self.args.device,
+                              *flags], limit_s)
+            table = [line for line in csv.reader(said.splitlines()) if len(line) > 5]
+            if not table or "Kernel Name" not in table[0]:
+                return False, {"error": f"ended with {code}: {said[-SAID:]}"}
+            name, taken = table[0].index("Kernel Name"), table[0].index("gpu__time_duration.sum")
+            unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "usecond": 1e-6, "nsecond": 1e-9}.get(table[1][taken], 1e-9)
+            seconds = {}
+            for line in table[2:]:
+                seconds.setdefault(line[name], []).append(float(line[taken].replace(",", "")) * unit)
+            rows = [{"what": kernel.replace("quire::gpu::", ""), "count": len(all), "seconds": sorted(all)[len(all) // 2], "all_s": sum(all)}
+                    for kernel, all in seconds.items()]
+            return True, {"rows": sorted(rows, key=lambda row: -row["all_s"])}
+        return body
+
+    def all(self):
         self.stage("probe", 60, self.probe)
         self.stage("build", 530, self.make)
-        self.stage("ceilings", 120, self.measured("ceilings"))
-        self.stage("torch ceilings", 120, self.python("torch_ceilings.py", *torch))
-        self.stage("unit tests", 240, self.unit_tests)
-        self.stage("kernels", 240, self.measured("kernels"))
-        self.stage("roofline", 300, self.measured("roofline"))
-        self.stage("strict", 240, self.measured("strict"))
-        self.stage("gaps 1b", 120, self.measured("gaps", "--model", "1b"))
-        self.stage("gaps 1b in turn", 120, self.measured("gaps", "--model", "1b", "--overlap", "off"))
-        self.stage("gaps 8b", 180, self.measured("gaps", "--model", "8b"))
-        self.decoding()
-        self.stage("transformers", 300, self.python("transformers_steps.py", *torch))
-        served = ["--quire", self.build / self.server, "--device", self.args.device]
-        served += ["--model", self.args.serve_model] if self.args.serve_model else []
-        self.stage("serving", 240, lambda limit_s: self.program(
-            [sys.executable, HERE / "serving.py", *served, *(["--tiny"] if self.simulated else [])], limit_s))
-        self.stage("sanitizer", 400, self.sanitize)
+        if not self.lines and self.args.build is None:
+            self.unpacked()  # they were done in an earlier call
+        for group in GROUPS:
+            if self.args.group in (None, group):
+                getattr(self, group)()
 
 
 def figure(line):
@@ -244,6 +352,9 @@ def figure(line):
     of_least = sorted(row["of_least"] for row in rows if "of_least" in row)
     if of_least:
         words.append(f"of the least time: median {of_least[len(of_least) // 2]:.2f}, best {of_least[-1]:.2f}")
+    slower = [row for row in rows if row.get("of_measured", 0) > 1.25]
+    if any("of_measured" in row for row in rows):
+        words.append(f"{len(slower)} slower than measured.csv by a quarter")
     if any("may_be_used" in row for row in rows):
         words.append(f"warpgroups {'as' if all(row.get('may_be_used', True) for row in rows) else 'NOT as'} single warps")
     for row in rows:
@@ -263,8 +374,13 @@ def main():
     parser.add_argument("--build", help="directory with quire and quire_gpu_measure: nothing is built")
     parser.add_argument("--only", type=lambda text: text.split(","), help="these stages alone, comma separated")
     parser.add_argument("--limit", type=float, help="seconds that no stage may outlast")
-    parser.add_argument("--serve-model", help="what the stage serving serves [the model inside the binary]")
+    parser.add_argument("--serve-model", help="what the stages serving serve [drawn weights]")
+    parser.add_argument("--group", choices=GROUPS, help="the stages of this group alone")
+    parser.add_argument("--deadline", type=float, help="seconds behind which no stage begins or goes on [530 for a group, else none]")
+    parser.add_argument("--resume", type=pathlib.Path, help="a file of lines: what went well there is not done again")
+    parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory of bundles and checkpoints that are unpacked or made")
     args = parser.parse_args()
+    args.deadline = args.deadline or (MOST_S if args.group else float("inf"))
     measuring = Measuring(args)
     measuring.all()
     print(f"\n{measuring.file}")

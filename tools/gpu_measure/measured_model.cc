@@ -9,6 +9,7 @@ namespace quire::gpu::measure {
 namespace {
 
 constexpr std::uint32_t kBlockTokens = StepBatch::kBlockTokens;
+constexpr std::uint32_t kStepsInFlight = 2;  // as `quire serve` has it
 
 std::uint32_t blocks_for(std::uint32_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
@@ -25,9 +26,12 @@ MeasuredModel::MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::ui
   device_ = made.get();
   auto plain = make_gpu_ops(std::move(made), {.max_rows = max_rows,
                                               .max_table_entries = max_table_entries,
+                                              .depth = kStepsInFlight,
                                               .capture = capture,
-                                              .warpgroups = setup.warpgroups,
-                                              .overlap = setup.overlap});
+                                              .linear_warpgroups = setup.linear_warpgroups,
+                                              .attention_warpgroups = setup.attention_warpgroups,
+                                              .overlap = setup.overlap,
+                                              .carveout = setup.carveout});
   ops_ = std::make_unique<MeasuredOps>(std::move(plain), *device_);
   const HollowModel hollow(shape_);
   const auto files = hollow.files();

@@ -50,6 +50,7 @@ class MeasuredOps final : public backend::Ops {
   RandomNumbers& random() { return random_; }
 
   std::string description() const override { return inner_->description(); }
+  std::uint32_t depth() const override { return inner_->depth(); }
   std::unique_ptr<backend::Weight> pack(std::span<const backend::HostMatrix> matrices,
                                         std::span<const std::span<const float>> biases,
                                         backend::Quantize quantize) override {

@@ -116,7 +116,14 @@ void RandomNumbers::fill_cache(backend::KvCache& cache) {
   const auto& all = static_cast<const DeviceCache&>(cache);
   const backend::KvType type = all.shape().type;
   const std::size_t size = type == backend::KvType::kF32 ? 4 : type == backend::KvType::kBF16 ? 2 : 1;
-  fill(all.view().numbers, all.bytes(), size);
+  fill(all.view().numbers, all.numbers_bytes(), size);
+  fill(all.view().open, all.shape().num_open_groups * all.open_group_bytes(), sizeof(float));
+}
+
+void RandomNumbers::fill_cache(backend::KvCache& cache, std::byte all_alike) {
+  const auto& all = static_cast<const DeviceCache&>(cache);
+  device_.fill(all.view().numbers, all_alike, all.numbers_bytes());
+  device_.fill(all.view().open, all_alike, all.shape().num_open_groups * all.open_group_bytes());
 }
 
 }  // namespace quire::gpu::measure

@@ -21,6 +21,7 @@ class RandomNumbers {
   // As `ops` would adopt a packed one: whatever they make room for is there.
   std::unique_ptr<backend::Weight> weight(backend::Ops& ops, const backend::WeightShape& shape);
   void fill_cache(backend::KvCache& cache);
+  void fill_cache(backend::KvCache& cache, std::byte all_alike);
   void fill(void* to, std::size_t bytes,
             std::size_t bytes_of_number);  // 4: f32, 2: bf16, 1: whole numbers, or no NaN in fp8
 

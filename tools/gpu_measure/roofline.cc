@@ -135,8 +135,10 @@ bool add_rows(const Setup& setup, bool warpgroups, std::span<const KernelShape> 
               Rows& rows) {
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
-  const auto ops =
-      make_gpu_ops(std::move(made), {.max_rows = 512, .max_table_entries = 1u << 20, .warpgroups = warpgroups});
+  const auto ops = make_gpu_ops(std::move(made), {.max_rows = 512,
+                                                  .max_table_entries = 1u << 20,
+                                                  .linear_warpgroups = setup.linear_warpgroups,
+                                                  .attention_warpgroups = warpgroups});
   Roofline roofline(setup, device, *ops);
   for (const KernelShape& shape : shapes) {
     if (deadline.over()) return false;
@@ -151,8 +153,8 @@ boost::json::object roofline(const Setup& setup) {
   const Deadline deadline(setup.seconds);
   const std::unique_ptr<Device> device = setup.make_device();
   Rows rows;
-  bool all = add_rows(setup, setup.warpgroups, kernel_shapes(setup.tiny), deadline, rows);
-  if (!setup.warpgroups && device->runs(device->kernels().attend_bf16_deep)) {
+  bool all = add_rows(setup, setup.attention_warpgroups, kernel_shapes(setup.tiny), deadline, rows);
+  if (!setup.attention_warpgroups && device->runs(device->kernels().attend_bf16_deep)) {
     all = add_rows(setup, true, shapes_for_warpgroups(setup.tiny), deadline, rows) && all;
   }
   return {{"device", device->name()}, {"rows", rows.take()}, {"failed", 0}, {"all", all}};

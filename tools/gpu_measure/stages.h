@@ -27,10 +27,14 @@ struct Setup {
   std::string model = "1b";  // model_shapes.h; "tiny" where all is
   backend::Quantize quantize = backend::Quantize::kNone;
   backend::KvType kv = backend::KvType::kBF16;
-  bool warpgroups = false;  // with instructions of sm_90a's own (gpu/gpu_ops.h)
-  bool overlap = true;      // kernels begin before their turn (gpu/gpu_ops.h)
-  Rates rates{};            // of this machine, where known: fractions are of these
-  double seconds = 400;     // begin nothing new behind these
+  bool linear_warpgroups = true;  // with instructions of sm_90a's own (gpu/gpu_ops.h)
+  bool attention_warpgroups = false;
+  bool overlap = true;          // kernels begin before their turn (gpu/gpu_ops.h)
+  int carveout = -1;            // shared memory's percentage of what a multiprocessor has (gpu/gpu_ops.h)
+  std::uint32_t sequences = 0;  // of a step, where a stage asks for it; 0: the stage's own
+  std::uint32_t context = 512;
+  Rates rates{};         // of this machine, where known: fractions are of these
+  double seconds = 400;  // begin nothing new behind these
 };
 
 boost::json::object ceilings(const Setup& setup);
