@@ -98,7 +98,7 @@ void LinearLayers::start(const LinearEntries<Form>& entries, const LinearGrid& g
     case 4:
       return device_.start(entries.split_4_2, blocks, args);
     default:
-      return device_.start(entries.split_8_2, blocks, args);
+      return device_.start(entries.split_most_2, blocks, args);
   }
 }
 

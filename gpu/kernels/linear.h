@@ -33,6 +33,8 @@ struct LinearWide {
   static constexpr std::uint32_t kBlockRowTiles = kRowTiles * kRowWarps;
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * Rows::kStepBytes;
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes;
+  // Left alone, the compiler of one architecture keeps more blocks of these than registers last for.
+  static constexpr unsigned kMinBlocks = Form::kType == backend::WeightType::kW8A8 ? 1 : 0;
   static constexpr bool kTakesItsTurn = true;
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {

@@ -223,12 +223,19 @@ struct W4A8Form {
     const std::uint32_t high = w.nibbles.words[half * 2 + 1];
     const std::uint32_t words[4] = {bytes_of_low_nibbles(low), bytes_of_high_nibbles(low), bytes_of_low_nibbles(high),
                                     bytes_of_high_nibbles(high)};
-    IntegerProduct wholes[kRowTiles];
-    add_part(words, rows, 0, wholes);
-    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
-      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-        const float d = static_cast<float>(wholes[r].c[i]) * kNibbleUnit;
-        sums[r].c[i] = fma(d, w.scales.of(half, i / 2), sums[r].c[i]);
+    constexpr unsigned kWholes = kRowTiles < 4 ? kRowTiles : 4;  // as Int4Form's chains
+    QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kWholes) {
+      IntegerProduct wholes[kWholes];
+      QUIRE_UNROLLED for (unsigned r = 0; r < kWholes; ++r) {
+        std::uint32_t of_rows[2];
+        rows[first + r].put(0, of_rows);
+        add_product(wholes[r], words, of_rows);
+      }
+      QUIRE_UNROLLED for (unsigned r = 0; r < kWholes; ++r) {
+        QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+          const float d = static_cast<float>(wholes[r].c[i]) * kNibbleUnit;
+          sums[first + r].c[i] = fma(d, w.scales.of(half, i / 2), sums[first + r].c[i]);
+        }
       }
     }
   }

@@ -31,8 +31,9 @@ constexpr LinearShape many_rows(backend::WeightType type) {
   return in_nibbles(type) || in_integers(type) ? kManyRowsTight : kManyRows;
 }
 
-inline constexpr std::uint32_t kFewRows = 32;      // up to so many LinearSplit has
-inline constexpr std::uint32_t kMostRowTiles = 8;  // of LinearSplit
+inline constexpr std::uint32_t kFewRows = 32;  // up to so many LinearSplit has
+// Of a block of LinearSplit; with 8 some would spill.
+constexpr std::uint32_t most_row_tiles(backend::WeightType type) { return in_nibbles(type) ? 4 : 8; }
 
 struct LinearGrid {
   LinearKernel kernel = LinearKernel::kSplit;
@@ -64,7 +65,7 @@ constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_out
     grid.kernel = LinearKernel::kSplit;  // too few blocks
   }
   const std::uint32_t row_tiles = pieces_of(num_rows, kTileRows);
-  grid.row_tiles = row_tiles <= 2 ? row_tiles : row_tiles <= 4 ? 4 : kMostRowTiles;
+  grid.row_tiles = row_tiles <= 2 ? row_tiles : row_tiles <= 4 ? 4 : most_row_tiles(type);
   // One tile, where two would leave multiprocessors without a block, or with too few bytes under way.
   const bool is_enough = evenness(pairs) >= 0.85 && (grid.row_tiles > 1 || pairs >= 2 * kMultiprocessors);
   grid.tiles = gates || grid.row_tiles > 2 || is_enough ? 2 : 1;

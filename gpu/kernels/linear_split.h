@@ -20,10 +20,14 @@ struct LinearSplit {
   using Step = typename Form::Step;
   static constexpr unsigned kWarps = 8;
   static constexpr unsigned kThreads = kWarps * kWarp;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+  static constexpr unsigned kBlocksOfNarrow = 2;  // with three, Int8Form spills
+#else
+  static constexpr unsigned kBlocksOfNarrow = 3;
+#endif
   // On a multiprocessor: steps of narrow types are short, and more blocks hide that each begins and ends.
-  static constexpr unsigned kMinBlocks = kRowTiles > 2                                                 ? 1
-                                         : kRowTiles == 1 && Form::kType != backend::WeightType::kBF16 ? 3
-                                                                                                       : 2;
+  static constexpr bool kIsNarrow = Form::kType != backend::WeightType::kBF16;
+  static constexpr unsigned kMinBlocks = kRowTiles > 2 ? 1 : kRowTiles == 1 && kIsNarrow ? kBlocksOfNarrow : 2;
   static constexpr bool kTakesItsTurn = true;
 
  private:
