@@ -95,10 +95,8 @@ void LinearLayers::start(const LinearEntries<Form>& entries, const LinearGrid& g
     case 2:
       return grid.tiles == 1 ? device_.start(entries.split_2_1, blocks, args)
                              : device_.start(entries.split_2_2, blocks, args);
-    case 4:
-      return device_.start(entries.split_4_2, blocks, args);
     default:
-      return device_.start(entries.split_most_2, blocks, args);
+      return device_.start(entries.split_4_2, blocks, args);
   }
 }
 

@@ -31,9 +31,8 @@ constexpr LinearShape many_rows(backend::WeightType type) {
   return in_nibbles(type) || in_integers(type) ? kManyRowsTight : kManyRows;
 }
 
-inline constexpr std::uint32_t kFewRows = 32;  // up to so many LinearSplit has
-// Of a block of LinearSplit; with 8 some would spill.
-constexpr std::uint32_t most_row_tiles(backend::WeightType type) { return in_nibbles(type) ? 4 : 8; }
+inline constexpr std::uint32_t kFewRows = 32;     // a block of LinearSplit has up to so many
+inline constexpr std::uint32_t kSplitRows = 128;  // up to so many it may be taken, too, in several blocks of rows
 
 struct LinearGrid {
   LinearKernel kernel = LinearKernel::kSplit;
@@ -61,11 +60,12 @@ constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_out
     grid.kernel = warpgroups ? LinearKernel::kWarpgroups : LinearKernel::kWide;
     grid.row_blocks = pieces_of(num_rows, many.rows());
     grid.groups = pieces_of(pairs, many.pairs);
-    if (warpgroups || grid.row_blocks * grid.groups * 2 >= kMultiprocessors) return grid;
-    grid.kernel = LinearKernel::kSplit;  // too few blocks
+    const bool are_enough = grid.row_blocks * grid.groups * 2 >= kMultiprocessors;
+    if (warpgroups || are_enough || num_rows > kSplitRows) return grid;
+    grid.kernel = LinearKernel::kSplit;
   }
   const std::uint32_t row_tiles = pieces_of(num_rows, kTileRows);
-  grid.row_tiles = row_tiles <= 2 ? row_tiles : row_tiles <= 4 ? 4 : most_row_tiles(type);
+  grid.row_tiles = row_tiles <= 2 ? row_tiles : 4;
   // One tile, where two would leave multiprocessors without a block, or with too few bytes under way.
   const bool is_enough = evenness(pairs) >= 0.85 && (grid.row_tiles > 1 || pairs >= 2 * kMultiprocessors);
   grid.tiles = gates || grid.row_tiles > 2 || is_enough ? 2 : 1;

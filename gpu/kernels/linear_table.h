@@ -18,7 +18,6 @@ struct LinearEntries {
   Entry<LinearSplit<Form, 2, 1>> split_2_1;
   Entry<LinearSplit<Form, 2, 2>> split_2_2;
   Entry<LinearSplit<Form, 4, 2>> split_4_2;
-  Entry<LinearSplit<Form, most_row_tiles(Form::kType), 2>> split_most_2;
   Entry<LinearWide<Form>> wide;
 };
 
@@ -48,7 +47,6 @@ LinearTable linear_table(const Fill& fill) {
     fill(entries.split_2_1);
     fill(entries.split_2_2);
     fill(entries.split_4_2);
-    fill(entries.split_most_2);
     fill(entries.wide);
   };
   fill_all(table.bf16);

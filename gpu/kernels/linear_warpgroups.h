@@ -36,13 +36,11 @@ struct LinearWarpgroups {
     LinearTotals<Form, kRowTiles, 1> totals(a, call.at);
     if (thread() == 0) call.begin();
     sync_block();
+    if (call.warp == kCopier) Copier(call).begin();
+    take_turn();
     if (call.warp == kCopier) {
-      Copier copier(call);
-      copier.begin();
-      take_turn();
-      copier.fetch_all();
+      Copier(call).fetch_all();
     } else {
-      take_turn();
       call.multiply(totals);
     }
     totals.finish_apart(call.tile_of_pair(), reinterpret_cast<float*>(shared));

@@ -168,8 +168,7 @@ struct Way {
   std::uint32_t tiles = 0;
 };
 constexpr Way kWays[] = {{LinearKernel::kSplit, 1, 1}, {LinearKernel::kSplit, 1, 2}, {LinearKernel::kSplit, 2, 1},
-                         {LinearKernel::kSplit, 2, 2}, {LinearKernel::kSplit, 4, 2}, {LinearKernel::kSplit, 8, 2},
-                         {LinearKernel::kWide}};
+                         {LinearKernel::kSplit, 2, 2}, {LinearKernel::kSplit, 4, 2}, {LinearKernel::kWide}};
 
 // A layer's product by one of them.
 class Bench {
@@ -208,14 +207,12 @@ class Bench {
         const LinearShape shape = many_rows(w.type);
         return device_->start(entries.wide, {pieces_of(rows_, shape.rows()), pieces_of(pairs, shape.pairs)}, args);
       }
-      const std::uint32_t row_tiles = std::min(way.row_tiles, most_row_tiles(w.type));
-      const Index blocks{pieces_of(rows_, row_tiles * kTileRows), way.tiles == 2 ? pairs : num_tiles(w.n)};
+      const Index blocks{pieces_of(rows_, way.row_tiles * kTileRows), way.tiles == 2 ? pairs : num_tiles(w.n)};
       if (way.row_tiles == 1 && way.tiles == 1) return device_->start(entries.split_1_1, blocks, args);
       if (way.row_tiles == 1) return device_->start(entries.split_1_2, blocks, args);
       if (way.row_tiles == 2 && way.tiles == 1) return device_->start(entries.split_2_1, blocks, args);
       if (way.row_tiles == 2) return device_->start(entries.split_2_2, blocks, args);
-      if (way.row_tiles == 4) return device_->start(entries.split_4_2, blocks, args);
-      device_->start(entries.split_most_2, blocks, args);
+      device_->start(entries.split_4_2, blocks, args);
     };
     if (w.type == WeightType::kInt8) start(kernels.int8);
     if (w.type == WeightType::kFp8) start(kernels.fp8);
