@@ -62,9 +62,12 @@ void DecoderRunner::submit(const flow::StepPlan& plan) {
   use_open_groups(plan);
   Flight& flight = flights_[next_flight_];
   translate(plan, flight);
-  next_flight_ = (next_flight_ + 1) % flights_.size();
+  if (!plan.sequences.empty()) forward(flight);
+  next_flight_ = (next_flight_ + 1) % flights_.size();  // a step that a device failed at is in flight nowhere
   ++num_in_flight_;
-  if (plan.sequences.empty()) return;
+}
+
+void DecoderRunner::forward(const Flight& flight) {
   backend::Batch batch;
   batch.tokens = flight.tokens;
   batch.positions = flight.positions;

@@ -71,6 +71,7 @@ class DecoderRunner final : public Runner {
   static void reserve(Flight& flight, const RunnerLimits& limits, const Decoder& decoder);
   void translate(const flow::StepPlan& plan, Flight& to) const;
   static void translate_draft(const flow::PlannedSequence& planned, Flight& to);
+  void forward(const Flight& flight);
   void read_pooled(Flight& flight);
   const Flight& collected() const;
 

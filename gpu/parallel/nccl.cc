@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "gpu/runtime/device.h"
 
 namespace quire::gpu {
 namespace {
@@ -81,7 +81,7 @@ std::string Nccl::failed(const char* call, Result result) const {
 void Nccl::check(const char* call, Result result) const {
   if (result == kSuccess) return;
   log_error("device_failed", "what=\"{}\"", failed(call, result));
-  CHECK(result == kSuccess);
+  throw DeviceError(failed(call, result));
 }
 
 }  // namespace quire::gpu

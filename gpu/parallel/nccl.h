@@ -4,7 +4,7 @@
 // Owner   the library and its communicators; GPUs outlive them.
 // Thread  one.
 // Fails   constructor: StartError that names the library, the call and what NCCL says of it, or what to install. Later failures are the
-//         devices': the process ends and says which call failed.
+//         devices': DeviceError that says which call failed.
 // Source  NCCL 2's C interface. Unmeasured: NCCL refuses two ranks on one GPU, and there were never two.
 #pragma once
 

@@ -33,8 +33,11 @@ struct Heard {
 };
 
 struct Asked {
-  std::uint64_t repeated = 0;    // to run what was captured
-  std::uint64_t downloaded = 0;  // what waits for all that is queued
+  std::uint64_t repeated = 0;                   // to run what was captured
+  std::uint64_t launches = 0;                   // kernels, one by one
+  std::uint64_t works_for = ~std::uint64_t{0};  // launches; then the device fails
+  bool has_no_room = false;                     // for captured steps
+  std::uint64_t downloaded = 0;                 // what waits for all that is queued
 };
 
 // Another device, and how often it was asked.
@@ -67,7 +70,10 @@ class CountingDevice final : public Device {
   }
   std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
   void begin_capture() override { inner_->begin_capture(); }
-  std::unique_ptr<CapturedStep> end_capture() override { return inner_->end_capture(); }
+  std::unique_ptr<CapturedStep> end_capture() override {
+    auto step = inner_->end_capture();
+    return asked_.has_no_room ? nullptr : std::move(step);
+  }
   using Device::start;
   void start(CapturedStep& step) override {
     ++asked_.repeated;
@@ -78,7 +84,10 @@ class CountingDevice final : public Device {
   double seconds_between(unsigned first, unsigned second) override { return inner_->seconds_between(first, second); }
 
  protected:
-  void run(const Launch& launch) override { inner_->start(launch); }
+  void run(const Launch& launch) override {
+    if (++asked_.launches > asked_.works_for) throw DeviceError("cudaLaunchKernelExC: an illegal memory access");
+    inner_->start(launch);
+  }
 
  private:
   const std::unique_ptr<Device> inner_;
@@ -92,29 +101,53 @@ std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
 }
 
 // Greedy and drawn, with rules and without, of several lengths and ends; in a pool that runs dry.
+// A model of one layer on these ops, and an engine over it.
+class Served {
+ public:
+  explicit Served(backend::Ops& ops) REQUIRES(engine_role)
+      : config_(model::parse_config(kConfig, "config.json")),
+        checkpoint_(model::testing::safetensors_file(model::testing::fitting_tensors(config_, "F32"))),
+        named_{{"config.json", std::as_bytes(std::span(kConfig, std::strlen(kConfig)))},
+               {"model.safetensors", std::as_bytes(std::span(checkpoint_.data(), checkpoint_.size()))}},
+        files_(model::ModelFiles::memory(named_)),
+        decoder_(ops, model::load_config(*files_), *files_, 64),
+        runner_(ops, decoder_, limits()),
+        rig({.num_blocks = 7,
+             .max_num_seqs = 4,
+             .max_num_batched_tokens = 24,
+             .max_model_len = 64,
+             .vocab = kVocab,
+             .cut_by_time = false},
+            runner_) {}
+  Client ask(std::uint32_t length, std::uint32_t max_tokens, const Ask& how) REQUIRES(engine_role) {
+    return rig.submit_many(prompt_of(length, length), max_tokens, how)[0];
+  }
+
+ private:
+  static model::RunnerLimits limits() {
+    model::RunnerLimits limits;
+    limits.max_rows = 24;
+    limits.max_sequences = 4;
+    limits.num_blocks = 7;
+    return limits;
+  }
+  const model::Config config_;
+  const std::string checkpoint_;
+  const std::vector<std::pair<std::string_view, model::FileBytes>> named_;
+  const std::unique_ptr<model::ModelFiles> files_;
+  const model::Decoder decoder_;
+  model::DecoderRunner runner_;
+
+ public:
+  EngineRig rig;
+};
+
 std::vector<Heard> heard(backend::Ops& ops) REQUIRES(engine_role) {
-  const model::Config config = model::parse_config(kConfig, "config.json");
-  const std::string checkpoint = model::testing::safetensors_file(model::testing::fitting_tensors(config, "F32"));
-  const std::vector<std::pair<std::string_view, model::FileBytes>> named = {
-      {"config.json", std::as_bytes(std::span(kConfig, std::strlen(kConfig)))},
-      {"model.safetensors", std::as_bytes(std::span(checkpoint.data(), checkpoint.size()))}};
-  const auto files = model::ModelFiles::memory(named);
-  const model::Decoder decoder(ops, model::load_config(*files), *files, 64);
-  model::RunnerLimits limits;
-  limits.max_rows = 24;
-  limits.max_sequences = 4;
-  limits.num_blocks = 7;
-  model::DecoderRunner runner(ops, decoder, limits);
-  EngineRig rig({.num_blocks = 7,
-                 .max_num_seqs = 4,
-                 .max_num_batched_tokens = 24,
-                 .max_model_len = 64,
-                 .vocab = kVocab,
-                 .cut_by_time = false},
-                runner);
+  Served served(ops);
+  EngineRig& rig = served.rig;
   std::vector<Client> clients;
   const auto ask = [&](std::uint32_t length, std::uint32_t max_tokens, const Ask& how) {
-    clients.push_back(rig.submit_many(prompt_of(length, length), max_tokens, how)[0]);
+    clients.push_back(served.ask(length, max_tokens, how));
   };
   ask(9, 12, {.params = {.temperature = 0.0f, .logprob = true}});
   ask(14, 9, {.params = {.temperature = 0.9f, .top_p = 0.9f, .seed = 4, .logprob = true}});
@@ -152,6 +185,43 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
       }
       EXPECT_EQ(asked.downloaded, 0u);  // who waits for a step does not wait for the one behind it
     }
+  }
+}
+
+TEST(EngineOnGpu, RunsKernelByKernelWhereThereIsNoMemoryForCapturedSteps) {
+  const RoleScope role(engine_role);
+  std::vector<std::vector<Heard>> all;
+  for (const bool has_no_room : {false, true}) {
+    Asked asked;
+    asked.has_no_room = has_no_room;
+    const auto ops = make_gpu_ops(std::make_unique<CountingDevice>(make_simulated_device(), asked),
+                                  {.max_rows = 24, .depth = 2, .capture = 4});
+    all.push_back(heard(*ops));
+    if (has_no_room) {
+      EXPECT_EQ(asked.repeated, 0u);
+    }
+  }
+  EXPECT_EQ(all[0], all[1]);
+}
+
+TEST(EngineOnGpu, EndsEveryStreamWithAFaultWhereTheDeviceFails) {
+  const RoleScope role(engine_role);
+  Asked asked;
+  const auto ops =
+      make_gpu_ops(std::make_unique<CountingDevice>(make_simulated_device(), asked), {.max_rows = 24, .depth = 2});
+  Served served(*ops);
+  std::vector<Client> clients = {served.ask(9, 40, {}), served.ask(12, 40, {}), served.ask(3, 40, {})};
+  for (int i = 0; i < 6; ++i) served.rig.turn();
+  asked.works_for = asked.launches + 5;
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 50; ++i) served.rig.turn();
+      },
+      DeviceError);
+  served.rig.engine.abandon();  // as the engine's thread does
+  for (Client& client : clients) {
+    client.read_all();
+    EXPECT_EQ(client.finish, flow::Finish::kFailed);
   }
 }
 
