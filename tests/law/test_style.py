@@ -71,6 +71,13 @@ def device_conditionals(path, text):
     return [] if path.startswith("gpu/") else hits(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*CUDA", code_only(text))
 
 
+def counted_bits(path, text):
+    """Kernels count bits by builtins: of 64 bits nvcc 13.0 makes a constant of what <bit> has."""
+    if not path.startswith(("gpu/kernels/", "gpu/device/")):
+        return []
+    return hits(r"\bstd::(count[lr]_(zero|one)|popcount|bit_width|bit_ceil|bit_floor|has_single_bit)\b", code_only(text))
+
+
 def structured_await(path, text):
     """The result of co_await is named: compilers miscompile a structured binding of it in loops."""
     return hits(r"\bauto\s*&{0,2}\s*\[[^\]]*\]\s*=\s*co_await", code_only(text))
@@ -103,6 +110,7 @@ RULES = [  # rule, where it holds, a path and a text that break it, a text that 
     (missing_card, PRODUCT, "core/kv/a.h", "// The blocks one sequence holds, in order.\n", "// What a sequence holds, in order.\n#pragma once\n"),
     (long_file, PRODUCT, "core/kv/a.cc", "int a;\n" * 451, "int a;\n" * 450),
     (device_conditionals, PRODUCT, "core/cpu/a.cc", "#ifdef __CUDACC__", "#ifdef NDEBUG"),
+    (counted_bits, PRODUCT, "gpu/kernels/a.h", "int k = std::countl_zero(mass);", "int k = __builtin_clzll(mass);"),
     (structured_await, PRODUCT, "api/http/a.cc", "auto [ec, n] = co_await read();", "auto got = co_await read();"),
     (sleeping_tests, ("tests",), "tests/core/kv/a_test.cc", "std::this_thread::sleep_for(1s);", "clock.advance(1s);"),
     (machine_paths, EVERYTHING, "README.md", "cd /" + "home/ann/quire", "cd quire; see https://example.org/" + "home/ann"),
