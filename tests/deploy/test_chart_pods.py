@@ -51,6 +51,12 @@ def test_a_gpu_or_a_slice_is_asked_for_beside_the_other_resources(resource):
     assert only(objects, "Deployment")["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
 
 
+def test_where_a_gpu_is_asked_for_it_serves_from_it_unless_the_settings_name_a_device():
+    assert settings_of(render("-f", case_file("gpu")))["device"] == "cuda"
+    assert settings_of(render("-f", case_file("gpu"), *set_at("config.device", "cuda:1")))["device"] == "cuda:1"
+    assert "device" not in settings_of(render())
+
+
 def test_tmp_and_shared_memory_are_writable_and_bounded():
     objects = render("-f", case_file("gpu"), *set_at("tmp.sizeLimit", "1Gi"))
     volumes = {one["name"]: one for one in pod_of(objects)["volumes"]}

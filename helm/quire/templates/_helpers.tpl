@@ -142,6 +142,9 @@ capabilities:
 {{- if .Values.packedCache.enabled -}}
 {{- $_ := set $own "packed-cache" "/var/cache/quire" -}}
 {{- end -}}
+{{- if and .Values.gpu.enabled (not (index .Values.config "device")) -}}
+{{- $_ := set $own "device" "cuda" -}}
+{{- end -}}
 {{- if .Values.auth.existingSecret -}}
 {{- $_ := set $own "api-key-file" "/etc/quire-keys/keys" -}}
 {{- end -}}
