@@ -7,6 +7,7 @@ What they say makes no sense; how long they take to say it is what the models of
 
 import argparse
 import json
+import math
 import pathlib
 import struct
 
@@ -34,6 +35,7 @@ SHAPES = {
     "135m": shape(LLAMA, 576, 1536, 30, 9, 3, 64, 49152, 100000),  # SmolLM2-135M
     "0.6b": shape(QWEN, 1024, 3072, 28, 16, 8, 128, 151936, 1000000),  # Qwen3-0.6B
     "1b": shape(LLAMA, 2048, 8192, 16, 32, 8, 64, 128256, 500000),  # Llama-3.2-1B
+    "8b": shape(LLAMA, 4096, 14336, 32, 32, 8, 128, 128256, 500000) | {"tie_word_embeddings": False},  # Llama-3.1-8B
 }
 NUM_BYTE_TOKENS = 257  # the end of a text, and every byte
 GGUF_TYPES = ["bf16", "q8_0", "q4_0"]
@@ -59,6 +61,8 @@ def tensors(config):
         yield layer + "mlp.up_proj.weight", (ffn, hidden)
         yield layer + "mlp.down_proj.weight", (hidden, ffn)
     yield "model.norm.weight", (hidden,)
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", (config["vocab_size"], hidden)
 
 
 def values(index, sides):
@@ -92,7 +96,8 @@ def vocabulary(size):
     return ["<|endoftext|>", *words, *(f"t{i}" for i in range(NUM_BYTE_TOKENS, size))]
 
 
-def write_directory(config, directory):
+def write_directory(config, directory, drawn=lambda index, sides: bf16(values(index, sides)).tobytes()):
+    """`drawn`: the bytes of a tensor in bf16."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text(json.dumps(config, indent=1))
@@ -113,7 +118,7 @@ def write_directory(config, directory):
     )
     header, offset = {}, 0
     for name, sides in tensors(config):
-        end = offset + 2 * int(np.prod(sides))
+        end = offset + 2 * math.prod(sides)
         header[name] = {"dtype": "BF16", "shape": list(sides), "data_offsets": [offset, end]}
         offset = end
     text = json.dumps(header).encode()
@@ -121,7 +126,7 @@ def write_directory(config, directory):
     with open(directory / "model.safetensors", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for index, (_, sides) in enumerate(tensors(config)):
-            file.write(bf16(values(index, sides)).tobytes())
+            file.write(drawn(index, sides))
 
 
 GGUF_NAMES = {
@@ -137,6 +142,8 @@ def gguf_name(name):
         return "token_embd.weight"
     if name == "model.norm.weight":
         return "output_norm.weight"
+    if name == "lm_head.weight":
+        return "output.weight"
     _, _, layer, rest = name.split(".", 3)
     return f"blk.{layer}.{GGUF_NAMES[rest.removesuffix('.weight')]}.weight"
 

@@ -99,8 +99,8 @@ class CudaDevice final : public Device {
       throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
                        failed("cudaMalloc", error));
     }
-    // What nobody wrote yet is 0. Attention multiplies what no row sees by 0, and how a tensor core adds up 0 times some huge
-    // number that was left there is not documented.
+    // It begins as 0. Attention multiplies numbers that no row sees by 0, and it is not documented how a tensor core
+    // adds up 0 times some huge number that was left there.
     check_start("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));
     return memory;
   }

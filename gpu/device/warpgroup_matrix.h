@@ -1,8 +1,9 @@
 // The product of four warps at a time: 64 outputs, 48 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
 // outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
-//   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many of the newest may
-//   be left: until then nobody touches their a and rows, nor sums before all are done. On the host they happen in these.
+//   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many
+//   of the newest may be left: until then nobody touches their a and rows, nor sums before all are done. On the host
+//   they happen in these.
 // Shape   rows in core matrices, of 8 rows × 8 inputs, a row's 16 bytes behind the other's: 128 bytes that all banks of the memory have a
 //         part in, so that nothing needs to be swizzled. Neighbours along inputs and along rows are where the descriptor says.
 // Order   on the device the hardware's; whether it is that of matrix.h is to be proven on one. The simulator adds products with k

@@ -1,8 +1,9 @@
 // Where the numbers of a weight, and of rows that it multiplies, lie in device memory: a lane's 16 bytes are what the tensor cores
 // want of it, so that weights go from memory to registers and are multiplied there.
-// Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs. Eight tiles are a group (the last may have fewer), whose
-//         first steps lie side by side, then their second ones, and so on: one copy in bulk brings a step of all of them. Outputs and
-//         inputs that only fill up are zero bits, which meet zeros of the rows. Lane and word are those of matrix.h and integer_matrix.h.
+// Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs. Eight tiles are a group (the last
+//         may have fewer), whose first steps lie side by side, then their second ones, and so on: one copy in bulk
+//         brings a step of all of them. Outputs and inputs that only fill up are zero bits, which meet zeros of the
+//         rows. Lane and word are those of matrix.h and integer_matrix.h.
 //           kBF16, kW16A16  a step is 2,048 bytes: 4 parts of 16 inputs, a lane has 16 bytes of each: its fragment
 //           kInt8, kFp8     1,024: 2 parts of 32 inputs, a lane's 16 bytes are its numbers of two fragments; a word's two halves are
 //                           bytes 0 and 2, or 1 and 3, of a word here

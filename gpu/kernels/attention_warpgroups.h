@@ -1,6 +1,7 @@
 // attention_tiles.h for prompts over K and V in bf16, fp8 and int8, by instructions that sm_90a alone has: four warps multiply at a time,
 // copies come in bulk. Equations, roundings and the order of every sum are those of attention_tiles.h; what one instruction does inside is
-// the hardware's, and measured to be that of the others on an H200. There it takes longer than single warps: off (GpuOptions).
+// the hardware's, and measured to be that of the others on an H200. There it takes longer than single warps: off
+// (GpuOptions).
 //   A unit has 48 columns, half as many again as single warps have at most (with 64 two blocks to a multiprocessor have too few registers),
 //   and a block two warpgroups. Of K they take 64 positions each in turn, a warp a group, whose tiles are the left side; of V a warp has 16
 //   dimensions. Right sides are q and the span's weights, in core matrices of 8 columns × 8 inputs. A warp besides asks for copies, K and
@@ -166,8 +167,8 @@ struct AttendWarpgroups {
       copy += 2 * count;
     }
   }
-  // A lane each, of as many as there are stages: K of the span's groups, then V. With K come the scales of both: those of V are wanted
-  // before V is.
+  // A lane each, of as many as there are stages: K of the span's groups, then V. With K come the scales of both:
+  // those of V are wanted before V is.
   QUIRE_DEVICE static void fetch(const Call& call, std::uint32_t count, std::uint32_t of_span, std::uint32_t copy) {
     const KvLayout& layout = call.a.kv.layout;
     const auto bytes = static_cast<std::uint32_t>(layout.code_bytes());

@@ -1,6 +1,7 @@
 // y[t, n] = x[t, :] · w[n, :] + bias[n] by the tensor cores, and what becomes of it: out = y, out += y, or, the lower half of the
 // outputs being gates and the upper half their other factors, out[t, f] = silu(y[t, f]) · y[t, F + f].
-//   LinearSplit       (linear_split.h) few rows, or few outputs: the warps of a block have slices of the inputs of one or two tiles
+//   LinearSplit       (linear_split.h) few rows, or few outputs: the warps of a block have slices of the inputs of one
+//                     or two tiles
 //   LinearWide        more rows: weights and rows come by way of what the block shares, three steps under way
 //   LinearWarpgroups  (linear_warpgroups.h) likewise on sm_90a, of bf16 weights
 // Order   K is cut into slices of 256 inputs. A slice's sum begins with +0 (linear_forms.h). An output's slices are added in order,

@@ -1,6 +1,6 @@
-// How a linear layer is dealt to blocks: which kernel, which rows, which outputs. All inputs of an output are one block's, so that
-// nothing is added up between blocks. It moves no bit (linear.h): it decides how evenly the multiprocessors are at work, how many bytes
-// are on their way at a time, and how often rows are read.
+// How a linear layer is dealt to blocks: which kernel, which rows, which outputs. All inputs of an output are one
+// block's, so that nothing is added up between blocks. It moves no bit (linear.h): it decides how evenly the
+// multiprocessors are at work, how many bytes are on their way at a time, and how often rows are read.
 // Shape   all row counts of a tile of 8 rows have the same grid.
 // Thread  any; pure.
 // Source  ours; measured on an H200 (docs/gpu.md).

@@ -1,7 +1,8 @@
 // Rows as the tensor cores want them (weight_layout.h): as they are or normed first, rounded to bf16, or in whole numbers of 8 bits by
 // groups of 256 inputs with a scale each. Equations: core/backend/ops.h, norm and linear of w8a8; the bits are the CPU's.
 // Shape   x [T, K] f32. Inputs that only fill the last step are 0; rows that only fill the last tile are not written.
-// Launch  grid.x: rows, grid.y: pieces of a row. Each block of a normed row finds its sum of squares anew: it has one order.
+// Launch  grid.x: rows, grid.y: pieces of a row. Each block of a normed row finds its sum of squares anew: it has one
+//         order.
 // Source  ours.
 #pragma once
 

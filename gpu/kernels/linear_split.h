@@ -1,8 +1,9 @@
-// linear.h's product for few rows, or few outputs: a block has one tile or a pair of tiles of outputs, and its eight warps take slices of
-// the inputs in turn. After each round of eight slices their sums meet in what the block shares and are added in order there, so that
-// nothing goes through memory and no block waits for another.
-//   Weights stream from memory to registers, several loads of a lane under way, the first of them before the kernel's turn. Rows come by
-//   way of shared memory, a few steps ahead: each lane copies what it will read itself, so that nobody waits for anybody.
+// linear.h's product for few rows, or few outputs: a block has one tile or a pair of tiles of outputs, and its eight
+// warps take slices of the inputs in turn. After each round of eight slices their sums meet in what the block shares
+// and are added in order there, so that nothing goes through memory and no block waits for another.
+//   Weights stream from memory to registers, several loads of a lane under way, the first of them before the kernel's
+//   turn. Rows come by way of shared memory, a few steps ahead: each lane copies what it will read itself, so that
+//   nobody waits for anybody.
 // Launch  grid.x: blocks of rows, grid.y: tiles, or pairs of tiles (linear_grid.h). Where there are gates, kTiles is 2.
 // Source  ours.
 #pragma once
@@ -108,7 +109,7 @@ struct LinearSplit {
           lane(thread() % kWarp) {
       for (unsigned t = 0; t < kTiles; ++t) tiles[t] = kTiles == 1 ? block().y : tile_of_pair(a, block().y, t);
     }
-    // Of the warp's slices, one behind the other.
+    // A step of the warp's slices, one behind the other.
     QUIRE_DEVICE std::uint32_t step(std::uint32_t turn) const {
       return (turn / kSliceSteps * kWarps + warp) * kSliceSteps + turn % kSliceSteps;
     }

@@ -1,5 +1,5 @@
-// What the kernels of a linear layer have in common but for multiplying: their arguments, which tiles and rows are a warp's, how slices
-// become totals, and what becomes of these. linear.h has the order.
+// Parts that the kernels of a linear layer share, all but multiplying: their arguments, which tiles and rows are a
+// warp's, how slices become totals, and what becomes of these. linear.h has the order.
 // Shape   a warp has a pair of tiles of 16 outputs, or of gates and of their other factors, or one of the two (linear_warpgroups.h),
 //         and kRowTiles tiles of 8 rows; a lane's numbers of a tile are those of matrix.h.
 // Source  ours.
@@ -55,7 +55,8 @@ QUIRE_DEVICE void put_gated(const LinearArgs& a, std::uint32_t row, std::uint32_
   a.out[std::size_t{row} * (a.w.n / 2) + output] = gated(gate, factor);
 }
 
-// Of a block of many rows. grid.x: blocks of rows, grid.y: groups of outputs. Warps that have the same rows are neighbours.
+// Of a block of many rows. grid.x: blocks of rows, grid.y: groups of outputs. Warps that have the same rows are
+// neighbours.
 struct LinearPlace {
   std::uint32_t num_slices;
   std::uint32_t num_steps;

@@ -2,7 +2,8 @@
 // bulk. Slices, chains and the order of sums are linear.h's, fragments of weights, too; what one instruction does inside is the
 // hardware's, and measured to be that of the others on an H200 (tools/gpu_measure, stage strict).
 //   A block has two warpgroups with the same 128 rows: of each pair of tiles of outputs one has the first, the other the second. A warp
-//   besides asks for copies, a few lanes for a piece each, up to six steps of 64 inputs ahead. Weights go through registers, rows do not.
+//   besides asks for copies, a few lanes for a piece each, up to six steps of 64 inputs ahead. Weights go through
+//   registers, rows do not.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
 // Launch  as linear_grid.h has it for LinearWide in bf16.
 // Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
@@ -81,8 +82,7 @@ struct LinearWarpgroups {
       }
     }
 
-    // While a step is multiplied, the next one's weights come. Of rows and tiles that are not there, whatever lies there: nobody looks at
-    // what comes of it.
+    // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
     QUIRE_DEVICE void multiply(LinearTotals<Form, kRowTiles, 1>& totals) const {
       // As they lie in memory: gates before factors.
       const bool gates = a.finish == Finish::kGate;
@@ -108,8 +108,8 @@ struct LinearWarpgroups {
       }
       totals.end_slice(whole, sums);
     }
-    // Half a step's weights come while the half before is multiplied. No branch stands between products that are under way: the compiler
-    // would wait for each.
+    // Half a step's weights come while the half before is multiplied. No branch stands between products that are
+    // under way: the compiler would wait for each.
     QUIRE_DEVICE void add_slice(std::uint32_t first, std::uint32_t slot,
                                 WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
       constexpr unsigned kHalves = 2 * kSliceSteps;
@@ -158,9 +158,10 @@ struct LinearWarpgroups {
     }
   };
 
-  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all eight, or four gates and their four
-  // factors, each of which may go on in the next group of tiles. A lane each has a piece, and one the rows; what they ask for in a step
-  // lies a fixed way behind what they asked for in the one before. One of them announces the whole step.
+  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all eight, or four
+  // gates and their four factors, each of which may go on in the next group of tiles. A lane each has a piece, and
+  // one the rows; what they ask for in a step lies a fixed way behind what they asked for in the one before. One of
+  // them announces the whole step.
   struct Copier {
     const Call& call;
     const unsigned lane;

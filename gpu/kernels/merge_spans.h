@@ -1,8 +1,8 @@
 // out[t, h] of rows whose spans were attended to one by one: the parts merged in ascending order, as core/backend/ops.h says:
 //   m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m; out = O * (1/L)
 // The maxima before each span have no order and are found by all threads at once, so that but two chains of fma are left.
-// Many parts are asked for before the first of them is wanted: a part's numbers come from memory, and a chain that waits for each of
-// them anew takes some 400 cycles a span. Parts that saw nothing are read, too, and not looked at.
+// Many parts are asked for before the first of them is wanted: a part's numbers come from memory, and a chain that
+// waits for each of them anew takes some 400 cycles a span. Parts that saw nothing are read, too, and not looked at.
 // Shape   parts as in attention_units.h; out [T, H D]. A block a row and head, a thread two dimensions.
 // Source  online softmax (Milakov & Gimelshein 2018); Flash-Decoding (Dao et al. 2023).
 #pragma once

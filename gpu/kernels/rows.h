@@ -23,8 +23,9 @@ inline constexpr std::uint32_t kSquaresAtOnce = 4096;  // a multiple of kSquares
 inline constexpr std::uint32_t kSquaresAhead = 16;
 inline constexpr std::size_t kNormShared = (kSquaresAtOnce + 1) * sizeof(float);
 
-// 1 / sqrt(sum16(x²) / width + eps). The block fetches the row, a warp adds, with numbers on their way while others are added: one at a
-// time, each would be waited for. What fills up the last numbers is 0, whose square added to what is there changes nothing.
+// 1 / sqrt(sum16(x²) / width + eps). The block fetches the row, a warp adds, with numbers on their way while others
+// are added: one at a time, each would be waited for. What fills up the last numbers is 0, whose square added to what
+// is there changes nothing.
 template <unsigned kThreads>
 QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, float* shared) {
   constexpr unsigned kFetched = 16;  // by a thread, at once

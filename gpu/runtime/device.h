@@ -7,8 +7,8 @@
 //   overtakes them, and they overtake nothing.
 // Owner   memory is a DeviceMemory's or a PinnedMemory's, which its device outlives; so it does events and captured steps.
 // Thread  made by any; then the engine thread.
-// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later: DeviceError with the call that failed; what is in the
-//         device's memory is lost then, and nothing more is to be asked of it.
+// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later: DeviceError with the call that
+//         failed; what is in the device's memory is lost then, and nothing more is to be asked of it.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Of its processors: "sm_90" or the like; "host" of the simulator. Tensor cores of different ones round sums differently.
+  // Of its processors: "sm_90" or the like; "host" of the simulator. Tensor cores of different ones round sums
+  // differently.
   virtual std::string architecture() const = 0;
   virtual const KernelTable& kernels() const = 0;
 

@@ -1,4 +1,5 @@
-// Work on the host that every processor takes a part of, before a model serves: packing weights, and hashing what was packed.
+// Work on the host that every processor takes a part of, before a model serves: packing weights, and hashing what was
+// packed.
 // Thread  any; threads are made for the call and joined before it returns.
 // Fails   passes on the first exception of a part, when all have ended.
 #pragma once

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBoundary = 256;
 constexpr std::uint64_t kBytes = std::uint64_t{141} << 30;  // an H200's
-// What a launch may ask of sm_90.
+// Limits of a launch on sm_90.
 constexpr std::uint32_t kMostBlocksY = 65535;
 constexpr std::uint32_t kMostBlocksX = 0x7fffffff;
 constexpr std::uint32_t kMostThreads = 1024;

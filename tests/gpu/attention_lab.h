@@ -17,7 +17,7 @@ inline std::unique_ptr<backend::Ops> simulated(std::uint64_t seed = 1, std::uint
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
 }
 
-// What stands in for the simulator is a GPU (cuda_for_simulated.cc), whose tensor cores add in an order of their own.
+// Whether a GPU stands in for the simulator (cuda_for_simulated.cc), whose tensor cores add in an order of their own.
 inline bool is_on_gpu() {
   static const bool is = make_simulated_device()->name() != "simulated";
   return is;

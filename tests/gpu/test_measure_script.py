@@ -111,7 +111,7 @@ def test_stages_of_real_shapes_pass_on_a_device_that_runs_nothing(words):
 
 def test_a_checkpoint_that_was_drawn_is_served(tmp_path):
     import random_checkpoint
-    random_checkpoint.save("tiny", tmp_path, "cpu")
+    random_checkpoint.save("tiny", tmp_path)
     done = subprocess.run([str(BUILD / "quire"), "generate", str(tmp_path), "--prompt", "any words", "--max-tokens", "4", "--device", "cpu"],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-1500:]

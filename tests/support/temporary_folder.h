@@ -1,5 +1,6 @@
-// A folder of a test's own: a name in the temporary directory that nobody has, gone with all that is in it in the end. Parts of one
-// test program run at the same time as separate processes, so two cases must never write to one fixed name.
+// A folder of a test's own: a name in the temporary directory that nobody has, gone with all that is in it in the
+// end. Parts of one test program run at the same time as separate processes, so two cases must never write to one
+// fixed name.
 #pragma once
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny] [--model 1b|8b] [--quantize none|int8|…] [--kv bf16|…]
-//                   [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
+// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny] [--model 1b|8b]
+//                   [--quantize none|int8|…] [--kv bf16|…] [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
 //                   [--attention-warpgroups on|off] [--sequences S] [--context C]
 //                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
 // One stage (stages.h), or `predictions`: gpu/predictions.csv, or `types`: what this program has kernels for. The last line is JSON.

@@ -1,5 +1,6 @@
 // The logits of one row, bit for bit, whatever the step around it looks like; and whether the instructions that sm_90a has of its own have
-// the bits of the others, without which nobody may use them for some numbers of rows only (GpuOptions::linear_warpgroups).
+// the bits of the others, without which nobody may use them for some numbers of rows only
+// (GpuOptions::linear_warpgroups).
 #include <fmt/format.h>
 
 #include <cmath>

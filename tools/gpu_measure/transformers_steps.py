@@ -8,7 +8,7 @@ import transformers
 
 SHAPES = {
     "tiny": dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
-                 head_dim=16, vocab_size=320, tie_word_embeddings=True),
+                 head_dim=16, vocab_size=64, tie_word_embeddings=True),
     "1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
                head_dim=64, vocab_size=128256, tie_word_embeddings=True),
     "8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
