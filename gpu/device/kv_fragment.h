@@ -2,8 +2,8 @@
 //   bf16  16 bytes, as they are        fp8, int8  8 bytes: exact in bf16, int8's scales left out
 //   int4  4 bytes; code · step + lowest, rounded once to bf16
 // Shape   a lane's eight numbers of a tile (layout.h), word w and half h of number 2 w + h.
-// Thread  will_read(): any. any_of_warp(): met by all lanes.
-// Source  PTX ISA: prefetch. Codes as bf16: codes.h.
+// Thread  will_read() and any_of_warp() are met by all lanes.
+// Source  PTX ISA: ld.global.nc, prefetch, cp.async.bulk.prefetch. Codes as bf16: codes.h.
 #pragma once
 
 #include "core/base/float_bits.h"
@@ -13,10 +13,18 @@
 
 namespace quire::gpu {
 
-// Whoever reads this line next will find it in the second cache. Nothing comes of it where there is no memory.
-QUIRE_DEVICE void will_read([[maybe_unused]] const void* line) {
-#if defined(__CUDACC__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+// Whoever reads from there next will find it in the second cache: by a warp. Nothing comes of it where there is no memory.
+// On boundaries of 16 bytes.
+QUIRE_DEVICE void will_read([[maybe_unused]] const std::byte* memory, [[maybe_unused]] std::size_t bytes) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+  if (thread() % kWarp == 0) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(memory), "r"(static_cast<std::uint32_t>(bytes)));
+  }
+#elif defined(__CUDACC__)
+  constexpr std::size_t kLine = 128;
+  for (std::size_t at = thread() % kWarp * kLine; at < bytes; at += kWarp * kLine) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(memory + at));
+  }
 #endif
 }
 
@@ -36,36 +44,43 @@ struct KvFragment {
   std::uint32_t words[4] = {0, 0, 0, 0};
 };
 
+// As it lies in memory: words of a lane.
+constexpr unsigned words_of_fragment(backend::KvType type) {
+  return type == backend::KvType::kBF16 ? 4 : type == backend::KvType::kInt4 ? 1 : 2;
+}
 template <backend::KvType kType>
-struct RawKvFragment {  // bf16
-  struct alignas(16) Bits {
-    std::uint32_t words[4];
-  } bits;
-};
-template <>
-struct RawKvFragment<backend::KvType::kFp8> {
-  struct alignas(8) Bits {
-    std::uint32_t words[2];
-  } bits;
-};
-template <>
-struct RawKvFragment<backend::KvType::kInt8> {
-  struct alignas(8) Bits {
-    std::uint32_t words[2];
-  } bits;
-};
-template <>
-struct RawKvFragment<backend::KvType::kInt4> {
-  struct Bits {
-    std::uint32_t words[1];
+struct RawKvFragment {
+  static constexpr unsigned kWords = words_of_fragment(kType);
+  struct alignas(kWords * sizeof(std::uint32_t)) Bits {
+    std::uint32_t words[kWords];
   } bits;
 };
 
-// `codes`: of a group's K or V. The lane's.
+// `codes`: of a group's K or V. The lane's of a tile; that of the i-th tile behind it is i * kWarp further on.
 template <backend::KvType kType>
-QUIRE_DEVICE RawKvFragment<kType> raw_kv_fragment(const std::byte* codes, std::uint32_t tile, unsigned lane) {
-  using Bits = typename RawKvFragment<kType>::Bits;
-  return {reinterpret_cast<const Bits*>(codes)[tile * kWarp + lane]};
+QUIRE_DEVICE const RawKvFragment<kType>* place_of_fragment(const std::byte* codes, std::uint32_t tile, unsigned lane) {
+  return reinterpret_cast<const RawKvFragment<kType>*>(codes) + (tile * kWarp + lane);
+}
+// Of memory that no thread of this kernel writes, and that is read once. Loads stay where they are written: all that are wanted at once
+// before the first that is waited for.
+template <backend::KvType kType>
+QUIRE_DEVICE RawKvFragment<kType> load_fragment(const RawKvFragment<kType>* at) {
+#if defined(__CUDACC__)
+  RawKvFragment<kType> out;
+  std::uint32_t(&words)[words_of_fragment(kType)] = out.bits.words;
+  if constexpr (words_of_fragment(kType) == 4) {
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+        : "l"(at));
+  } else if constexpr (words_of_fragment(kType) == 2) {
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(at));
+  } else {
+    asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(at));
+  }
+  return out;
+#else
+  return *at;
+#endif
 }
 
 // Steps and lowests of a lane's inputs, in pairs: those of its words 0 and 1, and of 2 and 3.

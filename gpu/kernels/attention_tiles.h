@@ -1,7 +1,7 @@
 // Attention over the paged cache by the tensor cores, for K and V in bf16, fp8, int8 and int4. Rows, heads and spans are those of
 // core/backend/ops.h; q is rounded to bf16, and so are the weights that V is multiplied by:
 //   s_j = K_j · q, tiles of 16 dimensions ascending in one chain;  z_j = s_j * scale (int8: (s_j * K's scale) * scale)
-//   m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j
+//   m_s = max z_j;  e_j = exp_near(z_j - m_s) (softmax.h);  l_s = sum16 by j mod 16 of e_j
 //   o_s = V · p, groups of 16 positions ascending in one chain, p_j = bf16(e_j) (int8: bf16(e_j * V's scale))
 //   int4: K and V are code · step + lowest rounded to bf16, those of the row's own group as they were before storing, likewise
 // Spans are merged in ascending order as ops.h merges them: here, where a unit goes over all of them, or in MergeSpans. So a row
@@ -16,7 +16,6 @@
 // Source  FlashAttention-2 (Dao 2023); GQA heads as rows: Flash-Decoding; fixed spans are ours.
 #pragma once
 
-#include "core/sample/math.h"
 #include "gpu/kernels/tile_spans.h"
 
 namespace quire::gpu {
@@ -31,28 +30,26 @@ struct AttendTiles {
  private:
   using Work = TileWork<kColumnTiles, kMostDims>;
   using Call = TileCall<kType, kColumnTiles, Work>;
-  using Query = typename Call::Query;
   static constexpr unsigned kColumns = Call::kColumns;
   static constexpr unsigned kSpan = Call::kSpan;
   static constexpr unsigned kGroups = Call::kGroups;
   static_assert(kSpan == kThreads && kWarps == kTileWarps);
   static constexpr unsigned kDimTiles = kMostDims / (kWarps * kTileOutputs);  // of a warp
   static constexpr unsigned kAhead = 8;  // tiles of K or V that a warp waits for at once
+  static constexpr std::uint32_t kOfAhead = (1u << kAhead) - 1;
 
  public:
   static constexpr std::size_t kSharedBytes = sizeof(Work);
   static_assert(kSharedBytes <= 48 * 1024, "what a block has without asking");
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    const AttentionUnit unit = a.units[block().x];
+    const AttentionUnit& unit = a.units[block().x];
     if (unit.num_queries == 0) return;
-    Call call{a, unit, a.batch.rows[unit.first_row], *reinterpret_cast<Work*>(shared), block().y, 0, 0};
-    take_queries<kThreads>(call);
-    begin_columns(call);
-    sync_block();
+    Call call{a, unit, a.batch.rows[unit.first_row], *reinterpret_cast<Work*>(shared), block().y};
+    take_queries(call);
     Product merged[kDimTiles][kColumnTiles];
-    for (call.span = unit.first_span; call.span <= unit.last_span; ++call.span) {
-      call.groups = call.groups_seen();
+    QUIRE_ROLLED for (std::uint32_t span = unit.first_span; span <= unit.last_span; ++span) {
+      call.go_to(span);
       if (call.groups == 0) continue;
       find(call);
       sync_block();
@@ -67,38 +64,48 @@ struct AttendTiles {
       }
       sync_block();
     }
-    if (a.votes == nullptr) finish_columns(call, merged);
+    if (a.votes != nullptr) return;
+    sync_block();  // where no span had anything, nobody has met
+    end_columns(call);
+    sync_block();
+    put_columns(call, merged);
   }
 
  private:
-  // A thread a position.
+  // A thread a group; or a position, where each has something of its own.
   QUIRE_DEVICE static void find(const Call& call) {
-    if ((call.groups >> thread() / KvLayout::kGroup & 1u) == 0) return;
+    const bool by_position = kType == backend::KvType::kInt8 || call.gathered_groups() != 0;
+    const unsigned j = by_position ? thread() : thread() * KvLayout::kGroup;
+    if (j >= kSpan) return;
     const KvLayout& layout = call.a.kv.layout;
-    const std::uint32_t slot = slot_of(call.a.batch, layout, call.row, call.span * kSpan + thread());
-    call.work.slots[thread()] = slot;
-    if (slot == kUnseen || (kType != backend::KvType::kInt8 && thread() % KvLayout::kGroup != 0)) return;
+    if ((call.groups >> j / KvLayout::kGroup & 1u) == 0) {
+      if (j % KvLayout::kGroup == 0) call.work.groups[j / KvLayout::kGroup] = call.a.kv.numbers;  // of any
+      return;
+    }
+    const std::uint32_t slot = slot_of(call.a.batch, layout, call.row, call.start(0) + j);
+    if (by_position) call.work.slots[j] = slot;
+    if (slot == kUnseen || (kType != backend::KvType::kInt8 && j % KvLayout::kGroup != 0)) return;
     const std::byte* group = call.a.kv.group(call.a.spec.layer, call.kv_head, slot);
-    if (thread() % KvLayout::kGroup == 0) call.work.groups[thread() / KvLayout::kGroup] = group;
+    if (j % KvLayout::kGroup == 0) call.work.groups[j / KvLayout::kGroup] = group;
     if constexpr (kType == backend::KvType::kInt8) {
-      call.work.k_scales[thread()] = int8_scale_at(group + layout.k_scales_at(), slot);
-      call.work.v_scales[thread()] = int8_scale_at(group + layout.v_scales_at(), slot);
+      call.work.k_scales[j] = int8_scale_at(group + layout.k_scales_at(), slot);
+      call.work.v_scales[j] = int8_scale_at(group + layout.v_scales_at(), slot);
     }
   }
 
   // A warp a group. All of K and V that it stands for is on its way before it waits for the first of it.
   QUIRE_DEVICE static void score(const Call& call) {
-    for (unsigned group = thread() / kWarp; group < kGroups; group += kWarps) {
-      if (lies_in_one(call, group)) ask_for(call.stored(group), 2 * call.a.kv.layout.code_bytes());
+    QUIRE_UNROLLED for (unsigned group = thread() / kWarp; group < kGroups; group += kWarps) {
+      if (call.lies_in_one(group)) will_read(call.stored(group), 2 * call.code_bytes());
     }
-    for (unsigned group = thread() / kWarp; group < kGroups; group += kWarps) {
+    QUIRE_ROLLED for (unsigned group = thread() / kWarp; group < kGroups; group += kWarps) {
       if ((call.groups >> group & 1u) == 0) continue;
       if (call.is_stored(group)) {
         Product sums[kColumnTiles];
-        if (call.gathers(group)) {
-          add_built_scores(call, group, /*own=*/false, sums);
-        } else {
+        if (call.lies_in_one(group)) {
           add_stored_scores(call, group, sums);
+        } else {
+          add_built_scores(call, group, /*own=*/false, sums);
         }
         put_scores(call, group, /*own=*/false, sums);
       }
@@ -110,55 +117,84 @@ struct AttendTiles {
     }
   }
 
-  QUIRE_DEVICE static void ask_for(const std::byte* memory, std::size_t bytes) {
-    constexpr std::size_t kLine = 128;
-    for (std::size_t at = thread() % kWarp * kLine; at < bytes; at += kWarp * kLine) will_read(memory + at);
-  }
-
   QUIRE_DEVICE static void add_stored_scores(const Call& call, unsigned group, Product (&sums)[kColumnTiles]) {
-    const KvLayout& layout = call.a.kv.layout;
-    const unsigned lane = thread() % kWarp;
-    const std::byte* codes = call.stored(group);
-    const std::uint32_t num_tiles = layout.width() / kTileInputs;
-    QUIRE_ROLLED for (std::uint32_t first = 0; first < num_tiles; first += kAhead) {
-      RawKvFragment<kType> raw[kAhead] = {};
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        if (first + i < num_tiles) raw[i] = raw_kv_fragment<kType>(codes, first + i, lane);
-      }
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        if (first + i >= num_tiles) break;
-        StepPairs steps{};
-        if constexpr (kType == backend::KvType::kInt4) {
-          steps = step_pairs(codes + layout.k_scales_at(), layout.width(), (first + i) * kTileInputs, lane);
-        }
-        add_scores(call, first + i, widened<kType>(raw[i], steps), sums);
-      }
+    const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileInputs;
+    std::uint32_t tile = 0;
+    QUIRE_ROLLED for (; tile + kAhead <= num_tiles; tile += kAhead) add_tiles<kAhead>(call, group, tile, sums);
+    QUIRE_ROLLED for (; tile + kAhead / 2 <= num_tiles; tile += kAhead / 2) {
+      add_tiles<kAhead / 2>(call, group, tile, sums);
     }
+    QUIRE_ROLLED for (; tile < num_tiles; ++tile) {
+      add_one(stored_keys(call, group, tile, load_keys(call, group, tile)), tile % 2, sums,
+              [&](unsigned t) -> const Words4& { return call.work.q[t][tile / 2][thread() % kWarp]; });
+    }
+  }
+  // The first one's number is even.
+  template <unsigned kTiles>
+  QUIRE_DEVICE static void add_tiles(const Call& call, unsigned group, std::uint32_t first,
+                                     Product (&sums)[kColumnTiles]) {
+    const RawKvFragment<kType>* at = place_of_fragment<kType>(call.stored(group), first, thread() % kWarp);
+    RawKvFragment<kType> raw[kTiles];
+    QUIRE_UNROLLED for (unsigned i = 0; i < kTiles; ++i) raw[i] = load_fragment<kType>(at + i * kWarp);
+    QUIRE_UNROLLED for (unsigned i = 0; i < kTiles; i += 2) {
+      KvFragment k[2];
+      QUIRE_UNROLLED for (unsigned n = 0; n < 2; ++n) k[n] = stored_keys(call, group, first + i + n, raw[i + n]);
+      add_two(k, true, true, sums,
+              [&](unsigned t) { return call.work.q[t][first / 2 + i / 2][thread() % kWarp]; });
+    }
+  }
+  QUIRE_DEVICE static RawKvFragment<kType> load_keys(const Call& call, unsigned group, std::uint32_t tile) {
+    return load_fragment<kType>(place_of_fragment<kType>(call.stored(group), tile, thread() % kWarp));
+  }
+  QUIRE_DEVICE static KvFragment stored_keys(const Call& call, unsigned group, std::uint32_t tile,
+                                             const RawKvFragment<kType>& raw) {
+    StepPairs steps{};
+    if constexpr (kType == backend::KvType::kInt4) {
+      const KvLayout& layout = call.a.kv.layout;
+      steps = step_pairs(call.stored(group) + layout.k_scales_at(), layout.width(), tile * kTileInputs,
+                         thread() % kWarp);
+    }
+    return widened<kType>(raw, steps);
   }
   QUIRE_DEVICE static void add_built_scores(const Call& call, unsigned group, bool own, Product (&sums)[kColumnTiles]) {
     const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileInputs;
     QUIRE_ROLLED for (std::uint32_t tile = 0; tile < num_tiles; ++tile) {
-      add_scores(call, tile, call.built(group, tile, own, /*of_k=*/true), sums);
+      add_one(call.built(group, tile, own, /*of_k=*/true), tile % 2, sums,
+              [&](unsigned t) -> const Words4& { return call.work.q[t][tile / 2][thread() % kWarp]; });
     }
   }
-  QUIRE_DEVICE static void add_scores(const Call& call, std::uint32_t tile, const KvFragment& k,
-                                      Product (&sums)[kColumnTiles]) {
-    const unsigned lane = thread() % kWarp;
+  // sums[t] += left · the first 16 inputs of right(t), a lane's words of 32, or the others.
+  template <typename Right>
+  QUIRE_DEVICE static void add_one(const KvFragment& left, unsigned which, Product (&sums)[kColumnTiles],
+                                   const Right& right) {
     QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
-      const std::uint16_t* q = &call.work.q[t * kTileRows + lane / 4][tile * kTileInputs + lane % 4 * 2];
-      const std::uint32_t words[2] = {word_at(q), word_at(q + 8)};
-      add_product(sums[t], k.words, words);
+      const Words4& words = right(t);
+      add_product(sums[t], left.words, {words.words[2 * which], words.words[2 * which + 1]});
+    }
+  }
+  // By both, of those that are there.
+  template <typename Right>
+  QUIRE_DEVICE static void add_two(const KvFragment (&left)[2], bool first, bool second, Product (&sums)[kColumnTiles],
+                                   const Right& right) {
+    QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
+      const Words4 words = right(t);
+      if (first) add_product(sums[t], left[0].words, {words.words[0], words.words[1]});
+      if (second) add_product(sums[t], left[1].words, {words.words[2], words.words[3]});
     }
   }
   QUIRE_DEVICE static void put_scores(const Call& call, unsigned group, bool own, const Product (&sums)[kColumnTiles]) {
     const unsigned lane = thread() % kWarp;
-    QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
-      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-        const unsigned column = t * kTileRows + lane % 4 * 2 + i % 2;
-        const unsigned j = group * KvLayout::kGroup + lane / 4 + i / 2 * 8;
-        if (kType == backend::KvType::kInt4 && call.is_own_of(group, column) != own) continue;
-        const float s = kType == backend::KvType::kInt8 ? sums[t].c[i] * call.work.k_scales[j] : sums[t].c[i];
-        call.work.score(column, j) = s * call.a.spec.scale;
+    const float scale = call.a.spec.scale;
+    QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
+      const unsigned j = group * KvLayout::kGroup + lane / 4 + half * 8;
+      const float k_scale = kType == backend::KvType::kInt8 ? call.work.k_scales[j] : 1.0f;
+      QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
+        QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
+          const unsigned column = t * kTileRows + lane % 4 * 2 + c;
+          if (kType == backend::KvType::kInt4 && call.is_own_of(group, column) != own) continue;
+          const float s = sums[t].c[half * 2 + c];
+          call.work.score(column, j) = (kType == backend::KvType::kInt8 ? s * k_scale : s) * scale;
+        }
       }
     }
   }
@@ -170,100 +206,136 @@ struct AttendTiles {
       const std::uint32_t tile = i * kWarps + thread() / kWarp;
       if (tile >= num_tiles) continue;
       Product sums[kColumnTiles];
-      add_values(call, tile, sums);
+      QUIRE_ROLLED for (unsigned first = 0; first < kGroups; first += kAhead) {
+        const std::uint32_t groups = call.groups >> first & kOfAhead;
+        if (groups == 0) continue;
+        const bool are_plain = ((call.in_one & ~call.own_groups()) >> first & kOfAhead) == groups;
+        if (!are_plain || !add_plain_values(call, first, tile, sums)) add_all_values(call, first, tile, sums);
+      }
       merge_span(call, sums, merged[i]);
     }
   }
 
-  QUIRE_DEVICE static void add_values(const Call& call, std::uint32_t tile, Product (&sums)[kColumnTiles]) {
-    const KvLayout& layout = call.a.kv.layout;
+  // Of groups that lie as they are wanted. False, and nothing is added: what some see and some do not is not finite.
+  QUIRE_DEVICE static bool add_plain_values(const Call& call, unsigned first, std::uint32_t tile,
+                                            Product (&sums)[kColumnTiles]) {
     const unsigned lane = thread() % kWarp;
-    QUIRE_ROLLED for (unsigned first = 0; first < kGroups; first += kAhead) {
-      if ((call.groups >> first & ((1u << kAhead) - 1)) == 0) continue;
-      RawKvFragment<kType> raw[kAhead] = {};
+    const std::size_t to_tile = place_in_values(call, tile);
+    RawKvFragment<kType> raw[kAhead];  // of a group that is not there, whatever lies there
+    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) raw[i] = load_values(call.stored(first + i) + to_tile);
+    if ((call.in_one & call.mixed) >> first & kOfAhead) {
+      bool faulty = false;
       QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        if (!lies_in_one(call, first + i)) continue;
-        raw[i] = raw_kv_fragment<kType>(call.stored(first + i) + layout.code_bytes(), tile, lane);
+        if (!call.lies_in_one(first + i) || !call.is_mixed(first + i)) continue;
+        faulty = faulty || holds_fault(stored_values(call, first + i, raw[i]));
       }
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        const unsigned group = first + i;
-        if (lies_in_one(call, group)) {
-          StepPairs steps{};
-          if constexpr (kType == backend::KvType::kInt4) {
-            steps = step_pairs(call.stored(group) + layout.v_scales_at(), KvLayout::kGroup, 0, lane);
-          }
-          add_group(call, group, /*own=*/false, widened<kType>(raw[i], steps), sums);
-        }
-      }
-      QUIRE_ROLLED for (unsigned group = first; group < first + kAhead; ++group) {
-        if ((call.groups >> group & 1u) == 0) continue;
-        if (call.gathers(group)) add_group(call, group, false, call.built(group, tile, false, /*of_k=*/false), sums);
-        if (call.is_own(group)) add_group(call, group, true, call.built(group, tile, true, /*of_k=*/false), sums);
-      }
+      if (any_of_warp(faulty)) return false;
     }
+    QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; i += 2) {
+      const unsigned group = first + i;
+      if ((call.in_one >> group & 3u) == 0) continue;
+      KvFragment v[2];
+      QUIRE_UNROLLED for (unsigned n = 0; n < 2; ++n) {
+        if (call.lies_in_one(group + n)) v[n] = stored_values(call, group + n, raw[i + n]);
+      }
+      add_two(v, call.lies_in_one(group), call.lies_in_one(group + 1), sums, [&](unsigned t) {
+        return call.work.weights(t * kTileRows + lane / 4, group / 2, lane % 4);
+      });
+    }
+    return true;
   }
-  QUIRE_DEVICE static bool lies_in_one(const Call& call, unsigned group) {
-    return (call.groups >> group & 1u) != 0 && call.is_stored(group) && !call.gathers(group);
+  // Of a group, the lane's share of a tile of V.
+  QUIRE_DEVICE static std::size_t place_in_values(const Call& call, std::uint32_t tile) {
+    return call.code_bytes() + (tile * kWarp + thread() % kWarp) * sizeof(RawKvFragment<kType>);
+  }
+  QUIRE_DEVICE static RawKvFragment<kType> load_values(const std::byte* at) {
+    return load_fragment<kType>(reinterpret_cast<const RawKvFragment<kType>*>(at));
+  }
+  QUIRE_DEVICE static KvFragment stored_values(const Call& call, unsigned group, const RawKvFragment<kType>& raw) {
+    StepPairs steps{};
+    if constexpr (kType == backend::KvType::kInt4) {
+      steps = step_pairs(call.stored(group) + call.a.kv.layout.v_scales_at(), KvLayout::kGroup, 0, thread() % kWarp);
+    }
+    return widened<kType>(raw, steps);
   }
 
+  // Of any groups, one after the other.
+  QUIRE_DEVICE static void add_all_values(const Call& call, unsigned first, std::uint32_t tile,
+                                          Product (&sums)[kColumnTiles]) {
+    QUIRE_ROLLED for (unsigned group = first; group < first + kAhead; ++group) {
+      if ((call.groups >> group & 1u) == 0) continue;
+      if (call.lies_in_one(group)) {
+        add_group(call, group, false, stored_values(call, group, load_values(call.stored(group) + place_in_values(call, tile))),
+                  sums);
+      } else if (call.gathers(group)) {
+        add_group(call, group, false, call.built(group, tile, false, /*of_k=*/false), sums);
+      }
+      if (call.is_own(group)) add_group(call, group, true, call.built(group, tile, true, /*of_k=*/false), sums);
+    }
+  }
   QUIRE_DEVICE static void add_group(const Call& call, unsigned group, bool own, const KvFragment& v,
                                      Product (&sums)[kColumnTiles]) {
-    std::uint32_t weights[kColumnTiles][2];
     const unsigned lane = thread() % kWarp;
+    const auto is_left_out = [&](unsigned column) { return call.is_own(group) && call.is_own_of(group, column) != own; };
+    const bool has_faults = call.is_mixed(group) && any_of_warp(holds_fault(v));
+    const KvFragment left = has_faults ? without_faults(v) : v;
     QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
       const unsigned column = t * kTileRows + lane / 4;
-      const std::uint16_t* p = call.work.weights(column) + group * KvLayout::kGroup + lane % 4 * 2;
-      const bool is_zero = call.is_own(group) && call.is_own_of(group, column) != own;
-      weights[t][0] = is_zero ? 0u : word_at(p);
-      weights[t][1] = is_zero ? 0u : word_at(p + 8);
+      const Words4& two = call.work.weights(column, group / 2, lane % 4);
+      const bool out = is_left_out(column);
+      add_product(sums[t], left.words,
+                  {out ? 0u : two.words[group % 2 * 2], out ? 0u : two.words[group % 2 * 2 + 1]});
     }
-    if (call.is_mixed(group) && any_of_warp(holds_fault(v))) {
-      const KvFragment clean = without_faults(v);
-      QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) add_product(sums[t], clean.words, weights[t]);
-      add_faults(
-          call, group, sums,
-          [&](unsigned away, unsigned word) { return bits_of(shuffle_xor(f32_of_bits(v.words[word]), away)); },
-          [&](unsigned column) { return call.is_own(group) && call.is_own_of(group, column) != own; });
-      return;
-    }
-    QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) add_product(sums[t], v.words, weights[t]);
+    if (!has_faults) return;
+    add_faults(
+        call, group, sums,
+        [&](unsigned away, unsigned word) { return bits_of(shuffle_xor(f32_of_bits(v.words[word]), away)); },
+        is_left_out);
   }
 
   // Half a warp a column.
   QUIRE_DEVICE static void vote(const Call& call) {
     const unsigned lane = thread() % kSumLanes;
     for (unsigned column = thread() / kSumLanes; column < call.unit.num_queries; column += kThreads / kSumLanes) {
-      const Query query = call.query_of(column);
-      const RowOfBatch& row = call.a.batch.rows[query.row];
-      const float* max_and_sum = call.a.max_and_sum + 2 * (std::size_t{query.row} * call.a.spec.num_heads + query.head);
+      const std::uint32_t at_row = call.work.row[column];
+      const RowOfBatch& row = call.a.batch.rows[at_row];
+      const float* max_and_sum =
+          call.a.max_and_sum + 2 * (std::size_t{at_row} * call.a.spec.num_heads + call.work.head[column]);
       const float inverse = quotient(1.0f, max_and_sum[1]);
       QUIRE_ROLLED for (unsigned group = 0; group < kGroups; ++group) {
         if (!call.sees(column, group, lane)) continue;
-        const float weight = sample::exp_f32(call.work.z[column][group * kSumLanes + lane] - max_and_sum[0]);
+        const float weight = exp_near(call.work.score(column, group * kSumLanes + lane) - max_and_sum[0]);
         add_whole(call.a.votes + row.first_vote + call.span * kGroups + group, vote_of(weight, inverse));
       }
     }
   }
-
-  QUIRE_DEVICE static std::uint32_t word_at(const std::uint16_t* x) {
-    return *reinterpret_cast<const std::uint32_t*>(x);
-  }
 };
 
-// By what a tile's columns hold: the heads of one row, or of several.
-struct AttendBf16 : AttendTiles<backend::KvType::kBF16, 1, 256> {};
-struct AttendBf16Wide : AttendTiles<backend::KvType::kBF16, 4, 128> {};
+// By what a tile's columns hold: the heads of one row, or of several. Left alone, the compiler aims at more blocks than
+// registers last for, or at fewer than there is shared memory for.
+struct AttendBf16 : AttendTiles<backend::KvType::kBF16, 1, 256> {
+  static constexpr unsigned kMinBlocks = 3;
+};
+struct AttendBf16Wide : AttendTiles<backend::KvType::kBF16, 4, 128> {
+  static constexpr unsigned kMinBlocks = 2;
+};
 struct AttendFp8 : AttendTiles<backend::KvType::kFp8, 1, 256> {
-  static constexpr unsigned kMinBlocks = 3;  // aiming at four, it spilled
+  static constexpr unsigned kMinBlocks = 3;
 };
-struct AttendFp8Wide : AttendTiles<backend::KvType::kFp8, 4, 128> {};
+struct AttendFp8Wide : AttendTiles<backend::KvType::kFp8, 4, 128> {
+  static constexpr unsigned kMinBlocks = 2;
+};
 struct AttendInt8 : AttendTiles<backend::KvType::kInt8, 1, 256> {
-  static constexpr unsigned kMinBlocks = 3;  // likewise
+  static constexpr unsigned kMinBlocks = 3;
 };
-struct AttendInt8Wide : AttendTiles<backend::KvType::kInt8, 4, 128> {};
+struct AttendInt8Wide : AttendTiles<backend::KvType::kInt8, 4, 128> {
+  static constexpr unsigned kMinBlocks = 2;
+};
 struct AttendInt4 : AttendTiles<backend::KvType::kInt4, 1, 128> {  // with 256 dimensions it spilled
-  static constexpr unsigned kMinBlocks = 2;  // aiming at four, of 64 registers, it spilled with 128, too
+  static constexpr unsigned kMinBlocks = 2;
 };
-struct AttendInt4Wide : AttendTiles<backend::KvType::kInt4, 4, 128> {};
+struct AttendInt4Wide : AttendTiles<backend::KvType::kInt4, 4, 128> {
+  static constexpr unsigned kMinBlocks = 2;
+};
 
 }  // namespace quire::gpu

@@ -56,19 +56,22 @@ struct AttendWarpgroups {
     alignas(16) std::byte queries[kColumnTiles * kToNextQueries];
     std::byte weights[kColumnTiles * kToNextColumns];
     std::byte stages[kStages][kStageBytes];
-    float z[kColumns][kScoreStride];
+    alignas(8) float z[kColumns][kScoreStride];
     float k_scales[kHasScales ? backend::kSpanTokens : 1];  // int8's
-    float v_scales[kHasScales ? backend::kSpanTokens : 1];
+    alignas(8) float v_scales[kHasScales ? backend::kSpanTokens : 1];
     const std::byte* groups[backend::kSpanTokens / KvLayout::kGroup];  // where each that is there lies: the copier's
     std::byte barriers[(2 * kStages + 1) * sizeof(PhaseBarrier)];
 
-    QUIRE_DEVICE std::uint16_t& query(unsigned column, std::uint32_t d) {
-      return *reinterpret_cast<std::uint16_t*>(queries + in_matrices(column, d, kToNextQueries));
+    QUIRE_DEVICE std::uint32_t& query_pair(unsigned column, std::uint32_t d) {
+      return *reinterpret_cast<std::uint32_t*>(queries + in_matrices(column, d, kToNextQueries));
     }
-    QUIRE_DEVICE std::uint16_t& weight(unsigned column, unsigned j) {
-      return *reinterpret_cast<std::uint16_t*>(weights + in_matrices(column, j, kToNextColumns));
+    QUIRE_DEVICE std::uint32_t& weight_pair(unsigned column, unsigned j) {
+      return *reinterpret_cast<std::uint32_t*>(weights + in_matrices(column, j, kToNextColumns));
     }
     QUIRE_DEVICE float& score(unsigned column, unsigned j) { return z[column][j]; }
+    QUIRE_DEVICE FloatPair& score_pair(unsigned column, unsigned j) {
+      return *reinterpret_cast<FloatPair*>(&z[column][j]);
+    }
     QUIRE_DEVICE RowsInShared queries_of(std::uint32_t tile) const {
       return {shared_address(queries) + tile * 2 * kToNextInputs, kToNextInputs, kToNextQueries};
     }
@@ -91,13 +94,12 @@ struct AttendWarpgroups {
                 "what a multiprocessor has; 1 KiB of a block is the driver's");
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    const AttentionUnit unit = a.units[block().x];
+    const AttentionUnit& unit = a.units[block().x];
     if (unit.num_queries == 0) return;
-    Call call{a, unit, a.batch.rows[unit.first_row], *reinterpret_cast<Work*>(shared), block().y, 0, 0};
+    Call call{a, unit, a.batch.rows[unit.first_row], *reinterpret_cast<Work*>(shared), block().y};
     const unsigned warp = thread() / kWarp;
     if (warp != kCopier) {
-      take_queries<kTileWarps * kWarp>(call);
-      begin_columns(call);
+      take_queries(call);
       show_to_products();
     } else if (thread() == kCopier * kWarp) {
       begin_barriers(call.work);
@@ -150,8 +152,8 @@ struct AttendWarpgroups {
   QUIRE_DEVICE static void fetch_all(Call& call) {
     const unsigned lane = thread() % kWarp;
     std::uint32_t copy = 0;
-    for (call.span = call.unit.first_span; call.span <= call.unit.last_span; ++call.span) {
-      call.groups = call.groups_seen();
+    for (std::uint32_t span = call.unit.first_span; span <= call.unit.last_span; ++span) {
+      call.go_to(span);
       if (call.groups == 0) continue;
       if (lane < kGroups && is_there(call, lane)) {
         const std::uint32_t slot = slot_of(call.a.batch, call.a.kv.layout, call.row, call.start(lane));
@@ -190,8 +192,8 @@ struct AttendWarpgroups {
   QUIRE_DEVICE static void attend(Call& call) {
     Progress at;
     Product merged[1][kColumnTiles];
-    for (call.span = call.unit.first_span; call.span <= call.unit.last_span; ++call.span) {
-      call.groups = call.groups_seen();
+    for (std::uint32_t span = call.unit.first_span; span <= call.unit.last_span; ++span) {
+      call.go_to(span);
       if (call.groups == 0) continue;
       score(call, at);
       meet(call, at);
@@ -201,7 +203,10 @@ struct AttendWarpgroups {
       weigh(call, at, merged[0]);
       at.copies += 2 * count_of(call.groups);
     }
-    finish_columns(call, merged);
+    meet(call, at);  // where no span had anything, nobody has
+    end_columns(call);
+    meet(call, at);
+    put_columns(call, merged);
   }
 
   // All warps but the copier have come here.
@@ -346,7 +351,7 @@ struct AttendWarpgroups {
   }
 
   QUIRE_DEVICE static KvFragment fragment_of(const std::byte* codes, std::uint32_t tile, unsigned lane) {
-    return widened<kType>(raw_kv_fragment<kType>(codes, tile, lane), {});
+    return widened<kType>(*place_of_fragment<kType>(codes, tile, lane), {});
   }
 };
 

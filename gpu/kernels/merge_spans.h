@@ -1,5 +1,5 @@
 // out[t, h] of rows whose spans were attended to one by one: the parts merged in ascending order, as core/backend/ops.h says:
-//   m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m; out = O * (1/L)
+//   m = max(M, m_s); a = exp_near(M - m), b = exp_near(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m; out = O * (1/L)
 // The maxima before each span have no order and are found by all threads at once, so that but two chains of fma are left.
 // Many parts are asked for before the first of them is wanted: a part's numbers come from memory, and a chain that
 // waits for each of them anew takes some 400 cycles a span. Parts that saw nothing are read, too, and not looked at.
@@ -7,8 +7,8 @@
 // Source  online softmax (Milakov & Gimelshein 2018); Flash-Decoding (Dao et al. 2023).
 #pragma once
 
-#include "core/sample/math.h"
 #include "gpu/device/simt.h"
+#include "gpu/device/softmax.h"
 #include "gpu/kernels/attention_units.h"
 #include "gpu/kernels/batch_rows.h"
 
@@ -94,8 +94,8 @@ struct MergeSpans {
     }
     const float earlier = seen.max;
     seen.see(work.max[part], work.sum[part]);
-    work.before[part] = sample::exp_f32(earlier - seen.max);
-    work.now[part] = sample::exp_f32(work.max[part] - seen.max);
+    work.before[part] = exp_near(earlier - seen.max);
+    work.now[part] = exp_near(work.max[part] - seen.max);
   }
 
   QUIRE_DEVICE static void merge(const Args& a, const Work& work, const RowParts& parts, std::uint32_t first_span,

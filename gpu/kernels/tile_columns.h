@@ -6,6 +6,8 @@
 #pragma once
 
 #include "gpu/device/kv_fragment.h"
+#include "gpu/device/softmax.h"
+#include "gpu/device/stream.h"
 #include "gpu/kernels/attention_units.h"
 #include "gpu/kernels/batch_rows.h"
 
@@ -29,6 +31,8 @@ template <unsigned kColumnTiles>
 struct TileColumns {
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
 
+  std::uint32_t row[kColumns];       // of the batch, and the query head
+  std::uint32_t head[kColumns];
   std::uint32_t position[kColumns];  // of the column's row
   std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row
   float max[kColumns];               // of the spans so far
@@ -36,31 +40,52 @@ struct TileColumns {
   float before[kColumns];            // what the span at hand does to the sums before it, and to its own
   float now[kColumns];
   std::uint32_t step[kColumns];
+  float* out[kColumns];  // in the end
 };
 
-// For single warps.
+// Two floats that lie side by side.
+struct alignas(8) FloatPair {
+  float first = 0.0f;
+  float second = 0.0f;
+};
+
+// For single warps. q and weights lie as the tensor cores' lanes want them, two tiles of 16 inputs at once: 16 bytes.
 template <unsigned kColumnTiles, std::uint32_t kMostDims>
 struct TileWork : TileColumns<kColumnTiles> {
   static constexpr unsigned kColumns = TileColumns<kColumnTiles>::kColumns;
   static constexpr unsigned kSpan = backend::kSpanTokens;
+  static constexpr unsigned kTwoTiles = 2 * kTileInputs;
 
  private:
-  // Strides that spread what the lanes of a warp touch at once over all banks.
-  static constexpr unsigned kScoreStride = kSpan + 4;
-  static constexpr unsigned kQueryStride = kMostDims + 8;
+  // A stride that spreads what the lanes of a warp touch at once over the banks.
+  static constexpr unsigned kScoreStride = kSpan + 8;
 
  public:
+  Words4 q[kColumnTiles][kMostDims / kTwoTiles][kWarp];
+  alignas(16) float z[kColumns][kScoreStride];        // scores; then in each row's first half its weights in bf16
   const std::byte* groups[kSpan / KvLayout::kGroup];  // where each lies, but for those that are put together
-  float z[kColumns][kScoreStride];                    // scores; then in each row's first half its weights in bf16
-  std::uint32_t slots[kSpan];                         // kUnseen: nobody sees the position
-  float k_scales[kSpan];                              // int8's
-  float v_scales[kSpan];
-  alignas(16) std::uint16_t q[kColumns][kQueryStride];
+  std::uint32_t slots[kSpan];                         // of those that are: kUnseen, nobody sees the position
+  alignas(8) float k_scales[kSpan];                   // int8's
+  alignas(8) float v_scales[kSpan];
 
-  QUIRE_DEVICE std::uint16_t& query(unsigned column, std::uint32_t d) { return q[column][d]; }
+  // Two numbers, the first of an even input.
+  QUIRE_DEVICE std::uint32_t& query_pair(unsigned column, std::uint32_t d) {
+    return q[column / kTileRows][d / kTwoTiles][column % kTileRows * 4 + d % kTileRows / 2].words[word_of(d)];
+  }
+  QUIRE_DEVICE std::uint32_t& weight_pair(unsigned column, unsigned j) {
+    return weights(column, j / kTwoTiles, j % kTileRows / 2).words[word_of(j)];
+  }
+  // Those of 32 positions that go with a lane whose number is `place` of the column's four.
+  QUIRE_DEVICE Words4& weights(unsigned column, unsigned two_groups, unsigned place) {
+    return reinterpret_cast<Words4*>(z[column])[two_groups * 4 + place];
+  }
   QUIRE_DEVICE float& score(unsigned column, unsigned j) { return z[column][j]; }
-  QUIRE_DEVICE std::uint16_t* weights(unsigned column) { return reinterpret_cast<std::uint16_t*>(z[column]); }
-  QUIRE_DEVICE std::uint16_t& weight(unsigned column, unsigned j) { return weights(column)[j]; }
+  QUIRE_DEVICE FloatPair& score_pair(unsigned column, unsigned j) {
+    return *reinterpret_cast<FloatPair*>(&z[column][j]);
+  }
+
+ private:
+  static constexpr unsigned word_of(unsigned input) { return input % kTwoTiles / 8; }
 };
 
 template <backend::KvType kKvType, unsigned kNumColumnTiles, typename SharedWork>
@@ -71,15 +96,27 @@ struct TileCall {
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
   static constexpr unsigned kSpan = backend::kSpanTokens;
   static constexpr unsigned kGroups = kSpan / KvLayout::kGroup;
+  static constexpr std::uint32_t kAllGroups = (1u << kGroups) - 1;
 
   const AttendTilesArgs& a;
-  const AttentionUnit unit;
-  const RowOfBatch row;  // one of the unit's: what all of them have in common
+  const AttentionUnit& unit;
+  const RowOfBatch& row;  // one of the unit's: what all of them have in common
   Work& work;
   std::uint32_t kv_head;
-  std::uint32_t span;
-  std::uint32_t groups;  // of the span, that some row sees something of
+  // The span at hand, and bits by group of it: that some row sees something of; that not every row sees all of; and of those
+  // that are seen, whose numbers lie as they are wanted, all others being put together first.
+  std::uint32_t span = 0;
+  std::uint32_t groups = 0;
+  std::uint32_t mixed = 0;
+  std::uint32_t in_one = 0;
 
+  QUIRE_DEVICE void go_to(std::uint32_t which) {
+    span = which;
+    groups = groups_seen();
+    mixed = ending_from(unit.min_position + 1) | (kAllGroups ^ ending_from(unit.max_lowest + KvLayout::kGroup - 1)) |
+            own_groups();
+    in_one = groups & stored_groups() & ~gathered_groups();
+  }
   // Of the span, that some row sees something of.
   QUIRE_DEVICE std::uint32_t groups_seen() const {
     const std::uint32_t first_position = span * kSpan;
@@ -89,32 +126,40 @@ struct TileCall {
     const std::uint32_t last = unit.max_position >= first_position + kSpan
                                    ? kGroups - 1
                                    : (unit.max_position - first_position) / KvLayout::kGroup;
-    return groups_kept(a.batch, row, span) & 0xffffu << first & 0xffffu >> (kGroups - 1 - last);
+    return groups_kept(a.batch, row, span) & kAllGroups << first & kAllGroups >> (kGroups - 1 - last);
   }
   QUIRE_DEVICE std::uint32_t start(unsigned group) const { return span * kSpan + group * KvLayout::kGroup; }
   QUIRE_DEVICE const std::byte* stored(unsigned group) const { return work.groups[group]; }
+  // Of a group's K, or V.
+  QUIRE_DEVICE std::uint32_t code_bytes() const {
+    return KvLayout::kGroup * a.kv.layout.width() * KvLayout::bits_of(kType) / 8;
+  }
+  QUIRE_DEVICE bool lies_in_one(unsigned group) const { return (in_one >> group & 1u) != 0; }
   // Put together from slots here and there.
-  QUIRE_DEVICE bool gathers(unsigned group) const {
-    return kType != backend::KvType::kInt4 && row.ancestors != 0 &&
-           start(group) + KvLayout::kGroup - 1 > row.root_position;
+  QUIRE_DEVICE std::uint32_t gathered_groups() const {
+    return kType != backend::KvType::kInt4 && row.ancestors != 0 ? ending_from(row.root_position + 1) : 0;
   }
-  // int4: the group is some rows' own, and others see it as it is stored.
-  QUIRE_DEVICE bool is_own(unsigned group) const {
-    return kType == backend::KvType::kInt4 && start(group) + KvLayout::kGroup > unit.min_position;
+  // int4: some rows' own, and others see them as they are stored.
+  QUIRE_DEVICE std::uint32_t own_groups() const {
+    return kType == backend::KvType::kInt4 ? ending_from(unit.min_position) : 0;
   }
-  QUIRE_DEVICE bool is_stored(unsigned group) const {
-    return kType != backend::KvType::kInt4 || start(group) + KvLayout::kGroup <= unit.max_position;
+  QUIRE_DEVICE std::uint32_t stored_groups() const {
+    return kType == backend::KvType::kInt4 ? kAllGroups ^ ending_from(unit.max_position) : kAllGroups;
   }
+  QUIRE_DEVICE bool gathers(unsigned group) const { return (gathered_groups() >> group & 1u) != 0; }
+  QUIRE_DEVICE bool is_own(unsigned group) const { return (own_groups() >> group & 1u) != 0; }
+  QUIRE_DEVICE bool is_stored(unsigned group) const { return (stored_groups() >> group & 1u) != 0; }
   QUIRE_DEVICE bool is_own_of(unsigned group, unsigned column) const {
     return work.position[column] / KvLayout::kGroup == start(group) / KvLayout::kGroup;
   }
-  // Not every row sees all of it.
-  QUIRE_DEVICE bool is_mixed(unsigned group) const {
-    return start(group) + KvLayout::kGroup - 1 > unit.min_position || start(group) < unit.max_lowest || is_own(group);
-  }
+  QUIRE_DEVICE bool is_mixed(unsigned group) const { return (mixed >> group & 1u) != 0; }
   QUIRE_DEVICE bool sees(unsigned column, unsigned group, unsigned in_group) const {
     const std::uint32_t position = start(group) + in_group;
     return (groups >> group & 1u) != 0 && position >= work.lowest[column] && position <= work.position[column];
+  }
+
+  QUIRE_DEVICE bool sees_all(unsigned column) const {
+    return groups == kAllGroups && work.lowest[column] <= start(0) && work.position[column] >= start(kGroups) - 1;
   }
 
   struct Query {
@@ -145,6 +190,12 @@ struct TileCall {
   }
 
  private:
+  // Groups of the span whose last position is this one, or behind it.
+  QUIRE_DEVICE std::uint32_t ending_from(std::uint32_t position) const {
+    if (position <= span * kSpan) return kAllGroups;
+    const std::uint32_t before = (position - span * kSpan) / KvLayout::kGroup;
+    return before < kGroups ? kAllGroups << before & kAllGroups : 0;
+  }
   QUIRE_DEVICE float own_number(unsigned group, unsigned in_group, std::uint32_t d, bool of_k) const {
     const std::uint32_t position = start(group) + in_group;
     if (position > unit.max_position || d >= a.spec.head_dim) return 0.0f;

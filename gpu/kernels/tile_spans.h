@@ -1,11 +1,10 @@
 // What a unit's columns do with a span, whoever multiplies: the weights of its scores, the merge with the spans before it, what is not
 // finite, and what goes out. The order of every sum is that of attention_tiles.h.
 // Shape   a call is a TileCall; a warp w of the first eight has dimensions 16 w .. 16 w + 15 of each 128, its lanes what matrix.h says.
-// Thread  of the first eight warps all; take_queries(): so many threads as it is told.
+// Thread  of the first eight warps all.
 // Source  ours; online softmax (Milakov & Gimelshein 2018).
 #pragma once
 
-#include "core/sample/math.h"
 #include "gpu/kernels/rows.h"
 #include "gpu/kernels/tile_columns.h"
 
@@ -15,33 +14,32 @@ inline constexpr unsigned kTileWarps = 8;
 
 enum SpanStep : std::uint32_t { kNothingSeen, kFirstSpan, kMergeSpan };
 
-template <unsigned kThreads, typename Call>
+// By the first eight warps, a column each in turn: its row and head, and q in bf16.
+template <typename Call>
 QUIRE_DEVICE void take_queries(const Call& call) {
   const AttentionView& spec = call.a.spec;
   const std::uint32_t width = call.a.kv.layout.width();
-  for (std::uint32_t i = thread(); i < Call::kColumns * width; i += kThreads) {
-    const std::uint32_t column = i / width;
-    const std::uint32_t d = i % width;
-    float x = 0.0f;
-    if (column < call.unit.num_queries && d < spec.head_dim) {
-      const auto query = call.query_of(column);
-      x = call.a.qkv[std::size_t{query.row} * spec.width() + query.head * spec.head_dim + d];
+  auto& work = call.work;
+  const unsigned lane = thread() % kWarp;
+  QUIRE_ROLLED for (unsigned column = thread() / kWarp; column < Call::kColumns; column += kTileWarps) {
+    const bool is_there = column < call.unit.num_queries;
+    const auto query = is_there ? call.query_of(column) : typename Call::Query{call.unit.first_row, 0};
+    const float* q = call.a.qkv + std::size_t{query.row} * spec.width() + query.head * spec.head_dim;
+    QUIRE_ROLLED for (std::uint32_t d = lane * 2; d < width; d += 2 * kWarp) {
+      const float first = is_there && d < spec.head_dim ? q[d] : 0.0f;
+      const float second = is_there && d + 1 < spec.head_dim ? q[d + 1] : 0.0f;
+      work.query_pair(column, d) = bf16_pair(first, second);
     }
-    call.work.query(column, d) = bf16_of_f32(x);
+    if (lane != 0) continue;
+    const std::uint32_t position = is_there ? call.a.batch.rows[query.row].position : 0;
+    work.row[column] = query.row;
+    work.head[column] = query.head;
+    work.position[column] = position;
+    work.lowest[column] = is_there ? lowest_seen(position, spec.window) : ~0u;
+    work.max[column] = 0.0f;
+    work.sum[column] = 0.0f;
+    work.step[column] = kNothingSeen;
   }
-}
-
-// A thread a column.
-template <typename Call>
-QUIRE_DEVICE void begin_columns(const Call& call) {
-  const unsigned column = thread();
-  if (column >= Call::kColumns) return;
-  const bool is_there = column < call.unit.num_queries;
-  const std::uint32_t position = is_there ? call.a.batch.rows[call.query_of(column).row].position : 0;
-  call.work.position[column] = position;
-  call.work.lowest[column] = is_there ? lowest_seen(position, call.a.spec.window) : ~0u;
-  call.work.max[column] = 0.0f;
-  call.work.sum[column] = 0.0f;
 }
 
 template <typename Work>
@@ -54,8 +52,8 @@ QUIRE_DEVICE void take_span(Work& work, unsigned column, bool any, float max, fl
     work.sum[column] = sum;
   } else {
     const float higher = max > work.max[column] ? max : work.max[column];
-    const float before = sample::exp_f32(work.max[column] - higher);
-    const float now = sample::exp_f32(max - higher);
+    const float before = exp_near(work.max[column] - higher);
+    const float now = exp_near(max - higher);
     work.step[column] = kMergeSpan;
     work.before[column] = before;
     work.now[column] = now;
@@ -64,43 +62,89 @@ QUIRE_DEVICE void take_span(Work& work, unsigned column, bool any, float max, fl
   }
 }
 
-// Half a warp a column: its maximum, weights and sum, and how the span is merged. Scores of a pair of columns have been read by all of
-// the warp when their weights are written, which may lie in the same places.
+// A warp's share of a span and column: lane l has positions 2 i and 2 i + 1, i = l mod 8, of groups 4 q to 4 q + 3, q = l div 8.
+template <typename Call>
+struct Softening {
+  static constexpr unsigned kGroupsOfLane = 4;
+  static constexpr unsigned kLanes = kSumLanes / 2;  // of a group
+
+  const Call& call;
+  const unsigned column;
+  const unsigned lane = thread() % kWarp;
+  const unsigned first_group = lane / kLanes * kGroupsOfLane;
+  const unsigned in_group = lane % kLanes * 2;
+
+  // Its maximum, weights and sum, and how the span is merged. `kSeesAll`: of the span.
+  template <bool kSeesAll>
+  QUIRE_DEVICE void run() const {
+    auto& work = call.work;
+    FloatPair z[kGroupsOfLane];
+    bool sees[kGroupsOfLane][2];
+    float max = -kv_infinity();
+    bool any = kSeesAll;
+    QUIRE_UNROLLED for (unsigned g = 0; g < kGroupsOfLane; ++g) {
+      z[g] = work.score_pair(column, place(g));
+      QUIRE_UNROLLED for (unsigned b = 0; b < 2; ++b) {
+        sees[g][b] = kSeesAll || call.sees(column, first_group + g, in_group + b);
+        any = any || sees[g][b];
+      }
+      if (sees[g][0]) max = highest(max, z[g].first);
+      if (sees[g][1]) max = highest(max, z[g].second);
+    }
+    QUIRE_UNROLLED for (unsigned mask = kWarp / 2; mask > 0; mask /= 2) max = highest(max, shuffle_xor(max, mask));
+    if constexpr (!kSeesAll) any = any_of_warp(any);
+    QUIRE_UNROLLED for (unsigned g = 0; g < kGroupsOfLane; ++g) {
+      z[g].first = sees[g][0] ? exp_near(z[g].first - max) : 0.0f;
+      z[g].second = sees[g][1] ? exp_near(z[g].second - max) : 0.0f;
+      put_weights(g, sees[g], z[g]);
+    }
+    const float sum = sum_of(z);
+    if (lane + 1 == kWarp) take_span(work, column, any, max, sum);
+  }
+
+ private:
+  QUIRE_DEVICE unsigned place(unsigned g) const { return (first_group + g) * KvLayout::kGroup + in_group; }
+
+  QUIRE_DEVICE void put_weights(unsigned g, const bool (&seen)[2], FloatPair weights) const {
+    if constexpr (Call::kType == backend::KvType::kInt8) {
+      const auto scales = *reinterpret_cast<const FloatPair*>(&call.work.v_scales[place(g)]);
+      if (seen[0]) weights.first = weights.first * scales.first;
+      if (seen[1]) weights.second = weights.second * scales.second;
+    }
+    call.work.weight_pair(column, place(g)) = bf16_pair(weights.first, weights.second);
+  }
+
+  // sum16 of the column's: the last lanes have it. Groups come in order, and so each eight lanes wait for those before.
+  QUIRE_DEVICE static float sum_of(const FloatPair (&weights)[kGroupsOfLane]) {
+    FloatPair sum;
+    constexpr unsigned kFrom[] = {0, kLanes, 3 * kLanes, kLanes};  // lanes that are so far away by their bits
+    QUIRE_UNROLLED for (unsigned quarter = 0; quarter < kWarp / kLanes; ++quarter) {
+      if (quarter > 0) sum = {shuffle_xor(sum.first, kFrom[quarter]), shuffle_xor(sum.second, kFrom[quarter])};
+      QUIRE_UNROLLED for (unsigned g = 0; g < kGroupsOfLane; ++g) {
+        sum = {sum.first + weights[g].first, sum.second + weights[g].second};
+      }
+    }
+    QUIRE_UNROLLED for (unsigned half = kLanes / 2; half > 0; half /= 2) {
+      sum = {sum.first + shuffle_xor(sum.first, half), sum.second + shuffle_xor(sum.second, half)};
+    }
+    return sum.first + sum.second;
+  }
+};
+
+// By the first eight warps. Scores of a column have been read by all of its warp when its weights are written, which may lie in the same
+// places. Columns that are nobody's have none.
 template <typename Call>
 QUIRE_DEVICE void soften(const Call& call) {
-  constexpr unsigned kOfWarp = Call::kColumns < 2 * kTileWarps ? 2 : Call::kColumns / kTileWarps;
-  auto& work = call.work;
-  const unsigned lane = thread() % kSumLanes;
-  QUIRE_ROLLED for (unsigned i = 0; i < kOfWarp; i += 2) {
-    const unsigned column = thread() / kWarp * kOfWarp + i + thread() % kWarp / kSumLanes;
-    if (column >= Call::kColumns) return;
-    float z[Call::kGroups];
-    float max = -kv_infinity();
-    bool any = false;  // does the column see
-    QUIRE_UNROLLED for (unsigned group = 0; group < Call::kGroups; ++group) {
-      z[group] = work.score(column, group * kSumLanes + lane);
-      if (call.sees(column, group, lane)) max = max > z[group] || max != max ? max : z[group];
-      any = any || ((call.groups >> group & 1u) != 0 && work.position[column] >= call.start(group) &&
-                    work.lowest[column] < call.start(group) + KvLayout::kGroup &&
-                    work.lowest[column] <= work.position[column]);
+  constexpr unsigned kOfWarp = Call::kColumns / kTileWarps;
+  QUIRE_ROLLED for (unsigned i = 0; i < kOfWarp; ++i) {
+    const unsigned column = thread() / kWarp * kOfWarp + i;
+    if (column >= call.unit.num_queries) return;
+    const Softening<Call> softening{call, column};
+    if (call.sees_all(column)) {
+      softening.template run<true>();
+    } else {
+      softening.template run<false>();
     }
-    for (unsigned half = kSumLanes / 2; half > 0; half /= 2) {
-      const float other = shuffle_xor(max, half);
-      max = max > other || max != max ? max : other;
-    }
-    float sum = 0.0f;
-    QUIRE_UNROLLED for (unsigned group = 0; group < Call::kGroups; ++group) {
-      const unsigned j = group * kSumLanes + lane;
-      float weight = 0.0f;
-      if (call.sees(column, group, lane)) {
-        weight = sample::exp_f32(z[group] - max);
-        sum = sum + weight;
-        if constexpr (Call::kType == backend::KvType::kInt8) weight = weight * work.v_scales[j];
-      }
-      work.weight(column, j) = bf16_of_f32(weight);
-    }
-    sum = sum_of_lanes(sum);
-    if (lane == 0) take_span(work, column, any, max, sum);
   }
 }
 
@@ -108,14 +152,17 @@ QUIRE_DEVICE void soften(const Call& call) {
 template <typename Call>
 QUIRE_DEVICE void merge_span(const Call& call, const Product (&sums)[Call::kColumnTiles],
                              Product (&merged)[Call::kColumnTiles]) {
-  const unsigned lane = thread() % kWarp;
+  const auto& work = call.work;
   QUIRE_UNROLLED for (unsigned t = 0; t < Call::kColumnTiles; ++t) {
-    QUIRE_UNROLLED for (unsigned c = 0; c < 4; ++c) {
-      const unsigned column = t * kTileRows + lane % 4 * 2 + c % 2;
-      float& o = merged[t].c[c];
-      if (call.work.step[column] == kFirstSpan) o = sums[t].c[c];
-      if (call.work.step[column] == kMergeSpan) {
-        o = fma(o, call.work.before[column], sums[t].c[c] * call.work.now[column]);
+    QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
+      const unsigned column = t * kTileRows + thread() % 4 * 2 + c;
+      const std::uint32_t step = work.step[column];
+      if (step == kNothingSeen) continue;
+      const float before = work.before[column];
+      const float now = work.now[column];
+      QUIRE_UNROLLED for (unsigned i = c; i < 4; i += 2) {
+        float& o = merged[t].c[i];
+        o = step == kFirstSpan ? sums[t].c[i] : fma(o, before, sums[t].c[i] * now);
       }
     }
   }
@@ -138,7 +185,8 @@ QUIRE_DEVICE void add_faults(const Call& call, unsigned group, Product (&sums)[C
           QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
             const unsigned column = t * kTileRows + lane % 4 * 2 + c;
             if (!call.sees(column, group, in_group) || leaves_out(column)) continue;
-            const float weight = f32_of_bf16(call.work.weight(column, group * KvLayout::kGroup + in_group));
+            const std::uint32_t weights = call.work.weight_pair(column, group * KvLayout::kGroup + in_group - half);
+            const float weight = f32_of_bits(weights >> 16 * half << 16);
             float& o = sums[t].c[word % 2 * 2 + c];
             o = fma(f32_of_bits(bits << 16), weight, o);
           }
@@ -148,33 +196,45 @@ QUIRE_DEVICE void add_faults(const Call& call, unsigned group, Product (&sums)[C
   }
 }
 
-template <typename Call, unsigned kDimTiles>
-QUIRE_DEVICE void finish_columns(const Call& call, const Product (&merged)[kDimTiles][Call::kColumnTiles]) {
+// Where a column's numbers go, and what they are multiplied by; nowhere: not this unit puts them. A thread a column, of the first ones;
+// put_columns() comes behind a barrier.
+template <typename Call>
+QUIRE_DEVICE void end_columns(const Call& call) {
   const AttendTilesArgs& a = call.a;
+  const unsigned column = thread();
+  if (column >= Call::kColumns) return;
+  auto& work = call.work;
+  work.out[column] = nullptr;
+  if (column >= call.unit.num_queries) return;
+  const RowParts& parts = a.row_parts[work.row[column]];
+  const bool is_part = parts.num_spans != 0;
+  if (is_part && !parts.has(call.unit.first_span)) return;
+  const std::size_t at = is_part ? parts.part(call.unit.first_span, work.head[column], a.spec.num_heads)
+                                 : std::size_t{work.row[column]} * a.spec.num_heads + work.head[column];
+  work.out[column] = (is_part ? a.parts.values : a.out) + at * a.spec.head_dim;
+  work.now[column] = is_part ? 1.0f : quotient(1.0f, work.sum[column]);
+  float* max_and_sum = is_part ? a.parts.max_and_sum : a.max_and_sum;
+  if (max_and_sum == nullptr) return;
+  max_and_sum[2 * at] = work.max[column];
+  max_and_sum[2 * at + 1] = work.sum[column];
+}
+
+template <typename Call, unsigned kDimTiles>
+QUIRE_DEVICE void put_columns(const Call& call, const Product (&merged)[kDimTiles][Call::kColumnTiles]) {
+  const std::uint32_t head_dim = call.a.spec.head_dim;
   const unsigned lane = thread() % kWarp;
   QUIRE_UNROLLED for (unsigned t = 0; t < Call::kColumnTiles; ++t) {
     QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
       const unsigned column = t * kTileRows + lane % 4 * 2 + c;
-      if (column >= call.unit.num_queries) continue;
-      const auto query = call.query_of(column);
-      const RowParts& parts = a.row_parts[query.row];
-      if (parts.num_spans != 0 && !parts.has(call.unit.first_span)) continue;
-      const bool is_part = parts.num_spans != 0;
-      const float inverse = is_part ? 1.0f : quotient(1.0f, call.work.sum[column]);
-      const std::size_t at = is_part ? parts.part(call.unit.first_span, query.head, a.spec.num_heads)
-                                     : std::size_t{query.row} * a.spec.num_heads + query.head;
-      float* out = (is_part ? a.parts.values : a.out) + at * a.spec.head_dim;
+      float* out = call.work.out[column];
+      if (out == nullptr) continue;
+      const float factor = call.work.now[column];
       QUIRE_UNROLLED for (unsigned i = 0; i < kDimTiles; ++i) {
         QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
           const std::uint32_t d = (i * kTileWarps + thread() / kWarp) * kTileOutputs + lane / 4 + half * 8;
-          const float o = merged[i][t].c[half * 2 + c];
-          if (d < a.spec.head_dim) out[d] = is_part ? o : o * inverse;
+          if (d < head_dim) out[d] = merged[i][t].c[half * 2 + c] * factor;
         }
       }
-      float* max_and_sum = is_part ? a.parts.max_and_sum : a.max_and_sum;
-      if (max_and_sum == nullptr || thread() / kWarp != 0 || lane / 4 != 0) continue;
-      max_and_sum[2 * at] = call.work.max[column];
-      max_and_sum[2 * at + 1] = call.work.sum[column];
     }
   }
 }

@@ -219,18 +219,18 @@ void expect_places() {
   EXPECT_EQ(place(&work->met()) % 8, 0u);
   std::set<std::uint32_t> places;
   for (unsigned column = 0; column < Kernel::kColumns; ++column) {
-    for (unsigned d = 0; d < Kernel::kMostDims; ++d) {
+    for (unsigned d = 0; d < Kernel::kMostDims; d += 2) {
       const RowsInShared there{d / 16 * 2 * Work::kToNextInputs, Work::kToNextInputs, Work::kToNextQueries};
-      ASSERT_EQ(place(&work->query(column, d)) - place(work->queries), there.address_of(column, d % 16));
-      places.insert(place(&work->query(column, d)));
+      ASSERT_EQ(place(&work->query_pair(column, d)) - place(work->queries), there.address_of(column, d % 16));
+      places.insert(place(&work->query_pair(column, d)));
     }
-    for (unsigned j = 0; j < 256; ++j) {
+    for (unsigned j = 0; j < 256; j += 2) {
       const RowsInShared there{j / 16 * 2 * Work::kToNextInputs, Work::kToNextInputs, Work::kToNextColumns};
-      ASSERT_EQ(place(&work->weight(column, j)) - place(work->weights), there.address_of(column, j % 16));
-      places.insert(place(&work->weight(column, j)));
+      ASSERT_EQ(place(&work->weight_pair(column, j)) - place(work->weights), there.address_of(column, j % 16));
+      places.insert(place(&work->weight_pair(column, j)));
     }
   }
-  EXPECT_EQ(places.size(), Kernel::kColumns * (Kernel::kMostDims + 256u));
+  EXPECT_EQ(places.size(), Kernel::kColumns * (Kernel::kMostDims + 256u) / 2);
 }
 TEST(AttendWarpgroups, PutQueriesAndWeightsWhereTheirDescriptorsSay) {
   expect_places<AttendBf16Deep>();
