@@ -21,7 +21,7 @@ LinearScratch linear_scratch(WeightType type, std::uint32_t k, std::uint32_t max
 LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups)
     : device_(device),
       max_rows_(max_rows),
-      warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups)) {}
+      warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.many_tiles)) {}
 
 bool LinearLayers::has_warpgroups(WeightType type) const {
   return warpgroups_ && (type == WeightType::kBF16 || type == WeightType::kW16A16);
@@ -56,7 +56,7 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
   CHECK_LE(needed.row_scales, row_scales_.bytes());
   put_rows(rows, num_rows, w.type, by_warpgroups);
   const LinearArgs args{rows_.as<const std::byte>(), row_scales_.as<const float>(), num_rows, w, finish, out};
-  if (by_warpgroups) return device_.start(kernels.warpgroups, {grid.row_blocks, grid.groups}, args);
+  if (by_warpgroups) return start(kernels.warpgroups, grid, args);
   switch (w.type) {
     case WeightType::kInt8:
       return start(kernels.int8, grid, args);
@@ -82,6 +82,15 @@ void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Weigh
     device_.start(kernels.put_in_bf16, {num_rows, PutInBf16::pieces(rows.width)},
                   {rows, rows_.as<std::uint16_t>(), in_blocks});
   }
+}
+
+void LinearLayers::start(const WarpgroupEntries& entries, const LinearGrid& grid, const LinearArgs& args) {
+  const Index blocks{grid.row_blocks, grid.groups};
+  const bool half = grid.row_tiles * kTileRows == kHalfRowBlock;
+  if (grid.tiles == kManyTiles) {
+    return half ? device_.start(entries.many_tiles_half, blocks, args) : device_.start(entries.many_tiles, blocks, args);
+  }
+  half ? device_.start(entries.few_tiles_half, blocks, args) : device_.start(entries.few_tiles, blocks, args);
 }
 
 template <typename Form>

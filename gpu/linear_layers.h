@@ -35,6 +35,7 @@ class LinearLayers {
  private:
   void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::WeightType type, bool in_blocks);
   bool has_warpgroups(backend::WeightType type) const;
+  void start(const WarpgroupEntries& entries, const LinearGrid& grid, const LinearArgs& args);
   template <typename Form>
   void start(const LinearEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args);
 

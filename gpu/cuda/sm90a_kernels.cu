@@ -3,7 +3,18 @@
 
 namespace quire::gpu {
 
-Entry<LinearWarpgroups> linear_warpgroups() { return entry<LinearWarpgroups>(); }
+namespace {
+
+template <typename Kernel>
+void fill(Entry<Kernel>& to) {
+  to = entry<Kernel>();
+}
+
+}  // namespace
+
+WarpgroupEntries linear_warpgroups() {
+  return warpgroup_entries([](auto& to) { fill(to); });
+}
 Entry<AttendBf16Deep> attend_bf16_deep() { return entry<AttendBf16Deep>(); }
 Entry<AttendFp8Deep> attend_fp8_deep() { return entry<AttendFp8Deep>(); }
 Entry<AttendInt8Deep> attend_int8_deep() { return entry<AttendInt8Deep>(); }

@@ -1,4 +1,4 @@
-// The product of four warps at a time: 64 outputs, 48 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
+// The product of four warps at a time: 64 outputs, 32, 48, 64 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
 // outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
 //   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many
@@ -60,50 +60,53 @@ QUIRE_DEVICE void show_to_products() {
 template <unsigned kRows>
 class WarpgroupProducts {
  public:
-  static_assert(kRows == 48 || kRows == 128);
+  static_assert(kRows == 32 || kRows == 48 || kRows == 64 || kRows == 128);
   using Sums = Product[kRows / kTileRows];
 
 #if defined(__CUDACC__)
 
 #define QUIRE_SUMS_OF(s, r) "+f"(s[r].c[0]), "+f"(s[r].c[1]), "+f"(s[r].c[2]), "+f"(s[r].c[3])
-#define QUIRE_SUMS_OF_48(s)                                                                                \
-  QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3), QUIRE_SUMS_OF(s, 4), \
-      QUIRE_SUMS_OF(s, 5)
+#define QUIRE_SUMS_OF_32(s) QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3)
+#define QUIRE_SUMS_OF_48(s) QUIRE_SUMS_OF_32(s), QUIRE_SUMS_OF(s, 4), QUIRE_SUMS_OF(s, 5)
+#define QUIRE_SUMS_OF_64(s) QUIRE_SUMS_OF_48(s), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7)
 #define QUIRE_SUMS_OF_128(s)                                                                                        \
-  QUIRE_SUMS_OF_48(s), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9),          \
-      QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11), QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), \
-      QUIRE_SUMS_OF(s, 15)
+  QUIRE_SUMS_OF_64(s), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9), QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11),        \
+      QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), QUIRE_SUMS_OF(s, 15)
+// `said` with the sums of as many rows.
+#define QUIRE_WITH_SUMS(said, s)                         \
+  if constexpr (kRows == 32) {                           \
+    asm volatile(said : QUIRE_SUMS_OF_32(s)::"memory");  \
+  } else if constexpr (kRows == 48) {                    \
+    asm volatile(said : QUIRE_SUMS_OF_48(s)::"memory");  \
+  } else if constexpr (kRows == 64) {                    \
+    asm volatile(said : QUIRE_SUMS_OF_64(s)::"memory");  \
+  } else {                                               \
+    asm volatile(said : QUIRE_SUMS_OF_128(s)::"memory"); \
+  }
+#define QUIRE_MULTIPLY(rows, sums, a, b, s, words, descriptor)                                                      \
+  asm volatile("{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"                                                         \
+               "wgmma.mma_async.sync.aligned.m64n" rows "k16.f32.bf16.bf16 {" sums "}, {" a "}, " b ", p, 1, 1, 0;\n}" \
+               : s                                                                                                  \
+               : "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "l"(descriptor)                        \
+               : "memory")
+#define QUIRE_TO_15 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define QUIRE_TO_23 QUIRE_TO_15 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define QUIRE_TO_31 QUIRE_TO_23 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define QUIRE_TO_63                                                                           \
+  QUIRE_TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+              "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
   // What was put into registers is there.
-  QUIRE_DEVICE void begin(Sums& s) {
-    if constexpr (kRows == 48) {
-      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_48(s)::"memory");
-    } else {
-      asm volatile("wgmma.fence.sync.aligned;" : QUIRE_SUMS_OF_128(s)::"memory");
-    }
-  }
+  QUIRE_DEVICE void begin(Sums& s) { QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s) }
   QUIRE_DEVICE void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
-    if constexpr (kRows == 48) {
-      asm volatile(
-          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
-          "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
-          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-          "%16, %17, %18, %19, %20, %21, %22, %23}, {%24, %25, %26, %27}, %28, p, 1, 1, 0;\n}"
-          : QUIRE_SUMS_OF_48(s)
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
-          : "memory");
+    if constexpr (kRows == 32) {
+      QUIRE_MULTIPLY("32", QUIRE_TO_15, "%16, %17, %18, %19", "%20", QUIRE_SUMS_OF_32(s), a, rows);
+    } else if constexpr (kRows == 48) {
+      QUIRE_MULTIPLY("48", QUIRE_TO_23, "%24, %25, %26, %27", "%28", QUIRE_SUMS_OF_48(s), a, rows);
+    } else if constexpr (kRows == 64) {
+      QUIRE_MULTIPLY("64", QUIRE_TO_31, "%32, %33, %34, %35", "%36", QUIRE_SUMS_OF_64(s), a, rows);
     } else {
-      asm volatile(
-          "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"
-          "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-          "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-          "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-          "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-          "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-          "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
-          : QUIRE_SUMS_OF_128(s)
-          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows)
-          : "memory");
+      QUIRE_MULTIPLY("128", QUIRE_TO_63, "%64, %65, %66, %67", "%68", QUIRE_SUMS_OF_128(s), a, rows);
     }
   }
   // The same while products are under way, for what was put into a.
@@ -115,15 +118,19 @@ class WarpgroupProducts {
   }
   QUIRE_DEVICE void finish(Sums& s) {
     end_group();
-    if constexpr (kRows == 48) {
-      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_48(s)::"memory");
-    } else {
-      asm volatile("wgmma.wait_group.sync.aligned 0;" : QUIRE_SUMS_OF_128(s)::"memory");
-    }
+    QUIRE_WITH_SUMS("wgmma.wait_group.sync.aligned 0;", s)
   }
 
+#undef QUIRE_TO_63
+#undef QUIRE_TO_31
+#undef QUIRE_TO_23
+#undef QUIRE_TO_15
+#undef QUIRE_MULTIPLY
+#undef QUIRE_WITH_SUMS
 #undef QUIRE_SUMS_OF_128
+#undef QUIRE_SUMS_OF_64
 #undef QUIRE_SUMS_OF_48
+#undef QUIRE_SUMS_OF_32
 #undef QUIRE_SUMS_OF
 
 #else

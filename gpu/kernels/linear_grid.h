@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kPairTiles = 2;
 
 enum class LinearKernel : std::uint8_t { kSplit, kWide, kWarpgroups };
 
-// A block of LinearWide or LinearWarpgroups.
+// A block of LinearWide.
 struct LinearShape {
   std::uint32_t row_tiles = 0;  // of 8 rows, a warp's
   std::uint32_t pairs = 0;      // warps with a pair of tiles of outputs each, and the same rows
@@ -34,9 +34,14 @@ constexpr LinearShape many_rows(backend::WeightType type) {
 inline constexpr std::uint32_t kFewRows = 32;     // a block of LinearSplit has up to so many
 inline constexpr std::uint32_t kSplitRows = 128;  // up to so many it may be taken, too, in several blocks of rows
 
+// Blocks of LinearWarpgroups: so many tiles of outputs, and rows.
+inline constexpr std::uint32_t kFewTiles = 4;
+inline constexpr std::uint32_t kManyTiles = 8;
+inline constexpr std::uint32_t kHalfRowBlock = kRowBlock / 2;
+
 struct LinearGrid {
   LinearKernel kernel = LinearKernel::kSplit;
-  std::uint32_t row_tiles = 0;  // of a block: LinearSplit's
+  std::uint32_t row_tiles = 0;  // of a block
   std::uint32_t tiles = 0;      // of outputs, likewise
   std::uint32_t row_blocks = 0;
   std::uint32_t groups = 0;  // of outputs
@@ -49,29 +54,37 @@ constexpr double evenness(std::uint32_t blocks) {
   return 1.0 * blocks / (kMultiprocessors * pieces_of(blocks, kMultiprocessors));
 }
 
+constexpr LinearGrid grid_of(LinearKernel kernel, std::uint32_t num_outputs, std::uint32_t num_rows,
+                             std::uint32_t row_tiles, std::uint32_t tiles) {
+  return {kernel, row_tiles, tiles, pieces_of(num_rows, row_tiles * kTileRows),
+          pieces_of(num_tiles(num_outputs), tiles)};
+}
+
+// Half as many outputs a block where twice as many blocks keep the multiprocessors much busier: each then brings rows for fewer
+// products.
+constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t num_rows) {
+  const std::uint32_t row_tiles = (num_rows <= kHalfRowBlock ? kHalfRowBlock : kRowBlock) / kTileRows;
+  const LinearGrid many = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, row_tiles, kManyTiles);
+  const LinearGrid few = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, row_tiles, kFewTiles);
+  return evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
+}
+
 // `gates`: outputs are gates and their other factors (Finish::kGate). `warpgroups`: LinearWarpgroups may be taken.
 constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_rows,
                                  bool gates, bool warpgroups) {
-  const std::uint32_t tiles = num_tiles(num_outputs);
-  const std::uint32_t pairs = pieces_of(tiles, kPairTiles);
-  LinearGrid grid;
+  const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
   if (num_rows > kFewRows) {
-    const LinearShape many = warpgroups ? kManyRows : many_rows(type);
-    grid.kernel = warpgroups ? LinearKernel::kWarpgroups : LinearKernel::kWide;
-    grid.row_blocks = pieces_of(num_rows, many.rows());
-    grid.groups = pieces_of(pairs, many.pairs);
-    const bool are_enough = grid.row_blocks * grid.groups * 2 >= kMultiprocessors;
-    if (warpgroups || are_enough || num_rows > kSplitRows) return grid;
-    grid.kernel = LinearKernel::kSplit;
+    if (warpgroups) return warpgroups_grid(num_outputs, num_rows);
+    const LinearShape many = many_rows(type);
+    const LinearGrid wide =
+        grid_of(LinearKernel::kWide, num_outputs, num_rows, many.rows() / kTileRows, many.pairs * kPairTiles);
+    if (wide.blocks() * 2 >= kMultiprocessors || num_rows > kSplitRows) return wide;
   }
-  const std::uint32_t row_tiles = pieces_of(num_rows, kTileRows);
-  grid.row_tiles = row_tiles <= 2 ? row_tiles : 4;
+  const std::uint32_t needed = pieces_of(num_rows, kTileRows);
+  const std::uint32_t row_tiles = needed <= 2 ? needed : 4;
   // One tile, where two would leave multiprocessors without a block, or with too few bytes under way.
-  const bool is_enough = evenness(pairs) >= 0.85 && (grid.row_tiles > 1 || pairs >= 2 * kMultiprocessors);
-  grid.tiles = gates || grid.row_tiles > 2 || is_enough ? 2 : 1;
-  grid.row_blocks = pieces_of(num_rows, grid.row_tiles * kTileRows);
-  grid.groups = grid.tiles == 2 ? pairs : tiles;
-  return grid;
+  const bool is_enough = evenness(pairs) >= 0.85 && (row_tiles > 1 || pairs >= 2 * kMultiprocessors);
+  return grid_of(LinearKernel::kSplit, num_outputs, num_rows, row_tiles, gates || row_tiles > 2 || is_enough ? 2 : 1);
 }
 
 }  // namespace quire::gpu

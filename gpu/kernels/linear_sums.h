@@ -83,7 +83,8 @@ struct LinearPlace {
   }
 };
 
-template <typename Form, unsigned kRowTiles, unsigned kTiles = kPairTiles>
+// kPairs: of the block.
+template <typename Form, unsigned kRowTiles, unsigned kTiles = kPairTiles, unsigned kPairs = kManyRows.pairs>
 class LinearTotals {
  public:
   using Sums = typename Form::Sum[kTiles][kRowTiles];
@@ -109,7 +110,7 @@ class LinearTotals {
 
   // The same where a warp has one tile of a pair, the first or the second. Factors of gates go from one to the other by way of shared
   // memory: [rows][kFactorStride]. Met by all threads of the block.
-  static constexpr unsigned kFactorStride = kManyRows.pairs * kTileOutputs + 1;
+  static constexpr unsigned kFactorStride = kPairs * kTileOutputs + 1;
   QUIRE_DEVICE void finish_apart(unsigned tile_of_pair, float* factors) const {
     const bool gates = a_.finish == Finish::kGate;
     if (gates) {

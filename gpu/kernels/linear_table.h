@@ -21,6 +21,14 @@ struct LinearEntries {
   Entry<LinearWide<Form>> wide;
 };
 
+// bf16, many rows; not in linear_table(), for not every machine has them.
+struct WarpgroupEntries {
+  Entry<LinearWarpgroups<kManyTiles, kRowBlock>> many_tiles;
+  Entry<LinearWarpgroups<kFewTiles, kRowBlock>> few_tiles;
+  Entry<LinearWarpgroups<kManyTiles, kHalfRowBlock>> many_tiles_half;  // of up to so many rows
+  Entry<LinearWarpgroups<kFewTiles, kHalfRowBlock>> few_tiles_half;
+};
+
 struct LinearTable {
   Entry<LinearDot> dot;
   Entry<PutInBf16> put_in_bf16;
@@ -31,8 +39,18 @@ struct LinearTable {
   LinearEntries<Int4Form> int4;
   LinearEntries<W8A8Form> w8a8;
   LinearEntries<W4A8Form> w4a8;
-  Entry<LinearWarpgroups> warpgroups;  // bf16, many rows; not in linear_table(), for not every machine has it
+  WarpgroupEntries warpgroups;
 };
+
+template <typename Fill>
+WarpgroupEntries warpgroup_entries(const Fill& fill) {
+  WarpgroupEntries entries;
+  fill(entries.many_tiles);
+  fill(entries.few_tiles);
+  fill(entries.many_tiles_half);
+  fill(entries.few_tiles_half);
+  return entries;
+}
 
 // fill(entry) sets one.
 template <typename Fill>

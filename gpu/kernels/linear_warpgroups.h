@@ -1,11 +1,11 @@
 // linear.h's product of bf16 weights and many rows by instructions that sm_90a alone has: four warps multiply at a time, copies come in
 // bulk. Slices, chains and the order of sums are linear.h's, fragments of weights, too; what one instruction does inside is the
 // hardware's, and measured to be that of the others on an H200 (tools/gpu_measure, stage strict).
-//   A block has two warpgroups with the same 128 rows: of each pair of tiles of outputs one has the first, the other the second. A warp
-//   besides asks for copies, a few lanes for a piece each, up to six steps of 64 inputs ahead. Weights go through
-//   registers, rows do not.
+//   A block has two warpgroups. Of eight tiles of outputs each has one of every pair, with all of the block's rows; of four
+//   both have all, each with half of the rows. A warp besides asks for copies, a few lanes for a piece each, as many steps of 64 inputs
+//   ahead as there is room for. Weights go through registers, rows do not.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
-// Launch  as linear_grid.h has it for LinearWide in bf16.
+// Launch  as linear_grid.h has it.
 // Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
 #pragma once
 
@@ -15,26 +15,30 @@
 
 namespace quire::gpu {
 
+// kTiles of outputs and kRows a block.
+template <unsigned kTiles, unsigned kRows>
 struct LinearWarpgroups {
   using Args = LinearArgs;
   using Form = Bf16Form;
-  static constexpr unsigned kRowTiles = kWarpgroupRows / kTileRows;
-  static constexpr unsigned kPairs = kWarpgroup / kWarp;
-  static constexpr unsigned kCopier = kPairTiles * kPairs;  // a warp
+  static constexpr unsigned kPairs = kTiles / kPairTiles;
+  static constexpr unsigned kOfRows = kManyTiles / kTiles;  // warpgroups that share the rows
+  static constexpr unsigned kRowsOfGroup = kRows / kOfRows;
+  static constexpr unsigned kRowTiles = kRowsOfGroup / kTileRows;  // a warp's
+  static constexpr unsigned kBlockRowTiles = kRows / kTileRows;
+  static constexpr unsigned kCopier = 2 * kWarpgroup / kWarp;  // a warp
   static constexpr unsigned kThreads = (kCopier + 1) * kWarp;
+  static constexpr unsigned kMinBlocks = 1;
   static constexpr bool kTakesItsTurn = true;
-  static constexpr unsigned kStages = 6;
   static constexpr std::uint32_t kTileBytes = step_bytes(Form::kType);
-  static constexpr std::uint32_t kTiles = kPairs * kPairTiles;
   static constexpr std::uint32_t kRowTileBytes = Form::Rows::kStepBytes;
-  static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kRowTiles * kRowTileBytes;
+  static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * kRowTileBytes;
+  static constexpr unsigned kStages = 192 * 1024 / kStageBytes;
   static constexpr std::size_t kSharedBytes = kStages * (kStageBytes + 2 * sizeof(PhaseBarrier));
-  static_assert(kWarpgroupRows == kRowBlock && many_rows(Form::kType).rows() == kRowBlock);
-  static_assert(many_rows(Form::kType).pairs == kPairs);
+  static_assert((kTiles == kManyTiles || kTiles == kFewTiles) && kRowBlock % kRows == 0);
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const Call call(a, shared);
-    LinearTotals<Form, kRowTiles, 1> totals(a, call.at);
+    Totals totals(a, call.at);
     if (thread() == 0) call.begin();
     sync_block();
     if (call.warp == kCopier) Copier(call).begin();
@@ -44,16 +48,18 @@ struct LinearWarpgroups {
     } else {
       call.multiply(totals);
     }
-    totals.finish_apart(call.tile_of_pair(), reinterpret_cast<float*>(shared));
+    float* factors = reinterpret_cast<float*>(shared) + call.group_of_rows() * kRowsOfGroup * Totals::kFactorStride;
+    totals.finish_apart(call.tile_of_pair(), factors);
   }
 
  private:
   using Stage = StageOf<kStages>;
+  using Totals = LinearTotals<Form, kRowTiles, 1, kPairs>;
+  using Products = WarpgroupProducts<kRowsOfGroup>;
   static constexpr std::uint32_t kToNextInputs = kTileRows * 16;
   static constexpr std::uint32_t kToNextRows = kRowTileBytes;
 
-  static_assert(kWarpgroupRows * LinearTotals<Form, kRowTiles, 1>::kFactorStride * sizeof(float) <=
-                kStages * kStageBytes);
+  static_assert(kRows * Totals::kFactorStride * sizeof(float) <= kStages * kStageBytes);
 
   struct Call {
     const Args& a;
@@ -64,12 +70,14 @@ struct LinearWarpgroups {
 
     QUIRE_DEVICE Call(const Args& args, std::byte* memory)
         : a(args), shared(memory), warp(thread() / kWarp), at(args, kRowTiles, kPairs, 1) {
-      at.first_row = block().x * kRowBlock;
+      at.first_row = first_of_block() + group_of_rows() * kRowsOfGroup;
       at.tiles[0] = warp == kCopier ? at.num_tiles : gpu::tile_of_pair(a, at.group * kPairs + at.pair, tile_of_pair());
-      const std::uint32_t left = pieces_of(a.num_rows - at.first_row, kTileRows);
-      row_tiles = left < kRowTiles ? left : kRowTiles;
+      const std::uint32_t left = pieces_of(a.num_rows - first_of_block(), kTileRows);
+      row_tiles = left < kBlockRowTiles ? left : kBlockRowTiles;
     }
-    QUIRE_DEVICE unsigned tile_of_pair() const { return warp / kPairs; }
+    QUIRE_DEVICE std::uint32_t first_of_block() const { return block().x * kRows; }
+    QUIRE_DEVICE unsigned tile_of_pair() const { return warp / kPairs % kPairTiles; }
+    QUIRE_DEVICE unsigned group_of_rows() const { return warp / kTiles; }
     QUIRE_DEVICE std::byte* stage(Stage which) const { return shared + which.stage * kStageBytes; }
     QUIRE_DEVICE std::byte* rows_of(Stage which) const { return stage(which) + kTiles * kTileBytes; }
     QUIRE_DEVICE PhaseBarrier& filled(Stage which) const { return barriers()[which.stage]; }
@@ -83,7 +91,7 @@ struct LinearWarpgroups {
     }
 
     // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
-    QUIRE_DEVICE void multiply(LinearTotals<Form, kRowTiles, 1>& totals) const {
+    QUIRE_DEVICE void multiply(Totals& totals) const {
       // As they lie in memory: gates before factors.
       const bool gates = a.finish == Finish::kGate;
       const std::uint32_t slot = gates ? tile_of_pair() * kPairs + at.pair : at.pair * kPairTiles + tile_of_pair();
@@ -96,7 +104,7 @@ struct LinearWarpgroups {
       if (whole == at.num_slices) return;
       Product sums[1][kRowTiles] = {};
       QUIRE_ROLLED for (std::uint32_t i = whole * kSliceSteps; i < at.num_steps; ++i) {
-        WarpgroupProducts<kWarpgroupRows> products;
+        Products products;
         filled(Stage(i)).wait(Stage(i).parity);
         QUIRE_ROLLED for (unsigned half = 0; half < 2; ++half) {
           const HalfStep weights = half_step(Stage(i), slot, half);
@@ -110,10 +118,9 @@ struct LinearWarpgroups {
     }
     // Half a step's weights come while the half before is multiplied. No branch stands between products that are
     // under way: the compiler would wait for each.
-    QUIRE_DEVICE void add_slice(std::uint32_t first, std::uint32_t slot,
-                                WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
+    QUIRE_DEVICE void add_slice(std::uint32_t first, std::uint32_t slot, typename Products::Sums& sums) const {
       constexpr unsigned kHalves = 2 * kSliceSteps;
-      WarpgroupProducts<kWarpgroupRows> products;
+      Products products;
       HalfStep weights[2];
       filled(Stage(first)).wait(Stage(first).parity);
       weights[0] = half_step(Stage(first), slot, 0);
@@ -140,11 +147,11 @@ struct LinearWarpgroups {
       const auto* at_lane = reinterpret_cast<const Words4*>(stage(from) + slot * kTileBytes) + at.lane;
       return {{at_lane[(half * 2) * kWarp], at_lane[(half * 2 + 1) * kWarp]}};
     }
-    QUIRE_DEVICE void add_half(Stage from, unsigned half, const HalfStep& weights,
-                               WarpgroupProducts<kWarpgroupRows>& products,
-                               WarpgroupProducts<kWarpgroupRows>::Sums& sums) const {
+    QUIRE_DEVICE void add_half(Stage from, unsigned half, const HalfStep& weights, Products& products,
+                               typename Products::Sums& sums) const {
+      const std::byte* rows = rows_of(from) + group_of_rows() * kRowTiles * kRowTileBytes;
       QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
-        const std::uint32_t address = shared_address(rows_of(from)) + (half * 2 + part) * 2 * kToNextInputs;
+        const std::uint32_t address = shared_address(rows) + (half * 2 + part) * 2 * kToNextInputs;
         products.add(sums, weights.parts[part].words, RowsInShared{address, kToNextInputs, kToNextRows}.descriptor());
       }
     }
@@ -158,8 +165,8 @@ struct LinearWarpgroups {
     }
   };
 
-  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all eight, or four
-  // gates and their four factors, each of which may go on in the next group of tiles. A lane each has a piece, and
+  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all of the block's, or
+  // its gates and their factors, each of which may go on in the next group of tiles. A lane each has a piece, and
   // one the rows; what they ask for in a step lies a fixed way behind what they asked for in the one before. One of
   // them announces the whole step.
   struct Copier {
@@ -199,10 +206,10 @@ struct LinearWarpgroups {
         to_next = tiles_of_group(a.w.n, tile) * kTileBytes;
       }
       if (lane == kRowsLane) {
-        from = a.x + place_in_row_blocks(a.w.k, call.at.first_row, 0) * 2;
+        from = a.x + place_in_row_blocks(a.w.k, call.first_of_block(), 0) * 2;
         in_stage = kTiles * kTileBytes;
         bytes = call.row_tiles * kRowTileBytes;
-        to_next = kRowTiles * kRowTileBytes;
+        to_next = kRowBlock / kTileRows * kRowTileBytes;
       }
     }
     // Weights of the first steps, before the kernel's turn: nobody writes them.

@@ -31,6 +31,7 @@ struct MergeSpans {
   static constexpr unsigned kDimsOfThread = kMostDims / kThreads;
   static constexpr std::uint32_t kAtOnce = 256;  // spans
   static constexpr unsigned kAhead = 16;
+  static constexpr unsigned kFew = 4;
 
   struct Work {
     float max[kAtOnce];
@@ -83,14 +84,14 @@ struct MergeSpans {
 
  private:
   QUIRE_DEVICE static void find_factors(Work& work, std::uint32_t part, Merged seen) {
-    QUIRE_ROLLED for (std::uint32_t first = 0; first < part; first += kAhead) {
-      float max[kAhead];
-      float sum[kAhead];
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
+    QUIRE_ROLLED for (std::uint32_t first = 0; first < part; first += kFew) {
+      float max[kFew];
+      float sum[kFew];
+      QUIRE_UNROLLED for (unsigned i = 0; i < kFew; ++i) {
         max[i] = first + i < part ? work.max[first + i] : 0.0f;
         sum[i] = first + i < part ? work.sum[first + i] : 0.0f;  // saw nothing
       }
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) seen.see(max[i], sum[i]);
+      QUIRE_UNROLLED for (unsigned i = 0; i < kFew; ++i) seen.see(max[i], sum[i]);
     }
     const float earlier = seen.max;
     seen.see(work.max[part], work.sum[part]);
@@ -100,19 +101,29 @@ struct MergeSpans {
 
   QUIRE_DEVICE static void merge(const Args& a, const Work& work, const RowParts& parts, std::uint32_t first_span,
                                  std::uint32_t count, Merged& merged) {
-    const float* const values = a.parts.values + parts.part(first_span, block().y, a.num_heads) * a.head_dim;
+    const float* values = a.parts.values + parts.part(first_span, block().y, a.num_heads) * a.head_dim;
     const std::size_t to_next = std::size_t{a.num_heads} * a.head_dim;
-    QUIRE_ROLLED for (std::uint32_t first = 0; first < count; first += kAhead) {
-      float ahead[kAhead][kDimsOfThread];
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        QUIRE_UNROLLED for (unsigned k = 0; k < kDimsOfThread; ++k) {
-          const std::uint32_t d = k * kThreads + thread();
-          ahead[i][k] = first + i < count && d < a.head_dim ? values[(first + i) * to_next + d] : 0.0f;
-        }
+    std::uint32_t first = 0;
+    QUIRE_ROLLED for (; first + kAhead <= count; first += kAhead, values += kAhead * to_next) {
+      merge_some<kAhead>(a, work, first, kAhead, values, to_next, merged);
+    }
+    QUIRE_ROLLED for (; first < count; first += kFew, values += kFew * to_next) {
+      merge_some<kFew>(a, work, first, count - first, values, to_next, merged);
+    }
+  }
+  // `left`: parts that there are, or more.
+  template <unsigned kMost>
+  QUIRE_DEVICE static void merge_some(const Args& a, const Work& work, std::uint32_t first, std::uint32_t left,
+                                      const float* values, std::size_t to_next, Merged& merged) {
+    float ahead[kMost][kDimsOfThread];
+    QUIRE_UNROLLED for (unsigned i = 0; i < kMost; ++i) {
+      QUIRE_UNROLLED for (unsigned k = 0; k < kDimsOfThread; ++k) {
+        const std::uint32_t d = k * kThreads + thread();
+        ahead[i][k] = i < left && d < a.head_dim ? values[i * to_next + d] : 0.0f;
       }
-      QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) {
-        if (first + i < count) add(work, first + i, ahead[i], merged);
-      }
+    }
+    QUIRE_UNROLLED for (unsigned i = 0; i < kMost; ++i) {
+      if (i < left) add(work, first + i, ahead[i], merged);
     }
   }
   QUIRE_DEVICE static void add(const Work& work, std::uint32_t i, const float (&values)[kDimsOfThread],

@@ -43,13 +43,12 @@ TEST(LinearGrid, CoversEveryRowAndTileOnce) {
       for (const std::uint32_t rows : {1u, 8u, 9u, 16u, 17u, 32u, 33u, 64u, 65u, 128u, 129u, 500u}) {
         for (const bool warpgroups : {false, true}) {
           const LinearGrid grid = linear_grid(type, n, rows, false, warpgroups);
-          const LinearShape many = warpgroups ? kManyRows : many_rows(type);
-          const bool split = grid.kernel == LinearKernel::kSplit;
-          const std::uint32_t rows_of_block = split ? grid.row_tiles * kTileRows : many.rows();
-          const std::uint32_t tiles_of_group = split ? grid.tiles : many.pairs * kPairTiles;
-          EXPECT_EQ(grid.row_blocks, pieces_of(rows, rows_of_block));
-          EXPECT_EQ(grid.groups, pieces_of(num_tiles(n), tiles_of_group)) << n << " " << rows;
+          EXPECT_EQ(grid.row_blocks, pieces_of(rows, grid.row_tiles * kTileRows));
+          EXPECT_EQ(grid.groups, pieces_of(num_tiles(n), grid.tiles)) << n << " " << rows;
           EXPECT_LE(evenness(grid.blocks()), 1.0);
+          if (grid.kernel != LinearKernel::kWide) continue;
+          EXPECT_EQ(grid.row_tiles * kTileRows, many_rows(type).rows());
+          EXPECT_EQ(grid.tiles, many_rows(type).pairs * kPairTiles);
         }
       }
     }
@@ -60,6 +59,20 @@ TEST(LinearGrid, TakesWarpgroupsBehind32RowsWhereTheyAreThere) {
   for (const std::uint32_t n : {16u, 4096u, 128256u}) {
     EXPECT_EQ(linear_grid(WeightType::kBF16, n, 32, false, true).kernel, LinearKernel::kSplit);
     EXPECT_EQ(linear_grid(WeightType::kBF16, n, 33, false, true).kernel, LinearKernel::kWarpgroups);
+  }
+}
+
+// Of Llama 3.1 8B: 4,096 outputs are 32 blocks of 128, and 64 of 64.
+TEST(LinearGrid, HalvesWarpgroupsOutputsWhereMultiprocessorsWouldBeIdleAndTheirRowsUpTo64) {
+  struct Case {
+    std::uint32_t outputs, rows, tiles, block_rows;
+  };
+  for (const Case& c : {Case{4096, 64, kFewTiles, 64}, {4096, 65, kFewTiles, 128}, {4096, 256, kFewTiles, 128},
+                        {4096, 512, kManyTiles, 128}, {6144, 64, kFewTiles, 64}, {28672, 64, kManyTiles, 64},
+                        {28672, 65, kManyTiles, 128}, {128256, 33, kManyTiles, 64}}) {
+    const LinearGrid grid = linear_grid(WeightType::kBF16, c.outputs, c.rows, false, true);
+    EXPECT_EQ(grid.tiles, c.tiles) << c.outputs << " " << c.rows;
+    EXPECT_EQ(grid.row_tiles * kTileRows, c.block_rows) << c.outputs << " " << c.rows;
   }
 }
 

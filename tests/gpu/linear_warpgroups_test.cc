@@ -60,11 +60,30 @@ TEST(LinearWarpgroups, HasTheBitsOfTheOthersAtEveryRemainderOfRowsOutputsAndInpu
   }
 }
 
-TEST(LinearWarpgroups, GatesAndBeginsBeforeItsTurnWithTheSameBits) {
-  for (const std::uint32_t n : {32u, 96u, 256u, 288u}) {
-    const BothWays y = multiplied(n, 300, 130, Finish::kGate, Pace::kEarly);
-    EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << n;
+// Enough outputs that a block has eight tiles of them, and few enough that it has four: a block of 128 rows, and of 64.
+TEST(LinearWarpgroups, HasTheBitsOfTheOthersInBlocksOfEverySize) {
+  struct Case {
+    std::uint32_t n, rows, tiles, block_rows;
+  };
+  for (const Case& c : {Case{150, 64, kFewTiles, 64}, {150, 130, kFewTiles, 128}, {17000, 33, kManyTiles, 64},
+                        {17000, 65, kManyTiles, 128}}) {
+    const LinearGrid grid = linear_grid(backend::WeightType::kBF16, c.n, c.rows, false, true);
+    ASSERT_EQ(grid.tiles, c.tiles);
+    ASSERT_EQ(grid.row_tiles * kTileRows, c.block_rows);
+    const BothWays y = multiplied(c.n, 70, c.rows, Finish::kStore, Pace::kAtOnce);
+    EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << c.n << " " << c.rows;
   }
+}
+
+TEST(LinearWarpgroups, GatesAndBeginsBeforeItsTurnWithTheSameBits) {
+  for (const std::uint32_t rows : {60u, 130u}) {
+    for (const std::uint32_t n : {32u, 96u, 256u, 288u}) {
+      const BothWays y = multiplied(n, 300, rows, Finish::kGate, Pace::kEarly);
+      EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << n << " " << rows;
+    }
+  }
+  const BothWays y = multiplied(17024, 70, 40, Finish::kGate, Pace::kEarly);  // eight tiles a block
+  EXPECT_TRUE(same_bits(y.warpgroups, y.plain));
 }
 
 std::vector<float> with_turns_of(std::uint64_t seed) {
@@ -112,7 +131,8 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
     device->record(nullptr);
     ASSERT_EQ(launches.size(), 2u);
     const LinearTable& kernels = device->kernels().linear;
-    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.code : kernels.bf16.split_4_2.code);
+    EXPECT_EQ(launches.at(1).code,
+              rows == 33 ? kernels.warpgroups.many_tiles_half.code : kernels.bf16.split_4_2.code);
   }
 }
 
