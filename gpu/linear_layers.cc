@@ -88,7 +88,8 @@ void LinearLayers::start(const WarpgroupEntries& entries, const LinearGrid& grid
   const Index blocks{grid.row_blocks, grid.groups};
   const bool half = grid.row_tiles * kTileRows == kHalfRowBlock;
   if (grid.tiles == kManyTiles) {
-    return half ? device_.start(entries.many_tiles_half, blocks, args) : device_.start(entries.many_tiles, blocks, args);
+    return half ? device_.start(entries.many_tiles_half, blocks, args)
+                : device_.start(entries.many_tiles, blocks, args);
   }
   half ? device_.start(entries.few_tiles_half, blocks, args) : device_.start(entries.few_tiles, blocks, args);
 }

@@ -70,8 +70,8 @@ QUIRE_DEVICE RawKvFragment<kType> load_fragment(const RawKvFragment<kType>* at) 
   std::uint32_t(&words)[words_of_fragment(kType)] = out.bits.words;
   if constexpr (words_of_fragment(kType) == 4) {
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-        : "l"(at));
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "l"(at));
   } else if constexpr (words_of_fragment(kType) == 2) {
     asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(at));
   } else {

@@ -69,8 +69,8 @@ class WarpgroupProducts {
 #define QUIRE_SUMS_OF_32(s) QUIRE_SUMS_OF(s, 0), QUIRE_SUMS_OF(s, 1), QUIRE_SUMS_OF(s, 2), QUIRE_SUMS_OF(s, 3)
 #define QUIRE_SUMS_OF_48(s) QUIRE_SUMS_OF_32(s), QUIRE_SUMS_OF(s, 4), QUIRE_SUMS_OF(s, 5)
 #define QUIRE_SUMS_OF_64(s) QUIRE_SUMS_OF_48(s), QUIRE_SUMS_OF(s, 6), QUIRE_SUMS_OF(s, 7)
-#define QUIRE_SUMS_OF_128(s)                                                                                        \
-  QUIRE_SUMS_OF_64(s), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9), QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11),        \
+#define QUIRE_SUMS_OF_128(s)                                                                                 \
+  QUIRE_SUMS_OF_64(s), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9), QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11), \
       QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), QUIRE_SUMS_OF(s, 15)
 // `said` with the sums of as many rows.
 #define QUIRE_WITH_SUMS(said, s)                         \
@@ -83,22 +83,24 @@ class WarpgroupProducts {
   } else {                                               \
     asm volatile(said : QUIRE_SUMS_OF_128(s)::"memory"); \
   }
-#define QUIRE_MULTIPLY(rows, sums, a, b, s, words, descriptor)                                                      \
-  asm volatile("{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"                                                         \
-               "wgmma.mma_async.sync.aligned.m64n" rows "k16.f32.bf16.bf16 {" sums "}, {" a "}, " b ", p, 1, 1, 0;\n}" \
-               : s                                                                                                  \
-               : "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "l"(descriptor)                        \
-               : "memory")
+#define QUIRE_MULTIPLY(rows, sums, a, b, s, words, descriptor)                                                \
+  asm volatile(                                                                                               \
+      "{\n .reg .pred p;\n setp.eq.u32 p, 0, 0;\n"                                                            \
+      "wgmma.mma_async.sync.aligned.m64n" rows "k16.f32.bf16.bf16 {" sums "}, {" a "}, " b ", p, 1, 1, 0;\n}" \
+      : s                                                                                                     \
+      : "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "l"(descriptor)                           \
+      : "memory")
 #define QUIRE_TO_15 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define QUIRE_TO_23 QUIRE_TO_15 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define QUIRE_TO_31 QUIRE_TO_23 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define QUIRE_TO_63                                                                           \
-  QUIRE_TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
-              "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define QUIRE_TO_63                                                                   \
+  QUIRE_TO_31                                                                         \
+      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
   // What was put into registers is there.
-  QUIRE_DEVICE void begin(Sums& s) { QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s) }
-  QUIRE_DEVICE void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
+  QUIRE_DEVICE void begin(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE
+      void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
     if constexpr (kRows == 32) {
       QUIRE_MULTIPLY("32", QUIRE_TO_15, "%16, %17, %18, %19", "%20", QUIRE_SUMS_OF_32(s), a, rows);
     } else if constexpr (kRows == 48) {

@@ -139,8 +139,7 @@ struct AttendTiles {
     QUIRE_UNROLLED for (unsigned i = 0; i < kTiles; i += 2) {
       KvFragment k[2];
       QUIRE_UNROLLED for (unsigned n = 0; n < 2; ++n) k[n] = stored_keys(call, group, first + i + n, raw[i + n]);
-      add_two(k, true, true, sums,
-              [&](unsigned t) { return call.work.q[t][first / 2 + i / 2][thread() % kWarp]; });
+      add_two(k, true, true, sums, [&](unsigned t) { return call.work.q[t][first / 2 + i / 2][thread() % kWarp]; });
     }
   }
   QUIRE_DEVICE static RawKvFragment<kType> load_keys(const Call& call, unsigned group, std::uint32_t tile) {
@@ -151,8 +150,8 @@ struct AttendTiles {
     StepPairs steps{};
     if constexpr (kType == backend::KvType::kInt4) {
       const KvLayout& layout = call.a.kv.layout;
-      steps = step_pairs(call.stored(group) + layout.k_scales_at(), layout.width(), tile * kTileInputs,
-                         thread() % kWarp);
+      steps =
+          step_pairs(call.stored(group) + layout.k_scales_at(), layout.width(), tile * kTileInputs, thread() % kWarp);
     }
     return widened<kType>(raw, steps);
   }
@@ -238,9 +237,8 @@ struct AttendTiles {
       QUIRE_UNROLLED for (unsigned n = 0; n < 2; ++n) {
         if (call.lies_in_one(group + n)) v[n] = stored_values(call, group + n, raw[i + n]);
       }
-      add_two(v, call.lies_in_one(group), call.lies_in_one(group + 1), sums, [&](unsigned t) {
-        return call.work.weights(t * kTileRows + lane / 4, group / 2, lane % 4);
-      });
+      add_two(v, call.lies_in_one(group), call.lies_in_one(group + 1), sums,
+              [&](unsigned t) { return call.work.weights(t * kTileRows + lane / 4, group / 2, lane % 4); });
     }
     return true;
   }
@@ -265,8 +263,8 @@ struct AttendTiles {
     QUIRE_ROLLED for (unsigned group = first; group < first + kAhead; ++group) {
       if ((call.groups >> group & 1u) == 0) continue;
       if (call.lies_in_one(group)) {
-        add_group(call, group, false, stored_values(call, group, load_values(call.stored(group) + place_in_values(call, tile))),
-                  sums);
+        add_group(call, group, false,
+                  stored_values(call, group, load_values(call.stored(group) + place_in_values(call, tile))), sums);
       } else if (call.gathers(group)) {
         add_group(call, group, false, call.built(group, tile, false, /*of_k=*/false), sums);
       }
@@ -276,15 +274,16 @@ struct AttendTiles {
   QUIRE_DEVICE static void add_group(const Call& call, unsigned group, bool own, const KvFragment& v,
                                      Product (&sums)[kColumnTiles]) {
     const unsigned lane = thread() % kWarp;
-    const auto is_left_out = [&](unsigned column) { return call.is_own(group) && call.is_own_of(group, column) != own; };
+    const auto is_left_out = [&](unsigned column) {
+      return call.is_own(group) && call.is_own_of(group, column) != own;
+    };
     const bool has_faults = call.is_mixed(group) && any_of_warp(holds_fault(v));
     const KvFragment left = has_faults ? without_faults(v) : v;
     QUIRE_UNROLLED for (unsigned t = 0; t < kColumnTiles; ++t) {
       const unsigned column = t * kTileRows + lane / 4;
       const Words4& two = call.work.weights(column, group / 2, lane % 4);
       const bool out = is_left_out(column);
-      add_product(sums[t], left.words,
-                  {out ? 0u : two.words[group % 2 * 2], out ? 0u : two.words[group % 2 * 2 + 1]});
+      add_product(sums[t], left.words, {out ? 0u : two.words[group % 2 * 2], out ? 0u : two.words[group % 2 * 2 + 1]});
     }
     if (!has_faults) return;
     add_faults(

@@ -31,7 +31,7 @@ template <unsigned kColumnTiles>
 struct TileColumns {
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
 
-  std::uint32_t row[kColumns];       // of the batch, and the query head
+  std::uint32_t row[kColumns];  // of the batch, and the query head
   std::uint32_t head[kColumns];
   std::uint32_t position[kColumns];  // of the column's row
   std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row

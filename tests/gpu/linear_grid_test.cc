@@ -67,9 +67,14 @@ TEST(LinearGrid, HalvesWarpgroupsOutputsWhereMultiprocessorsWouldBeIdleAndTheirR
   struct Case {
     std::uint32_t outputs, rows, tiles, block_rows;
   };
-  for (const Case& c : {Case{4096, 64, kFewTiles, 64}, {4096, 65, kFewTiles, 128}, {4096, 256, kFewTiles, 128},
-                        {4096, 512, kManyTiles, 128}, {6144, 64, kFewTiles, 64}, {28672, 64, kManyTiles, 64},
-                        {28672, 65, kManyTiles, 128}, {128256, 33, kManyTiles, 64}}) {
+  for (const Case& c : {Case{4096, 64, kFewTiles, 64},
+                        {4096, 65, kFewTiles, 128},
+                        {4096, 256, kFewTiles, 128},
+                        {4096, 512, kManyTiles, 128},
+                        {6144, 64, kFewTiles, 64},
+                        {28672, 64, kManyTiles, 64},
+                        {28672, 65, kManyTiles, 128},
+                        {128256, 33, kManyTiles, 64}}) {
     const LinearGrid grid = linear_grid(WeightType::kBF16, c.outputs, c.rows, false, true);
     EXPECT_EQ(grid.tiles, c.tiles) << c.outputs << " " << c.rows;
     EXPECT_EQ(grid.row_tiles * kTileRows, c.block_rows) << c.outputs << " " << c.rows;

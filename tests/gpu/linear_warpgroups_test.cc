@@ -65,7 +65,9 @@ TEST(LinearWarpgroups, HasTheBitsOfTheOthersInBlocksOfEverySize) {
   struct Case {
     std::uint32_t n, rows, tiles, block_rows;
   };
-  for (const Case& c : {Case{150, 64, kFewTiles, 64}, {150, 130, kFewTiles, 128}, {17000, 33, kManyTiles, 64},
+  for (const Case& c : {Case{150, 64, kFewTiles, 64},
+                        {150, 130, kFewTiles, 128},
+                        {17000, 33, kManyTiles, 64},
                         {17000, 65, kManyTiles, 128}}) {
     const LinearGrid grid = linear_grid(backend::WeightType::kBF16, c.n, c.rows, false, true);
     ASSERT_EQ(grid.tiles, c.tiles);
@@ -131,8 +133,7 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
     device->record(nullptr);
     ASSERT_EQ(launches.size(), 2u);
     const LinearTable& kernels = device->kernels().linear;
-    EXPECT_EQ(launches.at(1).code,
-              rows == 33 ? kernels.warpgroups.many_tiles_half.code : kernels.bf16.split_4_2.code);
+    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.many_tiles_half.code : kernels.bf16.split_4_2.code);
   }
 }
 

@@ -87,9 +87,9 @@ Cost attend_cost(const HeadsOfShape& heads, std::uint32_t num_sequences, std::ui
 }
 
 std::vector<KernelShape> kernel_shapes(bool tiny) {
-  constexpr std::uint32_t kRows[] = {1, 16, 256};
-  constexpr Company kCompanies[] = {{1, 1, 512},   {1, 1, 4096},  {1, 1, 32768}, {8, 1, 4096},
-                                    {8, 1, 32768}, {256, 1, 512}, {1, 512, 512}, {1, 512, 4096}};
+  constexpr std::uint32_t kRows[] = {1, 16, 64, 256};
+  constexpr Company kCompanies[] = {{1, 1, 512},  {1, 1, 4096},  {1, 1, 32768}, {8, 1, 4096},  {8, 1, 32768},
+                                    {64, 1, 512}, {64, 1, 4096}, {256, 1, 512}, {1, 512, 512}, {1, 512, 4096}};
   constexpr std::uint32_t kFewRows[] = {1, 2};
   constexpr Company kFew[] = {{1, 1, 20}, {2, 1, 20}, {1, 3, 9}};
   std::vector<KernelShape> out;

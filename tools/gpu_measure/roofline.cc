@@ -142,6 +142,7 @@ bool add_rows(const Setup& setup, bool warpgroups, std::span<const KernelShape> 
   Roofline roofline(setup, device, *ops);
   for (const KernelShape& shape : shapes) {
     if (deadline.over()) return false;
+    if (!setup.kernel.empty() && shape.kernel != setup.kernel) continue;
     rows.add(row_of(shape, roofline.seconds(shape), setup.rates));
   }
   return true;

@@ -31,6 +31,7 @@ struct Setup {
   bool attention_warpgroups = false;
   bool overlap = true;          // kernels begin before their turn (gpu/gpu_ops.h)
   int carveout = -1;            // shared memory's percentage of what a multiprocessor has (gpu/gpu_ops.h)
+  std::string kernel;           // roofline: of these alone; empty: of all
   std::uint32_t sequences = 0;  // of a step, where a stage asks for it; 0: the stage's own
   std::uint32_t context = 512;
   Rates rates{};         // of this machine, where known: fractions are of these

@@ -172,7 +172,8 @@ boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfSha
 
 bool has_warpgroups(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
-  return device->runs(device->kernels().linear.warpgroups) && device->runs(device->kernels().attend_bf16_deep);
+  const KernelTable& kernels = device->kernels();
+  return device->runs(kernels.linear.warpgroups.many_tiles) && device->runs(kernels.attend_bf16_deep);
 }
 
 }  // namespace
@@ -203,9 +204,12 @@ boost::json::object strict(const Setup& setup) {
       rows.add(linear_by_warpgroups(setup, 48, 300, 33));
       for (const backend::KvType type : kTypes) rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60, type));
     }
-    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u}) {
+    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u, 512u}) {
       rows.add(linear_by_warpgroups(setup, 4096, 4096, count));
       rows.add(linear_by_warpgroups(setup, 4096, 14336, count));
+    }
+    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{64u, 100u}) {
+      rows.add(linear_by_warpgroups(setup, 28672, 4096, count));  // of blocks with many outputs
     }
     if (!setup.tiny) {
       for (const HeadsOfShape& heads : {HeadsOfShape{32, 8, 128}, HeadsOfShape{32, 8, 64}}) {
