@@ -24,7 +24,7 @@ struct GpuOptions {
   // Steps of up to so many rows that decode, one of each sequence, are captured (gpu/steps.h), and of no more
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
-  // Use sm_90a's warpgroup instructions, where the device has them, for many rows by bf16 weights
+  // Use sm_90a's warpgroup instructions, where the device has them, for many rows by weights that are multiplied in bf16
   // (gpu/kernels/linear_warpgroups.h), and for prompts over K and V in bf16, fp8 and int8 (attention_warpgroups.h).
   // No other bits: measured on an H200 (tools/gpu_measure, stage strict).
   bool linear_warpgroups = true;

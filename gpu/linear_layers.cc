@@ -21,11 +21,9 @@ LinearScratch linear_scratch(WeightType type, std::uint32_t k, std::uint32_t max
 LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups)
     : device_(device),
       max_rows_(max_rows),
-      warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.many_tiles)) {}
+      warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.bf16.many_tiles)) {}
 
-bool LinearLayers::has_warpgroups(WeightType type) const {
-  return warpgroups_ && (type == WeightType::kBF16 || type == WeightType::kW16A16);
-}
+bool LinearLayers::has_warpgroups(WeightType type) const { return warpgroups_ && in_tiles(type) && !in_integers(type); }
 
 void LinearLayers::reserve(WeightType type, std::uint32_t k) {
   const LinearScratch wanted = linear_scratch(type, k, max_rows_, has_warpgroups(type));
@@ -56,20 +54,22 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
   CHECK_LE(needed.row_scales, row_scales_.bytes());
   put_rows(rows, num_rows, w.type, by_warpgroups);
   const LinearArgs args{rows_.as<const std::byte>(), row_scales_.as<const float>(), num_rows, w, finish, out};
-  if (by_warpgroups) return start(kernels.warpgroups, grid, args);
+  const auto start_of = [&](const auto& warpgroups, const auto& others) {
+    by_warpgroups ? start(warpgroups, grid, args) : start(others, grid, args);
+  };
   switch (w.type) {
     case WeightType::kInt8:
-      return start(kernels.int8, grid, args);
+      return start_of(kernels.warpgroups.int8, kernels.int8);
     case WeightType::kFp8:
-      return start(kernels.fp8, grid, args);
+      return start_of(kernels.warpgroups.fp8, kernels.fp8);
     case WeightType::kInt4:
-      return start(kernels.int4, grid, args);
+      return start_of(kernels.warpgroups.int4, kernels.int4);
     case WeightType::kW8A8:
       return start(kernels.w8a8, grid, args);
     case WeightType::kW4A8:
       return start(kernels.w4a8, grid, args);
     default:
-      return start(kernels.bf16, grid, args);
+      return start_of(kernels.warpgroups.bf16, kernels.bf16);
   }
 }
 
@@ -84,14 +84,19 @@ void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Weigh
   }
 }
 
-void LinearLayers::start(const WarpgroupEntries& entries, const LinearGrid& grid, const LinearArgs& args) {
+template <typename Form>
+void LinearLayers::start(const WarpgroupEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args) {
   const Index blocks{grid.row_blocks, grid.groups};
   const bool half = grid.row_tiles * kTileRows == kHalfRowBlock;
-  if (grid.tiles == kManyTiles) {
-    return half ? device_.start(entries.many_tiles_half, blocks, args)
-                : device_.start(entries.many_tiles, blocks, args);
+  if constexpr (!in_nibbles(Form::kType)) {
+    if (grid.tiles == kManyTiles) {
+      return half ? device_.start(entries.many_tiles_half, blocks, args)
+                  : device_.start(entries.many_tiles, blocks, args);
+    }
+    if (!half) return device_.start(entries.few_tiles, blocks, args);
   }
-  half ? device_.start(entries.few_tiles_half, blocks, args) : device_.start(entries.few_tiles, blocks, args);
+  CHECK(half && grid.tiles == kFewTiles);
+  device_.start(entries.few_tiles_half, blocks, args);
 }
 
 template <typename Form>

@@ -22,7 +22,7 @@ LinearScratch linear_scratch(backend::WeightType type, std::uint32_t k, std::uin
 
 class LinearLayers {
  public:
-  // `warpgroups`: many rows by bf16 weights go through LinearWarpgroups, where the device has it.
+  // `warpgroups`: many rows by weights that are multiplied in bf16 go through LinearWarpgroups, where the device has it.
   LinearLayers(Device& device, std::uint32_t max_rows, bool warpgroups = false);
 
   void reserve(backend::WeightType type, std::uint32_t k);
@@ -35,7 +35,8 @@ class LinearLayers {
  private:
   void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::WeightType type, bool in_blocks);
   bool has_warpgroups(backend::WeightType type) const;
-  void start(const WarpgroupEntries& entries, const LinearGrid& grid, const LinearArgs& args);
+  template <typename Form>
+  void start(const WarpgroupEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args);
   template <typename Form>
   void start(const LinearEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args);
 

@@ -12,8 +12,8 @@ void fill(Entry<Kernel>& to) {
 
 }  // namespace
 
-WarpgroupEntries linear_warpgroups() {
-  return warpgroup_entries([](auto& to) { fill(to); });
+WarpgroupTable linear_warpgroups() {
+  return warpgroup_table([](auto& to) { fill(to); });
 }
 Entry<AttendBf16Deep> attend_bf16_deep() { return entry<AttendBf16Deep>(); }
 Entry<AttendFp8Deep> attend_fp8_deep() { return entry<AttendFp8Deep>(); }

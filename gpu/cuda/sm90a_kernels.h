@@ -8,7 +8,7 @@
 namespace quire::gpu {
 
 // No code (sm90a_absent.cc): this build is not for sm_90a.
-WarpgroupEntries linear_warpgroups();
+WarpgroupTable linear_warpgroups();
 Entry<AttendBf16Deep> attend_bf16_deep();
 Entry<AttendFp8Deep> attend_fp8_deep();
 Entry<AttendInt8Deep> attend_int8_deep();

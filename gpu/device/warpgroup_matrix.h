@@ -56,6 +56,13 @@ QUIRE_DEVICE void show_to_products() {
 #endif
 }
 
+// The compiler makes these words here, and not between products that are under way.
+QUIRE_DEVICE void make_here([[maybe_unused]] std::uint32_t (&words)[4]) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
+#endif
+}
+
 // A thread's share of the four warps' products.
 template <unsigned kRows>
 class WarpgroupProducts {
@@ -93,10 +100,10 @@ class WarpgroupProducts {
 #define QUIRE_TO_15 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define QUIRE_TO_23 QUIRE_TO_15 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define QUIRE_TO_31 QUIRE_TO_23 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define QUIRE_TO_63                                                                   \
-  QUIRE_TO_31                                                                         \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
-      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define QUIRE_TO_63                                                               \
+  QUIRE_TO_31                                                                     \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+  "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
   // What was put into registers is there.
   QUIRE_DEVICE void begin(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE
@@ -111,12 +118,20 @@ class WarpgroupProducts {
       QUIRE_MULTIPLY("128", QUIRE_TO_63, "%64, %65, %66, %67", "%68", QUIRE_SUMS_OF_128(s), a, rows);
     }
   }
-  // The same while products are under way, for what was put into a.
+  // The same while products are under way, for what was put into a; or into other sums.
   QUIRE_DEVICE void go_on() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-  QUIRE_DEVICE void end_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+  QUIRE_DEVICE void go_on(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE void end_group() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  }
   template <unsigned kLeft>
   QUIRE_DEVICE void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+  }
+  // The same, and these sums are there.
+  template <unsigned kLeft>
+  QUIRE_DEVICE void wait_for(Sums& s) {
+    static_assert(kLeft == 1);
+    QUIRE_WITH_SUMS("wgmma.wait_group.sync.aligned 1;", s)
   }
   QUIRE_DEVICE void finish(Sums& s) {
     end_group();
@@ -139,6 +154,7 @@ class WarpgroupProducts {
 
   void begin(Sums&) { CHECK(open_.empty() && groups_.empty()); }
   void go_on() { CHECK(open_.empty()); }
+  void go_on(Sums&) { CHECK(open_.empty()); }
   void add(Sums& sums, const std::uint32_t (&a)[4], std::uint64_t rows) { open_.push_back({&sums, &a, rows}); }
   void end_group() { groups_.push_back(std::exchange(open_, {})); }
   template <unsigned kLeft>
@@ -146,6 +162,10 @@ class WarpgroupProducts {
     for (; groups_.size() > kLeft; groups_.pop_front()) {
       for (const UnderWay& one : groups_.front()) multiply(one);
     }
+  }
+  template <unsigned kLeft>
+  void wait_for(Sums&) {
+    wait<kLeft>();
   }
   void finish(Sums&) {
     CHECK(!open_.empty() || !groups_.empty());

@@ -116,7 +116,7 @@ constexpr unsigned steps_ahead() {
   return steps >= 4 ? 4 : steps >= 2 ? 2 : 1;
 }
 
-// add(): half a step's inputs, of one tile of outputs.
+// add(): half a step's inputs, of one tile of outputs. widen(): the words of a step's fragment of 16 inputs in bf16.
 struct Bf16Form {
   using Rows = RowsInBf16;
   using Sum = Product;
@@ -129,6 +129,9 @@ struct Bf16Form {
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) add_part(w.parts[half * 2 + part].words, rows, part, sums);
+  }
+  QUIRE_DEVICE static void widen(const Step& w, unsigned part, std::uint32_t (&words)[4]) {
+    QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) words[i] = w.parts[part].words[i];
   }
 };
 
@@ -146,11 +149,18 @@ struct ByteForm {
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
-      const std::uint32_t low = w.halves[half].words[part * 2];
-      const std::uint32_t high = w.halves[half].words[part * 2 + 1];
-      const std::uint32_t words[4] = {kPair(low), kPair(low >> 8), kPair(high), kPair(high >> 8)};
+      std::uint32_t words[4];
+      widen(w, half * 2 + part, words);
       add_part(words, rows, part, sums);
     }
+  }
+  QUIRE_DEVICE static void widen(const Step& w, unsigned part, std::uint32_t (&words)[4]) {
+    const std::uint32_t low = w.halves[part / 2].words[part % 2 * 2];
+    const std::uint32_t high = w.halves[part / 2].words[part % 2 * 2 + 1];
+    words[0] = kPair(low);
+    words[1] = kPair(low >> 8);
+    words[2] = kPair(high);
+    words[3] = kPair(high >> 8);
   }
 };
 struct Int8Form : ByteForm<backend::WeightType::kInt8, pair_of_bytes> {};
@@ -168,11 +178,7 @@ struct Int4Form {
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
     std::uint32_t words[2][4];
-    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
-      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-        words[part][i] = pair_of_nibbles(w.nibbles.words[half * 2 + part] >> 4 * i);
-      }
-    }
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) widen(w, half * 2 + part, words[part]);
     // Chains of a few tiles at a time: of all eight they took more registers than there are.
     constexpr unsigned kChains = kRowTiles < 4 ? kRowTiles : 4;
     QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kChains) {
@@ -190,6 +196,9 @@ struct Int4Form {
         }
       }
     }
+  }
+  QUIRE_DEVICE static void widen(const Step& w, unsigned part, std::uint32_t (&words)[4]) {
+    QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) words[i] = pair_of_nibbles(w.nibbles.words[part] >> 4 * i);
   }
 };
 

@@ -61,12 +61,12 @@ constexpr LinearGrid grid_of(LinearKernel kernel, std::uint32_t num_outputs, std
 }
 
 // Half as many outputs a block where twice as many blocks keep the multiprocessors much busier: each then brings rows for fewer
-// products.
-constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t num_rows) {
-  const std::uint32_t row_tiles = (num_rows <= kHalfRowBlock ? kHalfRowBlock : kRowBlock) / kTileRows;
-  const LinearGrid many = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, row_tiles, kManyTiles);
-  const LinearGrid few = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, row_tiles, kFewTiles);
-  return evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
+// products. Of int4 there are the smallest blocks alone.
+constexpr LinearGrid warpgroups_grid(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_rows) {
+  const std::uint32_t rows = num_rows <= kHalfRowBlock || in_nibbles(type) ? kHalfRowBlock : kRowBlock;
+  const LinearGrid many = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, rows / kTileRows, kManyTiles);
+  const LinearGrid few = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, rows / kTileRows, kFewTiles);
+  return in_nibbles(type) || evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
 }
 
 // `gates`: outputs are gates and their other factors (Finish::kGate). `warpgroups`: LinearWarpgroups may be taken.
@@ -74,7 +74,7 @@ constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_out
                                  bool gates, bool warpgroups) {
   const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
   if (num_rows > kFewRows) {
-    if (warpgroups) return warpgroups_grid(num_outputs, num_rows);
+    if (warpgroups) return warpgroups_grid(type, num_outputs, num_rows);
     const LinearShape many = many_rows(type);
     const LinearGrid wide =
         grid_of(LinearKernel::kWide, num_outputs, num_rows, many.rows() / kTileRows, many.pairs * kPairTiles);

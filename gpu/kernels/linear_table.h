@@ -21,12 +21,24 @@ struct LinearEntries {
   Entry<LinearWide<Form>> wide;
 };
 
-// bf16, many rows; not in linear_table(), for not every machine has them.
+// Many rows; not in linear_table(), for not every machine has them.
+template <typename Form>
 struct WarpgroupEntries {
-  Entry<LinearWarpgroups<kManyTiles, kRowBlock>> many_tiles;
-  Entry<LinearWarpgroups<kFewTiles, kRowBlock>> few_tiles;
-  Entry<LinearWarpgroups<kManyTiles, kHalfRowBlock>> many_tiles_half;  // of up to so many rows
-  Entry<LinearWarpgroups<kFewTiles, kHalfRowBlock>> few_tiles_half;
+  Entry<LinearWarpgroups<Form, kManyTiles, kRowBlock>> many_tiles;
+  Entry<LinearWarpgroups<Form, kFewTiles, kRowBlock>> few_tiles;
+  Entry<LinearWarpgroups<Form, kManyTiles, kHalfRowBlock>> many_tiles_half;  // of up to so many rows
+  Entry<LinearWarpgroups<Form, kFewTiles, kHalfRowBlock>> few_tiles_half;
+};
+// Its chains take more registers: of more rows there are none left.
+template <>
+struct WarpgroupEntries<Int4Form> {
+  Entry<LinearWarpgroups<Int4Form, kFewTiles, kHalfRowBlock>> few_tiles_half;
+};
+struct WarpgroupTable {
+  WarpgroupEntries<Bf16Form> bf16;
+  WarpgroupEntries<Int8Form> int8;
+  WarpgroupEntries<Fp8Form> fp8;
+  WarpgroupEntries<Int4Form> int4;
 };
 
 struct LinearTable {
@@ -39,18 +51,8 @@ struct LinearTable {
   LinearEntries<Int4Form> int4;
   LinearEntries<W8A8Form> w8a8;
   LinearEntries<W4A8Form> w4a8;
-  WarpgroupEntries warpgroups;
+  WarpgroupTable warpgroups;
 };
-
-template <typename Fill>
-WarpgroupEntries warpgroup_entries(const Fill& fill) {
-  WarpgroupEntries entries;
-  fill(entries.many_tiles);
-  fill(entries.few_tiles);
-  fill(entries.many_tiles_half);
-  fill(entries.few_tiles_half);
-  return entries;
-}
 
 // fill(entry) sets one.
 template <typename Fill>
@@ -73,6 +75,22 @@ LinearTable linear_table(const Fill& fill) {
   fill_all(table.int4);
   fill_all(table.w8a8);
   fill_all(table.w4a8);
+  return table;
+}
+
+template <typename Fill>
+WarpgroupTable warpgroup_table(const Fill& fill) {
+  WarpgroupTable table;
+  const auto fill_all = [&](auto& entries) {
+    fill(entries.many_tiles);
+    fill(entries.few_tiles);
+    fill(entries.many_tiles_half);
+    fill(entries.few_tiles_half);
+  };
+  fill_all(table.bf16);
+  fill_all(table.int8);
+  fill_all(table.fp8);
+  fill(table.int4.few_tiles_half);
   return table;
 }
 

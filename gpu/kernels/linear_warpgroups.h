@@ -1,13 +1,16 @@
-// linear.h's product of bf16 weights and many rows by instructions that sm_90a alone has: four warps multiply at a time, copies come in
+// linear.h's product of many rows and weights that are multiplied in bf16 (bf16, int8, fp8, int4) by instructions that sm_90a alone has: four warps multiply at a time, copies come in
 // bulk. Slices, chains and the order of sums are linear.h's, fragments of weights, too; what one instruction does inside is the
 // hardware's, and measured to be that of the others on an H200 (tools/gpu_measure, stage strict).
 //   A block has two warpgroups. Of eight tiles of outputs each has one of every pair, with all of the block's rows; of four
 //   both have all, each with half of the rows. A warp besides asks for copies, a few lanes for a piece each, as many steps of 64 inputs
-//   ahead as there is room for. Weights go through registers, rows do not.
+//   ahead as there is room for. Weights go through registers, where they become bf16, rows do not. A step's weights come while the step
+//   before is multiplied; int4's chains of 32 inputs take turns.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
 // Launch  as linear_grid.h has it.
 // Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
 #pragma once
+
+#include <algorithm>
 
 #include "gpu/device/warpgroup_matrix.h"
 #include "gpu/kernels/linear_forms.h"
@@ -16,10 +19,9 @@
 namespace quire::gpu {
 
 // kTiles of outputs and kRows a block.
-template <unsigned kTiles, unsigned kRows>
+template <typename Form, unsigned kTiles, unsigned kRows>
 struct LinearWarpgroups {
   using Args = LinearArgs;
-  using Form = Bf16Form;
   static constexpr unsigned kPairs = kTiles / kPairTiles;
   static constexpr unsigned kOfRows = kManyTiles / kTiles;  // warpgroups that share the rows
   static constexpr unsigned kRowsOfGroup = kRows / kOfRows;
@@ -32,7 +34,8 @@ struct LinearWarpgroups {
   static constexpr std::uint32_t kTileBytes = step_bytes(Form::kType);
   static constexpr std::uint32_t kRowTileBytes = Form::Rows::kStepBytes;
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * kRowTileBytes;
-  static constexpr unsigned kStages = 192 * 1024 / kStageBytes;
+  static constexpr unsigned kMostStages = 12;
+  static constexpr unsigned kStages = std::min(192 * 1024 / unsigned{kStageBytes}, kMostStages);
   static constexpr std::size_t kSharedBytes = kStages * (kStageBytes + 2 * sizeof(PhaseBarrier));
   static_assert((kTiles == kManyTiles || kTiles == kFewTiles) && kRowBlock % kRows == 0);
 
@@ -98,68 +101,132 @@ struct LinearWarpgroups {
       const std::uint32_t whole = at.num_steps / kSliceSteps;
       QUIRE_ROLLED for (std::uint32_t slice = 0; slice < whole; ++slice) {
         Product sums[1][kRowTiles] = {};
-        add_slice(slice * kSliceSteps, slot, sums[0]);
+        if constexpr (in_nibbles(Form::kType)) {
+          add_groups(slice * kSliceSteps, slot, sums[0]);
+        } else {
+          add_slice(slice * kSliceSteps, slot, sums[0]);
+        }
         totals.end_slice(slice, sums);
       }
       if (whole == at.num_slices) return;
       Product sums[1][kRowTiles] = {};
       QUIRE_ROLLED for (std::uint32_t i = whole * kSliceSteps; i < at.num_steps; ++i) {
-        Products products;
         filled(Stage(i)).wait(Stage(i).parity);
-        QUIRE_ROLLED for (unsigned half = 0; half < 2; ++half) {
-          const HalfStep weights = half_step(Stage(i), slot, half);
-          products.begin(sums[0]);
-          add_half(Stage(i), half, weights, products, sums[0]);
-          products.finish(sums[0]);
-        }
+        add_step(Stage(i), slot, sums[0]);
         leave(Stage(i));
       }
       totals.end_slice(whole, sums);
     }
-    // Half a step's weights come while the half before is multiplied. No branch stands between products that are
-    // under way: the compiler would wait for each.
-    QUIRE_DEVICE void add_slice(std::uint32_t first, std::uint32_t slot, typename Products::Sums& sums) const {
-      constexpr unsigned kHalves = 2 * kSliceSteps;
+
+   private:
+    using Sums = typename Products::Sums;
+    static constexpr unsigned kParts = kStepInputs / kTileInputs;  // of a step
+    // Parts whose weights come while as many before are multiplied: half a step where sums take the registers, and of int4, which
+    // has a chain for each half.
+    static constexpr unsigned kAtOnce = kRowsOfGroup == kWarpgroupRows || in_nibbles(Form::kType) ? 2 : kParts;
+    static constexpr unsigned kOfStep = kParts / kAtOnce;
+    static constexpr unsigned kOfSlice = kSliceSteps * kOfStep;
+    static_assert(kOfStep == 2 || !in_nibbles(Form::kType));
+    // A lane's share of them in bf16.
+    struct Fragments {
+      std::uint32_t words[kAtOnce][4];
+    };
+    QUIRE_DEVICE Fragments fragments(Stage from, std::uint32_t slot, unsigned which) const {
+      const auto step = Form::Step::load(stage(from) + slot * kTileBytes, at.lane, FromShared());
+      Fragments out;
+      QUIRE_UNROLLED for (unsigned i = 0; i < kAtOnce; ++i) {
+        Form::widen(step, which * kAtOnce + i, out.words[i]);
+        make_here(out.words[i]);
+      }
+      return out;
+    }
+    QUIRE_DEVICE void add(Stage from, unsigned which, const Fragments& weights, Products& products, Sums& sums) const {
+      const std::byte* rows = rows_of(from) + group_of_rows() * kRowTiles * kRowTileBytes;
+      QUIRE_UNROLLED for (unsigned i = 0; i < kAtOnce; ++i) {
+        const std::uint32_t address = shared_address(rows) + (which * kAtOnce + i) * 2 * kToNextInputs;
+        products.add(sums, weights.words[i], RowsInShared{address, kToNextInputs, kToNextRows}.descriptor());
+      }
+    }
+
+    // Of a slice's steps. No branch stands between products that are under way: the compiler would wait for each.
+    QUIRE_DEVICE void add_slice(std::uint32_t begin, std::uint32_t slot, Sums& sums) const {
       Products products;
-      HalfStep weights[2];
-      filled(Stage(first)).wait(Stage(first).parity);
-      weights[0] = half_step(Stage(first), slot, 0);
+      Fragments weights[2];
+      filled(Stage(begin)).wait(Stage(begin).parity);
+      weights[0] = fragments(Stage(begin), slot, 0);
       products.begin(sums);
-      QUIRE_UNROLLED for (unsigned h = 0; h < kHalves; ++h) {
-        const Stage from(first + h / 2);
-        if (h > 0) products.go_on();
-        add_half(from, h % 2, weights[h % 2], products, sums);
+      QUIRE_UNROLLED for (unsigned i = 0; i < kOfSlice; ++i) {
+        if (i > 0) products.go_on();
+        add(Stage(begin + i / kOfStep), i % kOfStep, weights[i % 2], products, sums);
         products.end_group();
-        if (h + 1 == kHalves) break;
-        const Stage next(first + (h + 1) / 2);
-        if (h % 2 == 1) filled(next).wait(next.parity);
+        if (i + 1 == kOfSlice) break;
+        const Stage next(begin + (i + 1) / kOfStep);
+        if ((i + 1) % kOfStep == 0) filled(next).wait(next.parity);
         products.template wait<1>();  // whose weights are given up now
-        weights[(h + 1) % 2] = half_step(next, slot, (h + 1) % 2);
-        if (h % 2 == 0 && h > 0) leave(Stage(first + h / 2 - 1));
+        weights[(i + 1) % 2] = fragments(next, slot, (i + 1) % kOfStep);
+        if (i % kOfStep == 0 && i > 0) leave(Stage(begin + i / kOfStep - 1));
       }
       products.finish(sums);
-      leave(Stage(first + kSliceSteps - 1));
+      if constexpr (kOfStep == 1) leave(Stage(begin + kSliceSteps - 2));
+      leave(Stage(begin + kSliceSteps - 1));
     }
-    struct HalfStep {
-      Words4 parts[2];
-    };
-    QUIRE_DEVICE HalfStep half_step(Stage from, std::uint32_t slot, unsigned half) const {
-      const auto* at_lane = reinterpret_cast<const Words4*>(stage(from) + slot * kTileBytes) + at.lane;
-      return {{at_lane[(half * 2) * kWarp], at_lane[(half * 2 + 1) * kWarp]}};
+
+    // The same of int4: a chain for each group of 32 inputs, two of them under way.
+    QUIRE_DEVICE void add_groups(std::uint32_t begin, std::uint32_t slot, Sums& sums) const {
+      Products products;
+      Sums chains[2];
+      Fragments weights[2];
+      filled(Stage(begin)).wait(Stage(begin).parity);
+      weights[0] = fragments(Stage(begin), slot, 0);
+      QUIRE_UNROLLED for (unsigned i = 0; i < kOfSlice; ++i) {
+        clear(chains[i % 2]);
+        products.go_on(chains[i % 2]);
+        add(Stage(begin + i / kOfStep), i % kOfStep, weights[i % 2], products, chains[i % 2]);
+        products.end_group();
+        if (i > 0) {
+          products.template wait_for<1>(chains[(i - 1) % 2]);
+          join(Stage(begin + (i - 1) / kOfStep), slot, (i - 1) % kOfStep, chains[(i - 1) % 2], sums);
+          if (i % kOfStep == 0) leave(Stage(begin + i / kOfStep - 1));
+        }
+        if (i + 1 == kOfSlice) break;
+        const Stage next(begin + (i + 1) / kOfStep);
+        if ((i + 1) % kOfStep == 0) filled(next).wait(next.parity);
+        weights[(i + 1) % 2] = fragments(next, slot, (i + 1) % kOfStep);
+      }
+      products.finish(chains[1]);
+      join(Stage(begin + kSliceSteps - 1), slot, kOfStep - 1, chains[1], sums);
+      leave(Stage(begin + kSliceSteps - 1));
     }
-    QUIRE_DEVICE void add_half(Stage from, unsigned half, const HalfStep& weights, Products& products,
-                               typename Products::Sums& sums) const {
-      const std::byte* rows = rows_of(from) + group_of_rows() * kRowTiles * kRowTileBytes;
-      QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
-        const std::uint32_t address = shared_address(rows) + (half * 2 + part) * 2 * kToNextInputs;
-        products.add(sums, weights.parts[part].words, RowsInShared{address, kToNextInputs, kToNextRows}.descriptor());
+    // One by one.
+    QUIRE_DEVICE void add_step(Stage from, std::uint32_t slot, Sums& sums) const {
+      QUIRE_UNROLLED for (unsigned which = 0; which < kOfStep; ++which) {
+        const Fragments weights = fragments(from, slot, which);
+        Products products;
+        if constexpr (in_nibbles(Form::kType)) {
+          Sums chain = {};
+          products.begin(chain);
+          add(from, which, weights, products, chain);
+          products.finish(chain);
+          join(from, slot, which, chain, sums);
+        } else {
+          products.begin(sums);
+          add(from, which, weights, products, sums);
+          products.finish(sums);
+        }
+      }
+    }
+    QUIRE_DEVICE static void clear(Sums& sums) { QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) sums[r] = {}; }
+    QUIRE_DEVICE void join(Stage from, std::uint32_t slot, unsigned group, const Sums& chain, Sums& sums) const {
+      const auto scales = GroupScales::load(stage(from) + slot * kTileBytes, at.lane, FromShared());
+      QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+        QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+          sums[r].c[i] = fma(chain[r].c[i], scales.of(group, i / 2), sums[r].c[i]);
+        }
       }
     }
     QUIRE_DEVICE void leave(Stage from) const {
       if (at.lane == 0) emptied(from).arrive();
     }
-
-   private:
     QUIRE_DEVICE PhaseBarrier* barriers() const {
       return reinterpret_cast<PhaseBarrier*>(shared + kStages * kStageBytes);
     }

@@ -19,7 +19,7 @@ void fill(Entry<Kernel>& to) {
 }
 LinearTable all_of_linear() {
   LinearTable table = linear_table([](auto& to) { fill(to); });
-  table.warpgroups = warpgroup_entries([](auto& to) { fill(to); });
+  table.warpgroups = warpgroup_table([](auto& to) { fill(to); });
   return table;
 }
 

@@ -21,13 +21,14 @@ struct BothWays {
   std::vector<float> plain;
   std::vector<float> warpgroups;
 };
-BothWays multiplied(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish finish, Pace pace) {
+BothWays multiplied(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish finish, Pace pace,
+                    Quantize quantize = Quantize::kNone) {
   Random random(n + k);
   const Matrix w = random_matrix(random, n, k, DType::kBF16);
   const backend::HostMatrix view = w.view();
   const std::vector<float> bias = random.floats(n);
   const std::span<const float> biases(bias);
-  const Packed packed = gpu::pack({&view, 1}, {&biases, 1}, Quantize::kNone);
+  const Packed packed = gpu::pack({&view, 1}, {&biases, 1}, quantize);
   const std::vector<float> x = random.floats(std::size_t{rows} * k);
   const std::vector<float> before = random.floats(std::size_t{rows} * n);
   BothWays out;
@@ -57,6 +58,24 @@ TEST(LinearWarpgroups, HasTheBitsOfTheOthersAtEveryRemainderOfRowsOutputsAndInpu
       const BothWays y = multiplied(c.n, c.k, c.rows, finish, Pace::kAtOnce);
       EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << c.n << " " << c.k << " " << c.rows;
     }
+  }
+}
+
+constexpr Quantize kTypes[] = {Quantize::kNone, Quantize::kInt8, Quantize::kFp8, Quantize::kInt4};
+
+TEST(LinearWarpgroups, HasTheBitsOfTheOthersForEveryTypeThatIsMultipliedInBf16) {
+  struct Case {
+    std::uint32_t n, k, rows;
+  };
+  for (const Quantize quantize : kTypes) {
+    for (const Case c : {Case{70, 600, 40}, {130, 256, 65}, {16, 63, 130}}) {
+      for (const Finish finish : {Finish::kStore, Finish::kAdd}) {
+        const BothWays y = multiplied(c.n, c.k, c.rows, finish, Pace::kEarly, quantize);
+        EXPECT_TRUE(same_bits(y.warpgroups, y.plain)) << static_cast<int>(quantize) << " " << c.n << " " << c.rows;
+      }
+    }
+    const BothWays gated = multiplied(96, 300, 70, Finish::kGate, Pace::kEarly, quantize);
+    EXPECT_TRUE(same_bits(gated.warpgroups, gated.plain)) << static_cast<int>(quantize);
   }
 }
 
@@ -133,7 +152,8 @@ TEST(LinearWarpgroups, AreAskedForWhereTheyAreWantedAndRowsAreMany) {
     device->record(nullptr);
     ASSERT_EQ(launches.size(), 2u);
     const LinearTable& kernels = device->kernels().linear;
-    EXPECT_EQ(launches.at(1).code, rows == 33 ? kernels.warpgroups.many_tiles_half.code : kernels.bf16.split_4_2.code);
+    EXPECT_EQ(launches.at(1).code,
+              rows == 33 ? kernels.warpgroups.bf16.many_tiles_half.code : kernels.bf16.split_4_2.code);
   }
 }
 

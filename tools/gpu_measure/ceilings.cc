@@ -83,7 +83,7 @@ boost::json::object ceilings(const Setup& setup) {
   out.add(bringing(device, "upload, and wait", 16384, runs));
   out.add(bringing(device, "download", 4096, runs));
   for (const bool warpgroups : {false, true}) {
-    if (warpgroups && !device.runs(device.kernels().linear.warpgroups.many_tiles)) continue;
+    if (warpgroups && !device.runs(device.kernels().linear.warpgroups.bf16.many_tiles)) continue;
     out.add(multiplying(setup, warpgroups, side, rows, setup.tiny ? 1 : 5));
   }
   return {{"device", device.name()}, {"rows", out.take()}, {"failed", 0}};

@@ -173,7 +173,7 @@ boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfSha
 bool has_warpgroups(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
   const KernelTable& kernels = device->kernels();
-  return device->runs(kernels.linear.warpgroups.many_tiles) && device->runs(kernels.attend_bf16_deep);
+  return device->runs(kernels.linear.warpgroups.bf16.many_tiles) && device->runs(kernels.attend_bf16_deep);
 }
 
 }  // namespace
