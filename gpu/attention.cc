@@ -27,8 +27,7 @@ void pad(std::vector<Unit>& units, const Unit& nobody) {
   if (!units.empty()) units.resize(std::bit_ceil(units.size()), nobody);
 }
 void pad(AttentionPlan& plan) {
-  for (auto* units : {&plan.narrow, &plan.wide, &plan.deep, &plan.narrow_voters, &plan.wide_voters})
-    pad(*units, AttentionUnit{});
+  for (auto* units : {&plan.narrow, &plan.wide, &plan.narrow_voters, &plan.wide_voters}) pad(*units, AttentionUnit{});
   pad(plan.rows_in_parts, RowOfBatch::kNobody);
 }
 
@@ -45,8 +44,7 @@ void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
 
 }  // namespace
 
-Attention::Attention(Device& device, const AttentionLimits& limits, bool warpgroups)
-    : device_(device), limits_(limits), warpgroups_(warpgroups && device.runs(device.kernels().attend_bf16_deep)) {}
+Attention::Attention(Device& device, const AttentionLimits& limits) : device_(device), limits_(limits) {}
 
 bool Attention::in_tiles(const KvLayout& layout) {
   const std::uint32_t most = layout.type == KvType::kInt4 ? AttendInt4::kMostDims : AttendBf16::kMostDims;
@@ -86,7 +84,6 @@ Attention::Placed Attention::make_placed() const {
   Placed work;
   work.narrow = DeviceMemory(device_, unit_bytes, "units of attention");
   work.wide = DeviceMemory(device_, unit_bytes, "units of attention");
-  if (warpgroups_) work.deep = DeviceMemory(device_, voter_bytes, "units of attention");
   work.narrow_voters = DeviceMemory(device_, voter_bytes, "units that vote");
   work.wide_voters = DeviceMemory(device_, voter_bytes, "units that vote");
   work.row_parts = DeviceMemory(device_, limits_.max_rows * sizeof(RowParts), "rows' parts");
@@ -136,7 +133,6 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   const Placed& work = placed({.heads_of_group = spec.num_heads / spec.num_kv_heads,
                                .window = spec.window,
                                .has_wide = cache.view().layout.width() <= AttendBf16Wide::kMostDims,
-                               .has_deep = warpgroups_ && goes_by_warpgroups(cache.view().layout),
                                .most_parts = static_cast<std::uint32_t>(most_parts / spec.num_heads)});
   AttendTilesArgs args;
   args.spec = spec;
@@ -149,15 +145,14 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
   if (batch_.num_votes != 0) args.max_and_sum = max_and_sum_.as<float>();
   const auto count = [](const auto& units) { return static_cast<std::uint32_t>(units.size()); };
-  run_units(args, cache.shape().type, {work.narrow, count(work.plan.narrow)}, {work.wide, count(work.plan.wide)},
-            {work.deep, count(work.plan.deep)});
+  run_units(args, cache.shape().type, {work.narrow, count(work.plan.narrow)}, {work.wide, count(work.plan.wide)});
   device_.start(
       kernels.merge_spans, {count(work.plan.rows_in_parts), spec.num_heads},
       {work.rows_in_parts.as<const std::uint32_t>(), args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
   if (batch_.num_votes == 0) return;
   args.votes = votes_.as<std::uint64_t>();
   run_units(args, cache.shape().type, {work.narrow_voters, count(work.plan.narrow_voters)},
-            {work.wide_voters, count(work.plan.wide_voters)}, {work.deep, 0});
+            {work.wide_voters, count(work.plan.wide_voters)});
 }
 
 void Attention::read_votes(std::span<std::uint64_t> out) {
@@ -171,20 +166,16 @@ void Attention::start(const Entry<Kernel>& kernel, AttendTilesArgs args, const U
   device_.start(kernel, {units.count, args.spec.num_kv_heads}, args);
 }
 
-void Attention::run_units(const AttendTilesArgs& args, KvType type, const Units& narrow, const Units& wide,
-                          const Units& deep) {
+void Attention::run_units(const AttendTilesArgs& args, KvType type, const Units& narrow, const Units& wide) {
   const KernelTable& kernels = device_.kernels();
   switch (type) {
     case KvType::kBF16:
-      start(kernels.attend_bf16_deep, args, deep);
       start(kernels.attend_bf16, args, narrow);
       return start(kernels.attend_bf16_wide, args, wide);
     case KvType::kFp8:
-      start(kernels.attend_fp8_deep, args, deep);
       start(kernels.attend_fp8, args, narrow);
       return start(kernels.attend_fp8_wide, args, wide);
     case KvType::kInt8:
-      start(kernels.attend_int8_deep, args, deep);
       start(kernels.attend_int8, args, narrow);
       return start(kernels.attend_int8_wide, args, wide);
     default:
@@ -206,7 +197,6 @@ const Attention::Placed& Attention::placed(const AttentionShape& shape) {
   if (pads_) pad(work.plan);
   send(work.narrow, std::span<const AttentionUnit>(work.plan.narrow));
   send(work.wide, std::span<const AttentionUnit>(work.plan.wide));
-  send(work.deep, std::span<const AttentionUnit>(work.plan.deep));
   send(work.narrow_voters, std::span<const AttentionUnit>(work.plan.narrow_voters));
   send(work.wide_voters, std::span<const AttentionUnit>(work.plan.wide_voters));
   send(work.row_parts, std::span<const RowParts>(work.plan.row_parts));

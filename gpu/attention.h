@@ -1,6 +1,6 @@
 // Storing of K and V and attention on a device: what a step's rows need there, and which kernels take which of them.
 //   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes through the
-//   tensor cores. Many rows, with `warpgroups`: by those of sm_90a (attention_warpgroups.h).
+//   tensor cores.
 // Owner   GpuOps. Room for any step within the limits is there from reserve() on, for layers of two kinds (window, heads of a kv
 //         head); that of a third is taken in its first step.
 // Thread  engine.
@@ -30,8 +30,7 @@ class Attention {
 
   static bool in_tiles(const KvLayout& layout);  // so that the tensor cores take it
 
-  // `warpgroups`: prompts go through attention_warpgroups.h, where the device has it.
-  Attention(Device& device, const AttentionLimits& limits, bool warpgroups = false);
+  Attention(Device& device, const AttentionLimits& limits);
 
   // While starting, of every cache.
   void reserve(const backend::KvShape& shape);
@@ -50,7 +49,6 @@ class Attention {
     AttentionPlan plan;
     DeviceMemory narrow;
     DeviceMemory wide;
-    DeviceMemory deep;  // where there are warpgroups
     DeviceMemory narrow_voters;
     DeviceMemory wide_voters;
     DeviceMemory row_parts;
@@ -63,8 +61,7 @@ class Attention {
 
   const Placed& placed(const AttentionShape& shape);
   Placed make_placed() const;
-  void run_units(const AttendTilesArgs& args, backend::KvType type, const Units& narrow, const Units& wide,
-                 const Units& deep);
+  void run_units(const AttendTilesArgs& args, backend::KvType type, const Units& narrow, const Units& wide);
   template <typename Kernel>
   void start(const Entry<Kernel>& kernel, AttendTilesArgs args, const Units& units);
   template <typename T>
@@ -73,7 +70,6 @@ class Attention {
 
   Device& device_;
   const AttentionLimits limits_;
-  const bool warpgroups_;
   backend::Batch batch_;
   BatchView on_device_;
   std::uint32_t grid_rows_ = 0;  // T, or the bucket

@@ -28,7 +28,7 @@ class Planner {
       if (give_parts(sequence)) {
         cut_into_parts(sequence);
       } else {
-        cut_rows(sequence.first_row, sequence.num_plain(), {}, sequence.num_votes != 0, /*goes_over_all=*/true);
+        cut_rows(sequence.first_row, sequence.num_plain(), {}, sequence.num_votes != 0);
         for_nodes(sequence, [&](std::uint32_t row) { cut_rows(row, 1, {}, false); });
       }
     }
@@ -84,19 +84,15 @@ class Planner {
   }
 
   // Tiles of all queries of the rows.
-  void cut_rows(std::uint32_t first_row, std::uint32_t num_rows, Spans spans, bool votes, bool goes_over_all = false) {
+  void cut_rows(std::uint32_t first_row, std::uint32_t num_rows, Spans spans, bool votes) {
     const std::uint32_t count = num_rows * shape_.heads_of_group;
-    const bool may_be_deep = shape_.has_deep && goes_over_all && !votes;
     for (std::uint32_t query = 0; query < count;) {
-      const bool is_deep = may_be_deep && count - query > kWideQueries;
       const bool is_wide = shape_.has_wide && count - query > kNarrowQueries;
-      const std::uint32_t taken = std::min(count - query, is_deep   ? kDeepQueries
-                                                          : is_wide ? kWideQueries
-                                                                    : kNarrowQueries);
+      const std::uint32_t taken = std::min(count - query, is_wide ? kWideQueries : kNarrowQueries);
       const AttentionUnit unit = unit_of(first_row, query, taken, spans);
       query += taken;
       if (unit.first_span > unit.last_span) continue;  // all of its rows see other spans alone
-      (is_deep ? plan_.deep : is_wide ? plan_.wide : plan_.narrow).push_back(unit);
+      (is_wide ? plan_.wide : plan_.narrow).push_back(unit);
       if (votes) (is_wide ? plan_.wide_voters : plan_.narrow_voters).push_back(unit);
     }
   }

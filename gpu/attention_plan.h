@@ -21,7 +21,6 @@ struct AttentionShape {
   std::uint32_t heads_of_group = 1;  // query heads of a kv head
   std::uint32_t window = 0;
   bool has_wide = true;          // units of 32 queries
-  bool has_deep = false;         // and of 48
   std::uint32_t most_parts = 0;  // spans of rows that there is room for
 
   bool operator==(const AttentionShape&) const = default;
@@ -30,7 +29,6 @@ struct AttentionShape {
 struct AttentionPlan {
   std::vector<AttentionUnit> narrow;  // up to 8 queries
   std::vector<AttentionUnit> wide;    // up to 32
-  std::vector<AttentionUnit> deep;    // up to 48
   std::vector<AttentionUnit> narrow_voters;
   std::vector<AttentionUnit> wide_voters;
   std::vector<RowParts> row_parts;           // [T]

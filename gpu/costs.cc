@@ -115,7 +115,7 @@ double unit_bytes(const backend::Batch& batch, const AttentionPlan& plan, const 
                   std::uint32_t num_heads) {
   double bytes = 0;
   const double group_bytes = static_cast<double>(layout.group_bytes()) * layout.num_kv_heads;
-  for (const auto* units : {&plan.narrow, &plan.wide, &plan.deep}) {
+  for (const auto* units : {&plan.narrow, &plan.wide}) {
     for (const AttentionUnit& unit : *units) {
       const SequenceRows& sequence = sequence_of(batch, unit.first_row);
       for (std::uint32_t span = unit.first_span; span <= unit.last_span; ++span) {

@@ -25,10 +25,9 @@ struct GpuOptions {
   // than the smallest row buffer has room for. 0: none.
   std::uint32_t capture = 0;
   // Use sm_90a's warpgroup instructions, where the device has them, for many rows by weights that are multiplied in bf16
-  // (gpu/kernels/linear_warpgroups.h), and for prompts over K and V in bf16, fp8 and int8 (attention_warpgroups.h).
+  // (gpu/kernels/linear_warpgroups.h).
   // No other bits: measured on an H200 (tools/gpu_measure, stage strict).
   bool linear_warpgroups = true;
-  bool attention_warpgroups = false;
   bool overlap = true;  // kernels begin before their turn, where the device can do it: no other bits
   // How much of what a multiprocessor has is shared memory, in percent, for all kernels alike; the rest is
   // first-level cache. -1: the driver chooses for each, and where two kernels differ the second waits for the first

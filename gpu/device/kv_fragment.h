@@ -3,7 +3,7 @@
 //   int4  4 bytes; code · step + lowest, rounded once to bf16
 // Shape   a lane's eight numbers of a tile (layout.h), word w and half h of number 2 w + h.
 // Thread  will_read() and any_of_warp() are met by all lanes.
-// Source  PTX ISA: ld.global.nc, prefetch, cp.async.bulk.prefetch. Codes as bf16: codes.h.
+// Source  PTX ISA: ld.global, prefetch, cp.async.bulk.prefetch. Codes as bf16: codes.h.
 #pragma once
 
 #include "core/base/float_bits.h"
@@ -69,13 +69,13 @@ QUIRE_DEVICE RawKvFragment<kType> load_fragment(const RawKvFragment<kType>* at) 
   RawKvFragment<kType> out;
   std::uint32_t(&words)[words_of_fragment(kType)] = out.bits.words;
   if constexpr (words_of_fragment(kType) == 4) {
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "l"(at));
   } else if constexpr (words_of_fragment(kType) == 2) {
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(at));
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(at));
   } else {
-    asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(at));
+    asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(words[0]) : "l"(at));
   }
   return out;
 #else

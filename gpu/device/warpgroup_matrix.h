@@ -1,4 +1,4 @@
-// The product of four warps at a time: 64 outputs, 32, 48, 64 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
+// The product of four warps at a time: 64 outputs, 32, 64 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
 // outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
 //   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many
@@ -67,7 +67,7 @@ QUIRE_DEVICE void make_here([[maybe_unused]] std::uint32_t (&words)[4]) {
 template <unsigned kRows>
 class WarpgroupProducts {
  public:
-  static_assert(kRows == 32 || kRows == 48 || kRows == 64 || kRows == 128);
+  static_assert(kRows == 32 || kRows == 64 || kRows == 128);
   using Sums = Product[kRows / kTileRows];
 
 #if defined(__CUDACC__)

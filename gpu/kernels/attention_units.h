@@ -13,7 +13,6 @@ namespace quire::gpu {
 
 inline constexpr std::uint32_t kNarrowQueries = 8;
 inline constexpr std::uint32_t kWideQueries = 32;
-inline constexpr std::uint32_t kDeepQueries = 48;  // attention_warpgroups.h
 
 struct AttentionUnit {
   std::uint32_t first_row = 0;    // of the batch: the first query's

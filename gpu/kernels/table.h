@@ -4,7 +4,6 @@
 
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/attention_tiles.h"
-#include "gpu/kernels/attention_warpgroups.h"
 #include "gpu/kernels/choose_walks.h"
 #include "gpu/kernels/entry.h"
 #include "gpu/kernels/exchange.h"
@@ -35,10 +34,6 @@ struct KernelTable {
   Entry<AttendInt8Wide> attend_int8_wide;
   Entry<AttendInt4> attend_int4;
   Entry<AttendInt4Wide> attend_int4_wide;
-  // No code where linear.warpgroups has none.
-  Entry<AttendBf16Deep> attend_bf16_deep;
-  Entry<AttendFp8Deep> attend_fp8_deep;
-  Entry<AttendInt8Deep> attend_int8_deep;
   Entry<MergeSpans> merge_spans;
   Entry<PrepareRows> prepare_rows;
   Entry<ChooseWalks> choose_walks;

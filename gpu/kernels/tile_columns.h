@@ -1,4 +1,4 @@
-// What the threads of a unit of attention_tiles.h, or of attention_warpgroups.h, share: its columns, the span at hand, and what of K and V
+// What the threads of a unit of attention_tiles.h share: its columns, the span at hand, and what of K and V
 // lies where.
 // Shape   kColumns columns, each a query or none; a span's 16 groups of 16 positions. Bits by group.
 // Thread  all predicates but those of a column are the same for all threads of the block.

@@ -27,13 +27,13 @@ LinearTable all_of_linear() {
 
 const KernelTable& simulated_kernels() {
   static const KernelTable table{
-      entry<Embed>(),          entry<Norm>(),           entry<ActMul>(),         entry<Add>(),
-      entry<CopyRows>(),       all_of_linear(),         entry<RopeStore>(),      entry<SetAside>(),
-      entry<StoreGroups>(),    entry<CopyKvRow>(),      entry<Attend>(),         entry<AttendBf16>(),
-      entry<AttendBf16Wide>(), entry<AttendFp8>(),      entry<AttendFp8Wide>(),  entry<AttendInt8>(),
-      entry<AttendInt8Wide>(), entry<AttendInt4>(),     entry<AttendInt4Wide>(), entry<AttendBf16Deep>(),
-      entry<AttendFp8Deep>(),  entry<AttendInt8Deep>(), entry<MergeSpans>(),     entry<PrepareRows>(),
-      entry<ChooseWalks>(),    entry<AllReduce>(),      entry<AllGather>(),      entry<PlaceGathered>()};
+      entry<Embed>(),          entry<Norm>(),        entry<ActMul>(),         entry<Add>(),
+      entry<CopyRows>(),       all_of_linear(),      entry<RopeStore>(),      entry<SetAside>(),
+      entry<StoreGroups>(),    entry<CopyKvRow>(),   entry<Attend>(),         entry<AttendBf16>(),
+      entry<AttendBf16Wide>(), entry<AttendFp8>(),   entry<AttendFp8Wide>(),  entry<AttendInt8>(),
+      entry<AttendInt8Wide>(), entry<AttendInt4>(),  entry<AttendInt4Wide>(), entry<MergeSpans>(),
+      entry<PrepareRows>(),    entry<ChooseWalks>(), entry<AllReduce>(),      entry<AllGather>(),
+      entry<PlaceGathered>()};
   return table;
 }
 

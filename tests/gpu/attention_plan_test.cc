@@ -75,12 +75,6 @@ Seen seen_by(const AttentionPlan& plan, const Case& batch, const AttentionShape&
   };
   for (const AttentionUnit& unit : plan.narrow) count(unit, kNarrowQueries);
   for (const AttentionUnit& unit : plan.wide) count(unit, kWideQueries);
-  for (const AttentionUnit& unit : plan.deep) {
-    count(unit, kDeepQueries);
-    EXPECT_GT(unit.num_queries, kWideQueries);
-    EXPECT_EQ(plan.row_parts[unit.first_row].num_spans, 0u);
-    EXPECT_LT(unit.first_row, batch.first_node_row(unit.first_row)) << "no tree's node";
-  }
   return seen;
 }
 
@@ -110,7 +104,6 @@ void expect_whole(const Case& batch, const AttentionShape& shape) {
   EXPECT_EQ(parts.size(), num_parts) << "each part has a place of its own";
   EXPECT_TRUE(parts.empty() || *parts.rbegin() < shape.most_parts);
   EXPECT_TRUE(shape.has_wide || plan.wide.empty());
-  EXPECT_TRUE(shape.has_deep || plan.deep.empty());
 }
 
 TEST(AttentionPlan, SeesEverySpanOfEveryQueryOnceInRandomBatches) {
@@ -126,7 +119,6 @@ TEST(AttentionPlan, SeesEverySpanOfEveryQueryOnceInRandomBatches) {
     expect_whole(batch, {.heads_of_group = 1 + random.below(12),
                          .window = windows[random.below(7)],
                          .has_wide = random.below(3) != 0,
-                         .has_deep = random.below(2) != 0,
                          .most_parts = random.below(40)});
   }
 }
@@ -152,22 +144,6 @@ TEST(AttentionPlan, CutsFewRowsIntoPartsAndManyIntoTiles) {
   }
 }
 
-TEST(AttentionPlan, CutsManyQueriesIntoUnitsOf48WhereThereAreSuchAndTheRestAsEver) {
-  for (const std::uint32_t rows : {127u, 128u, 129u}) {  // a query each: two units of 48, and 31 to 33
-    Case batch;
-    batch.add(0, rows);
-    const AttentionPlan plan = plan_attention(batch.view(), {.has_deep = true});
-    const std::uint32_t rest = rows - 2 * kDeepQueries;
-    EXPECT_EQ(plan.deep.size(), rest > kWideQueries ? 3u : 2u) << rows;
-    EXPECT_EQ(plan.wide.size(), rest > kWideQueries ? 0u : 1u) << rows;
-    EXPECT_TRUE(plan.narrow.empty());
-  }
-  Case voters;
-  voters.add(0, 100);
-  voters.batch.sequences.back().num_votes = 7;
-  EXPECT_TRUE(plan_attention(voters.view(), {.has_deep = true}).deep.empty());
-}
-
 TEST(AttentionPlan, ATreesRowsShareTheSpansBeforeTheRoots) {
   Case batch;
   batch.add(700, 9, 8);
@@ -182,9 +158,8 @@ constexpr KvLayout layout_of(backend::KvType type) { return {1, 8, 128, 16, type
 Cost cost_of(const Case& batch, std::uint32_t window = 0, backend::KvType type = backend::KvType::kBF16) {
   return attention_cost(batch.view(), layout_of(type), kHeads, window);
 }
-double units_of(const Case& batch, bool has_deep = false) {
-  const AttentionPlan plan =
-      plan_attention(batch.view(), {.heads_of_group = 4, .has_deep = has_deep, .most_parts = 1000});
+double units_of(const Case& batch) {
+  const AttentionPlan plan = plan_attention(batch.view(), {.heads_of_group = 4, .most_parts = 1000});
   return unit_bytes(batch.view(), plan, layout_of(backend::KvType::kBF16), kHeads);
 }
 
@@ -210,12 +185,6 @@ TEST(AttentionCost, OfManyRowsReadsKAndVOnceAndComputesForEach) {
   EXPECT_LT(cost_of(chain).bytes, 1.1 * cost_of(alone).bytes);
   EXPECT_LT(units_of(chain), 1.3 * units_of(alone));
   EXPECT_GT(cost_of(chain).flops, 7.9 * cost_of(alone).flops);
-}
-
-TEST(AttentionCost, OfUnitsOf48IsTwoThirdsOfWhatThoseOf32Read) {
-  Case batch;
-  batch.add(3584, 512);  // 2,048 queries: 64 units, or 42 and one of 32
-  EXPECT_NEAR(units_of(batch, true) / units_of(batch), 43.0 / 64.0, 0.01);
 }
 
 TEST(AttentionCost, LeavesOutWhatAWindowOrNarrowerNumbersSpare) {

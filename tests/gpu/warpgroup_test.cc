@@ -206,7 +206,6 @@ void expect_those_of_single_warps() {
 }
 TEST(WarpgroupProducts, AreThoseOfSingleWarpsFromTheRowsThatADescriptorNames) {
   expect_those_of_single_warps<32>();
-  expect_those_of_single_warps<48>();
   expect_those_of_single_warps<64>();
   expect_those_of_single_warps<128>();
 }

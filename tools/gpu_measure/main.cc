@@ -1,6 +1,6 @@
 // quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny] [--model 1b|8b]
 //                   [--quantize none|int8|…] [--kv bf16|…] [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
-//                   [--attention-warpgroups on|off] [--sequences S] [--context C] [--kernel linear|attend|…]
+//                   [--sequences S] [--context C] [--kernel linear|attend|…]
 //                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
 // One stage (stages.h), or `predictions`: gpu/predictions.csv, or `types`: what this program has kernels for. The last line is JSON.
 #include <fmt/format.h>
@@ -77,8 +77,6 @@ Setup setup_of(std::span<char*> args) {
       {"--carveout", [&](const std::string& text) { setup.carveout = static_cast<int>(number("--carveout", text)); }},
       {"--linear-warpgroups",
        [&](const std::string& text) { setup.linear_warpgroups = is_on("--linear-warpgroups", text); }},
-      {"--attention-warpgroups",
-       [&](const std::string& text) { setup.attention_warpgroups = is_on("--attention-warpgroups", text); }},
       {"--kernel", [&](const std::string& text) { setup.kernel = text; }},
       {"--sequences", [&](const std::string& text) { setup.sequences = whole("--sequences", text); }},
       {"--context", [&](const std::string& text) { setup.context = whole("--context", text); }},

@@ -290,7 +290,7 @@ class Measuring:
         self.stage("sanitizer", 200, self.sanitize)
         for sequences, context in ((1, 512), (64, 512), (1, 32768)):
             self.stage(f"kernels of 1b, {sequences} at {context}", 60, self.count("--model", "1b", "--sequences", sequences, "--context", context))
-        for flag, value in (("--overlap", "off"), ("--carveout", "50"), ("--linear-warpgroups", "off"), ("--attention-warpgroups", "on")):
+        for flag, value in (("--overlap", "off"), ("--carveout", "50"), ("--linear-warpgroups", "off")):
             self.stage(f"gaps 1b {flag[2:]} {value}", 40, self.measured("gaps", "--model", "1b", flag, value))
             self.stage(f"decode 1b {flag[2:]} {value}", 60, self.measured("decode", "--model", "1b", flag, value))
 

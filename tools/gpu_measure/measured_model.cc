@@ -29,7 +29,6 @@ MeasuredModel::MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::ui
                                               .depth = kStepsInFlight,
                                               .capture = capture,
                                               .linear_warpgroups = setup.linear_warpgroups,
-                                              .attention_warpgroups = setup.attention_warpgroups,
                                               .overlap = setup.overlap,
                                               .carveout = setup.carveout});
   ops_ = std::make_unique<MeasuredOps>(std::move(plain), *device_);

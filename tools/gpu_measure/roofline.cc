@@ -108,57 +108,26 @@ boost::json::object row_of(const KernelShape& shape, double seconds, const Rates
   return row;
 }
 
-// Attention that goes by warpgroups where they are asked for.
-std::vector<KernelShape> shapes_for_warpgroups(bool tiny) {
-  std::vector<KernelShape> out;
-  if (tiny) {
-    KernelShape shape;
-    shape.kernel = "attend";
-    shape.of = "tiny";
-    shape.rows = shape.rows_each = 40;
-    shape.positions = 60;
-    shape.heads = {2, 1, 64};
-    out.push_back(shape);
-  }
-  for (const KernelShape& shape : kernel_shapes(tiny)) {
-    const KvLayout layout{1, shape.heads.num_kv_heads, shape.heads.head_dim, StepBatch::kBlockTokens, shape.kv};
-    if (shape.kernel == "attend" && shape.rows_each > kMostRowsInParts && goes_by_warpgroups(layout)) {
-      out.push_back(shape);
-    }
-  }
-  for (KernelShape& shape : out) shape.of += " by warpgroups";
-  return out;
-}
-
-// False: there was no time for all.
-bool add_rows(const Setup& setup, bool warpgroups, std::span<const KernelShape> shapes, const Deadline& deadline,
-              Rows& rows) {
-  std::unique_ptr<Device> made = setup.make_device();
-  Device& device = *made;
-  const auto ops = make_gpu_ops(std::move(made), {.max_rows = 512,
-                                                  .max_table_entries = 1u << 20,
-                                                  .linear_warpgroups = setup.linear_warpgroups,
-                                                  .attention_warpgroups = warpgroups});
-  Roofline roofline(setup, device, *ops);
-  for (const KernelShape& shape : shapes) {
-    if (deadline.over()) return false;
-    if (!setup.kernel.empty() && shape.kernel != setup.kernel) continue;
-    rows.add(row_of(shape, roofline.seconds(shape), setup.rates));
-  }
-  return true;
-}
-
 }  // namespace
 
 boost::json::object roofline(const Setup& setup) {
   const Deadline deadline(setup.seconds);
-  const std::unique_ptr<Device> device = setup.make_device();
+  std::unique_ptr<Device> made = setup.make_device();
+  Device& device = *made;
+  const auto ops = make_gpu_ops(
+      std::move(made), {.max_rows = 512, .max_table_entries = 1u << 20, .linear_warpgroups = setup.linear_warpgroups});
+  Roofline roofline(setup, device, *ops);
   Rows rows;
-  bool all = add_rows(setup, setup.attention_warpgroups, kernel_shapes(setup.tiny), deadline, rows);
-  if (!setup.attention_warpgroups && device->runs(device->kernels().attend_bf16_deep)) {
-    all = add_rows(setup, true, shapes_for_warpgroups(setup.tiny), deadline, rows) && all;
+  bool all = true;
+  for (const KernelShape& shape : kernel_shapes(setup.tiny)) {
+    if (!setup.kernel.empty() && shape.kernel != setup.kernel) continue;
+    if (deadline.over()) {
+      all = false;
+      break;
+    }
+    rows.add(row_of(shape, roofline.seconds(shape), setup.rates));
   }
-  return {{"device", device->name()}, {"rows", rows.take()}, {"failed", 0}, {"all", all}};
+  return {{"device", device.name()}, {"rows", rows.take()}, {"failed", 0}, {"all", all}};
 }
 
 }  // namespace quire::gpu::measure

@@ -28,11 +28,10 @@ struct Setup {
   backend::Quantize quantize = backend::Quantize::kNone;
   backend::KvType kv = backend::KvType::kBF16;
   bool linear_warpgroups = true;  // with instructions of sm_90a's own (gpu/gpu_ops.h)
-  bool attention_warpgroups = false;
-  bool overlap = true;          // kernels begin before their turn (gpu/gpu_ops.h)
-  int carveout = -1;            // shared memory's percentage of what a multiprocessor has (gpu/gpu_ops.h)
-  std::string kernel;           // roofline: of these alone; empty: of all
-  std::uint32_t sequences = 0;  // of a step, where a stage asks for it; 0: the stage's own
+  bool overlap = true;            // kernels begin before their turn (gpu/gpu_ops.h)
+  int carveout = -1;              // shared memory's percentage of what a multiprocessor has (gpu/gpu_ops.h)
+  std::string kernel;             // roofline: of these alone; empty: of all
+  std::uint32_t sequences = 0;    // of a step, where a stage asks for it; 0: the stage's own
   std::uint32_t context = 512;
   Rates rates{};         // of this machine, where known: fractions are of these
   double seconds = 400;  // begin nothing new behind these

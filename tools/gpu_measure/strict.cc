@@ -88,49 +88,18 @@ std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t
 }
 
 // out of all rows, of drawn numbers that are the same each time.
-std::vector<float> multiplied(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
-                              bool warpgroups) {
+std::vector<float> multiplied(const Setup& setup, backend::WeightType type, std::uint32_t n, std::uint32_t k,
+                              std::uint32_t rows, bool warpgroups) {
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
   const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .linear_warpgroups = warpgroups});
   RandomNumbers random(device);
-  const auto weight = random.weight(*ops, {n, k, backend::WeightType::kBF16, false});
+  const auto weight = random.weight(*ops, {n, k, type, false});
   const auto x = ops->make_buffer(rows, k);
   const auto out = ops->make_buffer(rows, n);
   random.fill(static_cast<DeviceBuffer&>(*x).data(), std::size_t{rows} * k * sizeof(float), sizeof(float));
   ops->linear(*x, *weight, rows, *out);
   std::vector<float> values(std::size_t{rows} * n);
-  ops->read(*out, 0, rows, values);
-  return values;
-}
-
-// Likewise attention: a sequence's last rows of so many positions.
-std::vector<float> attended(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows, std::uint32_t positions,
-                            backend::KvType type, bool warpgroups) {
-  std::unique_ptr<Device> made = setup.make_device();
-  Device& device = *made;
-  const auto ops = make_gpu_ops(std::move(made), {.max_rows = rows, .attention_warpgroups = warpgroups});
-  RandomNumbers random(device);
-  const StepBatch batch(1, rows, positions);
-  const std::vector<float> angles(heads.head_dim / 2, 0.5f);
-  const auto rope = ops->upload_rope(angles, angles, heads.head_dim / 2);
-  backend::AttentionSpec spec;
-  spec.num_heads = heads.num_heads;
-  spec.num_kv_heads = heads.num_kv_heads;
-  spec.head_dim = heads.head_dim;
-  // Numbers are below 0.03, but K in fp8: scores are spread by some units.
-  spec.scale = type == backend::KvType::kFp8 ? 0.1f : 600.0f;
-  spec.rope = rope.get();
-  const auto cache =
-      ops->make_kv({1, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), type});
-  random.fill_cache(*cache);
-  const auto qkv = ops->make_buffer(rows, spec.qkv_width());
-  const auto out = ops->make_buffer(rows, spec.q_width());
-  random.fill(static_cast<DeviceBuffer&>(*qkv).data(), std::size_t{rows} * spec.qkv_width() * sizeof(float),
-              sizeof(float));
-  ops->begin(batch.view());
-  ops->attend(spec, *qkv, *cache, *out);
-  std::vector<float> values(std::size_t{rows} * spec.q_width());
   ops->read(*out, 0, rows, values);
   return values;
 }
@@ -156,24 +125,15 @@ boost::json::object compared(const std::string& what, const std::vector<float>& 
           {"ok", relative <= tolerance}};
 }
 
-boost::json::object linear_by_warpgroups(const Setup& setup, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
-  return compared(fmt::format("warpgroups, {} x {}, {} rows", n, k, rows), multiplied(setup, n, k, rows, false),
-                  multiplied(setup, n, k, rows, true), k * 0x1p-24);
-}
-
-// A weight that is off by a rounding of f32 may be rounded to the next bf16.
-boost::json::object attention_by_warpgroups(const Setup& setup, const HeadsOfShape& heads, std::uint32_t rows,
-                                            std::uint32_t positions, backend::KvType type) {
-  return compared(fmt::format("warpgroups, attention {}, {} of {} positions, heads of {}", backend::name_of(type), rows,
-                              positions, heads.head_dim),
-                  attended(setup, heads, rows, positions, type, false),
-                  attended(setup, heads, rows, positions, type, true), 0x1p-8);
+boost::json::object linear_by_warpgroups(const Setup& setup, backend::WeightType type, std::uint32_t n, std::uint32_t k,
+                                         std::uint32_t rows) {
+  return compared(fmt::format("warpgroups, {}, {} x {}, {} rows", backend::name_of(type), n, k, rows),
+                  multiplied(setup, type, n, k, rows, false), multiplied(setup, type, n, k, rows, true), k * 0x1p-24);
 }
 
 bool has_warpgroups(const Setup& setup) {
   const std::unique_ptr<Device> device = setup.make_device();
-  const KernelTable& kernels = device->kernels();
-  return device->runs(kernels.linear.warpgroups.bf16.many_tiles) && device->runs(kernels.attend_bf16_deep);
+  return device->runs(device->kernels().linear.warpgroups.bf16.many_tiles);
 }
 
 }  // namespace
@@ -199,25 +159,17 @@ boost::json::object strict(const Setup& setup) {
     rows.add({{"what", way.name}, {"numbers", logits.size()}, {"different", different}, {"ok", different == 0}});
   }
   if (has_warpgroups(setup)) {
-    constexpr backend::KvType kTypes[] = {backend::KvType::kBF16, backend::KvType::kFp8, backend::KvType::kInt8};
-    if (setup.tiny) {
-      rows.add(linear_by_warpgroups(setup, 48, 300, 33));
-      for (const backend::KvType type : kTypes) rows.add(attention_by_warpgroups(setup, {2, 1, 64}, 40, 60, type));
-    }
-    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{33u, 128u, 256u, 512u}) {
-      rows.add(linear_by_warpgroups(setup, 4096, 4096, count));
-      rows.add(linear_by_warpgroups(setup, 4096, 14336, count));
-    }
-    for (const std::uint32_t count : setup.tiny ? std::vector<std::uint32_t>{} : std::vector{64u, 100u}) {
-      rows.add(linear_by_warpgroups(setup, 28672, 4096, count));  // of blocks with many outputs
-    }
-    if (!setup.tiny) {
-      for (const HeadsOfShape& heads : {HeadsOfShape{32, 8, 128}, HeadsOfShape{32, 8, 64}}) {
-        for (const backend::KvType type : kTypes) {
-          rows.add(attention_by_warpgroups(setup, heads, 100, 100, type));
-          rows.add(attention_by_warpgroups(setup, heads, 512, 4096, type));
-        }
-      }
+    struct Layer {
+      std::uint32_t n, k, rows;
+    };
+    // Blocks of few outputs and of many, of 64 rows and of 128.
+    const std::vector<Layer> layers =
+        setup.tiny ? std::vector<Layer>{{48, 300, 33}}
+                   : std::vector<Layer>{{4096, 4096, 33},  {4096, 14336, 64},  {4096, 14336, 128}, {4096, 4096, 256},
+                                        {28672, 4096, 64}, {28672, 4096, 100}, {6144, 4096, 512}};
+    for (const backend::WeightType type : {backend::WeightType::kBF16, backend::WeightType::kInt8,
+                                           backend::WeightType::kFp8, backend::WeightType::kInt4}) {
+      for (const auto& [n, k, count] : layers) rows.add(linear_by_warpgroups(setup, type, n, k, count));
     }
   }
   return {{"device", model.device().name()},
