@@ -206,6 +206,11 @@ std::unique_ptr<ComputeDevice> make_compute_device(const Config& config) {
   return make_cpu_device(config);
 }
 
+bool takes_gpu(const Config& config) noexcept {
+  if (config.device != "auto") return cuda_number(config.device).has_value();
+  return config.tensor_parallel_size > 1 || gpu::num_cuda_devices() > 0;
+}
+
 std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config) { return std::make_unique<Cpu>(config); }
 
 bool is_device(std::string_view text) {

@@ -44,11 +44,14 @@ class ComputeDevice {
 
 // Of a target, a draft model or a draft head.
 template <typename AnyConfig>
-gpu::ModelShape shape_of(const AnyConfig& model, backend::KvType kv) {
-  return {model.hidden, model.ffn, model.num_heads, model.num_kv_heads, model.head_dim, kv};
+gpu::ModelShape shape_of(const AnyConfig& model, backend::KvType kv,
+                         backend::WeightType weights = backend::WeightType::kBF16) {
+  return {model.hidden, model.ffn, model.num_heads, model.num_kv_heads, model.head_dim, kv, weights};
 }
 
 std::unique_ptr<ComputeDevice> make_compute_device(const Config& config);
+// Whether that is a GPU: as asked for, or as auto finds. Looks, and makes nothing.
+bool takes_gpu(const Config& config) noexcept;
 // The CPU, whatever the device: to plan with.
 std::unique_ptr<ComputeDevice> make_cpu_device(const Config& config);
 

@@ -24,6 +24,24 @@ std::vector<std::string_view> field_names() {
 
 constexpr std::uint32_t kLeastRowsShared = 16;  // prompts and streams share them
 
+// A GPU takes hardly longer for many rows than for few, a CPU takes so much longer for each.
+struct Sizes {
+  std::uint32_t sequences;
+  std::uint32_t rows;
+};
+constexpr Sizes kCpuSizes{64, 512};
+constexpr Sizes kGpuSizes{256, 2048};
+
+// As many sequences as rows that were asked for, rather than round-robin, unless those are very few.
+void settle_sizes(Config& config) {
+  const std::optional<std::uint32_t> sequences = config.asked_num_seqs;
+  const std::optional<std::uint32_t> rows = config.asked_num_batched_tokens;
+  const Sizes usual = !(sequences && rows) && takes_gpu(config) ? kGpuSizes : kCpuSizes;
+  config.max_num_batched_tokens = rows.value_or(usual.rows);
+  config.max_num_seqs =
+      sequences.value_or(std::min(usual.sequences, std::max(config.max_num_batched_tokens, kCpuSizes.sequences)));
+}
+
 // What must hold between fields.
 void check_together(const Config& config, Problems& problems) {
   if (config.block_size % 16 != 0) {
@@ -130,6 +148,7 @@ Config resolve(std::span<const Layer> layers, Problems& problems) {
       break;
     }
   }
+  settle_sizes(config);
   check_together(config, problems);
   return config;
 }

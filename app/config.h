@@ -56,7 +56,9 @@ struct Config {
   std::string quantize;      // "none", "int8", "int4", "w8a8", "w4a8" or "w16a16"
   std::string packed_cache;  // directory; empty: every start packs the weights
   std::optional<std::uint32_t> max_model_len;
-  std::uint32_t max_num_seqs = 0;
+  std::optional<std::uint32_t> asked_num_seqs;  // empty: as many as suit the device
+  std::optional<std::uint32_t> asked_num_batched_tokens;
+  std::uint32_t max_num_seqs = 0;  // what these come to
   std::uint32_t max_num_batched_tokens = 0;
   Duration min_step_time{};
   std::uint32_t block_size = 0;

@@ -123,7 +123,9 @@ ReadModel read_model(const Config& config, ModelSource source) {
   read.weight_bytes = checkpoint.bytes();
   read.kv_dtype = kv_dtype_of(config, read.stored);
   read.device = make_compute_device(config);
-  read.device->expect_within_limits(shape_of(read.config, read.kv_dtype), read.source.files->describe("config.json"));
+  const backend::WeightType weights = backend::weight_type(read.stored, quantize_of(config));
+  read.device->expect_within_limits(shape_of(read.config, read.kv_dtype, weights),
+                                    read.source.files->describe("config.json"));
   read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
   return read;
 }

@@ -10,6 +10,7 @@ constexpr const char* kBuiltWithout = "this program was built without CUDA (pres
 }  // namespace
 
 bool has_cuda() { return false; }
+int num_cuda_devices() noexcept { return 0; }
 
 std::unique_ptr<Device> make_cuda_device(int /*number*/) { throw StartError(kBuiltWithout); }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -68,6 +69,7 @@ class CudaDevice final : public Device {
     const cudaError_t code = cudaFuncGetAttributes(&attributes, kernels().norm.code);
     if (code != cudaSuccess)
       throw StartError(name_ + " runs no kernel of this build: " + failed("cudaFuncGetAttributes", code));
+    load_kernels();
     check_start("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   ~CudaDevice() override {
@@ -224,6 +226,14 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Left to its first launch, loading a kernel may wait for all that runs on the device, and so for a rank's kernel that waits for this
+  // one; and the first step of every kind would take longer.
+  void load_kernels() {
+    using Codes = std::array<const void*, sizeof(KernelTable) / sizeof(const void*)>;
+    for (const void* code : std::bit_cast<Codes>(kernels())) {
+      if (code != nullptr) has_code(code);
+    }
+  }
   // Once for a kernel; whatever is captured ran before that.
   void prepare(const Launch& launch) {
     if (!prepared_.insert(launch.code).second) return;
@@ -315,6 +325,13 @@ std::unique_ptr<CudaDevice> device_of(int number) {
 }  // namespace
 
 bool has_cuda() { return true; }
+
+int num_cuda_devices() noexcept {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // that there is none is no fault
+  return 0;
+}
 
 std::unique_ptr<Device> make_cuda_device(int number) { return device_of(number); }
 

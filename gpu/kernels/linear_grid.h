@@ -74,7 +74,11 @@ constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_out
                                  bool gates, bool warpgroups) {
   const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
   if (num_rows > kFewRows) {
-    if (warpgroups) return warpgroups_grid(type, num_outputs, num_rows);
+    const LinearGrid groups = warpgroups_grid(type, num_outputs, num_rows);
+    // Codes that are widened once for few rows are no work for half of the multiprocessors.
+    const bool is_widened = in_wide_bytes(type) || in_nibbles(type);
+    const bool is_little = is_widened && num_rows <= kHalfRowBlock && groups.blocks() * 2 < kMultiprocessors;
+    if (warpgroups && !is_little) return groups;
     const LinearShape many = many_rows(type);
     const LinearGrid wide =
         grid_of(LinearKernel::kWide, num_outputs, num_rows, many.rows() / kTileRows, many.pairs * kPairTiles);

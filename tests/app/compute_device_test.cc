@@ -81,19 +81,23 @@ TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
 // Reads a model, and of a draft model what it would take; what was refused, or nothing.
 class ComputeDeviceLimits : public ::testing::Test {
  protected:
-  static void write(const model::testing::TempDir& dir, std::uint32_t head_dim) {
+  static void write(const model::testing::TempDir& dir, std::uint32_t head_dim, const char* dtype = "F32") {
     const std::string text =
         model::testing::replaced(model::testing::kTinyLlama, "\"num_attention_heads\"",
                                  "\"head_dim\": " + std::to_string(head_dim) + ", \"num_attention_heads\"");
     const model::Config shape = model::parse_config(text, "a test");
     dir.write("config.json", text);
-    dir.write("model.safetensors", model::testing::safetensors_file(model::testing::fitting_tensors(shape, "F32")));
+    dir.write("model.safetensors", model::testing::safetensors_file(model::testing::fitting_tensors(shape, dtype)));
   }
 
   std::string refusal(const char* device, std::uint32_t head_dim, std::uint32_t drafts_head_dim = 0) const {
     write(dir_, head_dim);
+    return refusal_of(device, "none", drafts_head_dim);
+  }
+  std::string refusal_of(const char* device, const char* quantize, std::uint32_t drafts_head_dim = 0) const {
     Config config = config_of(device);
     config.model = dir_.path();
+    config.quantize = quantize;
     if (drafts_head_dim != 0) {
       write(draft_, drafts_head_dim);
       config.speculative_config = R"({"method": "draft_model", "model": ")" + draft_.path() + "\"}";
@@ -119,6 +123,16 @@ TEST_F(ComputeDeviceLimits, RefuseHeadsOfMoreThan512DimensionsOnAGpuBeforeAnythi
   for (const std::uint32_t dims : {510u, 512u}) EXPECT_EQ(refusal("simulated", dims), "");
   EXPECT_EQ(refusal("simulated", 514), beyond(dir_));
   EXPECT_EQ(refusal("cpu", 514), "");
+}
+
+TEST_F(ComputeDeviceLimits, RefuseFloat16OnAGpuWithTheFlagsThatServeIt) {
+  write(dir_, 16, "F16");
+  EXPECT_EQ(refusal_of("simulated", "none"),
+            dir_.path() +
+                "/config.json is beyond what the GPU backend has kernels for: the checkpoint's weights are float16 "
+                "(--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet to bfloat16); use --device cpu");
+  for (const char* quantize : {"w16a16", "int8", "int4", "fp8"}) EXPECT_EQ(refusal_of("simulated", quantize), "");
+  EXPECT_EQ(refusal_of("cpu", "none"), "");
 }
 
 TEST_F(ComputeDeviceLimits, RefuseADraftModelLikewise) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "app/command_line.h"
@@ -33,6 +34,28 @@ TEST(Config, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
   EXPECT_EQ(config.max_num_seqs, 20u);
   EXPECT_EQ(config.block_size, 32u);
   EXPECT_EQ(config.io_threads, 1u);
+}
+
+// A GPU is taken by its name here: nothing is looked for.
+TEST(Config, StepsAreAsLargeAsSuitsTheDevice) {
+  const auto sizes = [](std::vector<std::string> words) {
+    Problems problems;
+    words.insert(words.begin(), "serve");
+    const Config config = settle(parse_command_line(words, problems).flags, problems);
+    EXPECT_THAT(problems, IsEmpty());
+    return std::pair(config.max_num_seqs, config.max_num_batched_tokens);
+  };
+  EXPECT_EQ(sizes({"--device", "cpu"}), std::pair(64u, 512u));
+  EXPECT_EQ(sizes({"--device", "cuda"}), std::pair(256u, 2048u));
+  EXPECT_EQ(sizes({"--device", "cuda:1", "--max-num-seqs", "auto"}), std::pair(256u, 2048u));
+  EXPECT_EQ(sizes({"--device", "cuda", "--max-num-seqs", "7"}), std::pair(7u, 2048u));
+  for (const std::uint32_t rows : {63u, 64u, 65u, 255u, 256u, 257u}) {
+    const std::string text = std::to_string(rows);
+    EXPECT_EQ(sizes({"--device", "cuda", "--max-num-batched-tokens", text}),
+              std::pair(std::clamp(rows, 64u, 256u), rows));
+    EXPECT_EQ(sizes({"--device", "cpu", "--max-num-batched-tokens", text}), std::pair(64u, rows));
+  }
+  EXPECT_EQ(sizes({"--device", "cuda", "--max-num-seqs", "3000"}), std::pair(3000u, 2048u)) << "round-robin";
 }
 
 TEST(Config, TheLastOfTwoEqualFlagsWins) {
@@ -83,7 +106,7 @@ TEST(Config, AStepHasARowForEverySequenceOrSixteenForAll) {
 TEST(Config, NoMoreSequencesThanTheLimit) {
   Problems problems;
   for (const char* seqs : {"16383", "16384", "16385"}) with("max-num-seqs", seqs, problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("'16385': expected 1..16384")));
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("'16385': expected auto or 1..16384")));
 }
 
 TEST(Config, NobodyGuessesWhereSequencesAreServedRoundRobin) {

@@ -81,6 +81,15 @@ TEST(LinearGrid, HalvesWarpgroupsOutputsWhereMultiprocessorsWouldBeIdleAndTheirR
   }
 }
 
+TEST(LinearGrid, LeavesCodesOfFewRowsAndOutputsToSingleWarps) {
+  for (const WeightType type : {WeightType::kInt8, WeightType::kFp8, WeightType::kInt4}) {
+    EXPECT_EQ(linear_grid(type, 4096, 64, false, true).kernel, LinearKernel::kSplit);
+    EXPECT_EQ(linear_grid(type, 4096, 65, false, true).kernel, LinearKernel::kWarpgroups);
+    EXPECT_EQ(linear_grid(type, 6144, 64, false, true).kernel, LinearKernel::kWarpgroups);
+  }
+  EXPECT_EQ(linear_grid(WeightType::kW8A8, 28672, 500, false, false).kernel, LinearKernel::kWide);
+}
+
 TEST(LinearGrid, SplitsInputsOfManyRowsWhereThereAreTooFewOutputsForAllMultiprocessors) {
   EXPECT_EQ(linear_grid(WeightType::kFp8, 4096, 64, false, false).kernel, LinearKernel::kSplit);
   EXPECT_EQ(linear_grid(WeightType::kFp8, 4096, 512, false, false).kernel, LinearKernel::kWide);

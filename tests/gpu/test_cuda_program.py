@@ -64,6 +64,18 @@ def test_it_needs_no_library_of_the_driver_or_the_toolkit(build):
         assert "cuda" not in needed.replace(str(build), ""), needed
 
 
+@pytest.mark.parametrize("architectures, ptx", [("80;89;90a;100", ["100"]), ("90a", [])])
+def test_devices_newer_than_all_that_are_named_find_ptx_of_the_newest(tmp_path, architectures, ptx):
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc here")
+    done = run("cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUIRE_CUDA=ON", "-DQUIRE_TESTS=OFF",
+               f"-DQUIRE_CUDA_ARCHITECTURES={architectures}")
+    assert done.returncode == 0, done.stderr
+    (command,) = [line for line in (tmp_path / "build.ninja").read_text().splitlines() if "/nvcc " in line and " linear_kernels.cu" in line.replace("/", " ")]
+    assert re.findall(r"code=compute_(\w+)", command) == ptx
+    assert re.findall(r"code=sm_(\w+)", command) == architectures.split(";")
+
+
 def test_without_a_gpu_the_cpu_answers_as_ever(build, no_gpu):
     on_cpu = run(build / "quire", "generate", *PROMPT, "--device", "cpu")
     assert on_cpu.returncode == 0 and len(on_cpu.stdout) > 20, on_cpu.stderr

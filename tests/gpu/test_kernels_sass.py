@@ -25,16 +25,18 @@ WRAPPERS = {
                            r"LDG\.E\S*128"),
     "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
     "codes.h fma_of_pair": ("out[0] = __uint_as_float(fma_of_pair(word(in, 0), word(in, 1), word(in, 2)));", r"HFMA2\S*BF16|HFMA2\.BF16"),
-    "kv_fragment.h will_read": ("will_read(in); out[0] = 1.0f;", r"CCTL\.\S*PF2|CCTL\S*|PREFETCH"),
+    "kv_fragment.h will_read": ("will_read(reinterpret_cast<const std::byte*>(in), 4096); out[0] = 1.0f;", r"UBLKPF"),
+    "kv_fragment.h load_fragment": ("const auto raw = load_fragment(reinterpret_cast<const RawKvFragment<quire::backend::KvType::kBF16>*>(in));"
+                                    " out[0] = __uint_as_float(raw.bits.words[0] ^ raw.bits.words[3]);", r"LDG\.E\S*128"),
+    "softmax.h exp_near": ("out[0] = exp_near(in[0]);", r"MUFU\.EX2"),
+    "softmax.h highest": ("out[0] = highest(in[0], in[1]);", r"FMNMX\S*NAN"),
+    "softmax.h bf16_pair": ("out[0] = __uint_as_float(bf16_pair(in[0], in[1]));", r"F2FP\.BF16"),
     "codes.h add_pairs": ("out[0] = __uint_as_float(add_pairs(word(in, 0), word(in, 1)));", r"HFMA2\S*BF16|HFMA2\.BF16|HADD2\S*BF16"),
-    "warpgroup_matrix.h WarpgroupProducts<128>": ("extern __shared__ std::byte block[]; WarpgroupProducts<128>::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"
-                                             " word(in, 2), word(in, 3), word(in, 4)}; WarpgroupProducts<128> products; products.begin(s);"
-                                             " products.add(s, a, RowsInShared{shared_address(block), 128, 1024}.descriptor()); products.finish(s);"
-                                             " out[threadIdx.x] = s[0].c[0] + s[15].c[3];", r"HGMMA\.64x128x16\.F32\.BF16"),
-    "warpgroup_matrix.h WarpgroupProducts<48>": ("extern __shared__ std::byte block[]; WarpgroupProducts<48>::Sums s = {}; const std::uint32_t a[4] = {word(in, 1),"
-                                                 " word(in, 2), word(in, 3), word(in, 4)}; WarpgroupProducts<48> products; products.begin(s);"
-                                                 " products.add(s, a, RowsInShared{shared_address(block), 128, 1024}.descriptor()); products.finish(s);"
-                                                 " out[threadIdx.x] = s[0].c[0] + s[5].c[3];", r"HGMMA\.64x48x16\.F32\.BF16"),
+    **{f"warpgroup_matrix.h WarpgroupProducts<{rows}>": (
+        f"extern __shared__ std::byte block[]; WarpgroupProducts<{rows}>::Sums s = {{}}; const std::uint32_t a[4] = {{word(in, 1),"
+        f" word(in, 2), word(in, 3), word(in, 4)}}; WarpgroupProducts<{rows}> products; products.begin(s);"
+        " products.add(s, a, RowsInShared{shared_address(block), 128, 1024}.descriptor()); products.finish(s);"
+        f" out[threadIdx.x] = s[0].c[0] + s[{rows // 8 - 1}].c[3];", rf"HGMMA\.64x{rows}x16\.F32\.BF16") for rows in (32, 64, 128)},
     "warpgroup_matrix.h show_to_products": ("extern __shared__ float numbers[]; numbers[threadIdx.x] = in[0]; show_to_products(); out[0] = numbers[threadIdx.x ^ 1];",
                                             r"FENCE\.VIEW\.ASYNC"),
     "bulk_copies.h copy_in_bulk": (BULK, r"UBLKCP"),
@@ -86,32 +88,25 @@ def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture):
 
 
 def test_sm_90a_multiplies_by_warpgroups_and_copies_in_bulk():
-    lines = code("sm_90a")["LinearWarpgroups"]
-    products = [number for number, line in enumerate(lines) if with_opcode([line], r"HGMMA\.64x128x16\.F32\.BF16")]
-    assert len(products) == 18  # of a slice 16, one chain; and of half a step of a slice that is not whole
-    slice_of = max((products[:16], products[2:]), key=lambda some: -(some[-1] - some[0]))
-    waits = with_opcode(lines[slice_of[0]:slice_of[-1]], r"WARPGROUP\.DEPBAR")
-    assert len(waits) == 7 and all("0x1" in wait for wait in waits), waits  # half a step is always under way
-    assert with_opcode(lines[slice_of[-1]:slice_of[-1] + 8], r"WARPGROUP\.DEPBAR")
-    assert with_opcode(lines, "UBLKCP") and with_opcode(lines, r"SYNCS\.PHASECHK")
-    assert with_opcode(lines, r"LDS\S*\.128")  # weights
-    assert "LinearWarpgroups" not in code("sm_80")
-
-
-def test_sm_90a_attends_by_warpgroups_and_copies_in_bulk():
-    kernels = {kernel: lines for kernel, lines in code("sm_90a").items() if re.match("Attend.*Deep", kernel)}
-    assert len(kernels) == 3
+    kernels = {kernel: lines for kernel, lines in code("sm_90a").items() if kernel.startswith("LinearWarpgroups<")}
+    assert len(kernels) == 13
     for kernel, lines in kernels.items():
-        products = [number for number, line in enumerate(lines) if with_opcode([line], r"HGMMA\.64x48x16\.F32\.BF16")]
-        assert len(products) == 9, kernel  # of K four and of V four, chains; and of V one, where rows see some of a group
-        for first, last in ((products[0], products[3]), (products[4], products[7]), (products[8], products[8])):
-            assert not with_opcode(lines[first:last], r"WARPGROUP\.DEPBAR|WARPSYNC|BAR|LDS"), kernel
-            assert with_opcode(lines[last:last + 8], r"WARPGROUP\.DEPBAR"), kernel
+        form, tiles, rows = re.match(r"LinearWarpgroups<(\w+) (\d+) (\d+)>", kernel).groups()
+        of_group = int(rows) * int(tiles) // 8
+        products = [number for number, line in enumerate(lines) if with_opcode([line], rf"HGMMA\.64x{of_group}x16\.F32\.BF16")]
+        assert len(products) == 16 + 4, kernel  # of a slice, and of a step of one that is not whole
+        waits = [number for number, line in enumerate(lines) if with_opcode([line], r"WARPGROUP\.DEPBAR")]
+        ahead = [number for number in waits if "0x1" in lines[number]]
+        # Of half a step, or of a whole one, weights come while as many are multiplied.
+        assert len(ahead) == (7 if form == "Int4Form" or of_group == 128 else 3), kernel
+        first = next(number for number in range(len(products)) if products[number] < ahead[0] < products[number + 4])
+        slice_of = [number for number in products if products[max(first - 3, 0)] <= number][:16]
+        assert slice_of[0] < ahead[0] and ahead[-1] < slice_of[-1], kernel
+        assert with_opcode(lines[slice_of[-1]:slice_of[-1] + 8], r"WARPGROUP\.DEPBAR"), kernel
         assert with_opcode(lines, "UBLKCP") and with_opcode(lines, r"SYNCS\.PHASECHK"), kernel
-        assert with_opcode(lines, r"LDS\S*\.(128|64)"), kernel  # K and V
-        assert with_opcode(lines[:products[0]], r"FENCE\.VIEW\.ASYNC"), kernel  # q, before the first product sees it
-        assert with_opcode(lines[products[3]:products[4]], r"FENCE\.VIEW\.ASYNC"), kernel  # and the weights
-    assert not any(re.match("Attend.*Deep", kernel) for kernel in code("sm_80"))
+        assert with_opcode(lines, r"LDS\S*\.(128|64)"), kernel  # weights
+    assert not any(kernel.startswith("LinearWarpgroups") for kernel in code("sm_80"))
+
 
 def test_a_product_and_a_sum_are_two_roundings_where_no_fma_is_asked_for():
     kernels = code("sm_90a")
@@ -125,7 +120,7 @@ def test_kernels_touch_nothing_but_weights_before_their_turn():
         assert len(turns) == 1, f"{kernel} takes its turn {len(turns)} times"
         before, behind = lines[:turns[0]], lines[turns[0]:]
         assert not with_opcode(before, r"STG|ST\.|RED|ATOM"), kernel
-        assert bool(with_opcode(before, r"LDG|LD\.|UBLKCP")) == bool(re.match("Linear(Wide|Split)<|LinearWarpgroups", kernel)), kernel
+        assert bool(with_opcode(before, r"LDG|LD\.|UBLKCP")) == bool(re.match("Linear(Wide|Split|Warpgroups)<", kernel)), kernel
         assert with_opcode(behind, "PREEXIT"), f"{kernel} lets nobody begin early"
         # Such a load may be moved before the turn, and may find what was there before it.
         assert not with_opcode(lines, r"LDG\S*CONSTANT"), kernel
