@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/base/check.h"
 
@@ -31,15 +32,16 @@ void pad(AttentionPlan& plan) {
   pad(plan.rows_in_parts, RowOfBatch::kNobody);
 }
 
-// The sequence's groups that have rows in this step.
-void add_groups(const SequenceRows& sequence, std::vector<GroupOfStep>& out) {
+// The sequence's groups that have rows in this step, from `out` on; behind them.
+GroupOfStep* put_groups(const SequenceRows& sequence, GroupOfStep* out) {
   GroupOfStep group;
   group.first_row = sequence.first_row;
   group.first_position = sequence.first_position;
   group.end = sequence.first_position + sequence.num_rows;
   group.open_group = sequence.open_group;
   group.start = sequence.first_position / kGroupTokens * kGroupTokens;
-  for (; group.start < group.end; group.start += kGroupTokens) out.push_back(group);
+  for (; group.start < group.end; group.start += kGroupTokens) *out++ = group;
+  return out;
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ void Attention::reserve(const backend::KvShape& shape) {
   grow(votes_, most_votes * sizeof(std::uint64_t), "votes");
   if (shape.type == KvType::kInt4) {
     stores_groups_ = true;
-    grow(groups_, max_rows * sizeof(GroupOfStep), "groups of a step");  // each has a row
+    if (!groups_) groups_.emplace(device_, max_rows * sizeof(GroupOfStep), limits_.depth, "groups of a step");
   }
   if (!KvLayout::in_tiles(shape.type)) return;
   const std::size_t most_heads = std::size_t{shape.num_kv_heads} * kMostHeadsOfGroup;
@@ -81,15 +83,11 @@ Attention::Placed Attention::make_placed() const {
   const std::size_t whole_units = std::size_t{limits_.max_rows} * pieces_of(kMostHeadsOfGroup, kNarrowQueries);
   const std::size_t unit_bytes = std::bit_ceil(most_units_ + whole_units) * sizeof(AttentionUnit);
   const std::size_t voter_bytes = std::bit_ceil(whole_units) * sizeof(AttentionUnit);
-  Placed work;
-  work.narrow = DeviceMemory(device_, unit_bytes, "units of attention");
-  work.wide = DeviceMemory(device_, unit_bytes, "units of attention");
-  work.narrow_voters = DeviceMemory(device_, voter_bytes, "units that vote");
-  work.wide_voters = DeviceMemory(device_, voter_bytes, "units that vote");
-  work.row_parts = DeviceMemory(device_, limits_.max_rows * sizeof(RowParts), "rows' parts");
-  work.rows_in_parts =
-      DeviceMemory(device_, std::bit_ceil(std::size_t{limits_.max_rows}) * sizeof(std::uint32_t), "rows in parts");
-  return work;
+  const std::size_t row_bytes =
+      limits_.max_rows * sizeof(RowParts) + std::bit_ceil(std::size_t{limits_.max_rows}) * sizeof(std::uint32_t);
+  constexpr std::size_t kParts = 6;
+  const std::size_t most = 2 * unit_bytes + 2 * voter_bytes + row_bytes + kParts * kUploadBoundary;
+  return {.shape = {}, .upload = StepUpload(device_, most, limits_.depth, "units of attention")};
 }
 
 void Attention::begin(const backend::Batch& batch, const BatchView& on_device, std::uint32_t bucket) {
@@ -103,9 +101,11 @@ void Attention::begin(const backend::Batch& batch, const BatchView& on_device, s
   if (vote_bytes != 0) device_.fill(votes_.data(), std::byte{0}, vote_bytes);
   for (const SequenceRows& sequence : batch.sequences) CHECK(sequence.num_votes == 0 || sequence.num_nodes == 0);
   if (!stores_groups_) return;
-  host_groups_.clear();
-  for (const SequenceRows& sequence : batch.sequences) add_groups(sequence, host_groups_);
-  send(groups_, std::span<const GroupOfStep>(host_groups_));
+  auto* const groups = reinterpret_cast<GroupOfStep*>(groups_->begin());
+  GroupOfStep* end = groups;
+  for (const SequenceRows& sequence : batch.sequences) end = put_groups(sequence, end);
+  num_groups_ = static_cast<std::uint32_t>(end - groups);
+  groups_->send(num_groups_ * sizeof(GroupOfStep));
 }
 
 void Attention::rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache) {
@@ -114,8 +114,8 @@ void Attention::rope_store(const AttentionView& spec, float* qkv, const DeviceCa
                 {spec, on_device_.rows, qkv, cache.view()});
   if (cache.shape().type != KvType::kInt4) return;
   CHECK_LE(cache.view().layout.width(), StoreGroups::kMostDims);
-  const Index grid{static_cast<unsigned>(host_groups_.size()), spec.num_kv_heads};
-  const auto* groups = groups_.as<const GroupOfStep>();
+  const Index grid{num_groups_, spec.num_kv_heads};
+  const auto* groups = reinterpret_cast<const GroupOfStep*>(groups_->on_device());
   device_.start(kernels.set_aside, grid, {spec, groups, cache.view()});
   device_.start(kernels.store_groups, grid, {spec, on_device_.rows, groups, qkv, cache.view()});
 }
@@ -137,22 +137,19 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   AttendTilesArgs args;
   args.spec = spec;
   args.batch = on_device_;
-  args.row_parts = work.row_parts.as<const RowParts>();
+  args.row_parts = work.row_parts.first;
   args.qkv = qkv;
   args.kv = cache.view();
   args.out = out;
   args.parts.values = parts_.as<float>();
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
   if (batch_.num_votes != 0) args.max_and_sum = max_and_sum_.as<float>();
-  const auto count = [](const auto& units) { return static_cast<std::uint32_t>(units.size()); };
-  run_units(args, cache.shape().type, {work.narrow, count(work.plan.narrow)}, {work.wide, count(work.plan.wide)});
-  device_.start(
-      kernels.merge_spans, {count(work.plan.rows_in_parts), spec.num_heads},
-      {work.rows_in_parts.as<const std::uint32_t>(), args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
+  run_units(args, cache.shape().type, work.narrow, work.wide);
+  device_.start(kernels.merge_spans, {work.rows_in_parts.count, spec.num_heads},
+                {work.rows_in_parts.first, args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
   if (batch_.num_votes == 0) return;
   args.votes = votes_.as<std::uint64_t>();
-  run_units(args, cache.shape().type, {work.narrow_voters, count(work.plan.narrow_voters)},
-            {work.wide_voters, count(work.plan.wide_voters)});
+  run_units(args, cache.shape().type, work.narrow_voters, work.wide_voters);
 }
 
 void Attention::read_votes(std::span<std::uint64_t> out) {
@@ -162,7 +159,7 @@ void Attention::read_votes(std::span<std::uint64_t> out) {
 
 template <typename Kernel>
 void Attention::start(const Entry<Kernel>& kernel, AttendTilesArgs args, const Units& units) {
-  args.units = units.memory.as<const AttentionUnit>();
+  args.units = units.first;
   device_.start(kernel, {units.count, args.spec.num_kv_heads}, args);
 }
 
@@ -193,21 +190,29 @@ const Attention::Placed& Attention::placed(const AttentionShape& shape) {
   if (num_placed_ == placed_.size()) placed_.push_back(make_placed());
   Placed& work = placed_[num_placed_++];
   work.shape = shape;
-  work.plan = plan_attention(batch_, shape);
-  if (pads_) pad(work.plan);
-  send(work.narrow, std::span<const AttentionUnit>(work.plan.narrow));
-  send(work.wide, std::span<const AttentionUnit>(work.plan.wide));
-  send(work.narrow_voters, std::span<const AttentionUnit>(work.plan.narrow_voters));
-  send(work.wide_voters, std::span<const AttentionUnit>(work.plan.wide_voters));
-  send(work.row_parts, std::span<const RowParts>(work.plan.row_parts));
-  send(work.rows_in_parts, std::span<const std::uint32_t>(work.plan.rows_in_parts));
+  send_plan(work);
   return work;
 }
 
-template <typename T>
-void Attention::send(const DeviceMemory& to, std::span<const T> values) {
-  CHECK_LE(values.size_bytes(), to.bytes());
-  if (!values.empty()) device_.upload(to.data(), values.data(), values.size_bytes());
+void Attention::send_plan(Placed& work) const {
+  AttentionPlan plan = plan_attention(batch_, work.shape);
+  if (pads_) pad(plan);
+  std::byte* const first = work.upload.begin();
+  std::size_t bytes = 0;
+  const auto put = [&]<typename T>(Part<T>& part, const std::vector<T>& values) {
+    part = {reinterpret_cast<const T*>(work.upload.on_device() + bytes), static_cast<std::uint32_t>(values.size())};
+    const std::size_t end = bytes + values.size() * sizeof(T);
+    CHECK_LE(end, work.upload.most_bytes());
+    if (!values.empty()) std::memcpy(first + bytes, values.data(), values.size() * sizeof(T));
+    bytes = on_boundary(end);
+  };
+  put(work.narrow, plan.narrow);
+  put(work.wide, plan.wide);
+  put(work.narrow_voters, plan.narrow_voters);
+  put(work.wide_voters, plan.wide_voters);
+  put(work.row_parts, plan.row_parts);
+  put(work.rows_in_parts, plan.rows_in_parts);
+  work.upload.send(bytes);
 }
 
 void Attention::grow(DeviceMemory& room, std::size_t bytes, const char* what) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "gpu/attention_plan.h"
 #include "gpu/kernels/rope_store.h"
 #include "gpu/runtime/device.h"
+#include "gpu/steps.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -22,6 +24,7 @@ namespace quire::gpu {
 struct AttentionLimits {
   std::uint32_t max_rows = 0;           // T
   std::uint32_t max_table_entries = 0;  // of all sequences' block tables
+  std::uint32_t depth = 1;              // steps in flight
 };
 
 class Attention {
@@ -43,29 +46,31 @@ class Attention {
   void read_votes(std::span<std::uint64_t> out);
 
  private:
-  // A plan on the device.
+  // A part of a plan on the device.
+  template <typename T>
+  struct Part {
+    const T* first = nullptr;
+    std::uint32_t count = 0;
+  };
+  using Units = Part<AttentionUnit>;
+  // A plan, sent by one copy.
   struct Placed {
     AttentionShape shape;
-    AttentionPlan plan;
-    DeviceMemory narrow;
-    DeviceMemory wide;
-    DeviceMemory narrow_voters;
-    DeviceMemory wide_voters;
-    DeviceMemory row_parts;
-    DeviceMemory rows_in_parts;
-  };
-  struct Units {
-    const DeviceMemory& memory;
-    std::uint32_t count;
+    StepUpload upload;
+    Units narrow{};
+    Units wide{};
+    Units narrow_voters{};
+    Units wide_voters{};
+    Part<RowParts> row_parts{};
+    Part<std::uint32_t> rows_in_parts{};
   };
 
   const Placed& placed(const AttentionShape& shape);
   Placed make_placed() const;
+  void send_plan(Placed& work) const;
   void run_units(const AttendTilesArgs& args, backend::KvType type, const Units& narrow, const Units& wide);
   template <typename Kernel>
   void start(const Entry<Kernel>& kernel, AttendTilesArgs args, const Units& units);
-  template <typename T>
-  void send(const DeviceMemory& to, std::span<const T> values);
   void grow(DeviceMemory& room, std::size_t bytes, const char* what);
 
   Device& device_;
@@ -79,9 +84,9 @@ class Attention {
   std::size_t most_units_ = 0;               // of spans, in any step and layer
   std::size_t least_part_ = ~std::size_t{};  // bytes, of all kv heads, of the cache where these are fewest
   DeviceMemory parts_;
-  bool stores_groups_ = false;  // int4
-  std::vector<GroupOfStep> host_groups_;
-  DeviceMemory groups_;
+  bool stores_groups_ = false;    // int4
+  std::uint32_t num_groups_ = 0;  // that have rows in this step
+  std::optional<StepUpload> groups_;
   DeviceMemory votes_;
   DeviceMemory max_and_sum_;
 };

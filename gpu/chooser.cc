@@ -4,15 +4,12 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "gpu/steps.h"
 
 namespace quire::gpu {
 namespace {
 
 using backend::Speaker;
-
-constexpr std::size_t kBoundary = 16;  // of each part of what is uploaded
-
-constexpr std::size_t on_boundary(std::size_t bytes) { return (bytes + kBoundary - 1) / kBoundary * kBoundary; }
 
 constexpr std::uint32_t pieces_of(std::uint32_t vocab) {
   return (vocab + PrepareRows::kPiece - 1) / PrepareRows::kPiece;

@@ -30,7 +30,7 @@ class GpuOps final : public Ops {
         most_captured_(options.capture),
         packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
         captured_(*device_),
-        attention_(*device_, {max_rows_, options.max_table_entries}),
+        attention_(*device_, {max_rows_, options.max_table_entries, options.depth}),
         linear_(*device_, options.max_rows, options.linear_warpgroups) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);

@@ -6,29 +6,40 @@ namespace quire::gpu {
 
 static_assert(sizeof(BlockId) == sizeof(std::uint32_t));
 
-Packet::Packet(Device& device, const PacketSizes& most, std::uint32_t depth)
-    : device_(device), most_(most), memory_(device, places_of(most).end, "what a step brings along") {
+StepUpload::StepUpload(Device& device, std::size_t most_bytes, std::uint32_t depth, const char* what)
+    : device_(&device), memory_(device, most_bytes, what) {
   for (std::uint32_t i = 0; i < depth; ++i) {
-    slots_.push_back({PinnedMemory(device, memory_.bytes(), "what a step brings along"), device.make_event()});
+    slots_.push_back({PinnedMemory(device, most_bytes, what), device.make_event()});
   }
 }
+
+std::byte* StepUpload::begin() {
+  slot_ = (slot_ + 1) % slots_.size();
+  slots_[slot_].sent->wait();
+  return slot();
+}
+
+void StepUpload::send(std::size_t bytes) {
+  CHECK_LE(bytes, most_bytes());
+  if (bytes == 0) return;
+  device_->upload_pinned(memory_.data(), slot(), bytes);
+  slots_[slot_].sent->record();
+}
+
+Packet::Packet(Device& device, const PacketSizes& most, std::uint32_t depth)
+    : most_(most), upload_(device, places_of(most).end, depth, "what a step brings along") {}
 
 void Packet::begin(const PacketSizes& sizes) {
   CHECK_LE(sizes.rows, most_.rows);
   CHECK_LE(sizes.speakers, most_.speakers);
   CHECK_LE(sizes.kept_groups, most_.kept_groups);
   CHECK_LE(sizes.table_entries, most_.table_entries);
-  slot_ = (slot_ + 1) % slots_.size();
   sizes_ = sizes;
   places_ = places_of(sizes);
-  slots_[slot_].sent->wait();
+  upload_.begin();
 }
 
-void Packet::send() {
-  if (places_.end == 0) return;
-  device_.upload_pinned(memory_.data(), slots_[slot_].memory.data(), places_.end);
-  slots_[slot_].sent->record();
-}
+void Packet::send() { upload_.send(places_.end); }
 
 void CapturedSteps::run(const LaunchList& launches) {
   const auto at = std::ranges::find(known_, launches, &Known::launches);

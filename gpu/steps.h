@@ -34,6 +34,11 @@ constexpr std::uint32_t bucket_of(std::uint32_t rows, std::uint32_t most) {
   return 0;
 }
 
+inline constexpr std::size_t kUploadBoundary = 16;  // of each part of what is uploaded at once
+constexpr std::size_t on_boundary(std::size_t bytes) {
+  return (bytes + kUploadBoundary - 1) / kUploadBoundary * kUploadBoundary;
+}
+
 struct PacketSizes {
   std::uint32_t rows = 0;
   std::uint32_t speakers = 0;
@@ -52,7 +57,7 @@ struct PacketPlaces {
 };
 constexpr PacketPlaces places_of(const PacketSizes& sizes) {
   const auto behind = [](std::size_t place, std::size_t count, std::size_t size) {
-    return (place + count * size + 15) / 16 * 16;
+    return on_boundary(place + count * size);
   };
   PacketPlaces places;
   places.rows = behind(places.tokens, sizes.rows, sizeof(std::int32_t));
@@ -63,12 +68,36 @@ constexpr PacketPlaces places_of(const PacketSizes& sizes) {
   return places;
 }
 
+// What is filled in on the host for a step and sent by one copy, to the same place on the device every time: pinned memory, a slot
+// for each step in flight, so that nothing waits for the device.
+class StepUpload {
+ public:
+  StepUpload(Device& device, std::size_t most_bytes, std::uint32_t depth, const char* what);
+
+  // The next slot; waits until the copy that was made from there is over.
+  std::byte* begin();
+  std::byte* slot() const { return slots_[slot_].memory.data(); }  // the one that was begun last
+  void send(std::size_t bytes);                                    // of that
+  const std::byte* on_device() const { return memory_.as<const std::byte>(); }
+  std::size_t most_bytes() const { return memory_.bytes(); }
+
+ private:
+  struct Slot {
+    PinnedMemory memory;
+    std::unique_ptr<Event> sent;
+  };
+  Device* device_;
+  DeviceMemory memory_;
+  std::vector<Slot> slots_;
+  std::size_t slot_ = 0;
+};
+
 class Packet {
  public:
   // `most` in any step, `depth` steps in flight.
   Packet(Device& device, const PacketSizes& most, std::uint32_t depth);
 
-  // The host's side of the next step, to be filled in; waits until the copy that was made from there is over.
+  // The host's side of the next step, to be filled in.
   void begin(const PacketSizes& sizes);
   std::span<std::int32_t> tokens() { return part<std::int32_t>(places_.tokens, sizes_.rows); }
   std::span<RowOfBatch> rows() { return part<RowOfBatch>(places_.rows, sizes_.rows); }
@@ -88,22 +117,15 @@ class Packet {
  private:
   template <typename T>
   std::span<T> part(std::size_t place, std::size_t count) {
-    return {reinterpret_cast<T*>(slots_[slot_].memory.data() + place), count};
+    return {reinterpret_cast<T*>(upload_.slot() + place), count};
   }
   template <typename T>
   const T* there(std::size_t place) const {
-    return reinterpret_cast<const T*>(memory_.as<const std::byte>() + place);
+    return reinterpret_cast<const T*>(upload_.on_device() + place);
   }
 
-  struct Slot {
-    PinnedMemory memory;
-    std::unique_ptr<Event> sent;
-  };
-  Device& device_;
   const PacketSizes most_;
-  DeviceMemory memory_;
-  std::vector<Slot> slots_;
-  std::size_t slot_ = 0;
+  StepUpload upload_;
   PacketSizes sizes_;
   PacketPlaces places_;
 };
