@@ -38,6 +38,8 @@ struct Asked {
   std::uint64_t works_for = ~std::uint64_t{0};  // launches; then the device fails
   bool has_no_room = false;                     // for captured steps
   std::uint64_t downloaded = 0;                 // what waits for all that is queued
+  std::uint64_t uploaded = 0;                   // from memory that the driver copies first, and may wait for the device with
+  std::uint64_t uploaded_pinned = 0;
 };
 
 // Another device, and how often it was asked.
@@ -53,7 +55,10 @@ class CountingDevice final : public Device {
     return inner_->allocate_constant(bytes, what);
   }
   void free(void* memory) noexcept override { inner_->free(memory); }
-  void upload(void* to, const void* from, std::size_t bytes) override { inner_->upload(to, from, bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    ++asked_.uploaded;
+    inner_->upload(to, from, bytes);
+  }
   void download(void* to, const void* from, std::size_t bytes) override {
     ++asked_.downloaded;
     inner_->download(to, from, bytes);
@@ -63,6 +68,7 @@ class CountingDevice final : public Device {
   void* allocate_pinned(std::size_t bytes, const char* what) override { return inner_->allocate_pinned(bytes, what); }
   void free_pinned(void* memory) noexcept override { inner_->free_pinned(memory); }
   void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
+    ++asked_.uploaded_pinned;
     inner_->upload_pinned(to, pinned, bytes);
   }
   void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
@@ -104,14 +110,14 @@ std::vector<TokenId> prompt_of(std::uint32_t length, std::uint32_t seed) {
 // A model of one layer on these ops, and an engine over it.
 class Served {
  public:
-  explicit Served(backend::Ops& ops) REQUIRES(engine_role)
+  explicit Served(backend::Ops& ops, backend::KvType kv = backend::KvType::kF32) REQUIRES(engine_role)
       : config_(model::parse_config(kConfig, "config.json")),
         checkpoint_(model::testing::safetensors_file(model::testing::fitting_tensors(config_, "F32"))),
         named_{{"config.json", std::as_bytes(std::span(kConfig, std::strlen(kConfig)))},
                {"model.safetensors", std::as_bytes(std::span(checkpoint_.data(), checkpoint_.size()))}},
         files_(model::ModelFiles::memory(named_)),
         decoder_(ops, model::load_config(*files_), *files_, 64),
-        runner_(ops, decoder_, limits()),
+        runner_(ops, decoder_, limits(kv)),
         rig({.num_blocks = 7,
              .max_num_seqs = 4,
              .max_num_batched_tokens = 24,
@@ -124,8 +130,9 @@ class Served {
   }
 
  private:
-  static model::RunnerLimits limits() {
+  static model::RunnerLimits limits(backend::KvType kv) {
     model::RunnerLimits limits;
+    limits.kv_dtype = kv;
     limits.max_rows = 24;
     limits.max_sequences = 4;
     limits.num_blocks = 7;
@@ -202,6 +209,26 @@ TEST(EngineOnGpu, RunsKernelByKernelWhereThereIsNoMemoryForCapturedSteps) {
     }
   }
   EXPECT_EQ(all[0], all[1]);
+}
+
+// What a step brings, its plan of attention, what its rows are chosen by, and the groups of int4 that it ends.
+TEST(EngineOnGpu, SendsAStepInFourCopiesFromPinnedMemoryAndNothingElse) {
+  const RoleScope role(engine_role);
+  for (const backend::KvType kv : {backend::KvType::kBF16, backend::KvType::kInt4}) {
+    Asked asked;
+    const auto ops =
+        make_gpu_ops(std::make_unique<CountingDevice>(make_simulated_device(), asked), {.max_rows = 24, .depth = 2});
+    Served served(*ops, kv);
+    std::vector<Client> clients = {served.ask(9, 12, {}), served.ask(12, 12, {}), served.ask(30, 12, {})};
+    const std::uint64_t before = asked.uploaded;
+    asked.uploaded_pinned = 0;
+    std::uint64_t turns = 0;
+    for (; !served.rig.engine.idle() || turns == 0; ++turns) served.rig.turn();
+    for (Client& client : clients) client.read_all();
+    EXPECT_EQ(clients[2].tokens.size(), 12u);
+    EXPECT_EQ(asked.uploaded, before) << backend::name_of(kv);
+    EXPECT_LE(asked.uploaded_pinned, turns * (kv == backend::KvType::kInt4 ? 4 : 3)) << backend::name_of(kv);
+  }
 }
 
 TEST(EngineOnGpu, EndsEveryStreamWithAFaultWhereTheDeviceFails) {
