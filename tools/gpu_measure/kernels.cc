@@ -133,6 +133,25 @@ void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint
        }});
 }
 
+// Every kernel of layers and attention: blocks of few and many outputs and rows, inputs of more than a slice, chunks that are one tile of
+// queries and several, a span and more.
+std::vector<Case> middle_cases(std::uint32_t seed) {
+  std::vector<Case> out;
+  for (const std::uint32_t rows : {1u, 9u, 33u, 130u}) {
+    add_rows(700, rows, seed, out);
+    for (const WeightType type : kAllWeightTypes) {
+      if (type == WeightType::kF16) continue;
+      add_linear(400, 700, rows, type, seed, out);
+      if (rows > 9 && in_tiles(type)) add_linear(17000, 66, rows, type, seed, out);
+    }
+  }
+  for (const KvType type : kAllKvTypes) {
+    add_attention({4, 2, 64}, 280, 130, type, seed, out);
+    add_attention({4, 2, 64}, 30, 1, type, seed, out);
+  }
+  return out;
+}
+
 std::vector<Case> cases(bool tiny, std::uint32_t seed) {
   std::vector<Case> out;
   for (const std::uint32_t rows : tiny ? std::vector{1u, 3u} : std::vector{1u, 16u, 256u}) {
@@ -188,12 +207,12 @@ boost::json::object kernels(const Setup& setup) {
   const Deadline deadline(setup.seconds);
   std::unique_ptr<Device> made = setup.make_device();
   const std::string name = made->name();
-  const auto gpu = make_gpu_ops(std::move(made), {.max_rows = 512});
+  const auto gpu = make_gpu_ops(std::move(made), {.max_rows = 512, .linear_warpgroups = setup.linear_warpgroups});
   const auto cpu = cpu::make_cpu_ops({.num_threads = setup.tiny ? 1u : 0u, .max_rows = 512});
   Rows rows;
   bool all = true;
-  for (std::uint32_t seed = 1; seed <= (setup.tiny ? 1u : 3u); ++seed) {
-    for (const Case& one : cases(setup.tiny, 1000 * seed)) {
+  for (std::uint32_t seed = 1; seed <= (setup.tiny || setup.middle ? 1u : 3u); ++seed) {
+    for (const Case& one : setup.middle ? middle_cases(1000 * seed) : cases(setup.tiny, 1000 * seed)) {
       if (deadline.over()) {
         all = false;
         break;

@@ -1,4 +1,4 @@
-// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny] [--model 1b|8b]
+// quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny | --middle] [--model 1b|8b]
 //                   [--quantize none|int8|…] [--kv bf16|…] [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
 //                   [--sequences S] [--context C] [--kernel linear|attend|…]
 //                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
@@ -86,8 +86,8 @@ Setup setup_of(std::span<char*> args) {
       {"--seconds", [&](const std::string& text) { setup.seconds = number("--seconds", text); }}};
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string_view flag = args[i];
-    if (flag == "--tiny") {
-      setup.tiny = true;
+    if (flag == "--tiny" || flag == "--middle") {
+      (flag == "--tiny" ? setup.tiny : setup.middle) = true;
       continue;
     }
     const auto found = flags.find(flag);

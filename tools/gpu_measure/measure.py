@@ -262,11 +262,13 @@ class Measuring:
         tool = shutil.which("compute-sanitizer")
         if self.simulated or tool is None:
             raise Skipped("there is no compute-sanitizer" if tool is None else "the simulated device is no GPU")
-        rows = []
-        for kind in ("memcheck", "racecheck", "initcheck", "synccheck"):
+        rows, kinds = [], ("memcheck", "racecheck", "initcheck", "synccheck")
+        for kind in kinds:
             code, said = run([tool, "--tool", kind, "--error-exitcode", "9", self.tool("quire_gpu_measure"), "kernels",
-                              "--device", self.args.device, "--tiny"], limit_s / 4)
-            rows.append({"what": kind, "ok": code == 0, "said": said[-400:] if code != 0 else ""})
+                              "--device", self.args.device, "--middle", "--seconds", str(0.6 * limit_s / len(kinds))], limit_s / len(kinds))
+            found = last_json(said) or {}
+            rows.append({"what": kind, "ok": code == 0, "cases": len(found.get("rows", [])), "all": found.get("all", False),
+                         "said": said[-400:] if code != 0 else ""})
         return all(row["ok"] for row in rows), {"rows": rows}
 
     def truth(self):

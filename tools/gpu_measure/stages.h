@@ -24,6 +24,7 @@ namespace quire::gpu::measure {
 struct Setup {
   std::function<std::unique_ptr<Device>()> make_device;
   bool tiny = false;         // so little that a simulator does it
+  bool middle = false;       // kernels: as little as reaches every kernel, for tools that take a hundred times as long
   std::string model = "1b";  // model_shapes.h; "tiny" where all is
   backend::Quantize quantize = backend::Quantize::kNone;
   backend::KvType kv = backend::KvType::kBF16;
