@@ -63,6 +63,9 @@ class CudaDevice final : public Device {
     cudaDeviceProp properties{};
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
+    if (cuda_launch_facts() != launch_facts()) {
+      throw StartError("the kernels are of another build than this program: build both from the same sources");
+    }
     architecture_ = "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
     can_overlap_ = properties.major >= 9;
     cudaFuncAttributes attributes{};

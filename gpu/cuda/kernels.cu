@@ -6,24 +6,26 @@
 namespace quire::gpu {
 namespace {
 
-LinearTable all_of_linear() {
-  LinearTable table = linear_kernels();
-  table.warpgroups = linear_warpgroups();
+struct Fill {
+  template <typename Kernel>
+  void operator()(Entry<Kernel>& to) const {
+    to = entry<Kernel>();
+  }
+};
+
+KernelTable all() {
+  KernelTable table = other_kernels(Fill());
+  table.linear = linear_kernels();
+  table.linear.warpgroups = linear_warpgroups();
   return table;
 }
 
 }  // namespace
 
 const KernelTable& cuda_kernels() {
-  static const KernelTable table{
-      entry<Embed>(),          entry<Norm>(),        entry<ActMul>(),         entry<Add>(),
-      entry<CopyRows>(),       all_of_linear(),      entry<RopeStore>(),      entry<SetAside>(),
-      entry<StoreGroups>(),    entry<CopyKvRow>(),   entry<Attend>(),         entry<AttendBf16>(),
-      entry<AttendBf16Wide>(), entry<AttendFp8>(),   entry<AttendFp8Wide>(),  entry<AttendInt8>(),
-      entry<AttendInt8Wide>(), entry<AttendInt4>(),  entry<AttendInt4Wide>(), entry<MergeSpans>(),
-      entry<PrepareRows>(),    entry<ChooseWalks>(), entry<AllReduce>(),      entry<AllGather>(),
-      entry<PlaceGathered>()};
+  static const KernelTable table = all();
   return table;
 }
+std::uint64_t cuda_launch_facts() { return launch_facts(); }
 
 }  // namespace quire::gpu

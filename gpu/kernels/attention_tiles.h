@@ -35,7 +35,7 @@ struct AttendTiles {
   static constexpr unsigned kGroups = Call::kGroups;
   static_assert(kSpan == kThreads && kWarps == kTileWarps);
   static constexpr unsigned kDimTiles = kMostDims / (kWarps * kTileOutputs);  // of a warp
-  static constexpr unsigned kAhead = 8;  // tiles of K or V that a warp waits for at once
+  static constexpr unsigned kAhead = kColumnTiles == 1 ? 8 : 4;  // tiles of K or V that a warp waits for at once
   static constexpr std::uint32_t kOfAhead = (1u << kAhead) - 1;
 
  public:
@@ -314,18 +314,21 @@ struct AttendTiles {
 // registers last for, or at fewer than there is shared memory for.
 struct AttendBf16 : AttendTiles<backend::KvType::kBF16, 1, 256> {
   static constexpr unsigned kMinBlocks = 3;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 2;
 };
 struct AttendBf16Wide : AttendTiles<backend::KvType::kBF16, 4, 128> {
   static constexpr unsigned kMinBlocks = 2;
 };
 struct AttendFp8 : AttendTiles<backend::KvType::kFp8, 1, 256> {
   static constexpr unsigned kMinBlocks = 3;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 2;
 };
 struct AttendFp8Wide : AttendTiles<backend::KvType::kFp8, 4, 128> {
   static constexpr unsigned kMinBlocks = 2;
 };
 struct AttendInt8 : AttendTiles<backend::KvType::kInt8, 1, 256> {
   static constexpr unsigned kMinBlocks = 3;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 2;
 };
 struct AttendInt8Wide : AttendTiles<backend::KvType::kInt8, 4, 128> {
   static constexpr unsigned kMinBlocks = 2;

@@ -20,9 +20,13 @@ constexpr std::size_t shared_bytes_of() {
   }
 }
 
-// Blocks that are to fit a multiprocessor at least: where the compiler, left alone, keeps so many that registers spill. 0: as it likes.
+// Blocks that are to fit a multiprocessor at least: where the compiler, left alone, keeps so many that registers spill, or too few. For
+// architectures before sm_90 a kernel may say another number. 0: as it likes.
 template <typename Kernel>
 constexpr unsigned min_blocks_of() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  if constexpr (requires { Kernel::kMinBlocksBeforeSm90; }) return Kernel::kMinBlocksBeforeSm90;
+#endif
   if constexpr (requires { Kernel::kMinBlocks; }) {
     return Kernel::kMinBlocks;
   } else {

@@ -42,6 +42,37 @@ struct KernelTable {
   Entry<PlaceGathered> place_gathered;
 };
 
+// fill(entry) sets one; linear layers apart.
+template <typename Fill>
+KernelTable other_kernels(const Fill& fill) {
+  KernelTable table;
+  const auto fill_all = [&](auto&... entries) { (fill(entries), ...); };
+  fill_all(table.embed, table.norm, table.act_mul, table.add, table.copy_rows, table.rope_store, table.set_aside,
+           table.store_groups, table.copy_kv_row, table.attend, table.attend_bf16, table.attend_bf16_wide,
+           table.attend_fp8, table.attend_fp8_wide, table.attend_int8, table.attend_int8_wide, table.attend_int4,
+           table.attend_int4_wide, table.merge_spans, table.prepare_rows, table.choose_walks, table.all_reduce,
+           table.all_gather, table.place_gathered);
+  return table;
+}
+
+// What whoever starts these kernels takes for granted: sizes of arguments, blocks and their memory. Device code that was compiled apart
+// (QUIRE_GPU_ONLY) has to say the same.
+inline std::uint64_t launch_facts() {
+  std::uint64_t facts = 0;
+  const auto mix = [&]<typename Kernel>(Entry<Kernel>&) {
+    for (const std::uint64_t fact :
+         {sizeof(typename Kernel::Args), std::size_t{Kernel::kThreads}, shared_bytes_of<Kernel>()}) {
+      facts = (facts ^ fact) * 0x9e3779b97f4a7c15u;
+      facts ^= facts >> 29;
+    }
+  };
+  other_kernels(mix);
+  linear_table(mix);
+  warpgroup_table(mix);
+  return facts;
+}
+
 const KernelTable& cuda_kernels();  // where nvcc built it
+std::uint64_t cuda_launch_facts();  // launch_facts() of when it did
 
 }  // namespace quire::gpu

@@ -8,18 +8,12 @@ import sys
 import pytest
 
 import tiny_model
+from measure_stages import BUILD, ROOT, STAGES
 
 jsonschema = pytest.importorskip("jsonschema")
 pytest.importorskip("torch", reason="a stage measures with PyTorch")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 SCHEMA = json.loads((pathlib.Path(__file__).parent / "measure_schema.json").read_text())
-STAGES = {
-    "truth": ["ceilings", "strict", "unit tests", "kernels", "roofline"],
-    "engine": ["gaps 1b", "gaps 8b", "serving tiny", "decode tiny bf16", "decode tiny int8", "torch ceilings", "transformers"],
-    "answers": ["sanitizer", "kernels of 1b, 1 at 512", "kernels of 1b, 64 at 512", "kernels of 1b, 1 at 32768"]
-    + [f"{stage} 1b {flag}" for flag in ("overlap off", "carveout 50", "linear-warpgroups off") for stage in ("gaps", "decode")]}
 
 sys.path.insert(0, str(ROOT / "tools" / "gpu_measure"))
 import measure as measuring  # noqa: E402

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test for
 # sm_90a, with the libraries that they need but libc's, in one file: bash tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in
-# at most 64 MiB, and measure.sh finds it where this leaves it.
+# at most 64 MiB, and measure.sh finds it where this leaves it. The kernels are a library of their own: where the tree's are others by
+# then, measure.sh compiles that alone (-DQUIRE_GPU_ONLY=ON).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${1:-build/cuda-bundle} out=build/measure-bundle
-cmake --preset cuda-release -B "$build" -DQUIRE_CUDA_ARCHITECTURES=90a -DQUIRE_TESTS=ON -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
+cmake --preset cuda-release -B "$build" -DQUIRE_CUDA_ARCHITECTURES=90a -DQUIRE_CUDA_SHARED=ON -DQUIRE_TESTS=ON -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS='-Wl,--disable-new-dtags' >/dev/null
 cmake --build "$build" -j "$(bash deploy/build_jobs.sh)" --target quire quire_gpu_measure_program gpu_device_test
 rm -rf "$out" && mkdir -p "$out/lib"
@@ -14,6 +15,7 @@ for program in "$build/quire" "$build/quire_gpu_measure" "$build/tests/gpu_devic
   ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
 done
 cp "$build/tests/libfake_nccl.so" "$out"
+python3 tools/gpu_measure/measure.py --say-kernels >"$out/kernels.sha256"
 tar -cJf "$out.tar.xz" -C "$out" .
 tree=$(git ls-files -z | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
 bytes=$(($(stat -c %s "$out.tar.xz") + tree))

@@ -9,6 +9,7 @@ FILE the lines of an earlier call are read from there, what went well is not don
 """
 import argparse
 import csv
+import hashlib
 import json
 import os
 import pathlib
@@ -44,6 +45,15 @@ def run(command, limit_s):
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
         return None, said
+
+
+def kernels_digest():
+    """Of the sources that device code is made from."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in ("gpu/cuda", "gpu/device", "gpu/kernels", "core/sample", "core/base") for path in (ROOT / folder).glob("*")):
+        if path.suffix in (".h", ".cu", ".txt") and path.is_file():
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def last_json(said):
@@ -166,6 +176,9 @@ class Measuring:
     def make(self, limit_s):
         """The preset for this machine's GPU, where nothing was carried here."""
         if self.args.build or self.unpacked():
+            built = self.kernels(limit_s)
+            if built:
+                return False, built
             ok, fields = self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
             return ok, {**fields, "built": "before"}
         capability = (self.said("probe").get("gpu") or {}).get("capability", "9.0").replace(".", "")
@@ -178,6 +191,24 @@ class Measuring:
             if code != 0:
                 return False, {"error": f"{' '.join(map(str, command[:3]))}: {said[-SAID:]}"}
         return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
+
+    def kernels(self, limit_s):
+        """The tree's, where the bundle was made from others; what went wrong, or nothing."""
+        said = self.build / "kernels.sha256"
+        if not said.is_file() or said.read_text().strip() == kernels_digest():
+            return None
+        if shutil.which("nvcc") is None or shutil.which("cmake") is None:
+            return {"error": "the bundle has other kernels than this tree, and there is no nvcc or no cmake to compile these"}
+        folder = self.work / "kernels"
+        for command in (["cmake", "-S", ROOT, "-B", folder, "-DQUIRE_GPU_ONLY=ON", "-DQUIRE_CUDA_ARCHITECTURES=90a", "-DCMAKE_BUILD_TYPE=Release"],
+                        ["cmake", "--build", folder, "-j", os.cpu_count() or 2]):
+            code, output = run(command, limit_s)
+            if code != 0:
+                return {"error": f"{' '.join(map(str, command[:3]))}: {output[-SAID:]}"}
+        (library,) = folder.rglob("libquire_gpu_kernels.so")
+        shutil.copy(library, self.build / "lib" / library.name)
+        said.write_text(kernels_digest())
+        return None
 
     def unpacked(self):
         """Whether there is a bundle (bundle.sh): then its programs are those to measure with."""
@@ -381,7 +412,11 @@ def main():
     parser.add_argument("--deadline", type=float, help="seconds behind which no stage begins or goes on [530 for a group, else none]")
     parser.add_argument("--resume", type=pathlib.Path, help="a file of lines: what went well there is not done again")
     parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory of bundles and checkpoints that are unpacked or made")
+    parser.add_argument("--say-kernels", action="store_true", help="say what the kernels' sources come to, and nothing else")
     args = parser.parse_args()
+    if args.say_kernels:
+        print(kernels_digest())
+        return
     args.deadline = args.deadline or (MOST_S if args.group else float("inf"))
     measuring = Measuring(args)
     measuring.all()
