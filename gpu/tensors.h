@@ -19,7 +19,8 @@
 
 namespace quire::gpu {
 
-// Numbers | scales | bias, each from a multiple of 256 bytes on: on the device, and in host memory for who writes them to a file.
+// Numbers | scales | bias, each from a multiple of 256 bytes on: on the device, and until forget_packed() in host memory, too, for
+// who writes them to a file.
 class DeviceWeight final : public backend::Weight {
  public:
   // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
@@ -32,6 +33,11 @@ class DeviceWeight final : public backend::Weight {
   std::uint32_t k() const override { return shape_.k; }
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
+  std::size_t bytes() const override { return memory_.bytes(); }
+  void forget_packed() override {
+    packed_ = {};
+    owner_.reset();
+  }
   const WeightView& view() const { return view_; }
   std::byte* memory() const { return memory_.as<std::byte>(); }
 

@@ -95,7 +95,9 @@ class Weight {
   virtual WeightType type() const = 0;
   // All of it as packed, in host memory: what Ops::adopt() makes a weight of again.
   virtual std::span<const std::byte> packed() const = 0;
-  std::size_t bytes() const { return packed().size(); }
+  virtual std::size_t bytes() const { return packed().size(); }
+  // Nobody will ask for packed() any more: ops that have a copy in memory of their own give the host's back.
+  virtual void forget_packed() {}
 };
 
 // What decides, with the backend's layout, how many bytes a packed weight has.

@@ -133,6 +133,7 @@ struct Loading {
   const Checkpoint& checkpoint;
   const ModelFiles& files;
   backend::Quantize quantize;
+  bool keeps_packed;  // for who writes them to a file
 
   backend::Quantize quantize_of(const PackList& list) const {
     return model::quantize_of(list.names.front() + ".weight", config, quantize);
@@ -180,6 +181,7 @@ class Packer final : public Source {
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
     std::unique_ptr<backend::Weight> packed = loading_.ops.pack(matrices, biases, loading_.quantize_of(list));
     for (const std::string& name : list.names) loading_.files.release(tensor(name + ".weight").data);
+    if (!loading_.keeps_packed) packed->forget_packed();
     return packed;
   }
 
@@ -253,8 +255,8 @@ Weights gather(Source& source, const Config& config) {
 }
 
 // In the order of gather().
-std::vector<const backend::Weight*> matrices_of(const Weights& weights) {
-  std::vector<const backend::Weight*> out = {weights.embed.get()};
+std::vector<backend::Weight*> matrices_of(const Weights& weights) {
+  std::vector<backend::Weight*> out = {weights.embed.get()};
   for (const LayerWeights& layer : weights.layers) {
     for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) out.push_back(weight->get());
   }
@@ -273,12 +275,13 @@ std::optional<Weights> read_packed(const Loading& loading, const std::string& pa
   }
   Adopter adopter(loading, *file);
   Weights weights = gather(adopter, loading.config);
-  const std::vector<const backend::Weight*> matrices = matrices_of(weights);
+  const std::vector<backend::Weight*> matrices = matrices_of(weights);
   if (matrices.size() != file->weights().size() || std::ranges::count(matrices, nullptr) != 0) {
     log_info("packed_cache", "{}: its weights are not this model's; packing again", log_safe(path));
     return std::nullopt;
   }
   weights.from_packed_file = true;
+  for (backend::Weight* weight : matrices) weight->forget_packed();
   return weights;
 }
 
@@ -376,9 +379,9 @@ backend::Quantize quantize_of(std::string_view name, const Config& config, backe
 Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize,
                      const std::string& packed_file) {
   const Checkpoint checkpoint = Checkpoint::open(files);
-  const Loading loading{ops, config, checkpoint, files, quantize};
   const std::optional<std::uint64_t> key =
       packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, ops.layout());
+  const Loading loading{ops, config, checkpoint, files, quantize, key.has_value()};
   if (key) {
     // A copy of the embedding among the tensors was compared with it when the file was written.
     Problems problems;
@@ -389,7 +392,9 @@ Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& 
   check_weights(config, checkpoint);
   Packer packer(loading);
   Weights weights = gather(packer, config);
-  if (key) write_packed(weights, packed_file, *key);
+  if (!key) return weights;
+  write_packed(weights, packed_file, *key);
+  for (backend::Weight* weight : matrices_of(weights)) weight->forget_packed();
   return weights;
 }
 

@@ -25,12 +25,23 @@ class ShardedWeight final : public backend::Weight {
  public:
   ShardedWeight(const backend::WeightShape& shape, const CutHead& head, OfRanks<backend::Weight> ranks,
                 std::span<const std::byte> packed, std::shared_ptr<const void> owner)
-      : shape_(shape), head_(head), ranks_(std::move(ranks)), packed_(packed), owner_(std::move(owner)) {}
+      : shape_(shape),
+        head_(head),
+        ranks_(std::move(ranks)),
+        packed_(packed),
+        bytes_(packed.size()),
+        owner_(std::move(owner)) {}
 
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
   backend::WeightType type() const override { return shape_.type; }
   std::span<const std::byte> packed() const override { return packed_; }
+  std::size_t bytes() const override { return bytes_; }
+  void forget_packed() override {
+    for (const auto& rank : ranks_) rank->forget_packed();
+    packed_ = {};
+    owner_.reset();
+  }
 
   bool is_cut() const { return head_.is_cut(); }
   std::span<const std::uint32_t> outputs() const { return head_.matrices(); }
@@ -42,6 +53,7 @@ class ShardedWeight final : public backend::Weight {
   CutHead head_;
   OfRanks<backend::Weight> ranks_;
   std::span<const std::byte> packed_;
+  std::size_t bytes_;
   std::shared_ptr<const void> owner_;
 };
 

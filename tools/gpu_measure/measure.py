@@ -56,6 +56,31 @@ def kernels_digest():
     return digest.hexdigest()
 
 
+def shape_of(row):
+    return tuple(str(row[key]) for key in SHAPE)
+
+
+def expected_times(device):
+    """Microseconds by shape, where gpu/measured.csv has such a GPU: as measured, or as expected from what another took."""
+    with (ROOT / "gpu" / "measured.csv").open() as file:
+        table = list(csv.DictReader(file))
+    name = device.lower().replace(" ", "_")
+    column = next((column for column in table[0] if column not in SHAPE and name.startswith(column.removesuffix("_us").removesuffix("_expected"))), None)
+    return {shape_of(row): float(row[column]) for row in table} if column and name else {}
+
+
+def write_measured(lines):
+    """gpu/measured.csv of a run's stage roofline on an H200; for an H100 as much longer as its least time is (gpu/predictions.csv)."""
+    with (ROOT / "gpu" / "predictions.csv").open() as file:
+        least = {shape_of(row): float(row["h100_us"]) / float(row["h200_us"]) for row in csv.DictReader(file)}
+    (rows,) = [line["rows"] for line in lines if line["stage"] == "roofline"]
+    with (ROOT / "gpu" / "measured.csv").open("w") as file:
+        file.write(",".join([*SHAPE, "nvidia_h200_us", "nvidia_h100_expected_us"]) + "\n")
+        for row in rows:
+            taken = 1e6 * row["seconds"]
+            file.write(",".join([*shape_of(row), f"{taken:.1f}", f"{taken * least[shape_of(row)]:.1f}"]) + "\n")
+
+
 def last_json(said):
     for line in reversed(said.splitlines()):
         if line.startswith("{"):
@@ -330,12 +355,9 @@ class Measuring:
     def roofline(self, limit_s):
         """Each kernel's time, and where one takes a quarter longer than gpu/measured.csv says of such a GPU."""
         ok, fields = self.measured("roofline")(limit_s)
-        with (ROOT / "gpu" / "measured.csv").open() as file:
-            table = list(csv.DictReader(file))
-        column = fields.get("device", "").lower().replace(" ", "_") + "_us"
-        before = {tuple(row[key] for key in SHAPE): float(row[column]) for row in table if column in row}
+        before = expected_times(fields.get("device", ""))
         for row in fields.get("rows", []):
-            if expected := before.get(tuple(str(row[key]) for key in SHAPE)):
+            if expected := before.get(shape_of(row)):
                 row["of_measured"] = 1e6 * row["seconds"] / expected
         return ok, fields
 
@@ -412,8 +434,12 @@ def main():
     parser.add_argument("--deadline", type=float, help="seconds behind which no stage begins or goes on [530 for a group, else none]")
     parser.add_argument("--resume", type=pathlib.Path, help="a file of lines: what went well there is not done again")
     parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory of bundles and checkpoints that are unpacked or made")
+    parser.add_argument("--write-measured", type=pathlib.Path, metavar="FILE", help="write gpu/measured.csv of these lines, and nothing else")
     parser.add_argument("--say-kernels", action="store_true", help="say what the kernels' sources come to, and nothing else")
     args = parser.parse_args()
+    if args.write_measured:
+        write_measured([json.loads(line) for line in args.write_measured.read_text().splitlines()])
+        return
     if args.say_kernels:
         print(kernels_digest())
         return

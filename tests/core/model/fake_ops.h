@@ -19,6 +19,8 @@ class FakeWeight final : public backend::Weight {
   std::uint32_t k() const override { return k_; }
   backend::WeightType type() const override { return type_; }
   std::span<const std::byte> packed() const override { return bytes_; }
+  void forget_packed() override { is_forgotten = true; }
+  bool is_forgotten = false;
 
  private:
   std::uint32_t n_, k_;

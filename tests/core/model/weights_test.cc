@@ -73,6 +73,28 @@ TEST(Weights, EveryTensorsPagesAreGivenBackOnceItIsPacked) {
   EXPECT_EQ(files.times.size(), checkpoint.tensors().size());
 }
 
+TEST(Weights, AreForgottenByTheHostOncePackedOrWhenTheirFileIsWritten) {
+  const TempDir dir;
+  const Config config = parse_config(kTinyLlama, "config.json");
+  dir.write("config.json", kTinyLlama);
+  dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+  const auto files = ModelFiles::directory(dir.path());
+  FakeOps ops;
+  for (const std::string& path : {std::string(), dir.path() + "/model.packed"}) {
+    const Weights weights = load_weights(ops, config, *files, backend::Quantize::kNone, path);
+    EXPECT_EQ(std::filesystem::exists(dir.path() + "/model.packed"), !path.empty());
+    const auto is_forgotten = [](const std::unique_ptr<backend::Weight>& weight) {
+      return static_cast<const FakeWeight&>(*weight).is_forgotten;
+    };
+    EXPECT_TRUE(is_forgotten(weights.embed));
+    for (const LayerWeights& layer : weights.layers) {
+      for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
+        EXPECT_TRUE(is_forgotten(*weight));
+      }
+    }
+  }
+}
+
 TEST(Weights, EveryKindOfCheckpointThatFitsIsAccepted) {
   for (const std::string extra :
        {"\"tie_word_embeddings\": true", "\"attention_bias\": true", "\"mlp_bias\": true", "\"head_dim\": 6"}) {
