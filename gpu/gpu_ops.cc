@@ -19,6 +19,9 @@ namespace {
 
 using namespace backend;
 
+// Whatever changes which bits come out gives it a new number: saved caches outlive the program, and a numeric mode names it.
+constexpr const char* kArithmetic = "2";
+
 constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
 
 class GpuOps final : public Ops {
@@ -42,7 +45,7 @@ class GpuOps final : public Ops {
     }
   }
 
-  std::string description() const override { return "gpu-" + device_->architecture() + "/" + device_->name(); }
+  std::string description() const override { return "gpu-" + device_->architecture() + "-" + kArithmetic + "/" + device_->name(); }
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
                                Quantize quantize) override {

@@ -1,6 +1,6 @@
 // The GPU backend: core/backend's ops as kernels on a device, with its equations and, but for what follows, its bits.
-//   linear, of bf16, w16a16, int8 and int4: rows are rounded to bf16 and the tensor cores multiply, in an order that is the same for
-//   any number of rows (gpu/kernels/linear.h).
+//   linear, of bf16, w16a16, int8, fp8 and int4: rows are rounded to bf16, and so are int4's numbers; the tensor cores multiply, in an
+//   order that is the same for any number of rows (gpu/kernels/linear.h).
 //   attend, but of caches of f32: q and the weights of V are rounded to bf16 likewise (gpu/kernels/attention_tiles.h).
 //   choose: on the device, but for what gpu/chooser.h leaves to the host.
 // Thread  made by any; then the engine thread.

@@ -35,7 +35,8 @@ std::vector<std::string> beyond_limits(const ModelShape& shape) {
   expect_outputs((shape.num_heads + 2 * std::uint64_t{shape.num_kv_heads}) * shape.head_dim, "num_attention_heads");
   if (shape.weights == backend::WeightType::kF16) {
     beyond.push_back(
-        "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet to "
+        "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet "
+        "to "
         "bfloat16)");
   }
   return beyond;

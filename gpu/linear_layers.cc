@@ -88,15 +88,11 @@ template <typename Form>
 void LinearLayers::start(const WarpgroupEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args) {
   const Index blocks{grid.row_blocks, grid.groups};
   const bool half = grid.row_tiles * kTileRows == kHalfRowBlock;
-  if constexpr (!in_nibbles(Form::kType)) {
-    if (grid.tiles == kManyTiles) {
-      return half ? device_.start(entries.many_tiles_half, blocks, args)
-                  : device_.start(entries.many_tiles, blocks, args);
-    }
-    if (!half) return device_.start(entries.few_tiles, blocks, args);
+  if (grid.tiles == kManyTiles) {
+    return half ? device_.start(entries.many_tiles_half, blocks, args)
+                : device_.start(entries.many_tiles, blocks, args);
   }
-  CHECK(half && grid.tiles == kFewTiles);
-  device_.start(entries.few_tiles_half, blocks, args);
+  half ? device_.start(entries.few_tiles_half, blocks, args) : device_.start(entries.few_tiles, blocks, args);
 }
 
 template <typename Form>

@@ -118,7 +118,7 @@ class WarpgroupProducts {
       QUIRE_MULTIPLY("128", QUIRE_TO_63, "%64, %65, %66, %67", "%68", QUIRE_SUMS_OF_128(s), a, rows);
     }
   }
-  // The same while products are under way, for what was put into a; or into other sums.
+  // The same while products are under way, for what was put into a.
   QUIRE_DEVICE void go_on() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
   QUIRE_DEVICE void go_on(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE void end_group() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -126,12 +126,6 @@ class WarpgroupProducts {
   template <unsigned kLeft>
   QUIRE_DEVICE void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
-  }
-  // The same, and these sums are there.
-  template <unsigned kLeft>
-  QUIRE_DEVICE void wait_for(Sums& s) {
-    static_assert(kLeft == 1);
-    QUIRE_WITH_SUMS("wgmma.wait_group.sync.aligned 1;", s)
   }
   QUIRE_DEVICE void finish(Sums& s) {
     end_group();
@@ -154,7 +148,6 @@ class WarpgroupProducts {
 
   void begin(Sums&) { CHECK(open_.empty() && groups_.empty()); }
   void go_on() { CHECK(open_.empty()); }
-  void go_on(Sums&) { CHECK(open_.empty()); }
   void add(Sums& sums, const std::uint32_t (&a)[4], std::uint64_t rows) { open_.push_back({&sums, &a, rows}); }
   void end_group() { groups_.push_back(std::exchange(open_, {})); }
   template <unsigned kLeft>
@@ -162,10 +155,6 @@ class WarpgroupProducts {
     for (; groups_.size() > kLeft; groups_.pop_front()) {
       for (const UnderWay& one : groups_.front()) multiply(one);
     }
-  }
-  template <unsigned kLeft>
-  void wait_for(Sums&) {
-    wait<kLeft>();
   }
   void finish(Sums&) {
     CHECK(!open_.empty() || !groups_.empty());

@@ -1,8 +1,7 @@
 // The types of weights that the tensor cores multiply: how a lane gets its share of a step (16 outputs × 64 inputs) from memory, and
 // what it adds to the sums of a slice.
 // Order   of a slice's sum, beginning with +0:
-//           bf16, int8, fp8  a chain of four products of 16 inputs a step, inputs ascending
-//           int4        for each group of 32 inputs a chain of two products, beginning with +0; then sum = fma(chain, scale, sum)
+//           bf16, int8, fp8, int4  a chain of four products of 16 inputs a step, inputs ascending
 //           w8a8        whole numbers
 //           w4a8        for each group of 32 inputs a whole number d; then sum = fma(d, scale, sum)
 // Shape   sums: for each tile of 8 rows a lane's four outputs and rows (matrix.h).
@@ -166,6 +165,7 @@ struct ByteForm {
 struct Int8Form : ByteForm<backend::WeightType::kInt8, pair_of_bytes> {};
 struct Fp8Form : ByteForm<backend::WeightType::kFp8, pair_of_fp8_bytes> {};
 
+// A number is its code times the scale of its group and output, rounded once.
 struct Int4Form {
   using Rows = RowsInBf16;
   using Sum = Product;
@@ -177,28 +177,19 @@ struct Int4Form {
   }
   template <unsigned kRowTiles>
   QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
-    std::uint32_t words[2][4];
-    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) widen(w, half * 2 + part, words[part]);
-    // Chains of a few tiles at a time: of all eight they took more registers than there are.
-    constexpr unsigned kChains = kRowTiles < 4 ? kRowTiles : 4;
-    QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kChains) {
-      Product chains[kChains];
-      QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
-        QUIRE_UNROLLED for (unsigned r = 0; r < kChains; ++r) {
-          std::uint32_t of_rows[2];
-          rows[first + r].put(part, of_rows);
-          add_product(chains[r], words[part], of_rows);
-        }
-      }
-      QUIRE_UNROLLED for (unsigned r = 0; r < kChains; ++r) {
-        QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-          sums[first + r].c[i] = fma(chains[r].c[i], w.scales.of(half, i / 2), sums[first + r].c[i]);
-        }
-      }
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+      std::uint32_t words[4];
+      widen(w, half * 2 + part, words);
+      add_part(words, rows, part, sums);
     }
   }
   QUIRE_DEVICE static void widen(const Step& w, unsigned part, std::uint32_t (&words)[4]) {
-    QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) words[i] = pair_of_nibbles(w.nibbles.words[part] >> 4 * i);
+    constexpr std::uint32_t kMinusZero = 0x80008000u;  // added to a product it leaves its sign, too
+    const std::uint32_t both = w.scales.words.words[part / 2];
+    const std::uint32_t scales[2] = {both << 16 | (both & 0xffffu), (both & 0xffff0000u) | both >> 16};
+    QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
+      words[i] = fma_of_pair(pair_of_nibbles(w.nibbles.words[part] >> 4 * i), scales[i % 2], kMinusZero);
+    }
   }
 };
 
@@ -232,7 +223,8 @@ struct W4A8Form {
     const std::uint32_t high = w.nibbles.words[half * 2 + 1];
     const std::uint32_t words[4] = {bytes_of_low_nibbles(low), bytes_of_high_nibbles(low), bytes_of_low_nibbles(high),
                                     bytes_of_high_nibbles(high)};
-    constexpr unsigned kWholes = kRowTiles < 4 ? kRowTiles : 4;  // as Int4Form's chains
+    // A few tiles at a time: of all eight they took more registers than there are.
+    constexpr unsigned kWholes = kRowTiles < 4 ? kRowTiles : 4;
     QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kWholes) {
       IntegerProduct wholes[kWholes];
       QUIRE_UNROLLED for (unsigned r = 0; r < kWholes; ++r) {

@@ -27,9 +27,7 @@ struct LinearShape {
 inline constexpr LinearShape kManyRows{8, 4, 2};
 inline constexpr LinearShape kManyRowsTight{4, 4, 2};  // with 8 tiles of rows these would spill
 
-constexpr LinearShape many_rows(backend::WeightType type) {
-  return in_nibbles(type) || in_integers(type) ? kManyRowsTight : kManyRows;
-}
+constexpr LinearShape many_rows(backend::WeightType type) { return in_integers(type) ? kManyRowsTight : kManyRows; }
 
 inline constexpr std::uint32_t kFewRows = 32;     // a block of LinearSplit has up to so many
 inline constexpr std::uint32_t kSplitRows = 128;  // up to so many it may be taken, too, in several blocks of rows
@@ -61,12 +59,12 @@ constexpr LinearGrid grid_of(LinearKernel kernel, std::uint32_t num_outputs, std
 }
 
 // Half as many outputs a block where twice as many blocks keep the multiprocessors much busier: each then brings rows for fewer
-// products. Of int4 there are the smallest blocks alone.
-constexpr LinearGrid warpgroups_grid(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_rows) {
-  const std::uint32_t rows = num_rows <= kHalfRowBlock || in_nibbles(type) ? kHalfRowBlock : kRowBlock;
+// products.
+constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t num_rows) {
+  const std::uint32_t rows = num_rows <= kHalfRowBlock ? kHalfRowBlock : kRowBlock;
   const LinearGrid many = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, rows / kTileRows, kManyTiles);
   const LinearGrid few = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, rows / kTileRows, kFewTiles);
-  return in_nibbles(type) || evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
+  return evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
 }
 
 // `gates`: outputs are gates and their other factors (Finish::kGate). `warpgroups`: LinearWarpgroups may be taken.
@@ -74,7 +72,7 @@ constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_out
                                  bool gates, bool warpgroups) {
   const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
   if (num_rows > kFewRows) {
-    const LinearGrid groups = warpgroups_grid(type, num_outputs, num_rows);
+    const LinearGrid groups = warpgroups_grid(num_outputs, num_rows);
     // Codes that are widened once for few rows are no work for half of the multiprocessors.
     const bool is_widened = in_wide_bytes(type) || in_nibbles(type);
     const bool is_little = is_widened && num_rows <= kHalfRowBlock && groups.blocks() * 2 < kMultiprocessors;

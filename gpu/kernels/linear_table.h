@@ -29,11 +29,6 @@ struct WarpgroupEntries {
   Entry<LinearWarpgroups<Form, kManyTiles, kHalfRowBlock>> many_tiles_half;  // of up to so many rows
   Entry<LinearWarpgroups<Form, kFewTiles, kHalfRowBlock>> few_tiles_half;
 };
-// Its chains take more registers: of more rows there are none left.
-template <>
-struct WarpgroupEntries<Int4Form> {
-  Entry<LinearWarpgroups<Int4Form, kFewTiles, kHalfRowBlock>> few_tiles_half;
-};
 struct WarpgroupTable {
   WarpgroupEntries<Bf16Form> bf16;
   WarpgroupEntries<Int8Form> int8;
@@ -90,7 +85,7 @@ WarpgroupTable warpgroup_table(const Fill& fill) {
   fill_all(table.bf16);
   fill_all(table.int8);
   fill_all(table.fp8);
-  fill(table.int4.few_tiles_half);
+  fill_all(table.int4);
   return table;
 }
 

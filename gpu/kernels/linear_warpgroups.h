@@ -4,7 +4,7 @@
 //   A block has two warpgroups. Of eight tiles of outputs each has one of every pair, with all of the block's rows; of four
 //   both have all, each with half of the rows. A warp besides asks for copies, a few lanes for a piece each, as many steps of 64 inputs
 //   ahead as there is room for. Weights go through registers, where they become bf16, rows do not. A step's weights come while the step
-//   before is multiplied; int4's chains of 32 inputs take turns.
+//   before is multiplied.
 // Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
 // Launch  as linear_grid.h has it.
 // Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
@@ -101,11 +101,7 @@ struct LinearWarpgroups {
       const std::uint32_t whole = at.num_steps / kSliceSteps;
       QUIRE_ROLLED for (std::uint32_t slice = 0; slice < whole; ++slice) {
         Product sums[1][kRowTiles] = {};
-        if constexpr (in_nibbles(Form::kType)) {
-          add_groups(slice * kSliceSteps, slot, sums[0]);
-        } else {
-          add_slice(slice * kSliceSteps, slot, sums[0]);
-        }
+        add_slice(slice * kSliceSteps, slot, sums[0]);
         totals.end_slice(slice, sums);
       }
       if (whole == at.num_slices) return;
@@ -121,12 +117,10 @@ struct LinearWarpgroups {
    private:
     using Sums = typename Products::Sums;
     static constexpr unsigned kParts = kStepInputs / kTileInputs;  // of a step
-    // Parts whose weights come while as many before are multiplied: half a step where sums take the registers, and of int4, which
-    // has a chain for each half.
-    static constexpr unsigned kAtOnce = kRowsOfGroup == kWarpgroupRows || in_nibbles(Form::kType) ? 2 : kParts;
+    // Parts whose weights come while as many before are multiplied: half a step where sums take the registers.
+    static constexpr unsigned kAtOnce = kRowsOfGroup == kWarpgroupRows ? 2 : kParts;
     static constexpr unsigned kOfStep = kParts / kAtOnce;
     static constexpr unsigned kOfSlice = kSliceSteps * kOfStep;
-    static_assert(kOfStep == 2 || !in_nibbles(Form::kType));
     // A lane's share of them in bf16.
     struct Fragments {
       std::uint32_t words[kAtOnce][4];
@@ -171,57 +165,14 @@ struct LinearWarpgroups {
       leave(Stage(begin + kSliceSteps - 1));
     }
 
-    // The same of int4: a chain for each group of 32 inputs, two of them under way.
-    QUIRE_DEVICE void add_groups(std::uint32_t begin, std::uint32_t slot, Sums& sums) const {
-      Products products;
-      Sums chains[2];
-      Fragments weights[2];
-      filled(Stage(begin)).wait(Stage(begin).parity);
-      weights[0] = fragments(Stage(begin), slot, 0);
-      QUIRE_UNROLLED for (unsigned i = 0; i < kOfSlice; ++i) {
-        clear(chains[i % 2]);
-        products.go_on(chains[i % 2]);
-        add(Stage(begin + i / kOfStep), i % kOfStep, weights[i % 2], products, chains[i % 2]);
-        products.end_group();
-        if (i > 0) {
-          products.template wait_for<1>(chains[(i - 1) % 2]);
-          join(Stage(begin + (i - 1) / kOfStep), slot, (i - 1) % kOfStep, chains[(i - 1) % 2], sums);
-          if (i % kOfStep == 0) leave(Stage(begin + i / kOfStep - 1));
-        }
-        if (i + 1 == kOfSlice) break;
-        const Stage next(begin + (i + 1) / kOfStep);
-        if ((i + 1) % kOfStep == 0) filled(next).wait(next.parity);
-        weights[(i + 1) % 2] = fragments(next, slot, (i + 1) % kOfStep);
-      }
-      products.finish(chains[1]);
-      join(Stage(begin + kSliceSteps - 1), slot, kOfStep - 1, chains[1], sums);
-      leave(Stage(begin + kSliceSteps - 1));
-    }
     // One by one.
     QUIRE_DEVICE void add_step(Stage from, std::uint32_t slot, Sums& sums) const {
       QUIRE_UNROLLED for (unsigned which = 0; which < kOfStep; ++which) {
         const Fragments weights = fragments(from, slot, which);
         Products products;
-        if constexpr (in_nibbles(Form::kType)) {
-          Sums chain = {};
-          products.begin(chain);
-          add(from, which, weights, products, chain);
-          products.finish(chain);
-          join(from, slot, which, chain, sums);
-        } else {
-          products.begin(sums);
-          add(from, which, weights, products, sums);
-          products.finish(sums);
-        }
-      }
-    }
-    QUIRE_DEVICE static void clear(Sums& sums) { QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) sums[r] = {}; }
-    QUIRE_DEVICE void join(Stage from, std::uint32_t slot, unsigned group, const Sums& chain, Sums& sums) const {
-      const auto scales = GroupScales::load(stage(from) + slot * kTileBytes, at.lane, FromShared());
-      QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
-        QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-          sums[r].c[i] = fma(chain[r].c[i], scales.of(group, i / 2), sums[r].c[i]);
-        }
+        products.begin(sums);
+        add(from, which, weights, products, sums);
+        products.finish(sums);
       }
     }
     QUIRE_DEVICE void leave(Stage from) const {

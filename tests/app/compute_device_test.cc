@@ -70,7 +70,7 @@ TEST(ComputeDevice, OfAGpuHasMemoryOfItsOwnOutOfWhichItsOpsTake) {
   EXPECT_TRUE(device->has_own_memory());
   const std::uint64_t before = device->free_bytes().value();
   const auto ops = device->make_ops({.max_rows = 4, .max_sequences = 2, .max_model_len = 100});
-  EXPECT_THAT(ops->description(), HasSubstr("gpu-host/simulated"));
+  EXPECT_THAT(ops->description(), HasSubstr("gpu-host-2/simulated"));
   const std::uint64_t with_ops = device->free_bytes().value();
   EXPECT_LT(with_ops, before);
   const backend::KvShape shape{2, 2, 16, 16, 8, KvType::kBF16};

@@ -69,7 +69,7 @@ TEST(GpuLinear, MultipliesWholeNumbersWithTheBitsOfTheCpu) {
   }
 }
 
-// Rows are rounded to bf16; each output's terms are added in f32.
+// Rows are rounded to bf16, and so are int4's weights; each output's terms are added in f32.
 TEST(GpuLinear, MultipliesRoundedRowsAsCloselyAsF32Adds) {
   const auto gpu = simulated();
   for (const Quantize quantize :
@@ -88,7 +88,9 @@ TEST(GpuLinear, MultipliesRoundedRowsAsCloselyAsF32Adds) {
         double size = std::abs(sum);
         for (std::uint32_t j = 0; j < k; ++j) {
           const double rounded = f32_of_bf16(bf16_of_f32(x[i / kOutputs * k + j]));
-          const double term = rounded * double{plain.codes[n * k + j]} * double{plain.scale(n, j)};
+          double weight = double{plain.codes[n * k + j]} * double{plain.scale(n, j)};
+          if (quantize == Quantize::kInt4) weight = f32_of_bf16(bf16_of_f32(static_cast<float>(weight)));
+          const double term = rounded * weight;
           sum += term;
           size += std::abs(term);
         }
