@@ -4,6 +4,7 @@
 #include "core/base/start_error.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/runtime/simulated_device.h"
+#include "gpu/tensors.h"
 #include "tests/core/cpu/tiny_decoder.h"
 
 namespace quire::gpu::device_memory_test {
