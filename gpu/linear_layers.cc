@@ -11,7 +11,7 @@ using backend::WeightType;
 LinearScratch linear_scratch(WeightType type, std::uint32_t k, std::uint32_t max_rows, bool warpgroups) {
   LinearScratch scratch;
   if (!in_tiles(type)) return scratch;
-  const std::uint32_t unit = warpgroups && max_rows > kFewRows ? kRowBlock : kTileRows;
+  const std::uint32_t unit = warpgroups && max_rows >= kWarpgroupsFrom ? kRowBlock : kTileRows;
   const std::size_t numbers = std::size_t{round_up(max_rows, unit)} * num_steps(k) * kStepInputs;
   scratch.rows = in_integers(type) ? numbers : numbers * sizeof(std::uint16_t);
   if (in_integers(type)) scratch.row_scales = std::size_t{max_rows} * num_slices(k) * sizeof(float);

@@ -29,7 +29,9 @@ inline constexpr LinearShape kManyRowsTight{4, 4, 2};  // with 8 tiles of rows t
 
 constexpr LinearShape many_rows(backend::WeightType type) { return in_integers(type) ? kManyRowsTight : kManyRows; }
 
-inline constexpr std::uint32_t kFewRows = 32;     // a block of LinearSplit has up to so many
+inline constexpr std::uint32_t kFewRows = 32;  // a block of LinearSplit has up to so many
+inline constexpr std::uint32_t kWarpgroupsFrom =
+    17;                                           // rows of bf16 weights; of those that are widened, more than kFewRows
 inline constexpr std::uint32_t kSplitRows = 128;  // up to so many it may be taken, too, in several blocks of rows
 
 // Blocks of LinearWarpgroups: so many tiles of outputs, and rows.
@@ -71,12 +73,14 @@ constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t nu
 constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_rows,
                                  bool gates, bool warpgroups) {
   const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
-  if (num_rows > kFewRows) {
+  const bool is_widened = in_wide_bytes(type) || in_nibbles(type);
+  if (warpgroups && num_rows >= (is_widened ? kFewRows + 1 : kWarpgroupsFrom)) {
     const LinearGrid groups = warpgroups_grid(num_outputs, num_rows);
     // Codes that are widened once for few rows are no work for half of the multiprocessors.
-    const bool is_widened = in_wide_bytes(type) || in_nibbles(type);
     const bool is_little = is_widened && num_rows <= kHalfRowBlock && groups.blocks() * 2 < kMultiprocessors;
-    if (warpgroups && !is_little) return groups;
+    if (!is_little) return groups;
+  }
+  if (num_rows > kFewRows) {
     const LinearShape many = many_rows(type);
     const LinearGrid wide =
         grid_of(LinearKernel::kWide, num_outputs, num_rows, many.rows() / kTileRows, many.pairs * kPairTiles);

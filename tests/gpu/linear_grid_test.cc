@@ -55,11 +55,13 @@ TEST(LinearGrid, CoversEveryRowAndTileOnce) {
   }
 }
 
-TEST(LinearGrid, TakesWarpgroupsBehind32RowsWhereTheyAreThere) {
+TEST(LinearGrid, TakesWarpgroupsBehind16RowsOfBf16AndBehind32OfCodesWhereTheyAreThere) {
   for (const std::uint32_t n : {16u, 4096u, 128256u}) {
-    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 32, false, true).kernel, LinearKernel::kSplit);
-    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 33, false, true).kernel, LinearKernel::kWarpgroups);
+    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 16, false, true).kernel, LinearKernel::kSplit);
+    EXPECT_EQ(linear_grid(WeightType::kBF16, n, 17, false, true).kernel, LinearKernel::kWarpgroups);
   }
+  EXPECT_EQ(linear_grid(WeightType::kFp8, 128256, 32, false, true).kernel, LinearKernel::kSplit);
+  EXPECT_EQ(linear_grid(WeightType::kFp8, 128256, 33, false, true).kernel, LinearKernel::kWarpgroups);
 }
 
 // Of Llama 3.1 8B: 4,096 outputs are 32 blocks of 128, and 64 of 64.

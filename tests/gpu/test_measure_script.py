@@ -1,4 +1,5 @@
 """gpu/measure.sh from start to end, with the simulated device in place of a GPU: every stage's code runs, every line keeps to the schema."""
+import csv
 import json
 import os
 import pathlib
@@ -134,3 +135,13 @@ def test_predictions_are_those_of_the_cost_functions():
     prompt = next(row for row in rows if (row["of"], row["type"], row["rows"]) == ("8b gate_up", "bf16", "256"))
     assert float(prompt["flops"]) == 2 * 256 * 28672 * 4096 + 256 * 4096  # and what rounds its rows
     assert float(prompt["h100_us"]) == pytest.approx(max(float(prompt["flops"]) / 700e12, float(prompt["bytes"]) / 2.93e12) * 1e6 + 3.3, abs=0.01)
+
+
+def test_every_shape_has_the_time_that_it_is_expected_to_take_on_an_h100_and_an_h200():
+    with (ROOT / "gpu" / "predictions.csv").open() as file:
+        least = {measuring.shape_of(row): row for row in csv.DictReader(file)}
+    h200, h100 = measuring.expected_times("NVIDIA H200"), measuring.expected_times("NVIDIA H100 80GB HBM3")
+    assert set(h200) == set(h100) == set(least)
+    for shape, row in least.items():
+        assert h200[shape] >= 0.9 * float(row["h200_us"]) and h100[shape] >= 0.9 * float(row["h100_us"]), shape
+    assert measuring.expected_times("some other GPU") == {} == measuring.expected_times("")

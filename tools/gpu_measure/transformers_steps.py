@@ -50,8 +50,8 @@ def eager(model, device, sequences, context, steps):
 
 
 def graphed(model, device, sequences, context, steps):
-    """A step with a cache of fixed size, captured once and played again: its best case, without a new position each time."""
-    cache = transformers.StaticCache(config=model.config, max_cache_len=context + 1)
+    """A step with a cache of fixed size, captured once and played again."""
+    cache = transformers.StaticCache(config=model.config, max_cache_len=context + steps + 4)  # every step goes on behind the one before
     ids = torch.randint(0, model.config.vocab_size, (sequences, context), device=device)
     model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
     token = ids[:, :1].clone()
@@ -95,6 +95,7 @@ def main():
                     except Exception as error:  # one way that this version cannot go
                         row.update(what=f"{what} failed", error=f"{type(error).__name__}: {error}"[:300])
                     rows.append(row)
+                    print(json.dumps({"row": row}), flush=True)
             del model
             if args.device == "cuda":
                 torch.cuda.empty_cache()
