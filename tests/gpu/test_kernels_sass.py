@@ -89,20 +89,19 @@ def test_kernels_of_tiles_use_tensor_cores_and_wide_loads(architecture):
 
 def test_sm_90a_multiplies_by_warpgroups_and_copies_in_bulk():
     kernels = {kernel: lines for kernel, lines in code("sm_90a").items() if kernel.startswith("LinearWarpgroups<")}
-    assert len(kernels) == 13
+    assert len(kernels) == 16  # four types, of many outputs and few, 128 rows and 64
     for kernel, lines in kernels.items():
-        form, tiles, rows = re.match(r"LinearWarpgroups<(\w+) (\d+) (\d+)>", kernel).groups()
+        tiles, rows = re.match(r"LinearWarpgroups<\w+ (\d+) (\d+)>", kernel).groups()
         of_group = int(rows) * int(tiles) // 8
         products = [number for number, line in enumerate(lines) if with_opcode([line], rf"HGMMA\.64x{of_group}x16\.F32\.BF16")]
         assert len(products) == 16 + 4, kernel  # of a slice, and of a step of one that is not whole
         waits = [number for number, line in enumerate(lines) if with_opcode([line], r"WARPGROUP\.DEPBAR")]
         ahead = [number for number in waits if "0x1" in lines[number]]
         # Of half a step, or of a whole one, weights come while as many are multiplied.
-        assert len(ahead) == (7 if form == "Int4Form" or of_group == 128 else 3), kernel
+        assert len(ahead) == (7 if of_group == 128 else 3), kernel
         first = next(number for number in range(len(products)) if products[number] < ahead[0] < products[number + 4])
         slice_of = [number for number in products if products[max(first - 3, 0)] <= number][:16]
-        assert slice_of[0] < ahead[0], kernel
-        assert (ahead[-1] < slice_of[-1]) == (form != "Int4Form"), kernel  # int4's last chain but one is added before the last ends
+        assert slice_of[0] < ahead[0] and ahead[-1] < slice_of[-1], kernel
         assert with_opcode(lines[slice_of[-1]:slice_of[-1] + 8], r"WARPGROUP\.DEPBAR"), kernel
         assert with_opcode(lines, "UBLKCP") and with_opcode(lines, r"SYNCS\.PHASECHK"), kernel
         assert with_opcode(lines, r"LDS\S*\.(128|64)"), kernel  # weights
