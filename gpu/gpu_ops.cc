@@ -45,7 +45,9 @@ class GpuOps final : public Ops {
     }
   }
 
-  std::string description() const override { return "gpu-" + device_->architecture() + "-" + kArithmetic + "/" + device_->name(); }
+  std::string description() const override {
+    return "gpu-" + device_->architecture() + "-" + kArithmetic + "/" + device_->name();
+  }
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
                                Quantize quantize) override {

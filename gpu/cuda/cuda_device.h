@@ -12,7 +12,7 @@
 
 namespace quire::gpu {
 
-bool has_cuda();  // whether this program was built with it
+bool has_cuda();                  // whether this program was built with it
 int num_cuda_devices() noexcept;  // 0 where it was not, or where there is no driver
 
 std::unique_ptr<Device> make_cuda_device(int number = 0);

@@ -127,10 +127,11 @@ TEST_F(ComputeDeviceLimits, RefuseHeadsOfMoreThan512DimensionsOnAGpuBeforeAnythi
 
 TEST_F(ComputeDeviceLimits, RefuseFloat16OnAGpuWithTheFlagsThatServeIt) {
   write(dir_, 16, "F16");
-  EXPECT_EQ(refusal_of("simulated", "none"),
-            dir_.path() +
-                "/config.json is beyond what the GPU backend has kernels for: the checkpoint's weights are float16 "
-                "(--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet to bfloat16); use --device cpu");
+  EXPECT_EQ(
+      refusal_of("simulated", "none"),
+      dir_.path() +
+          "/config.json is beyond what the GPU backend has kernels for: the checkpoint's weights are float16 "
+          "(--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet to bfloat16); use --device cpu");
   for (const char* quantize : {"w16a16", "int8", "int4", "fp8"}) EXPECT_EQ(refusal_of("simulated", quantize), "");
   EXPECT_EQ(refusal_of("cpu", "none"), "");
 }

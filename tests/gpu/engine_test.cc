@@ -38,7 +38,7 @@ struct Asked {
   std::uint64_t works_for = ~std::uint64_t{0};  // launches; then the device fails
   bool has_no_room = false;                     // for captured steps
   std::uint64_t downloaded = 0;                 // what waits for all that is queued
-  std::uint64_t uploaded = 0;                   // from memory that the driver copies first, and may wait for the device with
+  std::uint64_t uploaded = 0;  // from memory that the driver copies first, and may wait for the device with
   std::uint64_t uploaded_pinned = 0;
 };
 
