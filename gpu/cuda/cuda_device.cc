@@ -100,10 +100,12 @@ class CudaDevice final : public Device {
     make_current();
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
-    if (error != cudaSuccess) {
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // it is told of here
       throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
                        failed("cudaMalloc", error));
     }
+    check_start("cudaMalloc", error);  // what went wrong before, and is said by every call from then on
     // It begins as 0. Attention multiplies numbers that no row sees by 0, and it is not documented how a tensor core
     // adds up 0 times some huge number that was left there.
     check_start("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));

@@ -60,17 +60,26 @@ def bare(tmp_path_factory):
     for folder in ("tmp", "dev/shm"):  # semaphores are in the latter
         (root / folder).mkdir(parents=True, exist_ok=True)
     (root / "dev" / "null").touch()
-    return root, python
+    return root
+
+
+def within(root, *command):
+    return subprocess.run([shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin"), root, *command], capture_output=True, text=True, timeout=1200,
+                          env={"PATH": "/usr/bin:/bin", "PYTHON": str(pathlib.Path(sys.executable).resolve()), "LD_LIBRARY_PATH": "/bundle/lib", "HOME": "/tmp"})
+
+
+@pytest.mark.parametrize("words", [["roofline"], ["decode", "--model", "8b"], ["gaps", "--model", "1b"]], ids=" ".join)
+def test_a_stage_of_real_shapes_passes_there_on_a_device_that_runs_nothing(bare, words):
+    done = within(bare, "/bundle/quire_gpu_measure", *words, "--device", "null", "--seconds", "20")
+    assert done.returncode == 0, done.stderr[-1500:]
+    assert json.loads(done.stdout.splitlines()[-1])["device"] == "null"
 
 
 @pytest.mark.parametrize("group", sorted(STAGES))
 def test_a_group_runs_where_no_library_of_ours_is_installed(bare, group):
-    root, python = bare
-    done = subprocess.run([shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin"), root, shutil.which("bash"), "/tree/gpu/measure.sh", "--device", "simulated",
-                           "--build", "/bundle", "--group", group, "--out", f"/tmp/{group}", "--work", "/tmp/work",
-                           "--serve-model", "/model"],
-                          capture_output=True, text=True, timeout=1200, env={"PATH": "/usr/bin:/bin", "PYTHON": str(python), "LD_LIBRARY_PATH": "/bundle/lib", "HOME": "/tmp"})
-    lines = [json.loads(line) for line in (root / "tmp" / group / "measure.jsonl").read_text().splitlines()]
+    within(bare, shutil.which("bash"), "/tree/gpu/measure.sh", "--device", "simulated", "--build", "/bundle", "--group", group, "--out", f"/tmp/{group}",
+           "--work", "/tmp/work", "--serve-model", "/model")
+    lines = [json.loads(line) for line in (bare / "tmp" / group / "measure.jsonl").read_text().splitlines()]
     failed = {line["stage"]: line for line in lines if not line["ok"]}
     assert set(failed) <= {"torch ceilings", "transformers"}, json.dumps(failed, indent=1)  # there is no PyTorch
     assert {line["stage"] for line in lines} == {"probe", "build", *STAGES[group]}
