@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/json_numbers.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {
@@ -36,7 +37,7 @@ constexpr std::size_t kMaxFileDepth = 64;
 json::Object json_of(const model::ModelFiles& files, std::string_view name) {
   const auto bytes = files.find(name);
   if (!bytes) return {};
-  Result<json::Value> value = json::parse(text_of(*bytes), kMaxFileDepth);
+  Result<json::Value> value = json::parse(with_readable_numbers(text_of(*bytes)), kMaxFileDepth);
   if (!value || !value->is_object()) throw StartError(files.describe(name) + ": this is not a JSON object");
   return std::move(value->get_object());
 }

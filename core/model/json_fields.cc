@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/json_numbers.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -34,6 +35,7 @@ std::optional<std::uint64_t> as_uint(const json::value& value) {
 json::object parse_object(std::string_view text, const std::string& file) {
   json::error_code error;
   json::value document = json::parse(json::string_view(text.data(), text.size()), error);
+  if (error == json::error::exponent_overflow) document = json::parse(with_readable_numbers(text), error);
   if (error) throw StartError(file + " is not valid JSON: " + error.message());
   if (!document.is_object()) throw StartError(file + ": expected a JSON object at the top");
   return std::move(document.get_object());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/json_numbers.h"
 #include "core/base/start_error.h"
 #include "core/text/unicode/utf8.h"
 
@@ -298,7 +299,11 @@ void add_post_processor(const Node& node, TokenizerFile& file) {
 // The parser owns what the Node views.
 Node parse(simdjson::dom::parser& parser, std::string_view json, const std::string& name) {
   Json root;
-  const auto error = parser.parse(json.data(), json.size()).get(root);
+  auto error = parser.parse(json.data(), json.size()).get(root);
+  if (error == simdjson::NUMBER_ERROR) {  // of 64 bits, or of a double's: JSON has larger ones
+    const std::string readable = with_readable_numbers(json);
+    error = parser.parse(readable).get(root);
+  }
   if (error != simdjson::SUCCESS) throw StartError(name + ": not JSON: " + simdjson::error_message(error));
   return Node(root, name);
 }

@@ -1,0 +1,93 @@
+#include "core/base/json_numbers.h"
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kLargest = "1.7976931348623157e308";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::size_t skip_digits(std::string_view json, std::size_t at) {
+  while (at < json.size() && is_digit(json[at])) ++at;
+  return at;
+}
+
+// Behind the number that begins there; `at` itself: there is none.
+std::size_t end_of_number(std::string_view json, std::size_t at) {
+  const std::size_t digits = json[at] == '-' ? at + 1 : at;
+  std::size_t end = skip_digits(json, digits);
+  if (end == digits || (json[digits] == '0' && end > digits + 1)) return at;
+  if (end < json.size() && json[end] == '.') {
+    const std::size_t fraction = end + 1;
+    end = skip_digits(json, fraction);
+    if (end == fraction) return at;
+  }
+  if (end < json.size() && (json[end] == 'e' || json[end] == 'E')) {
+    std::size_t exponent = end + 1;
+    if (exponent < json.size() && (json[exponent] == '+' || json[exponent] == '-')) ++exponent;
+    end = skip_digits(json, exponent);
+    if (end == exponent) return at;
+  }
+  return end;
+}
+
+template <typename Number>
+bool fits(std::string_view text) {
+  Number value{};
+  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
+}
+
+bool is_zero(std::string_view number) {
+  return number.substr(0, number.find_first_of("eE")).find_first_not_of("-0.") == number.npos;
+}
+
+void add_number(std::string_view number, std::string& out) {
+  const bool is_whole = number.find_first_of(".eE") == number.npos;
+  if (number.find_first_of("eE") != number.npos && is_zero(number)) {
+    out += '0';  // whatever its exponent
+  } else if (is_whole ? fits<std::int64_t>(number) || fits<std::uint64_t>(number) : fits<double>(number)) {
+    out += number;
+  } else if (is_whole && fits<double>(number)) {
+    out.append(number).append(".0");
+  } else if (number.find("e-") != number.npos || number.find("E-") != number.npos) {
+    out += '0';
+  } else {
+    if (number.front() == '-') out += '-';
+    out += kLargest;
+  }
+}
+
+// Behind the string that begins there.
+std::size_t end_of_string(std::string_view json, std::size_t at) {
+  for (++at; at < json.size() && json[at] != '"'; ++at) {
+    if (json[at] == '\\') ++at;
+  }
+  return at < json.size() ? at + 1 : json.size();
+}
+
+}  // namespace
+
+std::string with_readable_numbers(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (std::size_t at = 0; at < json.size();) {
+    if (json[at] == '-' || is_digit(json[at])) {
+      const std::size_t end = end_of_number(json, at);
+      if (end != at) {
+        add_number(json.substr(at, end - at), out);
+        at = end;
+        continue;
+      }
+    }
+    const std::size_t end = json[at] == '"' ? end_of_string(json, at) : at + 1;
+    out += json.substr(at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace quire

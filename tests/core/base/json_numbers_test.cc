@@ -1,0 +1,67 @@
+#include "core/base/json_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+
+namespace quire::json_numbers_test {
+namespace {
+
+TEST(JsonNumbers, WhatNoParserHoldsIsWrittenSoThatItDoes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"1000000000000000019884624838656", "1000000000000000019884624838656.0"},
+      {"-1000000000000000019884624838656", "-1000000000000000019884624838656.0"},
+      {"18446744073709551616", "18446744073709551616.0"},
+      {"-9223372036854775809", "-9223372036854775809.0"},
+      {"1e400", "1.7976931348623157e308"},
+      {"-1E+400", "-1.7976931348623157e308"},
+      {"1e99999999999", "1.7976931348623157e308"},
+      {"1e-99999999999", "0"},
+      {"-2.5E-400", "0"},
+      {"0e99999999999", "0"},
+      {"0.000e99999999999", "0"}};
+  for (const auto& [given, expected] : cases) {
+    EXPECT_EQ(with_readable_numbers(given), expected);
+    const std::string around = std::string("{\"a\":[") + given + ",1]}";
+    EXPECT_EQ(with_readable_numbers(around), std::string("{\"a\":[") + expected + ",1]}");
+  }
+  const std::string long_one = "1" + std::string(400, '0');
+  EXPECT_EQ(with_readable_numbers(long_one), "1.7976931348623157e308");
+}
+
+TEST(JsonNumbers, AllElseStaysWhatItIs) {
+  for (const char* json : {"",
+                           "0",
+                           "-0",
+                           "1",
+                           "18446744073709551615",
+                           "-9223372036854775808",
+                           "1.5",
+                           "1E+30",
+                           "1e-30",
+                           "{\"a\": true}",
+                           R"({"1000000000000000019884624838656": "1e400", "b": "\"1e400", "c\\": 3})",
+                           "\"1e400",
+                           "\"1e400\\",
+                           "[1,2,]",
+                           "01",
+                           "-",
+                           "1.",
+                           "1e",
+                           "1e+",
+                           "--1",
+                           ".5",
+                           "{\"a\": NaN}",
+                           "1-2"}) {
+    EXPECT_EQ(with_readable_numbers(json), json);
+  }
+}
+
+TEST(JsonNumbers, ATextThatIsReadAnywayIsTheSameAndOneThatIsNotIsReadThen) {
+  const std::string text = R"({"a": [1, -2, 3.25, 1e5, {"b": "x\u00e9\\"}], "c": null, "d": 12345678901234567})";
+  EXPECT_EQ(with_readable_numbers(text), text);
+  EXPECT_EQ(boost::json::parse(with_readable_numbers(R"({"n": 1e400})")).at("n").as_double(), 1.7976931348623157e308);
+}
+
+}  // namespace
+}  // namespace quire::json_numbers_test
