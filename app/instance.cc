@@ -18,9 +18,14 @@
 namespace quire::app {
 namespace {
 
-model::GenerationDefaults generation_of(const ReadModel& read) {
+// An answer ends with what generation_config.json says, else config.json, and with the tokenizer's own end: a fine-tune may have
+// that one alone, and many do.
+model::GenerationDefaults generation_of(const ReadModel& read, const text::Tokenizer& tokenizer) {
   model::GenerationDefaults given = model::load_generation_defaults(*read.source.files, read.config);
   if (given.eos.empty()) given.eos = read.config.eos;
+  const std::optional<TokenId> end = tokenizer.eos();
+  const bool is_model_s = end && static_cast<std::uint32_t>(*end) < read.config.vocab;
+  if (is_model_s && std::ranges::find(given.eos, *end) == given.eos.end()) given.eos.push_back(*end);
   return given;
 }
 
@@ -73,7 +78,7 @@ Instance::Instance(const Config& config, ModelSource source)
 Instance::Instance(const Config& config, ReadModel read)
     : names_(config.served_model_name.empty() ? read.source.names : config.served_model_name),
       tokenizer_(load_tokenizer(*read.source.files)),
-      generation_(generation_of(read)),
+      generation_(generation_of(read, *tokenizer_)),
       defaults_(default_params(config, generation_)),
       speculation_(speculation_of(config)),
       request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),

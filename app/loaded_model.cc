@@ -152,9 +152,12 @@ LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t m
 }
 
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {
-  const auto config = files.find("tokenizer_config.json");
-  return text::Tokenizer::load(text_of(files.require("tokenizer.json")),
-                               config ? text_of(*config) : std::string_view());
+  const auto given = [&](const char* name) {
+    const auto file = files.find(name);
+    return file ? text_of(*file) : std::string_view();
+  };
+  return text::Tokenizer::load(text_of(files.require("tokenizer.json")), given("tokenizer_config.json"),
+                               given("special_tokens_map.json"));
 }
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype,

@@ -145,19 +145,25 @@ bool Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, c
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(std::string_view tokenizer_json,
-                                                 std::string_view tokenizer_config_json) {
+                                                 std::string_view tokenizer_config_json,
+                                                 std::string_view special_tokens_map_json) {
   auto parts = std::make_unique<Parts>(read_tokenizer_file(tokenizer_json));
   const TokenizerConfig config = read_tokenizer_config(tokenizer_config_json);
+  const TokenizerConfig map = read_tokenizer_config(special_tokens_map_json, "special_tokens_map.json");
   std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(parts)));
-  const auto id_of = [&](const char* key, const std::optional<std::string>& token) -> std::optional<TokenId> {
-    if (!token) return std::nullopt;
-    const auto id = tokenizer->id_of(*token);
-    if (!id)
-      throw StartError(std::string("tokenizer_config.json: ") + key + " '" + *token + "' is not in tokenizer.json");
+  const auto id_of = [&](const char* key, const std::optional<std::string>& token,
+                         const std::optional<std::string>& in_map) -> std::optional<TokenId> {
+    const std::optional<std::string>& named = token ? token : in_map;
+    if (!named) return std::nullopt;
+    const auto id = tokenizer->id_of(*named);
+    if (!id) {
+      throw StartError(std::string(token ? "tokenizer_config.json: " : "special_tokens_map.json: ") + key + " '" +
+                       *named + "' is not in tokenizer.json");
+    }
     return id;
   };
-  tokenizer->parts_->bos = id_of("bos_token", config.bos_token);
-  tokenizer->parts_->eos = id_of("eos_token", config.eos_token);
+  tokenizer->parts_->bos = id_of("bos_token", config.bos_token, map.bos_token);
+  tokenizer->parts_->eos = id_of("eos_token", config.eos_token, map.eos_token);
   return tokenizer;
 }
 

@@ -23,8 +23,9 @@ class TokenDecoder;
 
 class Tokenizer {
  public:
-  // Both are whole files; an empty tokenizer_config.json means: no BOS, no EOS.
-  static std::shared_ptr<const Tokenizer> load(std::string_view tokenizer_json, std::string_view tokenizer_config_json);
+  // Whole files. BOS and EOS are tokenizer_config.json's, else special_tokens_map.json's; empty: it is not there.
+  static std::shared_ptr<const Tokenizer> load(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
+                                               std::string_view special_tokens_map_json = {});
 
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
@@ -54,7 +55,7 @@ class Tokenizer {
   std::string_view piece(TokenId id) const;  // the vocabulary's own spelling ("Ġthe", "<0x0A>"); empty: no such token
   bool is_special(TokenId id) const;
 
-  // As tokenizer_config.json names them.
+  // As those two files name them.
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
 

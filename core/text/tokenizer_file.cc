@@ -329,11 +329,11 @@ TokenizerFile read_tokenizer_file(std::string_view json) {
   return file;
 }
 
-TokenizerConfig read_tokenizer_config(std::string_view json) {
+TokenizerConfig read_tokenizer_config(std::string_view json, const char* file) {
   TokenizerConfig config;
   if (json.empty()) return config;
   simdjson::dom::parser parser;
-  const Node root = parse(parser, json, "tokenizer_config.json");
+  const Node root = parse(parser, json, file);
   const auto token = [&](std::string_view key) -> std::optional<std::string> {  // "..." or {"content": "...", ...}
     const auto node = root.find(key);
     if (!node) return std::nullopt;

@@ -32,6 +32,7 @@ TokenizerFile read_tokenizer_file(std::string_view json);
 struct TokenizerConfig {
   std::optional<std::string> bos_token, eos_token;
 };
-TokenizerConfig read_tokenizer_config(std::string_view json);  // empty: no config
+// Likewise of special_tokens_map.json, an older file with the same keys. Empty: there is none.
+TokenizerConfig read_tokenizer_config(std::string_view json, const char* file = "tokenizer_config.json");
 
 }  // namespace quire::text
