@@ -151,13 +151,18 @@ Checkpoint Checkpoint::open(const ModelFiles& files) {
   constexpr std::string_view kSingle = "model.safetensors";
   constexpr std::string_view kIndex = "model.safetensors.index.json";
   Checkpoint checkpoint;
-  if (const std::optional<FileBytes> bytes = files.find(kSingle)) {
-    checkpoint.file_ = files.describe(kSingle);
-    checkpoint.add_file(*bytes, checkpoint.file_);
-    checkpoint.files_ = {std::string(kSingle)};
-  } else if (const std::optional<FileBytes> index = files.find(kIndex)) {
+  if (const std::optional<FileBytes> index = files.find(kIndex)) {
     checkpoint.file_ = files.describe(kIndex);
     checkpoint.add_shards(files, {reinterpret_cast<const char*>(index->data()), index->size()});
+    if (files.find(kSingle) && !std::ranges::binary_search(checkpoint.files_, kSingle)) {
+      log_warn("checkpoint", "{} is not read: {} names other files", files.describe(kSingle), checkpoint.file_);
+    }
+  } else if (const std::optional<FileBytes> bytes = files.find(kSingle)) {
+    checkpoint.file_ = files.describe(kSingle);
+    for (Tensor& tensor : parse_safetensors(*bytes, checkpoint.file_)) {
+      checkpoint.tensors_.try_emplace(tensor.name, std::move(tensor));
+    }
+    checkpoint.files_ = {std::string(kSingle)};
   } else {
     throw StartError(files.describe(kSingle) + " is missing, and so is " + std::string(kIndex) +
                      "; weights are read from safetensors only");
@@ -165,35 +170,42 @@ Checkpoint Checkpoint::open(const ModelFiles& files) {
   return checkpoint;
 }
 
-void Checkpoint::add_file(FileBytes bytes, const std::string& name) {
-  for (Tensor& tensor : parse_safetensors(bytes, name)) {
-    const auto [place, fresh] = tensors_.try_emplace(tensor.name, tensor);
-    if (!fresh)
-      throw StartError(name + ": tensor '" + log_safe(tensor.name) + "' is in " + place->second.file + " too");
-  }
-}
-
+// weight_map says which file a tensor is taken from; of one that it does not name, the first copy.
 void Checkpoint::add_shards(const ModelFiles& files, std::string_view index_text) {
   const std::map<std::string, std::string> shard_of = parse_shard_index(index_text, file_);
   std::vector<std::string> shards;
   for (const auto& [tensor, shard] : shard_of) shards.push_back(shard);
   std::sort(shards.begin(), shards.end());
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  std::vector<std::string> copies;  // that are not taken, by tensor and file
   for (const std::string& shard : shards) {
     if (shard.find('/') != std::string::npos) {
       throw StartError(file_ + ": weight_map names '" + log_safe(shard) + "'; expected a file of the same directory");
     }
     const std::optional<FileBytes> bytes = files.find(shard);
     if (!bytes) throw StartError(files.describe(log_safe(shard)) + " is missing; " + file_ + " names it");
-    add_file(*bytes, files.describe(shard));
+    for (Tensor& tensor : parse_safetensors(*bytes, files.describe(shard))) {
+      const auto named = shard_of.find(tensor.name);
+      const bool is_elsewhere = named != shard_of.end() && named->second != shard;
+      if (is_elsewhere || tensors_.contains(tensor.name)) {
+        copies.push_back("'" + log_safe(tensor.name) + "' in " + tensor.file);
+      } else {
+        tensors_.emplace(tensor.name, tensor);
+      }
+    }
   }
   files_ = std::move(shards);
   for (const auto& [name, shard] : shard_of) {
     const Tensor* tensor = find(name);
-    if (tensor == nullptr || tensor->file != files.describe(shard)) {
+    if (tensor == nullptr) {
       throw StartError(files.describe(shard) + ": tensor '" + log_safe(name) + "' is missing; " + file_ +
                        " says it is in this file");
     }
+  }
+  if (!copies.empty()) {
+    log_warn("checkpoint",
+             "{}: copies of tensors in files that it does not name for them are ignored: {}, {} the first", file_,
+             copies.size(), copies.front());
   }
 }
 

@@ -1,4 +1,4 @@
-// A checkpoint's tensors by name: model.safetensors, or the shards that model.safetensors.index.json names.
+// A checkpoint's tensors by name: of the shards that model.safetensors.index.json names, else of model.safetensors.
 // Only headers are read here; a tensor's data is a view into its mapped file and may be unaligned.
 // Owner   views into ModelFiles, which must outlive the checkpoint.
 // Thread  one, while starting.
@@ -52,7 +52,6 @@ class Checkpoint {
   const std::vector<std::string>& files() const { return files_; }
 
  private:
-  void add_file(FileBytes bytes, const std::string& name);
   void add_shards(const ModelFiles& files, std::string_view index_text);
 
   std::map<std::string, Tensor, std::less<>> tensors_;

@@ -177,11 +177,37 @@ TEST(Checkpoint, ReadsShardsAndKeepsEachTensorsFile) {
   EXPECT_EQ(checkpoint.bytes(), 8u);
 }
 
-TEST(Checkpoint, PrefersTheSingleFile) {
+TEST(Checkpoint, TakesWhatTheIndexNamesAndNotASingleFileBesideIt) {
   const TempDir dir;
-  dir.write("model.safetensors.index.json", "nonsense");
-  dir.write("model.safetensors", safetensors_file({{"a", "F32", {1}, "1234"}}));
-  EXPECT_EQ(open_refused(dir), "");
+  dir.write("model.safetensors.index.json", kIndex);
+  dir.write("one.safetensors", safetensors_file({{"a", "F32", {1}, "1234"}}));
+  dir.write("two.safetensors", safetensors_file({{"b", "F32", {1}, "5678"}}));
+  dir.write("model.safetensors", safetensors_file({{"a", "F32", {2}, "12345678"}, {"c", "F32", {1}, "1234"}}));
+  const auto files = ModelFiles::directory(dir.path());
+  const Checkpoint checkpoint = Checkpoint::open(*files);
+  EXPECT_EQ(checkpoint.find("a")->file, dir.path() + "/one.safetensors");
+  EXPECT_EQ(checkpoint.find("c"), nullptr);
+  EXPECT_THAT(checkpoint.files(), ElementsAre("one.safetensors", "two.safetensors"));
+  dir.write("model.safetensors.index.json", R"({"weight_map": {"a": "model.safetensors", "c": "model.safetensors"}})");
+  const auto again = ModelFiles::directory(dir.path());
+  EXPECT_THAT(Checkpoint::open(*again).files(), ElementsAre("model.safetensors"));
+}
+
+TEST(Checkpoint, TakesATensorFromTheShardThatWeightMapNamesAndIgnoresOtherCopies) {
+  const TempDir dir;
+  dir.write("model.safetensors.index.json", kIndex);
+  // A copy before the one that is named, one behind it, and one of a tensor that nobody names.
+  dir.write("one.safetensors",
+            safetensors_file({{"a", "F32", {1}, "1234"}, {"b", "F32", {2}, "12345678"}, {"x", "F32", {1}, "1111"}}));
+  dir.write("two.safetensors",
+            safetensors_file({{"a", "BF16", {2}, "5678"}, {"b", "F32", {1}, "5678"}, {"x", "F32", {1}, "2222"}}));
+  const auto files = ModelFiles::directory(dir.path());
+  const Checkpoint checkpoint = Checkpoint::open(*files);
+  EXPECT_EQ(checkpoint.tensors().size(), 3u);
+  EXPECT_EQ(checkpoint.find("a")->file, dir.path() + "/one.safetensors");
+  EXPECT_EQ(checkpoint.find("b")->file, dir.path() + "/two.safetensors");
+  EXPECT_EQ(checkpoint.find("b")->num_elements(), 1u);
+  EXPECT_EQ(checkpoint.find("x")->file, dir.path() + "/one.safetensors");
 }
 
 TEST(Checkpoint, RefusesShardsThatDoNotMatchTheirIndex) {
@@ -198,8 +224,9 @@ TEST(Checkpoint, RefusesShardsThatDoNotMatchTheirIndex) {
   EXPECT_THAT(open_refused(dir), AllOf(HasSubstr("two.safetensors is missing"), HasSubstr("index.json names it")));
   dir.write("two.safetensors", safetensors_file({{"c", "F32", {1}, "1234"}}));
   EXPECT_THAT(open_refused(dir), AllOf(HasSubstr("two.safetensors: tensor 'b' is missing")));
-  dir.write("two.safetensors", safetensors_file({{"a", "F32", {1}, "1234"}, {"b", "F32", {1}, "1234"}}));
-  EXPECT_THAT(open_refused(dir), AllOf(HasSubstr("two.safetensors: tensor 'a' is in"), HasSubstr("one.safetensors")));
+  // It is in another file than the index says.
+  dir.write("one.safetensors", safetensors_file({{"a", "F32", {1}, "1234"}, {"b", "F32", {1}, "1234"}}));
+  EXPECT_THAT(open_refused(dir), HasSubstr("two.safetensors: tensor 'b' is missing"));
 }
 
 }  // namespace
