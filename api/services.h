@@ -82,6 +82,8 @@ struct Services {
   std::vector<TokenId> eos;                        // these end an answer, unless ignore_eos
   std::optional<TokenId> bos;                      // what an empty prompt becomes; without one "" is answered 400
   sample::Params defaults;                         // from generation_config.json; seed and choice_index are not read
+  float repetition_penalty = 1.0f;                 // likewise, where a request says nothing
+  std::optional<std::uint32_t> max_new_tokens{};   // likewise; empty: what room is left
   std::string fingerprint;                         // system_fingerprint
   std::string version;
   RequestLimits limits;

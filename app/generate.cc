@@ -50,13 +50,18 @@ flow::Request request_of(const GenerateOptions& options, const Instance& instanc
   request.arrival = SteadyClock().now();
   request.prompt = prompt_tokens(instance, options.prompt);
   const auto room = instance.max_model_len() - static_cast<std::uint32_t>(request.prompt.size());
-  request.max_tokens = options.max_tokens.value_or(std::min(kDefaultMaxTokens, room));
+  request.max_tokens =
+      options.max_tokens.value_or(std::min({kDefaultMaxTokens, room, instance.max_new_tokens().value_or(room)}));
   if (request.max_tokens > room) {
     throw StartError(fmt::format("--max-tokens {}: behind a prompt of {} tokens there is room for {}",
                                  request.max_tokens, request.prompt.size(), room));
   }
   request.sampling = sampling_of(options, instance.defaults());
   request.stop_tokens = instance.eos();
+  if (instance.repetition_penalty() != 1.0f) {
+    request.rules =
+        std::make_shared<const sample::Rules>(sample::Rules{.repetition_penalty = instance.repetition_penalty()});
+  }
   return request;
 }
 

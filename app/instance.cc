@@ -80,6 +80,7 @@ Instance::Instance(const Config& config, ReadModel read)
       tokenizer_(load_tokenizer(*read.source.files)),
       generation_(generation_of(read, *tokenizer_)),
       defaults_(default_params(config, generation_)),
+      takes_defaults_(config.generation_config != "none"),
       speculation_(speculation_of(config)),
       request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),
       pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, wanted_length(request_))),
@@ -94,6 +95,21 @@ Instance::Instance(const Config& config, ReadModel read)
       drafter_(drafting_.complete(runner_.cache())),
       pool_(plan_.num_blocks, config.block_size),
       engine_(options_of_engine(config), parts_of_engine()) {}
+
+std::string Instance::defaults_text() const {
+  if (!takes_defaults_) return "";
+  std::string text;
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, *value);
+  };
+  add("temperature", generation_.temperature);
+  add("top_p", generation_.top_p);
+  add("top_k", generation_.top_k);
+  add("min_p", generation_.min_p);
+  add("repetition_penalty", generation_.repetition_penalty);
+  add("max_new_tokens", generation_.max_new_tokens);
+  return text;
+}
 
 LoadedModel Instance::pack(const Config& config, ReadModel read) {
   LoadedModel loaded = pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len);

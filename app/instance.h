@@ -62,6 +62,11 @@ class Instance {
   const std::vector<TokenId>& eos() const { return generation_.eos; }
   // From generation_config.json, or plain sampling.
   const sample::Params& defaults() const { return defaults_; }
+  float repetition_penalty() const { return takes_defaults_ ? generation_.repetition_penalty.value_or(1.0f) : 1.0f; }
+  std::optional<std::uint32_t> max_new_tokens() const {
+    return takes_defaults_ ? generation_.max_new_tokens : std::nullopt;
+  }
+  std::string defaults_text() const;  // "temperature 0.6, top_p 0.9": of generation_config.json; empty: none
   const std::string& numeric_mode() const { return numeric_mode_; }
   const speculate::SpeculativeConfig& speculation() const { return speculation_; }
   // Model, numeric mode and KV cache, a line each, and one of speculation where there is some; then what was lowered.
@@ -79,6 +84,7 @@ class Instance {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   model::GenerationDefaults generation_;
   sample::Params defaults_;
+  bool takes_defaults_;
   speculate::SpeculativeConfig speculation_;
   MemoryRequest request_;
   std::vector<PinnedPrefix> pinned_;

@@ -158,6 +158,8 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
       .eos = instance.eos(),
       .bos = instance.model().bos,
       .defaults = instance.defaults(),
+      .repetition_penalty = instance.repetition_penalty(),
+      .max_new_tokens = instance.max_new_tokens(),
       .fingerprint = model::fingerprint(instance.numeric_mode()),
       .version = std::string(kVersion),
       .limits = {},
@@ -217,6 +219,10 @@ void say_ready(const Config& config, const Instance& instance, const api::http::
   const std::string url = url_of(scheme, config.host, server.port());
   const std::string curl =
       config.uds.empty() ? url : fmt::format("--unix-socket {} {}://localhost", config.uds, scheme);  // up to the path
+  if (const std::string text = instance.defaults_text(); !text.empty()) {
+    say(fmt::format("where a request says nothing: {} (generation_config.json; --generation-config none leaves it out)",
+                    text));
+  }
   say(fmt::format("ready in {}: {}", seconds_text(took), config.uds.empty() ? url : "unix:" + config.uds));
   if (config.admin_port) {
     say(fmt::format("  probes, metrics and orders: {}", url_of("http", config.admin_host, server.admin_port())));

@@ -75,7 +75,7 @@ constexpr auto kOwnReader = openai::read_own<ChatRequest, kRead>;
 // clang-format off
 constexpr Field kFields[] = {
     {"messages", kChat, Shaped{"array", "1 to 4096 messages, see below", kOwnReader<read_messages>}, "required", "the conversation", "api/chat/messages_test.cc"},
-    {"max_completion_tokens", kChat, Integer{1, kInt32, put_max_completion_tokens}, "what room is left", "longest answer, in tokens, reasoning and calls among them; `max_tokens` is its older name", "api/chat/chat_request_test.cc"},
+    {"max_completion_tokens", kChat, Integer{1, kInt32, put_max_completion_tokens}, "the model's `max_new_tokens`, or what room is left", "longest answer, in tokens, reasoning and calls among them; `max_tokens` is its older name", "api/chat/chat_request_test.cc"},
     {"logprobs", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::tells_logprobs>}, "false", "log probability of each token of the answer", "wire/test_chat.py"},
     {"top_logprobs", kChat, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, with `logprobs`", "wire/test_chat.py"},
     {"tools", kChat, Shaped{"array", "up to 128 functions, see below", kOwnReader<read_tools>}, "none", "functions that the model may call", "api/chat/tools_test.cc"},

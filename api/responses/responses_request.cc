@@ -206,7 +206,7 @@ constexpr auto kOfChat = openai::read_own<ChatRequest, kRead>;
 constexpr Field kFields[] = {
     {"input", kResponses, Shaped{"string|array", "a text, or 1 to 4096 items, see below", kOfChat<read_input>}, "required", "the conversation", "api/responses/input_items_test.cc"},
     {"instructions", kResponses, Shaped{"string", "a text", kOwn<read_instructions>}, "none", "the system's message, in front of `input`", "api/responses/responses_request_test.cc"},
-    {"max_output_tokens", kResponses, Integer{1, kInt32, put_max_output_tokens}, "what room is left", "longest answer, in tokens, reasoning and calls among them", "api/responses/responses_request_test.cc"},
+    {"max_output_tokens", kResponses, Integer{1, kInt32, put_max_output_tokens}, "the model's `max_new_tokens`, or what room is left", "longest answer, in tokens, reasoning and calls among them", "api/responses/responses_request_test.cc"},
     {"tools", kResponses, Shaped{"array", "up to 128 functions, see below", kOwn<read_tools>}, "none", "functions that the model may call", "api/responses/responses_request_test.cc"},
     {"tool_choice", kResponses, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwn<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/responses/responses_request_test.cc"},
     {"parallel_tool_calls", kResponses, Shaped{"boolean", "true or false", kOfChat<chat::read_parallel_tool_calls>}, "true", "false: one call at most is told", "api/responses/responses_form_test.cc"},

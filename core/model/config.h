@@ -83,6 +83,8 @@ struct GenerationDefaults {
   std::optional<float> top_p;
   std::optional<float> min_p;
   std::optional<std::int32_t> top_k;
+  std::optional<float> repetition_penalty;
+  std::optional<std::uint32_t> max_new_tokens;  // of a request that says nothing, and no limit of others
 };
 
 // Reads generation_config.json; a model without one has no defaults, and config.json's EOS list.

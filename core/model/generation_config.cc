@@ -35,6 +35,13 @@ GenerationDefaults parse_generation_defaults(std::string_view text, const std::s
   if (const auto top_k = fields.optional_uint("top_k", 0, (1u << 31) - 1)) {
     defaults.top_k = static_cast<std::int32_t>(*top_k);
   }
+  defaults.repetition_penalty = number("repetition_penalty", 0.0, 2.0);
+  if (defaults.repetition_penalty && *defaults.repetition_penalty == 0.0f) {
+    fields.mismatch("repetition_penalty", "expected a number in (0, 2]");
+  }
+  if (const auto most = fields.optional_uint("max_new_tokens", 1, (1u << 31) - 1)) {
+    defaults.max_new_tokens = static_cast<std::uint32_t>(*most);
+  }
   const std::optional<bool> do_sample = fields.optional_bool("do_sample");
   if (do_sample && !*do_sample) defaults.temperature = 0.0f;
   return defaults;

@@ -2,9 +2,10 @@
 
 import json
 import shutil
+import urllib.request
 
 import pytest
-from test_cli import ROOT, quire
+from test_cli import ROOT, Server, quire
 
 # Legal JSON, whatever a parser of 64 bits thinks of it.
 NUMBERS = ["1000000000000000019884624838656", "-1000000000000000019884624838656", "18446744073709551616", "1e400", "-1e400", "1E+30", "1e-500",
@@ -81,3 +82,48 @@ def test_the_ends_of_generation_config_hold_beside_it(model):
     (model / "generation_config.json").write_text(json.dumps({**generation, "eos_token_id": [vocabulary[end]]}))
     said = generate(model, max_tokens=24)[1]
     assert len(said) < len(whole)
+
+
+DEFAULTS = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.05, "max_new_tokens": 40}
+
+
+def sampling_of(server, path, body):
+    """What a request comes to."""
+    request = urllib.request.Request(f"{server.url}{path}/render", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        told = json.loads(answer.read())
+    return (told[0] if isinstance(told, list) else told)["sampling_params"]
+
+
+def test_every_sampling_default_of_generation_config_holds_where_a_request_says_nothing(model):
+    generation = json.loads((model / "generation_config.json").read_text())
+    (model / "generation_config.json").write_text(json.dumps({**generation, "do_sample": True, **DEFAULTS}))
+    chat = {"messages": [{"role": "user", "content": "Once upon a time"}]}
+    names = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty"]
+    with Server("--model", str(model)) as server:
+        (line,) = [line for line in server.said if "where a request says nothing" in line]
+        assert "temperature 0.6, top_p 0.95, top_k 20, min_p 0.05, repetition_penalty 1.05, max_new_tokens 40" in line
+        told = sampling_of(server, "/v1/chat/completions", chat)
+        assert {name: round(told[name], 4) for name in names} == {name: DEFAULTS[name] for name in names}
+        assert told["max_tokens"] == 40
+        assert sampling_of(server, "/v1/chat/completions", {**chat, "max_tokens": 90})["max_tokens"] == 90, "no cap"
+        assert sampling_of(server, "/v1/completions", {"prompt": "Once"})["max_tokens"] == 16
+        asked = sampling_of(server, "/v1/completions", {"prompt": "Once", "repetition_penalty": 1, "temperature": 1, "top_k": -1})
+        assert (asked["repetition_penalty"], asked["temperature"], asked["top_k"]) == (1, 1, -1) or asked["top_k"] in (-1, 0)
+        search = {"prompt": "Once", "use_beam_search": True, "n": 2, "best_of": 2}
+        assert sampling_of(server, "/v1/completions", search)["repetition_penalty"] == 1
+    with Server("--model", str(model), "--generation-config", "none") as server:
+        assert not any("where a request says nothing" in line for line in server.said)
+        told = sampling_of(server, "/v1/chat/completions", chat)
+        assert (told["temperature"], told["repetition_penalty"]) == (1, 1) and told["max_tokens"] > 40
+
+
+def test_a_repetition_penalty_that_is_a_default_gives_the_answer_of_one_that_is_asked_for(model):
+    def answer(**fields):
+        with Server("--model", str(model)) as server, server.complete(model="tales", max_tokens=40, temperature=0, **fields) as got:
+            return json.loads(got.read())["choices"][0]["text"]
+    plain, asked = answer(), answer(repetition_penalty=1.5)
+    generation = json.loads((model / "generation_config.json").read_text())
+    (model / "generation_config.json").write_text(json.dumps({**generation, "repetition_penalty": 1.5}))
+    assert answer() == asked != plain
+    assert generate(model, max_tokens=12)[1].rstrip("\n") == asked[:len(generate(model, max_tokens=12)[1].rstrip("\n"))]

@@ -157,6 +157,8 @@ Result<Given> read_body(const std::string& body, Endpoint endpoint, std::span<co
 
   request.model = services.model_names.front();
   request.sampling = services.defaults;
+  request.rules.repetition_penalty = services.repetition_penalty;
+  request.default_max_tokens = std::min(request.default_max_tokens, services.max_new_tokens.value_or(~0u));
   BodyReader reader(endpoint, own, services, request);
   const simdjson::dom::object fields = object_of(root);
   for (const auto field : fields) {

@@ -72,6 +72,7 @@ Result<Done> settle_search(GenerationRequest& request, const Services& services,
   request.sampling = sample::Params{};
   request.sampling.temperature = 0.0f;
   request.sampling.logprob = request.logprobs.has_value();
+  request.rules.repetition_penalty = 1.0f;  // the model's default is for what is drawn
   return Done{};
 }
 

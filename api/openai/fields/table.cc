@@ -48,14 +48,14 @@ void put_top_k(R& request, std::int64_t value) {
 // clang-format off
 constexpr Field kFields[] = {
     {"model", kReading | kCountTokens, Shaped{"string", "a served name", read_model}, "the first one", "which model answers; another one is answered 404", "wire/test_errors.py"},
-    {"max_tokens", kChoices | kMessages, Integer{0, kInt32, put<&R::max_tokens>}, "completions: 16, or what room is left; chat: what room is left; messages: required", "longest answer, in tokens; prompt and answer fit `--max-model-len`. 0 scores the prompt: it needs `echo` or `prompt_logprobs`", "wire/test_scoring.py"},
+    {"max_tokens", kChoices | kMessages, Integer{0, kInt32, put<&R::max_tokens>}, "completions: 16, or what room is left; chat: the model's `max_new_tokens`, or what room is left; messages: required", "longest answer, in tokens; prompt and answer fit `--max-model-len`. 0 scores the prompt: it needs `echo` or `prompt_logprobs`", "wire/test_scoring.py"},
     {"temperature", kGenerating, Number{0, 2, false, put_sampling<&P::temperature>}, "the model's, or 1", "0 takes the likeliest token", "api/openai/fields/read_body_test.cc"},
     {"top_p", kGenerating, Number{0, 1, true, put_sampling<&P::top_p>}, "the model's, or 1", "keep the likeliest tokens of this mass", "api/openai/fields/read_body_test.cc"},
     {"top_k", kGenerating, Integer{-1, kInt32, put_top_k}, "the model's, or 0", "keep so many likeliest tokens; -1 and 0 keep all", "api/openai/fields/read_body_test.cc"},
     {"min_p", kGenerating, Number{0, 1, false, put_sampling<&P::min_p>}, "the model's, or 0", "keep tokens this likely, as a part of the likeliest", "api/openai/fields/read_body_test.cc"},
     {"typical_p", kGenerating, Number{0, 1, true, put_sampling<&P::typical_p>}, "1", "keep the most typical tokens of this mass", "wire/test_rules.py"},
     {"seed", kGenerating, Integer{-kInt64 - 1, kInt64, put<&R::seed>}, "drawn, and told in the answer", "the same request with the same seed is answered the same", "wire/test_completions.py"},
-    {"repetition_penalty", kGenerating, Number{0, 2, true, put_rule<&sample::Rules::repetition_penalty>}, "1", "divides what favours tokens of prompt and answer", "wire/test_rules.py"},
+    {"repetition_penalty", kGenerating, Number{0, 2, true, put_rule<&sample::Rules::repetition_penalty>}, "the model's, or 1", "divides what favours tokens of prompt and answer", "wire/test_rules.py"},
     {"presence_penalty", kGenerating, Number{-2, 2, false, put_rule<&sample::Rules::presence_penalty>}, "0", "taken off tokens that the answer has", "wire/test_rules.py"},
     {"frequency_penalty", kGenerating, Number{-2, 2, false, put_rule<&sample::Rules::frequency_penalty>}, "0", "taken off tokens for each time that the answer has them", "wire/test_rules.py"},
     {"logit_bias", kGenerating, Shaped{"object", "token ids as keys, -100 to 100 as values, up to 1024 of them", read_logit_bias}, "none", "added to the logits of tokens", "wire/test_rules.py"},

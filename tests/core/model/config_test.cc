@@ -318,6 +318,10 @@ TEST(GenerationDefaults, ReadsSamplingAndLeavesAbsentKeysAbsent) {
   EXPECT_EQ(rest.top_k, std::optional(20));
   EXPECT_EQ(rest.min_p, std::optional(0.05f));
   EXPECT_THAT(rest.eos, ElementsAre(5));
+  EXPECT_FALSE(rest.repetition_penalty || rest.max_new_tokens);
+  const GenerationDefaults others = generation(R"({"repetition_penalty": 1.05, "max_new_tokens": 2048})");
+  EXPECT_EQ(others.repetition_penalty, std::optional(1.05f));
+  EXPECT_EQ(others.max_new_tokens, std::optional(2048u));
 }
 
 TEST(GenerationDefaults, KeepsTheConfigsEosWhereItHasNone) { EXPECT_THAT(generation("{}").eos, ElementsAre(2)); }
@@ -328,6 +332,10 @@ TEST(GenerationDefaults, ReadsNoSamplingAsGreedy) {
 }
 
 TEST(GenerationDefaults, RefusesValuesOutOfRangeNamingFileAndKey) {
+  for (const std::string text : {R"({"repetition_penalty": 0})", R"({"repetition_penalty": 2.1})"}) {
+    EXPECT_THAT(refusal([&] { generation(text); }), HasSubstr("'repetition_penalty'"));
+  }
+  EXPECT_THAT(refusal([&] { generation(R"({"max_new_tokens": 0})"); }), HasSubstr("'max_new_tokens'"));
   for (const std::string text : {R"({"top_p": 0})", R"({"top_p": 1.5})"}) {
     EXPECT_THAT(refusal([&] { generation(text); }),
                 AllOf(HasSubstr("dir/generation_config.json"), HasSubstr("'top_p'")));
