@@ -164,6 +164,7 @@ std::optional<Refusal> settle(const Fields& fields, const FramingLimits& limits,
 
 std::variant<std::size_t, Refusal> find_head_end(std::string_view bytes, std::size_t seen,
                                                  const FramingLimits& limits) {
+  if (bytes == "\r") return std::size_t{0};  // half of the empty line that is forgiven before a request
   if (!bytes.empty() && !is_token_char(bytes.front())) {
     constexpr char kTlsHandshake = 0x16;
     return malformed(bytes.front() == kTlsHandshake ? "this port speaks plain HTTP: use http://" : "this is not HTTP");

@@ -159,6 +159,11 @@ TEST(FindHeadEnd, RefusesABareLineFeedAtOnce) {
   }
 }
 
+TEST(FindHeadEnd, WaitsForTheOtherHalfOfAnEmptyLineBeforeARequest) {
+  EXPECT_EQ(std::get<std::size_t>(find_head_end("\r", 0, kLimits)), 0u);
+  EXPECT_TRUE(std::holds_alternative<Refusal>(find_head_end("\rG", 0, kLimits)));
+}
+
 TEST(FindHeadEnd, HoldsTheHeadToItsLimit) {
   for (const std::size_t bytes : {99u, 100u, 101u}) {
     std::string text = "GET / HTTP/1.1\r\nX: ";
