@@ -19,9 +19,7 @@ json::Object probe(const json::Object& special_tokens, const ChatTemplate& form)
   if (!form.object_arguments) arguments = std::string("{\"city\": \"") + kCity + "\"}";
   json::Object call = {{"id", "abcdef123"}, {"type", "function"}};
   call["function"] = json::Object{{"name", kTool}, {"arguments", std::move(arguments)}};
-  json::Object said = {{"role", "assistant"}, {"tool_calls", json::Array{std::move(call)}}};
-  if (form.no_content == NoContent::kEmpty) said["content"] = "";
-  if (form.no_content == NoContent::kNull) said["content"] = nullptr;
+  json::Object said = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", json::Array{std::move(call)}}};
 
   json::Object variables = special_tokens;
   variables["messages"] =
@@ -33,24 +31,16 @@ json::Object probe(const json::Object& special_tokens, const ChatTemplate& form)
   return variables;
 }
 
-// As transformers gives it, unless the template then drops the call or its arguments; where it drops them whatever it gets,
-// as it renders at all.
+// As transformers gives it, unless the template then drops the call or its arguments.
 void find_form_of_calls(ChatTemplate& found, const json::Object& special_tokens) {
   const std::tm now{};
-  std::optional<NoContent> renders;
   for (const bool objects : {true, false}) {
-    for (const NoContent content : {NoContent::kAbsent, NoContent::kEmpty, NoContent::kNull}) {
-      found.object_arguments = objects;
-      found.no_content = content;
-      const Result<std::string> text = found.jinja.render(probe(special_tokens, found), now);
-      if (!text) continue;
-      // As an object the argument is seen with its quotes as they are; quoted once more, it was taken for a text.
-      if (holds(*text, kTool) && holds(*text, kCity) && !holds(*text, std::string(kCity) + "\\\"")) return;
-      if (!renders) renders = content;
-    }
+    found.object_arguments = objects;
+    const Result<std::string> text = found.jinja.render(probe(special_tokens, found), now);
+    // As an object the argument is seen with its quotes as they are; quoted once more, it was taken for a text.
+    if (text && holds(*text, kTool) && holds(*text, kCity) && !holds(*text, std::string(kCity) + "\\\"")) return;
   }
   found.object_arguments = true;
-  found.no_content = renders.value_or(NoContent::kAbsent);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 // Owner   app makes one at start; Services share it. Never changes.
 // Thread  any.
 // Fails   read_template(): kInvalidArgument naming line and construct.
-// Source  what a template expects of a message (arguments as objects or as text, a call's missing content) is found out by
-//         rendering a call, as llama.cpp's minja does; the forms are known by the marks in the template's text.
+// Source  how a template expects a call's arguments, as objects or as text, is found out by rendering a call, as
+//         llama.cpp's minja does; the forms are known by the marks in the template's text.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,9 @@
 
 namespace quire::api::chat {
 
-// A call's content where there is none.
-enum class NoContent : std::uint8_t { kAbsent, kEmpty, kNull };
-
 struct ChatTemplate {
   quire::chat::Template jinja;
   bool object_arguments = true;  // of a call; false: as JSON text
-  NoContent no_content = NoContent::kAbsent;
   bool knows_developer = false;  // the role; else its messages are the system's
 };
 

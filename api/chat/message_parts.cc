@@ -94,15 +94,9 @@ Result<json::Value> arguments_of(const std::string& path, element value, const C
   return json::Value(json::serialize(arguments));
 }
 
-MessageDraft::MessageDraft(std::string_view role, const ChatTemplate* form) : form_(form) {
+MessageDraft::MessageDraft(std::string_view role, const ChatTemplate* form) {
   const bool as_system = role == "developer" && form != nullptr && !form->knows_developer;
   out_["role"] = as_system ? "system" : role;
-}
-
-void MessageDraft::set_no_content() {
-  const NoContent none = form_ != nullptr ? form_->no_content : NoContent::kAbsent;
-  if (none == NoContent::kEmpty) out_["content"] = "";
-  if (none == NoContent::kNull) out_["content"] = nullptr;
 }
 
 void MessageDraft::set_reasoning(const std::string& text) {

@@ -48,7 +48,7 @@ class MessageDraft {
   MessageDraft(std::string_view role, const ChatTemplate* form);
 
   void set(std::string_view name, std::string_view text) { out_[name] = text; }
-  void set_no_content();                        // what the template expects of a message that calls, and says nothing
+  void set_no_content() { out_["content"] = nullptr; }
   void set_reasoning(const std::string& text);  // under each of its names that is not taken
   void add_call(std::string_view id, std::string_view name, json::Value arguments);  // an empty id is left out
 
@@ -56,7 +56,6 @@ class MessageDraft {
   json::Value take() { return json::Value(std::move(out_)); }
 
  private:
-  const ChatTemplate* form_;
   json::Object out_;
 };
 

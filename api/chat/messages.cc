@@ -102,17 +102,15 @@ class MessageReader {
   Result<Done> read_content() {
     const std::string path = path_ + ".content";
     element value;
-    if (is_given(message_, "content", value)) {
-      Result<std::string> text = text_of(path, value, kText, services_);
-      if (!text) return text.error();
-      out_->set("content", std::move(*text));
+    const bool is_said = is_given(message_, "content", value) && !(value.is_array() && array_of(value).size() == 0);
+    if (role_ == "assistant" && !is_said) {  // it called, or it had nothing to say
+      out_->set_no_content();
       return Done{};
     }
-    element calls;
-    const bool calls_tools = role_ == "assistant" && is_given(message_, "tool_calls", calls) && calls.is_array() &&
-                             array_of(calls).size() > 0;
-    if (!calls_tools) return invalid(path, path + " is missing");
-    out_->set_no_content();
+    if (!is_given(message_, "content", value)) return invalid(path, path + " is missing");
+    Result<std::string> text = text_of(path, value, kText, services_);
+    if (!text) return text.error();
+    out_->set("content", std::move(*text));
     return Done{};
   }
 

@@ -1,6 +1,6 @@
 // The field `messages`: a conversation, checked and put into the shape that templates read.
 // Shape   {role, content, name?, tool_calls?, tool_call_id?, reasoning?, ...}; content is one text, its parts joined by line
-//         breaks; an assistant's content that is null or missing is absent; reasoning stands under each of its three names.
+//         breaks; an assistant's content that is missing or an empty list is null; reasoning stands under each of its three names.
 // Thread  any; pure functions.
 // Fails   kInvalidArgument with the path of what is wrong. Members that nobody knows are passed over and told in the
 //         warnings.

@@ -41,7 +41,8 @@ Value Renderer::evaluate_any(const Expression& node, Scope& scope) {
       return Value(evaluate_comparisons(node, scope));
     case Kind::kBinary: {
       const Value left = child(0);
-      return binary(node.name, left, child(1), budget_);
+      const Value right = child(1);
+      return binary(node.name, spoken(left), spoken(right), budget_);
     }
     case Kind::kConcat:
       return evaluate_concat(node, scope);
@@ -53,7 +54,7 @@ Value Renderer::evaluate_any(const Expression& node, Scope& scope) {
       return value.as_integer() ? Value(*value.as_integer()) : value;
     }
     case Kind::kAttribute:
-      return attribute(child(0), node.name);
+      return attribute(spoken(child(0)), node.name);
     case Kind::kItem:
       return evaluate_item(node, scope);
     case Kind::kSlice:
@@ -126,7 +127,8 @@ Value Renderer::evaluate_concat(const Expression& node, Scope& scope) {
 }
 
 Value Renderer::evaluate_item(const Expression& node, Scope& scope) {
-  const Value object = evaluate(*node.children[0], scope);
+  const Value given = evaluate(*node.children[0], scope);
+  const Value& object = spoken(given);
   const Expression& key = *node.children[1];
   if (key.kind == Kind::kSlice) return evaluate_slice(object, key, scope);
   const Value place = evaluate(key, scope);

@@ -57,8 +57,9 @@ Value replace(const Value& value, const Arguments& arguments, Budget& budget) {
   return budget.text(replaced(text, old, with, counted ? given.integer(2, -1) : -1));
 }
 
-Value indent(const Value& value, const Arguments& arguments, Budget& budget) {
+Value indent(const Value& indented, const Arguments& arguments, Budget& budget) {
   const Bound given("indent", arguments, {"width", "first", "blank"}, 0);
+  const Value& value = spoken(indented);
   if (!value.is_text()) fail(std::string("indent takes a text, not a ") + value.type_name());
   const bool named = given[0] != nullptr && given[0]->is_text();
   const std::int64_t width = named ? 0 : std::max<std::int64_t>(given.integer(0, 4), 0);
@@ -68,8 +69,8 @@ Value indent(const Value& value, const Arguments& arguments, Budget& budget) {
   bool first = true;
   for (const std::string& line : split_lines(*value.as_text() + "\n", false)) {
     if (!first) out += '\n';
-    const bool indented = first ? given.flag(1, false) : given.flag(2, false) || !line.empty();
-    out += indented ? step + line : line;
+    const bool moves = first ? given.flag(1, false) : given.flag(2, false) || !line.empty();
+    out += moves ? step + line : line;
     budget.bytes(out.size());
     first = false;
   }

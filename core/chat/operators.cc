@@ -133,7 +133,8 @@ bool is_list(const Value& value) {
   return sequence != nullptr && (sequence->kind == SequenceKind::kList || sequence->kind == SequenceKind::kTuple);
 }
 
-bool contains(const Value& container, const Value& item) {
+bool contains(const Value& given, const Value& item) {
+  const Value& container = spoken(given);
   if (const std::string* text = container.as_text()) {
     if (!item.is_text()) fail(std::string("a text contains no ") + item.type_name());
     return text->find(*item.as_text()) != std::string::npos;

@@ -74,8 +74,9 @@ class Repr {
  public:
   explicit Repr(Budget& budget) : budget_(budget) {}
 
-  void write(const Value& value) {
+  void write(const Value& given) {
     budget_.grown(out);
+    const Value& value = spoken(given);
     if (value.is_undefined()) {
       out += "Undefined";
     } else if (value.is_none()) {
@@ -234,7 +235,8 @@ class JsonWriter {
 
 }  // namespace
 
-std::string str(const Value& value, Budget& budget) {
+std::string str(const Value& given, Budget& budget) {
+  const Value& value = spoken(given);
   if (const std::string* text = value.as_text()) return *text;
   return value.is_undefined() ? "" : repr(value, budget);
 }

@@ -14,6 +14,27 @@ std::string checked_text(const std::string& text) {
   return text;
 }
 
+Value value_of(const json::Value& json, int depth);
+
+// What a model was told in a message whose content is null is nothing, not the word None.
+Value message_of(const json::Value& json, int depth) {
+  if (!json.is_object()) return value_of(json, depth);
+  Dict dict;
+  for (const auto& member : json.get_object()) {
+    const bool says_nothing = member.name == "content" && member.value.is_null();
+    dict.set(Value::text(std::string(member.name)),
+             says_nothing ? Value::silent_none() : value_of(member.value, depth + 1));
+  }
+  return Value::dict(std::move(dict));
+}
+
+Value messages_of(const json::Value& json) {
+  if (!json.is_array()) return value_of(json, 0);
+  Values values;
+  for (const json::Value& message : json.get_array()) values.push_back(message_of(message, 1));
+  return Value::sequence(std::move(values));
+}
+
 Value value_of(const json::Value& json, int depth) {
   if (depth >= kMaxValueDepth) fail("a variable is nested more than " + std::to_string(kMaxValueDepth) + " deep");
   switch (json.kind()) {
@@ -63,7 +84,9 @@ Renderer::Renderer(const json::Object& variables, const std::tm& now, const Limi
         Named{"raise_exception", Function::kRaise}, Named{"strftime_now", Function::kStrftimeNow}}) {
     root_.set(name, Value(Value::State(function)));
   }
-  for (const auto& variable : variables) root_.set(variable.name, value_of(variable.value, 0));
+  for (const auto& variable : variables) {
+    root_.set(variable.name, variable.name == "messages" ? messages_of(variable.value) : value_of(variable.value, 0));
+  }
 }
 
 std::string Renderer::run(const Block& block) {

@@ -1,7 +1,8 @@
 // A model's chat template: Jinja source read once, rendered with a conversation as its variables.
 // Shape   the bytes are those of transformers' apply_chat_template (jinja2's immutable sandbox, trim_blocks,
 //         lstrip_blocks, loop controls, raise_exception, strftime_now, tojson) or there are none: what is not supported
-//         is refused.
+//         is refused. One rule is ours: a message's null content is none to every test of the template, and an empty
+//         text where Python would print the word None or fail, for no model was taught that word.
 // Owner   the caller; copies share the parsed tree.
 // Thread  any: a Template never changes.
 // Fails   parse(): kInvalidArgument naming line and construct. render(): kInvalidArgument with what raise_exception

@@ -123,6 +123,12 @@ const char* Value::type_name() const {
   return is_safe() ? "Markup" : kOthers[state_.index()];
 }
 
+const Value& spoken(const Value& value) {
+  static const Value empty = Value::text("");
+  const None* none = value.as<None>();
+  return none != nullptr && none->silent ? empty : value;
+}
+
 bool equal(const Value& a, const Value& b) {
   if (a.as_number() && b.as_number()) return compare_numbers(a, b) == 0;
   if (a.state().index() != b.state().index()) return false;
@@ -177,7 +183,8 @@ std::string key_text(const Value& value) {
   return key;
 }
 
-Values iterate(const Value& value, Budget& budget) {
+Values iterate(const Value& given, Budget& budget) {
+  const Value& value = spoken(given);
   if (value.is_undefined()) return {};
   if (const std::string* text = value.as_text()) {
     budget.steps(text->size());
@@ -212,7 +219,8 @@ bool is_iterable(const Value& value) {
          value.as<std::shared_ptr<Iterator>>() != nullptr || value.as<std::shared_ptr<Loop>>() != nullptr;
 }
 
-std::optional<std::size_t> length_of(const Value& value) {
+std::optional<std::size_t> length_of(const Value& given) {
+  const Value& value = spoken(given);
   if (value.is_undefined()) return 0;
   if (const auto* sequence = value.as<Sequence>()) return sequence->items->values.size();
   if (const Dict* dict = value.as_dict()) return dict->entries.size();

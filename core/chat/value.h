@@ -33,7 +33,9 @@ using Values = std::vector<Value>;
 struct Undefined {
   std::string what;  // 'name' is undefined: for the error of who uses it
 };
-struct None {};
+struct None {
+  bool silent = false;  // of a message's null content: none to every test, "" where Python would print None or fail
+};
 struct Text {
   std::shared_ptr<const std::string> text;
   bool safe = false;  // markupsafe.Markup: + escapes what it is joined with
@@ -74,6 +76,7 @@ class Value {
                    std::shared_ptr<Iterator>, std::shared_ptr<Loop>, Namespace*, const Macro*, Method, Function>;
 
   Value() : state_(None{}) {}
+  static Value silent_none() { return Value(State(None{true})); }
   Value(State state) : state_(std::move(state)) {}  // NOLINT: implicit by design
   static Value undefined(std::string what) { return Value(State(Undefined{std::move(what)})); }
   static Value text(std::string text, bool safe = false) {
@@ -141,6 +144,8 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
+// The value, or an empty text where it is a silent None: for what would print it, join it, look into it.
+const Value& spoken(const Value& value);
 bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);  // TypeError where Python has no order
 // Equal for equal keys: what a dict or a set finds a value by. Lists and dicts cannot be keys.

@@ -1,6 +1,7 @@
 """jinja2 as transformers sets it up, and quire's render_tool, asked for the same renderings."""
 
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -15,12 +16,52 @@ def strftime_now(layout):
     return datetime.datetime.fromtimestamp(NOW, datetime.timezone.utc).strftime(layout)
 
 
-def reference(source, variables):
-    """The text, or None where jinja2 or the template raises."""
+class SilentNone(str):
+    """A message's null content as quire has it: none to a template's tests, an empty text to all else."""
+
+    def __eq__(self, other):
+        return other is None or isinstance(other, SilentNone)
+
+    __hash__ = str.__hash__
+
+
+TESTS = {
+    "none": lambda plain, value: plain(value) or isinstance(value, SilentNone),
+    **{name: lambda plain, value: plain(value) and not isinstance(value, SilentNone) for name in ("string", "iterable", "sequence")},
+}
+
+
+def silenced(variables):
+    variables = json.loads(json.dumps(variables))
+    messages = variables.get("messages")
+    for message in messages if isinstance(messages, list) else []:
+        if isinstance(message, dict) and "content" in message and message["content"] is None:
+            message["content"] = SilentNone()
+    return variables
+
+
+@functools.lru_cache
+def compiled(source):
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    environment = _compile_jinja_template(source).environment.overlay()
+    environment.tests = {**environment.tests}
+    for name, changed in TESTS.items():
+        environment.tests[name] = functools.partial(changed, environment.tests[name])
+    to_json = environment.filters["tojson"]
+    says_null = lambda value, *more, **named: to_json(None if isinstance(value, SilentNone) else value, *more, **named)
+    environment.filters = {**environment.filters, "tojson": says_null}
+    return environment.from_string(source)
+
+
+def reference(source, variables, says_none=False):
+    """The text, or None where jinja2 or the template raises. `says_none`: with Python's own None as a message's null content."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     try:
-        return _compile_jinja_template(source).render(**{"strftime_now": strftime_now, **json.loads(json.dumps(variables))})
+        if says_none:
+            return _compile_jinja_template(source).render(strftime_now=strftime_now, **json.loads(json.dumps(variables)))
+        return compiled(source).render(**{"strftime_now": strftime_now, **silenced(variables)})
     except Exception:
         return None
 

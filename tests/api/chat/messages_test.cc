@@ -35,10 +35,20 @@ TEST_F(Messages, ReadTheArgumentsOfCalls) {
   const std::string call = R"({"id":"x","type":"function","function":{"name":"now","arguments":)";
   EXPECT_EQ(shaped(R"([{"role":"assistant","content":null,"tool_calls":[)" + call + R"("{\"a\": [1]}"}}]},)" +
                    R"({"role":"tool","tool_call_id":"x","content":"12"}])"),
-            R"([{"role":"assistant","tool_calls":[)" + call + R"({"a":[1]}}}]},)" +
+            R"([{"role":"assistant","content":null,"tool_calls":[)" + call + R"({"a":[1]}}}]},)" +
                 R"({"role":"tool","content":"12","tool_call_id":"x"}])");
-  EXPECT_EQ(shaped(R"([{"role":"assistant","tool_calls":[{"function":{"name":"now"}}]}])"),
-            R"([{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"now","arguments":{}}}]}])");
+  EXPECT_EQ(
+      shaped(R"([{"role":"assistant","tool_calls":[{"function":{"name":"now"}}]}])"),
+      R"([{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"now","arguments":{}}}]}])");
+}
+
+TEST_F(Messages, KeepAnAssistantThatSaysNothingAsNull) {
+  const char* const null = R"([{"role":"assistant","content":null}])";
+  EXPECT_EQ(shaped(null), null);
+  EXPECT_EQ(shaped(R"([{"role":"assistant"}])"), null);
+  EXPECT_EQ(shaped(R"([{"role":"assistant","content":[]}])"), null);
+  EXPECT_EQ(shaped(R"([{"role":"assistant","content":null,"tool_calls":[]}])"), null);
+  EXPECT_EQ(shaped(R"([{"role":"assistant","content":""}])"), R"([{"role":"assistant","content":""}])");
 }
 
 TEST_F(Messages, GiveTemplatesArgumentsAsTextThatTakeNoObjects) {
@@ -48,7 +58,7 @@ TEST_F(Messages, GiveTemplatesArgumentsAsTextThatTakeNoObjects) {
   EXPECT_FALSE(services_.chat->plain->object_arguments);
   EXPECT_EQ(
       shaped(R"([{"role":"assistant","tool_calls":[{"function":{"name":"now","arguments":"{ \"a\":1}"}}]}])"),
-      R"([{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"now","arguments":"{ \"a\":1}"}}]}])");
+      R"([{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"now","arguments":"{ \"a\":1}"}}]}])");
 }
 
 TEST_F(Messages, PutReasoningUnderAllOfItsNames) {
@@ -74,7 +84,6 @@ TEST_F(Messages, AreRefusedWithThePathOfWhatIsWrong) {
   wrong(R"([{"role":"wizard","content":"x"}])", "messages[0].role");
   wrong(R"([{"role":"user"}])", "messages[0].content");
   wrong(R"([{"role":"user","content":null}])", "messages[0].content");
-  wrong(R"([{"role":"assistant","content":null,"tool_calls":[]}])", "messages[0].content");
   wrong(R"([{"role":"user","content":7}])", "messages[0].content");
   wrong(R"([{"role":"user","content":[]}])", "messages[0].content");
   wrong(R"([{"role":"user","content":"a"},{"role":"user","content":["a"]}])", "messages[1].content[0]");

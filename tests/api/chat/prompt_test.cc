@@ -36,6 +36,17 @@ TEST_F(Prompts, HaveTheVariablesOfTheRequest) {
             "<s>|True|True||none|True");
 }
 
+TEST_F(Prompts, NeverHoldTheWordNoneForAnAssistantThatSaysNothing) {
+  const std::string silent = R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null},)"
+                             R"({"role":"assistant","tool_calls":[{"function":{"name":"now"}}]}]})";
+  services_.chat = model_of("{% for m in messages %}[{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(text(silent), "[hi][][]");
+  services_.chat = model_of("{% for m in messages %}[{{ m.content + '!' }}]{% endfor %}");
+  EXPECT_EQ(text(silent), "[hi!][!][!]");
+  services_.chat = model_of("{% for m in messages %}[{{ 'calls' if m.content is none else m.content }}]{% endfor %}");
+  EXPECT_EQ(text(silent), "[hi][calls][calls]");
+}
+
 TEST_F(Prompts, ShowToolsThatMayBeCalled) {
   auto model = std::make_shared<ChatModel>(*model_of("plain {{ tools is none }}", CallForm::kHermes));
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
@@ -108,13 +119,8 @@ TEST(ChatModel, FindsOutHowATemplateTakesCalls) {
   const Result<ChatTemplate> found = read_template(null_content, {});
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->object_arguments);
-  EXPECT_EQ(found->no_content, NoContent::kNull);
-  const Result<ChatTemplate> knows_no_calls =
-      read_template("{% for m in messages %}{{ m.content + ';' }}{% endfor %}", {});
-  EXPECT_EQ(knows_no_calls->no_content, NoContent::kEmpty);
-  const Result<ChatTemplate> usual = read_template(kPlain, {});
-  EXPECT_TRUE(usual->object_arguments);
-  EXPECT_EQ(usual->no_content, NoContent::kAbsent);
+  EXPECT_TRUE(read_template("{% for m in messages %}{{ m.content + ';' }}{% endfor %}", {})->object_arguments);
+  EXPECT_TRUE(read_template(kPlain, {})->object_arguments);
 }
 
 TEST(ChatModel, NamesTheLineOfATemplateThatIsWrong) {

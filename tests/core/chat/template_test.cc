@@ -94,6 +94,20 @@ TEST(Template, FailsForAnAttributeOfWhatIsUndefined) {
   EXPECT_EQ(rendered("{{ m.x.y }}", R"({"m": {}})"), "chat template, line 1: 'x' of a dict is undefined");
 }
 
+TEST(Template, TakesANullContentForNoneAndNeverSaysTheWord) {
+  const auto of = [](const std::string& source) {
+    return rendered("{% set c = messages[0].content %}" + source, R"({"messages": [{"content": null}], "n": null})");
+  };
+  EXPECT_EQ(of("{{ c is none }} {{ c == none }} {{ c is string }} {{ c is defined }} {{ 'content' in messages[0] }}"),
+            "True True False True True");
+  EXPECT_EQ(of("{{ c or 'x' }} {{ c | tojson }} {{ c == '' }} {{ c | default('y', true) }}"), "x null False y");
+  EXPECT_EQ(of("[{{ c }}{{ c ~ c }}{{ c | trim }}{{ c | string }}{{ [c] | join }}{{ c | indent }}]"), "[]");
+  EXPECT_EQ(of("[{{ 'a' + c + 'b' }}{{ c.strip() }}{{ c.split('x')[0] }}{{ c[:2] }}{{ c | length }}]"), "[ab0]");
+  EXPECT_EQ(of("{{ 'x' in c }}{% for part in c %}{{ part }}{% endfor %} {{ '%s' % c }}|{{ messages[0] }}"),
+            "False |{'content': ''}");
+  EXPECT_EQ(of("{{ n }} {{ [n] }}"), "None [None]");  // any other null is Python's
+}
+
 TEST(Template, ChangesNoListOrDict) {
   for (const char* change : {"x.l.append(1)", "x.l.pop()", "x.update({})", "x.pop('l')", "x['clear']()"}) {
     EXPECT_NE(rendered(std::string("{{ ") + change + " }}", R"({"x": {"l": [1]}})").find("is undefined"),
