@@ -81,7 +81,9 @@ class Printer {
       finish_ = event->finish;
       if (event->finish == flow::Finish::kNone || event->finish == flow::Finish::kLength) {
         ++num_tokens_;
-        say(detokenizer_.push(event->token));
+        std::string text = detokenizer_.push(event->token);
+        if (matcher_.would_stop(detokenizer_.completed())) text += detokenizer_.finish();
+        say(text);
       }
       if (event->finish != flow::Finish::kNone) {
         if (!stopped_) say(detokenizer_.finish());

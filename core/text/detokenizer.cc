@@ -17,47 +17,65 @@ std::string Detokenizer::push(TokenId id) {
   if (piece.kind == TokenDecoder::Kind::kMissing || (piece.skip && skip_special_tokens_)) return {};
 
   std::string out;
+  completed_ = 0;
   if (!at_first_token_) out += decoder.separator();
   const std::string_view bytes = at_first_token_ ? decoder.first_bytes(id) : piece.bytes;
   at_first_token_ = false;
   if (piece.kind == TokenDecoder::Kind::kText) {
-    give_up_held(out);
+    end_run(out);
     out += bytes;
+  } else if (piece.kind == TokenDecoder::Kind::kFallbackByte) {
+    append_fallback_byte(bytes.front(), out);
   } else {
-    held_is_fallback_ = piece.kind == TokenDecoder::Kind::kFallbackByte;
-    append_bytes(bytes, out);
+    append_level_bytes(bytes, out);
   }
   return without_stripped(std::move(out));
 }
 
 std::string Detokenizer::finish() {
   std::string out;
-  give_up_held(out);
+  end_run(out);
   return without_stripped(std::move(out));
 }
 
-void Detokenizer::append_bytes(std::string_view bytes, std::string& out) {
+void Detokenizer::append_level_bytes(std::string_view bytes, std::string& out) {
   held_ += bytes;
   std::string_view rest = held_;
   while (!rest.empty()) {
     const Utf8Head head = utf8_head(rest);
     if (head.kind == Utf8Head::Kind::kIncomplete) break;
-    if (head.kind == Utf8Head::Kind::kCharacter) {
-      out += rest.substr(0, head.bytes);
-    } else {
-      // Byte fallback counts in bytes, byte level in maximal subparts.
-      for (std::size_t i = 0; i < (held_is_fallback_ ? head.bytes : 1); ++i) out += kReplacementCharacter;
-    }
+    out += head.kind == Utf8Head::Kind::kCharacter ? rest.substr(0, head.bytes) : kReplacementCharacter;
     rest.remove_prefix(head.bytes);
   }
   held_.erase(0, held_.size() - rest.size());
 }
 
-// No continuation comes any more.
-void Detokenizer::give_up_held(std::string& out) {
-  if (held_.empty()) return;
-  for (std::size_t i = 0; i < (held_is_fallback_ ? held_.size() : 1); ++i) out += kReplacementCharacter;
+void Detokenizer::append_fallback_byte(char byte, std::string& out) {
+  is_fallback_ = true;
+  held_ += byte;
+  const Utf8Head head = utf8_head(std::string_view(held_).substr(whole_));
+  if (is_broken_ || head.kind == Utf8Head::Kind::kInvalid) {
+    for (std::size_t i = 0; i < held_.size(); ++i) out += kReplacementCharacter;
+    held_.clear();
+    whole_ = num_held_ = 0;
+    is_broken_ = true;
+  } else if (head.kind == Utf8Head::Kind::kCharacter) {
+    whole_ = held_.size();
+    ++num_held_;
+    if (left_to_strip_ == 0) completed_ = head.bytes;
+  }
+}
+
+void Detokenizer::end_run(std::string& out) {
+  if (is_fallback_ && whole_ == held_.size()) {
+    out += held_;
+  } else {  // byte level: one for the beginning of a character
+    const std::size_t num = is_fallback_ ? held_.size() : held_.empty() ? 0 : 1;
+    for (std::size_t i = 0; i < num; ++i) out += kReplacementCharacter;
+  }
   held_.clear();
+  whole_ = num_held_ = completed_ = 0;
+  is_fallback_ = is_broken_ = false;
 }
 
 std::string Detokenizer::without_stripped(std::string text) {

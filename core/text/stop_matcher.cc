@@ -8,7 +8,7 @@ namespace quire::text {
 StopMatcher::StopMatcher(std::vector<std::string> stops) {
   for (std::string& text : stops) {
     if (text.empty()) continue;
-    Stop stop{std::move(text), {0, 0}, 0};
+    Stop stop{std::move(text), {0, 0}};
     for (std::size_t n = 1, matched = 0; n < stop.text.size(); ++n) {
       while (matched > 0 && stop.text[matched] != stop.text[n]) matched = stop.border[matched];
       if (stop.text[matched] == stop.text[n]) ++matched;
@@ -22,12 +22,13 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) {
 
 StopMatcher::Step StopMatcher::push(std::string_view text) {
   if (stopped_by_) return {"", true, *stopped_by_};
+  if (text.empty()) return {};  // and what would_stop() was asked about goes on
   const std::size_t before_text = held_.size();
   held_ += text;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const Stop* complete = nullptr;
     for (Stop& stop : stops_) {
-      if (advance(stop, text[i]) && complete == nullptr) complete = &stop;
+      if (advance(stop, stop.matched, text[i]) && complete == nullptr) complete = &stop;
     }
     if (complete != nullptr) {
       stopped_by_ = complete->text;
@@ -38,7 +39,10 @@ StopMatcher::Step StopMatcher::push(std::string_view text) {
     }
   }
   std::size_t keep = 0;
-  for (const Stop& stop : stops_) keep = std::max(keep, stop.matched);
+  for (Stop& stop : stops_) {
+    keep = std::max(keep, stop.matched);
+    stop.ahead = stop.matched;
+  }
   std::string safe = held_.substr(sent_, held_.size() - keep - sent_);
   sent_ += safe.size();
   if (sent_ > keep) {  // else moving what is kept would cost more than was sent since the last time
@@ -50,10 +54,19 @@ StopMatcher::Step StopMatcher::push(std::string_view text) {
 
 std::string StopMatcher::finish() { return std::exchange(held_, {}).substr(std::exchange(sent_, 0)); }
 
-bool StopMatcher::advance(Stop& stop, char byte) {
-  while (stop.matched > 0 && stop.text[stop.matched] != byte) stop.matched = stop.border[stop.matched];
-  if (stop.text[stop.matched] == byte) ++stop.matched;
-  return stop.matched == stop.text.size();
+bool StopMatcher::would_stop(std::string_view text) {
+  bool complete = false;
+  for (const char byte : text) {
+    for (Stop& stop : stops_) complete |= advance(stop, stop.ahead, byte);
+  }
+  return complete;
+}
+
+bool StopMatcher::advance(const Stop& stop, std::size_t& matched, char byte) {
+  if (matched == stop.text.size()) matched = stop.border[matched];
+  while (matched > 0 && stop.text[matched] != byte) matched = stop.border[matched];
+  if (stop.text[matched] == byte) ++matched;
+  return matched == stop.text.size();
 }
 
 }  // namespace quire::text

@@ -28,6 +28,10 @@ class StopMatcher {
   // the same byte the longest, so that no part of any is sent. Once stopped, every further push is empty and stopped.
   Step push(std::string_view text);
 
+  // Whether a stop string would be complete with this text too, which is going to be pushed unless the answer ends. Texts of
+  // several calls follow each other, until something is pushed.
+  bool would_stop(std::string_view text);
+
   // What was held back; nothing after a stop.
   std::string finish();
 
@@ -36,8 +40,9 @@ class StopMatcher {
     std::string text;
     std::vector<std::size_t> border;  // border[n]: the longest proper prefix of text[0, n) that also ends it
     std::size_t matched = 0;          // so much of text ends what was pushed
+    std::size_t ahead = 0;            // and what would_stop() was asked about
   };
-  static bool advance(Stop& stop, char byte);  // true: complete
+  static bool advance(const Stop& stop, std::size_t& matched, char byte);  // true: complete
 
   std::vector<Stop> stops_;  // longest first
   std::string held_;         // the end of what was pushed; from sent_ on, a stop string may have begun in it

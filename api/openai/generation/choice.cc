@@ -39,7 +39,7 @@ void Choice::take_token(const flow::TokenEvent& event) {
   ++num_tokens_;
   logprob_sum_ += event.logprob;
   if (request_->keeps_tokens()) {
-    tokens_.push_back({event.token, event.logprob, offset_});
+    tokens_.push_back({event.token, event.logprob, offset_ + static_cast<std::uint32_t>(detokenizer_.num_held())});
     const std::span<const flow::Candidate> top = stream_->top();
     top_.insert(top_.end(), top.begin(), top.end());
   }
@@ -47,7 +47,9 @@ void Choice::take_token(const flow::TokenEvent& event) {
   const bool by_token = event.finish == flow::Finish::kStop;
   std::string piece;
   if (!by_token || request_->include_stop) piece = detokenizer_.push(event.token);
-  if (last) piece += detokenizer_.finish();
+  // A stop string that ends in what is held ends the answer here, and so its run of bytes.
+  const bool stops = num_tokens_ > request_->rules.min_tokens && matcher_.would_stop(detokenizer_.completed());
+  if (last || stops) piece += detokenizer_.finish();
   if (request_->logprobs) offset_ += static_cast<std::uint32_t>(num_code_points(piece));
   if (num_tokens_ <= request_->rules.min_tokens) {  // too early for a stop string
     text_ += piece;

@@ -60,7 +60,7 @@ TEST(Detokenizer, ByteLevelEqualsDecodeForAnyIds) {
 TEST(Detokenizer, ReadsBytesOfByteFallbackAndStripsTheFirstBlank) {
   const auto tokenizer = SmallTokenizer::sentencepiece().load();
   const std::vector<TokenId> ids = {1, 262, 3 + 0xC3, 3 + 0xA9, 262, 259, 2};
-  EXPECT_THAT(streamed(tokenizer, ids), ElementsAre("", "a", "", "é", " a", " ", "", ""));
+  EXPECT_THAT(streamed(tokenizer, ids), ElementsAre("", "a", "", "", "é a", " ", "", ""));
   EXPECT_EQ(tokenizer->decode(ids, true), "aé a ");
   EXPECT_EQ(tokenizer->decode(ids, false), "<s> aé a </s>");
   EXPECT_EQ(joined(streamed(tokenizer, ids, false)), "<s> aé a </s>");
@@ -70,6 +70,54 @@ TEST(Detokenizer, GivesOneReplacementForEachByteOfABrokenFallbackRun) {
   const auto tokenizer = SmallTokenizer::sentencepiece().load();
   EXPECT_THAT(streamed(tokenizer, {3 + 0xE2, 3 + 0x82, 261}), ElementsAre("", "", "\uFFFD\uFFFDb", ""));
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{3 + 'x', 3 + 0xE2, 261}, true), "\uFFFD\uFFFDb");
+}
+
+TEST(Detokenizer, OneWrongByteSpoilsItsWholeRunOfFallbackBytesAsInTheLibrary) {
+  const auto tokenizer = SmallTokenizer::sentencepiece().load();
+  const std::string three = "\uFFFD\uFFFD\uFFFD";
+  EXPECT_THAT(streamed(tokenizer, {3 + 0xC3, 3 + 0xA9, 3 + 0xFF, 3 + 'x', 260}),
+              ElementsAre("", "", three, "\uFFFD", "a", ""));
+  EXPECT_THAT(streamed(tokenizer, {260, 3 + 0xC3, 3 + 0xA9, 3 + 0xE2}), ElementsAre("a", "", "", "", three));
+  EXPECT_THAT(streamed(tokenizer, {260, 3 + '\n', 3 + '\n', 260, 3 + '\n'}),
+              ElementsAre("a", "", "", "\n\na", "", "\n"));
+}
+
+TEST(Detokenizer, ByteFallbackEqualsDecodeForAnyIds) {
+  const auto tokenizer = SmallTokenizer::sentencepiece().load();
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  const std::vector<std::string> pieces = {"\n", "é", "€", "😀", "\xE2\x82", "\xFF", "x"};
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<TokenId> ids;
+    for (int part = 0; part < 6; ++part) {
+      if (random() % 4 == 0) {
+        ids.push_back(static_cast<TokenId>(random() % 264));
+      } else {
+        for (const char byte : pieces[random() % pieces.size()]) ids.push_back(3 + static_cast<unsigned char>(byte));
+      }
+    }
+    for (const bool skips : {true, false}) {
+      const std::vector<std::string> events = streamed(tokenizer, ids, skips);
+      ASSERT_EQ(joined(events), tokenizer->decode(ids, skips)) << "seed " << seed;
+      for (const std::string& event : events) ASSERT_TRUE(is_utf8(event)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Detokenizer, TellsTheCharactersThatItHolds) {
+  Detokenizer detokenizer(SmallTokenizer::sentencepiece().load(), true);
+  const auto after = [&](TokenId id) {
+    detokenizer.push(id);
+    return std::string(detokenizer.completed()) + std::to_string(detokenizer.num_held());
+  };
+  EXPECT_EQ(after(260), "0");
+  EXPECT_EQ(after(3 + '\n'), "\n1");
+  EXPECT_EQ(after(3 + 0xC3), "1");
+  EXPECT_EQ(after(3 + 0xA9), "é2");
+  EXPECT_EQ(after(3 + 0xFF), "0");
+  EXPECT_EQ(after(3 + '\n'), "0");  // part of the broken run
+  EXPECT_EQ(after(260), "0");
+  EXPECT_EQ(after(3 + '\n'), "\n1");
 }
 
 TEST(Detokenizer, StripsAtTheAnswersStartOnly) {

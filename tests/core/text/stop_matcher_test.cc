@@ -51,6 +51,19 @@ TEST(StopMatcher, CutsBeforeAStopAcrossPushes) {
   EXPECT_EQ(seen.stop, "STOP");
 }
 
+TEST(StopMatcher, TellsWhetherTextThatIsStillHeldWouldStop) {
+  StopMatcher matcher({"ab\n\n", "\n\n\n"});
+  EXPECT_EQ(matcher.push("xa").text, "x");
+  EXPECT_FALSE(matcher.would_stop("b"));
+  EXPECT_EQ(matcher.push("").text, "");  // nothing is said meanwhile
+  EXPECT_FALSE(matcher.would_stop("\n"));
+  EXPECT_TRUE(matcher.would_stop("\n"));
+  EXPECT_TRUE(matcher.would_stop("\n"));  // the other one
+  EXPECT_EQ(matcher.push("!").text, "a!");
+  EXPECT_FALSE(matcher.would_stop("b\n"));
+  EXPECT_EQ(matcher.push("ab\n\n").stop, "ab\n\n");
+}
+
 TEST(StopMatcher, StaysStopped) {
   StopMatcher matcher({"x"});
   EXPECT_TRUE(matcher.push("ax").stopped);

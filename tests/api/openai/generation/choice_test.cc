@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/api/completion_rig.h"
+#include "tests/core/text/small_tokenizer.h"
 
 namespace quire::api::openai {
 namespace {
@@ -88,6 +89,22 @@ TEST_F(ChoiceTest, SpecialTokensAddTextOnlyWhereThatIsAsked) {
   };
   EXPECT_EQ(said(R"("skip_special_tokens":true)"), " old king");
   EXPECT_EQ(said(R"("skip_special_tokens":false)"), " old<|endoftext|> king");
+}
+
+TEST_F(ChoiceTest, AStopStringThatByteTokensSpellEndsTheAnswerAtItsLastByte) {
+  services_.tokenizer = text::SmallTokenizer::sentencepiece().load();
+  const auto said = [this](const std::string& stop, const std::vector<TokenId>& ids) {
+    submissions_.clear();
+    auto completion = start(R"({"prompt":"a","max_tokens":60,"stop":")" + stop + "\"}");
+    for (const TokenId id : ids) say(0, id);
+    const json::value body = whole(*completion);
+    return std::string(body.at("choices").at(0).at("text").as_string()) + "|" +
+           std::to_string(body.at("usage").at("completion_tokens").to_number<int>());
+  };
+  constexpr TokenId kA = 260, kLineBreak = 3 + '\n';
+  EXPECT_EQ(said("\\n", {kA, kLineBreak, kA, kA}), "a|2");
+  EXPECT_EQ(said("a\\n\\n", {kA, kLineBreak, kA, kLineBreak, kLineBreak, kA}), "a\n|5");
+  EXPECT_EQ(said("é", {kA, 3 + 0xC3, 3 + 0xA9, 3 + 0xFF}), "a|3");
 }
 
 TEST_F(ChoiceTest, TokensAreToldUpToTheOneThatCompletesAStop) {
