@@ -34,7 +34,14 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& text) {
 struct Groups {
   std::string v2 = "/";
   std::string v1_cpu = "/";
+  std::string v1_memory = "/";
 };
+
+// A group outside of the namespace, "/../other", cannot be seen: the mount's own directory is the nearest.
+std::string seen(std::string group) {
+  const bool outside = (group + "/").find("/../") != group.npos;
+  return outside ? std::string() : group;
+}
 
 Groups groups_of(const std::string& membership) {
   Groups groups;
@@ -45,8 +52,10 @@ Groups groups_of(const std::string& membership) {
     const std::size_t second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (controllers == ",,") groups.v2 = line.substr(second + 1);
-    if (controllers.find(",cpu,") != controllers.npos) groups.v1_cpu = line.substr(second + 1);
+    const std::string group = seen(line.substr(second + 1));
+    if (controllers == ",,") groups.v2 = group;
+    if (controllers.find(",cpu,") != controllers.npos) groups.v1_cpu = group;
+    if (controllers.find(",memory,") != controllers.npos) groups.v1_memory = group;
   }
   return groups;
 }
@@ -72,14 +81,43 @@ std::optional<std::uint32_t> cpus_of_group_v1(const std::string& directory) {
   return cpus_of_quota(line_of(directory + "/cpu.cfs_quota_us", ""), line_of(directory + "/cpu.cfs_period_us", ""));
 }
 
+template <typename T>
+std::optional<T> least_of(std::optional<T> a, std::optional<T> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
 // What a control group leaves: its limit less what it holds and cannot drop. "max" is no number and no limit.
-std::optional<std::uint64_t> group_left(const std::string& limit, const std::string& current, const std::string& stat,
-                                        std::string_view droppable) {
-  const auto most = number_of(line_of(limit, ""));
+std::optional<std::uint64_t> bytes_left(std::optional<std::uint64_t> most, const std::string& current,
+                                        const std::string& stat, std::string_view droppable) {
   const auto held = number_of(line_of(current, ""));
   if (!most || !held) return std::nullopt;
   const std::uint64_t cache = std::min(*held, number_of(line_of(stat, droppable)).value_or(0));
   return *most - std::min(*most, *held - cache);
+}
+
+// Above memory.high the kernel slows a group down until it gives memory back: as good as a limit.
+std::optional<std::uint64_t> bytes_of_group_v2(const std::string& directory) {
+  const std::string memory = directory + "/memory.";
+  const auto most = least_of(number_of(line_of(memory + "max", "")), number_of(line_of(memory + "high", "")));
+  return bytes_left(most, memory + "current", memory + "stat", "inactive_file");
+}
+
+std::optional<std::uint64_t> bytes_of_group_v1(const std::string& directory) {
+  const std::string memory = directory + "/memory.";
+  return bytes_left(number_of(line_of(memory + "limit_in_bytes", "")), memory + "usage_in_bytes", memory + "stat",
+                    "total_inactive_file");
+}
+
+// The least that a group allows, from the process's own up to the root. Inside a container the names may be the host's:
+// what is not there is passed over, and the mount's own directory is the container's group.
+template <typename Allowed>
+auto least_upwards(const std::string& mount, std::string group, Allowed allowed) -> decltype(allowed(mount)) {
+  decltype(allowed(mount)) least;
+  for (;;) {
+    least = least_of(least, allowed(mount + group));
+    if (group.empty()) return least;
+    group.erase(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
+  }
 }
 
 }  // namespace
@@ -98,33 +136,21 @@ std::uint32_t usable_cpus() {
 }
 
 std::optional<std::uint32_t> quota_cpus(const std::string& mounts, const std::string& membership) {
-  std::optional<std::uint32_t> least;
-  // From the process's own group up to the root. Inside a container the names may be the host's: what is not there is
-  // passed over, and the mount's own directory is the container's group.
-  const auto look_upwards = [&least](const std::string& mount, std::string group, auto cpus_of) {
-    for (;;) {
-      if (const auto cpus = cpus_of(mount + group)) least = std::min(least.value_or(*cpus), *cpus);
-      if (group.empty()) return;
-      group.erase(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
-    }
-  };
   const Groups groups = groups_of(membership);
-  look_upwards(mounts, groups.v2, cpus_of_group_v2);
-  look_upwards(mounts + "/cpu", groups.v1_cpu, cpus_of_group_v1);
-  return least;
+  return least_of(least_upwards(mounts, groups.v2, cpus_of_group_v2),
+                  least_upwards(mounts + "/cpu", groups.v1_cpu, cpus_of_group_v1));
+}
+
+std::optional<std::uint64_t> group_memory_bytes(const std::string& mounts, const std::string& membership) {
+  const Groups groups = groups_of(membership);
+  return least_of(least_upwards(mounts, groups.v2, bytes_of_group_v2),
+                  least_upwards(mounts + "/memory", groups.v1_memory, bytes_of_group_v1));
 }
 
 std::optional<std::uint64_t> free_memory_bytes() {
-  std::optional<std::uint64_t> free;
-  const auto take_least = [&free](std::optional<std::uint64_t> bytes) {
-    if (bytes) free = std::min(free.value_or(*bytes), *bytes);
-  };
-  if (const auto kib = number_of(line_of("/proc/meminfo", "MemAvailable"))) take_least(*kib * 1024);
-  const std::string v2 = "/sys/fs/cgroup/memory.";
-  take_least(group_left(v2 + "max", v2 + "current", v2 + "stat", "inactive_file"));
-  const std::string v1 = "/sys/fs/cgroup/memory/memory.";
-  take_least(group_left(v1 + "limit_in_bytes", v1 + "usage_in_bytes", v1 + "stat", "total_inactive_file"));
-  return free;
+  std::optional<std::uint64_t> available;
+  if (const auto kib = number_of(line_of("/proc/meminfo", "MemAvailable"))) available = *kib * 1024;
+  return least_of(available, group_memory_bytes());
 }
 
 }  // namespace quire::app

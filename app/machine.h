@@ -19,7 +19,12 @@ std::uint32_t usable_cpus();
 std::optional<std::uint32_t> quota_cpus(const std::string& mounts = "/sys/fs/cgroup",
                                         const std::string& membership = "/proc/self/cgroup");
 
-// The least of what the kernel calls available and what is left under the control groups' limits (version 2 and 1).
+// What the process's control groups and those above them leave of their limits: memory.max and memory.high (version 2),
+// memory.limit_in_bytes (version 1), each less what the group holds and the kernel cannot drop. Nothing where none has one.
+std::optional<std::uint64_t> group_memory_bytes(const std::string& mounts = "/sys/fs/cgroup",
+                                                const std::string& membership = "/proc/self/cgroup");
+
+// The least of what the kernel calls available and what the control groups leave.
 std::optional<std::uint64_t> free_memory_bytes();
 
 }  // namespace quire::app

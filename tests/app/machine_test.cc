@@ -34,6 +34,15 @@ class Groups {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
+  std::optional<std::uint64_t> memory() const {
+    return group_memory_bytes(root_.string(), (root_ / "membership").string());
+  }
+  void write_memory(const std::string& group, const std::string& max, const std::string& current,
+                    const std::string& dropped = "0") const {
+    write(group + "memory.max", max + "\n");
+    write(group + "memory.current", current + "\n");
+    write(group + "memory.stat", "anon 7\ninactive_file " + dropped + "\n");
+  }
   std::optional<std::uint32_t> cpus() const { return quota_cpus(root_.string(), (root_ / "membership").string()); }
 
  private:
@@ -88,6 +97,71 @@ TEST(Quota, IsReadFromVersionOneToo) {
   groups.write("cpu/docker/12ab/cpu.cfs_period_us", "50000\n");
   groups.write("cpu/docker/12ab/cpu.cfs_quota_us", "100000\n");
   EXPECT_EQ(groups.cpus(), 2u);
+}
+
+TEST(Quota, IsOfTheMountsRootWhereTheGroupIsOutsideOfTheNamespace) {
+  const Groups groups;
+  groups.write("membership", "0::/../other\n");
+  groups.write("inside/cpu.max", "100000 100000\n");
+  groups.write("cpu.max", "300000 100000\n");
+  EXPECT_EQ(groups.cpus(), 3u);
+}
+
+TEST(GroupMemory, IsWhatTheLimitLeavesBesideWhatCannotBeDropped) {
+  const Groups groups;
+  EXPECT_EQ(groups.memory(), std::nullopt);
+  groups.write("membership", "0::/\n");
+  groups.write_memory("", "max", "300");
+  EXPECT_EQ(groups.memory(), std::nullopt);
+  groups.write_memory("", "1000", "300", "100");
+  EXPECT_EQ(groups.memory(), 800u);
+  groups.write("memory.high", "900\n");
+  EXPECT_EQ(groups.memory(), 700u);
+  groups.write("memory.high", "max\n");
+  EXPECT_EQ(groups.memory(), 800u);
+  groups.write_memory("", "1000", "1001");
+  EXPECT_EQ(groups.memory(), 0u);
+}
+
+TEST(GroupMemory, IsTheLeastOfTheProcesssOwnGroupAndThoseAboveIt) {
+  const Groups groups;
+  groups.write("membership", "0::/system.slice/quire.service\n");
+  groups.write_memory("system.slice/another.service/", "10", "0");
+  EXPECT_EQ(groups.memory(), std::nullopt);
+  groups.write_memory("", "9000", "1000");
+  EXPECT_EQ(groups.memory(), 8000u);
+  groups.write_memory("system.slice/quire.service/", "5000", "1000");
+  EXPECT_EQ(groups.memory(), 4000u);
+  groups.write_memory("system.slice/", "6000", "3000");  // others hold most of it
+  EXPECT_EQ(groups.memory(), 3000u);
+}
+
+TEST(GroupMemory, IsReadWhereAContainerSeesTheHostsNames) {
+  const Groups groups;
+  groups.write("membership", "0::/system.slice/docker-12ab.scope\n");  // its tree is the container's own
+  groups.write_memory("", "2000", "500");
+  EXPECT_EQ(groups.memory(), 1500u);
+  groups.write("membership", "0::/../../kubepods/pod7\n");
+  groups.write_memory("kubepods/pod7/", "100", "0");  // of the same name inside, and another
+  EXPECT_EQ(groups.memory(), 1500u);
+}
+
+TEST(GroupMemory, IsReadFromVersionOneToo) {
+  const Groups groups;
+  const auto write = [&](const std::string& group, const std::string& limit, const std::string& usage) {
+    groups.write(group + "memory.limit_in_bytes", limit + "\n");
+    groups.write(group + "memory.usage_in_bytes", usage + "\n");
+    groups.write(group + "memory.stat", "inactive_file 1\ntotal_inactive_file 50\n");
+  };
+  groups.write("membership", "9:cpu,cpuacct:/elsewhere\n5:memory:/docker/12ab/inner\n");
+  write("memory/elsewhere/", "10", "0");
+  EXPECT_EQ(groups.memory(), std::nullopt);
+  write("memory/", "9223372036854771712", "4000");  // what the kernel writes for none
+  EXPECT_GT(*groups.memory(), std::uint64_t{1} << 60);
+  write("memory/docker/12ab/", "3000", "1050");
+  EXPECT_EQ(groups.memory(), 2000u);
+  write("memory/docker/12ab/inner/", "1000", "300");
+  EXPECT_EQ(groups.memory(), 750u);
 }
 
 }  // namespace
