@@ -31,6 +31,8 @@ Drafting::Drafting(const speculate::SpeculativeConfig& speculation, const Config
     : speculation_(speculation), config_(config), target_(target), max_model_len_(plan.max_model_len) {
   if (speculation.method == Method::kNone) return;
   limits_ = model_draft_limits(speculation, config, plan.num_blocks);
+  head_limits_ = head_runner_limits(config, plan.num_blocks, plan.max_model_len);
+  head_limits_.num_swap_blocks = plan.num_swap_blocks;
   const std::uint32_t threads = config.threads.value_or(usable_cpus());
   if (!target.packed_file.empty()) costs_file_ = target.packed_file + ".costs";
   costs_key_ = step_costs_key(numeric_mode, cpu_name(), threads);
@@ -102,13 +104,13 @@ std::unique_ptr<speculate::Drafter> Drafting::make_guesser(Method method) {
       options.max_spec_factor = speculation_.suffix_max_spec_factor;
       options.max_spec_offset = speculation_.suffix_max_spec_offset;
       options.min_token_prob = speculation_.suffix_min_token_prob;
-      options.tree = speculation_.topk > 1;
+      options.width = speculation_.topk;
       return std::make_unique<speculate::SuffixDrafter>(options);
     }
     case Method::kRest: {
       speculate::RestOptions options;
       options.datastore = speculation_.datastore;
-      options.tree = speculation_.topk > 1;
+      options.width = speculation_.topk;
       return std::make_unique<speculate::RestDrafter>(options, tokenizer_key(*target_.source.files));
     }
     case Method::kLookahead: {
@@ -148,9 +150,8 @@ std::unique_ptr<speculate::Drafter> Drafting::make_guesser(Method method) {
 
 std::unique_ptr<speculate::Drafter> Drafting::make_head() {
   const auto files = head_files(speculation_, target_.source);
-  auto head =
-      std::make_unique<speculate::EagleDrafter>(*target_.ops, *target_.decoder, *files, eagle_options(speculation_),
-                                                head_runner_limits(config_, limits_.num_blocks, max_model_len_));
+  auto head = std::make_unique<speculate::EagleDrafter>(*target_.ops, *target_.decoder, *files,
+                                                        eagle_options(speculation_), head_limits_);
   loaded_.push_back(head.get());
   return head;
 }
@@ -171,8 +172,7 @@ std::unique_ptr<speculate::Drafter> Drafting::make_hydra() {
   options.width = speculation_.topk;
   options.max_depth = speculation_.num_speculative_tokens;
   options.shared_noise = speculation_.shared_noise;
-  return std::make_unique<speculate::HydraDrafter>(*target_.ops, *target_.decoder, *files, options,
-                                                   head_runner_limits(config_, limits_.num_blocks, max_model_len_));
+  return std::make_unique<speculate::HydraDrafter>(*target_.ops, *target_.decoder, *files, options, head_limits_);
 }
 
 std::unique_ptr<speculate::Drafter> Drafting::make_model_drafter(const std::string& path) {

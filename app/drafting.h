@@ -61,6 +61,7 @@ class Drafting {
   const Config config_;
   const LoadedModel& target_;
   speculate::ModelDraftLimits limits_;
+  speculate::RunnerLimits head_limits_;
   std::uint32_t max_model_len_ = 0;
   std::string costs_file_{};  // empty: costs are not kept
   std::string costs_key_{};

@@ -60,7 +60,7 @@ engine::EngineOptions engine_options(const Config& config, const model::Config& 
   options.scheduler.policy = policy_of(config.scheduling_policy);
   options.scheduler.victim = victim_of(config.preemption_victim);
   options.scheduler.max_overtakes = config.max_overtakes;
-  options.scheduler.num_swap_blocks = 0;  // no device here has memory of its own
+  options.scheduler.num_swap_blocks = plan.num_swap_blocks;
   options.vocab = model.vocab;
   options.max_model_len = plan.max_model_len;
   options.prefix_caching = config.prefix_caching == "on";

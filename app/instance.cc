@@ -63,6 +63,7 @@ model::RunnerLimits runner_limits(const Config& config, const MemoryPlan& plan, 
   limits.num_blocks = plan.num_blocks;
   limits.kv_dtype = kv_dtype;
   limits.max_logit_rows = std::min(config.max_num_seqs + drafting.num_logit_rows(), config.max_num_batched_tokens);
+  limits.num_swap_blocks = plan.num_swap_blocks;
   limits.num_scratch_blocks = drafting.num_scratch_blocks();
   limits.captures = drafting.captures();
   return limits;
@@ -204,6 +205,7 @@ std::vector<std::string> Instance::description() const {
   }
   const std::uint32_t max_rows = runner_.limits().max_rows;
   if (std::string own = device_memory_line(plan_, request_, max_rows); !own.empty()) lines.push_back(std::move(own));
+  if (std::string swap = swap_line(plan_, request_); !swap.empty()) lines.push_back(std::move(swap));
   lines.insert(lines.end(), plan_.notes.begin(), plan_.notes.end());
   return lines;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/embedded_model.h"
+#include "app/machine.h"
 #include "app/units.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
@@ -47,6 +48,24 @@ std::string packed_file_of(const Config& config, const ReadModel& read) {
   if (config.packed_cache.empty()) return "";
   const std::string name = fmt::format("{}.{}.packed", read.source.names.front(), config.quantize);
   return (std::filesystem::path(config.packed_cache) / name).string();
+}
+
+// Of each rank.
+std::uint64_t swap_bytes(const Config& config, const ComputeDevice& device) {
+  const std::uint64_t asked = config.swap_space.value;
+  if (asked == 0) return 0;
+  if (!device.has_own_memory()) {
+    throw StartError(fmt::format(
+        "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to; leave it "
+        "out (preempted sequences are recomputed) and give the memory to --kv-cache-memory",
+        bytes_text(asked)));
+  }
+  const std::optional<std::uint64_t> free = free_memory_bytes();
+  if (free && asked > *free) {
+    throw StartError(
+        fmt::format("--swap-space {}: {} of main memory are free; give less", bytes_text(asked), bytes_text(*free)));
+  }
+  return asked / device.num_ranks();
 }
 
 }  // namespace
@@ -173,6 +192,7 @@ MemoryRequest memory_request(const Config& config, const model::Config& model, b
   if (config.kv_cache_memory) request.kv_cache_bytes = config.kv_cache_memory->value;
   request.free_bytes = device.free_bytes();
   request.own_memory = device.has_own_memory();
+  request.swap_bytes = swap_bytes(config, device);
   return request;
 }
 

@@ -28,6 +28,15 @@ struct KvBytes {
 
 std::uint64_t less(std::uint64_t bytes, std::uint64_t taken) { return bytes - std::min(bytes, taken); }
 
+// Blocks that the swap space has room for, those of drafts beside them.
+std::uint32_t swap_blocks(const MemoryRequest& request) {
+  const std::uint64_t block = request.block_bytes + request.drafts.block_bytes;
+  const std::uint64_t blocks = std::min(request.swap_bytes / block, (kMaxSlots - 1) / request.block_tokens);
+  if (request.swap_bytes == 0 || blocks > 0) return static_cast<std::uint32_t>(blocks);
+  throw StartError(fmt::format("--swap-space {}: a block of the KV cache takes {}; give more, or leave it out",
+                               bytes_text(request.swap_bytes), bytes_text(block)));
+}
+
 }  // namespace
 
 std::uint64_t kv_share(std::uint64_t free_bytes, bool own_memory) {
@@ -87,6 +96,7 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
     plan.notes.push_back(fmt::format("{}: --max-model-len is lowered to {}", needed, plan.max_model_len));
   }
   plan.num_blocks = static_cast<std::uint32_t>(blocks);
+  plan.num_swap_blocks = swap_blocks(request);
   plan.bytes = blocks * request.block_bytes + request.fixed_bytes;
   plan.draft_bytes = cost.of(blocks) - plan.bytes + request.drafts.weight_bytes + request.drafts.states_bytes;
   return plan;
@@ -106,6 +116,13 @@ std::string device_memory_line(const MemoryPlan& plan, const MemoryRequest& requ
       "device memory: {} free behind weights and a step of {} rows, {} of it for K and V; {} are kept free",
       bytes_text(*request.free_bytes), max_rows, bytes_text(plan.bytes),
       bytes_text(*request.free_bytes - kv_share(*request.free_bytes, true)));
+}
+
+std::string swap_line(const MemoryPlan& plan, const MemoryRequest& request) {
+  if (plan.num_swap_blocks == 0) return "";
+  const std::uint64_t block = request.block_bytes + request.drafts.block_bytes;
+  return fmt::format("swap: {} blocks in {} of main memory, for preempted sequences", plan.num_swap_blocks,
+                     bytes_text(plan.num_swap_blocks * block));
 }
 
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type) {

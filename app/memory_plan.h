@@ -37,6 +37,7 @@ struct MemoryRequest {
   std::optional<std::uint64_t> kv_cache_bytes;  // as asked for
   std::optional<std::uint64_t> free_bytes;      // after the weights; empty: unknown
   bool own_memory = false;                      // a device's, where nobody else wants what is left
+  std::uint64_t swap_bytes = 0;                 // of main memory, for blocks of preempted sequences
   std::uint32_t pinned_blocks = 0;
   std::uint32_t longest_pinned = 0;  // tokens of one pinned prefix; the longest sequence is longer
   DraftMemory drafts{};
@@ -46,8 +47,9 @@ struct MemoryPlan {
   std::uint32_t num_blocks = 0;     // pinned ones included
   std::uint32_t pinned_blocks = 0;  // no sequence can have these
   std::uint32_t max_model_len = 0;
-  std::uint64_t bytes = 0;         // the target's blocks and what is fixed
-  std::uint64_t draft_bytes = 0;   // weights and all
+  std::uint64_t bytes = 0;        // the target's blocks and what is fixed
+  std::uint64_t draft_bytes = 0;  // weights and all
+  std::uint32_t num_swap_blocks = 0;
   std::vector<std::string> notes;  // where less is given than was asked for or could be
 };
 
@@ -69,6 +71,9 @@ std::uint64_t sequences_that_fit(const MemoryPlan& plan, const MemoryRequest& re
 // "device memory: 61.2 GiB free behind weights and a step of 512 rows, 59.7 GiB of it for K and V; 1.50 GiB are kept free"; empty
 // where the device has no memory of its own.
 std::string device_memory_line(const MemoryPlan& plan, const MemoryRequest& request, std::uint32_t max_rows);
+
+// "swap: 512 blocks in 4.00 GiB of main memory, for preempted sequences"; empty where there is none.
+std::string swap_line(const MemoryPlan& plan, const MemoryRequest& request);
 
 // "KV cache: 2048 blocks of 16 tokens, 32768 tokens, 64.0 sequences of 512; 192.0 MiB as f32, 6144 bytes a token"
 std::string kv_line(const MemoryPlan& plan, const MemoryRequest& request, backend::KvType type);

@@ -46,6 +46,7 @@ void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const Rea
     fmt::print("{}, by the files' sizes: row buffers are not yet taken off\n", own);
   }
   if (const std::string drafts = drafts_line(plan, request); !drafts.empty()) fmt::print("{}\n", drafts);
+  if (const std::string swap = swap_line(plan, request); !swap.empty()) fmt::print("{}\n", swap);
   for (const std::string& note : plan.notes) fmt::print("{}\n", note);
   fmt::print("weights{} and KV cache: {}\n", plan.draft_bytes == 0 ? "" : ", drafts",
              bytes_text(read.packed_bytes + plan.bytes + plan.draft_bytes));

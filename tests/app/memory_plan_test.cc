@@ -241,5 +241,21 @@ TEST(MemoryPlan, IsSaidInOneLine) {
             "KV cache: 128 blocks of 16 tokens, 2048 tokens, 4.0 sequences of 512; 2.0 MiB as f32, 1000 bytes a token");
 }
 
+TEST(MemoryPlan, SwapSpaceHoldsWholeBlocksAndTheDraftsBesideThem) {
+  MemoryRequest asked = request();
+  asked.own_memory = true;
+  EXPECT_EQ(swap_line(plan_memory(asked), asked), "");
+  asked.swap_bytes = kBlockBytes - 1;
+  EXPECT_THAT(refusal(asked), HasSubstr("--swap-space 15.6 KiB: a block of the KV cache takes 15.6 KiB"));
+  asked.swap_bytes = kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_swap_blocks, 1u);
+  asked.swap_bytes = 10 * kBlockBytes;
+  EXPECT_EQ(plan_memory(asked).num_swap_blocks, 10u);
+  asked.drafts.block_bytes = kBlockBytes / 4;
+  EXPECT_EQ(plan_memory(asked).num_swap_blocks, 8u);
+  EXPECT_EQ(swap_line(plan_memory(asked), asked),
+            "swap: 8 blocks in 156.2 KiB of main memory, for preempted sequences");
+}
+
 }  // namespace
 }  // namespace quire::app::memory_plan_test

@@ -136,3 +136,47 @@ def test_a_plan_counts_what_the_device_would_hold(tmp_path):
                            capture_output=True, text=True, timeout=PATIENCE_S)
     assert "tensor parallel: 2 devices; packed weights and all that follows are what each of them has" in ranks.stdout, ranks.stderr
     assert f"({block // 2} bytes)" in ranks.stdout
+
+
+def test_preempted_sequences_move_to_main_memory_and_back_and_say_the_same(tmp_path):
+    tiny_model.save(tmp_path, "bfloat16")
+    prompts = [[5 + i, 80, 33 + i] for i in range(4)]
+
+    def told(gpu, path):
+        connection = http.client.HTTPConnection("127.0.0.1", gpu.port, timeout=PATIENCE_S)
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+    def answers(gpu):
+        with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+            return list(pool.map(lambda prompt: gpu.tokens(prompt, 40), prompts))
+
+    def preemptions(gpu, how):
+        return sum(float(line.split()[-1]) for line in told(gpu, "/metrics").splitlines()
+                   if "preemptions" in line and f'"{how}"' in line and not line.startswith("#"))
+
+    few_blocks = ["--device", "simulated", *SMALL, "--max-model-len", "64", "--prefix-caching", "off"]
+    with Server(tmp_path, *few_blocks) as gpu:
+        block = int(re.search(r"(\d+) bytes a token", gpu.log)[1]) * 16
+        roomy = answers(gpu)
+        assert preemptions(gpu, "swap") == preemptions(gpu, "recompute") == 0
+    few_blocks += ["--kv-cache-memory", f"{6 * block}B"]
+    with Server(tmp_path, *few_blocks, "--swap-space", f"{12 * block}B") as gpu:
+        assert "swap: 12 blocks in " in gpu.log
+        assert answers(gpu) == roomy
+        assert preemptions(gpu, "swap") > 0
+    with Server(tmp_path, *few_blocks) as gpu:
+        assert answers(gpu) == roomy
+        assert preemptions(gpu, "swap") == 0 < preemptions(gpu, "recompute")
+
+
+@pytest.mark.parametrize("flags, expected", [
+    (["--device", "cpu", "--swap-space", "1MiB"], "on the CPU the KV cache is in main memory already"),
+    (["--device", "simulated", "--swap-space", "1B"], "--swap-space 1 B: a block of the KV cache takes"),
+    (["--device", "simulated", "--swap-space", "1024TiB"], "of main memory are free; give less"),
+])
+def test_swap_space_that_cannot_be_is_refused_before_weights_are_packed(tmp_path, flags, expected):
+    tiny_model.save(tmp_path, "bfloat16")
+    for plan in ([], ["--plan"]):
+        done = subprocess.run([str(QUIRE), "serve", str(tmp_path), *flags, *plan], capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 2 and expected in done.stderr, done.stderr
