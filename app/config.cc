@@ -7,6 +7,7 @@
 
 #include "app/compute_device.h"
 #include "app/config_fields.h"
+#include "app/draft_settings.h"
 #include "app/kv_events/kv_events_config.h"
 #include "app/units.h"
 #include "core/base/log.h"
@@ -42,6 +43,31 @@ void settle_sizes(Config& config) {
       sequences.value_or(std::min(usual.sequences, std::max(config.max_num_batched_tokens, kCpuSizes.sequences)));
 }
 
+// What of speculation other settings exclude.
+void check_speculation(const speculate::SpeculativeConfig& speculation, const Config& config, Problems& problems) {
+  if (speculation.method == speculate::Method::kNone) return;
+  if (serves_round_robin(config)) {
+    problems.push_back(fmt::format(
+        "--speculative-config: guesses are rows of a step, and with --max-num-batched-tokens {} there are fewer than "
+        "--max-num-seqs, {}: give more rows, or leave it out",
+        config.max_num_batched_tokens, config.max_num_seqs));
+  }
+  if (config.kv_cache_dtype != "int4") return;
+  const auto refuse = [&problems](const std::string& what) {
+    problems.push_back("--speculative-config: " + what + "; leave it out, or take another --kv-cache-dtype");
+  };
+  if (drafts_with_target(speculation.method)) {
+    refuse(fmt::format("{} guesses in the model's own KV cache, and an int4 cache stores positions in groups of 16",
+                       name_of(speculation.method)));
+  }
+  if (speculation.topk > 1) {
+    refuse(fmt::format("topk is {}, and beside an int4 cache drafts are chains", speculation.topk));
+  }
+  if (speculation.lookahead_window > 0) {
+    refuse(fmt::format("window is {}, and beside an int4 cache drafts are chains", speculation.lookahead_window));
+  }
+}
+
 // What must hold between fields.
 void check_together(const Config& config, Problems& problems) {
   if (config.block_size % 16 != 0) {
@@ -62,22 +88,12 @@ void check_together(const Config& config, Problems& problems) {
   if (config.kv_debug.size() > 1 && std::count(config.kv_debug.begin(), config.kv_debug.end(), "off") != 0) {
     problems.push_back(fmt::format("--kv-debug {}: off, and something else", fmt::join(config.kv_debug, ",")));
   }
-  if (config.swap_space.value > 0) {
-    problems.push_back(fmt::format(
-        "--swap-space {}: on the CPU the KV cache is in main memory already, so there is nothing to swap to, and a "
-        "GPU's is not swapped; leave it out (preempted sequences are recomputed) and, on the CPU, give the memory to "
-        "--kv-cache-memory",
-        bytes_text(config.swap_space.value)));
-  }
   if (!config.speculative_config.empty()) {
     const auto read = speculate::parse_speculative_config(config.speculative_config);
     if (!read) {
       problems.push_back("--speculative-config: " + read.error().message);
-    } else if (read->method != speculate::Method::kNone && serves_round_robin(config)) {
-      problems.push_back(fmt::format(
-          "--speculative-config: guesses are rows of a step, and with --max-num-batched-tokens {} there are "
-          "fewer than --max-num-seqs, {}: give more rows, or leave it out",
-          config.max_num_batched_tokens, config.max_num_seqs));
+    } else {
+      check_speculation(*read, config, problems);
     }
   }
   const auto kv_events = parse_kv_events_config(config.kv_events_config);

@@ -84,6 +84,7 @@ speculate::ModelDraftOptions self_draft_options(const SpeculativeConfig& specula
     options = speculate::magicdec(speculation.sinks, speculation.window);
   }
   options.shared_noise = speculation.shared_noise;
+  if (speculation.topk > 1) options.widths = {speculation.topk};
   return options;
 }
 

@@ -38,6 +38,8 @@ constexpr Methods kSelf = bits(kDraftVerify, kLayerSkip, kMagicdec);
 constexpr Methods kModels = bits(kDraftModel, kSpecinfer, kTriforce);
 constexpr Methods kComputing = kHeads | kSelf | kModels;  // guesses come from logits
 constexpr Methods kSuffixes = bits(kSuffix, kHybrid);
+// Guesses of triforce are a chain that the target refines.
+constexpr Methods kBranching = (kComputing & ~bits(kTriforce)) | kSuffixes | bits(kRest);
 constexpr Methods kSparse = bits(kMagicdec, kTriforce);
 
 // ---- kinds of values, each with where it goes
@@ -73,7 +75,7 @@ constexpr Key kKeys[] = {
     {"num_speculative_tokens", kDrafting, Whole{1, 64, &Config::num_speculative_tokens}},
     {"accept", kDrafting, Rule{}},
     {"adaptive", kDrafting, Flag{&Config::adaptive}},
-    {"topk", kComputing | kSuffixes, Whole{1, 16, &Config::topk}},
+    {"topk", kBranching, Whole{1, 16, &Config::topk}},
     {"shared_noise", kComputing, Flag{&Config::shared_noise}},
     {"model", kHeads | kModels, Paths{}},
     {"self_test", kHeads | kModels, Flag{&Config::self_test}},

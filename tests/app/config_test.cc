@@ -135,13 +135,25 @@ TEST(Config, RanksAreGpusAndNoMoreThanEight) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("--tensor-parallel-size 2: with --device cpu there is one")));
 }
 
-TEST(Config, SwappingNeedsADeviceWithMemoryOfItsOwn) {
-  Problems problems;
-  with("swap-space", "0", problems);
-  EXPECT_THAT(problems, IsEmpty());
-  with("swap-space", "1", problems);
-  with("swap-space", "4GiB", problems);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("--swap-space 1 B: on the CPU"), HasSubstr("--swap-space 4.00 GiB")));
+TEST(Config, AnInt4CacheTakesChainsOfGuessesOfAnotherCache) {
+  const auto problems_of = [](const std::string& speculation, const char* cache) {
+    Problems problems;
+    Layer layer;
+    layer["speculative-config"] = {"--speculative-config", {speculation}};
+    layer["kv-cache-dtype"] = {"--kv-cache-dtype", {cache}};
+    settle(layer, problems);
+    return problems;
+  };
+  for (const char* method : {"layer_skip", "draft_verify", "magicdec", "triforce"}) {
+    const std::string one =
+        R"({"method": ")" + std::string(method) + (method == std::string("triforce") ? R"(", "model": "x"})" : "\"}");
+    EXPECT_THAT(problems_of(one, "int4"), ElementsAre(HasSubstr(method + std::string(" guesses in the model's own"))));
+    EXPECT_THAT(problems_of(one, "int8"), IsEmpty());
+  }
+  EXPECT_THAT(problems_of(R"({"method": "suffix", "topk": 2})", "int4"), ElementsAre(HasSubstr("topk is 2")));
+  EXPECT_THAT(problems_of(R"({"method": "suffix", "topk": 1})", "int4"), IsEmpty());
+  EXPECT_THAT(problems_of(R"({"method": "lookahead", "window": 2})", "int4"), ElementsAre(HasSubstr("window is 2")));
+  EXPECT_THAT(problems_of(R"({"method": "lookahead", "window": 0})", "int4"), IsEmpty());
 }
 
 TEST(Config, SpeculationIsReadAsAWholeAndItsProblemToldWithTheOthers) {

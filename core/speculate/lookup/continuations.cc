@@ -48,11 +48,10 @@ void Continuations::branch_out(const Followers& followers, const Branch& of, int
   std::sort(siblings_.begin(), siblings_.end(), [this](const Branch& a, const Branch& b) {
     return a.count != b.count ? a.count > b.count : members_[a.first].occurrence < members_[b.first].occurrence;
   });
-  for (Branch& sibling : siblings_) {
-    sibling.order = num_found_++;
-    frontier_.push_back(sibling);
+  for (std::size_t i = 0; i < std::min<std::size_t>(siblings_.size(), limits.width); ++i) {
+    siblings_[i].order = num_found_++;
+    frontier_.push_back(siblings_[i]);
     std::ranges::push_heap(frontier_, later);
-    if (!limits.branches) break;
   }
 }
 

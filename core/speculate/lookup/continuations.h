@@ -1,7 +1,7 @@
 // What followed some occurrences of a text's end, merged into a draft: a trie of their continuations, grown from its most probable
 // end at a time. A node's chance is the part of its parent's occurrences that go on with its token.
-// Shape   a tree, or a chain: of each node the most frequent child alone. Equally frequent ones: the one that the earliest of the
-//         occurrences has.
+// Shape   a tree: of each node the most frequent children, as many as its width; of equally frequent ones the one that the
+//         earliest of the occurrences has. A width of 1 is a chain.
 // Owner   a drafter; it is scratch, and keeps its memory from call to call.
 // Thread  engine. O(nodes · n log n) for n occurrences.
 // Fails   nothing.
@@ -30,7 +30,7 @@ struct GrowLimits {
   std::uint32_t max_nodes = 0;
   std::uint32_t max_depth = 0;
   float min_likely = 0.0f;  // paths less likely than this are left out
-  bool branches = false;    // else a chain
+  std::uint32_t width = 1;  // children of a node, at most; 1: a chain
 };
 
 class Continuations {

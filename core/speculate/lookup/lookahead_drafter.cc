@@ -75,7 +75,8 @@ void LookaheadDrafter::propose(std::span<const Asked> asked, std::span<sample::T
     foresight_.learn(known.last, one.tokens);
     const std::uint32_t num_paths = look_ahead(known.pool, one.tokens.back());
     const std::uint32_t max_candidates = one.max_nodes - nodes_for_window(options_, one.max_nodes);
-    continuations_.grow(InPaths(paths_), num_paths, {max_candidates, one.max_depth, 0.0f, /*branches=*/true}, trees[i]);
+    continuations_.grow(InPaths(paths_), num_paths,
+                        {max_candidates, one.max_depth, 0.0f, /*width=*/sample::TokenTree::kMaxNodes}, trees[i]);
     foresight_.promise(trees[i], 1, one.tokens.size(), known.last);
     known.window.add_to(trees[i], one.max_nodes, one.max_depth);
   }

@@ -62,7 +62,7 @@ void RestDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenT
     if (range.count == 0) continue;
     const std::uint32_t num_looked_at = std::min(range.count, options_.max_occurrences);
     continuations_.grow(InStore(store_, range, num_looked_at, match), num_looked_at,
-                        {asked[i].max_nodes, asked[i].max_depth, options_.min_token_prob, options_.tree}, trees[i]);
+                        {asked[i].max_nodes, asked[i].max_depth, options_.min_token_prob, options_.width}, trees[i]);
     foresight_.promise(trees[i], match, asked[i].tokens.size(), last);
   }
 }

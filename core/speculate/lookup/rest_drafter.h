@@ -28,7 +28,7 @@ struct RestOptions {
   std::uint32_t min_match = 2;          // tokens, 1..max_match: shorter ones guess nothing
   std::uint32_t max_occurrences = 512;  // that are counted, 1..65536
   float min_token_prob = 0.02f;         // chance that a guess needs, 0..1
-  bool tree = true;                     // guess a tree, else a chain
+  std::uint32_t width = 16;             // guesses at one token, at most; 1: a chain
 };
 
 class RestDrafter final : public Drafter {

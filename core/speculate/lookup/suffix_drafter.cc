@@ -186,7 +186,7 @@ void SuffixDrafter::try_lengths(const TextIndex& text, bool own, std::uint32_t a
     candidate_.clear();
     const float score = continuations_.grow(
         InText(text, std::span(found_).first(count), own), static_cast<std::uint32_t>(count),
-        {guesses, std::min(asked.max_depth, options_.max_tree_depth), options_.min_token_prob, options_.tree},
+        {guesses, std::min(asked.max_depth, options_.max_tree_depth), options_.min_token_prob, options_.width},
         candidate_);
     if (score <= best.score) continue;
     best.score = score;

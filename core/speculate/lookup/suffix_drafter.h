@@ -41,7 +41,7 @@ struct SuffixOptions {
   float max_spec_factor = 1.0f;                // guesses for each token of the match, 0..64
   std::uint32_t max_spec_offset = 0;           // guesses for any match, 0..64
   float min_token_prob = 0.1f;                 // chance that a guess needs, 0..1
-  bool tree = false;                           // guess a tree instead of a chain
+  std::uint32_t width = 1;                     // guesses at one token, at most; 1: a chain
 };
 
 class SuffixDrafter final : public Drafter {

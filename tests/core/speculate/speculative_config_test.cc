@@ -107,6 +107,18 @@ TEST(SpeculativeConfig, LimitsHoldOnBothSides) {
   }
 }
 
+TEST(SpeculativeConfig, ATreeIsForThoseThatMakeOne) {
+  for (const std::string_view method : every_method()) {
+    const std::string text = with(method, R"("topk":2)");
+    const bool makes_none = method == "none" || method == "ngram" || method == "lookahead" || method == "triforce";
+    if (makes_none) {
+      expect_refused(text, "topk");
+    } else {
+      EXPECT_EQ(accepted(text).topk, 2u) << method;
+    }
+  }
+}
+
 TEST(SpeculativeConfig, AWindowHasHalfOfTheDraftAtMost) {
   const auto text = [](std::uint32_t window, std::uint32_t ngram_size, std::uint32_t nodes) {
     return with("lookahead", "\"window\":" + std::to_string(window) + ",\"ngram_size\":" + std::to_string(ngram_size) +

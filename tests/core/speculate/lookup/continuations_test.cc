@@ -72,7 +72,7 @@ TEST(Continuations, ATreeHoldsTheMostProbablePathsOfAll) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     const Listed texts = random_texts(seed);
-    const GrowLimits limits{1 + seed % 20, 1 + seed % 6, 0.02f * static_cast<float>(seed % 5), true};
+    const GrowLimits limits{1 + seed % 20, 1 + seed % 6, 0.02f * static_cast<float>(seed % 5), 16};
     TokenTree tree;
     Continuations continuations;
     const float score = continuations.grow(texts, static_cast<std::uint32_t>(texts.texts().size()), limits, tree);
@@ -95,11 +95,23 @@ TEST(Continuations, ATreeHoldsTheMostProbablePathsOfAll) {
   }
 }
 
+TEST(Continuations, ANodeHasItsMostFrequentChildrenUpToTheWidth) {
+  const Listed texts({{1}, {2}, {3}, {2}, {3}, {3}});
+  for (const std::uint32_t width : {1u, 2u, 3u, 4u}) {
+    TokenTree tree;
+    Continuations().grow(texts, 6, {8, 4, 0.0f, width}, tree);
+    Tokens children;
+    for (std::uint32_t i = 0; i < tree.size(); ++i) children.push_back(tree.token(i));
+    const Tokens all = {3, 2, 1};
+    EXPECT_EQ(children, Tokens(all.begin(), all.begin() + std::min(width, 3u))) << width;
+  }
+}
+
 TEST(Continuations, AChainTakesTheMostFrequentTokenAndOfEqualOnesThatOfTheEarliest) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     const Listed texts = random_texts(seed);
-    const GrowLimits limits{1 + seed % 7, 5, 0.1f, false};
+    const GrowLimits limits{1 + seed % 7, 5, 0.1f, 1};
     TokenTree tree;
     Continuations().grow(texts, static_cast<std::uint32_t>(texts.texts().size()), limits, tree);
     Tokens path;
@@ -120,10 +132,10 @@ TEST(Continuations, AChainTakesTheMostFrequentTokenAndOfEqualOnesThatOfTheEarlie
 
 TEST(Continuations, NothingFollowsFromNothing) {
   TokenTree tree;
-  EXPECT_EQ(Continuations().grow(Listed(std::vector<Tokens>{}), 0, {8, 8, 0.0f, true}, tree), 0.0f);
-  EXPECT_EQ(Continuations().grow(Listed({Tokens{}, Tokens{}}), 2, {8, 8, 0.0f, true}, tree), 0.0f);
-  EXPECT_EQ(Continuations().grow(Listed({Tokens{1}}), 1, {0, 8, 0.0f, true}, tree), 0.0f);
-  EXPECT_EQ(Continuations().grow(Listed({Tokens{1}}), 1, {8, 0, 0.0f, true}, tree), 0.0f);
+  EXPECT_EQ(Continuations().grow(Listed(std::vector<Tokens>{}), 0, {8, 8, 0.0f, 16}, tree), 0.0f);
+  EXPECT_EQ(Continuations().grow(Listed({Tokens{}, Tokens{}}), 2, {8, 8, 0.0f, 16}, tree), 0.0f);
+  EXPECT_EQ(Continuations().grow(Listed({Tokens{1}}), 1, {0, 8, 0.0f, 16}, tree), 0.0f);
+  EXPECT_EQ(Continuations().grow(Listed({Tokens{1}}), 1, {8, 0, 0.0f, 16}, tree), 0.0f);
   EXPECT_TRUE(tree.empty());
 }
 

@@ -95,9 +95,9 @@ std::vector<Tokens> some_texts() {
 
 TEST(Foresight, OfSuffixesPromisesWhatComesTrue) {
   const RoleScope role(engine_role);
-  for (const bool tree : {false, true}) {
+  for (const std::uint32_t width : {1u, 16u}) {
     for (const Tokens& text : some_texts()) {
-      SuffixDrafter drafter({.max_spec_offset = 1, .tree = tree});
+      SuffixDrafter drafter({.max_spec_offset = 1, .width = width});
       expect_honest(drafter, text);
     }
   }

@@ -57,7 +57,7 @@ TEST(LookaheadDrafter, GuessesEveryNewestWayToGoOnFromTheLastToken) {
           expected.texts.push_back(path);
         }
         sample::TokenTree counted;
-        Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()), {16, 9, 0.0f, true}, counted);
+        Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()), {16, 9, 0.0f, 64}, counted);
         ASSERT_TRUE(same_guesses(text.guess(16, 9), counted)) << "vocab " << vocab << ", " << text.tokens().size();
       }
     }

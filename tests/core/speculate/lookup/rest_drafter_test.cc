@@ -72,7 +72,7 @@ TEST(RestDrafter, ProposesTheMostFrequentContinuationsOfTheLongestMatch) {
       const Listed expected = naive(texts, text.tokens(), 5, 2);
       sample::TokenTree counted;
       Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()),
-                           {16, 6, options.min_token_prob, true}, counted);
+                           {16, 6, options.min_token_prob, options.width}, counted);
       ASSERT_EQ(tree.size(), counted.size());
       // Which of the equally likely ones get the last places is nobody's business.
       const std::vector<Tokens> guessed = paths(tree);

@@ -78,7 +78,7 @@ class Naive {
     sample::TokenTree tree;
     const float score = Continuations().grow(
         followers, static_cast<std::uint32_t>(followers.texts.size()),
-        {std::min({allowed, max_nodes_, options_.max_tree_depth}), 64, options_.min_token_prob, options_.tree}, tree);
+        {std::min({allowed, max_nodes_, options_.max_tree_depth}), 64, options_.min_token_prob, options_.width}, tree);
     if (score <= score_) return;
     score_ = score;
     best_ = tree;
@@ -93,11 +93,11 @@ class Naive {
 
 TEST(SuffixDrafter, ProposesWhatCountingEverywhereProposes) {
   const RoleScope role(engine_role);
-  for (const bool tree : {false, true}) {
+  for (const std::uint32_t width : {1u, 2u, 16u}) {
     for (const int vocab : {1, 2, 4, 12}) {
       for (const std::uint32_t max_occurrences : {3u, 4096u}) {
-        SCOPED_TRACE(::testing::Message() << "tree " << tree << " vocab " << vocab << " of " << max_occurrences);
-        SuffixOptions options{.max_tree_depth = 12, .max_occurrences = max_occurrences, .tree = tree};
+        SCOPED_TRACE(::testing::Message() << "width " << width << " vocab " << vocab << " of " << max_occurrences);
+        SuffixOptions options{.max_tree_depth = 12, .max_occurrences = max_occurrences, .width = width};
         options.max_spec_factor = vocab == 2 ? 0.7f : 1.5f;
         options.max_spec_offset = vocab == 4 ? 3 : 0;
         SuffixDrafter drafter(options);
