@@ -4,13 +4,17 @@
 
 #include <algorithm>
 
+#include "app/build_datastore.h"
 #include "app/draft_settings.h"
 #include "app/engine_settings.h"
 #include "app/units.h"
+#include "core/base/start_error.h"
 #include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
 #include "core/speculate/heads/hydra_drafter.h"
+#include "core/speculate/heads/medusa_head.h"
 #include "core/speculate/heads/stored_rows.h"
+#include "core/speculate/lookup/datastore.h"
 
 namespace quire::app {
 namespace {
@@ -43,6 +47,7 @@ class Counted {
     add_target_scratch();
     if (method == kEagle || method == kEagle3 || method == kHybrid) add_eagle();
     if (method == kMedusa || method == kHydra) add_state_heads();
+    if (method == kRest) expect_datastore();
     if (method == kHydra) add_hydra_prefix();
     if (method == kDraftModel || method == kSpecinfer || method == kTriforce) {
       for (const std::string& path : speculation_.models) add_model(path);
@@ -60,6 +65,12 @@ class Counted {
   void add_eagle() {
     const auto files = head_files(speculation_, target_.source);
     const speculate::HeadConfig head = speculate::load_head_config(*files, target_.config);
+    const std::string_view asked = name_of(speculation_.method);
+    if (speculation_.method != Method::kHybrid &&
+        asked != name_of(head.kind)) {  // run as the other it would guess badly
+      throw StartError(
+          fmt::format("--speculative-config: method is {}, but the head is of {}", asked, name_of(head.kind)));
+    }
     const speculate::EagleOptions options = eagle_options(speculation_);
     device_.expect_within_limits(shape_of(head, options.kv_dtype), files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(head.kv_shape(config_.block_size, 1, options.kv_dtype));
@@ -72,7 +83,9 @@ class Counted {
 
   // Small heads over the last state, which have no K and V of their own.
   void add_state_heads() {
-    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*head_files(speculation_, target_.source)), device_);
+    const auto files = head_files(speculation_, target_.source);
+    if (speculation_.method == Method::kMedusa) speculate::expect_medusa_config(*files, target_.config);
+    out_.weight_bytes += bytes_as_stored(model::Checkpoint::open(*files), device_);
     add_states(target_.config.hidden);
   }
 
@@ -94,6 +107,11 @@ class Counted {
   void add_model(const std::string& path) {
     const auto files = model::ModelFiles::directory(path);
     const model::Config model = model::load_config(*files);
+    if (model.vocab != target_.config.vocab) {
+      throw StartError(fmt::format(
+          "--speculative-config: {}: its vocabulary has {} tokens and the served model's {}: they must be the same",
+          files->describe("config.json"), model.vocab, target_.config.vocab));
+    }
     const speculate::ModelDraftLimits limits = model_draft_limits(speculation_, config_, 0);
     device_.expect_within_limits(shape_of(model, limits.kv_type), files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
@@ -102,6 +120,14 @@ class Counted {
     out_.block_bytes += block_bytes;
     out_.scratch_bytes +=
         speculate::ModelDrafter::num_scratch_blocks(limits, model_draft_options(speculation_)) * block_bytes;
+  }
+
+  // It takes no memory that is counted, but a plan says what a start would.
+  void expect_datastore() {
+    const auto store = speculate::Datastore::open(speculation_.datastore, tokenizer_key(*target_.source.files));
+    if (store) return;
+    throw StartError(
+        fmt::format("--speculative-config: datastore: {}; `quire build-datastore` makes one", store.error().message));
   }
 
   const Config& config_;

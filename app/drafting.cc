@@ -124,13 +124,8 @@ std::unique_ptr<speculate::Drafter> Drafting::make_guesser(Method method) {
       return std::make_unique<speculate::HybridDrafter>(make_guesser(Method::kSuffix), make_head(),
                                                         speculate::HybridOptions{});
     case Method::kEagle:
-    case Method::kEagle3: {
-      std::unique_ptr<speculate::Drafter> head = make_head();
-      // One run as the other would guess badly and say nothing.
-      if (head->method() == speculate::name_of(method)) return head;
-      throw StartError("--speculative-config: method is " + std::string(speculate::name_of(method)) +
-                       ", but the head is of " + head->method());
-    }
+    case Method::kEagle3:  // draft_memory() has seen that the head is one
+      return make_head();
     case Method::kMedusa:
       return make_medusa();
     case Method::kHydra:

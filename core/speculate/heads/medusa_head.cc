@@ -86,6 +86,10 @@ std::vector<MedusaHead> gather(HeadTensors& tensors, const MedusaConfig& config,
 
 }  // namespace
 
+void expect_medusa_config(const model::ModelFiles& files, const model::Config& target) {
+  read_medusa_config(files, target);
+}
+
 std::vector<MedusaHead> load_medusa_heads(backend::Ops& ops, const model::Config& target,
                                           const model::ModelFiles& files, backend::Quantize quantize) {
   const MedusaConfig config = read_medusa_config(files, target);

@@ -23,6 +23,9 @@ struct MedusaHead {
   std::unique_ptr<backend::Weight> output;  // none: the target's
 };
 
+// What is wrong with config.json alone.
+void expect_medusa_config(const model::ModelFiles& files, const model::Config& target);
+
 std::vector<MedusaHead> load_medusa_heads(backend::Ops& ops, const model::Config& target,
                                           const model::ModelFiles& files, backend::Quantize quantize);
 
