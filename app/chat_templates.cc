@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/json_numbers.h"
+#include "core/base/readable_json.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {
@@ -37,7 +37,7 @@ constexpr std::size_t kMaxFileDepth = 64;
 json::Object json_of(const model::ModelFiles& files, std::string_view name) {
   const auto bytes = files.find(name);
   if (!bytes) return {};
-  Result<json::Value> value = json::parse(with_readable_numbers(text_of(*bytes)), kMaxFileDepth);
+  Result<json::Value> value = json::parse(readable_json(text_of(*bytes)), kMaxFileDepth);
   if (!value || !value->is_object()) throw StartError(files.describe(name) + ": this is not a JSON object");
   return std::move(value->get_object());
 }
@@ -79,8 +79,13 @@ Sources from_json(std::string where, const json::Object& object) {
 
 Sources find_sources(const Config& config, const model::ModelFiles& files, const json::Object& tokenizer) {
   if (!config.chat_template.empty()) return from_file(config.chat_template);
-  if (const auto jinja = files.find("chat_template.jinja")) {
-    return {files.describe("chat_template.jinja"), text_of(*jinja), std::nullopt};
+  constexpr std::string_view kTools = "additional_chat_templates/tool_use.jinja";
+  const auto jinja = files.find("chat_template.jinja");
+  const auto with_tools = files.find(kTools);
+  if (jinja || with_tools) {
+    return {files.describe(jinja ? "chat_template.jinja" : kTools),
+            jinja ? std::optional(text_of(*jinja)) : std::nullopt,
+            with_tools ? std::optional(text_of(*with_tools)) : std::nullopt};
   }
   if (files.find("chat_template.json")) {
     return from_json(files.describe("chat_template.json"), json_of(files, "chat_template.json"));
@@ -123,8 +128,10 @@ std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const mod
   const json::Object tokenizer = json_of(files, "tokenizer_config.json");
   const Sources sources = find_sources(config, files, tokenizer);
   auto chat = std::make_shared<ChatModel>();
-  add_special_tokens(tokenizer, chat->special_tokens);
-  add_special_tokens(json_of(files, "special_tokens_map.json"), chat->special_tokens);
+  const json::Object map = json_of(files, "special_tokens_map.json");
+  const bool map_is_later = tokenizer.if_contains("added_tokens_decoder") == nullptr;  // as the tokenizer has it
+  add_special_tokens(map_is_later ? map : tokenizer, chat->special_tokens);
+  add_special_tokens(map_is_later ? tokenizer : map, chat->special_tokens);
   if (sources.plain) chat->plain = read(sources, *sources.plain, chat->special_tokens);
   if (sources.tool_use) chat->with_tools = read(sources, *sources.tool_use, chat->special_tokens);
   const std::string of_tools = sources.tool_use.value_or(sources.plain.value_or(""));

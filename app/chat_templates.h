@@ -1,7 +1,7 @@
 // The served model's chat templates, found beside its weights or where --chat-template says, and what else chat needs.
-// Shape   --chat-template FILE, or chat_template.jinja, or chat_template.json, or `chat_template` of tokenizer_config.json: a
-//         template, or a list of named ones of which `default` and `tool_use` are read. The first of these that is there
-//         counts alone. No template: chat is answered 400 saying so.
+// Shape   --chat-template FILE, or chat_template.jinja and additional_chat_templates/tool_use.jinja, or chat_template.json, or
+//         `chat_template` of tokenizer_config.json: a template, or a list of named ones of which `default` and `tool_use`
+//         are read. The first of these that is there counts alone. No template: chat is answered 400 saying so.
 // Owner   the caller.
 // Thread  one, while starting.
 // Fails   StartError: a file that cannot be read, a template that cannot be parsed (with its line).

@@ -116,7 +116,8 @@ class Counted {
     device_.expect_within_limits(shape_of(model, limits.kv_type), files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
                                       speculate::ComputedRows::bytes_per_block(config_.block_size);
-    out_.weight_bytes += packed_bytes_of(model::Checkpoint::open(*files), model, backend::Quantize::kNone, device_);
+    out_.weight_bytes +=
+        packed_bytes_of(model::Checkpoint::open_decoder(*files), model, backend::Quantize::kNone, device_);
     out_.block_bytes += block_bytes;
     out_.scratch_bytes +=
         speculate::ModelDrafter::num_scratch_blocks(limits, model_draft_options(speculation_)) * block_bytes;

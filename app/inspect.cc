@@ -50,7 +50,7 @@ std::vector<std::uint32_t> contexts_up_to(std::uint32_t longest) {
 
 Inspection look(const Config& config, const ModelSource& source) {
   Inspection out{model::load_config(*source.files),
-                 model::Checkpoint::open(*source.files),
+                 model::Checkpoint::open_decoder(*source.files),
                  source.names.front(),
                  {},
                  config.block_size,

@@ -135,7 +135,7 @@ ReadModel read_model(const Config& config, ModelSource source) {
   ReadModel read;
   read.source = std::move(source);
   read.config = model::load_config(*read.source.files);
-  const model::Checkpoint checkpoint = model::Checkpoint::open(*read.source.files);
+  const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*read.source.files);
   read.stored = main_dtype(checkpoint);
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
@@ -176,7 +176,7 @@ std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& f
     return file ? text_of(*file) : std::string_view();
   };
   return text::Tokenizer::load(text_of(files.require("tokenizer.json")), given("tokenizer_config.json"),
-                               given("special_tokens_map.json"));
+                               given("special_tokens_map.json"), given("added_tokens.json"));
 }
 
 MemoryRequest memory_request(const Config& config, const model::Config& model, backend::KvType kv_dtype,

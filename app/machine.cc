@@ -38,7 +38,7 @@ struct Groups {
 };
 
 // A group outside of the namespace, "/../other", cannot be seen: the mount's own directory is the nearest.
-std::string seen(std::string group) {
+std::string seen(const std::string& group) {
   const bool outside = (group + "/").find("/../") != group.npos;
   return outside ? std::string() : group;
 }

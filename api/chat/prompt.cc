@@ -95,12 +95,12 @@ bool is_open(std::string_view message, const Marks& marks) {
 
 Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now,
                                  Allowance& allowance) {
-  if (model == nullptr || !model->plain) {
+  const bool with_tools = model != nullptr && request.offers_tools() && model->with_tools;
+  if (model == nullptr || (!model->plain && !with_tools)) {
     return invalid(request.prompt_field,
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
                    "prompt to /v1/completions");
   }
-  const bool with_tools = request.offers_tools() && model->with_tools;
   const ChatTemplate& form = with_tools ? *model->with_tools : *model->plain;
   json::Object variables = variables_of(*model, request);
   std::string last;

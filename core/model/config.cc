@@ -23,6 +23,7 @@ struct Family {
   bool layers_differ = false;     // use_sliding_window, max_window_layers: some layers may have a window, some none
   std::uint32_t head_dim = 0;     // where config.json has none; 0: hidden / heads
   bool kv_heads_required = true;  // where absent means something else than "as many as heads"
+  std::uint32_t positions = 0;    // where config.json has no max_position_embeddings, as transformers has them
 };
 
 constexpr std::array<Family, 4> kFamilies = {{
@@ -30,15 +31,21 @@ constexpr std::array<Family, 4> kFamilies = {{
      .architecture = "LlamaForCausalLM",
      .attention_bias_key = true,
      .mlp_bias_key = true,
-     .kv_heads_required = false},
-    {.model_type = "mistral", .architecture = "MistralForCausalLM"},
-    {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_bias = true, .layers_differ = true},
+     .kv_heads_required = false,
+     .positions = 2048},
+    {.model_type = "mistral", .architecture = "MistralForCausalLM", .positions = 131072},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .qkv_bias = true,
+     .layers_differ = true,
+     .positions = 32768},
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .attention_bias_key = true,
      .qk_norm = true,
      .layers_differ = true,
-     .head_dim = 128},
+     .head_dim = 128,
+     .positions = 32768},
 }};
 
 constexpr std::uint64_t kMaxWidth = 1u << 22;  // of hidden, ffn: products of two stay far below 2^64
@@ -58,7 +65,8 @@ const Family& find_family(const JsonFields& fields) {
       std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.model_type == type; });
   if (family == kFamilies.end()) fields.mismatch("model_type", "expected one of llama, mistral, qwen2, qwen3");
   if (const auto names = fields.optional_strings("architectures"); names && !names->empty()) {
-    if (names->size() != 1 || names->front() != family->architecture) {
+    const bool is_old = names->front() == "LLaMAForCausalLM" && type == "llama";  // as the first conversions spelled it
+    if (names->size() != 1 || (names->front() != family->architecture && !is_old)) {
       fields.mismatch("architectures", "expected [\"" + std::string(family->architecture) + "\"]");
     }
   }
@@ -76,9 +84,6 @@ void refuse_unsupported(const JsonFields& fields, const Family& family) {
   if (fields.optional_number("partial_rotary_factor", -1e9, 1e9).value_or(1.0) != 1.0) {
     fields.mismatch("partial_rotary_factor", "expected 1: heads that are rotated in part are not supported");
   }
-  if (fields.optional_uint("pretraining_tp", 0, 1u << 20).value_or(1) > 1) {
-    fields.mismatch("pretraining_tp", "expected 1: sliced matrix products are not supported");
-  }
   if (!family.attention_bias_key && !family.qkv_bias && fields.optional_bool("attention_bias").value_or(false)) {
     fields.mismatch("attention_bias", "expected false: " + std::string(family.model_type) + " has no attention biases");
   }
@@ -93,7 +98,8 @@ void read_shapes(const JsonFields& fields, const Family& family, Config& config)
   config.num_layers = uint(fields, "num_hidden_layers", kMaxLayers);
   config.num_heads = uint(fields, "num_attention_heads", kMaxHeads);
   config.vocab = uint(fields, "vocab_size", kMaxVocab);
-  config.max_positions = uint(fields, "max_position_embeddings", kMaxPositionsInConfig);
+  config.max_positions = static_cast<std::uint32_t>(
+      fields.optional_uint("max_position_embeddings", 1, kMaxPositionsInConfig).value_or(family.positions));
   config.num_kv_heads = config.num_heads;
   if (fields.has("num_key_value_heads") || family.kv_heads_required) {
     config.num_kv_heads = uint(fields, "num_key_value_heads", config.num_heads);
@@ -198,11 +204,9 @@ Config parse_config(std::string_view text, const std::string& name) {
   config.out_bias = attention_bias;
   config.mlp_bias = family.mlp_bias_key && fields.optional_bool("mlp_bias").value_or(false);
   config.qk_norm = family.qk_norm;
-  if (const auto bos = fields.optional_uint("bos_token_id", 0, config.vocab - 1))
-    config.bos = static_cast<TokenId>(*bos);
-  for (const std::uint64_t id : fields.uint_or_list("eos_token_id", config.vocab - 1)) {
-    config.eos.push_back(static_cast<TokenId>(id));
-  }
+  const std::vector<TokenId> bos = fields.token_ids("bos_token_id", config.vocab);
+  if (!bos.empty()) config.bos = bos.front();
+  config.eos = fields.token_ids("eos_token_id", config.vocab);
   return config;
 }
 

@@ -1,4 +1,7 @@
 // generation_config.json: EOS list and sampling defaults.
+#include <algorithm>
+#include <cmath>
+
 #include "core/model/config.h"
 #include "core/model/json_fields.h"
 
@@ -24,16 +27,16 @@ GenerationDefaults parse_generation_defaults(std::string_view text, const std::s
   };
 
   GenerationDefaults defaults;
-  for (const std::uint64_t id : fields.uint_or_list("eos_token_id", config.vocab - 1)) {
-    defaults.eos.push_back(static_cast<TokenId>(id));
-  }
+  defaults.eos = fields.token_ids("eos_token_id", config.vocab);
   if (defaults.eos.empty()) defaults.eos = config.eos;
   defaults.temperature = number("temperature", 0.0, 100.0);
   defaults.top_p = number("top_p", 0.0, 1.0);
   if (defaults.top_p && *defaults.top_p == 0.0f) fields.mismatch("top_p", "expected a number in (0, 1]");
   defaults.min_p = number("min_p", 0.0, 1.0);
-  if (const auto top_k = fields.optional_uint("top_k", 0, (1u << 31) - 1)) {
-    defaults.top_k = static_cast<std::int32_t>(*top_k);
+  constexpr double kMostCandidates = (1u << 31) - 1;
+  if (const auto top_k = fields.optional_number("top_k", -1.0, kMostCandidates)) {
+    if (*top_k != std::floor(*top_k)) fields.mismatch("top_k", "expected an integer");
+    defaults.top_k = static_cast<std::int32_t>(std::max(*top_k, 0.0));  // -1 keeps all, as 0 does
   }
   defaults.repetition_penalty = number("repetition_penalty", 0.0, 2.0);
   if (defaults.repetition_penalty && *defaults.repetition_penalty == 0.0f) {

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "core/base/json_numbers.h"
 #include "core/base/log.h"
+#include "core/base/readable_json.h"
 #include "core/base/start_error.h"
 
 namespace quire::model {
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> as_uint(const json::value& value) {
 json::object parse_object(std::string_view text, const std::string& file) {
   json::error_code error;
   json::value document = json::parse(json::string_view(text.data(), text.size()), error);
-  if (error == json::error::exponent_overflow) document = json::parse(with_readable_numbers(text), error);
+  if (error) document = json::parse(readable_json(text), error);
   if (error) throw StartError(file + " is not valid JSON: " + error.message());
   if (!document.is_object()) throw StartError(file + ": expected a JSON object at the top");
   return std::move(document.get_object());
@@ -120,22 +120,42 @@ std::optional<std::vector<std::string>> JsonFields::optional_strings(std::string
   return strings;
 }
 
-std::vector<std::uint64_t> JsonFields::uint_or_list(std::string_view key, std::uint64_t high) const {
+template <typename Take>
+void JsonFields::for_each(std::string_view key, const Take& take) const {
   const json::value* found = value(key);
-  std::vector<std::uint64_t> numbers;
-  if (found == nullptr) return numbers;
-  const std::string expected = "expected an integer in [0, " + std::to_string(high) + "] or a list of them";
-  const auto take = [&](const json::value& item) {
-    const std::optional<std::uint64_t> number = as_uint(item);
-    if (!number || *number > high) mismatch(key, expected);
-    numbers.push_back(*number);
-  };
+  if (found == nullptr) return;
   if (found->is_array()) {
     for (const json::value& item : found->get_array()) take(item);
   } else {
     take(*found);
   }
+}
+
+std::vector<std::uint64_t> JsonFields::uint_or_list(std::string_view key, std::uint64_t high) const {
+  std::vector<std::uint64_t> numbers;
+  for_each(key, [&](const json::value& item) {
+    const std::optional<std::uint64_t> number = as_uint(item);
+    if (!number || *number > high) {
+      mismatch(key, "expected an integer in [0, " + std::to_string(high) + "] or a list of them");
+    }
+    numbers.push_back(*number);
+  });
   return numbers;
+}
+
+std::vector<TokenId> JsonFields::token_ids(std::string_view key, std::uint32_t vocab) const {
+  std::vector<TokenId> ids;
+  for_each(key, [&](const json::value& item) {
+    const bool is_part = item.is_double() && item.get_double() != std::floor(item.get_double());
+    if (!item.is_number() || is_part) mismatch(key, "expected a token's id or a list of them");
+    if (const std::optional<std::uint64_t> id = as_uint(item); id && *id < vocab) {
+      ids.push_back(static_cast<TokenId>(*id));
+    } else {
+      log_warn("checkpoint", "{}: key '{}{}': {} is none of the {} tokens and is ignored", file_, prefix_, key,
+               json::serialize(item), vocab);
+    }
+  });
+  return ids;
 }
 
 std::optional<JsonFields> JsonFields::optional_object(std::string_view key) const {

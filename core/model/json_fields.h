@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/ids.h"
+
 namespace quire::model {
 
 // The document's top object. Depth and text errors name the file.
@@ -33,6 +35,8 @@ class JsonFields {
   std::optional<std::vector<std::string>> optional_strings(std::string_view key) const;
   // One integer or a list of them.
   std::vector<std::uint64_t> uint_or_list(std::string_view key, std::uint64_t high) const;
+  // Likewise; numbers that are no tokens of the vocabulary, of a merged model's other parent perhaps, are logged and left out.
+  std::vector<TokenId> token_ids(std::string_view key, std::uint32_t vocab) const;
   std::optional<JsonFields> optional_object(std::string_view key) const;
   // Every key with a value.
   std::vector<std::string> keys() const;
@@ -44,6 +48,9 @@ class JsonFields {
 
  private:
   const boost::json::value* value(std::string_view key) const;  // null where absent or JSON null
+  // Of the value, or of each of the list that it is.
+  template <typename Take>
+  void for_each(std::string_view key, const Take& take) const;
 
   const boost::json::object* object_;
   std::string file_;

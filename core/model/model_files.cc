@@ -18,6 +18,12 @@ bool is_plain_name(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
+bool is_inside(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  return slash == name.npos ? is_plain_name(name)
+                            : is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
+}
+
 class DirectoryFiles final : public ModelFiles {
  public:
   explicit DirectoryFiles(const std::string& path) : path_(path) {
@@ -33,7 +39,7 @@ class DirectoryFiles final : public ModelFiles {
   }
 
   std::optional<FileBytes> find(std::string_view name) const override {
-    if (!is_plain_name(name)) return std::nullopt;
+    if (!is_inside(name)) return std::nullopt;
     if (const auto known = files_.find(name); known != files_.end()) return known->second->bytes();
     const std::string path = describe(name);
     Result<std::unique_ptr<MappedFile>> mapped = MappedFile::open(path);

@@ -24,7 +24,7 @@ class ModelFiles {
 
   virtual ~ModelFiles() = default;
 
-  // A file's bytes, or nothing where there is no such file. `name` is a plain file name, never a path.
+  // A file's bytes, or nothing where there is no such file. `name` is a plain file name, or one in a folder.
   virtual std::optional<FileBytes> find(std::string_view name) const = 0;
   // As find(), but a missing file is a StartError.
   FileBytes require(std::string_view name) const;

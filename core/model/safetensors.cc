@@ -150,29 +150,51 @@ std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {
 Checkpoint Checkpoint::open(const ModelFiles& files) {
   constexpr std::string_view kSingle = "model.safetensors";
   constexpr std::string_view kIndex = "model.safetensors.index.json";
+  const std::optional<FileBytes> index = files.find(kIndex);
+  const std::optional<FileBytes> single = files.find(kSingle);
   Checkpoint checkpoint;
-  if (const std::optional<FileBytes> index = files.find(kIndex)) {
-    checkpoint.file_ = files.describe(kIndex);
-    checkpoint.add_shards(files, {reinterpret_cast<const char*>(index->data()), index->size()});
-    if (files.find(kSingle) && !std::ranges::binary_search(checkpoint.files_, kSingle)) {
-      log_warn("checkpoint", "{} is not read: {} names other files", files.describe(kSingle), checkpoint.file_);
+  if (index) {
+    const std::string_view text(reinterpret_cast<const char*>(index->data()), index->size());
+    const ShardOf shard_of = parse_shard_index(text, files.describe(kIndex));
+    const auto is_there = [&](const auto& named) { return files.find(named.second).has_value(); };
+    if (!single || std::ranges::any_of(shard_of, is_there)) {
+      checkpoint.add_shards(files, files.describe(kIndex), shard_of);
+      if (single && !std::ranges::binary_search(checkpoint.files_, kSingle)) {
+        log_warn("checkpoint", "{} is not read: {} names other files", files.describe(kSingle), checkpoint.file_);
+      }
+      return checkpoint;
     }
-  } else if (const std::optional<FileBytes> bytes = files.find(kSingle)) {
-    checkpoint.file_ = files.describe(kSingle);
-    for (Tensor& tensor : parse_safetensors(*bytes, checkpoint.file_)) {
-      checkpoint.tensors_.try_emplace(tensor.name, std::move(tensor));
-    }
-    checkpoint.files_ = {std::string(kSingle)};
-  } else {
+    log_warn("checkpoint", "{} is not read: none of the files that it names is there", files.describe(kIndex));
+  }
+  if (!single) {
     throw StartError(files.describe(kSingle) + " is missing, and so is " + std::string(kIndex) +
                      "; weights are read from safetensors only");
   }
+  checkpoint.file_ = files.describe(kSingle);
+  for (Tensor& tensor : parse_safetensors(*single, checkpoint.file_)) {
+    checkpoint.tensors_.try_emplace(tensor.name, std::move(tensor));
+  }
+  checkpoint.files_ = {std::string(kSingle)};
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
+  Checkpoint checkpoint = open(files);
+  constexpr std::string_view kPrefix = "model.";
+  const auto has_prefix = [&](const auto& named) { return named.first.starts_with(kPrefix); };
+  if (std::ranges::any_of(checkpoint.tensors_, has_prefix)) return checkpoint;
+  std::map<std::string, Tensor, std::less<>> tensors;
+  for (auto& [name, tensor] : checkpoint.tensors_) {
+    const std::string_view prefix = name.starts_with("lm_head.") ? std::string_view() : kPrefix;
+    tensors.emplace(std::string(prefix) + name, std::move(tensor));
+  }
+  checkpoint.tensors_ = std::move(tensors);
   return checkpoint;
 }
 
 // weight_map says which file a tensor is taken from; of one that it does not name, the first copy.
-void Checkpoint::add_shards(const ModelFiles& files, std::string_view index_text) {
-  const std::map<std::string, std::string> shard_of = parse_shard_index(index_text, file_);
+void Checkpoint::add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of) {
+  file_ = index;
   std::vector<std::string> shards;
   for (const auto& [tensor, shard] : shard_of) shards.push_back(shard);
   std::sort(shards.begin(), shards.end());

@@ -40,6 +40,8 @@ std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name);
 class Checkpoint {
  public:
   static Checkpoint open(const ModelFiles& files);
+  // Of a decoder with its head: a checkpoint saved from the decoder alone names its tensors without "model.".
+  static Checkpoint open_decoder(const ModelFiles& files);
 
   const Tensor* find(std::string_view name) const;
   // By name, ascending.
@@ -52,7 +54,8 @@ class Checkpoint {
   const std::vector<std::string>& files() const { return files_; }
 
  private:
-  void add_shards(const ModelFiles& files, std::string_view index_text);
+  using ShardOf = std::map<std::string, std::string>;  // the file of a tensor
+  void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
 
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::string file_;

@@ -378,7 +378,7 @@ backend::Quantize quantize_of(std::string_view name, const Config& config, backe
 
 Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize,
                      const std::string& packed_file) {
-  const Checkpoint checkpoint = Checkpoint::open(files);
+  const Checkpoint checkpoint = Checkpoint::open_decoder(files);
   const std::optional<std::uint64_t> key =
       packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, ops.layout());
   const Loading loading{ops, config, checkpoint, files, quantize, key.has_value()};

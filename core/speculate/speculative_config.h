@@ -43,8 +43,8 @@ std::span<const std::string_view> built_methods();
 
 struct SpeculativeConfig {
   Method method = Method::kNone;
-  std::uint32_t num_speculative_tokens = 4;        // 1..64 nodes of a draft, at most
-  std::uint32_t topk = 1;                          // 1..16 children of a node, at most; 1: drafts are chains. Not triforce
+  std::uint32_t num_speculative_tokens = 4;  // 1..64 nodes of a draft, at most
+  std::uint32_t topk = 1;                    // 1..16 children of a node, at most; 1: drafts are chains. Not triforce
   sample::Accept accept = sample::Accept::kMatch;  // of requests that say nothing else
   // From what was measured, each step decides how many nodes a sequence may have, 0 included. Else each has all of them.
   // Not with ratio and block: a draft's size must not depend on what was drawn.

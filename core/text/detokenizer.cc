@@ -1,5 +1,8 @@
 #include "core/text/detokenizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/text/token_decoder.h"
 #include "core/text/unicode/utf8.h"
 
@@ -29,13 +32,13 @@ std::string Detokenizer::push(TokenId id) {
   } else {
     append_level_bytes(bytes, out);
   }
-  return without_stripped(std::move(out));
+  return told(std::move(out), false);
 }
 
 std::string Detokenizer::finish() {
   std::string out;
   end_run(out);
-  return without_stripped(std::move(out));
+  return told(std::move(out), true);
 }
 
 void Detokenizer::append_level_bytes(std::string_view bytes, std::string& out) {
@@ -62,7 +65,7 @@ void Detokenizer::append_fallback_byte(char byte, std::string& out) {
   } else if (head.kind == Utf8Head::Kind::kCharacter) {
     whole_ = held_.size();
     ++num_held_;
-    if (left_to_strip_ == 0) completed_ = head.bytes;
+    if (left_to_strip_ == 0 && tokenizer_->decoder().rewrite() == nullptr) completed_ = head.bytes;
   }
 }
 
@@ -78,7 +81,7 @@ void Detokenizer::end_run(std::string& out) {
   is_fallback_ = is_broken_ = false;
 }
 
-std::string Detokenizer::without_stripped(std::string text) {
+std::string Detokenizer::told(std::string text, bool ends) {
   const std::string_view content = tokenizer_->decoder().strip_content();
   while (left_to_strip_ > 0 && !text.empty()) {
     if (!text.starts_with(content)) {
@@ -88,7 +91,18 @@ std::string Detokenizer::without_stripped(std::string text) {
     text.erase(0, content.size());
     --left_to_strip_;
   }
-  return text;
+  const TokenDecoder::Rewrite* rewrite = tokenizer_->decoder().rewrite();
+  if (rewrite == nullptr) return text;
+  text.insert(0, std::exchange(rewritten_, {}));
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t found; (found = text.find(rewrite->from, at)) != text.npos; at = found + rewrite->from.size()) {
+    out.append(text, at, found - at).append(rewrite->to);
+  }
+  std::size_t keep = ends ? 0 : std::min(rewrite->from.size() - 1, text.size() - at);
+  while (!std::string_view(rewrite->from).starts_with(std::string_view(text).substr(text.size() - keep))) --keep;
+  rewritten_ = text.substr(text.size() - keep);
+  return out.append(text, at, text.size() - keep - at);
 }
 
 }  // namespace quire::text

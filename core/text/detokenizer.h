@@ -34,12 +34,13 @@ class Detokenizer {
   void append_level_bytes(std::string_view bytes, std::string& out);
   void append_fallback_byte(char byte, std::string& out);
   void end_run(std::string& out);
-  std::string without_stripped(std::string text);
+  std::string told(std::string text, bool ends);  // as the decoder's last step has it
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
   bool at_first_token_;
   std::size_t left_to_strip_;  // of the answer's beginning, as the decoder's Strip asks
+  std::string rewritten_;      // the end of what was made, in which the decoder's rewrite() may begin
   std::string held_;           // the run of bytes that has no end yet; of byte level the beginning of a character alone
   bool is_fallback_ = false;   // the run is of byte-fallback tokens
   bool is_broken_ = false;     // and is no UTF-8: nothing of it is held any more

@@ -54,12 +54,20 @@ void DecoderSteps::add(Step step) {
     bytes_ = *bytes;
     fused_ = *bytes == Bytes::kByteLevel;  // which joins all tokens
   } else if (!fused_) {
-    if (bytes_) refuse_decoder("a step between ByteFallback and Fuse");
+    // No token <0xNN> has a blank's mark, so that its own text comes out the same before as behind.
+    if (bytes_ && !std::holds_alternative<Metaspace>(step)) refuse_decoder("a step between ByteFallback and Fuse");
     per_token_.push_back(std::move(step));
-  } else if (const auto* strip = std::get_if<Strip>(&step); strip != nullptr && strip->stop == 0 && !strip_answer_) {
+  } else if (const auto* replace = std::get_if<Replace>(&step); replace != nullptr && !replace->literal.empty() &&
+                                                                !strip_answer_ && !replace_answer_ &&
+                                                                bytes_ != Bytes::kByteLevel) {
+    replace_answer_ = *replace;
+  } else if (const auto* strip = std::get_if<Strip>(&step);
+             strip != nullptr && strip->stop == 0 && !strip_answer_ && !replace_answer_) {
     strip_answer_ = *strip;
   } else {
-    refuse_decoder("a step behind Fuse or ByteLevel that is not one Strip of the beginning");
+    refuse_decoder(
+        "a step behind Fuse or ByteLevel that is neither one Strip of the beginning nor, behind Fuse, one Replace of a "
+        "text");
   }
 }
 
@@ -69,6 +77,7 @@ TokenDecoder::TokenDecoder(const DecoderSteps& steps, const std::vector<Token>& 
     append_utf8(strip_content_, steps.strip_answer_->content);
     strip_count_ = steps.strip_answer_->start;
   }
+  if (steps.replace_answer_) rewrite_ = {steps.replace_answer_->literal, steps.replace_answer_->content};
   bool first_differs = false;
   for (const DecoderSteps::Step& step : steps.per_token_) {
     first_differs = first_differs || std::holds_alternative<DecoderSteps::Metaspace>(step);
@@ -145,7 +154,8 @@ std::string TokenDecoder::decode(std::span<const TokenId> ids, bool skip_special
   for (std::size_t i = 0; i < strip_count_ && std::string_view(answer).substr(begin).starts_with(strip_content_); ++i) {
     begin += strip_content_.size();
   }
-  return answer.substr(begin);
+  answer.erase(0, begin);
+  return rewrite_ ? replace_all(answer, Pattern::literal(rewrite_->from), rewrite_->to) : answer;
 }
 
 }  // namespace quire::text

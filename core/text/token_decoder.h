@@ -24,6 +24,7 @@ class DecoderSteps {
   struct Replace {
     Pattern pattern;
     std::string content;
+    std::string literal{};  // what the pattern is; empty: a regular expression
   };
   struct Strip {
     char32_t content;
@@ -46,6 +47,7 @@ class DecoderSteps {
   std::optional<Bytes> bytes_;
   bool fused_ = false;
   std::optional<Strip> strip_answer_;
+  std::optional<Replace> replace_answer_;  // a literal
   bool empty_ = true;
 };
 
@@ -79,6 +81,11 @@ class TokenDecoder {
   // The answer begins with at most strip_count() copies of this too many.
   std::string_view strip_content() const { return strip_content_; }
   std::size_t strip_count() const { return strip_count_; }
+  // Of the answer's text, left to right, this becomes that; null: nothing does.
+  struct Rewrite {
+    std::string from, to;
+  };
+  const Rewrite* rewrite() const { return rewrite_ ? &*rewrite_ : nullptr; }
 
  private:
   Piece decoded(const DecoderSteps& steps, const Token& token, bool first) const;
@@ -88,6 +95,7 @@ class TokenDecoder {
   std::string separator_;
   std::string strip_content_;
   std::size_t strip_count_ = 0;
+  std::optional<Rewrite> rewrite_;
 };
 
 }  // namespace quire::text

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/text/added_tokens.h"
 #include "core/text/bpe.h"
@@ -44,6 +45,21 @@ std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe,
     if (token.normalized) token.match = normalizer.apply(token.content);
   }
   return tokens;
+}
+
+// Tokens that other files name and tokenizer.json lacks; what has another name or number there stays as it is.
+void add_missing(std::vector<AddedToken> tokens, TokenizerFile& file) {
+  std::unordered_set<std::string> names;
+  std::unordered_set<TokenId> ids;
+  for (const AddedToken& token : file.added_tokens) names.insert(token.content), ids.insert(token.id);
+  std::erase_if(tokens,
+                [&](const AddedToken& token) { return names.contains(token.content) || ids.contains(token.id); });
+  if (tokens.empty()) return;
+  for (const auto& [piece, id] : file.model.vocabulary) names.insert(piece), ids.insert(id);
+  for (AddedToken& token : tokens) {
+    if (names.insert(token.content).second && ids.insert(token.id).second)
+      file.added_tokens.push_back(std::move(token));
+  }
 }
 
 std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToken>& tokens) {
@@ -146,24 +162,25 @@ bool Tokenizer::Parts::encode_text(std::string_view text, bool at_input_start, c
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(std::string_view tokenizer_json,
                                                  std::string_view tokenizer_config_json,
-                                                 std::string_view special_tokens_map_json) {
-  auto parts = std::make_unique<Parts>(read_tokenizer_file(tokenizer_json));
+                                                 std::string_view special_tokens_map_json,
+                                                 std::string_view added_tokens_json) {
+  TokenizerFile file = read_tokenizer_file(tokenizer_json);
   const TokenizerConfig config = read_tokenizer_config(tokenizer_config_json);
   const TokenizerConfig map = read_tokenizer_config(special_tokens_map_json, "special_tokens_map.json");
-  std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(parts)));
-  const auto id_of = [&](const char* key, const std::optional<std::string>& token,
-                         const std::optional<std::string>& in_map) -> std::optional<TokenId> {
-    const std::optional<std::string>& named = token ? token : in_map;
+  add_missing(config.added_tokens ? *config.added_tokens : read_added_tokens(added_tokens_json), file);
+  std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(std::make_unique<Parts>(std::move(file))));
+  const bool map_is_later = !config.added_tokens;
+  const auto id_of = [&](const char* key, std::optional<std::string> TokenizerConfig::*name) -> std::optional<TokenId> {
+    const std::optional<std::string>& first = (map_is_later ? map : config).*name;
+    const std::optional<std::string>& named = first ? first : (map_is_later ? config : map).*name;
     if (!named) return std::nullopt;
-    const auto id = tokenizer->id_of(*named);
-    if (!id) {
-      throw StartError(std::string(token ? "tokenizer_config.json: " : "special_tokens_map.json: ") + key + " '" +
-                       *named + "' is not in tokenizer.json");
-    }
+    const std::optional<TokenId> id = tokenizer->id_of(*named);
+    if (!id)
+      log_warn("tokenizer", "{} is '{}', which is no token of tokenizer.json and is ignored", key, log_safe(*named));
     return id;
   };
-  tokenizer->parts_->bos = id_of("bos_token", config.bos_token, map.bos_token);
-  tokenizer->parts_->eos = id_of("eos_token", config.eos_token, map.eos_token);
+  tokenizer->parts_->bos = id_of("bos_token", &TokenizerConfig::bos_token);
+  tokenizer->parts_->eos = id_of("eos_token", &TokenizerConfig::eos_token);
   return tokenizer;
 }
 

@@ -23,9 +23,12 @@ class TokenDecoder;
 
 class Tokenizer {
  public:
-  // Whole files. BOS and EOS are tokenizer_config.json's, else special_tokens_map.json's; empty: it is not there.
+  // Whole files; empty: it is not there. BOS and EOS are tokenizer_config.json's, else special_tokens_map.json's; the other way
+  // round where the first has no added_tokens_decoder. This one's tokens, else those of added_tokens.json, are added to
+  // tokenizer.json's where that lacks them. A BOS or EOS that is no token is logged and ignored.
   static std::shared_ptr<const Tokenizer> load(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
-                                               std::string_view special_tokens_map_json = {});
+                                               std::string_view special_tokens_map_json = {},
+                                               std::string_view added_tokens_json = {});
 
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;

@@ -3,9 +3,10 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
-#include "core/base/json_numbers.h"
+#include "core/base/readable_json.h"
 #include "core/base/start_error.h"
 #include "core/text/unicode/utf8.h"
 
@@ -16,6 +17,8 @@ using Json = simdjson::dom::element;
 
 constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
+
+constexpr std::uint64_t kTokenIds = 1u << 20;  // more than any logits are wide; would size our tables
 
 // One component or sub-object of a file, with the name that errors give it.
 class Node {
@@ -30,9 +33,12 @@ class Node {
   // Absent and null are the same.
   std::optional<Node> find(std::string_view key) const {
     if (!json_.is_object()) refuse("an object was expected");
-    Json found;
-    if (json_.at_key(key).get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
-    return Node(found, name_ + "." + std::string(key));
+    std::optional<Json> found;
+    for (const auto member : object()) {
+      if (member.key == key) found = member.value;  // of several the last, as Python reads them
+    }
+    if (!found || found->is_null()) return std::nullopt;
+    return Node(*found, name_ + "." + std::string(key));
   }
   Node at(std::string_view key) const {
     if (auto found = find(key)) return *found;
@@ -57,7 +63,7 @@ class Node {
   }
   TokenId token_id() const {
     const std::uint64_t id = count();
-    if (id >= (1u << 20)) refuse("a token id beyond 2^20");  // more than any logits are wide; would size our tables
+    if (id >= kTokenIds) refuse("a token id beyond 2^20");
     return static_cast<TokenId>(id);
   }
   // {"String": "..."} or {"Regex": "..."}
@@ -100,9 +106,9 @@ std::vector<Node> flattened(const std::optional<Node>& component, std::string_vi
 
 [[noreturn]] void refuse_type(const Node& node) { node.refuse("the type '" + node.type() + "' is not supported"); }
 
-AddedToken read_added_token(const Node& node) {
+AddedToken read_added_token(const Node& node, TokenId id) {
   AddedToken token;
-  token.id = node.at("id").token_id();
+  token.id = id;
   token.content = node.at("content").text();
   token.match = token.content;
   token.special = node.flag_or("special", false);
@@ -218,9 +224,10 @@ std::pair<std::string, std::string> read_merge(Json merge, const Node& merges) {
 }
 
 BpeSpec read_model(const Node& node) {
-  const auto type = node.find("type");
-  if (!type || type->text() != "BPE")
+  const auto type = node.find("type");  // GPT-2's own file has none
+  if (type ? type->text() != "BPE" : !node.find("merges").has_value()) {
     node.refuse("the type '" + (type ? type->text() : "") + "' is not supported; BPE is");
+  }
   BpeSpec spec;
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const auto affix = node.find(key);
@@ -256,7 +263,9 @@ void add_decoder(const Node& node, DecoderSteps& decoder) {
   } else if (type == "Fuse") {
     decoder.add(DecoderSteps::Fuse{});
   } else if (type == "Replace") {
-    decoder.add(DecoderSteps::Replace{node.at("pattern").pattern(), node.at("content").text()});
+    const auto literal = node.at("pattern").find("String");
+    decoder.add(
+        DecoderSteps::Replace{node.at("pattern").pattern(), node.at("content").text(), literal ? literal->text() : ""});
   } else if (type == "Strip") {
     decoder.add(DecoderSteps::Strip{node.at("content").character(), node.at("start").count(), node.at("stop").count()});
   } else if (type == "Metaspace") {
@@ -300,8 +309,8 @@ void add_post_processor(const Node& node, TokenizerFile& file) {
 Node parse(simdjson::dom::parser& parser, std::string_view json, const std::string& name) {
   Json root;
   auto error = parser.parse(json.data(), json.size()).get(root);
-  if (error == simdjson::NUMBER_ERROR) {  // of 64 bits, or of a double's: JSON has larger ones
-    const std::string readable = with_readable_numbers(json);
+  if (error != simdjson::SUCCESS) {
+    const std::string readable = readable_json(json);
     error = parser.parse(readable).get(root);
   }
   if (error != simdjson::SUCCESS) throw StartError(name + ": not JSON: " + simdjson::error_message(error));
@@ -318,7 +327,10 @@ TokenizerFile read_tokenizer_file(std::string_view json) {
   }
   TokenizerFile file;
   if (const auto tokens = root.find("added_tokens")) {
-    for (const Json token : tokens->array()) file.added_tokens.push_back(read_added_token(Node(token, tokens->name())));
+    for (const Json token : tokens->array()) {
+      const Node node(token, tokens->name());
+      file.added_tokens.push_back(read_added_token(node, node.at("id").token_id()));
+    }
   }
   for (const Node& node : flattened(root.find("normalizer"), "normalizers")) add_normalizer(node, file.normalizer);
   for (const Node& node : flattened(root.find("pre_tokenizer"), "pretokenizers"))
@@ -337,11 +349,39 @@ TokenizerConfig read_tokenizer_config(std::string_view json, const char* file) {
   const auto token = [&](std::string_view key) -> std::optional<std::string> {  // "..." or {"content": "...", ...}
     const auto node = root.find(key);
     if (!node) return std::nullopt;
-    return node->json().is_object() ? node->at("content").text() : node->text();
+    const std::string text = node->json().is_object() ? node->at("content").text() : node->text();
+    return text.empty() ? std::nullopt : std::optional(text);
   };
   config.bos_token = token("bos_token");
   config.eos_token = token("eos_token");
+  const auto decoder = root.find("added_tokens_decoder");
+  if (!decoder) return config;
+  config.added_tokens.emplace();
+  for (const auto member : decoder->object()) {
+    const Node node(member.value, decoder->name() + "." + std::string(member.key));
+    std::uint64_t id = kTokenIds;
+    const auto read = std::from_chars(member.key.data(), member.key.data() + member.key.size(), id);
+    const bool is_whole = read.ec == std::errc() && read.ptr == member.key.data() + member.key.size();
+    if (!is_whole || id >= kTokenIds) node.refuse("the name is no token id");
+    config.added_tokens->push_back(read_added_token(node, static_cast<TokenId>(id)));
+  }
   return config;
+}
+
+std::vector<AddedToken> read_added_tokens(std::string_view json) {
+  std::vector<AddedToken> tokens;
+  if (json.empty()) return tokens;
+  simdjson::dom::parser parser;
+  const Node root = parse(parser, json, "added_tokens.json");
+  for (const auto member : root.object()) {
+    std::uint64_t id = 0;
+    if (member.value.get(id) != simdjson::SUCCESS || id >= kTokenIds) continue;
+    AddedToken token;
+    token.id = static_cast<TokenId>(id);
+    token.content = token.match = std::string(member.key);
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
 }
 
 }  // namespace quire::text

@@ -30,9 +30,15 @@ struct TokenizerFile {
 TokenizerFile read_tokenizer_file(std::string_view json);
 
 struct TokenizerConfig {
-  std::optional<std::string> bos_token, eos_token;
+  std::optional<std::string> bos_token, eos_token;  // none, and empty ones, are absent
+  // added_tokens_decoder, where it is there. A file without it is an older one, to which special_tokens_map.json and
+  // added_tokens.json are later words.
+  std::optional<std::vector<AddedToken>> added_tokens;
 };
-// Likewise of special_tokens_map.json, an older file with the same keys. Empty: there is none.
+// Likewise of special_tokens_map.json, which has the same keys. Empty: there is none.
 TokenizerConfig read_tokenizer_config(std::string_view json, const char* file = "tokenizer_config.json");
+
+// added_tokens.json: names and numbers; what has no token's number is none. Empty: there is no such file.
+std::vector<AddedToken> read_added_tokens(std::string_view json);
 
 }  // namespace quire::text

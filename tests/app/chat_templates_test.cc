@@ -71,10 +71,23 @@ TEST_F(ChatTemplates, MayHaveNames) {
   EXPECT_EQ(rendered(load()->with_tools), "T");
 }
 
+TEST_F(ChatTemplates, MayStandInAFolder) {
+  write("additional_chat_templates/rag.jinja", "{% if %}");
+  write("additional_chat_templates/tool_use.jinja", "T");
+  write("tokenizer_config.json", R"({"chat_template": "old"})");
+  EXPECT_EQ(rendered(load()->plain), "none");
+  EXPECT_EQ(rendered(load()->with_tools), "T");
+  write("chat_template.jinja", "D");
+  EXPECT_EQ(rendered(load()->plain), "D");
+  EXPECT_EQ(rendered(load()->with_tools), "T");
+}
+
 TEST_F(ChatTemplates, KnowTheSpecialTokens) {
   write("tokenizer_config.json",
         R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null})");
   write("special_tokens_map.json", R"({"eos_token": "other", "unk_token": {"content": "<unk>"}})");
+  EXPECT_EQ(json::serialize(load()->special_tokens), R"({"eos_token":"other","unk_token":"<unk>","bos_token":"<s>"})");
+  write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>", "added_tokens_decoder": {}})");
   EXPECT_EQ(json::serialize(load()->special_tokens), R"({"bos_token":"<s>","eos_token":"</s>","unk_token":"<unk>"})");
 }
 

@@ -25,6 +25,7 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   void write(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories(std::filesystem::path(path_of(name)).parent_path());
     std::ofstream(path_of(name), std::ios::binary) << bytes;
   }
 

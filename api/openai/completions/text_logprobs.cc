@@ -50,7 +50,10 @@ std::vector<TokenScore> prompt_token_scores(const PromptRun& prompt, std::shared
   std::vector<TokenScore> scores;
   std::size_t offset = 0;
   for (std::size_t i = 0; i < prompt.ids.size(); ++i) {
-    TokenScore token{.id = prompt.ids[i], .logprob = {}, .top = {}, .offset = std::min(offset + detokenizer.num_held(), echo_length)};
+    TokenScore token{.id = prompt.ids[i],
+                     .logprob = {},
+                     .top = {},
+                     .offset = std::min(offset + detokenizer.num_held(), echo_length)};
     if (i > 0) {
       token.logprob = prompt.scores->logprobs[i - 1];
       token.top = first_of(prompt.scores->top_of(i - 1), request);

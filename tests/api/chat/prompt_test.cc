@@ -56,6 +56,9 @@ TEST_F(Prompts, ShowToolsThatMayBeCalled) {
   model->with_tools = *read_template("with {{ tools[0].function.name }}", {});
   EXPECT_EQ(text(with(tools)), "with f");
   EXPECT_EQ(text(with(tools + R"(,"tool_choice":"none")")), "plain True");
+  model->plain.reset();  // a model that has a template for tools alone
+  EXPECT_EQ(text(with(tools)), "with f");
+  EXPECT_NE(text(with("")).find("--chat-template"), std::string::npos);
 }
 
 TEST_F(Prompts, GoOnWhereTheLastMessageEnds) {

@@ -52,6 +52,25 @@ TEST(Config, ReadsLlamasShapesAndDefaults) {
   EXPECT_TRUE(config.eos.empty());
 }
 
+TEST(Config, PositionsThatAreNotGivenAreTheFamilysOwn) {
+  for (const auto& [text, positions] :
+       {std::pair(kTinyLlama, 2048u), {kMistral, 131072u}, {kQwen2, 32768u}, {kQwen3, 32768u}}) {
+    EXPECT_EQ(parse(replaced(text, "max_position_embeddings", "no_positions")).max_positions, positions);
+  }
+}
+
+TEST(Config, WhatChangesNothingIsReadOver) {
+  EXPECT_EQ(parse(replaced(kTinyLlama, "LlamaForCausalLM", "LLaMAForCausalLM")).architecture, "LlamaForCausalLM");
+  EXPECT_EQ(parse(with("\"pretraining_tp\": 2")).describe(), parse(kTinyLlama).describe());
+}
+
+TEST(Config, EndsThatAreNoTokensAreLeftOut) {
+  const Config some = parse(with(R"("eos_token_id": [1, 20, -1, 19, 99999999999999999999], "bos_token_id": 20)"));
+  EXPECT_THAT(some.eos, ElementsAre(1, 19));
+  EXPECT_FALSE(some.bos.has_value());
+  EXPECT_EQ(parse(with(R"("bos_token_id": 19)")).bos, 19);
+}
+
 TEST(Config, LlamaWithoutKvHeadsHasAsManyAsHeads) {
   EXPECT_EQ(parse(replaced(kTinyLlama, "\"num_key_value_heads\": 1,", "")).num_kv_heads, 2u);
 }
@@ -252,21 +271,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"HiddenNoMultipleOfHeads",
                 replaced(kTinyLlama, "\"hidden_size\": 8", "\"hidden_size\": 9"),
                 {"'hidden_size' is 9", "num_attention_heads = 2"}},
-        Refusal{"NoMaxPositions",
-                replaced(kTinyLlama, "max_position_embeddings", "max_positions"),
-                {"'max_position_embeddings' is missing"}},
         Refusal{"Gelu", with("\"hidden_act\": \"gelu\""), {"'hidden_act' is \"gelu\"", "silu"}},
         Refusal{"PartialRotation", with("\"partial_rotary_factor\": 0.5"), {"'partial_rotary_factor' is 5E-1"}},
         Refusal{"PartialRotationInside",
                 rope("\"rope_type\": \"default\", \"partial_rotary_factor\": 0.5"),
                 {"'rope_scaling.partial_rotary_factor'"}},
         Refusal{"Quantised", with("\"quantization_config\": {\"bits\": 4}"), {"'quantization_config'"}},
-        Refusal{"TensorParallelPretraining", with("\"pretraining_tp\": 2"), {"'pretraining_tp' is 2"}},
         Refusal{"MistralWithBiases", with("\"attention_bias\": true", kMistral), {"'attention_bias'", "mistral"}},
         Refusal{"Qwen2WithMlpBiases", with("\"mlp_bias\": true", kQwen2), {"'mlp_bias'", "qwen2"}},
         Refusal{"BoolAsNumber", with("\"tie_word_embeddings\": 1"), {"'tie_word_embeddings' is 1", "true or false"}},
         Refusal{"NegativeEps", with("\"rms_norm_eps\": -1e-6"), {"'rms_norm_eps'"}},
-        Refusal{"EosOutsideVocab", with("\"eos_token_id\": [1, 20]"), {"'eos_token_id' is [1,20]", "[0, 19]"}},
         Refusal{"EosText", with("\"eos_token_id\": \"</s>\""), {"'eos_token_id'"}},
         Refusal{"UnknownLayerType",
                 with("\"layer_types\": [\"full_attention\", \"linear_attention\"]", kQwen2),
@@ -326,6 +340,15 @@ TEST(GenerationDefaults, ReadsSamplingAndLeavesAbsentKeysAbsent) {
 
 TEST(GenerationDefaults, KeepsTheConfigsEosWhereItHasNone) { EXPECT_THAT(generation("{}").eos, ElementsAre(2)); }
 
+TEST(GenerationDefaults, KeepsTheConfigsEosWhereItsOwnAreNoTokens) {
+  EXPECT_THAT(generation(R"({"eos_token_id": [20, 151645]})").eos, ElementsAre(2));
+}
+
+TEST(GenerationDefaults, MinusOneKeepsAllCandidatesAsZeroDoes) {
+  EXPECT_EQ(generation(R"({"top_k": -1})").top_k, std::optional(0));
+  EXPECT_EQ(generation(R"({"top_k": 50.0})").top_k, std::optional(50));
+}
+
 TEST(GenerationDefaults, ReadsNoSamplingAsGreedy) {
   EXPECT_EQ(generation(R"({"do_sample": false, "temperature": 0.6})").temperature, std::optional(0.0f));
   EXPECT_EQ(generation(R"({"do_sample": true})").temperature, std::nullopt);
@@ -341,9 +364,10 @@ TEST(GenerationDefaults, RefusesValuesOutOfRangeNamingFileAndKey) {
                 AllOf(HasSubstr("dir/generation_config.json"), HasSubstr("'top_p'")));
   }
   EXPECT_THAT(refusal([] { generation(R"({"temperature": -1})"); }), HasSubstr("'temperature'"));
-  EXPECT_THAT(refusal([] { generation(R"({"top_k": -1})"); }), HasSubstr("'top_k'"));
+  EXPECT_THAT(refusal([] { generation(R"({"top_k": -2})"); }), HasSubstr("'top_k'"));
+  EXPECT_THAT(refusal([] { generation(R"({"top_k": 1.5})"); }), HasSubstr("'top_k'"));
   EXPECT_THAT(refusal([] { generation(R"({"min_p": 2})"); }), HasSubstr("'min_p'"));
-  EXPECT_THAT(refusal([] { generation(R"({"eos_token_id": 20})"); }), HasSubstr("'eos_token_id'"));
+  EXPECT_THAT(refusal([] { generation(R"({"eos_token_id": 1.5})"); }), HasSubstr("'eos_token_id'"));
   EXPECT_THAT(refusal([] { generation("nonsense"); }), HasSubstr("not valid JSON"));
 }
 

@@ -193,6 +193,30 @@ TEST(Checkpoint, TakesWhatTheIndexNamesAndNotASingleFileBesideIt) {
   EXPECT_THAT(Checkpoint::open(*again).files(), ElementsAre("model.safetensors"));
 }
 
+TEST(Checkpoint, ReadsTheSingleFileWhereAllThatTheIndexNamesIsGone) {
+  const TempDir dir;
+  dir.write("model.safetensors.index.json", kIndex);
+  dir.write("model.safetensors", safetensors_file({{"c", "F32", {1}, "1234"}}));
+  const auto files = ModelFiles::directory(dir.path());
+  EXPECT_THAT(Checkpoint::open(*files).files(), ElementsAre("model.safetensors"));
+  dir.write("one.safetensors", safetensors_file({{"a", "F32", {1}, "1234"}}));  // a part of it is damage
+  EXPECT_THAT(open_refused(dir), HasSubstr("two.safetensors is missing"));
+}
+
+TEST(Checkpoint, NamesADecodersTensorsAsItsModelDoes) {
+  const TempDir dir;
+  const auto names = [&](const std::string& one, const std::string& two) {
+    dir.write("model.safetensors", safetensors_file({{one, "F32", {1}, "1234"}, {two, "F32", {1}, "5678"}}));
+    const auto files = ModelFiles::directory(dir.path());
+    std::string told;
+    for (const auto& [name, tensor] : Checkpoint::open_decoder(*files).tensors()) told += name + " ";
+    return told;
+  };
+  EXPECT_EQ(names("embed_tokens.weight", "norm.weight"), "model.embed_tokens.weight model.norm.weight ");
+  EXPECT_EQ(names("embed_tokens.weight", "lm_head.weight"), "lm_head.weight model.embed_tokens.weight ");
+  EXPECT_EQ(names("model.embed_tokens.weight", "norm.weight"), "model.embed_tokens.weight norm.weight ");
+}
+
 TEST(Checkpoint, TakesATensorFromTheShardThatWeightMapNamesAndIgnoresOtherCopies) {
   const TempDir dir;
   dir.write("model.safetensors.index.json", kIndex);

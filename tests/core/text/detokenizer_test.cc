@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "core/text/unicode/utf8.h"
@@ -153,6 +154,24 @@ TEST(Detokenizer, KeepsTheFirstBlankWhereItGoesOn) {
   SmallTokenizer small = SmallTokenizer::letters();
   small.decoder = R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"})";
   EXPECT_EQ(goes_on(small.load(), {7, 7}), " ab ab");
+}
+
+TEST(Detokenizer, RewritesWhatTheDecodersLastStepDoes) {
+  SmallTokenizer small = SmallTokenizer::sentencepiece();
+  small.decoder =
+      R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Metaspace", "replacement": "▁",)"
+      R"( "prepend_scheme": "always"}, {"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "\n a"}, "content": "\n"}]})";
+  const auto tokenizer = small.load();
+  constexpr TokenId kBreak = 3 + '\n', kA = 260, kB = 261, kBlankA = 262, kBlank = 259;
+  EXPECT_THAT(streamed(tokenizer, {kBlankA, kBreak, kBlankA, kB}), ElementsAre("a", "", "\n", "b", ""));
+  EXPECT_THAT(streamed(tokenizer, {kB, kBreak, kBlank, kB, kBreak, kBlank}),
+              ElementsAre("b", "", "", "\n b", "", "", "\n "));
+  std::mt19937 random(std::random_device{}());
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<TokenId> ids(1 + random() % 12);
+    for (TokenId& id : ids) id = std::array{kBreak, kA, kB, kBlankA, kBlank, TokenId{3 + 0xE2}}[random() % 6];
+    ASSERT_EQ(joined(streamed(tokenizer, ids)), tokenizer->decode(ids, true));
+  }
 }
 
 TEST(Detokenizer, PassesOverIdsWithoutAToken) {

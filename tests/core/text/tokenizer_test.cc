@@ -118,8 +118,44 @@ TEST(Tokenizer, HasNoBosOrEosUnlessTheConfigNamesThem) {
   const auto tokenizer = SmallTokenizer::sentencepiece().load(R"({"bos_token": null})");
   EXPECT_EQ(tokenizer->bos(), std::nullopt);
   EXPECT_EQ(tokenizer->eos(), std::nullopt);
-  expect_refused(SmallTokenizer::letters(), "bos_token '<s>'", R"({"bos_token": "<s>"})");
+  EXPECT_EQ(SmallTokenizer::letters().load(R"({"bos_token": "<s>", "eos_token": ""})")->bos(), std::nullopt);
   expect_refused(SmallTokenizer::letters(), "tokenizer_config.json: not JSON", "{");
+}
+
+TEST(Tokenizer, TakesTheMapsWordOverAConfigsThatHasNoDecoderOfAddedTokens) {
+  const std::string json = SmallTokenizer::sentencepiece().json();
+  const char* const map = R"({"eos_token": "</s>", "bos_token": ""})";
+  const auto ends = [&](const char* config) { return Tokenizer::load(json, config, map)->eos(); };
+  EXPECT_EQ(ends(R"({"eos_token": "<s>"})"), 2);
+  EXPECT_EQ(ends(R"({"eos_token": "<s>", "added_tokens_decoder": {}})"), 1);
+  EXPECT_EQ(ends(R"({"eos_token": null, "added_tokens_decoder": {}})"), 2);
+  EXPECT_EQ(Tokenizer::load(json, R"({"bos_token": "<s>"})", map)->bos(), 1);
+  EXPECT_EQ(Tokenizer::load(json, R"({"eos_token": "<s>", "eos_token": "</s>"})")->eos(),
+            2);  // the last, as Python has it
+}
+
+TEST(Tokenizer, AddsTokensThatOtherFilesNumber) {
+  const std::string json = SmallTokenizer::letters().json();  // eight tokens
+  const std::string decoder =
+      R"({"eos_token": "<end>", "added_tokens_decoder": {"9": {"content": "<end>", "special": true},)"
+      R"( "1": {"content": "<taken>"}, "8": {"content": "ab"}, "10": {"content": "<ab>", "special": false}}})";
+  const char* const list = R"({"<older>": 8, "<end>": 11, "a": 12, "<b>": 2})";
+  const auto named = Tokenizer::load(json, decoder, "", list);
+  EXPECT_EQ(named->eos(), 9);
+  EXPECT_THAT(named->encode("a<end>b<ab>", false), ElementsAre(0, 9, 1, 10));
+  EXPECT_TRUE(named->is_special(9));
+  EXPECT_EQ(named->id_of("<taken>"), std::nullopt);
+  EXPECT_EQ(named->id_of("ab"), 5);
+  EXPECT_EQ(named->id_of("<older>"), std::nullopt);
+  const auto listed = Tokenizer::load(json, "{}", "", list);
+  EXPECT_THAT(listed->encode("a<older><end>", false), ElementsAre(0, 8, 11));
+  EXPECT_EQ(listed->id_of("a"), 0);
+  EXPECT_EQ(listed->id_of("<b>"), std::nullopt);
+  for (const char* odd :
+       {R"({"x": {"content": "<x>"}})", R"({"-1": {"content": "<x>"}})", R"({"1048576": {"content": "<x>"}})"}) {
+    expect_refused(SmallTokenizer::letters(), "added_tokens_decoder",
+                   std::string(R"({"added_tokens_decoder": )") + odd + "}");
+  }
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotKnow) {

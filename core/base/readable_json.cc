@@ -1,4 +1,4 @@
-#include "core/base/json_numbers.h"
+#include "core/base/readable_json.h"
 
 #include <charconv>
 #include <cstddef>
@@ -8,6 +8,7 @@ namespace quire {
 namespace {
 
 constexpr std::string_view kLargest = "1.7976931348623157e308";
+constexpr std::string_view kInfinity = "Infinity", kNan = "NaN";  // behind a minus too: -Infinity becomes -1.79…e308
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -71,7 +72,9 @@ std::size_t end_of_string(std::string_view json, std::size_t at) {
 
 }  // namespace
 
-std::string with_readable_numbers(std::string_view json) {
+std::string readable_json(std::string_view json) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (json.starts_with(kByteOrderMark)) json.remove_prefix(kByteOrderMark.size());
   std::string out;
   out.reserve(json.size());
   for (std::size_t at = 0; at < json.size();) {
@@ -82,6 +85,16 @@ std::string with_readable_numbers(std::string_view json) {
         at = end;
         continue;
       }
+    }
+    if (json.substr(at).starts_with(kInfinity)) {
+      out += kLargest;
+      at += kInfinity.size();
+      continue;
+    }
+    if (json.substr(at).starts_with(kNan)) {
+      out += "null";
+      at += kNan.size();
+      continue;
     }
     const std::size_t end = json[at] == '"' ? end_of_string(json, at) : at + 1;
     out += json.substr(at, end - at);

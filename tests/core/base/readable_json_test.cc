@@ -1,13 +1,13 @@
-#include "core/base/json_numbers.h"
+#include "core/base/readable_json.h"
 
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
 
-namespace quire::json_numbers_test {
+namespace quire::readable_json_test {
 namespace {
 
-TEST(JsonNumbers, WhatNoParserHoldsIsWrittenSoThatItDoes) {
+TEST(ReadableJson, WhatNoParserHoldsIsWrittenSoThatItDoes) {
   const std::pair<const char*, const char*> cases[] = {
       {"1000000000000000019884624838656", "1000000000000000019884624838656.0"},
       {"-1000000000000000019884624838656", "-1000000000000000019884624838656.0"},
@@ -21,15 +21,22 @@ TEST(JsonNumbers, WhatNoParserHoldsIsWrittenSoThatItDoes) {
       {"0e99999999999", "0"},
       {"0.000e99999999999", "0"}};
   for (const auto& [given, expected] : cases) {
-    EXPECT_EQ(with_readable_numbers(given), expected);
+    EXPECT_EQ(readable_json(given), expected);
     const std::string around = std::string("{\"a\":[") + given + ",1]}";
-    EXPECT_EQ(with_readable_numbers(around), std::string("{\"a\":[") + expected + ",1]}");
+    EXPECT_EQ(readable_json(around), std::string("{\"a\":[") + expected + ",1]}");
   }
   const std::string long_one = "1" + std::string(400, '0');
-  EXPECT_EQ(with_readable_numbers(long_one), "1.7976931348623157e308");
+  EXPECT_EQ(readable_json(long_one), "1.7976931348623157e308");
 }
 
-TEST(JsonNumbers, AllElseStaysWhatItIs) {
+TEST(ReadableJson, WhatPythonAndEditorsWriteIsJsonThen) {
+  EXPECT_EQ(readable_json(R"({"a": Infinity, "b": [-Infinity, NaN]})"),
+            R"({"a": 1.7976931348623157e308, "b": [-1.7976931348623157e308, null]})");
+  EXPECT_EQ(readable_json("\xEF\xBB\xBF{}"), "{}");
+  EXPECT_EQ(readable_json("{}\xEF\xBB\xBF"), "{}\xEF\xBB\xBF");
+}
+
+TEST(ReadableJson, AllElseStaysWhatItIs) {
   for (const char* json : {"",
                            "0",
                            "-0",
@@ -51,17 +58,17 @@ TEST(JsonNumbers, AllElseStaysWhatItIs) {
                            "1e+",
                            "--1",
                            ".5",
-                           "{\"a\": NaN}",
+                           R"({"a": "NaN, -Infinity and 1e400"})",
                            "1-2"}) {
-    EXPECT_EQ(with_readable_numbers(json), json);
+    EXPECT_EQ(readable_json(json), json);
   }
 }
 
-TEST(JsonNumbers, ATextThatIsReadAnywayIsTheSameAndOneThatIsNotIsReadThen) {
+TEST(ReadableJson, ATextThatIsReadAnywayIsTheSameAndOneThatIsNotIsReadThen) {
   const std::string text = R"({"a": [1, -2, 3.25, 1e5, {"b": "x\u00e9\\"}], "c": null, "d": 12345678901234567})";
-  EXPECT_EQ(with_readable_numbers(text), text);
-  EXPECT_EQ(boost::json::parse(with_readable_numbers(R"({"n": 1e400})")).at("n").as_double(), 1.7976931348623157e308);
+  EXPECT_EQ(readable_json(text), text);
+  EXPECT_EQ(boost::json::parse(readable_json(R"({"n": 1e400})")).at("n").as_double(), 1.7976931348623157e308);
 }
 
 }  // namespace
-}  // namespace quire::json_numbers_test
+}  // namespace quire::readable_json_test
