@@ -23,6 +23,9 @@ std::vector<TokenId> prompt_tokens(const Instance& instance, const std::string& 
   std::vector<TokenId> tokens = instance.tokenizer()->encode(prompt, /*add_special_tokens=*/true);
   if (tokens.empty() && instance.model().bos) tokens.push_back(*instance.model().bos);
   if (tokens.empty()) throw StartError("--prompt: is empty, and this model has no token to begin with");
+  if (!all_below(tokens, instance.model().vocab)) {
+    throw StartError("--prompt: spells a token that this model has no row for");
+  }
   if (tokens.size() >= instance.max_model_len()) {
     throw StartError(fmt::format("--prompt: is {} tokens long; prompt and answer together go up to {}", tokens.size(),
                                  instance.max_model_len()));

@@ -84,7 +84,7 @@ Instance::Instance(const Config& config, ReadModel read)
       takes_defaults_(config.generation_config != "none"),
       speculation_(speculation_of(config)),
       request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),
-      pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, wanted_length(request_))),
+      pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, read.config.vocab, wanted_length(request_))),
       plan_(plan_memory(with_pinned(request_, pinned_))),
       loaded_(pack(config, std::move(read))),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),

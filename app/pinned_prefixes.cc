@@ -26,11 +26,13 @@ Result<std::string> text_of(const std::string& file) {
   return text;
 }
 
-Result<PinnedPrefix> read(const std::string& file, const text::Tokenizer& tokenizer, std::uint32_t max_model_len) {
+Result<PinnedPrefix> read(const std::string& file, const text::Tokenizer& tokenizer, std::uint32_t logits_width,
+                          std::uint32_t max_model_len) {
   const Result<std::string> text = text_of(file);
   if (!text) return text.error();
   PinnedPrefix prefix{file, tokenizer.encode(*text, /*add_special_tokens=*/true)};
   if (prefix.tokens.empty()) return invalid("", "has no token");
+  if (!all_below(prefix.tokens, logits_width)) return invalid("", "spells a token that this model has no row for");
   if (prefix.tokens.size() >= max_model_len) {
     return invalid("", fmt::format("is {} tokens long; with an answer behind it a prefix goes up to {}",
                                    prefix.tokens.size(), max_model_len - 1));
@@ -41,11 +43,11 @@ Result<PinnedPrefix> read(const std::string& file, const text::Tokenizer& tokeni
 }  // namespace
 
 std::vector<PinnedPrefix> read_pinned_prefixes(std::span<const std::string> files, const text::Tokenizer& tokenizer,
-                                               std::uint32_t max_model_len) {
+                                               std::uint32_t logits_width, std::uint32_t max_model_len) {
   std::vector<PinnedPrefix> prefixes;
   Problems problems;
   for (const std::string& file : files) {
-    Result<PinnedPrefix> prefix = read(file, tokenizer, max_model_len);
+    Result<PinnedPrefix> prefix = read(file, tokenizer, logits_width, max_model_len);
     if (prefix) {
       prefixes.push_back(std::move(*prefix));
     } else {

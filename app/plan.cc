@@ -19,7 +19,8 @@ namespace {
 
 std::vector<PinnedPrefix> pinned_of(const Config& config, const ReadModel& read, const MemoryRequest& request) {
   if (config.pin_prefix.empty()) return {};  // and no tokenizer is needed
-  return read_pinned_prefixes(config.pin_prefix, *load_tokenizer(*read.source.files), wanted_length(request));
+  return read_pinned_prefixes(config.pin_prefix, *load_tokenizer(*read.source.files), read.config.vocab,
+                              wanted_length(request));
 }
 
 void print_model(const ReadModel& read) {

@@ -1,11 +1,13 @@
 // Numbers that name things and do not mix: a BlockId is no SeqId is no int.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <span>
 
 namespace quire {
 
@@ -34,6 +36,11 @@ struct CacheRoot {
 // A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at
 // admission.
 using TokenId = std::int32_t;
+
+// A tokenizer may know more tokens than the model has rows for.
+inline bool all_below(std::span<const TokenId> ids, std::uint32_t logits_width) {
+  return std::ranges::all_of(ids, [=](TokenId id) { return id >= 0 && static_cast<std::uint32_t>(id) < logits_width; });
+}
 
 }  // namespace quire
 

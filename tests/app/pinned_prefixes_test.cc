@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,6 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+constexpr std::uint32_t kVocab = 4096;  // of "stories"
+
 class PinnedPrefixes : public ::testing::Test {
  protected:
   PinnedPrefixes() {
@@ -33,9 +36,10 @@ class PinnedPrefixes : public ::testing::Test {
     std::ofstream(directory_ / name, std::ios::binary) << text;
     return (directory_ / name).string();
   }
-  std::string refusal(const std::vector<std::string>& files, std::uint32_t max_model_len) const {
+  std::string refusal(const std::vector<std::string>& files, std::uint32_t max_model_len,
+                      std::uint32_t logits_width = kVocab) const {
     try {
-      read_pinned_prefixes(files, *tokenizer_, max_model_len);
+      read_pinned_prefixes(files, *tokenizer_, logits_width, max_model_len);
     } catch (const StartError& error) {
       return error.what();
     }
@@ -50,7 +54,7 @@ class PinnedPrefixes : public ::testing::Test {
 TEST_F(PinnedPrefixes, AreTheTokensOfAPromptOfTheSameBytes) {
   const std::string text = "Once upon a time, a fox\nlived in a wood.\n";
   const std::vector<std::string> files = {file("a", text)};
-  const auto prefixes = read_pinned_prefixes(files, *tokenizer_, 512);
+  const auto prefixes = read_pinned_prefixes(files, *tokenizer_, kVocab, 512);
   ASSERT_EQ(prefixes.size(), 1u);
   EXPECT_EQ(prefixes[0].file, files[0]);
   EXPECT_EQ(prefixes[0].tokens, tokenizer_->encode(text, true));
@@ -59,10 +63,18 @@ TEST_F(PinnedPrefixes, AreTheTokensOfAPromptOfTheSameBytes) {
 
 TEST_F(PinnedPrefixes, LeaveRoomForAnAnswer) {
   const std::vector<std::string> files = {file("a", "Once upon a time there was a fox.")};
-  const auto length = static_cast<std::uint32_t>(read_pinned_prefixes(files, *tokenizer_, 512)[0].tokens.size());
+  const auto length = static_cast<std::uint32_t>(read_pinned_prefixes(files, *tokenizer_, kVocab, 512)[0].tokens.size());
   EXPECT_THAT(refusal(files, length + 2), IsEmpty());
   EXPECT_THAT(refusal(files, length + 1), IsEmpty());
   EXPECT_THAT(refusal(files, length), HasSubstr("a prefix goes up to " + std::to_string(length - 1)));
+}
+
+TEST_F(PinnedPrefixes, AreOfTokensThatTheModelHasARowFor) {
+  const std::vector<std::string> files = {file("a", "a fox")};
+  const auto tokens = read_pinned_prefixes(files, *tokenizer_, kVocab, 512)[0].tokens;
+  const auto last = static_cast<std::uint32_t>(*std::max_element(tokens.begin(), tokens.end()));
+  EXPECT_THAT(refusal(files, 512, last + 1), IsEmpty());
+  EXPECT_THAT(refusal(files, 512, last), HasSubstr("a: spells a token that this model has no row for"));
 }
 
 TEST_F(PinnedPrefixes, AllThatIsWrongIsToldAtOnce) {

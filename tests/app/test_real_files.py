@@ -127,3 +127,14 @@ def test_a_repetition_penalty_that_is_a_default_gives_the_answer_of_one_that_is_
     (model / "generation_config.json").write_text(json.dumps({**generation, "repetition_penalty": 1.5}))
     assert answer() == asked != plain
     assert generate(model, max_tokens=12)[1].rstrip("\n") == asked[:len(generate(model, max_tokens=12)[1].rstrip("\n"))]
+
+
+def test_a_token_that_the_model_has_no_row_for_is_told_wherever_it_is_spelt(model):
+    (model / "added_tokens.json").write_text(json.dumps({"[PAD]": json.loads((model / "config.json").read_text())["vocab_size"]}))
+    code, said, error = generate(model, "Once [PAD] upon")
+    assert (code, said) == (2, "") and "--prompt: spells a token that this model has no row for" in error
+    prefix = model / "prefix.txt"
+    prefix.write_text("Once [PAD]")
+    for command in (("serve",), ("serve", "--plan")):
+        done = quire(*command, "--model", str(model), "--pin-prefix", str(prefix), "--port", "0")
+        assert done.returncode == 2 and "spells a token that this model has no row for" in done.stderr, done.stderr

@@ -13,8 +13,7 @@ Result<Done> append_bad_word(const std::string& word, const Services& services, 
   for (const std::string& spelling : {bare, ' ' + bare}) {
     std::vector<TokenId> ids = services.tokenizer->encode(spelling, false);
     if (ids.empty()) return invalid("bad_words", "bad_words holds a text without tokens: leave it out");
-    const auto fits = [&](TokenId id) { return static_cast<std::uint32_t>(id) < services.logits_width; };
-    if (!std::all_of(ids.begin(), ids.end(), fits)) continue;  // the model cannot say it
+    if (!all_below(ids, services.logits_width)) continue;  // the model cannot say it
     if (std::find(rules.bad_words.begin(), rules.bad_words.end(), ids) != rules.bad_words.end()) continue;
     rules.bad_words.push_back(std::move(ids));
   }

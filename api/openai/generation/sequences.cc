@@ -64,8 +64,7 @@ std::optional<CacheRoot> root_of_prompt(const GenerationRequest& request, std::s
 Result<Done> check_ids(const Ids& ids, const GenerationRequest& request, const Services& services) {
   const std::string field = request.prompt_field;
   if (ids.empty()) return invalid(field, field + " has no tokens");
-  const auto fits = [&](TokenId id) { return id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width; };
-  if (!std::all_of(ids.begin(), ids.end(), fits)) {
+  if (!all_below(ids, services.logits_width)) {
     return invalid(field, field + " spells a token that this model has no row for");
   }
   return Done{};

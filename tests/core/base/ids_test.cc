@@ -5,6 +5,7 @@
 #include <sstream>
 #include <type_traits>
 #include <unordered_set>
+#include <vector>
 
 namespace quire {
 namespace {
@@ -30,6 +31,14 @@ TEST(Id, PrintsItsNumber) {
 TEST(Id, CanBeAKey) {
   const std::unordered_set<BlockId> held = {BlockId(1), BlockId(2), BlockId(1)};
   EXPECT_EQ(held.size(), 2u);
+}
+
+TEST(TokenIds, AreRowsOfTheLogits) {
+  const std::vector<TokenId> ids = {0, 7, 3};
+  EXPECT_TRUE(all_below(ids, 8));
+  EXPECT_FALSE(all_below(ids, 7));
+  EXPECT_FALSE(all_below(std::vector<TokenId>{0, -1}, 8));
+  EXPECT_TRUE(all_below({}, 0));
 }
 
 }  // namespace
