@@ -63,7 +63,8 @@ TEST_F(PinnedPrefixes, AreTheTokensOfAPromptOfTheSameBytes) {
 
 TEST_F(PinnedPrefixes, LeaveRoomForAnAnswer) {
   const std::vector<std::string> files = {file("a", "Once upon a time there was a fox.")};
-  const auto length = static_cast<std::uint32_t>(read_pinned_prefixes(files, *tokenizer_, kVocab, 512)[0].tokens.size());
+  const auto length =
+      static_cast<std::uint32_t>(read_pinned_prefixes(files, *tokenizer_, kVocab, 512)[0].tokens.size());
   EXPECT_THAT(refusal(files, length + 2), IsEmpty());
   EXPECT_THAT(refusal(files, length + 1), IsEmpty());
   EXPECT_THAT(refusal(files, length), HasSubstr("a prefix goes up to " + std::to_string(length - 1)));
