@@ -13,6 +13,7 @@
 #include "app/units.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/model/other_formats.h"
 #include "core/model/weights.h"
 #include "core/sample/token_tree.h"
 
@@ -73,16 +74,13 @@ std::uint64_t swap_bytes(const Config& config, const ComputeDevice& device) {
 ModelSource open_model(const std::string& model) {
   if (model.empty() || model == kEmbeddedModel) return {embedded_model(), {kEmbeddedModel}};
   std::error_code error;
-  const std::filesystem::path path(model);
-  if (!std::filesystem::is_directory(path, error)) {
-    throw StartError(fmt::format(
-        "MODEL {}: {}; give a directory with config.json, *.safetensors and tokenizer.json (for example from `hf "
-        "download "
-        "NAME --local-dir DIR`), or leave MODEL out for the model inside the binary",
-        model, std::filesystem::exists(path, error) ? "this is not a directory" : "there is no such directory"));
+  if (!std::filesystem::is_directory(model, error)) {
+    throw StartError("MODEL " + model::explain_path(model) +
+                     "\n(without MODEL, quire serves the small one inside the binary)");
   }
-  const std::filesystem::path whole = std::filesystem::canonical(path, error);
-  ModelSource source{model::ModelFiles::directory(model), {whole.filename().string()}};
+  std::unique_ptr<model::ModelFiles> files = model::ModelFiles::directory(model);
+  const std::filesystem::path whole = std::filesystem::canonical(model, error);
+  ModelSource source{std::move(files), {whole.filename().string()}};
   if (source.names.front().empty()) source.names.front() = "model";
   if (source.names.front() != model) source.names.push_back(model);
   return source;

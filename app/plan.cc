@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "app/chat_templates.h"
 #include "app/commands.h"
 #include "app/draft_memory.h"
 #include "app/draft_settings.h"
@@ -16,12 +17,6 @@
 
 namespace quire::app {
 namespace {
-
-std::vector<PinnedPrefix> pinned_of(const Config& config, const ReadModel& read, const MemoryRequest& request) {
-  if (config.pin_prefix.empty()) return {};  // and no tokenizer is needed
-  return read_pinned_prefixes(config.pin_prefix, *load_tokenizer(*read.source.files), read.config.vocab,
-                              wanted_length(request));
-}
 
 void print_model(const ReadModel& read) {
   fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
@@ -76,7 +71,13 @@ int plan(const Config& given, const std::vector<std::string>& notes) {
   print_model(read);
   std::fflush(stdout);  // where what follows does not fit, this says why
   const MemoryRequest request = with_drafts(request_before_packing(config, read), draft_memory(config, read));
-  const MemoryPlan plan = plan_memory(with_pinned(request, pinned_of(config, read, request)));
+  // Whatever ends a start is told here, too.
+  load_chat_model(config, *read.source.files);
+  const auto tokenizer = load_tokenizer(*read.source.files);
+  model::load_generation_defaults(*read.source.files, read.config);
+  const std::vector<PinnedPrefix> pinned =
+      read_pinned_prefixes(config.pin_prefix, *tokenizer, read.config.vocab, wanted_length(request));
+  const MemoryPlan plan = plan_memory(with_pinned(request, pinned));
   print_cache(plan, request, read, config.max_num_batched_tokens);
   print_concurrency(plan, request);
   return 0;

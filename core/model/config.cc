@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "core/base/log.h"
+#include "core/base/start_error.h"
 #include "core/model/json_fields.h"
+#include "core/model/other_formats.h"
 #include "core/model/rope.h"
 #include "core/model/rope_config.h"
 
@@ -75,9 +77,15 @@ const Family& find_family(const JsonFields& fields) {
 
 // Keys that change the arithmetic in ways the decoder does not have.
 void refuse_unsupported(const JsonFields& fields, const Family& family) {
-  if (fields.has("quantization_config")) {
-    fields.refuse("quantization_config",
-                  "is set; quantised checkpoints are not read: use the f32, bf16 or f16 original");
+  for (const char* key : {"quantization_config", "compression_config", "quantization"}) {  // the last is MLX's
+    if (!fields.has(key)) continue;
+    const auto made = fields.optional_object(key);
+    const std::string method = made ? made->optional_string("quant_method").value_or("") : "";
+    const bool is_4 = made && made->optional_bool("load_in_4bit").value_or(false);  // bitsandbytes
+    const bool is_8 = made && made->optional_bool("load_in_8bit").value_or(false);
+    const std::uint64_t bits = is_4 ? 4 : is_8 ? 8 : made ? made->optional_uint("bits", 0, 64).value_or(0) : 0;
+    const bool is_mlx = key == std::string_view("quantization");
+    fields.refuse(key, "is set: " + explain_quantization(is_mlx ? "mlx" : method, bits));
   }
   const std::string act = fields.optional_string("hidden_act").value_or("silu");
   if (act != "silu" && act != "swish") fields.mismatch("hidden_act", "expected \"silu\"");
@@ -182,7 +190,13 @@ std::string windows_text(const std::vector<std::uint32_t>& windows) {
 
 Config load_config(const ModelFiles& files) {
   const FileBytes bytes = files.require("config.json");
-  return parse_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, files.describe("config.json"));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string name = files.describe("config.json");
+  if (!parse_object(text, name).contains("model_type")) {  // as in the directories of other programs
+    const std::string known = files.explain_missing("model.safetensors");
+    if (!known.empty()) throw StartError(name + ": key 'model_type' is missing: " + known);
+  }
+  return parse_config(text, name);
 }
 
 Config parse_config(std::string_view text, const std::string& name) {

@@ -1,14 +1,14 @@
 #include "core/model/model_files.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 
 #include "core/base/start_error.h"
+#include "core/model/other_formats.h"
 
 namespace quire::model {
 namespace {
@@ -28,14 +28,8 @@ class DirectoryFiles final : public ModelFiles {
  public:
   explicit DirectoryFiles(const std::string& path) : path_(path) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-    struct stat status {};
-    if (::stat(path_.c_str(), &status) != 0) {
-      throw StartError("model directory " + path + ": " + system_error_text(errno) +
-                       "; give the path of a directory with config.json, model.safetensors and tokenizer.json");
-    }
-    if (!S_ISDIR(status.st_mode)) {
-      throw StartError("model " + path + " is not a directory; give the directory that holds config.json, not a file");
-    }
+    std::error_code error;
+    if (!std::filesystem::is_directory(path_, error)) throw StartError("model " + explain_path(path_));
   }
 
   std::optional<FileBytes> find(std::string_view name) const override {
@@ -45,6 +39,7 @@ class DirectoryFiles final : public ModelFiles {
     Result<std::unique_ptr<MappedFile>> mapped = MappedFile::open(path);
     if (!mapped && mapped.error().code == Code::kNotFound) return std::nullopt;
     if (!mapped) throw StartError(mapped.error().message);
+    if (const auto other = explain_bytes((*mapped)->bytes())) throw StartError(path + " " + *other);
     return files_.emplace(name, *std::move(mapped)).first->second->bytes();
   }
 
@@ -54,6 +49,11 @@ class DirectoryFiles final : public ModelFiles {
   }
 
   std::string describe(std::string_view name) const override { return path_ + "/" + std::string(name); }
+
+  std::string explain_missing(std::string_view name) const override {
+    const std::string known = explain_directory(path_, name);
+    return known.empty() ? known : path_ + " " + known;
+  }
 
   void release(FileBytes bytes) const override {
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -96,7 +96,8 @@ std::unique_ptr<ModelFiles> ModelFiles::memory(std::span<const std::pair<std::st
 
 FileBytes ModelFiles::require(std::string_view name) const {
   if (const std::optional<FileBytes> bytes = find(name)) return *bytes;
-  throw StartError(describe(name) + " is missing; a model directory needs it");
+  const std::string known = explain_missing(name);
+  throw StartError(describe(name) + " is missing" + (known.empty() ? "; a model directory needs it" : ": " + known));
 }
 
 }  // namespace quire::model

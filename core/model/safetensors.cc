@@ -167,8 +167,9 @@ Checkpoint Checkpoint::open(const ModelFiles& files) {
     log_warn("checkpoint", "{} is not read: none of the files that it names is there", files.describe(kIndex));
   }
   if (!single) {
+    const std::string known = files.explain_missing(kSingle);
     throw StartError(files.describe(kSingle) + " is missing, and so is " + std::string(kIndex) +
-                     "; weights are read from safetensors only");
+                     (known.empty() ? "; weights are read from safetensors only" : ": " + known));
   }
   checkpoint.file_ = files.describe(kSingle);
   for (Tensor& tensor : parse_safetensors(*single, checkpoint.file_)) {

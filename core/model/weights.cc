@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/numeric_mode.h"
+#include "core/model/other_formats.h"
 #include "core/model/packed_file.h"
 
 namespace quire::model {
@@ -52,6 +53,10 @@ class Problems {
                        (count_ == 1 ? " problem" : " problems");
     for (const std::string& problem : told_) text += "\n  " + problem;
     if (count_ > told_.size()) text += "\n  and " + std::to_string(count_ - told_.size()) + " more";
+    for (const auto& [name, tensor] : checkpoint.tensors()) {
+      const std::string known = explain_tensors(name);
+      if (!known.empty()) throw StartError(text + "\n  " + known);
+    }
     throw StartError(text);
   }
 

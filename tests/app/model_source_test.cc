@@ -46,7 +46,7 @@ TEST(ModelSource, ADirectoryIsKnownByItsNameAndAsGiven) {
 
 TEST(ModelSource, WhatIsNoDirectoryIsRefusedWithWhatToDo) {
   EXPECT_THAT(refusal("someone/some-model"), HasSubstr("there is no such directory"));
-  EXPECT_THAT(refusal("someone/some-model"), HasSubstr("leave MODEL out"));
+  EXPECT_THAT(refusal("someone/some-model"), HasSubstr("without MODEL"));
   EXPECT_THAT(refusal("/proc/self/exe"), HasSubstr("not a directory"));
 }
 

@@ -20,15 +20,6 @@ std::string canonical(std::string_view name) {
   return std::string(name);
 }
 
-model::Checkpoint open(const model::ModelFiles& files) {
-  const bool readable = files.find("model.safetensors") || files.find("model.safetensors.index.json");
-  for (const char* pickle : {"pytorch_model.bin", "medusa_lm_head.pt", "hydra_lm_head.pt"}) {
-    if (readable || !files.find(pickle)) continue;
-    throw StartError(files.describe(pickle) + " is a pickle, which can run programs: convert it to model.safetensors");
-  }
-  return model::Checkpoint::open(files);
-}
-
 std::vector<float> widened(const model::Tensor& tensor) {
   std::vector<float> out(tensor.num_elements());
   const std::byte* bytes = tensor.data.data();
@@ -63,7 +54,7 @@ std::string called(const model::Tensor& tensor) { return tensor.file + ": tensor
 
 }  // namespace
 
-HeadFile::HeadFile(const model::ModelFiles& files) : checkpoint_(open(files)) {
+HeadFile::HeadFile(const model::ModelFiles& files) : checkpoint_(model::Checkpoint::open(files)) {
   for (const auto& [name, tensor] : checkpoint_.tensors()) {
     const auto [at, fresh] = by_name_.emplace(canonical(name), &tensor);
     if (!fresh) throw StartError(called(tensor) + " is there twice, as '" + at->second->name + "', too");

@@ -2,7 +2,9 @@
 #include "core/cpu/tensors.h"
 
 #include <atomic>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "tests/core/cpu/rig.h"
 
@@ -57,12 +59,15 @@ std::span<std::byte> aligned(std::vector<std::byte>& room, std::size_t bytes, st
 
 TEST(PackedWeight, WantsCodesOfItsInputsOnlyWhereItIsMultipliedByThem) {
   const auto ops = make_ops("auto", 1);
+  std::set<WeightType> tried;
   for (const Kind& kind : kKinds) {
     const auto weight = packed(*ops, kind, false);
     const auto type = weight->type();
+    tried.insert(type);
     const bool wants = type == WeightType::kW8A8 || type == WeightType::kW4A8 || type == WeightType::kW16A16;
     EXPECT_EQ(dynamic_cast<const PackedWeight&>(*weight).wants_codes(), wants) << static_cast<int>(type);
   }
+  EXPECT_EQ(tried.size(), std::size(backend::kAllWeightTypes)) << "each type of weights is among them";
 }
 
 TEST(PackedWeight, AdoptedFromItsBytesIsTheSameWeightAndStaysWhereItLies) {

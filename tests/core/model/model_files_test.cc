@@ -52,7 +52,7 @@ TEST(ModelFiles, ReleasedPagesReadTheSameAgain) {
 
 TEST(ModelFiles, SaysWhatToDoWhereThereIsNoDirectory) {
   EXPECT_THAT(refusal([] { ModelFiles::directory("/no/such/model"); }),
-              AllOf(HasSubstr("/no/such/model"), HasSubstr("No such file"), HasSubstr("config.json")));
+              AllOf(HasSubstr("/no/such/model"), HasSubstr("there is no such directory"), HasSubstr("config.json")));
   const TempDir dir;
   dir.write("file", "x");
   EXPECT_THAT(refusal([&] { ModelFiles::directory(dir.path() + "/file"); }), HasSubstr("is not a directory"));
