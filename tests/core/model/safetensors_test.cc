@@ -209,7 +209,8 @@ TEST(Checkpoint, NamesADecodersTensorsAsItsModelDoes) {
     dir.write("model.safetensors", safetensors_file({{one, "F32", {1}, "1234"}, {two, "F32", {1}, "5678"}}));
     const auto files = ModelFiles::directory(dir.path());
     std::string told;
-    for (const auto& [name, tensor] : Checkpoint::open_decoder(*files).tensors()) told += name + " ";
+    const Checkpoint checkpoint = Checkpoint::open_decoder(*files);
+    for (const auto& [name, tensor] : checkpoint.tensors()) told += name + " ";
     return told;
   };
   EXPECT_EQ(names("embed_tokens.weight", "norm.weight"), "model.embed_tokens.weight model.norm.weight ");
