@@ -130,8 +130,10 @@ def test_truncated_header(tmp_path):
 
 def test_not_safetensors(tmp_path):
     directory = Checkpoint().write(tmp_path / "model")
+    (directory / "model.safetensors").write_bytes(b"not a safetensors file, but some text of that name")
+    expect_refusal(directory, "model.safetensors", "header length", "is this a safetensors file?")
     (directory / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
-    expect_refusal(directory, "model.safetensors", "header length")
+    expect_refusal(directory, "model.safetensors", "is a pointer of Git LFS")
 
 
 def test_config_that_contradicts_the_weights(tmp_path):
