@@ -1,5 +1,6 @@
 #include "api/admin/health.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -67,6 +68,24 @@ http::Response health(const Services& services, Serving serving, TimePoint now) 
   if (const auto why = why_dead(services, now)) return openai::error_response(*why);
   if (const auto why = why_unavailable(services, serving, now)) return openai::error_response(*why);
   return good("ok");
+}
+
+http::Response ping(const Services& services, Serving serving, TimePoint now) {
+  http::Response response = health(services, serving, now);
+  if (response.status == http::kStatusOk) response.body.clear();
+  return response;
+}
+
+http::Response load(const Services& services) {
+  const observe::Metrics& metrics = services.metrics;
+  const double count = metrics.requests_running.value() + metrics.requests_waiting.value();
+  http::Response response;
+  openai::JsonWriter(response.body)
+      .begin_object()
+      .key("server_load")
+      .number(static_cast<std::uint64_t>(std::max(count, 0.0)))
+      .end_object();
+  return response;
 }
 
 }  // namespace quire::api::admin

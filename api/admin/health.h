@@ -23,6 +23,10 @@ http::Response ready(const Services& services, Serving serving, TimePoint now);
 http::Response startup(const Services& services, Serving serving, TimePoint now);  // whether it was ever ready
 http::Response health(const Services& services, Serving serving, TimePoint now);
 
+http::Response ping(const Services& services, Serving serving,
+                    TimePoint now);             // the same without a word, for SageMaker
+http::Response load(const Services& services);  // {"server_load": sequences that run or wait}, as vLLM
+
 // Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.
 std::optional<Error> why_unavailable(const Services& services, Serving serving, TimePoint now);
 

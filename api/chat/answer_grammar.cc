@@ -151,7 +151,8 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
                                                            const ChatModel& model) {
-  const bool holds_calls = must_call(request) || (request.offers_tools() && request.has_strict_tool());
+  const bool holds_calls =
+      must_call(request) || (request.offers_tools() && (request.has_strict_tool() || request.tool_choice.allowed));
   const bool holds_content = request.grammar_text.has_value();
   const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningForm::kNone;
   if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};

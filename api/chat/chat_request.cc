@@ -19,6 +19,7 @@ namespace {
 
 using openai::Field;
 using openai::GenerationRequest;
+using openai::Hint;
 using openai::Integer;
 using openai::kChat;
 using openai::Neutral;
@@ -66,8 +67,6 @@ bool is_text_alone(element value) {
   const simdjson::dom::array array = openai::array_of(value);
   return array.size() == 1 && says(array.at(0).value_unsafe(), "text");
 }
-bool is_usual_tier(element value) { return says(value, "auto") || says(value, "default"); }
-bool is_medium(element value) { return says(value, "medium"); }
 
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, ChatRequest&)>
 constexpr auto kOwnReader = openai::read_own<ChatRequest, kRead>;
@@ -87,16 +86,18 @@ constexpr Field kFields[] = {
     {"documents", kChat, Shaped{"array", "objects", kOwnReader<read_documents>}, "none", "for templates that know them", "api/chat/chat_request_test.cc"},
     {"reasoning_effort", kChat, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", kOwnReader<read_reasoning_effort>}, "the template's", "a variable of the chat template; `none` sets `enable_thinking` and `thinking` to false, too", "api/chat/prompt_test.cc"},
     {"include_reasoning", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::include_reasoning>}, "true", "false: reasoning is generated, and left out of the answer", "api/chat/chat_form_test.cc"},
-    {"metadata", kChat, Shaped{"object", "an object", read_object_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
-    {"safety_identifier", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect", "api/chat/chat_request_test.cc"},
-    {"prompt_cache_key", kChat, Shaped{"string", "a text", read_note}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` parts them", "api/chat/chat_request_test.cc"},
-    {"store", kChat, Neutral{"boolean", "false", openai::is_false}, "false", "nothing is stored", "api/chat/chat_request_test.cc"},
-    {"service_tier", kChat, Neutral{"string", "\"auto\" or \"default\"", is_usual_tier}, "auto", "there is one tier", "api/chat/chat_request_test.cc"},
-    {"verbosity", kChat, Neutral{"string", "\"medium\"", is_medium}, "medium", "not supported otherwise", "api/chat/chat_request_test.cc"},
+    {"metadata", kChat, Hint{"object", openai::is_empty}, "none", "of no effect", "api/chat/chat_request_test.cc"},
+    {"safety_identifier", kChat, Hint{"string"}, "none", "of no effect", "api/chat/chat_request_test.cc"},
+    {"prompt_cache_key", kChat, Hint{"string"}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` parts them", "api/chat/chat_request_test.cc"},
+    {"prompt_cache_retention", kChat, Hint{"string"}, "none", "of no effect: prefixes stay as long as there is room", "api/chat/chat_request_test.cc"},
+    {"store", kChat, Hint{"boolean", openai::is_false}, "false", "of no effect: nothing is stored", "api/chat/chat_request_test.cc"},
+    {"service_tier", kChat, Hint{"string", openai::is_usual_tier}, "auto", "of no effect: there is one tier", "api/chat/chat_request_test.cc"},
+    {"verbosity", kChat, Hint{"string", openai::is_medium}, "medium", "of no effect: say it in the conversation", "api/chat/chat_request_test.cc"},
     {"modalities", kChat, Neutral{"array", "[\"text\"]", is_text_alone}, "text", "only text goes out", "api/chat/chat_request_test.cc"},
     {"audio", kChat, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
-    {"prediction", kChat, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
-    {"web_search_options", kChat, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
+    {"prediction", kChat, Hint{"object"}, "none", "of no effect: `speculative` guesses from the prompt itself", "api/chat/chat_request_test.cc"},
+    {"web_search_options", kChat, Hint{"object"}, "none", "of no effect: this server runs no tools", "api/chat/chat_request_test.cc"},
+    {"max_tool_calls", kChat, Hint{"integer"}, "none", "of no effect: it is for tools that a server runs", "api/chat/chat_request_test.cc"},
     {"functions", kChat, Neutral{"array", "empty", openai::is_empty}, "none", "`tools` took its place", "api/chat/chat_request_test.cc"},
     {"function_call", kChat, Neutral{"string", "null", openai::is_never}, "none", "`tool_choice` took its place", "api/chat/chat_request_test.cc"},
     {"chat_template", kChat, Neutral{"string", "null", openai::is_never}, "none", "the operator chooses templates: --chat-template", "api/chat/chat_request_test.cc"},
@@ -109,7 +110,7 @@ constexpr Field kFields[] = {
 // clang-format on
 
 Result<Done> settle_logprobs(ChatRequest& request) {
-  if (request.top_logprobs && !request.tells_logprobs) {
+  if (request.top_logprobs.value_or(0) > 0 && !request.tells_logprobs) {
     return invalid("top_logprobs", "top_logprobs needs \"logprobs\": true");
   }
   if (request.tells_logprobs) request.logprobs = request.top_logprobs.value_or(0);
@@ -181,14 +182,6 @@ Result<Done> read_parallel_tool_calls(const std::string& path, element value, co
   if (!flag) return flag.error();
   request.parallel_tool_calls = *flag;
   return Done{};
-}
-
-Result<Done> read_note(const std::string& path, element value, const Services&, GenerationRequest&) {
-  return value.is_string() ? Result<Done>(Done{}) : invalid(path, path + " must be a string");
-}
-
-Result<Done> read_object_note(const std::string& path, element value, const Services&, GenerationRequest&) {
-  return value.is_object() ? Result<Done>(Done{}) : invalid(path, path + " must be an object");
 }
 
 std::span<const Field> chat_fields() { return kFields; }

@@ -33,7 +33,8 @@ struct ToolFunction {
 struct ToolChoice {
   enum class Kind : std::uint8_t { kNone, kAuto, kRequired, kNamed };
   Kind kind = Kind::kAuto;
-  std::string name;  // kNamed
+  std::string name;                                   // kNamed
+  std::optional<std::vector<std::string>> allowed{};  // of the tools in the prompt, those that may be called; none: all
 };
 
 struct ChatRequest : openai::GenerationRequest {
@@ -41,7 +42,7 @@ struct ChatRequest : openai::GenerationRequest {
 
   json::Array messages;
   json::Array tools;                    // for the template: as given, but for `strict`; gone once the prompt is made
-  std::vector<ToolFunction> functions;  // the same, and there as long as the request
+  std::vector<ToolFunction> functions;  // those that may be called, and there as long as the request
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
 
@@ -68,9 +69,6 @@ struct ChatRequest : openai::GenerationRequest {
 Result<Done> read_template_kwargs(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_reasoning_effort(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_parallel_tool_calls(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
-// What others keep for their own books, and changes no answer: a string; an object.
-Result<Done> read_note(const std::string&, simdjson::dom::element, const Services&, openai::GenerationRequest&);
-Result<Done> read_object_note(const std::string&, simdjson::dom::element, const Services&, openai::GenerationRequest&);
 
 Result<ChatRequest> parse_chat_request(const std::string& body, const Services& services);
 

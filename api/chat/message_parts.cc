@@ -21,16 +21,6 @@ std::string quoted(std::span<const std::string_view> words) {
   return text;
 }
 
-Result<std::string> text_of_part(const std::string& path, element part, std::span<const std::string_view> types) {
-  if (Result<Done> object = need_object(path, part); !object) return object.error();
-  const Result<std::string> kind = text_member(path, part, "type");
-  if (!kind) return kind.error();
-  if (std::find(types.begin(), types.end(), *kind) == types.end()) {
-    return invalid(path + ".type", path + ".type must be " + quoted(types) + ": this server reads text alone");
-  }
-  return text_member(path, part, "text");
-}
-
 }  // namespace
 
 std::string at(const std::string& path, std::size_t index) { return path + "[" + std::to_string(index) + "]"; }
@@ -70,6 +60,18 @@ Result<std::string> text_of(const std::string& path, element content, std::span<
   return joined;
 }
 
+Result<std::string> text_of_part(const std::string& path, element part, std::span<const std::string_view> types) {
+  if (part.is_string()) return std::string(part.get_string().value_unsafe());
+  if (Result<Done> object = need_object(path, part); !object) return object.error();
+  const Result<std::string> kind = text_member(path, part, "type");
+  if (!kind) return kind.error();
+  if (*kind == "refusal" && types.size() > 1) return text_member(path, part, "refusal");
+  if (std::find(types.begin(), types.end(), *kind) == types.end()) {
+    return invalid(path + ".type", path + ".type must be " + quoted(types) + ": this server reads text alone");
+  }
+  return text_member(path, part, "text");
+}
+
 const ChatTemplate* template_of(const Services& services) {
   const ChatModel* model = services.chat.get();
   if (model == nullptr) return nullptr;
@@ -77,21 +79,23 @@ const ChatTemplate* template_of(const Services& services) {
 }
 
 Result<json::Value> arguments_of(const std::string& path, element value, const ChatTemplate* form) {
-  json::Value arguments;
+  const bool as_text = form != nullptr && !form->object_arguments;
   if (value.is_string()) {
     const std::string_view text = value.get_string().value_unsafe();
-    Result<json::Value> parsed = json::parse(text.empty() ? "{}" : text, kMaxDepth);
-    if (!parsed) return invalid(path, path + " must be the text of a JSON object");
-    arguments = std::move(*parsed);
-  } else {
-    Result<json::Value> copied = copy_of(path, value);
-    if (!copied) return copied.error();
-    arguments = std::move(*copied);
+    if (as_text) return json::Value(text);
+    Result<json::Value> parsed = json::parse(text, kMaxDepth);
+    return parsed && parsed->is_object() ? std::move(*parsed) : json::Value(json::Object());
   }
-  if (!arguments.is_object()) return invalid(path, path + " must be the text of a JSON object");
-  if (form == nullptr || form->object_arguments) return arguments;
-  if (value.is_string()) return json::Value(value.get_string().value_unsafe());
-  return json::Value(json::serialize(arguments));
+  if (!value.is_object()) return invalid(path, path + " must be a JSON object, or a text");
+  Result<json::Value> copied = copy_of(path, value);
+  if (!copied) return copied.error();
+  return as_text ? json::Value(json::serialize(*copied)) : std::move(*copied);
+}
+
+json::Value arguments_of_text(std::string_view text, const ChatTemplate* form) {
+  json::Value arguments = json::Object{{"input", text}};
+  const bool as_text = form != nullptr && !form->object_arguments;
+  return as_text ? json::Value(json::serialize(arguments)) : arguments;
 }
 
 MessageDraft::MessageDraft(std::string_view role, const ChatTemplate* form) {

@@ -31,15 +31,24 @@ Result<Done> need_object(const std::string& path, simdjson::dom::element value);
 // A member that has to be there.
 Result<std::string> text_member(const std::string& path, simdjson::dom::element object, std::string_view key);
 
-// A text, or a list of parts {"type": one of `types`, "text": ...}, joined by line breaks.
+// A text, or a list of texts and parts {"type": one of `types`, "text": ...}, joined by line breaks. Where more than one type is
+// known, a refusal is one, too.
 Result<std::string> text_of(const std::string& path, simdjson::dom::element content,
                             std::span<const std::string_view> types, const Services& services);
+
+// One of such parts, or a text.
+Result<std::string> text_of_part(const std::string& path, simdjson::dom::element part,
+                                 std::span<const std::string_view> types);
 
 // The template that most of what is asked of a message is about. Null: this model does not chat.
 const ChatTemplate* template_of(const Services& services);
 
-// A call's arguments, an object or the text of one, as the template wants them.
+// A call's arguments, an object or a text, as the template wants them. A text need not be an object's: a call that was cut short
+// is replayed as it was, and is one without arguments where the template reads them.
 Result<json::Value> arguments_of(const std::string& path, simdjson::dom::element value, const ChatTemplate* form);
+
+// Likewise of a call whose input is a text: {"input": text}.
+json::Value arguments_of_text(std::string_view text, const ChatTemplate* form);
 
 // {role, content, tool_calls, reasoning, ...}, member by member.
 class MessageDraft {

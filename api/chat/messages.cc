@@ -27,20 +27,27 @@ Result<Done> add_call(const std::string& path, element value, const ChatTemplate
     if (!given) return given.error();
     id = std::move(*given);
   }
+  bool is_custom = false;
   if (is_given(value, "type", part)) {
     const Result<std::string> type = text_member(path, value, "type");
     if (!type) return type.error();
-    if (*type != "function") return invalid(path + ".type", path + ".type must be \"function\"");
+    is_custom = *type == "custom";
+    if (!is_custom && *type != "function") return invalid(path + ".type", path + ".type must be function or custom");
   }
-  const std::string in = path + ".function";
+  const char* key = is_custom ? "custom" : "function";
+  const std::string in = path + "." + key;
   element function;
-  if (!is_given(value, "function", function)) return invalid(in, in + " is missing");
+  if (!is_given(value, key, function)) return invalid(in, in + " is missing");
   if (Result<Done> object = need_object(in, function); !object) return object.error();
   if (!is_given(function, "name", part)) return invalid(in + ".name", in + ".name is missing");
   Result<std::string> name = text_member(in, function, "name");
   if (!name) return name.error();
   json::Value arguments = json::Object();
-  if (is_given(function, "arguments", part)) {
+  if (is_custom && is_given(function, "input", part)) {
+    const Result<std::string> input = text_member(in, function, "input");
+    if (!input) return input.error();
+    arguments = arguments_of_text(*input, form);
+  } else if (is_given(function, "arguments", part)) {
     Result<json::Value> given = arguments_of(in + ".arguments", part, form);
     if (!given) return given.error();
     arguments = std::move(*given);
@@ -64,7 +71,7 @@ Result<Done> add_calls(const std::string& path, element value, const Services& s
 
 // ---- one message
 
-constexpr std::string_view kText[] = {"text"};
+constexpr std::string_view kText[] = {"text", "input_text", "output_text"};
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 constexpr std::string_view kKnown[] = {"role",       "content",           "name",    "tool_calls",    "tool_call_id",
                                        "reasoning",  "reasoning_content", "refusal", "function_call", "audio",
@@ -105,6 +112,10 @@ class MessageReader {
     const bool is_said = is_given(message_, "content", value) && !(value.is_array() && array_of(value).size() == 0);
     if (role_ == "assistant" && !is_said) {  // it called, or it had nothing to say
       out_->set_no_content();
+      return Done{};
+    }
+    if (role_ == "tool" && !is_said) {
+      out_->set("content", "");
       return Done{};
     }
     if (!is_given(message_, "content", value)) return invalid(path, path + " is missing");

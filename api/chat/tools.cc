@@ -1,10 +1,14 @@
 #include "api/chat/tools.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/chat/json_copy.h"
+#include "api/chat/message_parts.h"
+#include "api/openai/fields/read_body.h"
 #include "api/openai/json_values.h"
 
 namespace quire::api::chat {
@@ -32,18 +36,33 @@ Result<std::string> name_of(const std::string& path, const json::Object& functio
   return std::string(name->get_string());
 }
 
-// {"type": "function", "function": {...}}
-Result<Done> read_nested(const std::string& path, json::Object& tool, ChatRequest& request) {
+// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. `kIsFlat`: which of both
+// is missing where neither is there.
+template <bool kIsFlat>
+Result<bool> read_function(const std::string& path, json::Object& tool, ChatRequest& request) {
   const json::Value* type = tool.if_contains("type");
-  if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
-  if (!type->is_string() || type->get_string() != "function") {
-    return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");
+  if (type != nullptr && !type->is_null()) {
+    if (!type->is_string()) return invalid(path + ".type", path + ".type must be a string");
+    if (!type->is_text("function")) return false;
   }
   const std::string in = path + ".function";
   json::Value* function = tool.if_contains("function");
-  if (function == nullptr) return invalid(in, in + " is missing");
-  if (!function->is_object()) return invalid(in, in + " must be an object");
-  return add_function(in, function->get_object(), "parameters", request);
+  const bool is_flat = function == nullptr && tool.contains("name");
+  if (function == nullptr && !is_flat) {
+    const std::string missing = kIsFlat ? path + ".name" : in;
+    return invalid(missing, missing + " is missing");
+  }
+  if (!is_flat && !function->is_object()) return invalid(in, in + " must be an object");
+  json::Object& members = is_flat ? tool : function->get_object();
+  if (Result<Done> added = add_function(is_flat ? path : in, members, "parameters", request); !added) {
+    return added.error();
+  }
+  if (is_flat) {
+    tool = nested_function(tool, "parameters");
+  } else {
+    tool = {{"type", "function"}, {"function", std::move(*function)}};
+  }
+  return true;
 }
 
 }  // namespace
@@ -89,60 +108,166 @@ json::Object nested_function(json::Object& members, const char* schema) {
 Result<Done> read_tool_list(const std::string& path, element value, const Services& services, ChatRequest& request,
                             ReadTool read_one) {
   if (!value.is_array()) return invalid(path, path + " must be a list of functions");
+  std::size_t count = 0;
   for (const element one : array_of(value)) {
-    if (request.tools.size() == services.limits.max_tools) {
+    if (count == services.limits.max_tools) {
       return invalid(path, path + " may hold at most " + std::to_string(services.limits.max_tools) + " functions");
     }
-    const std::string in = path + "[" + std::to_string(request.tools.size()) + "]";
+    const std::string in = at(path, count++);
     Result<json::Value> tool = copy_of(in, one);
     if (!tool) return tool.error();
     if (!tool->is_object()) return invalid(in, in + " must be an object");
-    if (Result<Done> added = read_one(in, tool->get_object(), request); !added) return added.error();
-    request.tools.push_back(std::move(*tool));
+    const Result<bool> is_function = read_one(in, tool->get_object(), request);
+    if (!is_function) return is_function.error();
+    if (*is_function) {
+      request.tools.push_back(std::move(*tool));
+    } else {
+      openai::leave_out(request, in);
+    }
   }
   return Done{};
 }
 
 Result<Done> read_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
-  return read_tool_list(path, value, services, request, read_nested);
+  return read_tool_list(path, value, services, request, read_function<false>);
 }
 
-Result<Done> read_tool_choice(const std::string& path, element value, const Services&, ChatRequest& request) {
+Result<Done> read_flat_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
+  return read_tool_list(path, value, services, request, read_function<true>);
+}
+
+namespace {
+
+std::optional<ToolChoice::Kind> kind_of(std::string_view word) {
+  if (word == "none") return ToolChoice::Kind::kNone;
+  if (word == "auto") return ToolChoice::Kind::kAuto;
+  if (word == "required") return ToolChoice::Kind::kRequired;
+  return std::nullopt;
+}
+
+// {"type": "function", "function": {"name": ...}}, or the name beside the type, which may be left out. Of a tool that is
+// no function and therefore left out: nothing.
+Result<std::optional<std::string>> name_of_tool(const std::string& path, element value, bool is_flat) {
+  if (Result<Done> object = need_object(path, value); !object) return object.error();
+  element part;
+  if (is_given(value, "type", part)) {
+    const Result<std::string> type = text_member(path, value, "type");
+    if (!type) return type.error();
+    if (*type != "function") return {std::nullopt};
+  }
+  const bool is_nested = is_given(value, "function", part);
+  if (is_nested && !part.is_object()) return invalid(path + ".function", path + ".function must be an object");
+  const std::string in = is_nested || !is_flat ? path + ".function" : path;
+  Result<std::string> name = text_member(in, is_nested ? part : value, "name");
+  if (!name) return name.error();
+  if (name->size() > kMaxName) return invalid(path, path + " names none of the tools");
+  return {std::move(*name)};
+}
+
+// {"type": "allowed_tools", "mode": ..., "tools": [...]}, or both in an object of that name.
+Result<Done> read_allowed(const std::string& path, element value, const Services& services, ChatRequest& request,
+                          bool is_flat) {
+  element inner;
+  const bool is_nested = is_given(value, "allowed_tools", inner) && inner.is_object();
+  const element object = is_nested ? inner : value;
+  const std::string in = is_nested ? path + ".allowed_tools" : path;
+  const Result<std::string> mode = text_member(in, object, "mode");
+  if (!mode) return mode.error();
+  if (*mode != "auto" && *mode != "required") return invalid(in + ".mode", in + ".mode must be auto or required");
+  ToolChoice& choice = request.tool_choice;
+  choice.kind = *kind_of(*mode);
+  choice.allowed.emplace();
+  element tools;
+  if (!is_given(object, "tools", tools) || !tools.is_array()) {
+    return invalid(in + ".tools", in + ".tools must be a list of the tools that may be called");
+  }
+  std::size_t count = 0;
+  for (const element one : array_of(tools)) {
+    const std::string at_one = at(in + ".tools", count++);
+    if (count > services.limits.max_tools) {
+      return invalid(in + ".tools", in + ".tools may hold at most " + std::to_string(services.limits.max_tools));
+    }
+    Result<std::optional<std::string>> name = name_of_tool(at_one, one, is_flat);
+    if (!name) return name.error();
+    if (*name) {
+      choice.allowed->push_back(std::move(**name));
+    } else {
+      openai::leave_out(request, at_one);
+    }
+  }
+  return Done{};
+}
+
+bool is_function(const ChatRequest& request, std::string_view name) {
+  return std::ranges::find(request.functions, name, &ToolFunction::name) != request.functions.end();
+}
+
+// The others stay in the prompt, and cannot be called.
+Result<Done> keep_allowed(ChatRequest& request) {
+  if (!request.tool_choice.allowed) return Done{};
+  const std::vector<std::string>& allowed = *request.tool_choice.allowed;
+  for (const std::string& name : allowed) {
+    if (!is_function(request, name)) {
+      return invalid("tool_choice", "tool_choice allows \"" + openai::echoed(name) + "\", which is none of the tools");
+    }
+  }
+  std::erase_if(request.functions, [&](const ToolFunction& function) {
+    return std::ranges::find(allowed, function.name) == allowed.end();
+  });
+  return Done{};
+}
+
+Result<Done> read_choice(const std::string& path, element value, const Services& services, ChatRequest& request,
+                         bool is_flat) {
   ToolChoice& choice = request.tool_choice;
   if (value.is_string()) {
-    const std::string_view word = value.get_string().value_unsafe();
-    if (word == "none") choice.kind = ToolChoice::Kind::kNone;
-    if (word == "required") choice.kind = ToolChoice::Kind::kRequired;
-    if (word == "none" || word == "auto" || word == "required") return Done{};
+    const auto kind = kind_of(value.get_string().value_unsafe());
+    if (kind) choice.kind = *kind;
+    if (kind) return Done{};
   }
-  element part;
-  if (value.is_object() && value["type"].get(part) == simdjson::SUCCESS) {
-    if (!part.is_string() || part.get_string().value_unsafe() != "function") {
-      return invalid(path + ".type", path + ".type must be \"function\"");
+  if (!value.is_object()) {
+    return invalid(path, path +
+                             " must be \"none\", \"auto\", \"required\", or a function as "
+                             "{\"type\": \"function\", \"function\": {\"name\": ...}}");
+  }
+  element type;
+  if (is_given(value, "type", type) && type.is_string()) {
+    const std::string_view word = type.get_string().value_unsafe();
+    if (word == "allowed_tools") return read_allowed(path, value, services, request, is_flat);
+    if (const auto kind = kind_of(word)) {
+      choice.kind = *kind;
+      return Done{};
     }
-    const std::string name = path + ".function.name";
-    if (value["function"]["name"].get(part) != simdjson::SUCCESS) return invalid(name, name + " is missing");
-    Result<std::string> chosen = openai::string_of(name, part, kMaxName);
-    if (!chosen) return chosen.error();
-    choice = {ToolChoice::Kind::kNamed, std::move(*chosen)};
-    return Done{};
   }
-  return invalid(path, path +
-                           " must be \"none\", \"auto\", \"required\", or a function as "
-                           "{\"type\": \"function\", \"function\": {\"name\": ...}}");
+  Result<std::optional<std::string>> name = name_of_tool(path, value, is_flat);
+  if (!name) return name.error();
+  if (!*name) {
+    return invalid(path + ".type", path + ".type must be \"function\": other tools are left out, and cannot be called");
+  }
+  choice = {ToolChoice::Kind::kNamed, std::move(**name)};
+  return Done{};
+}
+
+}  // namespace
+
+Result<Done> read_tool_choice(const std::string& path, element value, const Services& services, ChatRequest& request) {
+  return read_choice(path, value, services, request, /*is_flat=*/false);
+}
+
+Result<Done> read_flat_tool_choice(const std::string& path, element value, const Services& services,
+                                   ChatRequest& request) {
+  return read_choice(path, value, services, request, /*is_flat=*/true);
 }
 
 Result<Done> settle_tools(ChatRequest& request, const Services& services) {
   const ToolChoice& choice = request.tool_choice;
   request.grammar_field = request.forces_call() ? "tool_choice" : "tools";
+  if (Result<Done> kept = keep_allowed(request); !kept) return kept.error();
   if (request.functions.empty() && request.forces_call()) {
     return invalid("tool_choice", "tool_choice asks for a call, but there are no tools");
   }
-  if (choice.kind == ToolChoice::Kind::kNamed) {
-    const auto chosen = [&](const ToolFunction& function) { return function.name == choice.name; };
-    if (std::none_of(request.functions.begin(), request.functions.end(), chosen)) {
-      return invalid("tool_choice", "tool_choice.function.name is none of the tools");
-    }
+  if (choice.kind == ToolChoice::Kind::kNamed && !is_function(request, choice.name)) {
+    return invalid("tool_choice", "tool_choice.function.name is none of the tools");
   }
   const bool understands = services.chat != nullptr && services.chat->calls != CallForm::kNone;
   if (request.offers_tools() && !understands) {

@@ -1,4 +1,5 @@
-// The fields `tools` and `tool_choice`: functions that the model may call, and whether it must.
+// The fields `tools` and `tool_choice`: functions that the model may call, and whether it must. Members of a function may stand
+// beside its type, as in /v1/responses, or in an object of their own, as in a chat.
 // Thread  any; pure functions.
 // Fails   kInvalidArgument with the path of what is wrong.
 // Source  OpenAI's API reference: names of 64 letters, digits, _ and - (and . , which MCP servers use), 128 functions.
@@ -18,9 +19,13 @@ namespace quire::api::chat {
 Result<Done> read_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 
+// Likewise, where errors name the members beside the type.
+Result<Done> read_flat_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
+Result<Done> read_flat_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
+
 // For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the request's, and
-// leaves the tool as templates read it.
-using ReadTool = Result<Done> (*)(const std::string& path, json::Object& tool, ChatRequest&);
+// leaves the tool as templates read it. False: it is no function, but a tool that a server would run, and left out.
+using ReadTool = Result<bool> (*)(const std::string& path, json::Object& tool, ChatRequest&);
 Result<Done> read_tool_list(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&,
                             ReadTool read_one);
 // A function's name, description, schema (under that name) and strictness, checked, and put to the request's functions.

@@ -2,7 +2,10 @@
 
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <optional>
 #include <utility>
+
+#include "api/http/chunk_lines.h"
 
 namespace quire::api::http {
 namespace {
@@ -12,18 +15,13 @@ namespace beast_http = boost::beast::http;
 // "0\r\n\r\n". Until a chunked body is whole, as many bytes of it are still to be taken; Beast 1.81 dies of an assertion
 // when it is shown fewer behind a last chunk's size (found by http_request_fuzz).
 constexpr std::size_t kLastChunkBytes = 5;
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 }  // namespace
 
 struct BodyReader::Parser {
-  struct RefuseExtensions {
-    void operator()(std::uint64_t, std::string_view extensions, boost::system::error_code& error) const {
-      if (!extensions.empty()) error = beast_http::error::bad_chunk_extension;
-    }
-  };
-
-  RefuseExtensions refuse_extensions;
   beast_http::request_parser<beast_http::string_body> beast;
+  ChunkLines chunk_lines;
 };
 
 BodyReader::BodyReader(const FramingLimits& limits)
@@ -32,7 +30,6 @@ BodyReader::BodyReader(const FramingLimits& limits)
   beast.eager(true);
   beast.header_limit(static_cast<std::uint32_t>(limits.head_bytes));
   beast.body_limit(limits.body_bytes);
-  beast.on_chunk_header(parser_->refuse_extensions);
 }
 BodyReader::~BodyReader() = default;
 
@@ -41,10 +38,23 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
   auto& beast = parser_->beast;
   while (!beast.is_done() && taken.bytes < bytes.size()) {
     boost::system::error_code error;
-    const std::string_view rest = bytes.substr(taken.bytes);
-    if (beast.is_header_done() && beast.chunked() && rest.size() < kLastChunkBytes) return taken;
+    std::string_view rest = bytes.substr(taken.bytes);
+    const bool in_chunks = beast.is_header_done() && beast.chunked();
+    if (in_chunks) {
+      if (rest.size() < kLastChunkBytes) return taken;
+      const std::optional<std::size_t> allowed = parser_->chunk_lines.allow(rest);
+      if (!allowed) {
+        taken.refusal = {Fault::kMalformed, "the chunks cannot be read"};
+        return taken;
+      }
+      if (*allowed == 0) return taken;  // it needs more
+      rest = rest.substr(0, *allowed);
+    } else if (const std::size_t end = rest.find(kHeadEnd); end != rest.npos) {
+      rest = rest.substr(0, end + kHeadEnd.size());  // chunks are looked at first
+    }
     const std::size_t n = beast.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
     taken.bytes += n;
+    if (in_chunks) parser_->chunk_lines.taken(n);
     if (error == beast_http::error::body_limit) {
       taken.refusal = {Fault::kBodyTooLarge, "the body may have at most " + std::to_string(max_body_bytes_) + " bytes"};
       return taken;

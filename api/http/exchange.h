@@ -39,6 +39,7 @@ struct Request {
   std::string host;                              // Host, as sent
   std::string origin;                            // Origin, as sent: a web page's that sends the request
   std::string fetch_site;                        // Sec-Fetch-Site, as sent by browsers
+  bool of_anthropics_client = false;             // it says which version of Anthropic's API it speaks
   bool at_loopback = false;                      // it came to a port that this machine alone can reach
   std::string authorization;                     // as sent
   std::string api_key;                           // x-api-key, as sent

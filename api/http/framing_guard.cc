@@ -154,10 +154,7 @@ std::optional<Refusal> settle(const Fields& fields, const FramingLimits& limits,
   framing.chunked = fields.encodings != 0;
   if (framing.chunked) return settle_encoding(fields, framing);
   if (fields.lengths != 0) return settle_length(fields, limits, framing);
-  if (framing.method == "POST" || framing.method == "PUT" || framing.method == "PATCH") {
-    return Refusal{Fault::kLengthRequired, "a " + std::string(framing.method) + " needs Content-Length or chunks"};
-  }
-  return std::nullopt;
+  return std::nullopt;  // without either there is no body, whatever the method (RFC 9112, 6.3)
 }
 
 }  // namespace
@@ -192,6 +189,13 @@ std::variant<Framing, Refusal> inspect_head(std::string_view head, const Framing
   if (auto refusal = read_fields(head.substr(end + 2), limits.head_fields, fields)) return *refusal;
   if (auto refusal = settle(fields, limits, framing)) return *refusal;
   return framing;
+}
+
+std::string_view target_of(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find("\r\n"));
+  const std::size_t first = std::min(line.find(' '), line.size());
+  const std::size_t begin = std::min(first + 1, line.size());
+  return line.substr(begin, line.find(' ', begin) - begin);
 }
 
 std::string_view path_of(std::string_view target) {

@@ -20,7 +20,6 @@ enum class Fault : std::uint8_t {
   kMalformed,
   kHeadTooLarge,
   kBodyTooLarge,
-  kLengthRequired,
   kUnknownExpectation,
   kUnsupportedVersion,
   kTooSlow,
@@ -52,6 +51,9 @@ struct FramingLimits {
 std::variant<std::size_t, Refusal> find_head_end(std::string_view bytes, std::size_t seen, const FramingLimits& limits);
 
 std::variant<Framing, Refusal> inspect_head(std::string_view head, const FramingLimits& limits);
+
+// Of a head that may have been refused: what its first line names; empty where there is nothing of that shape.
+std::string_view target_of(std::string_view head);
 
 // "/v1/models?x=y" and "http://host/v1/models" → "/v1/models"; empty when the target has no path we serve.
 std::string_view path_of(std::string_view target);

@@ -15,6 +15,8 @@ inline constexpr const char* kRequestKeyHeader = "X-Request-Key";
 inline constexpr const char* kTraceParentHeader = "traceparent";
 inline constexpr const char* kTraceStateHeader = "tracestate";
 inline constexpr const char* kApiKeyHeader = "x-api-key";
+inline constexpr const char* kAnthropicVersionHeader = "anthropic-version";
+inline constexpr const char* kAnthropicIdHeader = "request-id";  // X-Request-Id, for clients of Anthropic's
 
 inline constexpr const char* kWarningsHeader = "X-Quire-Warnings";
 inline constexpr const char* kRetryAfterHeader = "Retry-After";

@@ -38,6 +38,7 @@ struct Context {
   const Services& services;
   admin::Serving serving;
   TimePoint now;
+  openai::ErrorShape shape;
 };
 
 struct GetRoute {
@@ -54,14 +55,15 @@ constexpr GetRoute kGets[] = {
     {"/metrics", [](const Context& c) { return admin::metrics(c.services); }, true},
     {"/openapi.json", [](const Context& c) { return openai::openapi(c.services); }, false},
     {"/version", [](const Context& c) { return admin::version(c.services); }, true},
-    {"/v1/models", [](const Context& c) { return openai::list_models(c.services); }, false},
+    {"/ping", [](const Context& c) { return admin::ping(c.services, c.serving, c.now); }, true},
+    {"/load", [](const Context& c) { return admin::load(c.services); }, true},
+    {"/v1/models", [](const Context& c) { return openai::list_models(c.services, c.shape); }, false},
 };
 
 struct PostRoute {
   std::string_view path;
   bool generates;  // it takes a place in the waiting line
   std::unique_ptr<Answer> (*start)(const Services&, Request);
-  openai::ErrorShape error_shape = openai::ErrorShape::kOpenAi;
 };
 
 template <bridge::ControlOrder::Kind kind>
@@ -98,17 +100,16 @@ constexpr PostRoute kPostRoutes[] = {
     {"/v1/messages", true,
      [](const Services& services, Request request) -> std::unique_ptr<Answer> {
        return messages::converse(services, std::move(request));
-     },
-     openai::ErrorShape::kAnthropic},
-    {"/v1/messages/count_tokens", false, work_out<messages::count_tokens>, openai::ErrorShape::kAnthropic},
+     }},
+    {"/v1/messages/count_tokens", false, work_out<messages::count_tokens>},
     {"/admin/cache/save", false, order_cache<bridge::ControlOrder::Kind::kSaveCache>},
     {"/admin/cache/load", false, order_cache<bridge::ControlOrder::Kind::kLoadCache>},
     {"/admin/cache/clear", false, order_cache<bridge::ControlOrder::Kind::kClearCache>},
 };
 
-Response wrong_method(const char* allow) {
-  Response response =
-      openai::error_response(Error{Code::kMethodNotAllowed, std::string("this path takes ") + allow + " only", "", 0});
+Response wrong_method(const char* allow, openai::ErrorShape shape) {
+  Response response = openai::error_response(
+      Error{Code::kMethodNotAllowed, std::string("this path takes ") + allow + " only", "", 0}, shape);
   response.fields.push_back({kAllowHeader, allow});
   return response;
 }
@@ -168,7 +169,14 @@ Response about_request(std::string_view name, const Request& request, const Serv
   return requests::explain(services, name, request);
 }
 
-bool is_get(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
+// SageMaker asks /ping in both ways.
+bool is_get(const Request& request) {
+  return request.method == "GET" || request.method == "HEAD" || (request.path == "/ping" && request.method == "POST");
+}
+
+openai::ErrorShape shape_of(const Request& request) {
+  return http::shape_of(request.path, request.of_anthropics_client);
+}
 
 // Of a path that is not in the table of posts: what it takes, and whether this is that. Null: there is no such path.
 const char* methods_of(std::string_view path, const Request& request, bool& right) {
@@ -216,18 +224,11 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   return nullptr;
 }
 
-openai::ErrorShape error_shape_of(std::string_view path) {
-  for (const PostRoute& one : kPostRoutes) {
-    if (path == one.path) return one.error_shape;
-  }
-  return openai::ErrorShape::kOpenAi;
-}
-
 // Before anything else: who has no key learns nothing of paths. The answer, or nothing and the request knows its caller.
 std::optional<Response> check_key(Request& request, const Services& services) {
   if (services.keys == nullptr || request.caller != nullptr) return std::nullopt;
   Result<std::shared_ptr<const keys::Caller>> caller = keys::caller_of(request, *services.keys->get());
-  if (!caller) return openai::error_response(caller.error(), error_shape_of(request.path));
+  if (!caller) return openai::error_response(caller.error(), shape_of(request));
   request.caller = std::move(*caller);
   request.authorization.clear();  // nobody behind here needs a secret
   request.api_key.clear();
@@ -240,19 +241,20 @@ std::optional<Response> refusal_of_head(Request& request, const Services& servic
                                         Surface surface) {
   if (std::optional<Response> refused = check_key(request, services)) return refused;
   const std::string_view path = request.path;
+  const openai::ErrorShape shape = shape_of(request);
   if (const char* elsewhere = why_elsewhere(path, surface)) {
     return openai::error_response(Error{Code::kNotFound, elsewhere, "", 0});
   }
   for (const PostRoute& one : kPostRoutes) {
     if (path != one.path) continue;
-    if (request.method != "POST") return wrong_method("POST");
+    if (request.method != "POST") return wrong_method("POST", shape);
     const Result<Done> checked = check(one, request, services, serving);
-    if (!checked) return openai::error_response(checked.error(), one.error_shape);
+    if (!checked) return openai::error_response(checked.error(), shape);
     return std::nullopt;
   }
   bool right = false;
   if (const char* methods = methods_of(path, request, right)) {
-    if (!right) return wrong_method(methods);
+    if (!right) return wrong_method(methods, shape);
     return std::nullopt;
   }
   return openai::error_response(
@@ -261,8 +263,10 @@ std::optional<Response> refusal_of_head(Request& request, const Services& servic
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
             "/v1/completions/render, /v1/chat/completions/render, /v1/requests/{id}, /v1/requests/{id}/explain, "
             "/tokenize, /detokenize, /openapi.json, /version, "
-            "/live, /ready, /startup, /health, /metrics, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
-            "", 0});
+            "/live, /ready, /startup, /health, /ping, /load, /metrics, /admin/cache/save, /admin/cache/load and "
+            "/admin/cache/clear",
+            "", 0},
+      shape);
 }
 
 Reply route(Request request, const Services& services, admin::Serving serving, Surface surface) {
@@ -270,16 +274,28 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
     return std::move(*refused);
   }
   const std::string_view path = request.path;
-  const Context context{services, serving, std::chrono::steady_clock::now()};
+  const Context context{services, serving, std::chrono::steady_clock::now(), shape_of(request)};
   for (const GetRoute& get : kGets) {
     if (path == get.path) return get.handle(context);
   }
-  if (path.starts_with(kModelPrefix)) return openai::show_model(services, path.substr(kModelPrefix.size()));
+  if (path.starts_with(kModelPrefix)) {
+    return openai::show_model(services, path.substr(kModelPrefix.size()), context.shape);
+  }
   if (path.starts_with(kRequestPrefix)) {
     return about_request(path.substr(kRequestPrefix.size()), request, services);
   }
   const auto at = std::ranges::find(kPostRoutes, path, &PostRoute::path);
   return at->start(services, std::move(request));
+}
+
+openai::ErrorShape shape_of(std::string_view path, bool of_anthropics_client) {
+  constexpr std::string_view kMessages = "/v1/messages";
+  constexpr std::string_view kModels = "/v1/models";
+  const auto below = [path](std::string_view root) {
+    return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+  };
+  const bool anthropics = below(kMessages) || (of_anthropics_client && below(kModels));
+  return anthropics ? openai::ErrorShape::kAnthropic : openai::ErrorShape::kOpenAi;
 }
 
 std::string_view route_of(std::string_view path) {

@@ -118,7 +118,7 @@ Session::Task<void> Session::run() {
     exchange_.keep_alive = false;
     if (exchange_.id.empty()) exchange_.id = request_id_of({});
     if (exchange_.trace.trace_id.empty()) exchange_.trace = tracing::begin(io_.services.tracer, std::nullopt, {});
-    Response refused = openai::error_response(*refusal_);
+    Response refused = openai::error_response(*refusal_, exchange_.shape);
     co_await send(std::move(refused), nullptr);
     spoken = true;
   }
@@ -183,12 +183,18 @@ Session::Task<bool> Session::refuse_early() {
   co_return again&& whole;
 }
 
+HeadFacts Session::head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const {
+  const bool anthropics = exchange_.shape == openai::ErrorShape::kAnthropic;
+  return {exchange_.id, exchange_.http_1_1, keep_alive, body_bytes, anthropics};
+}
+
 // Where a fault has come before the first byte of an answer.
 Session::Task<bool> Session::answer_fault() {
   exchange_.keep_alive = false;
   if (gone_ || exchange_.first_write != TimePoint{}) co_return false;
   Response fault = openai::error_response(
-      Error{Code::kInternal, "the server could not do this: it may have too little memory for it", "", 0});
+      Error{Code::kInternal, "the server could not do this: it may have too little memory for it", "", 0},
+      exchange_.shape);
   co_await send(std::move(fault), nullptr);
   co_return false;
 }
@@ -255,7 +261,7 @@ Session::Task<bool> Session::collect(Answer& answer) {
   if (answer.whole_size() >= kTurnSize) {
     const bool has_room = co_await take_room(room);
     if (gone_) co_return false;
-    if (!has_room) co_return co_await send(openai::error_response(no_room()), &answer);
+    if (!has_room) co_return co_await send(openai::error_response(no_room(), exchange_.shape), &answer);
   }
   const std::function<void()> write_all = [&answer, &response] { response = answer.whole(); };
   co_await write_aside(answer.whole_size(), write_all);
@@ -267,7 +273,7 @@ Session::Task<bool> Session::collect(Answer& answer) {
 Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
   const bool again = keeps_alive() && exchange_.http_1_1;
   for (Field& field : answer.fields()) response.fields.push_back(std::move(field));
-  std::string head = response_head(response, {exchange_.id, exchange_.http_1_1, again, std::nullopt});
+  std::string head = response_head(response, head_facts(again, std::nullopt));
   if (probe_sent_) head.erase(0, kProbe.size());
   probe_sent_ = false;
   io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
@@ -354,7 +360,7 @@ std::string Session::stream_head(const Answer& answer, bool keep_alive) const {
   response.fields = answer.fields();
   response.fields.push_back({"Cache-Control", "no-cache"});
   response.fields.push_back({"X-Accel-Buffering", "no"});
-  return response_head(response, {exchange_.id, exchange_.http_1_1, keep_alive && exchange_.http_1_1, std::nullopt});
+  return response_head(response, head_facts(keep_alive && exchange_.http_1_1, std::nullopt));
 }
 
 bool Session::keeps_alive() const {
@@ -367,7 +373,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   if (answer != nullptr) {
     for (Field& field : answer->fields()) response.fields.push_back(std::move(field));
   }
-  const std::string head = response_head(response, {exchange_.id, exchange_.http_1_1, again, response.body.size()});
+  const std::string head = response_head(response, head_facts(again, response.body.size()));
   std::string_view head_view = head;
   if (probe_sent_) head_view.remove_prefix(kProbe.size());
   const std::string_view body = exchange_.method == "HEAD" ? std::string_view() : std::string_view(response.body);

@@ -18,7 +18,9 @@
 #include "api/http/exchange.h"
 #include "api/http/framing_guard.h"
 #include "api/http/io_thread.h"
+#include "api/http/response_head.h"
 #include "api/http/transport/connection.h"
+#include "api/openai/errors.h"
 #include "api/tracing/request_span.h"
 #include "core/base/allowance.h"
 #include "core/bridge/byte_budget.h"
@@ -44,6 +46,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::string path;
     std::string id;
     std::string labels;  // key=value,key=value …, for the log
+    openai::ErrorShape shape = openai::ErrorShape::kOpenAi;
     bool http_1_1 = true;
     bool keep_alive = false;
     TimePoint arrival;
@@ -64,6 +67,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> reply();    // may throw
   Task<bool> refuse_early();
   Task<bool> answer_fault();
+  HeadFacts head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const;
   Task<bool> answer(std::unique_ptr<Answer> answer);
   IoDoor io_door();
   Task<std::optional<Response>> work(Answer& answer);  // a refusal

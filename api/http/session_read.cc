@@ -33,12 +33,12 @@ std::string_view view_of(const boost::beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
 }
 
-Response bodies_full(const bridge::ByteBudget& budget, bool of_caller) {
+Response bodies_full(const bridge::ByteBudget& budget, bool of_caller, openai::ErrorShape shape) {
   const std::string of =
       of_caller ? "this client's bodies on their way in have more than " : "all bodies on their way in have more than ";
   const std::size_t limit = of_caller ? budget.limit_of_one() : budget.limit();
   return openai::error_response(
-      Error{Code::kQueueFull, of + std::to_string(limit) + " bytes together; try again later", "", 1});
+      Error{Code::kQueueFull, of + std::to_string(limit) + " bytes together; try again later", "", 1}, shape);
 }
 
 // Where two callers call themselves its parent, none is.
@@ -73,7 +73,10 @@ Session::Task<bool> Session::read_request() {
 
   const std::string_view head = view_of(buffer_).substr(0, head_bytes);
   const auto verdict = inspect_head(head, framing_limits());
-  if (const auto* refusal = std::get_if<Refusal>(&verdict)) co_return refuse(*refusal);
+  if (const auto* refusal = std::get_if<Refusal>(&verdict)) {
+    exchange_.shape = shape_of(path_of(target_of(head)), false);
+    co_return refuse(*refusal);
+  }
   const Framing& framing = std::get<Framing>(verdict);  // its views are good until the buffer moves
   exchange_.method = framing.method;
   exchange_.path = path_of(framing.target);
@@ -118,6 +121,8 @@ void Session::read_fields(const BodyReader& reader) {
   request_.method = exchange_.method;
   request_.path = exchange_.path;
   request_.id = exchange_.id;
+  request_.of_anthropics_client = reader.has(kAnthropicVersionHeader);
+  exchange_.shape = shape_of(request_.path, request_.of_anthropics_client);
   request_.at_loopback = io_.entrance.at_loopback;
   request_.host = reader.field("Host");
   request_.origin = reader.field("Origin");
@@ -176,7 +181,7 @@ Session::Task<bool> Session::read_body() {
     buffer_.consume(taken.bytes);
     const auto full = budget.take(body_share_, caller_, reader_->body_bytes() - body_share_.bytes());
     if (full != bridge::ByteBudget::Full::kNo) {
-      early_ = bodies_full(budget, full == bridge::ByteBudget::Full::kCaller);
+      early_ = bodies_full(budget, full == bridge::ByteBudget::Full::kCaller, exchange_.shape);
       exchange_.keep_alive = false;
       io_.services.metrics.admission_rejections.add();
       co_return true;

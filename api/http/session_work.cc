@@ -17,9 +17,10 @@ namespace asio = boost::asio;
 
 namespace {
 
-Response too_much_work(bool of_caller, int retry_after_s) {
+Response too_much_work(bool of_caller, int retry_after_s, openai::ErrorShape shape) {
   const char* whose = of_caller ? "too much of this client's work waits to be read" : "too much work waits to be read";
-  return openai::error_response(Error{Code::kQueueFull, std::string(whose) + "; try again later", "", retry_after_s});
+  return openai::error_response(Error{Code::kQueueFull, std::string(whose) + "; try again later", "", retry_after_s},
+                                shape);
 }
 
 }  // namespace
@@ -39,13 +40,14 @@ Session::Task<std::optional<Response>> Session::work(Answer& answer) {
 }
 
 Response Session::not_run(Ran why) const {
-  if (why == Ran::kDropped) return openai::error_response(shutting_down());
+  if (why == Ran::kDropped) return openai::error_response(shutting_down(), exchange_.shape);
   if (why == Ran::kFailed) {
     return openai::error_response(
-        Error{Code::kInternal, "the server could not read this request: it may have too little memory for it", "", 0});
+        Error{Code::kInternal, "the server could not read this request: it may have too little memory for it", "", 0},
+        exchange_.shape);
   }
   io_.services.metrics.admission_rejections.add();
-  return too_much_work(why == Ran::kCallerFull, io_.services.queue.retry_after_s());
+  return too_much_work(why == Ran::kCallerFull, io_.services.queue.retry_after_s(), exchange_.shape);
 }
 
 // Our caller's frame stays until the job has reported, or will never run: what the job refers to is alive. The

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/chat/message_parts.h"
+#include "api/openai/fields/read_body.h"
 #include "api/openai/json_values.h"
 
 namespace quire::api::messages {
@@ -37,8 +38,11 @@ class MessageReader {
     }
     const std::string in = path_ + ".content";
     element content;
-    if (!chat::is_given(message, "content", content)) return invalid(in, in + " is missing");
-    if (content.is_string()) {
+    const bool is_there = chat::is_given(message, "content", content);
+    if (!is_there && role_ != "assistant") return invalid(in, in + " is missing");
+    if (!is_there) {
+      say("");
+    } else if (content.is_string()) {
       say(content.get_string().value_unsafe());
     } else if (Result<Done> read = read_blocks(in, content); !read) {
       return read.error();
@@ -82,6 +86,10 @@ class MessageReader {
     if (role_ == "assistant" && *type == "tool_use") return read_call(path, block);
     if (role_ == "assistant" && *type == "thinking") return read_thinking(path, block);
     if (role_ == "assistant" && *type == "redacted_thinking") return Done{};  // whoever wrote it alone can read it
+    if (type->ends_with("_tool_use") || type->ends_with("_tool_result")) {    // of tools that a server ran
+      openai::leave_out(request_, path);
+      return Done{};
+    }
     const char* known = role_ == "assistant" ? "text, thinking or tool_use" : "text or tool_result";
     return invalid(path + ".type", path + ".type must be " + known + " in this role: this server reads text alone");
   }
@@ -100,35 +108,58 @@ class MessageReader {
     if (!name) return name.error();
     const std::string in = path + ".input";
     element value;
-    if (!chat::is_given(block, "input", value)) return invalid(in, in + " is missing");
-    if (Result<Done> object = chat::need_object(in, value); !object) return object.error();
-    Result<json::Value> arguments = chat::arguments_of(in, value, form_);
-    if (!arguments) return arguments.error();
+    json::Value arguments = json::Object();
+    if (chat::is_given(block, "input", value)) {
+      Result<json::Value> given = chat::arguments_of(in, value, form_);
+      if (!given) return given.error();
+      arguments = std::move(*given);
+    }
     if (num_calls_++ == services_.limits.max_tool_calls) {
       return invalid(path_, path_ + " may hold at most " + std::to_string(services_.limits.max_tool_calls) + " calls");
     }
-    assistant_.add_call(*id, *name, std::move(*arguments));
+    assistant_.add_call(*id, *name, std::move(arguments));
     return Done{};
   }
 
   Result<Done> read_result(const std::string& path, element block) {
     Result<std::string> id = chat::text_member(path, block, "tool_use_id");
     if (!id) return id.error();
-    std::string text;
-    element content;
-    const bool empty_list =
-        chat::is_given(block, "content", content) && content.is_array() && array_of(content).size() == 0;
-    if (chat::is_given(block, "content", content) && !empty_list) {
-      Result<std::string> said = chat::text_of(path + ".content", content, kText, services_);
-      if (!said) return said.error();
-      text = std::move(*said);
-    }
+    const Result<std::string> text = text_of_result(path + ".content", block);
+    if (!text) return text.error();
     end_text();
     MessageDraft message("tool", form_);
-    message.set("content", text);
+    message.set("content", *text);
     message.set("tool_call_id", *id);
     request_.messages.push_back(message.take());
     return Done{};
+  }
+
+  // A list may name tools that a search has found, which a template has no place for.
+  Result<std::string> text_of_result(const std::string& in, element block) {
+    element content;
+    if (!chat::is_given(block, "content", content)) return std::string();
+    if (!content.is_array()) return chat::text_of(in, content, kText, services_);
+    std::string text;
+    bool is_first = true;
+    std::size_t index = 0;
+    for (const element part : array_of(content)) {
+      if (index == services_.limits.max_content_parts) {
+        return invalid(in, in + " may have at most " + std::to_string(index) + " parts: join them");
+      }
+      const std::string path = chat::at(in, index++);
+      element type;
+      const bool is_name = part.is_object() && chat::is_given(part, "type", type) && type.is_string() &&
+                           type.get_string().value_unsafe() == "tool_reference";
+      if (is_name) {
+        openai::leave_out(request_, path);
+        continue;
+      }
+      const Result<std::string> said = chat::text_of_part(path, part, kText);
+      if (!said) return said.error();
+      if (!std::exchange(is_first, false)) text += '\n';
+      text += *said;
+    }
+    return text;
   }
 
   // What the user or the system has said since the last result.

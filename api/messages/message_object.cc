@@ -31,7 +31,7 @@ void append_block(JsonWriter& json, const chat::Turn& turn, const AnswerFacts& f
       json.text("thinking").key("thinking").text(text).key("signature").text("");
       break;
     case Kind::kContent:
-      json.text("text").key("text").text(text).key("citations").null();
+      json.text("text").key("text").text(text);
       break;
     case Kind::kCall:
       json.text("tool_use").key("id").text(turn.call_id(facts, 0, item.call)).key("name").text(item.name);

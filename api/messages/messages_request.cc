@@ -21,9 +21,9 @@ using chat::ChatRequest;
 using chat::ToolChoice;
 using openai::Endpoint;
 using openai::Field;
+using openai::Hint;
 using openai::kCountTokens;
 using openai::kMessages;
-using openai::Neutral;
 using openai::Shaped;
 using simdjson::dom::element;
 
@@ -36,16 +36,17 @@ bool says(element value, std::string_view word) {
 
 // ---- tools
 
-Result<Done> read_tool(const std::string& path, json::Object& tool, ChatRequest& request) {
+Result<bool> read_tool(const std::string& path, json::Object& tool, ChatRequest& request) {
   const json::Value* type = tool.if_contains("type");
-  const bool usual = type == nullptr || type->is_null() || (type->is_string() && type->get_string() == "custom");
-  if (!usual) return invalid(path + ".type", path + ".type must be \"custom\": other tools are not supported");
+  const bool has_type = type != nullptr && !type->is_null();
+  if (has_type && !type->is_string()) return invalid(path + ".type", path + ".type must be a string");
+  if (has_type && !type->is_text("custom")) return false;
   if (tool.if_contains("input_schema") == nullptr) {
     return invalid(path + ".input_schema", path + ".input_schema is missing");
   }
   if (Result<Done> added = chat::add_function(path, tool, "input_schema", request); !added) return added.error();
   tool = chat::nested_function(tool, "input_schema");
-  return Done{};
+  return true;
 }
 
 Result<Done> read_tools(const std::string& path, element value, const Services& services, ChatRequest& request) {
@@ -128,7 +129,7 @@ Result<Done> read_output_config(const std::string& path, element value, const Se
   return Done{};
 }
 
-bool is_one_tier(element value) { return says(value, "auto") || says(value, "standard_only"); }
+bool is_any(element) { return true; }
 
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, MessagesRequest&)>
 constexpr auto kOwn = openai::read_own<MessagesRequest, kRead>;
@@ -144,13 +145,14 @@ constexpr Field kFields[] = {
     {"tool_choice", kBoth, Shaped{"object", "`type`: `auto`, `any`, `tool` with a `name`, `none`; `disable_parallel_tool_use`", kOfChat<read_tool_choice>}, "`auto` with tools", "whether it may or must call, and once at most", "api/messages/messages_request_test.cc"},
     {"thinking", kBoth, Shaped{"object", "`type`: `enabled`, `disabled`, `adaptive`; `budget_tokens`; `display`: `summarized`, `omitted`", kOfChat<read_thinking>}, "the template's", "sets `enable_thinking` and `thinking` for the template; the budget is not held to; omitted: thinking is left out of the answer", "api/messages/messages_request_test.cc"},
     {"output_config", kBoth, Shaped{"object", "`effort`: as `reasoning_effort` of a chat, or `max`; `format`: `json_schema` with a schema", kOfChat<read_output_config>}, "none", "what the answer must be", "api/messages/messages_request_test.cc"},
+    {"output_format", kBoth, Shaped{"object", "`json_schema` with a schema", openai::read_flat_format}, "none", "`output_config.format`, as it was called before", "api/messages/messages_request_test.cc"},
     {"chat_template_kwargs", kBoth, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template", "api/messages/messages_request_test.cc"},
-    {"metadata", kBoth, Shaped{"object", "an object", chat::read_object_note}, "none", "of no effect", "api/messages/messages_request_test.cc"},
-    {"cache_control", kBoth, Shaped{"object", "an object", chat::read_object_note}, "none", "of no effect: every prefix may be cached", "api/messages/messages_request_test.cc"},
-    {"service_tier", kMessages, Neutral{"string", "\"auto\" or \"standard_only\"", is_one_tier}, "auto", "there is one tier", "api/messages/messages_request_test.cc"},
-    {"container", kMessages, Neutral{"string", "null", openai::is_never}, "none", "not supported", "api/messages/messages_request_test.cc"},
-    {"mcp_servers", kBoth, Neutral{"array", "empty", openai::is_empty}, "none", "not supported", "api/messages/messages_request_test.cc"},
-    {"context_management", kBoth, Neutral{"object", "empty", openai::is_empty}, "none", "not supported", "api/messages/messages_request_test.cc"},
+    {"metadata", kBoth, Hint{"object", openai::is_empty}, "none", "of no effect", "api/messages/messages_request_test.cc"},
+    {"cache_control", kBoth, Hint{"object", is_any}, "none", "every prefix may be cached", "api/messages/messages_request_test.cc"},
+    {"service_tier", kMessages, Hint{"string", openai::is_usual_tier}, "auto", "of no effect: there is one tier", "api/messages/messages_request_test.cc"},
+    {"container", kMessages, Hint{"string|object"}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
+    {"mcp_servers", kBoth, Hint{"array", openai::is_empty}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
+    {"context_management", kBoth, Hint{"object", openai::is_empty}, "none", "of no effect: the whole conversation is read", "api/messages/messages_request_test.cc"},
 };
 // clang-format on
 

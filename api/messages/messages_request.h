@@ -16,6 +16,8 @@
 namespace quire::api::messages {
 
 struct MessagesRequest : chat::ChatRequest {
+  MessagesRequest() { in_anthropics_words = true; }
+
   std::string system;  // empty: none
   // The last message is the assistant's and has text alone: the answer goes on with it.
   bool ends_with_assistant = false;

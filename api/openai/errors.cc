@@ -65,8 +65,6 @@ Row row_of(http::Fault fault) {
       return row_of(Code::kTooLarge);
     case http::Fault::kTooSlow:
       return row_of(Code::kTimeout);
-    case http::Fault::kLengthRequired:
-      return {411, kInvalid, kInvalid};
     case http::Fault::kUnknownExpectation:
       return {417, kInvalid, kInvalid};
     case http::Fault::kUnsupportedVersion:
@@ -123,10 +121,10 @@ http::Response error_response(const Error& error, ErrorShape shape) {
   return response;
 }
 
-http::Response error_response(const http::Refusal& refusal) {
+http::Response error_response(const http::Refusal& refusal, ErrorShape shape) {
   http::Response response;
   response.status = status_of(refusal.fault);
-  response.body = json_of(row_of(refusal.fault), refusal.message, {}, nullptr, ErrorShape::kOpenAi);
+  response.body = json_of(row_of(refusal.fault), refusal.message, {}, nullptr, shape);
   return response;
 }
 

@@ -1,6 +1,6 @@
 // The one place where a fault becomes an HTTP status and an error object.
 // Shape   {"error":{"message","type","param","code"}}; code is the status as an integer, or a word where one says more
-//         (invalid_api_key, rate_limit_exceeded); type is OpenAI's snake_case word.
+//         (invalid_api_key, context_length_exceeded); type is OpenAI's snake_case word.
 //         Anthropic's has "type":"error" in front, and types of its own.
 // Thread  any; pure functions.
 #pragma once
@@ -26,6 +26,6 @@ enum class ErrorShape : std::uint8_t { kOpenAi, kAnthropic };
 std::string error_json(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
 // With Retry-After where trying again may help, and WWW-Authenticate where a key is missing.
 http::Response error_response(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
-http::Response error_response(const http::Refusal& refusal);
+http::Response error_response(const http::Refusal& refusal, ErrorShape shape = ErrorShape::kOpenAi);
 
 }  // namespace quire::api::openai

@@ -1,11 +1,14 @@
 #include "api/openai/json_values.h"
 
+#include <cmath>
+
 namespace quire::api::openai {
 namespace {
 
 using simdjson::dom::element;
 
-constexpr std::size_t kMaxEchoedName = 64;  // bytes
+constexpr std::size_t kMaxEchoedName = 64;         // bytes
+constexpr double kMostExact = 9007199254740992.0;  // 2^53: up to here each integer is a double
 
 }  // namespace
 
@@ -20,8 +23,16 @@ Result<bool> boolean_of(const std::string& name, element value) {
 Result<std::int64_t> integer_of(const std::string& name, element value, std::int64_t lowest, std::int64_t highest) {
   const std::string message =
       name + " must be an integer from " + std::to_string(lowest) + " to " + std::to_string(highest);
-  if (value.type() != simdjson::dom::element_type::INT64) return invalid(name, message);  // UINT64: above every highest
-  const std::int64_t number = value.get_int64().value_unsafe();
+  std::int64_t number = 0;
+  double real = 0.0;
+  if (value.is_double() && value.get_double().get(real) == simdjson::SUCCESS && std::abs(real) <= kMostExact &&
+      real == std::floor(real)) {
+    number = static_cast<std::int64_t>(real);                       // 2.0
+  } else if (value.type() != simdjson::dom::element_type::INT64) {  // UINT64: above every highest
+    return invalid(name, message);
+  } else {
+    number = value.get_int64().value_unsafe();
+  }
   if (!(number >= lowest && number <= highest)) return invalid(name, message);
   return number;
 }

@@ -1,5 +1,7 @@
 #include "api/openai/models.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <string>
 
@@ -10,7 +12,24 @@
 namespace quire::api::openai {
 namespace {
 
-void write_model(JsonWriter& json, const Services& services, std::string_view name) {
+// "2026-01-31T12:00:00Z"
+std::string date_of(std::int64_t unix_seconds) {
+  const time_t seconds = unix_seconds;
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return std::string(text, strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+void write_anthropics_model(JsonWriter& json, const Services& services, std::string_view name) {
+  json.begin_object().key("type").text("model").key("id").text(name).key("display_name").text(name);
+  json.key("created_at").text(date_of(services.created)).key("lifecycle").text("active");
+  json.key("max_input_tokens").number(std::uint64_t{services.max_model_len});
+  json.key("max_tokens").number(std::uint64_t{services.max_model_len}).end_object();
+}
+
+void write_model(JsonWriter& json, const Services& services, std::string_view name, ErrorShape shape) {
+  if (shape == ErrorShape::kAnthropic) return write_anthropics_model(json, services, name);
   json.begin_object();
   json.key("id").text(name).key("object").text("model").key("created").number(services.created);
   json.key("owned_by").text("quire").key("root").text(services.model_names.front()).key("parent").null();
@@ -20,25 +39,34 @@ void write_model(JsonWriter& json, const Services& services, std::string_view na
 
 }  // namespace
 
-http::Response list_models(const Services& services) {
+http::Response list_models(const Services& services, ErrorShape shape) {
+  const bool anthropics = shape == ErrorShape::kAnthropic;
   http::Response response;
   JsonWriter json(response.body);
-  json.begin_object().key("object").text("list").key("data").begin_array();
-  for (const std::string& name : services.model_names) write_model(json, services, name);
-  json.end_array().end_object();
+  json.begin_object();
+  if (!anthropics) json.key("object").text("list");
+  json.key("data").begin_array();
+  for (const std::string& name : services.model_names) write_model(json, services, name, shape);
+  json.end_array();
+  if (anthropics) {
+    json.key("has_more").boolean(false).key("first_id").text(services.model_names.front());
+    json.key("last_id").text(services.model_names.back());
+  }
+  json.end_object();
   return response;
 }
 
-http::Response show_model(const Services& services, std::string_view encoded_name) {
+http::Response show_model(const Services& services, std::string_view encoded_name, ErrorShape shape) {
   const std::string name = http::percent_decoded(encoded_name);
   if (std::find(services.model_names.begin(), services.model_names.end(), name) == services.model_names.end()) {
-    return error_response(Error{Code::kNotFound,
-                                "model_not_found: this model is not served here; GET /v1/models lists those that are",
-                                "model", 0});
+    return error_response(
+        Error{Code::kNotFound, "model_not_found: this model is not served here; GET /v1/models lists those that are",
+              "model", 0},
+        shape);
   }
   http::Response response;
   JsonWriter json(response.body);
-  write_model(json, services, name);
+  write_model(json, services, name, shape);
   return response;
 }
 

@@ -5,11 +5,14 @@
 #include <string_view>
 
 #include "api/http/exchange.h"
+#include "api/openai/errors.h"
 #include "api/services.h"
 
 namespace quire::api::openai {
 
-http::Response list_models(const Services& services);
-http::Response show_model(const Services& services, std::string_view encoded_name);  // 404 when it is not served
+// In OpenAI's shape or Anthropic's.
+http::Response list_models(const Services& services, ErrorShape shape);
+http::Response show_model(const Services& services, std::string_view encoded_name,
+                          ErrorShape shape);  // 404: not served
 
 }  // namespace quire::api::openai

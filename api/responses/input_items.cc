@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/chat/message_parts.h"
+#include "api/openai/fields/read_body.h"
 #include "api/openai/json_values.h"
 
 namespace quire::api::responses {
@@ -15,10 +16,30 @@ using chat::MessageDraft;
 using openai::array_of;
 using simdjson::dom::element;
 
-constexpr std::string_view kTexts[] = {"input_text", "output_text"};
+constexpr std::string_view kTexts[] = {"input_text", "output_text", "text"};
 constexpr std::string_view kReasoningTexts[] = {"reasoning_text"};
 constexpr std::string_view kSummaryTexts[] = {"summary_text"};
 constexpr std::string_view kRoles[] = {"user", "assistant", "system", "developer"};
+// What became of tools that are left out here, in a conversation that began elsewhere.
+constexpr std::string_view kOfOtherTools[] = {"web_search_call",
+                                              "file_search_call",
+                                              "code_interpreter_call",
+                                              "image_generation_call",
+                                              "computer_call",
+                                              "local_shell_call",
+                                              "local_shell_call_output",
+                                              "shell_call",
+                                              "shell_call_output",
+                                              "apply_patch_call",
+                                              "apply_patch_call_output",
+                                              "mcp_list_tools",
+                                              "mcp_approval_request",
+                                              "mcp_approval_response",
+                                              "mcp_call",
+                                              "tool_search_call",
+                                              "tool_search_output",
+                                              "additional_tools",
+                                              "compaction"};
 
 class InputReader {
  public:
@@ -37,10 +58,16 @@ class InputReader {
     if (type == "message") return read_message(path, item);
     if (type == "reasoning") return read_reasoning(path, item);
     if (type == "function_call") return read_call(path, item);
-    if (type == "function_call_output") return read_output(path, item);
-    return invalid(path + ".type", path +
-                                       ".type must be \"message\", \"reasoning\", \"function_call\" or "
-                                       "\"function_call_output\": nothing is stored here, and tools are the caller's");
+    if (type == "custom_tool_call") return read_custom_call(path, item);
+    if (type == "function_call_output" || type == "custom_tool_call_output") return read_output(path, item);
+    if (std::ranges::find(kOfOtherTools, type) != std::end(kOfOtherTools)) {
+      openai::leave_out(request_, path);
+      return Done{};
+    }
+    return invalid(path + ".type",
+                   path +
+                       ".type must be \"message\", \"reasoning\", \"function_call\" or "
+                       "\"function_call_output\": nothing is stored here, and this server reads text alone");
   }
 
   // The assistant's turn ends here, if one is open.
@@ -70,10 +97,7 @@ class InputReader {
     if (std::find(std::begin(kRoles), std::end(kRoles), *role) == std::end(kRoles)) {
       return invalid(path + ".role", path + ".role must be user, assistant, system or developer");
     }
-    element content;
-    const std::string in = path + ".content";
-    if (!chat::is_given(item, "content", content)) return invalid(in, in + " is missing");
-    Result<std::string> text = chat::text_of(in, content, kTexts, services_);
+    const Result<std::string> text = said(path, item, "content", *role == "assistant");
     if (!text) return text.error();
     if (*role == "assistant") {
       turn_without({"content", "tool_calls"}).set("content", *text);
@@ -100,6 +124,36 @@ class InputReader {
     return Done{};
   }
 
+  // What was said; null and [] are nothing where it may be empty.
+  Result<std::string> said(const std::string& path, element item, const char* key, bool may_be_empty) const {
+    const std::string in = path + "." + key;
+    element value;
+    if (item[key].get(value) != simdjson::SUCCESS) return invalid(in, in + " is missing");
+    const bool is_empty = value.is_null() || (value.is_array() && array_of(value).size() == 0);
+    if (may_be_empty && is_empty) return std::string();
+    return chat::text_of(in, value, kTexts, services_);
+  }
+
+  Result<Done> add_call(const std::string& path, std::string id, std::string name, json::Value arguments) {
+    MessageDraft& turn = turn_without({});
+    if (num_calls_++ == services_.limits.max_tool_calls) {
+      return invalid(path, path + " is one call too many: at most " + std::to_string(services_.limits.max_tool_calls) +
+                               " may follow each other");
+    }
+    turn.add_call(id, name, std::move(arguments));
+    return Done{};
+  }
+
+  Result<Done> read_custom_call(const std::string& path, element item) {
+    Result<std::string> id = chat::text_member(path, item, "call_id");
+    if (!id) return id.error();
+    Result<std::string> name = chat::text_member(path, item, "name");
+    if (!name) return name.error();
+    const Result<std::string> input = chat::text_member(path, item, "input");
+    if (!input) return input.error();
+    return add_call(path, std::move(*id), std::move(*name), chat::arguments_of_text(*input, form_));
+  }
+
   Result<Done> read_call(const std::string& path, element item) {
     Result<std::string> id = chat::text_member(path, item, "call_id");
     if (!id) return id.error();
@@ -110,22 +164,13 @@ class InputReader {
     if (!chat::is_given(item, "arguments", value)) return invalid(in, in + " is missing");
     Result<json::Value> arguments = chat::arguments_of(in, value, form_);
     if (!arguments) return arguments.error();
-    MessageDraft& turn = turn_without({});
-    if (num_calls_++ == services_.limits.max_tool_calls) {
-      return invalid(path, path + " is one call too many: at most " + std::to_string(services_.limits.max_tool_calls) +
-                               " may follow each other");
-    }
-    turn.add_call(std::move(*id), std::move(*name), std::move(*arguments));
-    return Done{};
+    return add_call(path, std::move(*id), std::move(*name), std::move(*arguments));
   }
 
   Result<Done> read_output(const std::string& path, element item) {
     Result<std::string> id = chat::text_member(path, item, "call_id");
     if (!id) return id.error();
-    const std::string in = path + ".output";
-    element value;
-    if (!chat::is_given(item, "output", value)) return invalid(in, in + " is missing");
-    Result<std::string> text = chat::text_of(in, value, kTexts, services_);
+    const Result<std::string> text = said(path, item, "output", true);
     if (!text) return text.error();
     end_turn();
     MessageDraft message("tool", form_);
@@ -142,15 +187,17 @@ class InputReader {
   std::size_t num_calls_ = 0;         // in it
 };
 
+Result<Done> read_text(std::string_view text, const Services& services, chat::ChatRequest& request) {
+  MessageDraft message("user", chat::template_of(services));
+  message.set("content", text);
+  request.messages.push_back(message.take());
+  return Done{};
+}
+
 }  // namespace
 
 Result<Done> read_input(const std::string& path, element value, const Services& services, chat::ChatRequest& request) {
-  if (value.is_string()) {
-    MessageDraft message("user", chat::template_of(services));
-    message.set("content", value.get_string().value_unsafe());
-    request.messages.push_back(message.take());
-    return Done{};
-  }
+  if (value.is_string()) return read_text(value.get_string().value_unsafe(), services, request);
   if (!value.is_array()) return invalid(path, path + " must be a string or a list of items");
   InputReader reader(services, request);
   std::size_t count = 0;
@@ -161,7 +208,7 @@ Result<Done> read_input(const std::string& path, element value, const Services& 
     if (Result<Done> read = reader.read_item(chat::at(path, count++), item); !read) return read.error();
   }
   reader.end_turn();
-  if (request.messages.empty()) return invalid(path, path + " must not be empty");
+  if (request.messages.empty()) return read_text("", services, request);  // [] is as good as ""
   return Done{};
 }
 

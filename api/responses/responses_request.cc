@@ -20,6 +20,7 @@ namespace {
 using chat::ChatRequest;
 using openai::Field;
 using openai::GenerationRequest;
+using openai::Hint;
 using openai::Integer;
 using openai::kResponses;
 using openai::Neutral;
@@ -46,46 +47,44 @@ Result<Done> read_instructions(const std::string& path, element value, const Ser
   return Done{};
 }
 
+// Told again in the answer.
 template <std::string ResponsesRequest::*kMember>
 Result<Done> read_name(const std::string& path, element value, const Services& services, ResponsesRequest& request) {
   Result<std::string> text = openai::string_of(path, value, services.limits.max_user_bytes);
   if (!text) return text.error();
   request.*kMember = std::move(*text);
+  openai::leave_out(request, path);
   return Done{};
 }
 
 // ---- tools
 
-Result<Done> read_tool(const std::string& path, json::Object& tool, ChatRequest& request) {
-  const json::Value* type = tool.if_contains("type");
-  if (type == nullptr) return invalid(path + ".type", path + ".type is missing");
-  if (!type->is_string() || type->get_string() != "function") {
-    return invalid(path + ".type", path + ".type must be \"function\": other tools are not supported");
-  }
-  if (Result<Done> added = chat::add_function(path, tool, "parameters", request); !added) return added.error();
-  tool = chat::nested_function(tool, "parameters");
-  return Done{};
+// As the answer tells it again: a function has all of its members.
+std::string told_again(element tool) {
+  std::string text = simdjson::minify(tool);
+  element part;
+  const bool is_function = tool.is_object() && (!chat::is_given(tool, "type", part) || says(part, "function"));
+  if (!is_function || text.size() < 3) return text;
+  text.pop_back();
+  if (tool["type"].error() != simdjson::SUCCESS) text += R"(,"type":"function")";
+  if (tool["parameters"].error() != simdjson::SUCCESS) text += R"(,"parameters":{})";
+  if (tool["strict"].error() != simdjson::SUCCESS) text += R"(,"strict":false)";
+  return text + '}';
 }
 
 Result<Done> read_tools(const std::string& path, element value, const Services& services, ResponsesRequest& request) {
-  if (Result<Done> read = chat::read_tool_list(path, value, services, request, read_tool); !read) return read.error();
-  request.tools_json = simdjson::minify(value);
-  return Done{};
+  if (value.is_array()) {
+    std::string list;
+    for (const element one : openai::array_of(value)) list += (list.empty() ? "" : ",") + told_again(one);
+    request.tools_json = '[' + list + ']';
+  }
+  return chat::read_flat_tools(path, value, services, request);
 }
 
-// A word, as in a chat, or {"type": "function", "name": ...}.
 Result<Done> read_tool_choice(const std::string& path, element value, const Services& services,
                               ResponsesRequest& request) {
   request.tool_choice_json = simdjson::minify(value);
-  if (!value.is_object()) return chat::read_tool_choice(path, value, services, request);
-  element type;
-  if (value["type"].get(type) != simdjson::SUCCESS || !says(type, "function")) {
-    return invalid(path + ".type", path + ".type must be \"function\"");
-  }
-  Result<std::string> name = chat::text_member(path, value, "name");
-  if (!name) return name.error();
-  request.tool_choice = {chat::ToolChoice::Kind::kNamed, std::move(*name)};
-  return Done{};
+  return chat::read_flat_tool_choice(path, value, services, request);
 }
 
 // ---- objects with members of their own
@@ -101,7 +100,8 @@ Result<Done> read_text(const std::string& path, element value, const Services& s
       }
       request.format_json = simdjson::minify(field.value);
     } else if (field.key == "verbosity") {
-      if (!says(field.value, "medium")) return invalid(inner, inner + " is not supported: leave it out");
+      if (!field.value.is_string()) return invalid(inner, inner + " must be a string");
+      if (!openai::is_medium(field.value)) openai::leave_out(request, inner);
     } else {
       openai::pass_over(request, inner);
     }
@@ -169,9 +169,8 @@ Result<Done> read_include(const std::string& path, element value, const Services
   for (const element one : openai::array_of(value)) {
     const std::string in = chat::at(path, index++);
     const auto word = [&](std::string_view known) { return says(one, known); };
-    if (std::none_of(std::begin(kIncludes), std::end(kIncludes), word)) {
-      return invalid(in, in + " is not supported: leave it out");
-    }
+    if (!one.is_string()) return invalid(in, in + " must be a string");
+    if (std::none_of(std::begin(kIncludes), std::end(kIncludes), word)) openai::leave_out(request, in);
     request.tells_logprobs = request.tells_logprobs || says(one, kLogprobs);
   }
   return Done{};
@@ -179,11 +178,6 @@ Result<Done> read_include(const std::string& path, element value, const Services
 
 void put_top_logprobs(GenerationRequest& request, std::int64_t value) {
   static_cast<ResponsesRequest&>(request).top_logprobs = static_cast<std::uint32_t>(value);
-}
-
-Result<Done> read_store(const std::string& path, element value, const Services&, GenerationRequest&) {
-  if (const Result<bool> flag = openai::boolean_of(path, value); !flag) return flag.error();
-  return Done{};
 }
 
 Result<Done> read_truncation(const std::string& path, element value, const Services&, ResponsesRequest& request) {
@@ -194,8 +188,6 @@ Result<Done> read_truncation(const std::string& path, element value, const Servi
   }
   return Done{};
 }
-
-bool is_usual_tier(element value) { return says(value, "auto") || says(value, "default"); }
 
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, ResponsesRequest&)>
 constexpr auto kOwn = openai::read_own<ResponsesRequest, kRead>;
@@ -210,7 +202,7 @@ constexpr Field kFields[] = {
     {"tools", kResponses, Shaped{"array", "up to 128 functions, see below", kOwn<read_tools>}, "none", "functions that the model may call", "api/responses/responses_request_test.cc"},
     {"tool_choice", kResponses, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwn<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/responses/responses_request_test.cc"},
     {"parallel_tool_calls", kResponses, Shaped{"boolean", "true or false", kOfChat<chat::read_parallel_tool_calls>}, "true", "false: one call at most is told", "api/responses/responses_form_test.cc"},
-    {"text", kResponses, Shaped{"object", "`format`: `{\"type\": \"text\"}`, `json_object`, or `json_schema` with a schema; `verbosity`: only `medium`", kOwn<read_text>}, "text", "what the answer must be", "api/responses/responses_request_test.cc"},
+    {"text", kResponses, Shaped{"object", "`format`: `{\"type\": \"text\"}`, `json_object`, or `json_schema` with a schema; `verbosity`: of no effect", kOwn<read_text>}, "text", "what the answer must be", "api/responses/responses_request_test.cc"},
     {"reasoning", kResponses, Shaped{"object", "`effort`: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`; `summary`: `auto`, `concise`, `detailed`", kOwn<read_reasoning>}, "the template's", "as `reasoning_effort` of a chat; a summary is not made: the reasoning itself is told", "api/responses/responses_request_test.cc"},
     {"chat_template_kwargs", kResponses, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/responses/responses_request_test.cc"},
     {"truncation", kResponses, Shaped{"string", "`auto`, `disabled`", kOwn<read_truncation>}, "disabled", "auto: of a prompt that is too long the last tokens are kept", "api/responses/responses_form_test.cc"},
@@ -219,17 +211,17 @@ constexpr Field kFields[] = {
     {"user", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::user>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
     {"safety_identifier", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::safety_identifier>>}, "none", "told again in the answer", "api/responses/responses_request_test.cc"},
     {"prompt_cache_key", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::prompt_cache_key>>}, "none", "told again; prefixes are found by their tokens, and `cache_salt` parts them", "api/responses/responses_request_test.cc"},
-    {"prompt_cache_retention", kResponses, Shaped{"string", "a text", chat::read_note}, "none", "of no effect", "api/responses/responses_request_test.cc"},
-    {"store", kResponses, Shaped{"boolean", "true or false", read_store}, "false", "of no effect: nothing is stored, and the answer says so", "api/responses/responses_request_test.cc"},
-    {"service_tier", kResponses, Neutral{"string", "\"auto\" or \"default\"", is_usual_tier}, "auto", "there is one tier", "api/responses/responses_request_test.cc"},
+    {"prompt_cache_retention", kResponses, Hint{"string"}, "none", "of no effect: prefixes stay as long as there is room", "api/responses/responses_request_test.cc"},
+    {"store", kResponses, Hint{"boolean", openai::is_false}, "false", "of no effect: nothing is stored, and the answer says so", "api/responses/responses_request_test.cc"},
+    {"service_tier", kResponses, Hint{"string", openai::is_usual_tier}, "auto", "of no effect: there is one tier", "api/responses/responses_request_test.cc"},
     {"background", kResponses, Neutral{"boolean", "false", openai::is_false}, "false", "not supported", "api/responses/responses_request_test.cc"},
     {"top_logprobs", kResponses, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, where `include` asks for log probabilities", "wire/test_responses.py"},
     {"previous_response_id", kResponses, Neutral{"string", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
     {"conversation", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
     {"prompt", kResponses, Neutral{"object", "null", openai::is_never}, "none", "nothing is stored: send `instructions`", "api/responses/responses_request_test.cc"},
-    {"max_tool_calls", kResponses, Neutral{"integer", "null", openai::is_never}, "none", "it is for tools that a server runs", "api/responses/responses_request_test.cc"},
-    {"context_management", kResponses, Neutral{"array", "empty", openai::is_empty}, "none", "not supported", "api/responses/responses_request_test.cc"},
-    {"moderation", kResponses, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/responses/responses_request_test.cc"},
+    {"max_tool_calls", kResponses, Hint{"integer"}, "none", "of no effect: it is for tools that a server runs", "api/responses/responses_request_test.cc"},
+    {"context_management", kResponses, Hint{"array|object", openai::is_empty}, "none", "of no effect: `truncation` cuts prompts that are too long", "api/responses/responses_request_test.cc"},
+    {"moderation", kResponses, Hint{"object"}, "none", "of no effect: nothing is judged", "api/responses/responses_request_test.cc"},
 };
 // clang-format on
 

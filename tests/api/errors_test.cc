@@ -105,14 +105,13 @@ TEST(Errors, EveryFaultOfFramingHasItsStatus) {
   using http::Fault;
   EXPECT_EQ(status_of(Fault::kMalformed), 400);
   EXPECT_EQ(status_of(Fault::kTooSlow), 408);
-  EXPECT_EQ(status_of(Fault::kLengthRequired), 411);
   EXPECT_EQ(status_of(Fault::kBodyTooLarge), 413);
   EXPECT_EQ(status_of(Fault::kUnknownExpectation), 417);
   EXPECT_EQ(status_of(Fault::kHeadTooLarge), 431);
   EXPECT_EQ(status_of(Fault::kUnsupportedVersion), 505);
-  const http::Response response = error_response(http::Refusal{Fault::kLengthRequired, "how long?"});
+  const http::Response response = error_response(http::Refusal{Fault::kUnknownExpectation, "how long?"});
   EXPECT_EQ(response.body,
-            R"({"error":{"message":"how long?","type":"invalid_request_error","param":null,"code":411}})");
+            R"({"error":{"message":"how long?","type":"invalid_request_error","param":null,"code":417}})");
 }
 
 }  // namespace

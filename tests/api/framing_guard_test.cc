@@ -61,7 +61,6 @@ const std::vector<Refused> kRefused = {
     {"two_hosts_in_1_0", head(kHost + kHost + "Content-Length: 5\r\n", "POST /x HTTP/1.0"), Fault::kMalformed},
     {"host_list", head("Host: a, b\r\nContent-Length: 5\r\n"), Fault::kMalformed},
     {"host_with_a_path", head("Host: a/b\r\nContent-Length: 5\r\n"), Fault::kMalformed},
-    {"no_length", head(kHost), Fault::kLengthRequired},
     {"expect_something", head(kHost + "Content-Length: 5\r\nExpect: dinner\r\n"), Fault::kUnknownExpectation},
     {"http_2", head(kHost, "PRI * HTTP/2.0"), Fault::kUnsupportedVersion},
     {"http_1_2", head(kHost, "GET / HTTP/1.2"), Fault::kUnsupportedVersion},
@@ -105,6 +104,15 @@ TEST(FramingGuard, ReadsALength) {
   EXPECT_EQ(framing.content_length, 1000u);
   EXPECT_FALSE(framing.chunked);
   EXPECT_TRUE(framing.keep_alive);
+}
+
+TEST(FramingGuard, ReadsNoBodyWhereTheHeadSaysNothingOfOne) {
+  for (const char* line : {"POST /x HTTP/1.1", "PUT /x HTTP/1.1", "DELETE /x HTTP/1.1", "GET /x HTTP/1.1"}) {
+    const std::string text = head(kHost, line);
+    const Framing framing = accepted(text);
+    EXPECT_FALSE(framing.chunked) << line;
+    EXPECT_EQ(framing.content_length, 0u) << line;
+  }
 }
 
 TEST(FramingGuard, ReadsChunkedInAnyCase) {

@@ -75,7 +75,11 @@ class Coverage:
 def coverage():
     """Keyword → Coverage."""
     rows, requests = [], []
+    (tables,) = ask([{"tables": True}])
+    known = {name for name, _ in tables["formats"]}
     for keyword, description, schema, tests in groups():
+        if keyword.startswith("format: ") and schema.get("format") not in known:  # an annotation: all is valid
+            tests = [(data, True) for data, _ in tests]
         texts = [spelled(data) for data, _ in tests]
         requests.append({"schema": json.dumps(schema), "texts": [text for some in texts for text in some]})
         rows.append((keyword, description, schema, tests, texts))

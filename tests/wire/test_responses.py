@@ -142,14 +142,14 @@ def test_reasoning_has_no_log_probabilities_and_what_follows_it_has(thinker):
 
 
 @pytest.mark.parametrize("fields,param", [
-    ({"input": []}, "input"),
     ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type"),
     ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
-    ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+    ({"tools": [{"type": 7}]}, "tools[0].type"),
+    ({"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice.type"),
     ({"previous_response_id": "resp_1"}, "previous_response_id"),
     ({"conversation": "conv_1"}, "conversation"),
     ({"background": True}, "background"),
-    ({"include": ["message.output_text.logits"]}, "include[0]"),
+    ({"include": [7]}, "include[0]"),
     ({"include": ["message.output_text.logprobs"], "top_logprobs": 21}, "top_logprobs"),
     ({"truncation": "some"}, "truncation"),
     ({"max_output_tokens": 0}, "max_output_tokens"),

@@ -31,6 +31,8 @@ def ended(server, **fields):
 @pytest.mark.parametrize("fields", [
     dict(response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}}),
     dict(structured_outputs={"json": SCHEMA}), dict(structured_outputs={"json": json.dumps(SCHEMA)}), dict(guided_json=SCHEMA),
+    dict(response_format={"type": "json_object", "schema": SCHEMA}), dict(response_format={"type": "json_object", "value": SCHEMA}),
+    dict(json_schema=json.dumps(SCHEMA)),
 ], ids=lambda fields: next(iter(fields)))
 def test_a_schema_is_held_to(server, fields):
     for seed in range(5):
@@ -44,7 +46,8 @@ def test_a_json_object_is_one(server):
     assert isinstance(json.loads(ended(server, response_format={"type": "json_object"}, temperature=0.7)), dict)
 
 
-@pytest.mark.parametrize("fields", [dict(guided_regex="[a-c]{2,5}-\\d{3}"), dict(structured_outputs={"regex": "[a-c]{2,5}-\\d{3}"})], ids=str)
+@pytest.mark.parametrize("fields", [dict(guided_regex="[a-c]{2,5}-\\d{3}"), dict(structured_outputs={"regex": "[a-c]{2,5}-\\d{3}"}),
+                                    dict(regex="[a-c]{2,5}-\\d{3}")], ids=str)
 def test_an_expression_is_matched(server, fields):
     for seed in range(8):
         choice = server.complete(PROMPT, **WILD, seed=seed, **fields)["choices"][0]
@@ -59,7 +62,8 @@ def test_a_choice_is_one_of_them(server, fields):
 
 def test_a_grammar_is_followed(server):
     grammar = 'root ::= greeting " " ("world" | "moon") "!"\ngreeting ::= "hello" | "good " ("day" | "night")'
-    for fields in (dict(guided_grammar=grammar), dict(structured_outputs={"grammar": grammar})):
+    for fields in (dict(guided_grammar=grammar), dict(structured_outputs={"grammar": grammar}), dict(ebnf=grammar), dict(grammar=grammar),
+                   dict(response_format={"type": "grammar", "grammar": grammar})):
         for seed in range(6):
             text = server.text(PROMPT, **WILD, seed=seed, **fields)
             assert re.fullmatch(r"(hello|good (day|night)) (world|moon)!", text), text

@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -28,8 +29,17 @@ Result<Done> read_suffix(const std::string& name, element value, const Services&
   return Done{};
 }
 
-void put_logprobs(GenerationRequest& request, std::int64_t value) {
-  request.logprobs = static_cast<std::uint32_t>(value);
+// true is 1 and false is 0, as vLLM reads them.
+Result<Done> read_logprobs(const std::string& name, element value, const Services& services,
+                           GenerationRequest& request) {
+  if (value.is_bool()) {
+    request.logprobs = std::min<std::uint32_t>(value.get_bool().value_unsafe() ? 1 : 0, services.limits.max_logprobs);
+    return Done{};
+  }
+  const Result<std::int64_t> number = integer_of(name, value, 0, services.limits.max_logprobs);
+  if (!number) return number.error();
+  request.logprobs = static_cast<std::uint32_t>(*number);
+  return Done{};
 }
 
 // clang-format off
@@ -37,7 +47,7 @@ constexpr Field kOwn[] = {
     {"prompt", kCompletions, Shaped{"string|array", kPromptsRange, read_own<CompletionRequest, read_prompt>}, "required", "what the model goes on from", "wire/test_completions.py"},
     {"suffix", kCompletions, Shaped{"string", "a text", read_own<CompletionRequest, read_suffix>}, "none", "what comes after the answer: fill in the middle, where the tokenizer has the tokens for it, else 400", "api/openai/completions/completion_form_test.cc"},
     {"echo", kCompletions, Flag{&GenerationRequest::echo}, "false", "the prompt in front of the answer, with `logprobs` its log probabilities, too", "wire/test_scoring.py"},
-    {"logprobs", kCompletions, Integer{0, 0, put_logprobs, &RequestLimits::max_logprobs}, "none", "log probability of each token and so many likeliest; 0: of the token alone", "wire/test_logprobs.py"},
+    {"logprobs", kCompletions, Shaped{"integer|boolean", "0 to 20; true is 1, false is 0", read_logprobs}, "none", "log probability of each token and so many likeliest; 0: of the token alone", "wire/test_logprobs.py"},
 };
 // clang-format on
 

@@ -66,10 +66,16 @@ struct Neutral {
   bool (*is_neutral)(simdjson::dom::element);
 };
 
+// Known to OpenAI or vLLM, and changes no answer: accepted, and named in X-Quire-Warnings where it asks for something.
+struct Hint {
+  const char* json;
+  bool (*is_neutral)(simdjson::dom::element) = nullptr;  // asks for what is done anyway; null: never
+};
+
 struct Field {
   const char* name;
   unsigned endpoints;
-  std::variant<Flag, Integer, Number, Text, Shaped, Neutral> kind;
+  std::variant<Flag, Integer, Number, Text, Shaped, Neutral, Hint> kind;
   const char* fallback;  // "" where there is nothing to say
   const char* help;      // with the unit
   const char* test;

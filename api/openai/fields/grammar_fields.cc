@@ -1,5 +1,7 @@
 #include "api/openai/fields/grammar_fields.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +16,7 @@ using Kind = GrammarText::Kind;
 
 Result<Done> set_grammar(const std::string& path, Kind kind, std::string text, const Services& services,
                          GenerationRequest& request) {
+  if (request.grammar_text && request.grammar_text->kind == kind && request.grammar_text->text == text) return Done{};
   if (request.grammar_text) {
     return invalid(path, path + " has no place beside " + request.grammar_text->field + ": an answer has one form");
   }
@@ -27,7 +30,11 @@ Result<Done> set_grammar(const std::string& path, Kind kind, std::string text, c
 // A schema as an object, a boolean, or the JSON text of one.
 Result<Done> set_schema(const std::string& path, element value, const Services& services, GenerationRequest& request) {
   if (value.is_string()) {
-    return set_grammar(path, Kind::kJsonSchema, std::string(value.get_string().value_unsafe()), services, request);
+    const std::string text(value.get_string().value_unsafe());
+    simdjson::dom::parser parser;
+    element schema;  // so that a text is the same as the object that it spells
+    const bool is_json = parser.parse(text).get(schema) == simdjson::SUCCESS;
+    return set_grammar(path, Kind::kJsonSchema, is_json ? simdjson::minify(schema) : text, services, request);
   }
   if (!value.is_object() && !value.is_bool()) return invalid(path, path + " must be a JSON Schema: an object");
   return set_grammar(path, Kind::kJsonSchema, simdjson::minify(value), services, request);
@@ -72,47 +79,68 @@ Result<Done> read_json_schema(const std::string& path, element value, const Serv
   return Done{};
 }
 
-// One of "text", "json_object" and "json_schema".
 Result<std::string_view> format_type(const std::string& path, element value) {
   if (!value.is_object()) return invalid(path, path + " must be an object");
   std::string_view type;
   const std::string type_path = path + ".type";
-  const bool typed = value["type"].get_string().get(type) == simdjson::SUCCESS;
-  if (!typed || (type != "text" && type != "json_object" && type != "json_schema")) {
+  if (value["type"].get_string().get(type) != simdjson::SUCCESS) {
     return invalid(type_path, type_path + R"( must be "text", "json_object" or "json_schema")");
   }
   return type;
 }
 
+// What one member of a format asks for; false: it is no form of an answer.
+Result<bool> read_member(const std::string& path, std::string_view type, std::string_view key, element value,
+                         const Services& services, GenerationRequest& request) {
+  const auto after = [](const Result<Done>& set) { return set ? Result<bool>(true) : Result<bool>(set.error()); };
+  const bool is_json = type == "json_object" || type == "json" || type == "json_schema";
+  if (key == "json_schema" && is_json) return after(read_json_schema(path, value, services, request));
+  if ((key == "schema" || key == "value") && is_json) return after(set_schema(path, value, services, request));
+  if (key == "value" && type == "regex") return after(set_text(path, Kind::kRegex, value, services, request));
+  if (key == "grammar" && type == "grammar") return after(set_text(path, Kind::kEbnf, value, services, request));
+  if (key == "json_schema" || key == "schema" || key == "value" || key == "grammar" || key == "pattern") {
+    return invalid(path, path + " has no place in a format of type \"" + echoed(type) + "\"");
+  }
+  return false;
+}
+
 }  // namespace
 
+// Besides OpenAI's three types: a schema beside "json_object", as many servers take it, and Text Generation Inference's
+// and Fireworks' "json", "regex" and "grammar". What asks for a form is never passed over.
 Result<Done> read_response_format(const std::string& path, element value, const Services& services,
                                   GenerationRequest& request) {
   const Result<std::string_view> read = format_type(path, value);
   if (!read) return read.error();
   const std::string_view type = *read;
+  constexpr std::string_view kTypes[] = {"text", "json_object", "json_schema", "json", "regex", "grammar"};
+  if (std::ranges::find(kTypes, type) == std::end(kTypes)) {
+    return invalid(path + ".type", path + R"(.type must be "text", "json_object" or "json_schema")");
+  }
+  bool has_form = type == "text";
   const simdjson::dom::object fields = object_of(value);
   for (const auto field : fields) {
-    const bool known = field.key == "type" || (field.key == "json_schema" && type == "json_schema");
-    if (!known && !field.value.is_null()) pass_over(request, path + "." + echoed(field.key));
+    if (field.value.is_null() || field.key == "type") continue;
+    const std::string inner = path + "." + echoed(field.key);
+    const Result<bool> is_form = read_member(inner, type, field.key, field.value, services, request);
+    if (!is_form) return is_form.error();
+    has_form = has_form || *is_form;
+    const bool is_note = field.key == "name" || field.key == "description" || field.key == "strict";
+    if (!*is_form && !(is_note && type == "json_schema")) pass_over(request, inner);
   }
-  if (type == "text") return Done{};
-  if (type == "json_object") return set_grammar(path, Kind::kJsonObject, "", services, request);
-  element schema;
-  const std::string schema_path = path + ".json_schema";
-  if (value["json_schema"].get(schema) != simdjson::SUCCESS) {
-    return invalid(schema_path, schema_path + " is missing");
-  }
-  return read_json_schema(schema_path, schema, services, request);
+  if (has_form) return Done{};
+  if (type == "json_object" || type == "json") return set_grammar(path, Kind::kJsonObject, "", services, request);
+  const std::string missing = path + (type == "json_schema" ? ".json_schema" : type == "regex" ? ".value" : ".grammar");
+  return invalid(missing, missing + " is missing");
 }
 
 Result<Done> read_flat_format(const std::string& path, element value, const Services& services,
                               GenerationRequest& request) {
   const Result<std::string_view> type = format_type(path, value);
   if (!type) return type.error();
-  if (*type == "text") return Done{};
-  if (*type == "json_object") return set_grammar(path, Kind::kJsonObject, "", services, request);
-  return read_json_schema(path, value, services, request);
+  const bool is_flat = *type == "json_schema" && value["json_schema"].error() != simdjson::SUCCESS;
+  return is_flat ? read_json_schema(path, value, services, request)
+                 : read_response_format(path, value, services, request);
 }
 
 Result<Done> read_structured_outputs(const std::string& path, element value, const Services& services,

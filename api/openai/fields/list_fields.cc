@@ -67,6 +67,7 @@ Result<TokenId> id_of_key(const std::string& path, std::string_view key, const S
 Result<Done> read_model(const std::string& path, element value, const Services& services, GenerationRequest& request) {
   Result<std::string> model = string_of(path, value, std::numeric_limits<std::size_t>::max());
   if (!model) return model.error();
+  if (model->empty()) return Done{};  // as if it were not there
   const std::vector<std::string>& names = services.model_names;
   if (std::find(names.begin(), names.end(), *model) == names.end()) {
     std::string served;

@@ -26,4 +26,15 @@ bool is_left(element value) {
   return value.get_string().get(side) == simdjson::SUCCESS && side == "left";
 }
 
+bool is_medium(element value) {
+  std::string_view word;
+  return value.get_string().get(word) == simdjson::SUCCESS && word == "medium";
+}
+
+bool is_usual_tier(element value) {
+  std::string_view word;
+  return value.get_string().get(word) == simdjson::SUCCESS &&
+         (word == "auto" || word == "default" || word == "standard_only");
+}
+
 }  // namespace quire::api::openai

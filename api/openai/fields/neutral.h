@@ -12,5 +12,7 @@ bool is_false(simdjson::dom::element value);
 bool is_true(simdjson::dom::element value);
 bool is_empty(simdjson::dom::element value);  // a list or an object
 bool is_left(simdjson::dom::element value);
+bool is_medium(simdjson::dom::element value);      // how much is said
+bool is_usual_tier(simdjson::dom::element value);  // the one that there is, by any of its names
 
 }  // namespace quire::api::openai

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "api/openai/json_values.h"
 #include "core/base/check.h"
@@ -16,7 +18,7 @@ using simdjson::dom::element;
 
 constexpr std::size_t kMaxDepth = 128;  // of a schema within a tool, and then some
 constexpr std::size_t kMinParserBytes = 64;
-constexpr std::size_t kMaxToldUnknown = 16;
+constexpr std::size_t kMaxTold = 16;  // names of a warning
 
 std::string spelled(double number) {
   return number == std::floor(number) ? std::to_string(static_cast<std::int64_t>(number)) : std::to_string(number);
@@ -31,14 +33,24 @@ std::int64_t highest_of(const Integer& kind, const RequestLimits& limits) {
   return kind.limit != nullptr ? std::int64_t{limits.*kind.limit} : kind.highest;
 }
 
-// Whether the value has one of the types, "array|object"; of numbers nothing is asked.
+bool is_whole(element value) {
+  return value.is_int64() || (value.is_double() && std::floor(value.get_double().value_unsafe()) == value.get_double());
+}
+
+// Whether the value has one of the types, "array|object".
 bool is_of(std::string_view types, element value) {
   const char* type = value.is_array()    ? "array"
                      : value.is_object() ? "object"
                      : value.is_string() ? "string"
                      : value.is_bool()   ? "boolean"
-                                         : "";
+                     : is_whole(value)   ? "integer"
+                                         : "number";
   return types.find(type) != types.npos;
+}
+
+std::string with_article(std::string type) {
+  const bool is_vowel = std::string_view("aeiou").find(type.front()) != std::string_view::npos;
+  return (is_vowel ? "an " : "a ") + std::move(type);
 }
 
 // One value of a field into the request: a visitor of Field::kind.
@@ -83,7 +95,32 @@ struct Reader {
     if (is_of(kind.json, value) && kind.is_neutral(value)) return Done{};
     return invalid(name, name + " is not supported: leave it out");
   }
+  Result<Done> operator()(const Hint& kind) const {
+    if (!is_of(kind.json, value)) return invalid(name, name + " must be " + with_article(kind.json));
+    if (kind.is_neutral == nullptr || !kind.is_neutral(value)) leave_out(request, name);
+    return Done{};
+  }
 };
+
+void remember(std::string_view path, std::vector<std::string>& names, std::uint32_t& count) {
+  ++count;
+  if (names.size() == kMaxTold) return;
+  // A header holds printable ASCII; commas and semicolons are between names.
+  std::string name = echoed(path);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~' || c == ',' || c == ';'; }, '?');
+  names.push_back(std::move(name));
+}
+
+std::string told(std::string text, const std::vector<std::string>& names, std::uint32_t count) {
+  if (count == 0) return {};
+  for (const std::string& name : names) {
+    if (&name != &names.front()) text += ", ";
+    text += name;
+  }
+  if (count > names.size()) text += " and " + std::to_string(count - names.size()) + " more";
+  return text;
+}
 
 const Field* find(std::span<const Field> fields, unsigned endpoints, std::string_view name) {
   const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) {
@@ -168,25 +205,17 @@ Result<Given> read_body(const std::string& body, Endpoint endpoint, std::span<co
 }
 
 void pass_over(GenerationRequest& request, std::string_view path) {
-  ++request.num_unknown_fields;
-  if (request.unknown_fields.size() == kMaxToldUnknown) return;
-  // A header holds printable ASCII; the commas are between names.
-  std::string name = echoed(path);
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~' || c == ','; }, '?');
-  request.unknown_fields.push_back(std::move(name));
+  remember(path, request.unknown_fields, request.num_unknown_fields);
+}
+
+void leave_out(GenerationRequest& request, std::string_view path) {
+  remember(path, request.left_out, request.num_left_out);
 }
 
 std::string warnings_of(const GenerationRequest& request) {
-  if (request.num_unknown_fields == 0) return {};
-  std::string text = "unknown fields: ";
-  for (const std::string& name : request.unknown_fields) {
-    if (&name != &request.unknown_fields.front()) text += ", ";
-    text += name;
-  }
-  const std::size_t untold = request.num_unknown_fields - request.unknown_fields.size();
-  if (untold > 0) text += " and " + std::to_string(untold) + " more";
-  return text;
+  const std::string unknown = told("unknown fields: ", request.unknown_fields, request.num_unknown_fields);
+  const std::string without = told("of no effect: ", request.left_out, request.num_left_out);
+  return unknown + (unknown.empty() || without.empty() ? "" : "; ") + without;
 }
 
 std::string range_text(const Field& field, const RequestLimits& limits) {
@@ -210,6 +239,7 @@ std::string range_text(const Field& field, const RequestLimits& limits) {
     }
     std::string operator()(const Shaped& kind) const { return kind.range; }
     std::string operator()(const Neutral& kind) const { return std::string("only ") + kind.range; }
+    std::string operator()(const Hint&) const { return "any"; }
   };
   return std::visit(Words{limits}, field.kind);
 }
@@ -222,6 +252,7 @@ std::string json_type(const Field& field) {
     std::string operator()(const Text&) const { return "string"; }
     std::string operator()(const Shaped& kind) const { return kind.json; }
     std::string operator()(const Neutral& kind) const { return kind.json; }
+    std::string operator()(const Hint& kind) const { return kind.json; }
   };
   return std::visit(Name{}, field.kind);
 }

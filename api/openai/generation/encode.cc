@@ -2,18 +2,13 @@
 
 #include <cstddef>
 
+#include "api/openai/generation/overflow.h"
+
 namespace quire::api::openai {
 namespace {
 
 // A prompt that is up to this many times as long as the model takes is counted to its end, for the error.
 constexpr std::size_t kCounted = 2;
-
-Error too_long(const GenerationRequest& request, std::size_t num_tokens, const Services& services) {
-  const std::string field = request.prompt_field;
-  return invalid(field, field + " has at least " + std::to_string(num_tokens) + " tokens; the model takes at most " +
-                            std::to_string(services.max_model_len) +
-                            " (max_model_len), prompt and answer together: shorten the " + field);
-}
 
 Result<std::vector<TokenId>> encode(const std::string& text, bool add_special_tokens, std::size_t max_tokens,
                                     const Services& services, Allowance& allowance) {
@@ -32,9 +27,9 @@ Result<std::vector<TokenId>> encode_prompt(const std::string& text, const Genera
   }
   const std::size_t most = kCounted * services.max_model_len;
   const std::size_t least = services.tokenizer->least_tokens(text.size());
-  if (least > most) return too_long(request, least, services);
+  if (least > most) return context_overflow(request, least, services);
   Result<std::vector<TokenId>> ids = encode(text, add_special_tokens, most, services, allowance);
-  if (ids && ids->size() > most) return too_long(request, ids->size(), services);
+  if (ids && ids->size() > most) return context_overflow(request, ids->size(), services);
   return ids;
 }
 

@@ -83,6 +83,8 @@ struct GenerationRequest {
 
   std::vector<std::string> unknown_fields;  // accepted and passed over; shortened names, a bounded number
   std::uint32_t num_unknown_fields = 0;     // all of them
+  std::vector<std::string> left_out;        // known, and of no effect here; likewise
+  std::uint32_t num_left_out = 0;
 
   flow::Pooling pooling =
       flow::Pooling::kNone;  // what an endpoint that embeds wants of each prompt; max_tokens is 0 then
@@ -92,6 +94,7 @@ struct GenerationRequest {
   bool goes_on = false;                   // the answer's text goes on from the prompt's: text::Detokenizer
   const char* prompt_field = "prompt";    // that errors of the prompt name
   const char* max_tokens_field = "max_tokens";
+  bool in_anthropics_words = false;               // errors that programs know by their words
   const char* grammar_field = "response_format";  // that errors of `grammar` name, where it has no text
 
   // Once settled: the prompt's tokens get log probabilities, because the answer tells of them, or is nothing else.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/openai/cache_root.h"
+#include "api/openai/generation/overflow.h"
 #include "api/openai/generation/prospects.h"
 #include "api/openai/generation/rules.h"
 
@@ -84,21 +85,11 @@ void truncate(Ids& ids, const GenerationRequest& request, const Services& servic
 Result<std::uint32_t> max_tokens_for(std::size_t prompt_tokens, const GenerationRequest& request,
                                      const Services& services) {
   const std::size_t limit = services.max_model_len;
-  const std::string field = request.prompt_field;
-  const std::string ends =
-      " the model takes at most " + std::to_string(limit) + " (max_model_len), prompt and answer together: ";
   const std::size_t least = request.max_tokens == 0u ? 0 : 1;
-  if (prompt_tokens + least > limit) {
-    return invalid(field, field + " has " + std::to_string(prompt_tokens) + " tokens;" + ends + "shorten the " + field);
-  }
+  if (prompt_tokens + least > limit) return context_overflow(request, prompt_tokens, services);
   const std::size_t room = limit - prompt_tokens;
   if (!request.max_tokens) return static_cast<std::uint32_t>(std::min<std::size_t>(request.default_max_tokens, room));
-  if (*request.max_tokens > room) {
-    const std::string name = request.max_tokens_field;
-    return invalid(name, name + " is " + std::to_string(*request.max_tokens) + " and the " + field + " has " +
-                             std::to_string(prompt_tokens) + " tokens;" + ends + "shorten the " + field +
-                             " or ask for at most " + std::to_string(room));
-  }
+  if (*request.max_tokens > room) return context_overflow(request, prompt_tokens, services);
   return *request.max_tokens;
 }
 

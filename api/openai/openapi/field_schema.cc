@@ -36,6 +36,7 @@ struct Range {
   void operator()(const Text& kind) const { json.key("maxLength").number(std::uint64_t{limits.*kind.max_bytes}); }
   void operator()(const Shaped&) const {}
   void operator()(const Neutral&) const {}
+  void operator()(const Hint&) const {}
 };
 
 void write_field(JsonWriter& json, const Field& field, bool required, const RequestLimits& limits) {

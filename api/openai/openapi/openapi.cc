@@ -86,6 +86,8 @@ constexpr Plain kPlain[] = {
     {"/ready", "get", "Whether requests are taken", "application/json"},
     {"/startup", "get", "Whether it was ever ready", "application/json"},
     {"/health", "get", "Whether the process should go on, and requests are taken", "application/json"},
+    {"/ping", "get", "The same without a word", "application/json"},
+    {"/load", "get", "How many sequences run or wait", "application/json"},
     {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain"},
     {"/version", "get", "The server's version", "application/json"},
     {"/openapi.json", "get", "This document", "application/json"},

@@ -140,7 +140,7 @@ class Reader {
     if (name == nullptr) return;
     if (!name->is_string()) refuse("format", "is not a string");
     const Format* format = find_format(std::string_view(name->get_string()));
-    if (format == nullptr) refuse("format", "is not one that is supported (" + format_names() + "): leave it out");
+    if (format == nullptr) return;  // an annotation, as the specification has it
     if (!format->pattern.empty()) keep_text(language("format", format->pattern, RegexUse::kWhole));
     if (format->name == "int32") {
       Shape bounds;
@@ -148,12 +148,6 @@ class Reader {
       bounds.high = Bound{*decimal_of(std::int64_t{INT32_MAX}), false};
       shape_ = merged(shape_, bounds, budget_);
     }
-  }
-
-  static std::string format_names() {
-    std::string out;
-    for (const Format& format : formats()) out += (out.empty() ? "" : ", ") + std::string(format.name);
-    return out;
   }
 
   std::shared_ptr<const Language> language(std::string_view keyword, std::string_view pattern, RegexUse use) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/openai/fields/read_body.h"
 #include "tests/api/chat/chat_world.h"
 
 namespace quire::api::chat::test {
@@ -92,19 +93,21 @@ TEST_F(ChatRequests, AcceptWhatChangesNothing) {
 }
 
 TEST_F(ChatRequests, RefuseWhatIsNotSupported) {
-  const std::pair<const char*, const char*> cases[] = {{"store", "true"},
-                                                       {"service_tier", "\"flex\""},
+  const std::pair<const char*, const char*> cases[] = {{"store", "1"},
+                                                       {"service_tier", "7"},
                                                        {"modalities", "[\"audio\"]"},
-                                                       {"verbosity", "\"low\""},
+                                                       {"verbosity", "7"},
                                                        {"audio", "{}"},
-                                                       {"prediction", "{}"},
+                                                       {"prediction", "7"},
+                                                       {"max_tool_calls", "\"7\""},
+                                                       {"prompt_cache_retention", "7"},
                                                        {"functions", "[{}]"},
                                                        {"function_call", "\"auto\""},
                                                        {"chat_template", "\"{{ x }}\""},
                                                        {"echo", "true"},
                                                        {"suffix", "\"x\""},
                                                        {"prompt_logprobs", "1"},
-                                                       {"web_search_options", "{}"},
+                                                       {"web_search_options", "7"},
                                                        {"metadata", "1"},
                                                        {"metadata", "\"x\""},
                                                        {"safety_identifier", "{}"},
@@ -112,6 +115,27 @@ TEST_F(ChatRequests, RefuseWhatIsNotSupported) {
                                                        {"thinking_token_budget", "1"},
                                                        {"mm_processor_kwargs", "{\"a\":1}"}};
   for (const auto& [name, value] : cases) wrong("\"" + std::string(name) + "\":" + value, name);
+}
+
+TEST_F(ChatRequests, TakeHintsAndNameThoseThatHaveNoEffect) {
+  const ChatRequest request =
+      good(with(R"("store":true,"service_tier":"flex","verbosity":"low","prediction":{"type":"content","content":"x"},)"
+                R"("web_search_options":{},"metadata":{"a":"b"},"safety_identifier":"s","prompt_cache_key":"k",)"
+                R"("prompt_cache_retention":"24h","max_tool_calls":3)"));
+  EXPECT_EQ(
+      request.left_out,
+      (std::vector<std::string>{"store", "service_tier", "verbosity", "prediction", "web_search_options", "metadata",
+                                "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"}));
+  EXPECT_EQ(openai::warnings_of(good(with(R"("mood":1,"store":true)"))), "unknown fields: mood; of no effect: store");
+  EXPECT_EQ(openai::warnings_of(good(with(R"("store":true)"))), "of no effect: store");
+  EXPECT_EQ(good(with(R"("store":false,"service_tier":"default","verbosity":"medium","metadata":{})")).num_left_out,
+            0u);
+}
+
+TEST_F(ChatRequests, TakeNoLikeliestTokensWhereNoneAreTold) {
+  EXPECT_FALSE(good(with(R"("top_logprobs":0,"logprobs":false)")).logprobs);
+  EXPECT_FALSE(good(with(R"("top_logprobs":0)")).logprobs);
+  wrong(R"("top_logprobs":1,"logprobs":false)", "top_logprobs");
 }
 
 TEST_F(ChatRequests, EveryFieldOfTheWrongTypeIsRefusedByName) {

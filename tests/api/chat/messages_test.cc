@@ -61,6 +61,39 @@ TEST_F(Messages, GiveTemplatesArgumentsAsTextThatTakeNoObjects) {
       R"([{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"now","arguments":"{ \"a\":1}"}}]}])");
 }
 
+TEST_F(Messages, TakeArgumentsThatWereCutShort) {
+  const auto call = [](const std::string& arguments) {
+    return R"([{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"now","arguments":)" +
+           arguments + "}}]}]";
+  };
+  for (const char* cut : {R"("{\"a\": ")", R"("[]")", R"("7")", R"("not JSON")", R"("")"}) {
+    EXPECT_EQ(shaped(call(cut)), call("{}")) << cut;
+  }
+  services_.chat = model_of(
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.name + c.function.arguments }}{% endfor %}{% endfor %}");
+  EXPECT_EQ(shaped(call(R"("{\"a\": ")")), call(R"("{\"a\": ")"));
+}
+
+TEST_F(Messages, TakeTheShapesThatOtherServersTake) {
+  EXPECT_EQ(
+      shaped(R"([{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"output_text","text":"b"},"c"]},)"
+             R"({"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},)"
+             R"({"role":"tool","tool_call_id":"x","content":null},{"role":"tool","tool_call_id":"y","content":[]},)"
+             R"({"role":"tool","tool_call_id":"z"}])"),
+      R"([{"role":"user","content":"a\nb\nc"},{"role":"assistant","content":"no"},)"
+      R"({"role":"tool","content":"","tool_call_id":"x"},{"role":"tool","content":"","tool_call_id":"y"},)"
+      R"({"role":"tool","content":"","tool_call_id":"z"}])");
+}
+
+TEST_F(Messages, ReadCallsOfCustomToolsAsTheirInput) {
+  EXPECT_EQ(
+      shaped(
+          R"([{"role":"assistant","tool_calls":[{"id":"c","type":"custom","custom":{"name":"patch","input":"+a"}}]}])"),
+      R"([{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"patch",)"
+      R"("arguments":{"input":"+a"}}}]}])");
+}
+
 TEST_F(Messages, PutReasoningUnderAllOfItsNames) {
   EXPECT_EQ(shaped(R"([{"role":"assistant","content":"a","reasoning":"r"}])"),
             R"([{"role":"assistant","content":"a","reasoning_content":"r","reasoning":"r","thinking":"r"}])");
@@ -86,7 +119,9 @@ TEST_F(Messages, AreRefusedWithThePathOfWhatIsWrong) {
   wrong(R"([{"role":"user","content":null}])", "messages[0].content");
   wrong(R"([{"role":"user","content":7}])", "messages[0].content");
   wrong(R"([{"role":"user","content":[]}])", "messages[0].content");
-  wrong(R"([{"role":"user","content":"a"},{"role":"user","content":["a"]}])", "messages[1].content[0]");
+  wrong(R"([{"role":"user","content":"a"},{"role":"user","content":[7]}])", "messages[1].content[0]");
+  wrong(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])", "messages[0].content[0].type");
+  wrong(R"([{"role":"user","content":[{"type":"refusal","text":"a"}]}])", "messages[0].content[0].refusal");
   wrong(R"([{"role":"user","content":[{"text":"a"}]}])", "messages[0].content[0].type");
   wrong(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}])",
         "messages[0].content[1].type");
@@ -101,11 +136,11 @@ TEST_F(Messages, AreRefusedWithThePathOfWhatIsWrong) {
   wrong(R"([{"role":"assistant","content":"","tool_calls":{}}])", "messages[0].tool_calls");
   wrong(calls("1"), "messages[0].tool_calls[0]");
   wrong(calls("{}"), "messages[0].tool_calls[0].function");
-  wrong(calls(R"({"type":"custom","function":{"name":"f"}})"), "messages[0].tool_calls[0].type");
+  wrong(calls(R"({"type":"mcp","function":{"name":"f"}})"), "messages[0].tool_calls[0].type");
+  wrong(calls(R"({"type":"custom","function":{"name":"f"}})"), "messages[0].tool_calls[0].custom");
+  wrong(calls(R"({"type":"custom","custom":{"name":"f","input":7}})"), "messages[0].tool_calls[0].custom.input");
   wrong(calls(R"({"id":1,"function":{"name":"f"}})"), "messages[0].tool_calls[0].id");
   wrong(calls(R"({"function":{}})"), "messages[0].tool_calls[0].function.name");
-  wrong(calls(R"({"function":{"name":"f","arguments":"{"}})"), "messages[0].tool_calls[0].function.arguments");
-  wrong(calls(R"({"function":{"name":"f","arguments":"[]"}})"), "messages[0].tool_calls[0].function.arguments");
   wrong(calls(R"({"function":{"name":"f","arguments":[1]}})"), "messages[0].tool_calls[0].function.arguments");
 }
 

@@ -44,8 +44,8 @@ TEST_F(Tools, MayBeLeftOutOrNone) {
 TEST_F(Tools, AreRefusedWithThePathOfWhatIsWrong) {
   expect_refused(with(R"("tools":{})"), "tools");
   wrong("1", "tools[0]");
-  wrong("{}", "tools[0].type");
-  wrong(R"({"type":"custom"})", "tools[0].type");
+  wrong("{}", "tools[0].function");
+  wrong(R"({"type":7})", "tools[0].type");
   wrong(R"({"type":"function"})", "tools[0].function");
   wrong(R"({"type":"function","function":"f"})", "tools[0].function");
   wrong(R"({"type":"function","function":{}})", "tools[0].function.name");
@@ -85,12 +85,49 @@ TEST_F(Tools, AreChosenAmongThoseThatAreThere) {
   const auto choose = [&](const std::string& choice) { return tools(tool("f"), R"(,"tool_choice":)" + choice); };
   expect_refused(choose("\"maybe\""), "tool_choice");
   expect_refused(choose("true"), "tool_choice");
-  expect_refused(choose("{}"), "tool_choice");
-  expect_refused(choose(R"({"type":"allowed_tools"})"), "tool_choice.type");
+  expect_refused(choose("{}"), "tool_choice.function.name");
+  expect_refused(choose(R"({"type":"custom","custom":{"name":"f"}})"), "tool_choice.type");
+  expect_refused(choose(R"({"type":"allowed_tools"})"), "tool_choice.mode");
   expect_refused(choose(R"({"type":"function"})"), "tool_choice.function.name");
   expect_refused(choose(R"({"type":"function","function":{"name":7}})"), "tool_choice.function.name");
   expect_refused(choose(R"({"type":"function","function":{"name":"g"}})"), "tool_choice");
   expect_refused(with(R"("tool_choice":"required")"), "tool_choice");
+}
+
+TEST_F(Tools, MayLeaveOutTheirType) {
+  const char* nested = R"({"function":{"name":"f"}})";
+  EXPECT_EQ(quire::json::serialize(good(tools(nested)).tools), R"([{"type":"function","function":{"name":"f"}}])");
+  const ChatRequest flat = good(tools(R"({"name":"f","description":"d","parameters":{}})"));
+  EXPECT_EQ(quire::json::serialize(flat.tools),
+            R"([{"type":"function","function":{"name":"f","description":"d","parameters":{}}}])");
+  const auto named = [](const char* choice) { return R"(,"tool_choice":)" + std::string(choice); };
+  for (const char* choice : {R"({"function":{"name":"f"}})", R"({"name":"f"})", R"({"type":null,"name":"f"})"}) {
+    EXPECT_EQ(good(tools(tool("f"), named(choice))).tool_choice.name, "f") << choice;
+  }
+}
+
+TEST_F(Tools, ThatAServerWouldRunAreLeftOutAndNamed) {
+  const ChatRequest request = good(tools(R"({"type":"custom","custom":{"name":"c"}},)" + tool("f")));
+  EXPECT_EQ(request.left_out, std::vector<std::string>{"tools[0]"});
+  ASSERT_EQ(request.functions.size(), 1u);
+  EXPECT_FALSE(good(tools(R"({"type":"web_search"})")).offers_tools());
+}
+
+TEST_F(Tools, MayBeAllowedInPart) {
+  const auto allowed = [&](const std::string& mode, const std::string& list) {
+    return tools(tool("f") + "," + tool("g"), R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" +
+                                                  mode + R"(","tools":[)" + list + "]}}");
+  };
+  const ChatRequest request = good(allowed("auto", tool("g")));
+  EXPECT_EQ(request.tool_choice.kind, ToolChoice::Kind::kAuto);
+  EXPECT_EQ(request.tools.size(), 2u) << "the prompt stays the same";
+  ASSERT_EQ(request.functions.size(), 1u);
+  EXPECT_EQ(request.functions[0].name, "g");
+  EXPECT_TRUE(good(allowed("required", tool("g"))).forces_call());
+  EXPECT_FALSE(good(allowed("auto", "")).offers_tools());
+  expect_refused(allowed("auto", tool("h")), "tool_choice");
+  expect_refused(allowed("required", ""), "tool_choice");
+  expect_refused(allowed("none", ""), "tool_choice.allowed_tools.mode");
 }
 
 TEST_F(Tools, AreRefusedWhereCallsWouldNotBeUnderstood) {

@@ -50,6 +50,32 @@ TEST_F(Conversations, ReadThinkingCallsAndTheirResults) {
             R"({"role":"tool","content":"","tool_call_id":"c3"},{"role":"user","content":"so?"}])");
 }
 
+TEST_F(Conversations, TakeAnAssistantThatSaysNothingAndCallsThatWereCutShort) {
+  const char* const nothing = R"([{"role":"assistant","content":""},{"role":"user","content":"u"}])";
+  for (const char* content : {"null", "[]", "\"\""}) {
+    EXPECT_EQ(
+        shaped(R"([{"role":"assistant","content":)" + std::string(content) + R"(},{"role":"user","content":"u"}])"),
+        nothing)
+        << content;
+  }
+  for (const char* input : {"", R"(,"input":null)", R"(,"input":"{\"a\": ")", R"(,"input":{})"}) {
+    EXPECT_EQ(
+        shaped(R"([{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f")" + std::string(input) +
+               "}]}]"),
+        R"([{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{}}}],)"
+        R"("content":null}])")
+        << input;
+  }
+}
+
+TEST_F(Conversations, LeaveOutBlocksOfToolsThatAServerRan) {
+  const MessagesRequest request = good(of_messages(
+      R"([{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search",)"
+      R"("input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"a"}]}])"));
+  EXPECT_EQ(request.messages.size(), 2u);
+  EXPECT_EQ(request.left_out, (std::vector<std::string>{"messages[1].content[0]", "messages[1].content[1]"}));
+}
+
 TEST_F(Conversations, GoOnWithTheAssistantsLastWords) {
   const MessagesRequest request =
       good(of_messages(R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])"));
@@ -87,11 +113,12 @@ TEST_F(Conversations, AreRefusedWithThePathOfWhatIsWrong) {
   block("user", R"({"type":"tool_result","tool_use_id":"c","content":7})", ".content");
   block("user", R"({"type":"tool_result","tool_use_id":"c","content":[{"type":"image"}]})", ".content[0].type");
   block("assistant", R"({"type":"tool_result","tool_use_id":"c"})", ".type");
+  block("assistant", R"({"type":"container_upload","file_id":"c"})", ".type");
   block("assistant", R"({"type":"thinking"})", ".thinking");
   block("assistant", R"({"type":"tool_use","name":"f","input":{}})", ".id");
   block("assistant", R"({"type":"tool_use","id":"c","input":{}})", ".name");
-  block("assistant", R"({"type":"tool_use","id":"c","name":"f"})", ".input");
-  block("assistant", R"({"type":"tool_use","id":"c","name":"f","input":"{}"})", ".input");
+  block("assistant", R"({"type":"tool_use","id":"c","name":"f","input":[]})", ".input");
+  block("assistant", R"({"type":"tool_use","id":"c","name":"f","input":7})", ".input");
 }
 
 TEST_F(Conversations, AreWithinTheirLimits) {

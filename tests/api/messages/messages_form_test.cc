@@ -33,7 +33,7 @@ TEST_F(MessageAnswers, AreInAnthropicsShape) {
   const auto said = services_.tokenizer->encode("Hello there.", false).size();
   EXPECT_EQ(json::serialize(answer),
             R"({"id":"msg_r1","type":"message","role":"assistant","model":"stories","system_fingerprint":"fp-test",)"
-            R"("seed":7,"content":[{"type":"text","text":"Hello there.","citations":null}],)"
+            R"("seed":7,"content":[{"type":"text","text":"Hello there."}],)"
             R"("stop_reason":"max_tokens","stop_sequence":null,"usage":{"input_tokens":)" +
                 std::to_string(prompt) + R"(,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)" +
                 R"("output_tokens":)" + std::to_string(said) + "}}");

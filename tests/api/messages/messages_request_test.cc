@@ -65,7 +65,7 @@ TEST_F(MessagesRequests, GiveToolsToTemplatesAsAChatDoes) {
 TEST_F(MessagesRequests, RefuseToolsByTheirPath) {
   wrong(R"("tools":{})", "tools");
   wrong(R"("tools":[7])", "tools[0]");
-  wrong(R"("tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type");
+  wrong(R"("tools":[{"type":7,"name":"bash"}])", "tools[0].type");
   wrong(R"("tools":[{"input_schema":{}}])", "tools[0].name");
   wrong(R"("tools":[{"name":"f"}])", "tools[0].input_schema");
   wrong(R"("tools":[{"name":"f","input_schema":7}])", "tools[0].input_schema");
@@ -142,16 +142,30 @@ TEST_F(MessagesRequests, AcceptWhatChangesNothing) {
 }
 
 TEST_F(MessagesRequests, RefuseWhatIsNotSupported) {
-  const std::pair<const char*, const char*> cases[] = {{"metadata", "7"},
-                                                       {"service_tier", "\"priority\""},
-                                                       {"cache_control", "7"},
-                                                       {"mcp_servers", "[{}]"},
-                                                       {"context_management", "{\"edits\":[]}"},
-                                                       {"container", "\"c\""},
-                                                       {"chat_template_kwargs", "[]"},
-                                                       {"top_k", "-2"},
-                                                       {"temperature", "2.5"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"metadata", "7"},      {"service_tier", "7"},          {"cache_control", "7"},
+      {"mcp_servers", "{}"},  {"context_management", "[]"},   {"container", "7"},
+      {"output_format", "7"}, {"chat_template_kwargs", "[]"}, {"top_k", "-2"},
+      {"temperature", "2.5"}};
   for (const auto& [name, value] : cases) wrong("\"" + std::string(name) + "\":" + value, name);
+}
+
+TEST_F(MessagesRequests, LeaveOutWhatIsForAServerThatRunsToolsAndSaySo) {
+  const MessagesRequest request =
+      good(with(R"("service_tier":"priority","mcp_servers":[{}],"context_management":{"edits":[]},"container":"c",)"
+                R"("metadata":{"user_id":"u"},"cache_control":{"type":"ephemeral"},)"
+                R"("tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{}},)"
+                R"({"type":"bash_20250124","name":"bash"}])"));
+  EXPECT_EQ(request.left_out, (std::vector<std::string>{"service_tier", "mcp_servers", "context_management",
+                                                        "container", "metadata", "tools[0]", "tools[2]"}));
+  EXPECT_EQ(request.functions.size(), 1u);
+  wrong(R"("tools":[{"type":"bash_20250124","name":"bash"}],"tool_choice":{"type":"tool","name":"bash"})",
+        "tool_choice");
+}
+
+TEST_F(MessagesRequests, TakeTheOlderNameOfTheirFormat) {
+  const MessagesRequest request = good(with(R"("output_format":{"type":"json_schema","schema":{"type":"array"}})"));
+  EXPECT_EQ(request.grammar_text->text, R"({"type":"array"})");
 }
 
 TEST_F(MessagesRequests, PassOverWhatTheyDoNotHaveAndSaySo) {

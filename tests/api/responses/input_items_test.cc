@@ -57,14 +57,49 @@ TEST_F(InputItems, PassOverReasoningThatOnlyItsWriterCanRead) {
             R"([{"role":"user","content":"u"}])");
 }
 
+TEST_F(InputItems, AreAnEmptyTextWhereThereAreNone) {
+  EXPECT_EQ(shaped("[]"), shaped(R"("")"));
+  EXPECT_EQ(quire::json::serialize(good(R"({"input":[],"instructions":"be"})").messages),
+            R"([{"role":"system","content":"be"},{"role":"user","content":""}])");
+}
+
+TEST_F(InputItems, MayBeEmptyWhereNothingWasSaid) {
+  EXPECT_EQ(shaped(R"([{"role":"assistant","content":[]},{"type":"function_call_output","call_id":"a","output":[]},)"
+                   R"({"type":"function_call_output","call_id":"b","output":null}])"),
+            R"([{"role":"assistant","content":""},{"role":"tool","content":"","tool_call_id":"a"},)"
+            R"({"role":"tool","content":"","tool_call_id":"b"}])");
+}
+
+TEST_F(InputItems, TakeArgumentsThatWereCutShort) {
+  EXPECT_EQ(
+      shaped(R"([{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a\": "}])"),
+      R"([{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{}}}],)"
+      R"("content":null}])");
+}
+
+TEST_F(InputItems, ReadCallsOfCustomToolsAsTheirInput) {
+  EXPECT_EQ(shaped(R"([{"type":"custom_tool_call","call_id":"c","name":"patch","input":"+a"},)"
+                   R"({"type":"custom_tool_call_output","call_id":"c","output":"done"}])"),
+            R"([{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"patch",)"
+            R"("arguments":{"input":"+a"}}}],"content":null},{"role":"tool","content":"done","tool_call_id":"c"}])");
+}
+
+TEST_F(InputItems, OfToolsThatAServerRanAreLeftOut) {
+  const ResponsesRequest request = good(
+      of_input(R"([{"role":"user","content":"u"},{"type":"web_search_call","id":"w"},{"type":"mcp_call","id":"m"}])"));
+  EXPECT_EQ(request.messages.size(), 1u);
+  EXPECT_EQ(request.left_out, (std::vector<std::string>{"input[1]", "input[2]"}));
+}
+
 TEST_F(InputItems, AreRefusedWithThePathOfWhatIsWrong) {
   wrong("7", "input");
-  wrong("[]", "input");
   wrong("[7]", "input[0]");
   wrong("[{}]", "input[0].type");
   wrong(R"([{"type":7}])", "input[0].type");
   wrong(R"([{"type":"item_reference","id":"x"}])", "input[0].type");
-  wrong(R"([{"type":"computer_call"}])", "input[0].type");
+  wrong(R"([{"type":"computer_call_output","output":{}}])", "input[0].type");
+  wrong(R"([{"type":"custom_tool_call","call_id":"c","name":"f"}])", "input[0].input");
+  wrong(R"([{"role":"user","content":[]}])", "input[0].content");
   wrong(R"([{"type":"message","content":"x"}])", "input[0].role");
   wrong(R"([{"role":"tool","content":"x"}])", "input[0].role");
   wrong(R"([{"role":"user"}])", "input[0].content");
@@ -76,7 +111,7 @@ TEST_F(InputItems, AreRefusedWithThePathOfWhatIsWrong) {
   wrong(R"([{"type":"function_call","name":"f","arguments":"{}"}])", "input[0].call_id");
   wrong(R"([{"type":"function_call","call_id":"c","arguments":"{}"}])", "input[0].name");
   wrong(R"([{"type":"function_call","call_id":"c","name":"f"}])", "input[0].arguments");
-  wrong(R"([{"type":"function_call","call_id":"c","name":"f","arguments":"["}])", "input[0].arguments");
+  wrong(R"([{"type":"function_call","call_id":"c","name":"f","arguments":[]}])", "input[0].arguments");
   wrong(R"([{"type":"function_call_output","output":"x"}])", "input[0].call_id");
   wrong(R"([{"type":"function_call_output","call_id":"c"}])", "input[0].output");
   wrong(R"([{"type":"function_call_output","call_id":"c","output":{}}])", "input[0].output");

@@ -66,8 +66,8 @@ TEST_F(ResponsesRequests, GiveToolsToTemplatesAsAChatDoes) {
 TEST_F(ResponsesRequests, RefuseToolsByTheirPath) {
   wrong(R"("tools":{})", "tools");
   wrong(R"("tools":[7])", "tools[0]");
-  wrong(R"("tools":[{"name":"f"}])", "tools[0].type");
-  wrong(R"("tools":[{"type":"web_search"}])", "tools[0].type");
+  wrong(R"("tools":[{}])", "tools[0].name");
+  wrong(R"("tools":[{"type":7}])", "tools[0].type");
   wrong(R"("tools":[{"type":"function"}])", "tools[0].name");
   wrong(R"("tools":[{"type":"function","name":"a b"}])", "tools[0].name");
   wrong(R"("tools":[{"type":"function","name":"f","parameters":7}])", "tools[0].parameters");
@@ -95,7 +95,8 @@ TEST_F(ResponsesRequests, ChooseTools) {
   EXPECT_EQ(named.tool_choice_json, R"({"type":"function","name":"now"})");
   wrong(tools + R"("sometimes")", "tool_choice");
   wrong(tools + R"({"type":"function"})", "tool_choice.name");
-  wrong(tools + R"({"type":"allowed_tools","mode":"auto","tools":[]})", "tool_choice.type");
+  wrong(tools + R"({"type":"web_search"})", "tool_choice.type");
+  wrong(tools + R"({"type":"custom","name":"now"})", "tool_choice.type");
   wrong(tools + R"({"type":"function","name":"other"})", "tool_choice");
   wrong(R"("tool_choice":"required")", "tool_choice");
   EXPECT_FALSE(good(with(R"("parallel_tool_calls":false)")).parallel_tool_calls);
@@ -111,10 +112,10 @@ TEST_F(ResponsesRequests, SayWhatFormTheTextHas) {
   EXPECT_EQ(request.grammar_text->field, "text.format.schema");
   wrong(R"("text":7)", "text");
   wrong(R"("text":{"format":7})", "text.format");
-  wrong(R"("text":{"format":{"type":"grammar"}})", "text.format.type");
+  wrong(R"("text":{"format":{"type":"xml"}})", "text.format.type");
   wrong(R"("text":{"format":{"type":"json_schema","name":"n"}})", "text.format.schema");
   wrong(R"("text":{"format":{"type":"json_schema","schema":7}})", "text.format.schema");
-  wrong(R"("text":{"verbosity":"low"})", "text.verbosity");
+  wrong(R"("text":{"verbosity":7})", "text.verbosity");
 }
 
 TEST_F(ResponsesRequests, SayHowMuchToReason) {
@@ -174,7 +175,7 @@ TEST_F(ResponsesRequests, AcceptWhatChangesNothing) {
 
 TEST_F(ResponsesRequests, RefuseWhatIsNotSupported) {
   const std::pair<const char*, const char*> cases[] = {{"store", "1"},
-                                                       {"service_tier", "\"flex\""},
+                                                       {"service_tier", "7"},
                                                        {"background", "true"},
                                                        {"top_logprobs", "-1"},
                                                        {"top_logprobs", "21"},
@@ -182,13 +183,54 @@ TEST_F(ResponsesRequests, RefuseWhatIsNotSupported) {
                                                        {"previous_response_id", "\"resp_1\""},
                                                        {"conversation", "\"conv_1\""},
                                                        {"prompt", "{\"id\":\"p\"}"},
-                                                       {"max_tool_calls", "1"},
-                                                       {"context_management", "[{}]"},
-                                                       {"moderation", "{}"},
+                                                       {"max_tool_calls", "\"1\""},
+                                                       {"context_management", "7"},
+                                                       {"moderation", "[]"},
                                                        {"prompt_cache_retention", "7"},
                                                        {"include", "\"x\""}};
   for (const auto& [name, value] : cases) wrong("\"" + std::string(name) + "\":" + value, name);
-  wrong(R"("include":["reasoning.encrypted_content","message.output_text.logits"])", "include[1]");
+  wrong(R"("include":["reasoning.encrypted_content",7])", "include[1]");
+}
+
+TEST_F(ResponsesRequests, TakeHintsAndNameThoseThatHaveNoEffect) {
+  const ResponsesRequest request =
+      good(with(R"("store":true,"service_tier":"flex","max_tool_calls":3,"context_management":[{"type":"compaction"}],)"
+                R"("moderation":{},"prompt_cache_retention":"24h","prompt_cache_key":"k","safety_identifier":"s",)"
+                R"("text":{"verbosity":"low"},"include":["message.output_text.logits"])"));
+  EXPECT_EQ(request.left_out, (std::vector<std::string>{"store", "service_tier", "max_tool_calls", "context_management",
+                                                        "moderation", "prompt_cache_retention", "prompt_cache_key",
+                                                        "safety_identifier", "text.verbosity", "include[0]"}));
+  const ResponsesRequest neutral =
+      good(with(R"("store":false,"service_tier":"auto","context_management":[],"text":{"verbosity":"medium"})"));
+  EXPECT_EQ(neutral.num_left_out, 0u);
+}
+
+TEST_F(ResponsesRequests, LeaveOutToolsThatAServerWouldRun) {
+  const ResponsesRequest request = good(
+      with(R"("tools":[{"type":"web_search"},{"type":"function","name":"f"},{"type":"custom","name":"apply_patch"},)"
+           R"({"type":"local_shell"},{"name":"g"}])"));
+  ASSERT_EQ(request.functions.size(), 2u);
+  EXPECT_EQ(request.functions[0].name, "f");
+  EXPECT_EQ(request.functions[1].name, "g");
+  EXPECT_EQ(request.tools.size(), 2u);
+  EXPECT_EQ(request.left_out, (std::vector<std::string>{"tools[0]", "tools[2]", "tools[3]"}));
+  EXPECT_FALSE(good(with(R"("tools":[{"type":"web_search"}],"tool_choice":"auto")")).offers_tools());
+  wrong(R"("tools":[{"type":"web_search"}],"tool_choice":"required")", "tool_choice");
+}
+
+TEST_F(ResponsesRequests, AllowSomeOfTheirTools) {
+  const std::string tools = R"("tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],"tool_choice":)";
+  const ResponsesRequest request =
+      good(with(tools + R"({"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]})"));
+  EXPECT_EQ(request.tool_choice.kind, chat::ToolChoice::Kind::kRequired);
+  EXPECT_EQ(request.tools.size(), 2u) << "the prompt stays the same";
+  ASSERT_EQ(request.functions.size(), 1u);
+  EXPECT_EQ(request.functions[0].name, "g");
+  EXPECT_FALSE(good(with(tools + R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp"}]})")).offers_tools());
+  wrong(tools + R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"h"}]})", "tool_choice");
+  wrong(tools + R"({"type":"allowed_tools","mode":"any","tools":[]})", "tool_choice.mode");
+  wrong(tools + R"({"type":"allowed_tools","mode":"auto"})", "tool_choice.tools");
+  wrong(tools + R"({"type":"allowed_tools","mode":"required","tools":[{"type":"mcp"}]})", "tool_choice");
 }
 
 TEST_F(ResponsesRequests, TellLogProbabilitiesWhereTheyAreIncluded) {

@@ -234,7 +234,7 @@ TEST(JsonSchema, RefusalsNameThePlace) {
   expect_refused(R"({"contains": {"type": "string"}})", "#/contains");
   expect_refused(R"({"if": {"type": "string"}, "then": {"maxLength": 3}})", "#/if");
   expect_refused(R"({"not": {"required": ["a"]}})", "#/not");
-  expect_refused(R"({"type": "string", "format": "idn-email"})", "#/format");
+  expect_refused(R"({"type": "string", "format": 7})", "#/format");
   expect_refused(R"({"type": "string", "pattern": "("})", "#/pattern");
   expect_refused(R"({"minLength": -1})", "#/minLength");
   expect_refused(R"({"minimum": "3"})", "#/minimum");

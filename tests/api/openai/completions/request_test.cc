@@ -147,8 +147,8 @@ TEST_F(CompletionRequestTest, HoldsEveryNumberToItsRange) {
     std::vector<const char*> bad;
   } kRanges[] = {
       {"max_tokens",
-       {"1", "2", "2147483646", "2147483647"},
-       {"0", "-1", "2147483648", "1e9", "1.0", "9223372036854775808"}},
+       {"1", "2", "2147483646", "2147483647", "1.0", "1e9"},
+       {"0", "-1", "2147483648", "3e9", "1.5", "0.0", "9223372036854775808"}},
       {"temperature", {"0", "0.0", "1e-9", "1", "1.999999", "2", "2.0"}, {"-0.000001", "-1", "2.000001", "3", "1e300"}},
       {"top_p", {"1e-9", "0.5", "1", "1.0"}, {"0", "0.0", "-0.1", "1.000001", "2", "1e-60"}},
       {"min_p", {"0", "0.5", "1"}, {"-0.000001", "1.000001"}},
@@ -160,23 +160,30 @@ TEST_F(CompletionRequestTest, HoldsEveryNumberToItsRange) {
       {"repetition_penalty", {"1e-9", "1", "1.999999", "2"}, {"0", "-0.5", "2.000001", "1e300", "1e-60"}},
       {"presence_penalty", {"-2", "-1.999999", "0", "2"}, {"-2.000001", "2.000001"}},
       {"frequency_penalty", {"-2", "0", "1.999999", "2"}, {"-2.000001", "2.000001", "-1e300"}},
-      {"min_tokens", {"0", "1", "2147483647"}, {"-1", "2147483648", "1.0"}},
-      {"logprobs", {"0", "1", "19", "20"}, {"-1", "21", "1000000000", "0.0"}},
-      {"prompt_logprobs", {"0", "1", "19", "20"}, {"-1", "21", "1000000000", "0.0"}},
+      {"min_tokens", {"0", "1", "2147483647", "1.0"}, {"-1", "2147483648", "0.5"}},
+      {"logprobs", {"0", "1", "19", "20", "20.0"}, {"-1", "21", "1000000000", "0.5", "21.0"}},
+      {"prompt_logprobs", {"0", "1", "19", "20", "0.0"}, {"-1", "21", "1000000000", "-1.0"}},
       {"truncate_prompt_tokens", {"-1", "1", "2147483647"}, {"-2", "0", "2147483648"}},
-      {"n", {"1", "2", "127", "128"}, {"0", "-1", "129", "1000000000", "1.0", "18446744073709551615"}},
+      {"n", {"1", "2", "127", "128", "1.0"}, {"0", "-1", "129", "1000000000", "1e300", "18446744073709551615"}},
       {"best_of", {"1", "2", "127", "128"}, {"0", "-1", "129", "1000000000", "2.5"}},
       {"priority",
-       {"-2147483648", "-2147483647", "0", "2147483646", "2147483647"},
-       {"-2147483649", "2147483648", "0.0", "1e3"}},
+       {"-2147483648", "-2147483647", "0", "2147483646", "2147483647", "0.0", "1e3"},
+       {"-2147483649", "2147483648", "0.1", "1e10"}},
       {"deadline_ms", {"1", "2", "3599999", "3600000"}, {"0", "-1", "3600001", "1.5", "9223372036854775808"}},
   };
   for (const auto& range : kRanges) {
     for (const char* value : range.good) accepted('"' + std::string(range.field) + "\":" + value);
     for (const char* value : range.bad) refused_field('"' + std::string(range.field) + "\":" + value, range.field);
-    for (const char* value : {"\"1\"", "true", "[1]", "{}"})
+    for (const char* value : {"\"1\"", "true", "[1]", "{}"}) {
+      if (std::string_view(range.field) == "logprobs" && value == std::string_view("true")) continue;
       refused_field('"' + std::string(range.field) + "\":" + value, range.field);
+    }
   }
+}
+
+TEST_F(CompletionRequestTest, LogprobsOfTrueAreOneAndOfFalseNone) {
+  EXPECT_EQ(accepted(R"("logprobs":true)").logprobs, 1u);
+  EXPECT_EQ(accepted(R"("logprobs":false)").logprobs, 0u);
 }
 
 TEST_F(CompletionRequestTest, TopKOfMinusOneKeepsAll) { EXPECT_EQ(accepted(R"("top_k":-1)").sampling.top_k, 0); }

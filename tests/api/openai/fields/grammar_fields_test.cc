@@ -90,6 +90,43 @@ TEST_F(GrammarFieldsTest, RefusesEveryOtherShape) {
   refused(R"("guided_regex":["a"])", "guided_regex");
 }
 
+TEST_F(GrammarFieldsTest, ASchemaThatIsAskedForIsNeverPassedOver) {
+  const auto format = [](const char* members) { return R"("response_format":{)" + std::string(members) + "}"; };
+  constexpr const char* kArray = R"({"type":"array"})";
+  reads(format(R"("type":"json_object","schema":{"type":"array"})"), Kind::kJsonSchema, kArray,
+        "response_format.schema");
+  reads(format(R"("type":"json_object","value":{"type":"array"})"), Kind::kJsonSchema, kArray, "response_format.value");
+  reads(format(R"("type":"json","value":{"type":"array"})"), Kind::kJsonSchema, kArray, "response_format.value");
+  reads(format(R"("type":"json_schema","schema":{"type":"array"},"name":"n")"), Kind::kJsonSchema, kArray,
+        "response_format.schema");
+  reads(format(R"("type":"json_object","json_schema":{"schema":{"type":"array"}})"), Kind::kJsonSchema, kArray,
+        "response_format.json_schema.schema");
+  reads(format(R"("type":"regex","value":"a+")"), Kind::kRegex, "a+", "response_format.value");
+  reads(format(R"("type":"grammar","grammar":"g")"), Kind::kEbnf, "g", "response_format.grammar");
+  reads(format(R"("type":"json")"), Kind::kJsonObject, "", "response_format");
+  reads(R"("json_schema":"{\"type\": \"array\"}")", Kind::kJsonSchema, kArray, "json_schema");
+  reads(R"("regex":"a+")", Kind::kRegex, "a+", "regex");
+  reads(R"("ebnf":"g")", Kind::kEbnf, "g", "ebnf");
+  reads(R"("grammar":"g")", Kind::kEbnf, "g", "grammar");
+  refused(format(R"("type":"text","schema":{})"), "response_format.schema");
+  refused(format(R"("type":"text","json_schema":{"schema":{}})"), "response_format.json_schema");
+  refused(format(R"("type":"regex","schema":{})"), "response_format.schema");
+  refused(format(R"("type":"regex")"), "response_format.value");
+  refused(format(R"("type":"grammar")"), "response_format.grammar");
+  refused(format(R"("type":"json_object","schema":7)"), "response_format.schema");
+  refused(R"("grammar":{"type":"json"})", "grammar");
+}
+
+TEST_F(GrammarFieldsTest, TwoEqualFormsAreOne) {
+  reads(R"("regex":"a","guided_regex":"a")", Kind::kRegex, "a", "regex");
+  reads(R"("guided_json":{"type":"null"},"json_schema":"{ \"type\" : \"null\" }")", Kind::kJsonSchema,
+        R"({"type":"null"})", "guided_json");
+  reads(R"("response_format":{"type":"json_object"},"structured_outputs":{"json_object":true})", Kind::kJsonObject, "",
+        "response_format");
+  refused(R"("regex":"a","guided_regex":"b")", "guided_regex");
+  refused(R"("regex":"a","ebnf":"a")", "ebnf");
+}
+
 TEST_F(GrammarFieldsTest, AnAnswerHasOneForm) {
   refused(R"("guided_regex":"a","guided_choice":["a"])", "guided_choice");
   refused(R"("structured_outputs":{"regex":"a","json":{}})", "structured_outputs.json");

@@ -82,10 +82,10 @@ TEST_F(KvPolicyFieldTest, ReadsHeavyHitters) {
 }
 
 TEST_F(KvPolicyFieldTest, HoldsPolicyNumbersToTheirRanges) {
-  for (const char* sinks : {"15", "17", "0", "-16", "31", "1040", "16.0", "\"16\"", "null", "9223372036854775808"}) {
+  for (const char* sinks : {"15", "17", "0", "-16", "31", "1040", "16.5", "\"16\"", "null", "9223372036854775808"}) {
     refused(window(sinks, "256"), "kv_policy.sinks");
   }
-  for (const char* positions : {"255", "257", "0", "-256", "511", "1280", "256.0", "true", "null"}) {
+  for (const char* positions : {"255", "257", "0", "-256", "511", "1280", "256.5", "true", "null"}) {
     refused(window("16", positions), "kv_policy.window");
   }
   for (const char* budget : {"15", "17", "0", "-16", "1040", "1e2", "[]", "null"}) {

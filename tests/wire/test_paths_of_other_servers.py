@@ -1,0 +1,66 @@
+"""What clients of vLLM, SageMaker and Anthropic ask besides for answers is there under the names that they know."""
+
+import datetime
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import PATIENCE_S
+
+anthropic = pytest.importorskip("anthropic")
+
+
+@pytest.fixture(scope="module")
+def claude(server):
+    with anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=PATIENCE_S) as client:
+        yield client
+
+
+def test_the_models_are_told_in_anthropics_shape_to_its_clients(server, claude):
+    page = claude.models.list()
+    (model,) = page.data
+    assert (page.first_id, page.last_id, page.has_more) == ("stories", "stories", False)
+    assert (model.id, model.display_name, model.type, model.lifecycle) == ("stories", "stories", "model", "active")
+    assert abs(model.created_at - datetime.datetime.now(datetime.timezone.utc)) < datetime.timedelta(hours=1)
+    assert model.max_input_tokens == server.get("/v1/models").json["data"][0]["max_model_len"]
+    assert claude.models.retrieve("stories") == model
+    with pytest.raises(anthropic.NotFoundError) as refusal:
+        claude.models.retrieve("other")
+    assert refusal.value.body["type"] == "error"
+
+
+def test_others_are_told_in_openais(server):
+    models = server.get("/v1/models").json
+    assert models["object"] == "list" and models["data"][0]["object"] == "model"
+
+
+def test_an_answer_of_anthropics_paths_has_its_id_under_both_names(server, claude):
+    raw = claude.messages.with_raw_response.create(model="stories", max_tokens=1, messages=[{"role": "user", "content": "a"}])
+    assert raw.headers["request-id"] == raw.headers["x-request-id"]
+    refused = server.post_to("/v1/messages", {"max_tokens": 0})
+    assert refused.status == 400 and refused.headers["request-id"] == refused.headers["x-request-id"]
+    assert "request-id" not in server.post_to("/v1/completions", {"prompt": "a", "max_tokens": 1}).headers
+
+
+def test_a_ping_is_answered_without_a_word(server):
+    for method in ("GET", "POST"):
+        answer = server.request(method, "/ping")
+        assert answer.status == 200 and answer.text == ""
+    assert server.request("DELETE", "/ping").status == 405
+
+
+def test_the_load_counts_what_runs_and_waits(server):
+    assert server.get("/load").json == {"server_load": 0}
+    with server.stream("Once upon a time", max_tokens=400, ignore_eos=True) as events:
+        next(events)
+        assert server.get("/load").json["server_load"] >= 1
+        for _ in events:
+            pass
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_may_post_nothing_at_all(server):
+    done = subprocess.run(["curl", "-sS", "-X", "POST", "-o", "-", "-w", "\n%{http_code}", server.url + "/admin/cache/clear"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stdout.endswith("\n200"), done.stdout
