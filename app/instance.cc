@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/http/router.h"
 #include "api/openai/cache_root.h"
 #include "app/draft_memory.h"
 #include "app/engine_settings.h"
@@ -46,6 +47,7 @@ observe::MetricsInfo metrics_info(const std::string& name, const std::string& mo
   info.version = kVersion;
   info.numeric_mode = mode;
   info.block_size = block_size;
+  info.http_handlers = api::http::routes();
   info.num_blocks = plan.num_blocks;
   info.max_model_len = plan.max_model_len;
   if (speculation.method == speculate::Method::kNone) return info;

@@ -310,6 +310,15 @@ std::string_view route_of(std::string_view path) {
   return path.ends_with(kExplain) ? "/v1/requests/{id}/explain" : "/v1/requests/{id}";
 }
 
+std::vector<std::string> routes() {
+  std::vector<std::string> all = {"/v1/models/{model}", "/v1/requests/{id}", "/v1/requests/{id}/explain"};
+  for (const GetRoute& get : kGets) {
+    if (!get.probe) all.emplace_back(get.path);
+  }
+  for (const PostRoute& one : kPostRoutes) all.emplace_back(one.path);
+  return all;
+}
+
 bool is_probe(std::string_view path) {
   for (const GetRoute& get : kGets) {
     if (path == get.path) return get.probe;

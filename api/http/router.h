@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/admin/health.h"
 #include "api/http/exchange.h"
@@ -37,5 +39,7 @@ openai::ErrorShape shape_of(std::string_view path, bool of_anthropics_client);
 
 // The path as it is written in the server's list of paths, a literal; empty: it is not there.
 std::string_view route_of(std::string_view path);
+// All that route_of() may say, but for probes.
+std::vector<std::string> routes();
 
 }  // namespace quire::api::http

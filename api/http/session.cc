@@ -112,6 +112,7 @@ Session::Task<void> Session::run() {
     const bool asked = co_await read_request();
     if (!asked) break;
     const bool again = co_await respond();
+    note_end();
     spoken = !again;
   }
   if (refusal_) {
@@ -120,6 +121,7 @@ Session::Task<void> Session::run() {
     if (exchange_.trace.trace_id.empty()) exchange_.trace = tracing::begin(io_.services.tracer, std::nullopt, {});
     Response refused = openai::error_response(*refusal_, exchange_.shape);
     co_await send(std::move(refused), nullptr);
+    note_end();
     spoken = true;
   }
   // Closing while the client still sends would reset the connection, and take our last words away.
@@ -181,6 +183,19 @@ Session::Task<bool> Session::refuse_early() {
   const bool whole = co_await discard_body();
   if (whole) unread_ = false;
   co_return again&& whole;
+}
+
+// Of what is not asked for by a probe or a scraper, which come every few seconds and would hide how the others fare.
+void Session::note_status(int status) {
+  exchange_.status = status;
+  if (!is_probe(exchange_.path)) io_.services.metrics.http_responses[static_cast<std::size_t>(status) / 100].add();
+}
+
+void Session::note_end() const {
+  if (exchange_.status == 0 || is_probe(exchange_.path)) return;
+  const std::string_view route = route_of(exchange_.path);
+  const TimePoint begin = exchange_.arrival == TimePoint{} ? now() : exchange_.arrival;
+  io_.services.metrics.http_requests.count(exchange_.method, route, exchange_.status, seconds(now() - begin));
 }
 
 HeadFacts Session::head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const {
@@ -276,7 +291,7 @@ Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
   std::string head = response_head(response, head_facts(again, std::nullopt));
   if (probe_sent_) head.erase(0, kProbe.size());
   probe_sent_ = false;
-  io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
+  note_status(response.status);
   std::string part = std::move(response.body);
   const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
   for (bool first = true;; first = false) {
@@ -314,7 +329,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
     co_await write_aside(taken.size, write_events);
     while (answer.has_more() && !gone_) {
       const std::string chunk = exchange_.http_1_1 ? chunk_of(events, false) : std::exchange(events, {});
-      if (!head.empty()) io_.services.metrics.http_responses[kStatusOk / 100].add();
+      if (!head.empty()) note_status(kStatusOk);
       const bool written = co_await write(head, chunk);
       head.clear();
       if (!written) gone_ = true;
@@ -333,7 +348,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
       } else {
         body = std::move(events);
       }
-      if (!head.empty()) io_.services.metrics.http_responses[kStatusOk / 100].add();
+      if (!head.empty()) note_status(kStatusOk);
       const bool written = co_await write(head, body);
       head.clear();
       ping_at = now() + limits.ping_interval;
@@ -377,7 +392,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   std::string_view head_view = head;
   if (probe_sent_) head_view.remove_prefix(kProbe.size());
   const std::string_view body = exchange_.method == "HEAD" ? std::string_view() : std::string_view(response.body);
-  io_.services.metrics.http_responses[static_cast<std::size_t>(response.status) / 100].add();
+  note_status(response.status);
   const bool written = co_await write(head_view, body);
   drop(std::move(response.body));
   probe_sent_ = false;

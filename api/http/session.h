@@ -51,6 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
     bool keep_alive = false;
     TimePoint arrival;
     TimePoint first_write;
+    int status = 0;  // of the answer, once its head is written
     tracing::Context trace;
   };
   class WatchScope;
@@ -67,6 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> reply();    // may throw
   Task<bool> refuse_early();
   Task<bool> answer_fault();
+  void note_status(int status);  // its head is written
+  void note_end() const;         // all of it is
   HeadFacts head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const;
   Task<bool> answer(std::unique_ptr<Answer> answer);
   IoDoor io_door();

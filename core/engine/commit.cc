@@ -45,9 +45,9 @@ void Engine::commit_sequence(const Flight& flight, std::size_t i, std::span<cons
   const flow::PlannedSequence& planned = flight.plan->sequences[i];
   const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
   Live& live = live_of(sequence.id());
-  if (sequence.num_generated() == 0) metrics_.prompt_tokens.add(num_plain);
   if (!planned.decodes) live.timeline->note_chunk(began_at_, now_, num_plain);
   sequence.commit_rows(num_plain);
+  count_prompt(live);
   if (planned.wants_votes) sequence.add_votes(runner_.votes(i));
   live.has_event = false;
   live.earlier.clear();
@@ -161,6 +161,16 @@ void Engine::jump_ahead(Live& live) {
     if (token < 0) return;
     sequence.append_untold(token);
   }
+}
+
+// Once all of it is computed.
+void Engine::count_prompt(Live& live) {
+  const schedule::Sequence& sequence = live.sequence;
+  const std::size_t num_tokens = sequence.request().prompt.size();
+  if (live.prompt_counted || sequence.num_generated() > 0 || sequence.computed() < num_tokens) return;
+  live.prompt_counted = true;
+  metrics_.prompt_tokens.add(num_tokens);
+  metrics_.prompt_tokens_cached.add(live.num_cached);
 }
 
 void Engine::count_token(Live& live) {

@@ -35,6 +35,18 @@ void Engine::deliver() {
   flush_streams();
 }
 
+void Engine::count_request(const Live& live) {
+  const schedule::Sequence& sequence = live.sequence;
+  const auto seconds = [this](TimePoint then) { return std::chrono::duration<double>(now_ - then).count(); };
+  const std::uint32_t num_told = sequence.num_generated() - sequence.num_untold();
+  metrics_.request_time_per_output_token_s.observe(num_told > 1 ? seconds(live.first_token) / (num_told - 1) : 0.0);
+  if (live.first_run != TimePoint{}) metrics_.request_inference_time_s.observe(seconds(live.first_run));
+  const auto num_tokens = static_cast<std::uint32_t>(sequence.request().prompt.size());
+  metrics_.request_computed_tokens.observe(num_tokens - std::min(live.num_cached, num_tokens));
+  if (sequence.request().max_tokens > 0) metrics_.request_max_tokens.observe(sequence.request().max_tokens);
+  metrics_.request_preemptions.observe(static_cast<double>(live.timeline->preemptions().num()));
+}
+
 // Says the end, gives everything back, forgets the sequence. `live` is gone afterwards.
 void Engine::finish(Live& live, flow::Finish finish) {
   schedule::Sequence& sequence = live.sequence;
@@ -46,6 +58,7 @@ void Engine::finish(Live& live, flow::Finish finish) {
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
   metrics_.request_generation_tokens.observe(sequence.num_generated() - sequence.num_untold());
   if (live.first_token != TimePoint{}) metrics_.request_decode_time_s.observe(seconds(now_ - live.first_token));
+  count_request(live);
 
   if (flow::has_token(finish)) {
     live.stream->push(live.event, live.top);

@@ -122,6 +122,8 @@ class Engine {
     std::uint32_t plain_steps = 0;               // since it had a draft; of a followed one that may be let go
     bool keeps_followed = false;                 // a probe: for when guessing pays again
     TimePoint first_run{};
+    std::uint32_t num_cached = 0;  // tokens of its prompt that were in the cache then
+    bool prompt_counted = false;
     TimePoint first_token{};
     TimePoint last_token{};
     TimePoint parked_since{};
@@ -182,6 +184,7 @@ class Engine {
       REQUIRES(engine_role);
   void keep_candidates() REQUIRES(engine_role);
   void observe(const Flight& flight) REQUIRES(engine_role);
+  void count_prompt(Live& live) REQUIRES(engine_role);
   void count_token(Live& live) REQUIRES(engine_role);
   // search.cc
   void begin_search(Live& root, std::unique_ptr<Search> search) REQUIRES(engine_role);
@@ -192,6 +195,7 @@ class Engine {
   void end_search(Search& search, flow::Finish finish) REQUIRES(engine_role);
   // deliver.cc
   void deliver() REQUIRES(engine_role);
+  void count_request(const Live& live) REQUIRES(engine_role);
   void finish(Live& live, flow::Finish finish) REQUIRES(engine_role);
   void forget(Live& live) REQUIRES(engine_role);
   void drop_flights() REQUIRES(engine_role);

@@ -228,6 +228,7 @@ void Engine::submit(const flow::StepPlan& plan) {
     admission_.pace().note_prompt(sequence->num_tokens(), sequence->computed());
     if (!sequence->request().needs_every_row()) metrics_.prefix_cache_queries.add(sequence->num_tokens());
     metrics_.prefix_cache_hits.add(sequence->computed());
+    live.num_cached = sequence->computed();
     live.timeline->note_start(now_, sequence->computed(), sequence->waited_for);
     if (drafter_ != nullptr) follow_or_not(live);
     metrics_.request_queue_time_s.observe(std::chrono::duration<double>(now_ - sequence->request().arrival).count());

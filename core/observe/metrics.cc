@@ -3,12 +3,18 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,8 +29,11 @@ constexpr double kToFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25
                                     1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
 constexpr double kBetweenTokens[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
                                      .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
-constexpr double kRequest[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
-                               30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+// vLLM's, which begin at .3, and shorter ones: quantiles of small models are in these.
+constexpr double kRequest[] = {.001, .0025, .005, .01, .025, .05, .1, .15, .2, .3,  .5,  .8,  1,   1.5,  2,
+                               2.5,  5,     10,   15,  20,   30,  40, 50,  60, 120, 240, 480, 960, 1920, 7680};
+constexpr double kAnswers[] = {1, 2, 5, 10, 20};
+constexpr double kPreemptions[] = {1, 2, 3, 4, 5, 10, 20};
 constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                               1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
 constexpr double kStepNodes[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -52,8 +61,34 @@ class Families {
     metric.gauge.value = value;
     add(name, help, MetricType::Gauge, std::move(metric));
   }
+  // Of the process and of HTTP: without the model's labels, as everybody has them.
+  void plain_counter(const char* name, const char* help, double value, const Labels& labels = {}) {
+    ClientMetric metric;
+    metric.label = labels;
+    metric.counter.value = value;
+    add(name, help, MetricType::Counter, std::move(metric));
+  }
+  void plain_gauge(const char* name, const char* help, double value) {
+    ClientMetric metric;
+    metric.gauge.value = value;
+    add(name, help, MetricType::Gauge, std::move(metric));
+  }
+  void plain_histogram(const char* name, const char* help, const Histogram& source, const Labels& labels) {
+    ClientMetric metric;
+    metric.label = labels;
+    fill(metric, source);
+    add(name, help, MetricType::Histogram, std::move(metric));
+  }
   void histogram(const char* name, const char* help, const Histogram& source) {
     ClientMetric metric = labelled({});
+    fill(metric, source);
+    add(name, help, MetricType::Histogram, std::move(metric));
+  }
+
+  std::vector<MetricFamily> take() { return std::move(families_); }
+
+ private:
+  static void fill(ClientMetric& metric, const Histogram& source) {
     std::uint64_t cumulative = 0;
     for (std::size_t i = 0; i <= source.bounds().size(); ++i) {
       cumulative += source.count(i);
@@ -63,12 +98,7 @@ class Families {
     }
     metric.histogram.sample_count = cumulative;
     metric.histogram.sample_sum = source.sum();
-    add(name, help, MetricType::Histogram, std::move(metric));
   }
-
-  std::vector<MetricFamily> take() { return std::move(families_); }
-
- private:
   ClientMetric labelled(const Labels& labels) const {
     ClientMetric metric;
     metric.label = common_;
@@ -85,12 +115,58 @@ class Families {
   std::vector<MetricFamily> families_;
 };
 
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
+struct MemoryBytes {
   double size = 0;
   double resident = 0;
-  statm >> size >> resident;
-  return resident * 4096.0;
+};
+
+MemoryBytes memory_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  MemoryBytes pages;
+  statm >> pages.size >> pages.resident;
+  const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return {pages.size * page, pages.resident * page};
+}
+
+double open_files() {
+  std::error_code error;
+  double count = 0;
+  for (std::filesystem::directory_iterator file("/proc/self/fd", error), end; !error && file != end;
+       file.increment(error)) {
+    ++count;
+  }
+  return count;
+}
+
+double most_files() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0.0;
+}
+
+void add_process(double started, Families& out) {
+  const MemoryBytes memory = memory_bytes();
+  out.plain_gauge("process_virtual_memory_bytes", "Virtual memory, bytes.", memory.size);
+  out.plain_gauge("process_resident_memory_bytes", "Resident memory, bytes.", memory.resident);
+  out.plain_gauge("process_start_time_seconds", "Start of the process, unix seconds.", started);
+  out.plain_gauge("process_open_fds", "Open file descriptors.", open_files());
+  out.plain_gauge("process_max_fds", "Most of them.", most_files());
+}
+
+void add_http(const Metrics& m, Families& out) {
+  m.http_requests.for_each([&](const HttpRequests::Row& row) {
+    for (std::size_t hundreds = 0; hundreds < row.counts.size(); ++hundreds) {
+      if (row.counts[hundreds] == 0) continue;
+      out.plain_counter("http_requests_total", "HTTP requests that ended, probes left out.",
+                        static_cast<double>(row.counts[hundreds]),
+                        {{"handler", std::string(row.handler)},
+                         {"method", std::string(row.method)},
+                         {"status", std::to_string(hundreds) + "xx"}});
+    }
+  });
+  m.http_requests.for_each([&](const HttpRequests::Row& row) {
+    out.plain_histogram("http_request_duration_seconds", "From a request being there to its answer's end, seconds.",
+                        row.seconds, {{"handler", std::string(row.handler)}, {"method", std::string(row.method)}});
+  });
 }
 
 double cpu_seconds() {
@@ -137,6 +213,31 @@ void add_cache(const Metrics& m, Families& out) {
               number(m.overtakes));
   out.counter("quire:jumped_tokens_total", "Generated tokens that a grammar left no choice of, run with the next ones.",
               number(m.jumped_tokens));
+}
+
+void add_prompts(const Metrics& m, Families& out) {
+  const double cached = number(m.prompt_tokens_cached);
+  const double all = std::max(number(m.prompt_tokens), cached);
+  out.counter("vllm:prompt_tokens_total", "Tokens of whole prompts, those found in the prefix cache included.", all);
+  constexpr const char* kSources = "The same by where their K and V came from.";
+  out.counter("vllm:prompt_tokens_by_source_total", kSources, all - cached, {{"source", "local_compute"}});
+  out.counter("vllm:prompt_tokens_by_source_total", kSources, cached, {{"source", "local_cache_hit"}});
+  out.counter("vllm:prompt_tokens_by_source_total", kSources, 0, {{"source", "external_kv_transfer"}});
+  out.counter("vllm:prompt_tokens_cached_total", "Of them, those found in the prefix cache.", cached);
+}
+
+// What one request asked for and took.
+void add_requests(const Metrics& m, Families& out) {
+  out.histogram("vllm:request_time_per_output_token_seconds", "First token to end by tokens less one, seconds.",
+                m.request_time_per_output_token_s);
+  out.histogram("vllm:request_inference_time_seconds", "First run to end, seconds.", m.request_inference_time_s);
+  out.histogram("vllm:request_prefill_kv_computed_tokens", "Prompt tokens of a sequence that were not in the cache.",
+                m.request_computed_tokens);
+  out.histogram("vllm:request_params_max_tokens", "Tokens that a sequence might say at most.", m.request_max_tokens);
+  out.histogram("vllm:request_params_n", "Answers that a request asked for.", m.request_n);
+  out.histogram("vllm:request_max_num_generation_tokens", "Tokens of the longest answer of a request.",
+                m.request_longest_answer);
+  out.histogram("vllm:request_num_preemptions", "Preemptions of a sequence.", m.request_preemptions);
 }
 
 void add_slos(const Metrics& m, Families& out) {
@@ -202,6 +303,14 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
 
   out.gauge("vllm:num_requests_running", "Sequences that hold KV blocks.", m.requests_running.value());
   out.gauge("vllm:num_requests_waiting", "Sequences that wait for KV blocks.", m.requests_waiting.value());
+  for (const auto& [reason, waiting] :
+       {std::pair("capacity", m.requests_waiting.value()), std::pair("deferred", 0.0)}) {
+    out.gauge("vllm:num_requests_waiting_by_reason", "The same by what they wait for.", waiting, {{"reason", reason}});
+  }
+  for (const char* state : {"awake", "weights_offloaded", "discard_all"}) {
+    out.gauge("vllm:engine_sleep_state", "1 for the state that the engine is in.", std::string_view(state) == "awake",
+              {{"sleep_state", state}});
+  }
   out.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1.", m.kv_cache_usage.value());
   out.gauge("vllm:cache_config_info", "The KV cache's shape, as labels.", 1,
             {{"block_size", std::to_string(info.block_size)},
@@ -213,15 +322,16 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
               static_cast<double>(m.prefix_cache_queries.value()));
   out.counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               static_cast<double>(m.prefix_cache_hits.value()));
-  out.counter("vllm:prompt_tokens_total", "Prompt tokens computed.", static_cast<double>(m.prompt_tokens.value()));
+  add_prompts(m, out);
   out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
   const std::pair<const char*, const Counter*> finished[] = {{"stop", &m.success_stop},
                                                              {"length", &m.success_length},
                                                              {"abort", &m.success_abort},
-                                                             {"error", &m.success_error}};
+                                                             {"error", &m.success_error},
+                                                             {"repetition", nullptr}};  // nothing ends so here
   for (const auto& [reason, counter] : finished) {
-    out.counter("vllm:request_success_total", "Sequences ended, by reason.", static_cast<double>(counter->value()),
-                {{"finished_reason", reason}});
+    out.counter("vllm:request_success_total", "Sequences ended, by reason.",
+                counter == nullptr ? 0.0 : number(*counter), {{"finished_reason", reason}});
   }
   out.counter("vllm:corrupted_requests_total", "Sequences ended because their logits were not finite.",
               static_cast<double>(m.corrupted_requests.value()));
@@ -237,6 +347,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("vllm:request_decode_time_seconds", "First to last token, seconds.", m.request_decode_time_s);
   out.histogram("vllm:request_prompt_tokens", "Prompt tokens of a sequence.", m.request_prompt_tokens);
   out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
+  add_requests(m, out);
 
   add_cache(m, out);
   add_slos(m, out);
@@ -277,8 +388,9 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.counter("quire:log_lines_dropped_total",
               "Log lines that nobody has, because the reader of standard error was behind.",
               static_cast<double>(log_lines_dropped()));
-  out.gauge("process_resident_memory_bytes", "Resident memory, bytes.", resident_bytes());
-  out.counter("process_cpu_seconds_total", "CPU time used, seconds.", cpu_seconds());
+  add_http(m, out);
+  add_process(m.started_s_, out);
+  out.plain_counter("process_cpu_seconds_total", "CPU time used, seconds.", cpu_seconds());
   return out.take();
 }
 
@@ -292,6 +404,11 @@ Metrics::Metrics(MetricsInfo info)
       request_decode_time_s(kRequest),
       request_prompt_tokens(kTokens),
       request_generation_tokens(kTokens),
+      request_time_per_output_token_s(kBetweenTokens),
+      request_inference_time_s(kRequest),
+      request_computed_tokens(kTokens),
+      request_max_tokens(kTokens),
+      request_preemptions(kPreemptions),
       step_time_s(kStepTime),
       disconnect_to_free_s(kStepTime),
       disconnect_to_free_steps(kSteps),
@@ -299,9 +416,13 @@ Metrics::Metrics(MetricsInfo info)
       spec_budget_nodes(kBudgetNodes),
       spec_drafting_s(kShortTime),
       spec_observing_s(kShortTime),
+      http_requests(info.http_handlers),
+      request_n(kAnswers),
+      request_longest_answer(kTokens),
       event_to_socket_s(kStepTime),
       io_turn_s(kShortTime),
       info_(std::move(info)),
+      started_s_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
       collector_(std::make_unique<Collector>(*this)) {
   spec_estimated_speedup.set(1.0);
   spec_agreement.set(-1.0);

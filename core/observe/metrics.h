@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "core/observe/http_requests.h"
 #include "core/observe/instruments.h"
 
 namespace quire::observe {
@@ -25,6 +27,7 @@ struct MetricsInfo {
   // Series of speculation are there only where there is some, as vLLM's are.
   std::string speculative_method{};          // as --speculative-config calls it; empty: none
   std::uint32_t num_speculative_tokens = 0;  // so many positions are told apart, at most kMaxDraft
+  std::vector<std::string> http_handlers{};  // the paths that are told apart
 };
 
 class Metrics {
@@ -56,7 +59,8 @@ class Metrics {
   Counter preemptions_by_swap;
   Counter kv_event_batches_lost;  // of what became of the cache: nobody had taken those before
   Counter overtakes;              // one for each waiting sequence that a later arrival went before
-  Counter prompt_tokens;
+  Counter prompt_tokens;          // of whole prompts, those found in the cache included, once each is computed
+  Counter prompt_tokens_cached;   // of these, those that were found
   Counter generation_tokens;
   Counter jumped_tokens;  // of them, those that waited for no step of their own
   Counter success_stop;
@@ -74,6 +78,11 @@ class Metrics {
   Histogram request_decode_time_s;
   Histogram request_prompt_tokens;
   Histogram request_generation_tokens;
+  Histogram request_time_per_output_token_s;  // from the first token to the end, by tokens less one; 0 of one token
+  Histogram request_inference_time_s;         // from first run to end
+  Histogram request_computed_tokens;          // of its prompt, those that were not found in the cache
+  Histogram request_max_tokens;               // what it might have said at most
+  Histogram request_preemptions;
   Histogram step_time_s;
   Histogram disconnect_to_free_s;      // from the engine seeing the cancel to the blocks being back
   Histogram disconnect_to_free_steps;  // of each sequence: steps done between its cancel and its blocks being back
@@ -105,6 +114,9 @@ class Metrics {
   // ---- written by api/
   static constexpr int kNumStatusClasses = 6;
   std::array<Counter, kNumStatusClasses> http_responses;  // by hundreds: [2] is 2xx
+  HttpRequests http_requests;                             // probes and scrapes left out, as in http_responses
+  Histogram request_n;                                    // answers that a request asked for
+  Histogram request_longest_answer;                       // tokens of the longest of its answers
   Counter admission_rejections;                           // 429 and 503 at admission
   Counter client_disconnects;
   Counter internal_errors;  // exceptions that ended one request, one job or one turn, and nothing else
@@ -121,6 +133,7 @@ class Metrics {
  private:
   class Collector;
   MetricsInfo info_;
+  double started_s_;  // unix time
   std::unique_ptr<Collector> collector_;
 };
 

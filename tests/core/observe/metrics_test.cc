@@ -135,6 +135,23 @@ TEST(Metrics, ExportsTheSeriesThatDashboardsOfVllmRead) {
       {"vllm:request_decode_time_seconds", "histogram"},
       {"vllm:request_prompt_tokens", "histogram"},
       {"vllm:request_generation_tokens", "histogram"},
+      {"vllm:num_requests_waiting_by_reason", "gauge"},
+      {"vllm:engine_sleep_state", "gauge"},
+      {"vllm:prompt_tokens_cached_total", "counter"},
+      {"vllm:prompt_tokens_by_source_total", "counter"},
+      {"vllm:request_time_per_output_token_seconds", "histogram"},
+      {"vllm:request_inference_time_seconds", "histogram"},
+      {"vllm:request_prefill_kv_computed_tokens", "histogram"},
+      {"vllm:request_params_n", "histogram"},
+      {"vllm:request_params_max_tokens", "histogram"},
+      {"vllm:request_max_num_generation_tokens", "histogram"},
+      {"vllm:request_num_preemptions", "histogram"},
+      {"process_virtual_memory_bytes", "gauge"},
+      {"process_resident_memory_bytes", "gauge"},
+      {"process_start_time_seconds", "gauge"},
+      {"process_open_fds", "gauge"},
+      {"process_max_fds", "gauge"},
+      {"process_cpu_seconds_total", "counter"},
   };
   const Exposition text(Metrics(info()).render());
   for (const auto& [name, type] : wanted) {
@@ -150,8 +167,10 @@ TEST(Metrics, EverySeriesHasHelpAKnownTypeAndTheModelsName) {
     EXPECT_FALSE(family.help.empty()) << name;
     EXPECT_TRUE(types.contains(family.type)) << name << " is a " << family.type;
     EXPECT_FALSE(family.samples.empty()) << name;
+    const bool of_the_model = !name.starts_with("process_") && !name.starts_with("http_");
     for (const Sample& sample : family.samples) {
-      EXPECT_TRUE(sample.labels.contains("model_name")) << sample.name;
+      EXPECT_EQ(sample.labels.contains("model_name"), of_the_model) << sample.name;
+      if (!of_the_model) continue;
       EXPECT_TRUE(sample.labels.contains("engine")) << sample.name;
     }
   }
@@ -171,13 +190,31 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
   MetricsInfo speculates = info();
   speculates.speculative_method = "ngram";
   Metrics metrics(speculates);
-  for (Histogram* histogram :
-       {&metrics.iteration_tokens, &metrics.time_to_first_token_s, &metrics.inter_token_latency_s,
-        &metrics.e2e_request_latency_s, &metrics.request_queue_time_s, &metrics.request_prefill_time_s,
-        &metrics.request_decode_time_s, &metrics.request_prompt_tokens, &metrics.request_generation_tokens,
-        &metrics.step_time_s, &metrics.disconnect_to_free_s, &metrics.disconnect_to_free_steps,
-        &metrics.event_to_socket_s, &metrics.io_turn_s, &metrics.spec_step_nodes, &metrics.spec_budget_nodes,
-        &metrics.spec_drafting_s, &metrics.spec_observing_s}) {
+  for (Histogram* histogram : {&metrics.iteration_tokens,
+                               &metrics.time_to_first_token_s,
+                               &metrics.inter_token_latency_s,
+                               &metrics.e2e_request_latency_s,
+                               &metrics.request_queue_time_s,
+                               &metrics.request_prefill_time_s,
+                               &metrics.request_decode_time_s,
+                               &metrics.request_prompt_tokens,
+                               &metrics.request_generation_tokens,
+                               &metrics.step_time_s,
+                               &metrics.disconnect_to_free_s,
+                               &metrics.disconnect_to_free_steps,
+                               &metrics.event_to_socket_s,
+                               &metrics.io_turn_s,
+                               &metrics.spec_step_nodes,
+                               &metrics.spec_budget_nodes,
+                               &metrics.spec_drafting_s,
+                               &metrics.spec_observing_s,
+                               &metrics.request_time_per_output_token_s,
+                               &metrics.request_inference_time_s,
+                               &metrics.request_computed_tokens,
+                               &metrics.request_max_tokens,
+                               &metrics.request_preemptions,
+                               &metrics.request_n,
+                               &metrics.request_longest_answer}) {
     for (const double value : {0.00005, 0.003, 0.4, 3.0, 70.0, 900.0, 1e7}) histogram->observe(value);
   }
   const Exposition text(metrics.render());
@@ -201,7 +238,7 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
     EXPECT_EQ(text.value(name + "_count"), 7) << name;
     EXPECT_NEAR(text.value(name + "_sum"), 10000973.40305, 0.01) << name;
   }
-  EXPECT_EQ(histograms, 18);
+  EXPECT_EQ(histograms, 25);
 }
 
 TEST(Metrics, RendersWhatTheEngineAndTheApiWrote) {
