@@ -110,9 +110,9 @@ class Generation final : public http::Answer {
   std::size_t next_taken_ = 0;  // of choices_: where the next turn begins
   std::string part_;            // of what is being written
   bool finished_ = false;
-  bool counted_ = false;  // and counted
-  bool ended_ = false;  // the stream's last events are out
-  Writing writing_;     // last: it refers to all of the above
+  bool counted_ = false;  // its end
+  bool ended_ = false;    // the stream's last events are out
+  Writing writing_;       // last: it refers to all of the above
 };
 
 }  // namespace quire::api::openai
