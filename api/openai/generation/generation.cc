@@ -187,14 +187,16 @@ Result<Done> Generation::take_places(std::vector<bridge::Submission>& submission
   return Done{};
 }
 
+void Generation::count() const {
+  services_.metrics.request_n.observe(request().n);
+  const auto longest = std::ranges::max_element(choices_, {}, &Choice::num_tokens);
+  if (longest == choices_.end()) return;
+  services_.metrics.request_longest_answer.observe(static_cast<double>(longest->num_tokens()));
+}
+
 // Before its last words are out: whoever has them may ask again at once.
 void Generation::end_stay() {
   const http::Tally used = tally();
-  services_.metrics.request_n.observe(request().n);
-  if (!choices_.empty()) {
-    const auto longest = std::ranges::max_element(choices_, {}, &Choice::num_tokens);
-    services_.metrics.request_longest_answer.observe(static_cast<double>(longest->num_tokens()));
-  }
   std::uint64_t tokens_run = used.completion_tokens;
   if (request().use_beam_search) {  // every hypothesis has run as far as the longest that is told
     tokens_run = 0;
@@ -231,7 +233,8 @@ http::Taken Generation::take() {
     next_taken_ = 0;
     const auto ended = [](const Choice& choice) { return choice.finish_reason() != nullptr; };
     finished_ = finished_ || std::ranges::all_of(choices_, ended);
-    if (finished_ && !std::exchange(counted_, true)) end_stay();
+    if (finished_) end_stay();
+    if (finished_ && !std::exchange(counted_, true)) count();
   }
   return {size_of_news(), more && !failure_};
 }

@@ -68,6 +68,7 @@ class Generation final : public http::Answer {
 
   Result<Done> submit(const http::IoDoor& door);
   Result<Done> take_places(std::vector<bridge::Submission>& submissions);
+  void count() const;  // in the metrics, once it has finished
   void end_stay();
   std::size_t hear(std::size_t choice, std::size_t max_tokens);
   void give_up(flow::Finish why);
@@ -110,9 +111,9 @@ class Generation final : public http::Answer {
   std::size_t next_taken_ = 0;  // of choices_: where the next turn begins
   std::string part_;            // of what is being written
   bool finished_ = false;
-  bool counted_ = false;  // its end
-  bool ended_ = false;    // the stream's last events are out
-  Writing writing_;       // last: it refers to all of the above
+  bool counted_ = false;
+  bool ended_ = false;  // the stream's last events are out
+  Writing writing_;     // last: it refers to all of the above
 };
 
 }  // namespace quire::api::openai
