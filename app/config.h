@@ -30,8 +30,12 @@ struct Config {
   std::string api_key_file;          // empty: none
   std::vector<std::string> api_key;  // secrets
   std::string uds;                   // path; empty: TCP
-  std::string tls_cert;              // file; empty: plain HTTP
-  std::string tls_key;               // file; empty: in that of the certificate
+  std::vector<std::string> allowed_origins;
+  std::string allowed_credentials;  // "on" or "off"
+  std::vector<std::string> allowed_methods;
+  std::vector<std::string> allowed_headers;
+  std::string tls_cert;  // file; empty: plain HTTP
+  std::string tls_key;   // file; empty: in that of the certificate
   std::string admin_host;
   std::optional<std::uint32_t> admin_port;  // empty: none
   std::vector<std::string> served_model_name;

@@ -85,6 +85,27 @@ void renew_tls(const Config& config, api::http::Server& server) {
   log_info("tls_renewed", "expires={}", (*loaded)->expiry());
 }
 
+// As comma separated words, or as vLLM has them: a list in JSON, which has come apart at its commas.
+std::vector<std::string> words_of(const std::vector<std::string>& list) {
+  std::vector<std::string> words;
+  for (std::string word : list) {
+    std::erase_if(word, [](char c) { return c == '[' || c == ']' || c == '"' || c == ' '; });
+    if (!word.empty()) words.push_back(std::move(word));
+  }
+  return words;
+}
+
+api::http::CorsRules cors_rules(const Config& config) {
+  const api::http::CorsRules rules{.origins = words_of(config.allowed_origins),
+                                   .credentials = config.allowed_credentials == "on",
+                                   .methods = words_of(config.allowed_methods),
+                                   .headers = words_of(config.allowed_headers)};
+  if (const std::string fault = api::http::fault_of(rules); !fault.empty()) {
+    throw StartError("--allowed-origins: " + fault);
+  }
+  return rules;
+}
+
 api::http::ServerConfig server_config(const Config& config) {
   api::http::ServerConfig server;
   server.host = config.host;
@@ -96,6 +117,7 @@ api::http::ServerConfig server_config(const Config& config) {
   server.io_threads = config.io_threads;
   server.max_connections = config.max_connections;
   server.drain_timeout = config.drain_timeout;
+  server.cors = cors_rules(config);
   server.limits.body_bytes = config.body_limit.value;
   server.limits.head_timeout = config.header_timeout;
   server.limits.body_timeout = config.body_timeout;

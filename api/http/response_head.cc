@@ -44,6 +44,7 @@ std::string response_head(const Response& response, const HeadFacts& facts) {
   for (const Field& one : response.fields) field(one.name, one.value);
   if (!facts.request_id.empty()) field(kRequestIdHeader, facts.request_id);
   if (!facts.request_id.empty() && facts.of_anthropics) field(kAnthropicIdHeader, facts.request_id);
+  head += facts.more;
   if (!facts.keep_alive) {
     field("Connection", "close");
   } else if (!facts.http_1_1) {

@@ -18,6 +18,7 @@ struct HeadFacts {
   bool keep_alive = true;
   std::optional<std::size_t> body_bytes;  // empty: chunked in HTTP/1.1, until the close in HTTP/1.0
   bool of_anthropics = false;             // its clients look for the id under another name, too
+  std::string_view more{};                // whole lines, each behind a CRLF
 };
 
 std::string response_head(const Response& response, const HeadFacts& facts);

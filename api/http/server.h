@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "api/http/cors.h"
 #include "api/http/transport/tls_context.h"
 #include "api/services.h"
 #include "core/base/clock.h"
@@ -46,6 +47,7 @@ struct ServerConfig {
   std::uint32_t max_connections = 16384;  // one more is answered 503 and closed
   std::uint32_t max_streams = 32768;      // open token streams per io thread; one more is answered 429
   Duration drain_timeout = std::chrono::seconds(30);
+  CorsRules cors{};  // of the main port
   ConnectionLimits limits;
 };
 

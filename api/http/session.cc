@@ -200,7 +200,7 @@ void Session::note_end() const {
 
 HeadFacts Session::head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const {
   const bool anthropics = exchange_.shape == openai::ErrorShape::kAnthropic;
-  return {exchange_.id, exchange_.http_1_1, keep_alive, body_bytes, anthropics};
+  return {exchange_.id, exchange_.http_1_1, keep_alive, body_bytes, anthropics, exchange_.cors};
 }
 
 // Where a fault has come before the first byte of an answer.

@@ -51,7 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
     bool keep_alive = false;
     TimePoint arrival;
     TimePoint first_write;
-    int status = 0;  // of the answer, once its head is written
+    int status = 0;    // of the answer, once its head is written
+    std::string cors;  // lines of its head for web pages of other origins
     tracing::Context trace;
   };
   class WatchScope;
@@ -64,6 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> discard_body();  // true: all of it
   Task<bool> read_more();
   void read_fields(const BodyReader& reader);
+  std::optional<Response> answer_to_browser(const BodyReader& reader);
   Task<bool> respond();  // false: the connection ends
   Task<bool> reply();    // may throw
   Task<bool> refuse_early();

@@ -90,7 +90,8 @@ Session::Task<bool> Session::read_request() {
   read_fields(*reader_);
   const bool has_body = framing.chunked || framing.content_length != 0;
   request_.body_comes = has_body;
-  early_ = refusal_of_head(request_, io_.services, io_.serving, io_.entrance.surface);
+  early_ = answer_to_browser(*reader_);
+  if (!early_) early_ = refusal_of_head(request_, io_.services, io_.serving, io_.entrance.surface);
   caller_ = request_.caller ? "key " + request_.caller->name : connection_.peer();
   const bool expects_continue = framing.expects_continue && has_body && buffer_.size() == 0;
   if (early_) {
@@ -112,6 +113,18 @@ Session::Task<bool> Session::read_request() {
   exchange_.first_write = {};
   reading_ = false;
   co_return true;
+}
+
+// Where a web page of another origin asks: what a browser wants to know before, which needs no key. Else nothing, and
+// the answer will say whether the page may read it.
+std::optional<Response> Session::answer_to_browser(const BodyReader& reader) {
+  const CorsRules& rules = io_.config.cors;
+  if (rules.origins.empty() || request_.origin.empty() || io_.entrance.surface == Surface::kAdmin) return std::nullopt;
+  exchange_.cors = cors_lines(rules, request_.path, request_.origin);
+  const std::string asked = reader.field("Access-Control-Request-Method");
+  if (request_.method != "OPTIONS" || asked.empty()) return std::nullopt;
+  return answer_preflight(rules, request_.path,
+                          {request_.origin, asked, reader.field("Access-Control-Request-Headers")});
 }
 
 // The fields of the head besides framing.
