@@ -134,7 +134,8 @@ class InputReader {
     return chat::text_of(in, value, kTexts, services_);
   }
 
-  Result<Done> add_call(const std::string& path, std::string id, std::string name, json::Value arguments) {
+  Result<Done> add_call(const std::string& path, const std::string& id, const std::string& name,
+                        json::Value arguments) {
     MessageDraft& turn = turn_without({});
     if (num_calls_++ == services_.limits.max_tool_calls) {
       return invalid(path, path + " is one call too many: at most " + std::to_string(services_.limits.max_tool_calls) +
@@ -151,7 +152,7 @@ class InputReader {
     if (!name) return name.error();
     const Result<std::string> input = chat::text_member(path, item, "input");
     if (!input) return input.error();
-    return add_call(path, std::move(*id), std::move(*name), chat::arguments_of_text(*input, form_));
+    return add_call(path, *id, *name, chat::arguments_of_text(*input, form_));
   }
 
   Result<Done> read_call(const std::string& path, element item) {
@@ -164,7 +165,7 @@ class InputReader {
     if (!chat::is_given(item, "arguments", value)) return invalid(in, in + " is missing");
     Result<json::Value> arguments = chat::arguments_of(in, value, form_);
     if (!arguments) return arguments.error();
-    return add_call(path, std::move(*id), std::move(*name), std::move(*arguments));
+    return add_call(path, *id, *name, std::move(*arguments));
   }
 
   Result<Done> read_output(const std::string& path, element item) {

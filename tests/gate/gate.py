@@ -27,6 +27,7 @@ import stages
 
 CHANGED_S = 300
 ALL = {**stages.NORMAL, **stages.SLOW}
+NAMED = {**ALL, **stages.ALONE}  # what --only takes
 
 
 class Usage(Exception):
@@ -52,8 +53,8 @@ class Options:
             else:
                 raise Usage(f"unknown argument {word} (--help lists them)")
         for name in self.only or []:
-            if name not in ALL:
-                raise Usage(f"no stage {name}; there are: {' '.join(ALL)}")
+            if name not in NAMED:
+                raise Usage(f"no stage {name}; there are: {' '.join(NAMED)}")
 
 
 def number_of(word, words):
@@ -77,7 +78,7 @@ class Run:
         if options.mode == "changed":
             deadline = min(deadline or self.began + CHANGED_S, self.began + CHANGED_S)
         self.found = outcome.Outcome(write)
-        self.checks = checks.Checks(root, self.found, jobs, deadline, slow_stages=stages.SLOW)
+        self.checks = checks.Checks(root, self.found, jobs, deadline, slow_stages={**stages.SLOW, **stages.ALONE})
         self.write = write
         self.bold, self.plain = ("\033[1m", "\033[0m") if write is print and sys.stdout.isatty() else ("", "")
 
@@ -162,8 +163,8 @@ def main(words):
         print(f"tests/run.sh: {error}", file=sys.stderr)
         return 2
     if options.only == []:
-        for name, function in ALL.items():
-            print(f"{name:<9} {function.__doc__}{' (slow)' if name in stages.SLOW else ''}")
+        for name, function in NAMED.items():
+            print(f"{name:<9} {function.__doc__}{' (slow)' if name in stages.SLOW else ' (named alone)' if name in stages.ALONE else ''}")
         return 0
     root = options.root or pathlib.Path(__file__).resolve().parents[2]
     jobs = int(os.environ.get("QUIRE_JOBS") or subprocess.run([root / "deploy/build_jobs.sh"], capture_output=True, text=True).stdout or 1)
@@ -172,7 +173,7 @@ def main(words):
         run_changed(run, root, options.since)
         return run.finish()
     if options.only is not None:
-        chosen = {name: ALL[name] for name in options.only}
+        chosen = {name: NAMED[name] for name in options.only}
     elif options.mode == "gate":
         chosen = stages_of_gate(root, run.found)
     else:

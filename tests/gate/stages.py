@@ -1,6 +1,8 @@
 """The stages of tests/run.sh: what each builds and runs. A stage's first line of text is what the run says of it."""
 
+import json
 import os
+import shutil
 import subprocess
 
 import changes
@@ -10,7 +12,7 @@ import processes
 FUZZ_S = 60
 # Tests that a wrong law of draws is seen, and how near a right one comes (tests/support/cases.h).
 JUDGES = "*SeenTo*Law*:*SeenToBeAnother*:*WithinOneInAHundred*:*AsOftenAsTheRoundsSay*"
-EVERY_TIME = "not full and not heavy and not nvcc"  # Python tests of every run
+EVERY_TIME = "not full and not heavy and not nvcc and not matrix"  # Python tests of every run
 
 
 def law(checks):
@@ -88,6 +90,22 @@ def heavy(checks):
         checks.run_pytest("heavy", checks.left_s(3600), "tests", "--ignore=tests/law", "-m", "heavy", workers=False)
 
 
+def matrix(checks):
+    """real client programs, each at a job of its own against the server; writes docs/clients.md"""
+    # QUIRE_MATRIX_BUILD_DIR: a folder with a quire that is there already; nothing is built then.
+    if (os.environ.get("QUIRE_MATRIX_BUILD_DIR") or checks.build_all("release")) and checks.ensure_venv():
+        results = checks.root / "build/matrix/results"
+        shutil.rmtree(results, ignore_errors=True)
+        checks.run_pytest("matrix", checks.left_s(7200), "tests/matrix", "-m", "matrix", workers=False)
+        for path in sorted(results.glob("*.json")):
+            client = json.loads(path.read_text())
+            if client["result"] == "not run":
+                checks.found.leaves_out(f"matrix: {client['name']}: {client['why']}")
+        log = checks.reports / "matrix-page.log"
+        if processes.run_to_file([".venv/bin/python", "tests/matrix/clients_page.py"], log, 60, cwd=checks.root, env=checks.environment()) != 0:
+            checks.found.fails(1, "docs/clients.md cannot be written", outcome.tail(log, 20))
+
+
 def kernels(checks):
     """nvcc's kernels: registers, spills, instructions, and a program with CUDA where there is no GPU"""
     if checks.build_all("release") and checks.ensure_venv():
@@ -155,5 +173,7 @@ def check_tidy(checks, paths):
 
 NORMAL = {"law": law, "release": release, "unit": unit, "python": python, "roles": roles, "asan": asan, "asan-api": asan_api, "tsan": tsan}
 SLOW = {"clients": clients, "fuzz": fuzz, "tidy": tidy, "kernels": kernels, "heavy": heavy}
+# Stages that run where they are named, and at no other time: they install what others make, and write what they found.
+ALONE = {"matrix": matrix}
 # Of the slow stages one turn runs with each merge, by the number of commits.
 TURNS = (("clients",), ("fuzz", "kernels"), ("tidy", "heavy"))

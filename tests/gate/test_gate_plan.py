@@ -95,7 +95,12 @@ def test_a_wrong_command_line_is_refused(words, said, capsys):
 
 def test_only_without_a_name_lists_the_stages(capsys):
     assert gate.main(["--only"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*stages.NORMAL, *stages.SLOW]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*stages.NORMAL, *stages.SLOW, *stages.ALONE]
+
+
+def test_a_stage_that_is_named_alone_has_no_turn_and_no_place_in_other_runs():
+    assert not stages.ALONE.keys() & {*stages.NORMAL, *stages.SLOW, *(name for turn in stages.TURNS for name in turn)}
+    assert not stages.ALONE.keys() & gate.ALL.keys() and gate.Options(["--only", "matrix"]).only == ["matrix"]
 
 
 @pytest.mark.parametrize("has_venv", [True, False])
