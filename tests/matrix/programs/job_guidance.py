@@ -1,0 +1,29 @@
+"""guidance: a conversation with a constrained answer and a free one."""
+
+import guidance
+from guidance import assistant, gen, json as json_of, system, user
+from guidance.models import OpenAI
+from heard import ASK, Color, SHORT, api, check, model, tell
+from pydantic import BaseModel, Field
+
+
+class Person(BaseModel):
+    name: str = Field(max_length=20)
+    age: int = Field(ge=0, le=130)
+    color: Color
+
+
+one = OpenAI(model, base_url=api, api_key="none", echo=False)
+with system():
+    one += "Answer shortly."
+with user():
+    one += ASK
+with assistant():
+    one += gen("answer", max_tokens=SHORT)
+check("a free answer", one["answer"])
+with user():
+    one += "Invent a person."
+with assistant():
+    one += json_of(name="person", schema=Person, max_tokens=120)
+check("an answer of a schema", Person.model_validate_json(one["person"]))
+tell()
