@@ -322,6 +322,10 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
               static_cast<double>(m.prefix_cache_queries.value()));
   out.counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               static_cast<double>(m.prefix_cache_hits.value()));
+  for (const char* name : {"vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total",
+                           "vllm:mm_cache_queries_total", "vllm:mm_cache_hits_total"}) {
+    out.counter(name, "Of caches that there are none of; dashboards divide by what they hold.", 0);
+  }
   add_prompts(m, out);
   out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
   const std::pair<const char*, const Counter*> finished[] = {{"stop", &m.success_stop},
