@@ -43,7 +43,7 @@ void settle_sizes(Config& config) {
       sequences.value_or(std::min(usual.sequences, std::max(config.max_num_batched_tokens, kCpuSizes.sequences)));
 }
 
-// What of speculation other settings exclude.
+// Settings that exclude speculation, or parts of it.
 void check_speculation(const speculate::SpeculativeConfig& speculation, const Config& config, Problems& problems) {
   if (speculation.method == speculate::Method::kNone) return;
   if (serves_round_robin(config)) {

@@ -31,8 +31,8 @@ Result<Done> need_object(const std::string& path, simdjson::dom::element value);
 // A member that has to be there.
 Result<std::string> text_member(const std::string& path, simdjson::dom::element object, std::string_view key);
 
-// A text, or a list of texts and parts {"type": one of `types`, "text": ...}, joined by line breaks. Where more than one type is
-// known, a refusal is one, too.
+// A text, or a list of texts and parts {"type": one of `types`, "text": ...}, joined by line breaks. Where more than one
+// type is known, a refusal is one, too.
 Result<std::string> text_of(const std::string& path, simdjson::dom::element content,
                             std::span<const std::string_view> types, const Services& services);
 
@@ -43,8 +43,8 @@ Result<std::string> text_of_part(const std::string& path, simdjson::dom::element
 // The template that most of what is asked of a message is about. Null: this model does not chat.
 const ChatTemplate* template_of(const Services& services);
 
-// A call's arguments, an object or a text, as the template wants them. A text need not be an object's: a call that was cut short
-// is replayed as it was, and is one without arguments where the template reads them.
+// A call's arguments, an object or a text, as the template wants them. A text need not be an object's: a call that was
+// cut short is replayed as it was, and has no arguments where the template reads them as an object.
 Result<json::Value> arguments_of(const std::string& path, simdjson::dom::element value, const ChatTemplate* form);
 
 // Likewise of a call whose input is a text: {"input": text}.

@@ -36,8 +36,8 @@ Result<std::string> name_of(const std::string& path, const json::Object& functio
   return std::string(name->get_string());
 }
 
-// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. `kIsFlat`: which of both
-// is missing where neither is there.
+// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. Where neither is there,
+// `kIsFlat` says which of both an error names.
 template <bool kIsFlat>
 Result<bool> read_function(const std::string& path, json::Object& tool, ChatRequest& request) {
   const json::Value* type = tool.if_contains("type");

@@ -1,5 +1,5 @@
-// The fields `tools` and `tool_choice`: functions that the model may call, and whether it must. Members of a function may stand
-// beside its type, as in /v1/responses, or in an object of their own, as in a chat.
+// The fields `tools` and `tool_choice`: functions that the model may call, and whether it must. Members of a function
+// may stand beside its type, as in /v1/responses, or in an object of their own, as in a chat.
 // Thread  any; pure functions.
 // Fails   kInvalidArgument with the path of what is wrong.
 // Source  OpenAI's API reference: names of 64 letters, digits, _ and - (and . , which MCP servers use), 128 functions.

@@ -1,6 +1,7 @@
-// The lines in front of chunks, seen before Beast sees them: Beast takes a line's end inside quotes for a part of an extension,
-// and other parsers take it for the end. Extensions are passed over (RFC 9112, 7.1.1) as long as they are few.
-// Shape   a line has 15 digits at most, 256 bytes of extensions, and ends with CRLF; a body has 4096 bytes of extensions.
+// The lines in front of chunks, checked before Beast sees them: Beast takes a line's end inside quotes for a part of an
+// extension, and other parsers take it for the end. Extensions are passed over (RFC 9112, 7.1.1) as long as they are few.
+// Shape   a line has 15 digits at most, 256 bytes of extensions, and ends with CRLF; a body has 4096 bytes of
+//         extensions.
 // Owner   the reader of one body.  Thread  one.
 #pragma once
 
@@ -13,10 +14,10 @@ namespace quire::api::http {
 
 class ChunkLines {
  public:
-  // How many of these bytes, the next ones of a chunked body, a parser may have. 0: the line is not whole. Empty: it is
-  // no line of a chunk.
+  // `rest` are the next bytes of a chunked body. The number of them that a parser may have; 0: the line is not whole;
+  // empty: it is no line of a chunk.
   std::optional<std::size_t> allow(std::string_view rest);
-  // So many of them it has taken.
+  // The parser has taken so many of them.
   void taken(std::size_t bytes);
 
  private:

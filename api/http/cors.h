@@ -1,4 +1,5 @@
-// Which web pages of other origins a browser lets read our answers: cross-origin resource sharing. Off unless origins are named.
+// Cross-origin resource sharing: browsers let web pages of the named origins read our answers. Off unless origins are
+// named.
 // Shape   headers as a head has them, each line behind a CRLF.
 // Owner   the server's configuration.  Thread  any; it never changes.
 // Source  the Fetch standard; flags are vLLM's.
@@ -20,7 +21,7 @@ struct CorsRules {
   std::vector<std::string> headers = {"*"};  // of a request
 };
 
-// What a browser asks before it sends a request that a form could not send.
+// The question of a browser before it sends a request that a form could not send.
 struct Preflight {
   std::string origin;
   std::string method;   // Access-Control-Request-Method
@@ -35,7 +36,7 @@ std::string cors_lines(const CorsRules& rules, std::string_view path, std::strin
 
 Response answer_preflight(const CorsRules& rules, std::string_view path, const Preflight& preflight);
 
-// Why these are no rules; empty: they are.
+// The reason why these are no rules; empty: they are.
 std::string fault_of(const CorsRules& rules);
 
 }  // namespace quire::api::http

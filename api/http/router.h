@@ -34,7 +34,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
 // Probes, scrapes and the version: they come every few seconds, are not worth a log line each, and wait for none.
 bool is_probe(std::string_view path);
 
-// How errors of that path are written: as Anthropic's on its paths, and on /v1/models where its client asks.
+// The shape of errors of that path: Anthropic's on its paths, and on /v1/models where its client asks.
 openai::ErrorShape shape_of(std::string_view path, bool of_anthropics_client);
 
 // The path as it is written in the server's list of paths, a literal; empty: it is not there.

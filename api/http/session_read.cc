@@ -115,8 +115,8 @@ Session::Task<bool> Session::read_request() {
   co_return true;
 }
 
-// Where a web page of another origin asks: what a browser wants to know before, which needs no key. Else nothing, and
-// the answer will say whether the page may read it.
+// The answer to a browser's preflight for a web page of another origin; it needs no key. For other requests nothing, and
+// their answer will say whether the page may read it.
 std::optional<Response> Session::answer_to_browser(const BodyReader& reader) {
   const CorsRules& rules = io_.config.cors;
   if (rules.origins.empty() || request_.origin.empty() || io_.entrance.surface == Surface::kAdmin) return std::nullopt;

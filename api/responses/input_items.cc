@@ -20,7 +20,7 @@ constexpr std::string_view kTexts[] = {"input_text", "output_text", "text"};
 constexpr std::string_view kReasoningTexts[] = {"reasoning_text"};
 constexpr std::string_view kSummaryTexts[] = {"summary_text"};
 constexpr std::string_view kRoles[] = {"user", "assistant", "system", "developer"};
-// What became of tools that are left out here, in a conversation that began elsewhere.
+// Items of tools that a server ran, in a conversation that began elsewhere. They are left out.
 constexpr std::string_view kOfOtherTools[] = {"web_search_call",
                                               "file_search_call",
                                               "code_interpreter_call",
@@ -124,7 +124,7 @@ class InputReader {
     return Done{};
   }
 
-  // What was said; null and [] are nothing where it may be empty.
+  // The text of a member; null and [] are an empty text where it may be empty.
   Result<std::string> said(const std::string& path, element item, const char* key, bool may_be_empty) const {
     const std::string in = path + "." + key;
     element value;

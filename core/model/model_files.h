@@ -32,7 +32,7 @@ class ModelFiles {
   virtual std::optional<FileStamp> stamp(std::string_view) const { return std::nullopt; }
   // How to call a file in an error text: "/models/x/config.json" or "embedded:config.json".
   virtual std::string describe(std::string_view name) const = 0;
-  // Which other format it is that lacks this file, and what to do next, for messages. Empty: nothing is known.
+  // For messages: the other format that lacks this file, and the next step. Empty: it is none that is known.
   virtual std::string explain_missing(std::string_view) const { return {}; }
   // Gives back the memory of the pages that lie wholly inside `bytes`; reading them again maps them again.
   virtual void release(FileBytes bytes) const = 0;

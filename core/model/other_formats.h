@@ -1,8 +1,8 @@
-// What people give for a model and quire does not read: each told for what it is, with the next step. For messages.
+// Recognises paths that are no model that quire reads, for messages: what each is, and the next step.
 // Shape   a clause about the path, to stand behind its name: "is a LoRA adapter for X, not a model; merge …".
 // Fails   never: what cannot be read is not known.
-// Source  the layouts that the hub and its programs, llama.cpp, PEFT, ollama, Meta, Mistral, MLC, ONNX Runtime, OpenVINO,
-//         TensorRT-LLM, NeMo, DeepSpeed and PyTorch write.
+// Source  the layouts that the hub and its programs, llama.cpp, PEFT, ollama, Meta, Mistral, MLC, ONNX Runtime,
+//         OpenVINO, TensorRT-LLM, NeMo, DeepSpeed and PyTorch write.
 #pragma once
 
 #include <cstdint>

@@ -226,7 +226,7 @@ void add_prompts(const Metrics& m, Families& out) {
   out.counter("vllm:prompt_tokens_cached_total", "Of them, those found in the prefix cache.", cached);
 }
 
-// What one request asked for and took.
+// Of one request: its parameters and its cost.
 void add_requests(const Metrics& m, Families& out) {
   out.histogram("vllm:request_time_per_output_token_seconds", "First token to end by tokens less one, seconds.",
                 m.request_time_per_output_token_s);

@@ -22,7 +22,7 @@ def test_the_page_ends_with_the_notes():
 
 
 def test_every_program_is_of_a_client_or_shared():
-    assert {path.name for path in PROGRAMS.glob("*.*")} == {client.file for client in CLIENTS} | {"heard.py", "driving.py"}
+    assert {path.name for path in PROGRAMS.glob("*.*")} == {client.file for client in CLIENTS} | {"heard.py", "driving.py", "typed.py"}
 
 
 @pytest.mark.parametrize("requests, result", [

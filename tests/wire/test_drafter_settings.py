@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, PATIENCE_S, ROOT, Server
-from random_heads import write_eagle, write_hydra
+from guessers import write_guessers
 
 MODELS = ROOT / "models"
 SMALL = str(MODELS / "stories_draft_model")
@@ -87,14 +87,7 @@ def keys_of_the_documents():
 def made(tmp_path_factory):
     """What some guess from: name → path."""
     folder = tmp_path_factory.mktemp("guesses")
-    for name, write in (("eagle", write_eagle), ("hydra", lambda directory: write_hydra(directory, prefix=True))):
-        (folder / name).mkdir()
-        write(folder / name)
-    text = folder / "text.txt"
-    text.write_text("".join(f"{PROMPT} {more}, five.\n" for more in ("three", "four", "four", "six", "seven") * 4))
-    done = subprocess.run([BINARY, "build-datastore", "--model", MODELS / "stories", "--text", text, "--output", folder / "store"],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
+    write_guessers(folder, "".join(f"{PROMPT} {more}, five.\n" for more in ("three", "four", "four", "six", "seven") * 4))
     return {EAGLE: folder / "eagle", HYDRA: folder / "hydra", DATASTORE: folder / "store", NOTHING: folder / "nothing"}
 
 

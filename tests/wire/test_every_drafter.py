@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, PATIENCE_S, ROOT, Server
-from random_heads import write_eagle, write_hydra
+from guessers import write_guessers
 
 MODELS = ROOT / "models"
 SMALL = {"model": str(MODELS / "stories_draft_model")}
@@ -74,14 +74,7 @@ TIGHT = ["--max-model-len", "128", "--max-num-batched-tokens", "48", "--max-num-
 def made(tmp_path_factory):
     """What some guess from: name → path."""
     folder = tmp_path_factory.mktemp("guesses")
-    for name, write in (("eagle", write_eagle), ("hydra", lambda directory: write_hydra(directory, prefix=True))):
-        (folder / name).mkdir()
-        write(folder / name)
-    text = folder / "text.txt"
-    text.write_text(f"{STORY} ball. One day she lost it.\n{LIST} three, one, two, three.\n" * 20)
-    done = subprocess.run([BINARY, "build-datastore", "--model", MODELS / "stories", "--text", text, "--output", folder / "store"],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
+    write_guessers(folder, f"{STORY} ball. One day she lost it.\n{LIST} three, one, two, three.\n" * 20)
     return {EAGLE: folder / "eagle", HYDRA: folder / "hydra", DATASTORE: folder / "store"}
 
 

@@ -1,14 +1,11 @@
 """What clients of vLLM, SageMaker and Anthropic ask besides for answers is there under the names that they know."""
 
 import datetime
-import shutil
-import subprocess
 
+import anthropic
 import pytest
 
 from conftest import PATIENCE_S
-
-anthropic = pytest.importorskip("anthropic")
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +56,7 @@ def test_the_load_counts_what_runs_and_waits(server):
             pass
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_may_post_nothing_at_all(server):
-    done = subprocess.run(["curl", "-sS", "-X", "POST", "-o", "-", "-w", "\n%{http_code}", server.url + "/admin/cache/clear"],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.stdout.endswith("\n200"), done.stdout
+def test_a_post_of_nothing_at_all_is_taken_as_curl_sends_it(server):
+    with server.socket() as raw:
+        raw.sendall(b"POST /admin/cache/clear HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\r\n")
+        assert raw.recv(1000).startswith(b"HTTP/1.1 200 ")

@@ -89,7 +89,7 @@ Result<std::string_view> format_type(const std::string& path, element value) {
   return type;
 }
 
-// What one member of a format asks for; false: it is no form of an answer.
+// Reads one member of a format; false: it asks for no form of an answer.
 Result<bool> read_member(const std::string& path, std::string_view type, std::string_view key, element value,
                          const Services& services, GenerationRequest& request) {
   const auto after = [](const Result<Done>& set) { return set ? Result<bool>(true) : Result<bool>(set.error()); };

@@ -35,9 +35,9 @@ Result<Given> read_body(const std::string& body, Endpoint endpoint, std::span<co
 
 // Remembers a field that is accepted and of no effect.
 void pass_over(GenerationRequest& request, std::string_view path);
-// Remembers what is known and has no effect here: a hint, a tool that a server would run.
+// Remembers a field that is known and has no effect here: a hint, a tool that a server would run.
 void leave_out(GenerationRequest& request, std::string_view path);
-// What X-Quire-Warnings says of both; empty: nothing.
+// The text of X-Quire-Warnings, of both; empty: there is no such header.
 std::string warnings_of(const GenerationRequest& request);
 
 }  // namespace quire::api::openai

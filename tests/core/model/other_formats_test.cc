@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What a directory with these files is told to be, and to do.
+// A directory with these files, and parts of the text that explains it.
 struct Kind {
   std::vector<std::string> files;
   std::string missing;

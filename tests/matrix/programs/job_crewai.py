@@ -2,14 +2,8 @@
 
 from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
-from heard import City, Color, POPULATION, api, check, model, tell
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from heard import City, POPULATION, api, check, model, tell
+from typed import Person
 
 
 @tool("population")

@@ -3,14 +3,8 @@
 import guidance
 from guidance import assistant, gen, json as json_of, system, user
 from guidance.models import OpenAI
-from heard import ASK, Color, SHORT, api, check, model, tell
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from heard import ASK, SHORT, api, check, model, tell
+from typed import Person
 
 
 one = OpenAI(model, base_url=api, api_key="none", echo=False)

@@ -6,15 +6,9 @@ import os
 for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):  # with them the client asks nobody, this machine neither
     os.environ.pop(name, None)
 
-from heard import ASK, Color, POPULATION, SHORT, api, check, model, tell
+from heard import ASK, POPULATION, SHORT, api, check, model, tell
 from huggingface_hub import InferenceClient
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 client = InferenceClient(base_url=api, api_key="none", timeout=120)

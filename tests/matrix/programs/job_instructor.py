@@ -1,15 +1,9 @@
 """instructor: pydantic objects."""
 
 import instructor
-from heard import Color, api, check, model, tell
+from heard import api, check, model, tell
 from openai import OpenAI
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 plain = OpenAI(base_url=api, api_key="none", max_retries=0, timeout=120)

@@ -1,20 +1,12 @@
 """LangChain for Python: an agent with a tool, typed answers, streams; over three APIs."""
 
-from heard import ASK, City, Color, POPULATION, SHORT, api, check, model, tell, url
+from heard import ASK, City, POPULATION, api, check, model, tell, url
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    """A person."""
-
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 @tool

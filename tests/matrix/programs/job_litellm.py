@@ -3,14 +3,8 @@
 import json
 
 import litellm
-from heard import ASK, Color, POPULATION, SHORT, api, check, model, tell, url
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from heard import ASK, POPULATION, SHORT, api, check, model, tell, url
+from typed import Person
 
 
 TOOL = {"type": "function", "function": {

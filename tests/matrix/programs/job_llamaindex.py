@@ -1,21 +1,13 @@
 """LlamaIndex: a chat, a call that it runs, a structured answer, and answers about a text."""
 
-from heard import ASK, City, Color, POPULATION, SHORT, api, check, model, tell
+from heard import ASK, City, POPULATION, SHORT, api, check, model, tell
 from llama_index.core import Document, SummaryIndex, VectorStoreIndex
 from llama_index.core.llms import ChatMessage
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.tools import FunctionTool
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 from llama_index.llms.openai_like import OpenAILike
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    """A person."""
-
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 def population(city: City) -> int:

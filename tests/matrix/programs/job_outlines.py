@@ -6,13 +6,7 @@ import openai
 import outlines
 from heard import ASK, Color, SHORT, api, check, model, tell
 from outlines.types import CFG, JsonSchema, Regex
-from pydantic import BaseModel, Field
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 client = openai.OpenAI(base_url=api, api_key="none", max_retries=0, timeout=120)

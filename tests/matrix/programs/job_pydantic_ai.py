@@ -2,19 +2,13 @@
 
 import asyncio
 
-from heard import ASK, City, Color, POPULATION, SHORT, api, check, model, tell, url
-from pydantic import BaseModel, Field
+from heard import ASK, City, POPULATION, SHORT, api, check, model, tell, url
 from pydantic_ai import Agent, NativeOutput, ToolOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 openai = OpenAIProvider(base_url=api, api_key="none")

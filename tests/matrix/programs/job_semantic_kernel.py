@@ -3,20 +3,14 @@
 import asyncio
 from typing import Annotated
 
-from heard import ASK, City, Color, POPULATION, SHORT, api, check, model, tell
+from heard import ASK, POPULATION, SHORT, api, check, model, tell
 from openai import AsyncOpenAI
-from pydantic import BaseModel, Field
 from semantic_kernel import Kernel
 from semantic_kernel.connectors.ai.function_choice_behavior import FunctionChoiceBehavior
 from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings
 from semantic_kernel.contents import ChatHistory, FunctionResultContent
 from semantic_kernel.functions import kernel_function
-
-
-class Person(BaseModel):
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 class Register:

@@ -2,18 +2,10 @@
 
 import asyncio
 
-from heard import ASK, City, Color, POPULATION, api, check, model, tell
-from pydantic import BaseModel, Field
+from heard import ASK, City, POPULATION, api, check, model, tell
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
-
-
-class Person(BaseModel):
-    """A person."""
-
-    name: str = Field(max_length=20)
-    age: int = Field(ge=0, le=130)
-    color: Color
+from typed import Person
 
 
 @tool
