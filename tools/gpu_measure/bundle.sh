@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test for
 # sm_90a, with the libraries that they need but libc's, in one file: bash tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in
-# at most 64 MiB, and measure.sh finds it where this leaves it. The kernels are a library of their own: where the tree's are others by
-# then, measure.sh compiles that alone (-DQUIRE_GPU_ONLY=ON).
+# at most 64 MiB, and measure.sh finds it where this leaves it. The kernels are a library of their own. Where the tree's sources are others by
+# then, measure.sh compiles kernels, stages and tests there (-DQUIRE_GPU_ONLY=ON) from headers and sources that are carried along.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${1:-build/cuda-bundle} out=build/measure-bundle
@@ -15,7 +15,12 @@ for program in "$build/quire" "$build/quire_gpu_measure" "$build/tests/gpu_devic
   ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
 done
 cp "$build/tests/libfake_nccl.so" "$out"
-python3 tools/gpu_measure/measure.py --say-kernels >"$out/kernels.sha256"
+mkdir -p "$out"/carried/{include,lib,googletest}
+printf '#include <%s>\n' boost/json/src.hpp boost/json.hpp boost/context/fiber.hpp | g++ -std=c++20 -M -x c++ - | tr ' ' '\n' | sed -n 's,^/usr/include/\(boost/.*\),\1,p' |
+  tar -cC /usr/include -T - fmt spdlog prometheus | tar -xC "$out/carried/include"
+tar -cC /usr/src/googletest --exclude='test' --exclude='docs' --exclude='samples' . | tar -xC "$out/carried/googletest"
+cp "$out"/lib/libboost_context.so.* "$out"/lib/libprometheus-cpp-core.so.* "$out/carried/lib"
+python3 tools/gpu_measure/measure.py --say-sources >"$out/sources.sha256"
 tar -cJf "$out.tar.xz" -C "$out" .
 tree=$(git ls-files -z | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
 bytes=$(($(stat -c %s "$out.tar.xz") + tree))

@@ -47,11 +47,12 @@ def run(command, limit_s):
         return None, said
 
 
-def kernels_digest():
-    """Of the sources that device code is made from."""
+def sources_digest():
+    """Of what kernels, stages and device tests are made from."""
     digest = hashlib.sha256()
-    for path in sorted(path for folder in ("gpu/cuda", "gpu/device", "gpu/kernels", "core/sample", "core/base") for path in (ROOT / folder).glob("*")):
-        if path.suffix in (".h", ".cu", ".txt") and path.is_file():
+    paths = [path for folder in ("gpu", "core", "cmake", "tools/gpu_measure", "tests/gpu", "tests/core", "tests/support") for path in (ROOT / folder).rglob("*")]
+    for path in sorted([ROOT / "CMakeLists.txt", *paths]):
+        if path.suffix in (".h", ".cc", ".cu", ".txt", ".cmake") and path.is_file():
             digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
@@ -170,10 +171,17 @@ class Measuring:
         return body
 
     def tool(self, name):
-        path = self.build / name
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: the stage build did not make it")
-        return path
+        for folder in self.folders():
+            if (folder / name).is_file():
+                return folder / name
+        raise FileNotFoundError(f"{self.build / name}: the stage build did not make it")
+
+    def folders(self):
+        """Where programs are, the newest first."""
+        built = self.work / "built"
+        said = built / "sources.sha256"
+        again = [built] if said.is_file() and said.read_text() == sources_digest() else []
+        return [*again, self.build, self.build / "tests"]
 
     def said(self, stage):
         return next((line for line in self.lines + self.known if line["stage"] == stage), {})
@@ -201,11 +209,12 @@ class Measuring:
     def make(self, limit_s):
         """The preset for this machine's GPU, where nothing was carried here."""
         if self.args.build or self.unpacked():
-            built = self.kernels(limit_s)
-            if built:
-                return False, built
+            again = self.other_sources()
+            problem = self.make_of_carried(limit_s) if again else None
+            if problem:
+                return False, problem
             ok, fields = self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
-            return ok, {**fields, "built": "before"}
+            return ok, {**fields, "built": "here, but for the server" if again else "before"}
         capability = (self.said("probe").get("gpu") or {}).get("capability", "9.0").replace(".", "")
         architecture = {"90": "90a"}.get(capability, capability)
         jobs = os.cpu_count() or 2
@@ -217,22 +226,26 @@ class Measuring:
                 return False, {"error": f"{' '.join(map(str, command[:3]))}: {said[-SAID:]}"}
         return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
 
-    def kernels(self, limit_s):
-        """The tree's, where the bundle was made from others; what went wrong, or nothing."""
-        said = self.build / "kernels.sha256"
-        if not said.is_file() or said.read_text().strip() == kernels_digest():
-            return None
+    def other_sources(self):
+        """Whether the bundle was made from others than this tree's."""
+        said = self.build / "sources.sha256"
+        return said.is_file() and said.read_text().strip() != sources_digest()
+
+    def make_of_carried(self, limit_s):
+        """Kernels, stages and device tests of this tree; the server stays the bundle's, with these kernels. What went wrong, or nothing."""
         if shutil.which("nvcc") is None or shutil.which("cmake") is None:
-            return {"error": "the bundle has other kernels than this tree, and there is no nvcc or no cmake to compile these"}
-        folder = self.work / "kernels"
-        for command in (["cmake", "-S", ROOT, "-B", folder, "-DQUIRE_GPU_ONLY=ON", "-DQUIRE_CUDA_ARCHITECTURES=90a", "-DCMAKE_BUILD_TYPE=Release"],
-                        ["cmake", "--build", folder, "-j", os.cpu_count() or 2]):
-            code, output = run(command, limit_s)
+            return {"error": "the bundle was made from other sources than this tree's, and there is no nvcc or no cmake to compile these"}
+        began, folder = time.monotonic(), self.work / "built"
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        for command in (["cmake", "-S", ROOT, "-B", folder, *generator, "-DQUIRE_GPU_ONLY=ON", f"-DQUIRE_CARRIED={self.build / 'carried'}",
+                         "-DQUIRE_CUDA_ARCHITECTURES=90a", "-DCMAKE_BUILD_TYPE=Release"],
+                        ["cmake", "--build", folder, "-j", os.cpu_count() or 2, "--target", "quire_gpu_measure_program", "gpu_device_test"]):
+            code, output = run(command, limit_s - (time.monotonic() - began))
             if code != 0:
                 return {"error": f"{' '.join(map(str, command[:3]))}: {output[-SAID:]}"}
         (library,) = folder.rglob("libquire_gpu_kernels.so")
         shutil.copy(library, self.build / "lib" / library.name)
-        said.write_text(kernels_digest())
+        (folder / "sources.sha256").write_text(sources_digest())
         return None
 
     def unpacked(self):
@@ -250,9 +263,10 @@ class Measuring:
     def unit_tests(self, limit_s):
         """The tests of the ops that run on the simulator, on the device instead."""
         name = "gpu_test" if self.simulated else "gpu_device_test"
-        test = next((path for path in (self.build / name, self.build / "tests" / name) if path.is_file()), None)
-        if test is None:
-            raise Skipped(f"there is no {name} in {self.build}")
+        try:
+            test = self.tool(name)
+        except FileNotFoundError as missing:
+            raise Skipped(f"there is no {name} in {self.build}") from missing
         # Ranks are streams of one GPU whose kernels wait for each other: each wants a queue of its own, with all kernels loaded before, and
         # what goes wrong there leaves nothing to go on with: they come last, in a process of their own.
         os.environ.update(CUDA_DEVICE_MAX_CONNECTIONS="32", CUDA_MODULE_LOADING="EAGER")
@@ -435,13 +449,13 @@ def main():
     parser.add_argument("--resume", type=pathlib.Path, help="a file of lines: what went well there is not done again")
     parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory of bundles and checkpoints that are unpacked or made")
     parser.add_argument("--write-measured", type=pathlib.Path, metavar="FILE", help="write gpu/measured.csv of these lines, and nothing else")
-    parser.add_argument("--say-kernels", action="store_true", help="say what the kernels' sources come to, and nothing else")
+    parser.add_argument("--say-sources", action="store_true", help="say what the sources come to, and nothing else")
     args = parser.parse_args()
     if args.write_measured:
         write_measured([json.loads(line) for line in args.write_measured.read_text().splitlines()])
         return
-    if args.say_kernels:
-        print(kernels_digest())
+    if args.say_sources:
+        print(sources_digest())
         return
     args.deadline = args.deadline or (MOST_S if args.group else float("inf"))
     measuring = Measuring(args)
