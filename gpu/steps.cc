@@ -42,17 +42,28 @@ void Packet::begin(const PacketSizes& sizes) {
 void Packet::send() { upload_.send(places_.end); }
 
 void CapturedSteps::run(const LaunchList& launches) {
+  ++num_run_;
   const auto at = std::ranges::find(known_, launches, &Known::launches);
   if (at != known_.end()) {
+    at->last_run = num_run_;
     if (at->step == nullptr) return run_one_by_one(launches);
     ++num_repeated_;
     return device_.start(*at->step);
   }
   run_one_by_one(launches);  // by then every kernel has been loaded: that is not to happen while a step is captured
-  if (known_.size() == kMost) return;
+  if (!make_room()) return;
   device_.begin_capture();
   run_one_by_one(launches);
-  known_.push_back({launches, device_.end_capture()});
+  known_.push_back({launches, device_.end_capture(), num_run_});
+}
+
+bool CapturedSteps::make_room() {
+  if (known_.size() < kMost) return true;
+  const auto oldest = std::ranges::min_element(known_, {}, &Known::last_run);
+  if (num_run_ - oldest->last_run < kLongAgo) return false;
+  std::swap(*oldest, known_.back());
+  known_.pop_back();
+  return true;
 }
 
 void CapturedSteps::run_one_by_one(const LaunchList& launches) {

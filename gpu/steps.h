@@ -131,10 +131,12 @@ class Packet {
 };
 
 // Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the same
-// launches come again the captured step runs instead.
+// launches come again the captured step runs instead. Of so many the one that ran longest ago makes room, where that is long ago:
+// else steps that come in turn, one more than there is room for, would be captured anew each time.
 class CapturedSteps {
  public:
-  static constexpr std::size_t kMost = 64;  // steps of other launches, beyond these, run kernel by kernel
+  static constexpr std::size_t kMost = 256;
+  static constexpr std::uint64_t kLongAgo = 4 * kMost;  // steps; by then the device is done with it, too
 
   explicit CapturedSteps(Device& device) : device_(device) { known_.reserve(kMost); }
   void run(const LaunchList& launches);
@@ -146,11 +148,14 @@ class CapturedSteps {
   struct Known {
     LaunchList launches;
     std::unique_ptr<CapturedStep> step;  // null: there was no memory for it
+    std::uint64_t last_run = 0;
   };
   void run_one_by_one(const LaunchList& launches);
+  bool make_room();
 
   Device& device_;
   std::vector<Known> known_;
+  std::uint64_t num_run_ = 0;
   std::uint64_t num_repeated_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -150,22 +151,49 @@ TEST_F(Captured, AnotherGridIsAnotherStep) {
   EXPECT_EQ(read()[2 * kWidth], 2.0f);
 }
 
-TEST_F(Captured, NoMoreAreKeptThanThatAndTheRestRunsAllTheSame) {
+// The n-th step adds ten times: to one row or to two, by the bits of n.
+class ManyCaptured : public Captured {
+ protected:
+  void run(CapturedSteps& steps, std::uint32_t n) {
+    LaunchList list;
+    device_->record(&list);
+    for (std::uint32_t bit = 0; bit < 10; ++bit) {
+      device_->start(device_->kernels().add, {1 + (n >> bit & 1), 1}, {x_.as<float>(), y_.as<float>(), kWidth});
+    }
+    device_->record(nullptr);
+    fill(1.0f);
+    steps.run(list);
+    ASSERT_EQ(read()[0], 11.0f);
+    ASSERT_EQ(read()[kWidth], static_cast<float>(1 + std::popcount(n)));
+  }
+  // It runs once more to see.
+  bool repeats(CapturedSteps& steps, std::uint32_t n) {
+    const std::uint64_t before = steps.num_repeated();
+    run(steps, n);
+    return steps.num_repeated() > before;
+  }
+};
+
+TEST_F(ManyCaptured, NoMoreAreKeptThanThatAndTheRestRunsAllTheSame) {
   for (const std::size_t more : {0u, 1u}) {
     CapturedSteps steps(*device_);
-    for (std::size_t i = 0; i < CapturedSteps::kMost + more; ++i) {
-      LaunchList list;
-      device_->record(&list);
-      for (std::size_t k = 0; k <= i; ++k) {
-        device_->start(device_->kernels().add, {1, 1}, {x_.as<float>(), y_.as<float>(), kWidth});
-      }
-      device_->record(nullptr);
-      fill(1.0f);
-      steps.run(list);
-      EXPECT_EQ(read()[0], static_cast<float>(i + 2));
-    }
+    for (std::uint32_t n = 1; n <= CapturedSteps::kMost + more; ++n) run(steps, n);
     EXPECT_EQ(steps.num_captured(), CapturedSteps::kMost);
   }
+}
+
+TEST_F(ManyCaptured, TheOneThatRanLongestAgoMakesRoomWhereThatIsLongAgo) {
+  if (!kClearsPadding) GTEST_SKIP() << "equal steps may look different to this compiler";
+  CapturedSteps steps(*device_);
+  std::uint64_t step = 0;
+  for (std::uint32_t n = 1; n <= CapturedSteps::kMost; ++n, ++step) run(steps, n);  // the first is step 1
+  while (++step < CapturedSteps::kLongAgo) run(steps, 2);
+  const std::uint32_t more = CapturedSteps::kMost + 1;
+  EXPECT_FALSE(repeats(steps, more));  // step kLongAgo: the first ran one less than that ago
+  EXPECT_FALSE(repeats(steps, more)) << "too early for room";
+  EXPECT_TRUE(repeats(steps, more)) << "no room was made";
+  EXPECT_TRUE(repeats(steps, 2));
+  EXPECT_EQ(steps.num_captured(), CapturedSteps::kMost);
 }
 
 using CapturedDeathTest = Captured;

@@ -92,6 +92,12 @@ def last_json(said):
     return None
 
 
+def faults(said):
+    """What compilers call an error, or else the end of what they said."""
+    lines = [line for line in said.splitlines() if "error" in line]
+    return "\n".join(lines)[:SAID] or said[-SAID:]
+
+
 class Measuring:
     def __init__(self, args):
         self.args = args
@@ -223,7 +229,7 @@ class Measuring:
                          "gpu_device_test"]):
             code, said = run(command, limit_s)
             if code != 0:
-                return False, {"error": f"{' '.join(map(str, command[:3]))}: {said[-SAID:]}"}
+                return False, {"error": f"{' '.join(map(str, command[:3]))}: {faults(said)}"}
         return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
 
     def other_sources(self):
@@ -242,7 +248,7 @@ class Measuring:
                         ["cmake", "--build", folder, "-j", os.cpu_count() or 2, "--target", "quire_gpu_measure_program", "gpu_device_test"]):
             code, output = run(command, limit_s - (time.monotonic() - began))
             if code != 0:
-                return {"error": f"{' '.join(map(str, command[:3]))}: {output[-SAID:]}"}
+                return {"error": f"{' '.join(map(str, command[:3]))}: {faults(output)}"}
         (library,) = folder.rglob("libquire_gpu_kernels.so")
         shutil.copy(library, self.build / "lib" / library.name)
         (folder / "sources.sha256").write_text(sources_digest())

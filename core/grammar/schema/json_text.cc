@@ -136,13 +136,13 @@ Expr JsonText::literal(const json::Value& value) {
     case json::Kind::kBool:
       return rules_.bytes(value.get_bool() ? "true" : "false");
     case json::Kind::kString:
-      return rules_.bytes(quoted(std::string_view(value.get_string())));
+      return rules_.bytes(json_string(std::string_view(value.get_string())));
     case json::Kind::kArray:
       for (const auto& item : value.get_array()) items.push_back(literal(item));
       return list('[', items, ']');
     case json::Kind::kObject:
       for (const auto& item : value.get_object()) {
-        items.push_back(member(rules_.bytes(quoted(std::string_view(item.name))), literal(item.value)));
+        items.push_back(member(rules_.bytes(json_string(std::string_view(item.name))), literal(item.value)));
       }
       return list('{', items, '}');
     default:
@@ -165,7 +165,7 @@ Expr JsonText::repeat(Expr part, std::uint32_t least, std::uint32_t most) {
   return sequence({blocks, rest, more_blocks, rules_.repeat(part, 0, kBlock + more % kBlock)});
 }
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {

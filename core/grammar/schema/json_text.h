@@ -59,7 +59,7 @@ class JsonText {
 };
 
 // A string as it is quoted in JSON: the characters themselves wherever they may stand.
-std::string quoted(std::string_view text);
+std::string json_string(std::string_view text);
 
 // A number as it is written in JSON; values are never infinite there.
 

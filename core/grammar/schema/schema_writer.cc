@@ -213,7 +213,7 @@ Expr SchemaWriter::object(const Shape& shape) {
     const bool required = needed.contains(name);
     if (!possible && !required) continue;
     const Expr text =
-        possible ? json_.member(json_.rules().bytes(quoted(name)), value(std::move(schemas))) : json_.nothing();
+        possible ? json_.member(json_.rules().bytes(json_string(name)), value(std::move(schemas))) : json_.nothing();
     parts.push_back({text, required});
   }
   const std::size_t num_parts = parts.size();
