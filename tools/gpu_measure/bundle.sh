@@ -15,11 +15,7 @@ for program in "$build/quire" "$build/quire_gpu_measure" "$build/tests/gpu_devic
   ldd "$program" | awk '$3 ~ "^/" { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | xargs -r cp -Lt "$out/lib"
 done
 cp "$build/tests/libfake_nccl.so" "$out"
-mkdir -p "$out"/carried/{include,lib,googletest}
-printf '#include <%s>\n' boost/json/src.hpp boost/json.hpp boost/context/fiber.hpp | g++ -std=c++20 -M -x c++ - | tr ' ' '\n' | sed -n 's,^/usr/include/\(boost/.*\),\1,p' |
-  tar -cC /usr/include -T - fmt spdlog prometheus | tar -xC "$out/carried/include"
-tar -cC /usr/src/googletest --exclude='test' --exclude='docs' --exclude='samples' . | tar -xC "$out/carried/googletest"
-cp "$out"/lib/libboost_context.so.* "$out"/lib/libprometheus-cpp-core.so.* "$out/carried/lib"
+bash tools/gpu_measure/carry.sh "$out/carried"
 python3 tools/gpu_measure/measure.py --say-sources >"$out/sources.sha256"
 tar -cJf "$out.tar.xz" -C "$out" .
 tree=$(git ls-files -z | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
