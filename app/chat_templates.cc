@@ -113,6 +113,7 @@ CallForm call_form(const Config& config, std::string_view source) {
   if (config.tool_call_parser == "hermes") return CallForm::kHermes;
   if (config.tool_call_parser == "llama3_json") return CallForm::kLlamaJson;
   if (config.tool_call_parser == "mistral") return CallForm::kMistral;
+  if (config.tool_call_parser == "generic") return CallForm::kGeneric;
   return config.tool_call_parser == "none" ? CallForm::kNone : api::chat::call_form_of(source);
 }
 

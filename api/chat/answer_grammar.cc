@@ -61,12 +61,17 @@ class Writer {
     }
     const Result<std::vector<CallText::Tool>> tools = called();
     if (!tools) return tools.error();
-    const bool named = request_.tool_choice.kind == Kind::kNamed;
-    const CallText text{model_.calls, model_.marks_arguments, request_.parallel_tool_calls && !named};
+    const CallText text{model_.calls, model_.marks_arguments, most_calls()};
     if (request_.forces_call()) return text.calls(rules_, *tools);
     if (!content) return text.text_with_calls(rules_, *tools);
     const Expr ways[] = {*content, text.calls(rules_, *tools)};
     return rules_.choice(ways);
+  }
+
+  // A model that may say nothing but calls would go on with them as long as there is room.
+  std::uint32_t most_calls() const {
+    if (!request_.parallel_tool_calls || request_.tool_choice.kind == Kind::kNamed) return 1;
+    return request_.forces_call() || model_.calls == CallForm::kGeneric ? kMaxForcedCalls : grammar::kUnbounded;
   }
 
   Result<std::vector<CallText::Tool>> called() {
@@ -111,6 +116,7 @@ class Writer {
   }
 
   static constexpr std::uint32_t kMaxBlank = 4;
+  static constexpr std::uint32_t kMaxForcedCalls = 16;  // in one answer; docs/api.md
 
   Rules& rules_;
   grammar::WriteBudget& budget_;
@@ -151,8 +157,11 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
                                                            const ChatModel& model) {
+  // What a model writes that nobody taught it needs a hand; but a search has no grammar.
+  const bool untaught = model.calls == CallForm::kGeneric && !request.use_beam_search;
   const bool holds_calls =
-      must_call(request) || (request.offers_tools() && (request.has_strict_tool() || request.tool_choice.allowed));
+      must_call(request) ||
+      (request.offers_tools() && (request.has_strict_tool() || request.tool_choice.allowed || untaught));
   const bool holds_content = request.grammar_text.has_value();
   const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningForm::kNone;
   if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};

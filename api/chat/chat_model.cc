@@ -31,6 +31,19 @@ json::Object probe(const json::Object& special_tokens, const ChatTemplate& form)
   return variables;
 }
 
+constexpr const char* kRule = "quire_probes_a_rule";
+
+bool shows_system(const ChatTemplate& form, const json::Object& special_tokens) {
+  json::Object variables = special_tokens;
+  variables["messages"] = json::Array{json::Object{{"role", "system"}, {"content", kRule}},
+                                      json::Object{{"role", "user"}, {"content", "weather?"}}};
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = true;
+  const Result<std::string> text = form.jinja.render(variables, std::tm{});
+  return text && holds(*text, kRule);
+}
+
 // As transformers gives it, unless the template then drops the call or its arguments.
 void find_form_of_calls(ChatTemplate& found, const json::Object& special_tokens) {
   const std::tm now{};
@@ -50,6 +63,7 @@ Result<ChatTemplate> read_template(std::string_view source, const json::Object& 
   if (!jinja) return jinja.error();
   ChatTemplate found{std::move(*jinja)};
   found.knows_developer = holds(source, "developer");
+  found.shows_system = shows_system(found, special_tokens);
   find_form_of_calls(found, special_tokens);
   return found;
 }
@@ -67,7 +81,7 @@ CallForm call_form_of(std::string_view source) {
     return CallForm::kHermes;
   }
   if (holds(source, "{\"name\": function name, \"parameters\": dictionary")) return CallForm::kLlamaJson;
-  return CallForm::kNone;
+  return CallForm::kGeneric;
 }
 
 bool marks_arguments(std::string_view source) { return holds(source, "[ARGS]"); }

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "api/chat/plain_conversation.h"
 
 namespace quire::api::chat {
 namespace {
 
 // Put behind the message that goes on, to find it again. A template that trims its messages takes the blank away.
 constexpr std::string_view kMark = "QUIRE_GOES_ON_HERE ";
+constexpr const char* kGoesOn = "continue_final_message";
 constexpr std::size_t kMaxTold = 200;  // bytes of what a template says when it refuses
 
 constexpr std::string_view kOwn[] = {
@@ -45,9 +49,8 @@ json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
       if (!request.template_kwargs.contains(name)) variables[name] = false;
     }
   }
-  variables["messages"] = request.messages;
   variables["tools"] = nullptr;
-  if (request.offers_tools()) variables["tools"] = request.tools;
+  if (request.offers_tools() && model.calls != CallForm::kGeneric) variables["tools"] = request.tools;
   variables["documents"] = nullptr;
   if (request.documents) variables["documents"] = *request.documents;
   variables["add_generation_prompt"] = request.add_generation_prompt;
@@ -55,6 +58,7 @@ json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
 }
 
 Error refused(Error error, const ChatRequest& request) {
+  if (error.param == kGoesOn) return error;
   error.param = request.prompt_field;
   if (error.message.size() > kMaxTold) {
     std::size_t end = kMaxTold;
@@ -65,9 +69,7 @@ Error refused(Error error, const ChatRequest& request) {
   return error;
 }
 
-Error does_not_go_on(const char* why) {
-  return invalid("continue_final_message", std::string("continue_final_message: ") + why);
-}
+Error does_not_go_on(const char* why) { return invalid(kGoesOn, std::string(kGoesOn) + ": " + why); }
 
 // Behind the mark's beginning nothing is left; behind a trimmed message no white space either.
 Result<Done> cut_at_mark(std::string& text) {
@@ -91,6 +93,68 @@ bool is_open(std::string_view message, const Marks& marks) {
   return begin != message.npos && message.find(marks.end, begin) == message.npos;
 }
 
+bool is_of(const json::Value& message, std::string_view role) {
+  const json::Value* said = message.get_object().if_contains("role");
+  return said != nullptr && said->is_text(role);
+}
+
+class Rendering {
+ public:
+  Rendering(const ChatTemplate& form, const ChatRequest& request, json::Object variables, const std::tm& now,
+            Allowance& allowance)
+      : form_(form), request_(request), variables_(std::move(variables)), now_(now), allowance_(allowance) {}
+
+  // What the last message says, where it goes on.
+  const std::string& last() const { return last_; }
+
+  Result<std::string> text_of(json::Array messages) {
+    if (request_.continue_final_message) {
+      json::Value* content = messages.back().get_object().if_contains("content");
+      if (content == nullptr || !content->is_string()) return does_not_go_on("the last message has no content");
+      last_ = content->get_string();
+      content->get_string() += kMark;
+    }
+    variables_["messages"] = std::move(messages);
+    Result<std::string> text = form_.jinja.render(variables_, now_, {}, &allowance_);
+    if (!text || !request_.continue_final_message) return text;
+    if (Result<Done> cut = cut_at_mark(*text); !cut) return cut.error();
+    return text;
+  }
+
+  // As it is; where the template refuses that, with calls as text and what the system says at the beginning, or said by the user.
+  Result<std::string> text_in_any_way(const json::Array& messages) {
+    Result<std::string> text = text_of(messages);
+    if (text || text.error().code == Code::kTimeout || !may_differ(messages)) return text;
+    const json::Array plain = with_calls_as_text(messages);
+    for (const SystemPlace place : {SystemPlace::kFirst, SystemPlace::kNowhere}) {
+      Result<std::string> other = text_of(with_system(place, plain));
+      if (other || other.error().code == Code::kTimeout) return other;
+    }
+    return text;
+  }
+
+ private:
+  static bool may_differ(const json::Array& messages) {
+    return std::ranges::any_of(messages, [](const json::Value& message) {
+      return is_of(message, "system") || is_of(message, "developer") || is_of(message, "tool");
+    });
+  }
+
+  const ChatTemplate& form_;
+  const ChatRequest& request_;
+  json::Object variables_;
+  const std::tm& now_;
+  Allowance& allowance_;
+  std::string last_;
+};
+
+// With tools, for a template that teaches no form of calls.
+json::Array taught(const ChatTemplate& form, const ChatRequest& request) {
+  json::Array messages = with_calls_as_text(request.messages);
+  add_to_system(messages, text_of_tools(request.tools));
+  return form.shows_system ? std::move(messages) : with_system(SystemPlace::kNowhere, messages);
+}
+
 }  // namespace
 
 Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& request, const std::tm& now,
@@ -102,25 +166,14 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
                    "prompt to /v1/completions");
   }
   const ChatTemplate& form = with_tools ? *model->with_tools : *model->plain;
-  json::Object variables = variables_of(*model, request);
-  std::string last;
-  if (request.continue_final_message) {
-    json::Object& message = variables["messages"].get_array().back().get_object();
-    json::Value* content = message.if_contains("content");
-    if (content == nullptr || !content->is_string()) return does_not_go_on("the last message has no content");
-    last = content->get_string();
-    content->get_string() += kMark;
-  }
-
-  Result<std::string> text = form.jinja.render(variables, now, {}, &allowance);
+  Rendering rendering(form, request, variables_of(*model, request), now, allowance);
+  const bool teaches = request.offers_tools() && model->calls == CallForm::kGeneric;
+  Result<std::string> text = rendering.text_in_any_way(teaches ? taught(form, request) : request.messages);
   if (!text && text.error().code == Code::kTimeout) return text.error();
   if (!text) return refused(text.error(), request);
   ChatPrompt prompt{std::move(*text)};
-  if (request.continue_final_message) {
-    if (Result<Done> cut = cut_at_mark(prompt.text); !cut) return cut.error();
-  }
   if (const std::optional<Marks> marks = marks_of(model->reasoning)) {
-    prompt.in_reasoning = ends_open(prompt.text, *marks) || is_open(last, *marks);
+    prompt.in_reasoning = ends_open(prompt.text, *marks) || is_open(rendering.last(), *marks);
   }
   return prompt;
 }

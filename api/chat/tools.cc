@@ -269,11 +269,11 @@ Result<Done> settle_tools(ChatRequest& request, const Services& services) {
   if (choice.kind == ToolChoice::Kind::kNamed && !is_function(request, choice.name)) {
     return invalid("tool_choice", "tool_choice.function.name is none of the tools");
   }
-  const bool understands = services.chat != nullptr && services.chat->calls != CallForm::kNone;
-  if (request.offers_tools() && !understands) {
-    return invalid("tools",
-                   "this model's chat template teaches no form of calls that this server knows: leave tools "
-                   "out, send \"tool_choice\": \"none\", or start the server with --tool-call-parser");
+  if (request.offers_tools() && services.chat != nullptr && services.chat->calls == CallForm::kNone) {
+    return invalid(
+        "tools",
+        "this server reads no calls of tools, as its operator says (--tool-call-parser none): leave tools out, or "
+        "send \"tool_choice\": \"none\"");
   }
   return Done{};
 }

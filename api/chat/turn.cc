@@ -64,6 +64,10 @@ Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request, Toke
   form_.in_reasoning = prompt.in_reasoning;
   form_.include_reasoning = request.include_reasoning;
   if (request.offers_tools()) form_.calls = services_.chat->calls;
+  form_.only_calls = request.offers_tools() && request.forces_call();
+  if (const std::optional<Marks> marks = marks_of(form_.reasoning)) {
+    request.hidden = {{std::string(marks->begin), std::string(marks->end), form_.in_reasoning}};
+  }
   form_.tools = tool_names_;
   if (!request.parallel_tool_calls) form_.max_calls = 1;
   show_marks(request);

@@ -98,7 +98,6 @@ def test_rendering_tells_the_prompt_and_its_tokens(server):
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "messages[0].content[0].type"),
     ({"messages": [{"role": "function", "name": "f", "content": "x"}]}, "messages[0].role"),
     ({"tools": [{"type": "function", "function": {"name": "no good"}}]}, "tools[0].function.name"),
-    ({"tools": [TOOL]}, "tools"),  # its template knows no tools
     ({"tool_choice": "required"}, "tool_choice"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"extra_body": {"chat_template": "{{ 1 }}"}}, "chat_template"),

@@ -129,7 +129,6 @@ def test_a_count_is_what_the_answer_was_asked_with(claude):
      "messages[0].content[0].type"),
     ({"tools": [{"type": 20250124, "name": "bash"}]}, "tools[0].type"),
     ({"tools": [{"type": "bash_20250124", "name": "bash"}], "tool_choice": {"type": "tool", "name": "bash"}}, "tool_choice"),
-    ({"tools": [LOOK]}, "tools"),  # its template knows no tools
     ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "thinking.budget_tokens"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"max_tokens": 100000}, "max_tokens"),

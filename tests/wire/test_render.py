@@ -79,7 +79,6 @@ def test_a_chat_runs_the_ids_that_are_told(talker, fields):
     ("/v1/chat/completions", {}),
     ("/v1/chat/completions", {"messages": []}),
     ("/v1/chat/completions", {"messages": TALE, "max_completion_tokens": 0}),
-    ("/v1/chat/completions", {"messages": TALE, "tools": [TOOL]}),
     ("/v1/chat/completions", {"messages": TALE, "model": "other"}),
     ("/v1/chat/completions", {"messages": TALE, "chat_template": "{{ 1 }}"}),
 ], ids=repr)

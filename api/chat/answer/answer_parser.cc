@@ -80,6 +80,7 @@ void AnswerParser::take_answer(std::string_view text) {
 void AnswerParser::tell(Deltas& out) {
   for (const Delta& delta : said_.all()) {
     if (delta.kind == Delta::Kind::kReasoning && !form_.include_reasoning) continue;
+    if (delta.kind == Delta::Kind::kContent && form_.only_calls) continue;
     const bool of_call = delta.kind == Delta::Kind::kCall || delta.kind == Delta::Kind::kArguments;
     if (of_call && delta.call >= form_.max_calls) continue;
     out.add(delta.kind, delta.text, delta.call);

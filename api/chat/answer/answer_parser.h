@@ -37,6 +37,7 @@ struct AnswerForm {
   CallForm calls = CallForm::kNone;
   std::span<const std::string> tools;  // outlive the parser
   std::size_t max_calls = 1'000'000;   // what comes behind so many is told to nobody
+  bool only_calls = false;             // the answer can be nothing else: of one that was cut short, no marks are told
 };
 
 class AnswerParser {

@@ -22,6 +22,7 @@ class NoCalls final : public CallParser {
 std::span<const std::string_view> marks_of(CallForm form) {
   switch (form) {
     case CallForm::kHermes:
+    case CallForm::kGeneric:
       return kHermes;
     case CallForm::kLlamaJson:
       return kLlama;
@@ -36,6 +37,7 @@ std::span<const std::string_view> marks_of(CallForm form) {
 std::unique_ptr<CallParser> make_call_parser(CallForm form, std::span<const std::string> tools) {
   switch (form) {
     case CallForm::kHermes:
+    case CallForm::kGeneric:
       return std::make_unique<HermesCalls>(tools);
     case CallForm::kLlamaJson:
       return std::make_unique<LlamaCalls>(tools);

@@ -3,7 +3,8 @@
 //   Llama 3   {"name": ..., "parameters": {...}} as the whole answer, `;` between several, or anywhere behind <|python_tag|>
 //   Mistral   [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...], or [TOOL_CALLS]name[ARGS]{...}, as often as wanted
 // Shape   what the deltas say does not depend on how the text was cut. A call that is malformed before its arguments begin, or
-//         that names no tool of the request, stays content as it was written. White space around calls is dropped.
+//         that names no tool of the request, stays content as it was written, white space before it included. White space around
+//         calls is dropped.
 // Owner   one per answer.
 // Thread  one at a time.
 // Fails   never: the model's text may be anything. Time is linear in it.
@@ -20,7 +21,8 @@
 
 namespace quire::api::chat {
 
-enum class CallForm : std::uint8_t { kNone, kHermes, kLlamaJson, kMistral };
+// kGeneric: the Hermes form, taught by us (plain_conversation.h) to models whose template teaches none.
+enum class CallForm : std::uint8_t { kNone, kHermes, kLlamaJson, kMistral, kGeneric };
 
 class CallParser {
  public:

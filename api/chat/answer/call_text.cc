@@ -22,6 +22,7 @@ struct Around {
 Around around(const CallText& text) {
   switch (text.form) {
     case CallForm::kHermes:
+    case CallForm::kGeneric:
       return {"<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>"};
     case CallForm::kLlamaJson:
       return {"{\"name\": \"", "\", \"parameters\": ", "}"};
@@ -37,6 +38,7 @@ Around around(const CallText& text) {
 std::string_view between_calls(const CallText& text) {
   switch (text.form) {
     case CallForm::kHermes:
+    case CallForm::kGeneric:
       return "\n";
     case CallForm::kLlamaJson:
       return "; ";
@@ -63,7 +65,7 @@ Expr CallText::calls(Rules& rules, std::span<const Tool> tools) const {
   rules.define(call, rules.choice(ways));
   const Expr one = rules.use(call);
   const Expr more = in_order(rules, {rules.bytes(between_calls(*this)), one});
-  const Expr all = in_order(rules, {one, rules.repeat(more, 0, several ? kUnbounded : 0)});
+  const Expr all = in_order(rules, {one, rules.repeat(more, 0, most == kUnbounded ? kUnbounded : most - 1)});
   if (form != CallForm::kMistral || marks_arguments) return all;
   const Expr begin =
       in_order(rules, {rules.bytes("[TOOL_CALLS]"), rules.repeat(rules.bytes(" "), 0, 1), rules.bytes("[")});
@@ -78,8 +80,9 @@ Expr CallText::text_with_calls(Rules& rules, std::span<const Tool> tools) const 
     return rules.choice(ways);
   }
   const Expr text = grammar::text_without(rules, {&mark, 1});
+  if (form == CallForm::kGeneric) return in_order(rules, {text, rules.repeat(some, 0, 1)});
   const Expr with_calls = in_order(rules, {text, some});
-  return in_order(rules, {rules.repeat(with_calls, 0, several ? kUnbounded : 1), text});
+  return in_order(rules, {rules.repeat(with_calls, 0, most), text});
 }
 
 }  // namespace quire::api::chat

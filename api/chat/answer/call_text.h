@@ -4,6 +4,7 @@
 // Source  the templates of Hermes 2 Pro, Qwen 2.5 and 3, Llama 3.1 to 3.3, Mistral 7B v0.3 and Mistral Small 3.2.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@
 namespace quire::api::chat {
 
 struct CallText {
-  CallForm form = CallForm::kHermes;  // not kNone
-  bool marks_arguments = false;       // Mistral: name[ARGS]{...}
-  bool several = true;                // else one call at most
+  CallForm form = CallForm::kHermes;         // not kNone
+  bool marks_arguments = false;              // Mistral: name[ARGS]{...}
+  std::uint32_t most = grammar::kUnbounded;  // calls in one answer; at least 1
 
   struct Tool {
     std::string name;  // letters, digits, _ - .
@@ -24,7 +25,7 @@ struct CallText {
   };
   // One call or more of `tools`, at least one, and nothing else.
   grammar::Expr calls(grammar::Rules& rules, std::span<const Tool> tools) const;
-  // Any text, in which what begins as a call is one.
+  // Any text, in which what begins as a call is one; kGeneric: behind which there may be calls, and then the answer ends.
   grammar::Expr text_with_calls(grammar::Rules& rules, std::span<const Tool> tools) const;
 };
 

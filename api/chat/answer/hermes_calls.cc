@@ -48,7 +48,8 @@ void HermesCalls::take_text(char c, Deltas& out) {
   const bool begins = begin_.take(c, text);
   out.add(Delta::Kind::kContent, text);
   if (!begins) return;
-  raw_ = kToolCallTag;
+  raw_ = begin_.dropped();
+  raw_ += kToolCallTag;
   state_ = State::kOpen;
 }
 

@@ -64,7 +64,8 @@ void LlamaCalls::take_text(char c, Deltas& out) {
   const bool tagged = tag_.take(c, text);
   out.add(Delta::Kind::kContent, text);
   if (!tagged) return;
-  raw_ = kTag;
+  raw_ = tag_.dropped();
+  raw_ += kTag;
   state_ = State::kTagged;
 }
 

@@ -1,5 +1,7 @@
 #include "api/chat/answer/marker_scanner.h"
 
+#include <utility>
+
 #include "core/base/check.h"
 
 namespace quire::api::chat {
@@ -36,7 +38,7 @@ bool MarkerScanner::take(char c, std::string& out) {
   skips_space_ = false;
   if (++matched_ < marker_.size()) return false;
   matched_ = 0;
-  space_.clear();
+  dropped_ = std::exchange(space_, {});
   return true;
 }
 

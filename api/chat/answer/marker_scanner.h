@@ -25,7 +25,8 @@ class MarkerScanner {
   bool take(char c, std::string& out);
   // What is left where the text ends: no marker came.
   void finish(std::string& out);
-  void skip_space() { skips_space_ = true; }  // in what comes next
+  const std::string& dropped() const { return dropped_; }  // before the marker that was complete last
+  void skip_space() { skips_space_ = true; }               // in what comes next
 
  private:
   void give_up_marker(std::string& out);
@@ -33,6 +34,7 @@ class MarkerScanner {
   std::string marker_;
   std::size_t matched_ = 0;  // so many of its bytes
   std::string space_;        // before these
+  std::string dropped_;
   bool skips_space_;
 };
 

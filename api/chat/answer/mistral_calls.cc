@@ -60,7 +60,8 @@ void MistralCalls::take_text(char c, Deltas& out) {
   const bool begins = begin_.take(c, text);
   out.add(Delta::Kind::kContent, text);
   if (!begins) return;
-  raw_ = kToolCalls;
+  raw_ = begin_.dropped();
+  raw_ += kToolCalls;
   state_ = State::kOpen;
 }
 

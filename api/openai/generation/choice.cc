@@ -13,6 +13,7 @@ Choice::Choice(std::shared_ptr<bridge::TokenStream> stream, std::shared_ptr<cons
     : request_(&request),
       stream_(std::move(stream)),
       detokenizer_(std::move(tokenizer), request.skip_special_tokens, request.goes_on),
+      visible_(request.stop.empty() ? std::nullopt : request.hidden),
       matcher_(request.stop) {}
 
 Choice::~Choice() {
@@ -48,12 +49,16 @@ void Choice::take_token(const flow::TokenEvent& event) {
   std::string piece;
   if (!by_token || request_->include_stop) piece = detokenizer_.push(event.token);
   // A stop string that ends in what is held ends the answer here, and so its run of bytes.
-  const bool stops = num_tokens_ > request_->rules.min_tokens && matcher_.would_stop(detokenizer_.completed());
+  const bool stops =
+      num_tokens_ > request_->rules.min_tokens && matcher_.would_stop(visible_.ahead(detokenizer_.completed()));
   if (last || stops) piece += detokenizer_.finish();
   if (request_->logprobs) offset_ += static_cast<std::uint32_t>(num_code_points(piece));
+  VisibleText::Parts parts = visible_.push(piece);
+  if (last || stops) parts.visible += visible_.finish();
+  text_ += parts.hidden;
   if (num_tokens_ <= request_->rules.min_tokens) {  // too early for a stop string
-    text_ += piece;
-  } else if (match(piece)) {
+    text_ += parts.visible;
+  } else if (match(parts.visible)) {
     if (!last) stream_->satisfy();
     return end("stop");
   }

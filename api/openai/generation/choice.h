@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/openai/generation/request.h"
+#include "api/openai/generation/visible_text.h"
 #include "core/bridge/prompt_embedding.h"
 #include "core/bridge/prompt_scores.h"
 #include "core/bridge/token_stream.h"
@@ -83,6 +84,7 @@ class Choice {
   const GenerationRequest* request_;
   std::shared_ptr<bridge::TokenStream> stream_;  // null once ended, unless it holds scores or an embedding
   text::Detokenizer detokenizer_;
+  VisibleText visible_;  // what the matcher looks at
   text::StopMatcher matcher_;
   std::string text_;
   std::vector<SaidToken> tokens_;

@@ -37,6 +37,13 @@ struct GrammarOrder {
   bool marked = false;  // over the vocabulary in which marks are tokens that may be said (Grammars)
 };
 
+// The beginning of an answer in which stop strings do not count, nor the white space behind it: what stands between these marks.
+struct HiddenText {
+  std::string begin;
+  std::string end;
+  bool is_open = false;  // the answer begins inside
+};
+
 struct GenerationRequest {
   std::string model;       // one of the served names
   std::string request_id;  // the body's; empty: none
@@ -52,6 +59,7 @@ struct GenerationRequest {
 
   std::vector<std::string> stop;        // none of them empty
   std::vector<TokenId> stop_token_ids;  // end the answer as the model's own ends do, none of which is in here
+  std::optional<HiddenText> hidden{};   // an endpoint that tells reasoning from the rest puts it here
   bool include_stop = false;            // what ended the answer stays in its text
   bool ignore_eos = false;
 

@@ -1,5 +1,6 @@
 #include "api/chat/prompt.h"
 
+#include "api/chat/plain_conversation.h"
 #include "tests/api/chat/chat_world.h"
 
 namespace quire::api::chat::test {
@@ -95,6 +96,53 @@ TEST_F(Prompts, AreRefusedInTheTemplatesOwnWords) {
   EXPECT_LT(told.size(), 250u);
 }
 
+// ---- what a template does not know
+
+constexpr const char* kTurnsOnly =
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}{% "
+    "endif %}"
+    "{% if m.role == 'tool' or m.tool_calls %}{{ raise_exception('calls') }}{% endif %}[{{ m.content }}]{% endfor %}";
+constexpr const char* kFirstSystem =
+    "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('system') }}{% endif %}"
+    "{{ m.role }}[{{ m.content }}]{% endfor %}";
+constexpr const char* kManySystems = R"([{"role":"system","content":"A"},{"role":"developer","content":"B"},)"
+                                     R"({"role":"user","content":"C"},{"role":"assistant","content":"D"},)"
+                                     R"({"role":"system","content":"E"},{"role":"user","content":"F"}])";
+
+TEST_F(Prompts, AreGivenInAnotherFormWhereTheTemplateRefusesTheRoles) {
+  services_.chat = model_of(kFirstSystem);
+  EXPECT_EQ(text(of_messages(kManySystems)), "system[A\n\nB]user[C]assistant[D]user[E\n\nF]");
+  services_.chat = model_of(kTurnsOnly);
+  EXPECT_EQ(text(of_messages(kManySystems)), "[A\n\nB\n\nC][D][E\n\nF]");
+  const char* calls = R"([{"role":"user","content":"C"},{"role":"assistant","content":null,"tool_calls":[{"id":"1",)"
+                      R"("function":{"name":"now","arguments":"{\"a\":1}"}}]},)"
+                      R"({"role":"tool","tool_call_id":"1","content":"R"},{"role":"user","content":"F"}])";
+  EXPECT_EQ(text(of_messages(calls)),
+            "[C][<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\":1}}\n</tool_call>]"
+            "[<tool_response>\nR\n</tool_response>\n\nF]");
+  services_.chat = model_of("{% for m in messages %}{{ m.role }}[{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(text(of_messages(kManySystems)), "system[A]system[B]user[C]assistant[D]system[E]user[F]");
+}
+
+TEST_F(Prompts, AreRefusedInTheWordsOfTheFirstRefusalWhereNoFormHelps) {
+  services_.chat = model_of("{{ raise_exception('the ' + messages | length | string) }}");
+  EXPECT_EQ(text(of_messages(kManySystems)), "messages: chat template, line 1: the 6");
+}
+
+TEST_F(Prompts, TeachToolsWhereTheTemplateDoesNot) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
+  const std::string told = text_of_tools({*quire::json::parse(R"({"type":"function","function":{"name":"f"}})", 8)});
+  EXPECT_NE(told.find("\n{\"type\":\"function\",\"function\":{\"name\":\"f\"}}\n"), std::string::npos);
+  services_.chat = model_of(kFirstSystem, CallForm::kGeneric);
+  EXPECT_EQ(text(with(tools)), "system[" + told + "]user[hi]");
+  EXPECT_EQ(text(with(tools + R"(,"tool_choice":"none")")), "user[hi]");
+  services_.chat = model_of("{{ tools is none }}" + std::string(kTurnsOnly), CallForm::kGeneric);  // and no system
+  EXPECT_EQ(text(with(tools)), "True[" + told + "\n\nhi]");
+  services_.chat =
+      model_of("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", CallForm::kGeneric);
+  EXPECT_EQ(text(with(tools)), told + "\n\nhi") << "a system that is dropped without a word";
+}
+
 TEST_F(Prompts, NeedATemplate) {
   services_.chat = std::make_shared<ChatModel>();
   EXPECT_NE(text(with("")).find("--chat-template"), std::string::npos);
@@ -104,11 +152,11 @@ TEST_F(Prompts, NeedATemplate) {
 
 TEST(ChatModel, KnowsTheFormOfCallsByTheMarksInATemplate) {
   EXPECT_EQ(call_form_of("...<tool_call>..."), CallForm::kHermes);
-  EXPECT_EQ(call_form_of("<tool_call><function=x>"), CallForm::kNone);
-  EXPECT_EQ(call_form_of("<tool_call>f<arg_key>"), CallForm::kNone);
+  EXPECT_EQ(call_form_of("<tool_call><function=x>"), CallForm::kGeneric);
+  EXPECT_EQ(call_form_of("<tool_call>f<arg_key>"), CallForm::kGeneric);
   EXPECT_EQ(call_form_of("[TOOL_CALLS]"), CallForm::kMistral);
   EXPECT_EQ(call_form_of(R"({"name": function name, "parameters": dictionary of)"), CallForm::kLlamaJson);
-  EXPECT_EQ(call_form_of("plain"), CallForm::kNone);
+  EXPECT_EQ(call_form_of("plain"), CallForm::kGeneric);
   EXPECT_EQ(reasoning_form_of("x</think>"), ReasoningForm::kThinkTags);
   EXPECT_EQ(reasoning_form_of("[/THINK]"), ReasoningForm::kMistral);
   EXPECT_EQ(reasoning_form_of("plain"), ReasoningForm::kNone);

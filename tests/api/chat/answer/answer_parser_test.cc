@@ -171,6 +171,52 @@ TEST(Calls, BehindTheMostAreToldToNobody) {
             "[]|now{}");
 }
 
+TEST(Calls, ThatAreNoneGiveBackTheWhiteSpaceBeforeTheirMark) {
+  const std::pair<CallForm, std::string> marks[] = {{CallForm::kHermes, "<tool_call>"},
+                                                    {CallForm::kGeneric, "<tool_call>"},
+                                                    {CallForm::kLlamaJson, "<|python_tag|>"},
+                                                    {CallForm::kMistral, "[TOOL_CALLS]"}};
+  for (const auto& [form, mark] : marks) {
+    for (const char* before : {"Use ", "Use\n", "Use \t\r\n\n", "\n", " ", "a  b ", ""}) {
+      for (const char* behind : {"", " tags", "\n", " {\"name\": \"nobody\"}", "\n\n[1]", "{]"}) {
+        const std::string text = before + mark + behind;
+        EXPECT_EQ(said(form_of(form), text), "[]" + text);
+        EXPECT_EQ(said(form_of(form), text + "\n " + text), "[]" + text + "\n " + text);
+      }
+    }
+    const std::string long_space = "x" + std::string(200, '\n') + mark + " so";
+    EXPECT_EQ(said(form_of(form), long_space), "[]" + long_space);
+  }
+}
+
+TEST(Calls, ThatAreForcedLeaveNoMarksWhereverTheAnswerIsCut) {
+  const std::pair<CallForm, std::string> answers[] = {
+      {CallForm::kHermes,
+       "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n{\"name\": \"now\", "
+       "\"arguments\": {\"a\": 1}}\n</tool_call>"},
+      {CallForm::kGeneric, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>"},
+      {CallForm::kLlamaJson,
+       "{\"name\": \"now\", \"parameters\": {}}; {\"name\": \"now\", \"parameters\": {\"a\": 1}}"},
+      {CallForm::kMistral,
+       "[TOOL_CALLS] [{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"now\", \"arguments\": {}}]"},
+      {CallForm::kMistral, "[TOOL_CALLS]now[ARGS]{\"a\": 1}[TOOL_CALLS]now[ARGS]{}"}};
+  for (const auto& [calls, text] : answers) {
+    AnswerForm form = form_of(calls, ReasoningForm::kThinkTags);
+    form.only_calls = true;
+    for (const std::string thought : {"", "<think>so</think>\n"}) {
+      for (std::size_t cut = 0; cut <= thought.size() + text.size(); ++cut) {
+        const std::string so_far = (thought + text).substr(0, cut);
+        const AnswerParts whole = parts_of(form, {so_far});
+        EXPECT_EQ(whole.content, "") << so_far;
+        std::vector<std::string> bytes;
+        for (const char c : so_far) bytes.emplace_back(1, c);
+        EXPECT_EQ(shown(parts_of(form, bytes)), shown(whole)) << so_far;
+      }
+      EXPECT_GE(parts_of(form, {thought + text}).calls.size(), 1u);
+    }
+  }
+}
+
 TEST(Calls, AreTextWhereTheFormIsNone) {
   EXPECT_EQ(said(form_of(CallForm::kNone), "<tool_call>{}</tool_call>[TOOL_CALLS]"),
             "[]<tool_call>{}</tool_call>[TOOL_CALLS]");
