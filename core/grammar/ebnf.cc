@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/grammar/code_points.h"
+#include "core/grammar/left_recursion.h"
 
 namespace quire::grammar {
 namespace {
@@ -288,7 +289,10 @@ Result<RuleId> ebnf(Rules& rules, std::string_view text) {
   }
   std::optional<std::u32string> decoded = decode_utf8(text);
   if (!decoded) return invalid({}, "the grammar is not UTF-8");
-  return EbnfParser(rules, *std::move(decoded)).run();
+  const auto first = static_cast<RuleId>(rules.rules().size());
+  Result<RuleId> root = EbnfParser(rules, *std::move(decoded)).run();
+  if (root) remove_left_recursion(rules, first);
+  return root;
 }
 
 }  // namespace quire::grammar

@@ -130,8 +130,9 @@ Expr Emission::character(const CodePointSet& set) {
 
 }  // namespace
 
-Result<Expr> regex(Rules& rules, std::string_view pattern, RegexUse use, const EmitCharacter& emit) {
-  const Result<std::vector<RegexItem>> items = parse_regex(pattern);
+Result<Expr> regex(Rules& rules, std::string_view pattern, RegexUse use, const EmitCharacter& emit,
+                   const RegexFlags& flags) {
+  const Result<std::vector<RegexItem>> items = parse_regex(pattern, flags);
   if (!items) return items.error();
   return Emission(rules, *items, emit).run(use);
 }

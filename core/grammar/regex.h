@@ -33,6 +33,16 @@ enum class RegexUse : std::uint8_t {
 // the text is not plain UTF-8 (inside a JSON string, say), the caller brings its own.
 using EmitCharacter = std::function<Expr(Rules& rules, std::span<const CodePoints> ranges)>;
 
-Result<Expr> regex(Rules& rules, std::string_view pattern, RegexUse use, const EmitCharacter& emit = emit_utf8);
+// What a pattern in Python's syntax may say otherwise: there dot is all but \n, [] ] begins a class, {,n} counts from 0, \UHHHHHHHH is
+// a character, and (?is:...) sets flags of a group.
+struct RegexFlags {
+  bool python = false;
+  bool ignore_case = false;  // of ASCII letters; others are refused beside it
+  bool dot_all = false;
+  bool verbose = false;  // white space and # comments outside classes count for nothing
+};
+
+Result<Expr> regex(Rules& rules, std::string_view pattern, RegexUse use, const EmitCharacter& emit = emit_utf8,
+                   const RegexFlags& flags = {});
 
 }  // namespace quire::grammar

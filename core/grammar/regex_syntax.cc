@@ -4,8 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/grammar/regex.h"
-
 namespace quire::grammar {
 namespace {
 
@@ -26,7 +24,7 @@ struct Count {
 
 class RegexParser {
  public:
-  explicit RegexParser(std::u32string text) : text_(std::move(text)) {}
+  RegexParser(std::u32string text, const RegexFlags& flags) : text_(std::move(text)), flags_(flags) {}
 
   Result<std::vector<RegexItem>> run() {
     items_.emplace_back();
@@ -51,7 +49,10 @@ class RegexParser {
 
   bool branches(std::uint32_t group, std::uint32_t depth);
   bool item(std::vector<std::uint32_t>& row, std::uint32_t depth);
+  void skip_comments();
   bool open_group(std::size_t begin);
+  bool group_flags(std::size_t begin);
+  bool fold(std::size_t begin, CodePointSet& set);
   bool group_name(std::size_t begin);
   bool count_behind(std::uint32_t part, std::vector<std::uint32_t>& row);
   std::optional<Count> count() const;
@@ -61,12 +62,16 @@ class RegexParser {
   std::optional<std::uint32_t> hex(std::size_t digits);
   bool character_class(CodePointSet& set);
   bool class_atom(CodePointSet& set);
+  CodePointSet any() const {
+    return flags_.dot_all ? all_but({}) : all_but(flags_.python ? CodePointSet{{'\n', '\n'}} : kLineEnds);
+  }
   std::uint32_t add(Kind kind, std::size_t begin) {
     items_.push_back({kind, kind == Kind::kStart || kind == Kind::kEnd, begin + 1});
     return static_cast<std::uint32_t>(items_.size() - 1);
   }
 
   std::u32string text_;
+  RegexFlags flags_;
   std::size_t at_ = 0;
   std::vector<RegexItem> items_;
   std::optional<Error> error_;
@@ -77,7 +82,7 @@ bool RegexParser::branches(std::uint32_t group, std::uint32_t depth) {
   if (depth > kMaxPatternDepth)
     return fail(at_, "groups are nested more than " + std::to_string(kMaxPatternDepth) + " deep");
   std::vector<std::vector<std::uint32_t>> rows(1);
-  while (more() && !at(')')) {
+  for (skip_comments(); more() && !at(')'); skip_comments()) {
     if (take('|')) {
       rows.emplace_back();
     } else if (!item(rows.back(), depth)) {
@@ -100,10 +105,12 @@ bool RegexParser::item(std::vector<std::uint32_t>& row, std::uint32_t depth) {
   }
   std::uint32_t made = 0;
   if (c == '(') {
+    const RegexFlags outside = flags_;
     if (!open_group(begin)) return false;
     made = add(Kind::kGroup, begin);
     if (!branches(made, depth + 1)) return false;
     if (!take(')')) return fail(begin, "'(' is not closed");
+    flags_ = outside;
   } else if (c == '*' || c == '+' || c == '?' || (c == '{' && (--at_, count().has_value()))) {
     return fail(begin, "there is nothing to repeat");
   } else {
@@ -114,8 +121,9 @@ bool RegexParser::item(std::vector<std::uint32_t>& row, std::uint32_t depth) {
     } else if (c == '[') {
       if (!character_class(set)) return false;
     } else {
-      set = c == '.' ? all_but(kLineEnds) : CodePointSet{{c, c}};
+      set = c == '.' ? any() : CodePointSet{{c, c}};
     }
+    if (c != '.' && c != '[' && !fold(begin, set)) return false;
     made = add(Kind::kSet, begin);
     items_[made].set = std::move(set);
   }
@@ -127,7 +135,55 @@ bool RegexParser::open_group(std::size_t begin) {
   if (!at('?') || take(U"?:")) return true;
   if (take(U"?=") || take(U"?!") || take(U"?<=") || take(U"?<!")) return fail(begin, "look-around is not supported");
   if (take(U"?<") || take(U"?P<")) return group_name(begin);
+  if (flags_.python && group_flags(begin)) return true;
   return fail(begin, "this kind of group is not supported: use (?:...)");
+}
+
+void RegexParser::skip_comments() {
+  while (flags_.verbose && more()) {
+    const char32_t c = text_[at_];
+    if (c == '#') {
+      while (more() && text_[at_] != '\n') ++at_;
+    } else if (c == ' ' || (c >= '\t' && c <= '\r')) {
+      ++at_;
+    } else {
+      return;
+    }
+  }
+}
+
+// (?is: sets them for the group.
+bool RegexParser::group_flags(std::size_t begin) {
+  RegexFlags flags = flags_;
+  for (std::size_t i = begin + 2; i < text_.size(); ++i) {
+    const char32_t c = text_[i];
+    if (c == ':' && i > begin + 2) {
+      flags_ = flags;
+      at_ = i + 1;
+      return true;
+    }
+    if (c != 'i' && c != 's' && c != 'u' && c != 'm' && c != 'x') return false;
+    flags.ignore_case |= c == 'i';
+    flags.dot_all |= c == 's';
+    flags.verbose |= c == 'x';
+  }
+  return false;
+}
+
+// Letters stand for both of their cases where that is asked for.
+bool RegexParser::fold(std::size_t begin, CodePointSet& set) {
+  if (!flags_.ignore_case) return true;
+  const CodePointSet given = set;
+  for (const CodePoints& range : given) {
+    if (range.first == range.last && range.first >= 0x80) {
+      return fail(begin, "without regard to case only ASCII letters are supported");
+    }
+    for (char32_t c = std::max<char32_t>(range.first, 'A'); c <= std::min<char32_t>(range.last, 'z'); ++c) {
+      if (is_letter(c)) set.push_back({c ^ 0x20, c ^ 0x20});
+    }
+  }
+  set = united(std::move(set));
+  return true;
 }
 
 bool RegexParser::group_name(std::size_t begin) {
@@ -167,7 +223,8 @@ bool RegexParser::count_behind(std::uint32_t part, std::vector<std::uint32_t>& r
 // {m}, {m,} or {m,n} at at_; anything else there is itself.
 std::optional<Count> RegexParser::count() const {
   std::size_t i = at_ + 1;
-  const std::optional<std::uint32_t> least = number(i);
+  std::optional<std::uint32_t> least = number(i);
+  if (!least && flags_.python && at(',', 1) && !at('}', 2)) least = 0;
   if (!least || i >= text_.size()) return std::nullopt;
   std::uint32_t most = *least;
   if (text_[i] == ',') {
@@ -228,6 +285,9 @@ bool RegexParser::escape(CodePointSet& set, bool in_class) {
     case 'c':
       if (!more() || !is_letter(text_[at_])) return fail(begin, "\\c needs a letter");
       return is(text_[at_++] % 32);
+    case 'U':
+      if (!flags_.python) break;
+      [[fallthrough]];
     case 'x':
     case 'u':
       return code_point_escape(begin, set);
@@ -252,7 +312,8 @@ bool RegexParser::code_point_escape(std::size_t begin, CodePointSet& set) {
       sum = std::min<std::uint32_t>(kLastCodePoint + 1, 16 * sum + *hex_digit(text_[at_]));
     if (at_ > first && take('}') && sum <= kLastCodePoint) value = sum;
   } else {
-    value = hex(is_x ? 2 : 4);
+    value = hex(is_x ? 2 : text_[at_ - 1] == 'U' ? 8 : 4);
+    if (value && *value > kLastCodePoint) value = std::nullopt;
   }
   if (!value) return fail(begin, "expected \\xHH, \\uHHHH or \\u{H...} up to 10FFFF");
   if (*value >= 0xD800 && *value <= 0xDBFF && take(U"\\u")) {
@@ -279,7 +340,8 @@ bool RegexParser::character_class(CodePointSet& set) {
   const std::size_t begin = at_ - 1;
   const bool negated = take('^');
   CodePointSet ranges;
-  while (!take(']')) {
+  const std::size_t inside = at_;
+  while ((flags_.python && at_ == inside) || !take(']')) {
     if (!more()) return fail(begin, "'[' is not closed");
     const std::size_t first_at = at_;
     CodePointSet first;
@@ -300,6 +362,7 @@ bool RegexParser::character_class(CodePointSet& set) {
     ranges.insert(ranges.end(), first.begin(), first.end());
   }
   set = united(std::move(ranges));
+  if (!fold(begin, set)) return false;
   if (negated) set = all_but(set);
   return true;
 }
@@ -317,13 +380,13 @@ Error regex_error(std::size_t at, const std::string& what) {
   return invalid({}, "regular expression, character " + std::to_string(at) + ": " + what);
 }
 
-Result<std::vector<RegexItem>> parse_regex(std::string_view pattern) {
+Result<std::vector<RegexItem>> parse_regex(std::string_view pattern, const RegexFlags& flags) {
   if (pattern.size() > kMaxPatternBytes) {
     return invalid({}, "the regular expression has more than " + std::to_string(kMaxPatternBytes) + " bytes");
   }
   std::optional<std::u32string> text = decode_utf8(pattern);
   if (!text) return invalid({}, "the regular expression is not UTF-8");
-  return RegexParser(*std::move(text)).run();
+  return RegexParser(*std::move(text), flags).run();
 }
 
 }  // namespace quire::grammar

@@ -11,6 +11,7 @@
 
 #include "core/base/result.h"
 #include "core/grammar/code_points.h"
+#include "core/grammar/regex.h"
 
 namespace quire::grammar {
 
@@ -25,7 +26,7 @@ struct RegexItem {
   std::uint32_t least = 0, most = 0;                   // kRepeat; kUnbounded
 };
 
-Result<std::vector<RegexItem>> parse_regex(std::string_view pattern);
+Result<std::vector<RegexItem>> parse_regex(std::string_view pattern, const RegexFlags& flags);
 
 Error regex_error(std::size_t at, const std::string& what);
 

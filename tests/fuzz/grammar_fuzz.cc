@@ -12,6 +12,7 @@
 #include "core/base/check.h"
 #include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
+#include "core/grammar/lark.h"
 #include "core/grammar/matcher.h"
 #include "core/grammar/regex.h"
 
@@ -59,7 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   Rules rules;
-  if (data[0] % 2 == 0) {
+  if (data[0] % 8 == 2) {
+    if (const auto root = lark(rules, text); !root) return check_refusal(root.error()), 0;
+  } else if (data[0] % 2 == 0) {
     if (const auto root = ebnf(rules, text); !root) return check_refusal(root.error()), 0;
   } else {
     const RuleId root = rules.declare("root");

@@ -1,6 +1,6 @@
 // Lets the tests beside it ask quire's grammars: grammar_tool SEED < requests > answers.
-// Shape   a request is one byte, w a regular expression for the whole text, s one for a part of it, e a grammar; then the
-//         pattern, a u32 number of texts, and these; pattern and texts are a u32 length and bytes.
+// Shape   a request is one byte, w a regular expression for the whole text, s one for a part of it, e and l grammars in EBNF
+//         and in lark's form; then the pattern, a u32 number of texts, and these; pattern and texts are a u32 length and bytes.
 //         An answer is one byte, and behind
 //           e  a u32 length and why the pattern was refused
 //           o  for every text one byte: y it is a match, n it is not and something could still follow what was read of it,
@@ -19,6 +19,7 @@
 
 #include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
+#include "core/grammar/lark.h"
 #include "core/grammar/matcher.h"
 #include "core/grammar/regex.h"
 #include "tests/support/patient.h"
@@ -85,6 +86,8 @@ Result<std::shared_ptr<const Grammar>> compile(char what, const std::string& pat
   Rules rules;
   if (what == 'e') {
     if (const auto root = ebnf(rules, pattern); !root) return root.error();
+  } else if (what == 'l') {
+    if (const auto root = lark(rules, pattern); !root) return root.error();
   } else {
     const RuleId root = rules.declare("root");
     const auto body = regex(rules, pattern, what == 'w' ? RegexUse::kWhole : RegexUse::kSearch);

@@ -60,6 +60,23 @@ def test_a_choice_is_one_of_them(server, fields):
     assert said <= {"yes", "no", "maybe"} and len(said) > 1
 
 
+def test_a_grammar_of_lark_is_followed(server):
+    """It is known by having no ::=, as vLLM knows it."""
+    grammar = """
+        start: sum                // it begins with itself
+        ?sum: sum "+" NUMBER -> add
+            | NUMBER
+        %import common.NUMBER
+        %ignore " "
+    """
+    for fields in (dict(guided_grammar=grammar), dict(structured_outputs={"grammar": grammar}), dict(ebnf=grammar), dict(grammar=grammar),
+                   dict(response_format={"type": "grammar", "grammar": grammar})):
+        answer = server.complete("Once", max_tokens=40, temperature=1.0, seed=3, **fields)["choices"][0]
+        assert re.fullmatch(r"[ 0-9.eE+-]+", answer["text"]), answer
+        if answer["finish_reason"] == "stop":
+            assert all(float(part) >= 0 for part in re.sub("[eE][+]", "e", answer["text"]).split("+"))
+
+
 def test_a_grammar_is_followed(server):
     grammar = 'root ::= greeting " " ("world" | "moon") "!"\ngreeting ::= "hello" | "good " ("day" | "night")'
     for fields in (dict(guided_grammar=grammar), dict(structured_outputs={"grammar": grammar}), dict(ebnf=grammar), dict(grammar=grammar),
@@ -90,6 +107,8 @@ def test_a_stream_and_its_siblings_say_what_the_whole_says(server):
     (dict(guided_json="{"), "guided_json"),
     (dict(guided_grammar="root ::= missing"), "guided_grammar"),
     (dict(guided_grammar="x ::= \"a\""), "guided_grammar"),
+    (dict(guided_grammar="x: \"a\""), "guided_grammar"),
+    (dict(guided_grammar="start: missing"), "guided_grammar"),
     (dict(guided_choice=[""]), "guided_choice"),
     (dict(structured_outputs={"regex": "a**("}), "structured_outputs.regex"),
     (dict(response_format={"type": "json_schema", "json_schema": {"schema": {"$ref": "http://example.org/"}}}),

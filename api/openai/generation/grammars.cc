@@ -9,6 +9,7 @@
 #include "core/grammar/choice.h"
 #include "core/grammar/ebnf.h"
 #include "core/grammar/json_schema.h"
+#include "core/grammar/lark.h"
 #include "core/grammar/regex.h"
 #include "core/text/token_decoder.h"
 
@@ -52,7 +53,7 @@ Result<grammar::RuleId> write(grammar::Rules& rules, const GrammarText& text, gr
     case Kind::kEbnf:
       break;
   }
-  return grammar::ebnf(rules, text.text);
+  return grammar::is_lark(text.text) ? grammar::lark(rules, text.text) : grammar::ebnf(rules, text.text);
 }
 
 // The error of writing and compiling together.

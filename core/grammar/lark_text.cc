@@ -1,0 +1,119 @@
+#include "core/grammar/lark_text.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/grammar/code_points.h"
+
+namespace quire::grammar {
+
+Error LarkText::error_at(std::size_t where, const std::string& what) const {
+  const auto before = std::u32string_view(text_).substr(0, where);
+  const auto line = std::count(before.begin(), before.end(), U'\n') + 1;
+  const std::size_t line_end = before.rfind(U'\n');
+  const std::size_t column = line_end == before.npos ? where + 1 : where - line_end;
+  return invalid({}, "grammar, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
+}
+
+bool LarkText::fail(std::size_t where, const std::string& what) {
+  if (!error_) error_ = error_at(where, what);
+  return false;
+}
+
+// Up to the line's end; a \ there joins it with the next.
+void LarkText::skip_blank() {
+  while (more()) {
+    const char32_t c = text_[at_];
+    if (c == '#' || at(U"//")) {
+      while (more() && text_[at_] != '\n') ++at_;
+    } else if (c == '\\') {
+      std::size_t end = at_ + 1;
+      while (end < text_.size() && (text_[end] == ' ' || text_[end] == '\t' || text_[end] == '\r')) ++end;
+      if (end >= text_.size() || text_[end] != '\n') return;
+      at_ = end + 1;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++at_;
+    } else {
+      return;
+    }
+  }
+}
+
+void LarkText::skip_lines() {
+  for (skip_blank(); take('\n'); skip_blank()) {
+  }
+}
+
+// Within an expression. Outside of ( ) a line's end ends it, unless the next line begins with |.
+void LarkText::skip(std::uint32_t depth) {
+  if (depth > 0) return skip_lines();
+  skip_blank();
+  if (!at('\n')) return;
+  const std::size_t end = at_;
+  skip_lines();
+  if (!at('|')) at_ = end;
+}
+
+std::string LarkText::word() {
+  std::string word;
+  for (; more() && is_word(text_[at_]); ++at_) word.push_back(static_cast<char>(text_[at_]));
+  return word;
+}
+
+bool LarkText::literal_text(std::u32string& out) {
+  const std::size_t begin = at_ - 1;
+  while (!take('"')) {
+    if (!more() || at('\n')) return fail(begin, "the literal is not closed");
+    const char32_t c = text_[at_++];
+    if (c != '\\') {
+      out += c;
+    } else if (!escape(out)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Behind a '\'. What is no escape keeps it.
+bool LarkText::escape(std::u32string& out) {
+  const std::size_t begin = at_ - 1;
+  if (!more()) return fail(begin, "'\\' stands at the end");
+  const char32_t c = text_[at_++];
+  const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+  if (digits == 0) {
+    constexpr std::u32string_view kKnown = U"nrtf\\\"/";
+    constexpr std::u32string_view kValues = U"\n\r\t\f\\\"/";
+    const std::size_t known = kKnown.find(c);
+    if (known == kKnown.npos) out += '\\';
+    out += known == kKnown.npos ? c : kValues[known];
+    return true;
+  }
+  const auto hex = [&](std::size_t count) -> std::optional<std::uint32_t> {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < count; ++i, ++at_) {
+      const auto digit = more() ? hex_digit(text_[at_]) : std::nullopt;
+      if (!digit) return std::nullopt;
+      value = std::min<std::uint64_t>(kLastCodePoint + 1, 16 * value + *digit);
+    }
+    return static_cast<std::uint32_t>(value);
+  };
+  std::optional<std::uint32_t> value = hex(digits);
+  if (value && *value >= 0xD800 && *value <= 0xDBFF && take(U"\\u")) {
+    const std::optional<std::uint32_t> low = hex(4);
+    if (low && *low >= 0xDC00 && *low <= 0xDFFF) value = 0x10000 + ((*value - 0xD800) << 10) + (*low - 0xDC00);
+  }
+  if (!value || *value > kLastCodePoint || is_surrogate(*value)) return fail(begin, "this escape is no character");
+  out += *value;
+  return true;
+}
+
+bool LarkText::number(std::uint32_t& out) {
+  const std::size_t begin = at_;
+  std::uint32_t value = 0;
+  for (; more() && is_digit(text_[at_]); ++at_) value = std::min(kMaxLarkCount + 1, 10 * value + (text_[at_] - '0'));
+  if (at_ > begin) out = value;
+  return at_ > begin;
+}
+
+}  // namespace quire::grammar
