@@ -91,6 +91,7 @@ struct Services {
   std::shared_ptr<openai::Grammars> grammars{};
   std::string cache_dir;                             // where saved caches lie; empty: they are neither saved nor loaded
   std::shared_ptr<const chat::ChatModel> chat = {};  // null: as without a chat template
+  std::string tokenizer_info = {};                   // JSON that /tokenizer_info answers; empty: not told
   const bridge::Latest<keys::KeyTable>* keys = nullptr;  // null: nobody needs one
   const tracing::Tracer* tracer = nullptr;               // null: nothing is traced
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/readable_json.h"
 #include "core/base/start_error.h"
@@ -102,6 +103,22 @@ void add_special_tokens(const json::Object& object, json::Object& tokens) {
   }
 }
 
+// {"content": "<s>", "lstrip": ...} → "<s>", wherever it stands.
+void put_texts_for_tokens(json::Value& value) {
+  if (value.is_array()) {
+    for (json::Value& one : value.get_array()) put_texts_for_tokens(one);
+  }
+  if (!value.is_object()) return;
+  const json::Value* content = value.get_object().if_contains("content");
+  if (content != nullptr && content->is_string()) {
+    value = json::Value(std::string(content->get_string()));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, member] : value.get_object()) names.emplace_back(name);
+  for (const std::string& name : names) put_texts_for_tokens(value.get_object()[name]);
+}
+
 ChatTemplate read(const Sources& sources, const std::string& text, const json::Object& special_tokens) {
   Result<ChatTemplate> read = api::chat::read_template(text, special_tokens);
   if (read) return std::move(*read);
@@ -140,6 +157,18 @@ std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const mod
   chat->marks_arguments = api::chat::marks_arguments(of_tools);
   chat->reasoning = reasoning_form(config, sources.plain.value_or(of_tools));
   return chat;
+}
+
+std::string tokenizer_info(const Config& config, const model::ModelFiles& files) {
+  json::Object info = json_of(files, "tokenizer_config.json");
+  const Sources sources = find_sources(config, files, info);
+  for (const char* file : {"vocab_file", "merges_file", "tokenizer_file", "name_or_path"}) info.erase(file);
+  json::Value told = std::move(info);
+  put_texts_for_tokens(told);
+  json::Object& object = told.get_object();
+  if (!object.contains("tokenizer_class")) object["tokenizer_class"] = "PreTrainedTokenizerFast";
+  if (sources.plain) object["chat_template"] = *sources.plain;
+  return json::serialize(told);
 }
 
 }  // namespace quire::app

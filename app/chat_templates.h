@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "api/chat/chat_model.h"
 #include "app/config.h"
@@ -17,5 +18,9 @@
 namespace quire::app {
 
 std::shared_ptr<const api::chat::ChatModel> load_chat_model(const Config& config, const model::ModelFiles& files);
+
+// What GET /tokenizer_info answers, as JSON: tokenizer_config.json without its files, each token as its text, the template that is used
+// and the tokenizer's class.
+std::string tokenizer_info(const Config& config, const model::ModelFiles& files);
 
 }  // namespace quire::app

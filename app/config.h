@@ -32,6 +32,7 @@ struct Config {
   std::string uds;                   // path; empty: TCP
   std::vector<std::string> allowed_origins;
   std::string allowed_credentials;  // "on" or "off"
+  std::string tokenizer_info;       // "on" or "off"
   std::vector<std::string> allowed_methods;
   std::vector<std::string> allowed_headers;
   std::string tls_cert;  // file; empty: plain HTTP

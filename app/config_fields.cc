@@ -31,6 +31,7 @@ constexpr Field kFields[] = {
     {"api-key", &Config::api_key, "", "", kServe | kInspect, "API keys of users, comma separated, beside those of the file; of inspect --url, the key it shows; in QUIRE_API_KEY or the configuration file, for a command line can be seen by others"},
     {"generation-config", &Config::generation_config, "auto", "auto|none=vllm", kServe | kGenerate, "take sampling defaults from the model's generation_config.json"},
     {"chat-template", &Config::chat_template, "", "", kServe, "file with the Jinja template that makes a prompt of a conversation; empty: the model's own, from chat_template.jinja or tokenizer_config.json"},
+    {"tokenizer-info", &Config::tokenizer_info, "off", "off|on", kServe, "answer GET /tokenizer_info with the tokenizer's settings and the chat template, which evaluation programs read"},
     {"tool-call-parser", &Config::tool_call_parser, "auto", "auto|none|generic|hermes|llama3_json|mistral", kServe, "the form in which the model writes calls of tools; auto: the one that its chat template shows it, or else generic, which the server teaches it in the prompt; none: requests with tools are refused"},
     {"reasoning-parser", &Config::reasoning_parser, "auto", "auto|none|think=qwen3|think=deepseek_r1|mistral", kServe, "the marks around reasoning, which is told apart from the answer: <think> or [THINK]; auto: those of the chat template"},
     {"max-queue", &Config::max_queue, "4096", "1..1048576", kServe, "waiting sequences; one more is answered 429"},

@@ -41,15 +41,19 @@ sample::Params default_params(const Config& config, const model::GenerationDefau
 }
 
 observe::MetricsInfo metrics_info(const std::string& name, const std::string& mode, const MemoryPlan& plan,
-                                  std::uint32_t block_size, const speculate::SpeculativeConfig& speculation) {
+                                  const Config& config, backend::KvType cache_dtype,
+                                  const speculate::SpeculativeConfig& speculation) {
   observe::MetricsInfo info;
   info.model_name = name;
   info.version = kVersion;
   info.numeric_mode = mode;
-  info.block_size = block_size;
+  info.block_size = config.block_size;
   info.http_handlers = api::http::routes();
   info.num_blocks = plan.num_blocks;
+  info.num_cpu_blocks = plan.num_swap_blocks;
   info.max_model_len = plan.max_model_len;
+  info.cache_dtype = backend::name_of(cache_dtype);
+  info.prefix_caching = config.prefix_caching == "on";
   if (speculation.method == speculate::Method::kNone) return info;
   info.speculative_method = name_of(speculation.method);
   info.num_speculative_tokens = speculation.num_speculative_tokens;
@@ -93,7 +97,7 @@ Instance::Instance(const Config& config, ReadModel read)
                                         loaded_.ops->description(), loaded_.decoder->weight_type(), loaded_.kv_dtype)),
       drafting_(speculation_, config, loaded_, plan_, numeric_mode_),
       queue_({config.max_queue, config.max_queue_tokens}, doorbell_),
-      metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config.block_size, speculation_)),
+      metrics_(metrics_info(names_.front(), numeric_mode_, plan_, config, loaded_.kv_dtype, speculation_)),
       runner_(*loaded_.ops, *loaded_.decoder, runner_limits(config, plan_, loaded_.kv_dtype, drafting_)),
       drafter_(drafting_.complete(runner_.cache())),
       pool_(plan_.num_blocks, config.block_size),

@@ -153,7 +153,7 @@ std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculat
 
 api::Services services(const Config& config, Instance& instance, api::Workers& workers, api::Budgets& budgets,
                        bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat,
-                       const ApiKeys& keys, const Tracing* tracing) {
+                       std::string tokenizer_info, const ApiKeys& keys, const Tracing* tracing) {
   return {
       .queue = instance.queue(),
       .workers = workers,
@@ -188,6 +188,7 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
       .grammars = grammars(instance, chat.get()),
       .cache_dir = config.cache_dir,
       .chat = std::move(chat),
+      .tokenizer_info = std::move(tokenizer_info),
       .keys = keys.table(),
       .tracer = tracing == nullptr ? nullptr : &tracing->tracer(),
   };
@@ -277,7 +278,9 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) log_info("note", "{}", note);
   const std::optional<TraceSettings> traces = read_trace_settings(config);
 
-  std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *open_model(config.model).files);
+  const auto files = open_model(config.model).files;
+  std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *files);
+  std::string tokenizer_settings = config.tokenizer_info == "on" ? tokenizer_info(config, *files) : "";
   Instance instance(with_embedded_head(config));
   say(fmt::format("quire {}", kVersion));
   for (const std::string& line : instance.description()) say(line);
@@ -293,8 +296,9 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   api::Workers workers(config.io_threads, body_bytes);
   api::Budgets budgets(body_bytes);
   bridge::RequestBook requests(config.max_explained_requests);
-  api::http::Server server(server_config(config), services(config, instance, workers, budgets, requests,
-                                                           std::move(chat), keys, tracing ? &*tracing : nullptr));
+  api::http::Server server(server_config(config),
+                           services(config, instance, workers, budgets, requests, std::move(chat),
+                                    std::move(tokenizer_settings), keys, tracing ? &*tracing : nullptr));
   server.start();
   const auto kv_events = publish_kv_events(config, instance, server.port());
   std::atomic<bool> failed{

@@ -143,7 +143,7 @@ constexpr VllmFlag kFlags[] = {
     {"enable-shm-tensor-arena", "", kNone, kNoted, "", kOneProcess},
     {"enable-sleep-mode", "", kNone, kRefused, "", "the server does not sleep: stop it, it is ready again at once"},
     {"enable-ssl-refresh", "", kNone, kRefused, "", "files are read again on SIGHUP"},
-    {"enable-tokenizer-info-endpoint", "", kNone, kRefused, "", "there is no such endpoint"},
+    {"enable-tokenizer-info-endpoint", "", kNone, kMapped, "tokenizer-info", "on, or off with --no-enable-tokenizer-info-endpoint"},
     {"enable-tower-connector-lora", "", kNone, kNoted, "", kNoLora},
     {"enable-trace-replay", "", kNone, kRefused, "", "the API does not return it"},
     {"enforce-eager", "", kNone, kNoted, "", kNoCompile},

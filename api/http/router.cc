@@ -57,6 +57,7 @@ constexpr GetRoute kGets[] = {
     {"/version", [](const Context& c) { return admin::version(c.services); }, true},
     {"/ping", [](const Context& c) { return admin::ping(c.services, c.serving, c.now); }, true},
     {"/load", [](const Context& c) { return admin::load(c.services); }, true},
+    {"/tokenizer_info", [](const Context& c) { return openai::tokenizer_info(c.services); }, false},
     {"/v1/models", [](const Context& c) { return openai::list_models(c.services, c.shape); }, false},
 };
 

@@ -70,4 +70,14 @@ http::Response show_model(const Services& services, std::string_view encoded_nam
   return response;
 }
 
+http::Response tokenizer_info(const Services& services) {
+  if (services.tokenizer_info.empty()) {
+    return error_response(Error{
+        Code::kNotFound, "the tokenizer's settings are not told: start the server with --tokenizer-info on", "", 0});
+  }
+  http::Response response;
+  response.body = services.tokenizer_info;
+  return response;
+}
+
 }  // namespace quire::api::openai

@@ -1,4 +1,4 @@
-// GET /v1/models and /v1/models/{name}: what is served.
+// GET /v1/models, /v1/models/{name} and /tokenizer_info: what is served.
 // Thread  any; pure functions of the Services.
 #pragma once
 
@@ -14,5 +14,8 @@ namespace quire::api::openai {
 http::Response list_models(const Services& services, ErrorShape shape);
 http::Response show_model(const Services& services, std::string_view encoded_name,
                           ErrorShape shape);  // 404: not served
+
+// The tokenizer's settings, as vLLM tells them; 404 unless the operator wants them told.
+http::Response tokenizer_info(const Services& services);
 
 }  // namespace quire::api::openai

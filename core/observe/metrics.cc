@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/observe/bucket_bounds.h"
 
 namespace quire::observe {
 namespace {
@@ -254,11 +255,9 @@ void add_slos(const Metrics& m, Families& out) {
 }
 
 void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
-  out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified: one for each sequence in each step.",
-              number(m.spec_drafts));
+  out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified, one a sequence.", number(m.spec_drafts));
   out.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.", number(m.spec_draft_tokens));
-  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens that were said.",
-              number(m.spec_accepted_tokens));
+  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens said.", number(m.spec_accepted_tokens));
   const std::uint32_t num_positions = std::min(info.num_speculative_tokens, Metrics::kMaxDraft);
   for (std::uint32_t i = 0; i < num_positions; ++i) {
     out.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens that were said, by depth from 0.",
@@ -315,7 +314,14 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.gauge("vllm:cache_config_info", "The KV cache's shape, as labels.", 1,
             {{"block_size", std::to_string(info.block_size)},
              {"num_gpu_blocks", std::to_string(info.num_blocks)},
-             {"max_model_len", std::to_string(info.max_model_len)}});
+             {"num_cpu_blocks", std::to_string(info.num_cpu_blocks)},
+             {"max_model_len", std::to_string(info.max_model_len)},
+             {"cache_dtype", info.cache_dtype},
+             {"enable_prefix_caching", info.prefix_caching ? "True" : "False"},
+             {"prefix_caching_hash_algo", "none"},  // tokens are compared
+             {"gpu_memory_utilization", "None"},
+             {"kv_offloading_backend", "None"},
+             {"kv_offloading_size", "None"}});
   out.counter("vllm:num_preemptions_total", "Sequences sent back to wait because the pool was dry.",
               static_cast<double>(m.preemptions.value()));
   out.counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
@@ -328,11 +334,12 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   }
   add_prompts(m, out);
   out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
-  const std::pair<const char*, const Counter*> finished[] = {{"stop", &m.success_stop},
-                                                             {"length", &m.success_length},
-                                                             {"abort", &m.success_abort},
-                                                             {"error", &m.success_error},
-                                                             {"repetition", nullptr}};  // nothing ends so here
+  using Ended = std::pair<const char*, const Counter*>;
+  const Ended finished[] = {{"stop", &m.success_stop},
+                            {"length", &m.success_length},
+                            {"abort", &m.success_abort},
+                            {"error", &m.success_error},
+                            {"repetition", nullptr}};  // nothing ends so here
   for (const auto& [reason, counter] : finished) {
     out.counter("vllm:request_success_total", "Sequences ended, by reason.",
                 counter == nullptr ? 0.0 : number(*counter), {{"finished_reason", reason}});
@@ -437,7 +444,7 @@ Metrics::~Metrics() = default;
 std::string Metrics::render() const {
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, collector_->Collect());
-  return out.str();
+  return with_points(out.str());
 }
 
 }  // namespace quire::observe

@@ -24,6 +24,9 @@ struct MetricsInfo {
   std::uint32_t block_size = 0;
   std::uint32_t num_blocks = 0;
   std::uint32_t max_model_len = 0;
+  std::uint32_t num_cpu_blocks = 0;  // of main memory, for preempted sequences
+  std::string cache_dtype{};         // as --kv-cache-dtype calls it
+  bool prefix_caching = true;
   // Series of speculation are there only where there is some, as vLLM's are.
   std::string speculative_method{};          // as --speculative-config calls it; empty: none
   std::uint32_t num_speculative_tokens = 0;  // so many positions are told apart, at most kMaxDraft

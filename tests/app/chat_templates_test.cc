@@ -30,6 +30,7 @@ class ChatTemplates : public ::testing::Test {
   std::shared_ptr<const api::chat::ChatModel> load() {
     return load_chat_model(config_, *model::ModelFiles::directory(folder_.path()));
   }
+  std::string told() { return tokenizer_info(config_, *model::ModelFiles::directory(folder_.path())); }
   static std::string rendered(const std::optional<api::chat::ChatTemplate>& form) {
     return form ? form->jinja.render({}, std::tm{}).value() : "none";
   }
@@ -98,8 +99,10 @@ TEST_F(ChatTemplates, TeachForms) {
   config_.reasoning_parser = config_.tool_call_parser = "none";
   EXPECT_EQ(load()->calls, CallForm::kNone);
   EXPECT_EQ(load()->reasoning, ReasoningForm::kNone);
-  const std::pair<const char*, CallForm> forms[] = {
-      {"hermes", CallForm::kHermes}, {"llama3_json", CallForm::kLlamaJson}, {"mistral", CallForm::kMistral}};
+  const std::pair<const char*, CallForm> forms[] = {{"hermes", CallForm::kHermes},
+                                                    {"llama3_json", CallForm::kLlamaJson},
+                                                    {"mistral", CallForm::kMistral},
+                                                    {"generic", CallForm::kGeneric}};
   for (const auto& [word, form] : forms) {
     config_.tool_call_parser = word;
     EXPECT_EQ(load()->calls, form);
@@ -108,6 +111,16 @@ TEST_F(ChatTemplates, TeachForms) {
   EXPECT_EQ(load()->reasoning, ReasoningForm::kMistral);
   config_.reasoning_parser = "think";
   EXPECT_EQ(load()->reasoning, ReasoningForm::kThinkTags);
+}
+
+TEST_F(ChatTemplates, StandInWhatIsToldOfTheTokenizer) {
+  write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "vocab_file": "/x", "tokenizer_class": "LlamaTokenizer",)"
+      R"("added_tokens_decoder": {"0": {"content": "<unk>", "special": true}}, "extra": [{"content": "<a>"}, 7], "chat_template": "old"})");
+  write("chat_template.jinja", "new");
+  EXPECT_EQ(told(), R"({"bos_token":"<s>","eos_token":"</s>","tokenizer_class":"LlamaTokenizer",)"
+                    R"("added_tokens_decoder":{"0":"<unk>"},"extra":["<a>",7],"chat_template":"new"})");
 }
 
 TEST_F(ChatTemplates, ThatCannotBeReadStopTheStart) {

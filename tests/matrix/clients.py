@@ -92,7 +92,6 @@ CLIENTS = (
     python("inspect", "Inspect", {"inspect-ai": "0.3.285", "openai": "3.57.0"},
            "an evaluation of three questions with its scorer, one with a tool, and one of several choices"),
     python("lm_eval", "lm-eval", {"lm-eval[api]": "0.4.13", "transformers": "5.23.0"},
-           "a multiple-choice task by log-likelihoods and a generated one, both of its own files", limit_s=600,
-           refused=("GET /tokenizer_info 404",)),
+           "a multiple-choice task by log-likelihoods and a generated one, both of its own files", limit_s=600),
     python("guidellm", "guidellm", {"guidellm": "0.8.1"}, "a benchmark of eight requests, two at once, with its report", limit_s=600),
 )

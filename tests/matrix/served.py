@@ -127,7 +127,7 @@ class Servers:
             template.write_text(TEMPLATE)
             flags = ["--kv-cache-memory", "1GiB", "--threads", THREADS]
             self.running[kind] = Server(self.network, PLACE / f"server-{kind}.log", "--model", folder, "--served-model-name", MODEL,
-                                        "--chat-template", template, "--tool-call-parser", "hermes", "--reasoning-parser", "none", *flags)
+                                        "--chat-template", template, "--tool-call-parser", "hermes", "--reasoning-parser", "none", "--tokenizer-info", "on", *flags)
         return self.running[kind]
 
     def close(self):

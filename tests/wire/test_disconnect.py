@@ -28,8 +28,8 @@ def leave(raw, reset):
 def freed_within_a_step(server):
     """How many sequences had their blocks back after one step at most since their clients had left; all had."""
     found = dict(re.findall(r'^quire:disconnect_to_free_steps_bucket\{.*le="([^"]+)"\} (\S+)$', server.get("/metrics").text, re.MULTILINE))
-    assert found["1"] == found["+Inf"], found
-    return float(found["1"])
+    assert found["1.0"] == found["+Inf"], found
+    return float(found["1.0"])
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["close", "reset"])

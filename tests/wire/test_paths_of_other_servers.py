@@ -60,3 +60,15 @@ def test_a_post_of_nothing_at_all_is_taken_as_curl_sends_it(server):
     with server.socket() as raw:
         raw.sendall(b"POST /admin/cache/clear HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\r\n")
         assert raw.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_tokenizers_settings_are_told_where_the_operator_wants_that(server, start_server, tmp_path):
+    closed = server.get("/tokenizer_info")
+    assert closed.status == 404 and "--tokenizer-info on" in closed.json["error"]["message"]
+    (tmp_path / "t.jinja").write_text("{{ messages[0].content }}")
+    told = start_server("--tokenizer-info", "on", "--chat-template", tmp_path / "t.jinja").get("/tokenizer_info")
+    assert told.status == 200 and told.headers["content-type"].startswith("application/json")
+    assert told.json["chat_template"] == "{{ messages[0].content }}" and told.json["tokenizer_class"]
+    assert not {"vocab_file", "merges_file", "tokenizer_file"} & told.json.keys()
+    assert all(not isinstance(told.json.get(name), dict) for name in ("bos_token", "eos_token", "unk_token"))
+    assert server.request("POST", "/tokenizer_info", "{}").status == 405

@@ -85,5 +85,5 @@ def test_latencies_of_milliseconds_have_buckets(fresh):
     fresh.complete("Once", max_tokens=2)
     told = series(fresh)
     assert told["vllm:e2e_request_latency_seconds_bucket{le=0.001}"] <= told["vllm:e2e_request_latency_seconds_bucket{le=0.3}"]
-    assert {"0.001", "0.01", "0.1", "0.3", "7680"} <= {re.search(r"le=([^}]*)", name)[1] for name in told
+    assert {"0.001", "0.01", "0.1", "0.3", "7680.0"} <= {re.search(r"le=([^}]*)", name)[1] for name in told
                                                       if name.startswith("vllm:request_queue_time_seconds_bucket")}

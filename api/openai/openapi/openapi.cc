@@ -88,6 +88,7 @@ constexpr Plain kPlain[] = {
     {"/health", "get", "Whether the process should go on, and requests are taken", "application/json"},
     {"/ping", "get", "The same without a word", "application/json"},
     {"/load", "get", "How many sequences run or wait", "application/json"},
+    {"/tokenizer_info", "get", "The tokenizer's settings, with --tokenizer-info on", "application/json"},
     {"/metrics", "get", "Counters, gauges and histograms for Prometheus", "text/plain"},
     {"/version", "get", "The server's version", "application/json"},
     {"/openapi.json", "get", "This document", "application/json"},

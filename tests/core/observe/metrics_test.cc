@@ -112,7 +112,8 @@ MetricsInfo info(std::string model = "tiny") {
           .numeric_mode = "cpu-f32",
           .block_size = 16,
           .num_blocks = 128,
-          .max_model_len = 2048};
+          .max_model_len = 2048,
+          .cache_dtype = "bf16"};
 }
 
 TEST(Metrics, ExportsTheSeriesThatDashboardsOfVllmRead) {
@@ -406,10 +407,28 @@ TEST(Metrics, TellsAsManyPositionsApartAsADraftIsDeep) {
 
 TEST(Metrics, NamesTheCachesShapeAndTheBuild) {
   const Exposition text(Metrics(info()).render());
-  EXPECT_EQ(text.value("vllm:cache_config_info",
-                       {{"block_size", "16"}, {"num_gpu_blocks", "128"}, {"max_model_len", "2048"}}),
+  EXPECT_EQ(text.value("vllm:cache_config_info", {{"block_size", "16"},
+                                                  {"num_gpu_blocks", "128"},
+                                                  {"num_cpu_blocks", "0"},
+                                                  {"max_model_len", "2048"},
+                                                  {"cache_dtype", "bf16"},
+                                                  {"enable_prefix_caching", "True"},
+                                                  {"prefix_caching_hash_algo", "none"},
+                                                  {"gpu_memory_utilization", "None"},
+                                                  {"kv_offloading_backend", "None"},
+                                                  {"kv_offloading_size", "None"}}),
             1);
   EXPECT_EQ(text.value("quire:build_info", {{"version", "0.1.0"}, {"numeric_mode", "cpu-f32"}}), 1);
+}
+
+TEST(Metrics, WritesBoundsOfBucketsWithAPointAsDashboardsMatchThem) {
+  const std::string text = Metrics(info("le=\"7\"")).render();
+  EXPECT_NE(text.find("vllm:time_to_first_token_seconds_bucket{model_name=\"le=\\\"7\\\"\",engine=\"0\",le=\"1.0\"} 0"),
+            std::string::npos)
+      << text.substr(text.find("vllm:time_to_first_token_seconds_bucket"), 400);
+  EXPECT_NE(text.find("le=\"0.25\""), std::string::npos);
+  EXPECT_NE(text.find("le=\"+Inf\""), std::string::npos);
+  EXPECT_EQ(text.find("le=\"1\""), std::string::npos);
 }
 
 TEST(Metrics, EscapesALabelThatWouldBreakItsLine) {
