@@ -48,7 +48,7 @@ class LarkParser : LarkText {
   bool head(std::string& name);
   bool ends(std::size_t begin);
   std::optional<Error> check_names() const;
-  bool holds_itself(const std::string& terminal) const;
+  std::string endless_terminal() const;
 
   bool alternatives(Expr& out, std::uint32_t depth);
   bool sequence(Expr& out, std::uint32_t depth);
@@ -60,11 +60,10 @@ class LarkParser : LarkText {
   bool any_case(const std::u32string& text, std::size_t begin, Expr& out);
   bool pattern(Expr& out);
   bool repeat(Expr& out, std::uint32_t depth);
-  bool counts(std::uint32_t& least, std::uint32_t& most);
   Expr token(Expr e);
 
   Rules& rules_;
-  std::map<std::string, Named> names_;
+  std::map<std::string, Named, std::less<>> names_;
   In in_ = In::kRule;
   Named* defined_ = nullptr;       // whose definition is read, if it is a terminal's
   std::optional<RuleId> ignored_;  // any number of what may stand between terminals
@@ -93,25 +92,35 @@ std::optional<Error> LarkParser::check_names() const {
   if (!names_.at("start").defined) return invalid({}, "the grammar has no rule 'start'");
   for (const auto& [name, rule] : names_) {
     if (!rule.defined) return error_at(rule.first_use, "'" + name.substr(0, 100) + "' is not defined");
-    if (holds_itself(name)) {
-      return error_at(rule.first_use, "terminal '" + name.substr(0, 100) + "' holds itself: make rules of it");
-    }
   }
-  return std::nullopt;
+  const std::string endless = endless_terminal();
+  if (endless.empty()) return std::nullopt;
+  return error_at(names_.at(endless).first_use,
+                  "terminal '" + endless.substr(0, 100) + "' holds itself: make rules of it");
 }
 
-bool LarkParser::holds_itself(const std::string& terminal) const {
-  std::map<std::string, bool> seen;
-  std::vector<std::string> next = names_.at(terminal).of;
-  while (!next.empty()) {
-    const std::string one = std::move(next.back());
-    next.pop_back();
-    if (one == terminal) return true;
-    if (std::exchange(seen[one], true)) continue;
-    const std::vector<std::string>& of = names_.at(one).of;
-    next.insert(next.end(), of.begin(), of.end());
+// A terminal that holds itself; empty: there is none.
+std::string LarkParser::endless_terminal() const {
+  enum class State : std::uint8_t { kOpen = 1, kDone };
+  std::map<std::string_view, State> states;
+  for (const auto& [root, unused] : names_) {
+    std::vector<std::pair<std::string_view, std::size_t>> path;  // and how many of its parts were looked at
+    if (states.try_emplace(root, State::kOpen).second) path.emplace_back(root, 0);
+    while (!path.empty()) {
+      const std::string_view name = path.back().first;
+      const std::vector<std::string>& of = names_.find(name)->second.of;
+      if (path.back().second == of.size()) {
+        states[name] = State::kDone;
+        path.pop_back();
+        continue;
+      }
+      const std::string& next = of[path.back().second++];
+      const auto [state, is_new] = states.try_emplace(next, State::kOpen);
+      if (is_new) path.emplace_back(next, 0);
+      if (!is_new && state->second == State::kOpen) return next;
+    }
   }
-  return false;
+  return {};
 }
 
 // ---- statements
@@ -400,27 +409,6 @@ bool LarkParser::repeat(Expr& out, std::uint32_t depth) {
     out = rules_.repeat(out, least, most);
   }
   skip(depth);
-  return true;
-}
-
-// m, m..n; m, and ,n of { }.
-bool LarkParser::counts(std::uint32_t& least, std::uint32_t& most) {
-  const bool in_braces = text_[at_ - 1] == '{';
-  const bool told = number(least);
-  most = least;
-  if (!told) least = 0;
-  skip_blank();
-  if (in_braces && take(',')) {
-    skip_blank();
-    if (!number(most)) most = kUnbounded;
-    skip_blank();
-    return true;
-  }
-  if (!told) return false;
-  if (!in_braces && take(U"..")) {
-    skip_blank();
-    return number(most);
-  }
   return true;
 }
 

@@ -116,4 +116,25 @@ bool LarkText::number(std::uint32_t& out) {
   return at_ > begin;
 }
 
+// m, m..n; m, and ,n of { }.
+bool LarkText::counts(std::uint32_t& least, std::uint32_t& most) {
+  const bool in_braces = text_[at_ - 1] == '{';
+  const bool told = number(least);
+  most = least;
+  if (!told) least = 0;
+  skip_blank();
+  if (in_braces && take(',')) {
+    skip_blank();
+    if (!number(most)) most = kUnbounded;
+    skip_blank();
+    return true;
+  }
+  if (!told) return false;
+  if (!in_braces && take(U"..")) {
+    skip_blank();
+    return number(most);
+  }
+  return true;
+}
+
 }  // namespace quire::grammar

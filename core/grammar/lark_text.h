@@ -37,7 +37,8 @@ class LarkText {
   void skip_lines();
   void skip(std::uint32_t depth);
   std::string word();
-  bool number(std::uint32_t& out);  // what is beyond kMaxLarkCount is one more
+  bool number(std::uint32_t& out);                         // what is beyond kMaxLarkCount is one more
+  bool counts(std::uint32_t& least, std::uint32_t& most);  // of a repetition, behind its ~ or {; } is left
   bool literal_text(std::u32string& out);
 
   bool fail(std::size_t where, const std::string& what);

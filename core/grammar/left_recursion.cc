@@ -164,17 +164,19 @@ class Elimination {
     for (std::size_t i = 0; i < n; ++i) {
       Split split = split_of(rules_.rules()[circle_[i]].body);
       if (!possible_) return;
-      own_[i] = split.own;
-      behind_[i] = std::move(split.behind);
+      own_[i] = one_of(split.own);
+      for (std::size_t j = 0; j < n; ++j) behind_[i][j] = one_of(split.behind[j]);
     }
     for (std::size_t last = n; last-- > 0;) put_into_those_before(last);
     for (std::size_t i = 0; i < n; ++i) define(i);
   }
 
  private:
+  using Ways = std::vector<Expr>;  // of none: no text at all
   struct Split {
-    MaybeExpr own;
-    std::vector<MaybeExpr> behind;  // [rule of the circle]
+    explicit Split(std::size_t n) : behind(n) {}
+    Ways own;
+    std::vector<Ways> behind;  // [rule of the circle]
   };
 
   Expr nothing() { return rules_.bytes(""); }
@@ -196,6 +198,10 @@ class Elimination {
     const Expr ways[] = {*one, *other};
     return rules_.choice(ways);
   }
+  MaybeExpr one_of(const Ways& ways) {
+    if (ways.empty()) return std::nullopt;
+    return ways.size() == 1 ? ways.front() : rules_.choice(ways);
+  }
   Expr any_number(MaybeExpr e) { return !e || is_nothing(*e) ? nothing() : rules_.repeat(*e, 0, kUnbounded); }
 
   bool begins_with_circle(Expr e) const {
@@ -205,23 +211,23 @@ class Elimination {
   }
 
   Split split_of(Expr e) {
-    Split split{std::nullopt, std::vector<MaybeExpr>(circle_.size())};
+    Split split(circle_.size());
     if (!begins_with_circle(e)) {
-      split.own = e;
+      split.own = {e};
       return split;
     }
     const Node node = rules_.nodes()[e];  // a copy: more nodes are made
     if (node.kind == Kind::kRule) {
-      split.behind[places_.at(node.rule)] = nothing();
+      split.behind[places_.at(node.rule)] = {nothing()};
     } else if (node.kind == Kind::kChoice) {
       for (const Expr part : node.parts) add(split, split_of(part));
-    } else if (node.kind == Kind::kRepeat) {
-      const Expr part = node.parts.front();
-      possible_ = possible_ && !facts_.nullable(part);  // else its rest begins as itself does
-      if (possible_) add(split, split_of_sequence({part, less(node)}));
-      if (node.least == 0) split.own = either(split.own, nothing());
+    } else if (node.kind == Kind::kSequence) {
+      split = split_of_sequence(node.parts);
     } else {
-      add(split, split_of_sequence(node.parts));
+      const Expr part = node.parts.front();
+      possible_ = possible_ && (node.most == 1 || !facts_.nullable(part));  // else its rest begins as itself does
+      if (possible_) split = split_of_sequence({part, less(node)});
+      if (node.least == 0) split.own.push_back(nothing());
     }
     return split;
   }
@@ -233,13 +239,17 @@ class Elimination {
     return rules_.repeat(repeat.parts.front(), repeat.least == 0 ? 0 : repeat.least - 1, most);
   }
 
-  void add(Split& to, Split more) {
-    to.own = either(to.own, more.own);
-    for (std::size_t i = 0; i < circle_.size(); ++i) to.behind[i] = either(to.behind[i], more.behind[i]);
+  static void add(Ways& to, const Ways& more) { to.insert(to.end(), more.begin(), more.end()); }
+  void add(Split& to, const Split& more) const {
+    add(to.own, more.own);
+    for (std::size_t i = 0; i < circle_.size(); ++i) add(to.behind[i], more.behind[i]);
+  }
+  void put_behind(Ways& ways, Expr rest) {
+    for (Expr& way : ways) way = both(way, rest);
   }
 
   Split split_of_sequence(const std::vector<Expr>& parts) {
-    Split split{std::nullopt, std::vector<MaybeExpr>(circle_.size())};
+    Split split(circle_.size());
     if (parts.size() > kMaxParts) {
       possible_ = false;
       return split;
@@ -248,13 +258,21 @@ class Elimination {
     for (std::size_t i = 0; i < parts.size() && possible_; ++i) {
       Split first = split_of(parts[i]);
       const bool goes_on = facts_.nullable(parts[i]) && begins_with_circle(rests[i]);
-      if (goes_on && first.own) first.own = not_empty(*first.own);
-      first.own = both(first.own, rests[i]);
-      for (MaybeExpr& behind : first.behind) behind = both(behind, rests[i]);
-      add(split, std::move(first));
+      if (goes_on) leave_out_empty(first.own);
+      put_behind(first.own, rests[i]);
+      for (Ways& behind : first.behind) put_behind(behind, rests[i]);
+      add(split, first);
       if (!goes_on) break;
     }
     return split;
+  }
+
+  void leave_out_empty(Ways& ways) {
+    Ways left;
+    for (const Expr way : ways) {
+      if (const MaybeExpr rest = not_empty(way)) left.push_back(*rest);
+    }
+    ways = std::move(left);
   }
 
   // [part] what comes behind it.
