@@ -66,6 +66,41 @@ TEST_F(AnswerGrammar, IsNoneWhereNothingIsAskedFor) {
   EXPECT_EQ(grammar_of(with(R"("response_format":{"type":"json_object"})")), nullptr);  // its own says it all
 }
 
+TEST_F(AnswerGrammar, OfForcedCallsHasSixteenAtMostAndOfOneAloneOne) {
+  const auto calls = [](std::size_t n) {
+    std::string text;
+    for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : "\n") + call("g", "{}");
+    return text;
+  };
+  const std::pair<const char*, std::size_t> choices[] = {
+      {R"("tool_choice":"required")", 16},
+      {R"("tool_choice":"required","parallel_tool_calls":false)", 1},
+      {R"("tool_choice":{"type":"function","function":{"name":"g"}})", 1},
+      {R"("tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","function":{"name":"g"}}]})",
+       16}};
+  for (const CallForm form : {CallForm::kHermes, CallForm::kGeneric}) {
+    services_.chat = model_of(kPlain, form);
+    for (const auto& [choice, most] : choices) {
+      const auto grammar = grammar_of(tools(choice));
+      EXPECT_TRUE(allows(grammar, calls(most))) << choice;
+      EXPECT_FALSE(allows(grammar, calls(most + 1))) << choice;
+      EXPECT_EQ(allows(grammar, calls(most - 1)), most > 1) << choice;
+    }
+  }
+}
+
+TEST_F(AnswerGrammar, OfAModelThatWasTaughtByUsTakesTextAndThenCalls) {
+  services_.chat = model_of(kPlain, CallForm::kGeneric);
+  const auto grammar = grammar_of(tools());
+  EXPECT_TRUE(allows(grammar, "Hello!"));
+  EXPECT_TRUE(allows(grammar, "Let me see.\n" + call("f", R"({"n": "any"})") + "\n" + call("g", "{}")));
+  EXPECT_FALSE(allows(grammar, call("g", "{}") + "\n<tool_response>"));
+  EXPECT_FALSE(allows(grammar, call("h", "{}")));
+  EXPECT_FALSE(allows(grammar, "<tool_call>"));
+  EXPECT_EQ(grammar_of(tools(R"("use_beam_search":true,"best_of":2,"temperature":0)")), nullptr)
+      << "a search has no grammar";
+}
+
 TEST_F(AnswerGrammar, OfARequiredCallTakesCallsOfEveryTool) {
   const auto grammar = grammar_of(tools(R"("tool_choice":"required")"));
   EXPECT_TRUE(allows(grammar, call("f", R"({"n": 2})")));
