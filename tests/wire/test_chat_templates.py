@@ -79,8 +79,24 @@ def test_a_published_template_renders_as_in_transformers(name, start_server):
             assert expected and len(expected[0]) > 512, (what, answer.error)  # a token is a byte at least
         elif answer.status == 400:
             assert not expected, (what, answer.error)
+        elif not expected:  # refused as it is, and taken in another form: nothing of it is lost
+            assert {message["role"] for message in body["messages"]} & {"system", "tool"}, what
+            assert all(message["content"].strip() in answer.json["prompt"] for message in body["messages"] if message["content"]), (what, answer.text)
         else:
             assert answer.status == 200 and answer.json["prompt"] in expected, (what, answer.text, expected[:1])
+
+
+# Those that are for conversations with tools alone, beside another one, and one that reads a variable of its own.
+NOT_ALONE = {name for name in NAMES if name.endswith("-tool_use")} | {"MiroThinker"}
+
+
+@pytest.mark.parametrize("name", [name if name in SOME else pytest.param(name, marks=pytest.mark.full) for name in NAMES if name not in NOT_ALONE])
+def test_every_published_template_takes_tools_calls_and_results(name, start_server):
+    """In the form that it teaches, or in the generic one; and a system message wherever it stands."""
+    server = start_server("--chat-template", TEMPLATES / f"{name}.jinja", "--max-model-len", "512")
+    for what in ("tools", "call", "call_then_turn", "turns"):
+        answer = server.post_to("/v1/chat/completions/render", CONVERSATIONS[what])
+        assert answer.status == 200 or answer.error["code"] == "context_length_exceeded", (what, answer.text)
 
 
 def test_there_are_templates_to_render():
