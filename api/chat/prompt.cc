@@ -165,9 +165,10 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
                    "prompt to /v1/completions");
   }
-  const ChatTemplate& form = with_tools ? *model->with_tools : *model->plain;
-  Rendering rendering(form, request, variables_of(*model, request), now, allowance);
   const bool teaches = request.offers_tools() && model->calls == CallForm::kGeneric;
+  // One for tools, whose form of calls we do not know, would want them.
+  const ChatTemplate& form = with_tools && !(teaches && model->plain) ? *model->with_tools : *model->plain;
+  Rendering rendering(form, request, variables_of(*model, request), now, allowance);
   Result<std::string> text = rendering.text_in_any_way(teaches ? taught(form, request) : request.messages);
   if (!text && text.error().code == Code::kTimeout) return text.error();
   if (!text) return refused(text.error(), request);

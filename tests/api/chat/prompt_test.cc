@@ -141,6 +141,10 @@ TEST_F(Prompts, TeachToolsWhereTheTemplateDoesNot) {
   services_.chat =
       model_of("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", CallForm::kGeneric);
   EXPECT_EQ(text(with(tools)), told + "\n\nhi") << "a system that is dropped without a word";
+  auto two = std::make_shared<ChatModel>(*model_of(kFirstSystem, CallForm::kGeneric));
+  two->with_tools = *read_template("{% for tool in tools %}{% endfor %}", {});
+  services_.chat = two;
+  EXPECT_EQ(text(with(tools)), "system[" + told + "]user[hi]") << "one for tools of a form that we do not know";
 }
 
 TEST_F(Prompts, NeedATemplate) {
