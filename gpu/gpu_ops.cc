@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/backend/device_cast.h"
 #include "core/backend/expect.h"
-#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "gpu/attention.h"
 #include "gpu/chooser.h"
@@ -19,7 +19,8 @@ namespace {
 
 using namespace backend;
 
-// Whatever changes which bits come out gives it a new number: saved caches outlive the program, and a numeric mode names it.
+// Whatever changes which bits come out gives it a new number: saved caches outlive the program, and a numeric mode
+// names it.
 constexpr const char* kArithmetic = "2";
 
 constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
@@ -99,46 +100,47 @@ class GpuOps final : public Ops {
   }
 
   void embed(const Weight& table, Buffer& out) override {
-    const auto& rows = own<const DeviceWeight>(table);
+    const auto& rows = device_cast<const DeviceWeight>(table);
     if (!rows.is_part()) expect_embed(batch_, table, out);
-    start(kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
-          {packet_.device_tokens(), said_before(), rows.view(), own<DeviceBuffer>(out).data(), rows.first_row()});
+    start(
+        kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
+        {packet_.device_tokens(), said_before(), rows.view(), device_cast<DeviceBuffer>(out).data(), rows.first_row()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, scale, rows, out);
     start(kernels_.norm, {padded(rows), 1},
-          {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, scale.size(),
-           own<DeviceBuffer>(out).data()});
+          {device_cast<const DeviceBuffer>(x).data(), device_cast<const DeviceVector>(scale).data(), eps, scale.size(),
+           device_cast<DeviceBuffer>(out).data()});
   }
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    linear_.multiply(plain(x), padded(rows), own<const DeviceWeight>(w).view(), Finish::kStore,
-                     own<DeviceBuffer>(out).data());
+    linear_.multiply(plain(x), padded(rows), device_cast<const DeviceWeight>(w).view(), Finish::kStore,
+                     device_cast<DeviceBuffer>(out).data());
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    attention_.rope_store(view_of(spec), own<DeviceBuffer>(qkv).data(), own<DeviceCache>(cache));
+    attention_.rope_store(view_of(spec), device_cast<DeviceBuffer>(qkv).data(), device_cast<DeviceCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    attention_.attend(view_of(spec), own<const DeviceBuffer>(qkv).data(), own<const DeviceCache>(cache),
-                      own<DeviceBuffer>(out).data());
+    attention_.attend(view_of(spec), device_cast<const DeviceBuffer>(qkv).data(), device_cast<const DeviceCache>(cache),
+                      device_cast<DeviceBuffer>(out).data());
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
     expect_act_mul(gate_up, num_rows_, out);
     start(kernels_.act_mul, {num_rows_, pieces(out.width(), ActMul::kThreads)},
-          {own<const DeviceBuffer>(gate_up).data(), out.width(), own<DeviceBuffer>(out).data()});
+          {device_cast<const DeviceBuffer>(gate_up).data(), out.width(), device_cast<DeviceBuffer>(out).data()});
   }
 
   void add(Buffer& x, const Buffer& y) override {
     expect_add(x, y, num_rows_);
     start(kernels_.add, {num_rows_, pieces(x.width(), Add::kThreads)},
-          {own<DeviceBuffer>(x).data(), own<const DeviceBuffer>(y).data(), x.width()});
+          {device_cast<DeviceBuffer>(x).data(), device_cast<const DeviceBuffer>(y).data(), x.width()});
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
@@ -157,7 +159,7 @@ class GpuOps final : public Ops {
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
     run_recorded();
-    choosers_[step_]->choose(batch_, own<const DeviceBuffer>(logits).data(), logits.width(), vocab);
+    choosers_[step_]->choose(batch_, device_cast<const DeviceBuffer>(logits).data(), logits.width(), vocab);
   }
 
   void collect(std::span<Choice> choices) override {
@@ -170,37 +172,37 @@ class GpuOps final : public Ops {
 
   void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
                            KvCache& cache) override {
-    const WeightView& w = own<const DeviceWeight>(*layer.qkv).view();
+    const WeightView& w = device_cast<const DeviceWeight>(*layer.qkv).view();
     if (!in_tiles(w.type)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
     expect_norm(x, *layer.input_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.qkv, num_rows_, qkv);
     linear_.multiply(normed(x, *layer.input_norm, layer.norm_eps), num_rows_, w, Finish::kStore,
-                     own<DeviceBuffer>(qkv).data());
+                     device_cast<DeviceBuffer>(qkv).data());
     rope_store(layer.attention, qkv, cache);
   }
   void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
-    const WeightView& w = own<const DeviceWeight>(*layer.gate_up).view();
+    const WeightView& w = device_cast<const DeviceWeight>(*layer.gate_up).view();
     if (!in_tiles(w.type)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
     expect_norm(x, *layer.post_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
     expect_act_mul(gate_up, num_rows_, out);
     const RowsToPut rows = normed(x, *layer.post_norm, layer.norm_eps);
     if (LinearLayers::can_gate(w)) {
-      return linear_.multiply(rows, num_rows_, w, Finish::kGate, own<DeviceBuffer>(out).data());
+      return linear_.multiply(rows, num_rows_, w, Finish::kGate, device_cast<DeviceBuffer>(out).data());
     }
-    linear_.multiply(rows, num_rows_, w, Finish::kStore, own<DeviceBuffer>(gate_up).data());
+    linear_.multiply(rows, num_rows_, w, Finish::kStore, device_cast<DeviceBuffer>(gate_up).data());
     act_mul(gate_up, out);
   }
   void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
-    const WeightView& view = own<const DeviceWeight>(w).view();
+    const WeightView& view = device_cast<const DeviceWeight>(w).view();
     if (!in_tiles(view.type)) return Ops::project_add(y, w, scratch, x);
     expect_linear(y, w, num_rows_, scratch);
     expect_add(x, scratch, num_rows_);
-    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, own<DeviceBuffer>(x).data());
+    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, device_cast<DeviceBuffer>(x).data());
   }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
-    auto& all = own<DeviceCache>(cache);
+    auto& all = device_cast<DeviceCache>(cache);
     for (const BlockCopy& copy : copies) {
       for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
         device().copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
@@ -209,7 +211,7 @@ class GpuOps final : public Ops {
     }
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
-    const auto& all = own<DeviceCache>(cache);
+    const auto& all = device_cast<DeviceCache>(cache);
     CHECK(all.shape().type != KvType::kInt4);
     for (const RowCopy& copy : copies) {
       device().start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
@@ -217,14 +219,14 @@ class GpuOps final : public Ops {
     }
   }
   void poison_block(KvCache& cache, BlockId block) override {
-    const auto& all = own<DeviceCache>(cache);
+    const auto& all = device_cast<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
       device().fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
     }
   }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    const auto& all = own<const DeviceCache>(cache);
+    const auto& all = device_cast<const DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(out.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
@@ -233,7 +235,7 @@ class GpuOps final : public Ops {
     read_tail(cache, block, out.last(all.shape().tail_bytes));
   }
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    const auto& all = own<DeviceCache>(cache);
+    const auto& all = device_cast<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(bytes.size(), all.block_bytes());
     for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
@@ -242,27 +244,27 @@ class GpuOps final : public Ops {
     write_tail(cache, block, bytes.last(all.shape().tail_bytes));
   }
   void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
-    const auto& all = own<DeviceCache>(cache);
+    const auto& all = device_cast<DeviceCache>(cache);
     CHECK_LT(from, all.shape().num_open_groups);
     CHECK_LT(to, all.shape().num_open_groups);
     if (from != to) device().copy(all.open_group(to), all.open_group(from), all.open_group_bytes());
   }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    std::ranges::copy(own<const DeviceCache>(cache).tail(block), out.begin());
+    std::ranges::copy(device_cast<const DeviceCache>(cache).tail(block), out.begin());
   }
   void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    std::ranges::copy(bytes, own<DeviceCache>(cache).tail(block).begin());
+    std::ranges::copy(bytes, device_cast<DeviceCache>(cache).tail(block).begin());
   }
 
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
-    device().download(out.data(), own<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
+    device().download(out.data(), device_cast<const DeviceBuffer>(buffer).row(first_row), out.size_bytes());
   }
   void write(std::span<const float> rows, Buffer& buffer) override {
     CHECK_EQ(rows.size() % buffer.width(), 0u);
     CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
-    device().upload(own<DeviceBuffer>(buffer).row(0), rows.data(), rows.size_bytes());
+    device().upload(device_cast<DeviceBuffer>(buffer).row(0), rows.data(), rows.size_bytes());
   }
 
  private:
@@ -292,8 +294,8 @@ class GpuOps final : public Ops {
   std::uint32_t most_captured() const {
     return buffer_sizes_.empty() ? most_captured_ : std::min(most_captured_, *buffer_sizes_.begin());
   }
-  // The rows that a kernel is to run of so many of the batch, or of its speakers. Of other rows, which some drafters have, there are
-  // as many as they happen to be: from there on nothing is captured.
+  // The rows that a kernel is to run of so many of the batch, or of its speakers. Of other rows, which some drafters
+  // have, there are as many as they happen to be: from there on nothing is captured.
   std::uint32_t padded(std::uint32_t rows) {
     if (records_ && rows != batch_.num_rows() && rows != num_rows_) run_recorded();
     return records_ ? num_rows_ : rows;
@@ -307,9 +309,11 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }
 
-  static RowsToPut plain(const Buffer& x) { return {own<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()}; }
+  static RowsToPut plain(const Buffer& x) {
+    return {device_cast<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()};
+  }
   static RowsToPut normed(const Buffer& x, const Vector& scale, float eps) {
-    return {own<const DeviceBuffer>(x).data(), own<const DeviceVector>(scale).data(), eps, x.width()};
+    return {device_cast<const DeviceBuffer>(x).data(), device_cast<const DeviceVector>(scale).data(), eps, x.width()};
   }
 
   void send_packet() {
@@ -355,8 +359,8 @@ class GpuOps final : public Ops {
   void copy_rows_of(const Buffer& x, std::uint32_t x_column, const std::uint32_t* rows, std::uint32_t num_rows,
                     std::uint32_t width, Buffer& out, std::uint32_t out_column) {
     start(kernels_.copy_rows, {num_rows, pieces(width, CopyRows::kThreads)},
-          {own<const DeviceBuffer>(x).data(), x.width(), x_column, rows, width, own<DeviceBuffer>(out).data(),
-           out.width(), out_column});
+          {device_cast<const DeviceBuffer>(x).data(), x.width(), x_column, rows, width,
+           device_cast<DeviceBuffer>(out).data(), out.width(), out_column});
   }
 
   static AttentionView view_of(const AttentionSpec& spec) {
@@ -369,8 +373,8 @@ class GpuOps final : public Ops {
     view.scale = spec.scale;
     view.window = spec.window;
     view.norm_eps = spec.norm_eps;
-    if (spec.q_norm != nullptr) view.q_norm = own<const DeviceVector>(*spec.q_norm).data();
-    if (spec.k_norm != nullptr) view.k_norm = own<const DeviceVector>(*spec.k_norm).data();
+    if (spec.q_norm != nullptr) view.q_norm = device_cast<const DeviceVector>(*spec.q_norm).data();
+    if (spec.k_norm != nullptr) view.k_norm = device_cast<const DeviceVector>(*spec.k_norm).data();
     view.cosines = rope->cosines();
     view.sines = rope->sines();
     view.half = rope->half();

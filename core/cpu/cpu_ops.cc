@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "core/backend/choices.h"
+#include "core/backend/device_cast.h"
 #include "core/backend/expect.h"
-#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
 #include "core/cpu/fused.h"
@@ -88,8 +88,8 @@ class CpuOps final : public Ops {
 
   void embed(const Weight& table, Buffer& out) override {
     expect_embed(batch_, table, out);
-    const auto& w = own<const PackedWeight>(table);
-    auto& rows = own<HostBuffer>(out);
+    const auto& w = device_cast<const PackedWeight>(table);
+    auto& rows = device_cast<HostBuffer>(out);
     // A row of a packed table lies in as many cache lines as it has elements (pairs, in bf16).
     for_rows(team_, num_rows_, std::size_t{w.k()} * 64,
              [&](std::uint32_t row) { unpack_row(w, static_cast<std::uint32_t>(batch_.tokens[row]), rows.row(row)); });
@@ -97,9 +97,9 @@ class CpuOps final : public Ops {
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, scale, rows, out);
-    const auto& in = own<const HostBuffer>(x);
-    const auto& factors = own<const HostVector>(scale);
-    auto& normed = own<HostBuffer>(out);
+    const auto& in = device_cast<const HostBuffer>(x);
+    const auto& factors = device_cast<const HostVector>(scale);
+    auto& normed = device_cast<HostBuffer>(out);
     for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float), [&](std::uint32_t row) {
       kernels_.norm(in.row(row), factors.data(), eps, factors.size(), normed.row(row));
     });
@@ -107,23 +107,25 @@ class CpuOps final : public Ops {
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    cpu::linear(means_, own<const HostBuffer>(x), own<const PackedWeight>(w), rows, own<HostBuffer>(out));
+    cpu::linear(means_, device_cast<const HostBuffer>(x), device_cast<const PackedWeight>(w), rows,
+                device_cast<HostBuffer>(out));
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    cpu::rope_store(kernels_, team_, batch_, spec, own<HostBuffer>(qkv), own<PagedCache>(cache));
+    cpu::rope_store(kernels_, team_, batch_, spec, device_cast<HostBuffer>(qkv), device_cast<PagedCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    attention_.attend(spec, own<const HostBuffer>(qkv), own<const PagedCache>(cache), own<HostBuffer>(out));
+    attention_.attend(spec, device_cast<const HostBuffer>(qkv), device_cast<const PagedCache>(cache),
+                      device_cast<HostBuffer>(out));
   }
 
   void act_mul(const Buffer& gate_up, Buffer& out) override {
     expect_act_mul(gate_up, num_rows_, out);
-    const auto& in = own<const HostBuffer>(gate_up);
-    auto& product = own<HostBuffer>(out);
+    const auto& in = device_cast<const HostBuffer>(gate_up);
+    auto& product = device_cast<HostBuffer>(out);
     const std::uint32_t width = out.width();
     for_rows(team_, num_rows_, std::size_t{width} * 4 * sizeof(float),
              [&](std::uint32_t row) { kernels_.act_mul(in.row(row), in.row(row) + width, width, product.row(row)); });
@@ -131,32 +133,32 @@ class CpuOps final : public Ops {
 
   void add(Buffer& x, const Buffer& y) override {
     expect_add(x, y, num_rows_);
-    auto& sum = own<HostBuffer>(x);
-    const auto& term = own<const HostBuffer>(y);
+    auto& sum = device_cast<HostBuffer>(x);
+    const auto& term = device_cast<const HostBuffer>(y);
     for_rows(team_, num_rows_, std::size_t{x.width()} * 3 * sizeof(float),
              [&](std::uint32_t row) { kernels_.add(sum.row(row), term.row(row), x.width()); });
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_place(x, rows, column, out);
-    const auto& from = own<const HostBuffer>(x);
-    auto& to = own<HostBuffer>(out);
+    const auto& from = device_cast<const HostBuffer>(x);
+    auto& to = device_cast<HostBuffer>(out);
     for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
              [&](std::uint32_t row) { std::copy_n(from.row(row), x.width(), to.row(row) + column); });
   }
 
   void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     expect_cut(x, rows, column, out);
-    const auto& from = own<const HostBuffer>(x);
-    auto& to = own<HostBuffer>(out);
+    const auto& from = device_cast<const HostBuffer>(x);
+    auto& to = device_cast<HostBuffer>(out);
     for_rows(team_, rows, std::size_t{out.width()} * 2 * sizeof(float),
              [&](std::uint32_t row) { std::copy_n(from.row(row) + column, out.width(), to.row(row)); });
   }
 
   void gather_speakers(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    const auto& from = own<const HostBuffer>(x);
-    auto& to = own<HostBuffer>(out);
+    const auto& from = device_cast<const HostBuffer>(x);
+    auto& to = device_cast<HostBuffer>(out);
     for (std::size_t r = 0; r < batch_.speakers.size(); ++r) {
       std::copy_n(from.row(batch_.speakers[r].row), x.width(), to.row(r));
     }
@@ -164,7 +166,7 @@ class CpuOps final : public Ops {
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     expect_choose(batch_, logits, vocab);
-    const auto& rows = own<const HostBuffer>(logits);
+    const auto& rows = device_cast<const HostBuffer>(logits);
     choose_each(rows, vocab, [&](std::uint32_t r) { return sample::Highest{kernels_.highest(rows.row(r), vocab)}; });
   }
 
@@ -176,28 +178,28 @@ class CpuOps final : public Ops {
   void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
-    for (const BlockCopy& copy : copies) own<PagedCache>(cache).copy(copy.from, copy.to);
+    for (const BlockCopy& copy : copies) device_cast<PagedCache>(cache).copy(copy.from, copy.to);
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
-    for (const RowCopy& copy : copies) own<PagedCache>(cache).copy_row(copy.from, copy.to);
+    for (const RowCopy& copy : copies) device_cast<PagedCache>(cache).copy_row(copy.from, copy.to);
   }
-  void poison_block(KvCache& cache, BlockId block) override { own<PagedCache>(cache).poison(block); }
+  void poison_block(KvCache& cache, BlockId block) override { device_cast<PagedCache>(cache).poison(block); }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    own<const PagedCache>(cache).read(block, out);
+    device_cast<const PagedCache>(cache).read(block, out);
   }
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    own<PagedCache>(cache).write(block, bytes);
+    device_cast<PagedCache>(cache).write(block, bytes);
   }
   void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
-    own<PagedCache>(cache).copy_open_group(from, to);
+    device_cast<PagedCache>(cache).copy_open_group(from, to);
   }
   void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    const std::span<const std::byte> tail = own<const PagedCache>(cache).tail(block);
+    const std::span<const std::byte> tail = device_cast<const PagedCache>(cache).tail(block);
     CHECK_EQ(out.size(), tail.size());
     std::copy(tail.begin(), tail.end(), out.begin());
   }
   void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    const std::span<std::byte> tail = own<PagedCache>(cache).tail(block);
+    const std::span<std::byte> tail = device_cast<PagedCache>(cache).tail(block);
     CHECK_EQ(bytes.size(), tail.size());
     std::copy(bytes.begin(), bytes.end(), tail.begin());
   }
@@ -208,34 +210,34 @@ class CpuOps final : public Ops {
     expect_norm(x, *layer.input_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.qkv, num_rows_, qkv);
     expect_rope_store(batch_, layer.attention, qkv, cache);
-    cpu::norm_qkv_rope_store(means_, batch_, layer, own<const HostBuffer>(x), own<HostBuffer>(scratch),
-                             own<HostBuffer>(qkv), own<PagedCache>(cache));
+    cpu::norm_qkv_rope_store(means_, batch_, layer, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
+                             device_cast<HostBuffer>(qkv), device_cast<PagedCache>(cache));
   }
   void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
     if (!can_fuse_gate_up(*layer.gate_up)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
     expect_norm(x, *layer.post_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
     expect_act_mul(gate_up, num_rows_, out);
-    cpu::norm_gate_up(means_, layer, num_rows_, own<const HostBuffer>(x), own<HostBuffer>(scratch),
-                      own<HostBuffer>(gate_up), own<HostBuffer>(out));
+    cpu::norm_gate_up(means_, layer, num_rows_, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
+                      device_cast<HostBuffer>(gate_up), device_cast<HostBuffer>(out));
   }
   void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
     expect_linear(y, w, num_rows_, scratch);
     expect_add(x, scratch, num_rows_);
-    cpu::project_add(means_, num_rows_, own<const HostBuffer>(y), own<const PackedWeight>(w), own<HostBuffer>(scratch),
-                     own<HostBuffer>(x));
+    cpu::project_add(means_, num_rows_, device_cast<const HostBuffer>(y), device_cast<const PackedWeight>(w),
+                     device_cast<HostBuffer>(scratch), device_cast<HostBuffer>(x));
   }
 
   // Whoever makes a piece of the logits looks for its highest, too.
   void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) override {
     expect_linear(x, head, num_speakers_, logits);
     expect_choose(batch_, logits, vocab);
-    const auto& w = own<const PackedWeight>(head);
-    auto& rows = own<HostBuffer>(logits);
+    const auto& w = device_cast<const PackedWeight>(head);
+    auto& rows = device_cast<HostBuffer>(logits);
     const ProductChunks chunks = tile_chunks(means_, w, num_speakers_);
     const std::size_t num_pieces = chunks.num_unit_parts();
     highest_.resize(num_speakers_ * num_pieces);
-    multiply_then(means_, own<const HostBuffer>(x), w, chunks, rows,
+    multiply_then(means_, device_cast<const HostBuffer>(x), w, chunks, rows,
                   [&](Range part, Range panels, std::uint32_t piece) {
                     const std::size_t first = std::min(panels.first * kLanes, vocab);
                     const std::size_t last = std::min(panels.last * kLanes, vocab);
@@ -252,7 +254,7 @@ class CpuOps final : public Ops {
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     CHECK_LE(std::uint64_t{first_row} + num_rows, buffer.max_rows());
     CHECK_EQ(out.size(), std::size_t{num_rows} * buffer.width());
-    const auto& rows = own<const HostBuffer>(buffer);
+    const auto& rows = device_cast<const HostBuffer>(buffer);
     for (std::size_t r = 0; r < num_rows; ++r) {
       std::copy_n(rows.row(first_row + r), buffer.width(), out.data() + r * buffer.width());
     }
@@ -260,7 +262,7 @@ class CpuOps final : public Ops {
   void write(std::span<const float> rows, Buffer& buffer) override {
     CHECK_EQ(rows.size() % buffer.width(), 0u);
     CHECK_LE(rows.size() / buffer.width(), buffer.max_rows());
-    auto& to = own<HostBuffer>(buffer);
+    auto& to = device_cast<HostBuffer>(buffer);
     for (std::uint32_t r = 0; r < rows.size() / buffer.width(); ++r) {
       std::copy_n(rows.data() + std::size_t{r} * buffer.width(), buffer.width(), to.row(r));
     }

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "core/backend/device_cast.h"
 #include "core/backend/expect.h"
-#include "core/backend/own.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "gpu/parallel/sharded_tensors.h"
@@ -79,8 +79,8 @@ class ShardedOps final : public Ops {
   }
   void embed(const Weight& table, Buffer& out) override {
     expect_embed(batch_, table, out);
-    const auto& w = own<const ShardedWeight>(table);
-    auto& rows = own<ShardedBuffer>(out);
+    const auto& w = device_cast<const ShardedWeight>(table);
+    auto& rows = device_cast<ShardedBuffer>(out);
     CHECK(!w.is_cut() || w.outputs().size() == 1);
     rows.is_now_whole();
     on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), rows.whole(r)); });
@@ -93,9 +93,9 @@ class ShardedOps final : public Ops {
   }
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    const auto& weight = own<const ShardedWeight>(w);
+    const auto& weight = device_cast<const ShardedWeight>(w);
     const auto& in = whole(x);
-    auto& to = own<ShardedBuffer>(out);
+    auto& to = device_cast<ShardedBuffer>(out);
     to.is_now_whole();
     on_each([&](std::uint32_t r) {
       ranks_[r]->linear(in.whole(r), weight.of(r), rows, weight.is_cut() ? to.part(r) : to.whole(r));
@@ -110,7 +110,7 @@ class ShardedOps final : public Ops {
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
     const auto& rows = parted(qkv, columns_of_heads(spec));
-    auto& to = own<ShardedBuffer>(out);
+    auto& to = device_cast<ShardedBuffer>(out);
     on_each([&](std::uint32_t r) { ranks_[r]->attend(of_rank(spec, r), rows.part(r), kv(cache, r), to.part(r)); });
     gather(to, columns_of_rank(spec.q_width()), num_rows_);
   }
@@ -171,7 +171,7 @@ class ShardedOps final : public Ops {
     ranks_.front()->read(whole(buffer).whole(0), first_row, num_rows, out);
   }
   void write(std::span<const float> rows, Buffer& buffer) override {
-    auto& to = own<ShardedBuffer>(buffer);
+    auto& to = device_cast<ShardedBuffer>(buffer);
     to.is_now_whole();
     on_each([&](std::uint32_t r) { ranks_[r]->write(rows, to.whole(r)); });
   }
@@ -199,10 +199,12 @@ class ShardedOps final : public Ops {
     return out;
   }
 
-  static const Vector& vector(const Vector& all, std::uint32_t r) { return own<const ShardedVector>(all).of(r); }
-  static KvCache& kv(const KvCache& all, std::uint32_t r) { return own<const ShardedCache>(all).of(r); }
+  static const Vector& vector(const Vector& all, std::uint32_t r) {
+    return device_cast<const ShardedVector>(all).of(r);
+  }
+  static KvCache& kv(const KvCache& all, std::uint32_t r) { return device_cast<const ShardedCache>(all).of(r); }
   static bool is_of(const Weight& w, std::initializer_list<std::uint32_t> outputs) {
-    const auto& weight = own<const ShardedWeight>(w);
+    const auto& weight = device_cast<const ShardedWeight>(w);
     return weight.is_cut() && std::ranges::equal(weight.outputs(), outputs);
   }
 
@@ -215,19 +217,19 @@ class ShardedOps final : public Ops {
     AttentionSpec share = share_of(spec, num_ranks());
     if (spec.q_norm != nullptr) share.q_norm = &vector(*spec.q_norm, r);
     if (spec.k_norm != nullptr) share.k_norm = &vector(*spec.k_norm, r);
-    if (spec.rope != nullptr) share.rope = &own<const ShardedRope>(*spec.rope).of(r);
+    if (spec.rope != nullptr) share.rope = &device_cast<const ShardedRope>(*spec.rope).of(r);
     return share;
   }
 
   // A buffer is the same to whoever looks at it, in whatever form it lies: hence what is const to them.
   ShardedBuffer& whole(const Buffer& buffer) {
-    auto& all = const_cast<ShardedBuffer&>(own<const ShardedBuffer>(buffer));
+    auto& all = const_cast<ShardedBuffer&>(device_cast<const ShardedBuffer>(buffer));
     if (all.is_parted()) gather(all, Columns(all.columns()), num_rows_);
     return all;
   }
   // To be written as a whole.
   static ShardedBuffer& made_whole(Buffer& buffer) {
-    auto& all = own<ShardedBuffer>(buffer);
+    auto& all = device_cast<ShardedBuffer>(buffer);
     all.is_now_whole();
     return all;
   }
@@ -260,7 +262,7 @@ std::unique_ptr<Weight> ShardedOps::adopt(const WeightShape& shape, std::span<co
   auto ranks =
       of_ranks<Weight>([&](std::uint32_t r) { return ranks_[r]->adopt(parts->of_rank, parts->ranks[r], owner); });
   for (std::uint32_t r = 0; r < num_ranks() && parts->head.is_cut(); ++r) {
-    own<DeviceWeight>(*ranks[r]).begins_at(r * parts->of_rank.n);
+    device_cast<DeviceWeight>(*ranks[r]).begins_at(r * parts->of_rank.n);
   }
   return std::make_unique<ShardedWeight>(shape, parts->head, std::move(ranks), packed, std::move(owner));
 }
@@ -273,12 +275,12 @@ void ShardedOps::norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Bu
   }
   const auto& in = whole(x);
   auto& normed = made_whole(scratch);
-  auto& rows = own<ShardedBuffer>(qkv);
+  auto& rows = device_cast<ShardedBuffer>(qkv);
   on_each([&](std::uint32_t r) {
     LayerSpec share = layer;
     share.attention = of_rank(spec, r);
     share.input_norm = &vector(*layer.input_norm, r);
-    share.qkv = &own<const ShardedWeight>(*layer.qkv).of(r);
+    share.qkv = &device_cast<const ShardedWeight>(*layer.qkv).of(r);
     ranks_[r]->norm_qkv_rope_store(share, in.whole(r), normed.whole(r), rows.part(r), kv(cache, r));
   });
   rows.is_now_parted(columns_of_heads(spec));
@@ -289,21 +291,21 @@ void ShardedOps::norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& s
   const auto& in = whole(x);
   auto& normed = made_whole(scratch);
   const auto& both = made_whole(gate_up);
-  auto& to = own<ShardedBuffer>(out);
+  auto& to = device_cast<ShardedBuffer>(out);
   on_each([&](std::uint32_t r) {
     LayerSpec share = layer;
     share.post_norm = &vector(*layer.post_norm, r);
-    share.gate_up = &own<const ShardedWeight>(*layer.gate_up).of(r);
+    share.gate_up = &device_cast<const ShardedWeight>(*layer.gate_up).of(r);
     ranks_[r]->norm_gate_up(share, in.whole(r), normed.whole(r), both.part(r), to.part(r));
   });
   gather(to, columns_of_rank(out.width()), num_rows_);
 }
 
 void ShardedOps::project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) {
-  if (!own<const ShardedWeight>(w).is_cut()) return Ops::project_add(y, w, scratch, x);
+  if (!device_cast<const ShardedWeight>(w).is_cut()) return Ops::project_add(y, w, scratch, x);
   expect_linear(y, w, num_rows_, scratch);
   expect_add(x, scratch, num_rows_);
-  const auto& weight = own<const ShardedWeight>(w);
+  const auto& weight = device_cast<const ShardedWeight>(w);
   const auto& in = whole(y);
   const auto& products = made_whole(scratch);
   const auto& to = whole(x);
@@ -313,7 +315,7 @@ void ShardedOps::project_add(const Buffer& y, const Weight& w, Buffer& scratch, 
 
 // Of rows that lie whole on every rank it takes its columns.
 ShardedBuffer& ShardedOps::parted(const Buffer& buffer, const Columns& columns) {
-  auto& all = const_cast<ShardedBuffer&>(own<const ShardedBuffer>(buffer));
+  auto& all = const_cast<ShardedBuffer&>(device_cast<const ShardedBuffer>(buffer));
   if (all.is_parted()) return all;
   on_each([&](std::uint32_t r) {
     std::uint32_t first = 0;
@@ -324,7 +326,7 @@ ShardedBuffer& ShardedOps::parted(const Buffer& buffer, const Columns& columns) 
       args.x_width = all.width();
       args.x_column = gathered_column(columns, num_ranks(), r, first);
       args.width = width;
-      args.out = own<DeviceBuffer>(all.part(r)).data();
+      args.out = device_cast<DeviceBuffer>(all.part(r)).data();
       args.out_width = columns.width();
       args.out_column = first;
       devices_[r]->start(devices_[r]->kernels().copy_rows, {num_rows_, pieces_of(width, CopyRows::kThreads)}, args);
@@ -355,7 +357,7 @@ void ShardedOps::read_votes(std::span<std::uint64_t> out) {
 }
 
 void ShardedOps::read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) {
-  const auto& all = own<const ShardedCache>(cache);
+  const auto& all = device_cast<const ShardedCache>(cache);
   CHECK_EQ(out.size(), all.block_bytes());
   for (std::uint32_t r = 0; r < num_ranks(); ++r) {
     block_.resize(all.of(r).block_bytes());
@@ -369,7 +371,7 @@ void ShardedOps::read_block(const KvCache& cache, BlockId block, std::span<std::
 }
 
 void ShardedOps::write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) {
-  const auto& all = own<const ShardedCache>(cache);
+  const auto& all = device_cast<const ShardedCache>(cache);
   CHECK_EQ(bytes.size(), all.block_bytes());
   for (std::uint32_t r = 0; r < num_ranks(); ++r) {
     block_.assign(all.of(r).block_bytes(), std::byte{0});

@@ -8,7 +8,7 @@
 namespace quire::backend {
 
 template <typename Made, typename Opaque>
-Made& own(Opaque& thing) {
+Made& device_cast(Opaque& thing) {
 #ifndef NDEBUG
   CHECK(dynamic_cast<Made*>(&thing) != nullptr);
 #endif
