@@ -77,7 +77,7 @@ bool Scheduler::admit(Sequence& sequence) {
   }
   if (!sequence.started) sequence.waited_for = cause_of_wait(sequence);
   waiting_.admit(sequence);
-  sequence.begin_residency();
+  sequence.begin_scheduled_period();
   enter(sequence);
   admitted_.push_back(&sequence);
   if (can_be_waited_for(sequence)) unheard_.push_back(&sequence);

@@ -1,7 +1,8 @@
 // Decides what the next step runs: running sequences first, then waiting ones, inside one token budget.
 //   - Every sequence that decodes gets its row before any prompt gets a chunk: a long prompt never stalls a stream.
-//   - Where more sequences may run than a step has rows, those that decode are served round-robin: in the order of admission, each step
-//     from where the last one stopped; and half of the rows are the others', while anybody else can use them.
+//   - Where more sequences may run than a step has rows, those that decode are served round-robin: in the order of
+//     admission, each step from where the last one stopped; and half of the rows are the others', while anybody else
+//     can use them.
 //   - A waiting sequence is admitted, in the policy's order, when blocks for all its tokens are free; nobody is
 //   admitted past the
 //     one whose turn it is. One whose prompt somebody else is computing right now waits for that instead, and lets
@@ -11,16 +12,18 @@
 //     dry the policy's victim is sent back to wait, and is recomputed (or swapped in) later; being a function of its
 //     own tokens, it goes on as if nothing had been.
 //   - Drafts come last: of what rows, rows of logits and blocks are left then. Nobody waits or gives way for guesses.
-//   - Every running sequence is entitled to one row of logits a step, and so is the next that waits while there is a place. A
-//     prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a row at least
-//     whenever a plain one would, and holds nobody up.
-//   - A step may be planned while the one before it is in flight: its rows stand behind those. Who decodes and has nothing to
-//     its next row but the token (can_look_ahead()) has a row there whose token is the choice it is still to make; all others
-//     sit such a plan out. So does who finds no room: nobody is sent back, or let in after that, before all is collected
+//   - Every running sequence is entitled to one row of logits a step, and so is the next that waits while there is a
+//     place. A prompt that is scored, whose rows all want logits, takes what is left beside its own: it gets on by a
+//     row at least whenever a plain one would, and holds nobody up.
+//   - A step may be planned while the one before it is in flight: its rows stand behind those. Who decodes and has
+//     nothing to its next row but the token (can_look_ahead()) has a row there whose token is the choice it is still to
+//     make; all others sit such a plan out. So does who finds no room: nobody is sent back, or let in after that,
+//     before all is collected
 //     (short_of_room()), for what a step in flight stores into must stay its sequence's.
 // Nobody starves: the policies bound who may go first (waiting_line.h); a sequence is not sent back for a newer one
-// before it has said a token since its admission, so every residency moves it on by one token at least; the pool
-// holds one sequence of maximum length, so somebody always runs; and nobody is served twice before everybody else has been once.
+// before it has said a token since its admission, so every scheduled period moves it on by one token at least; the pool
+// holds one sequence of maximum length, so somebody always runs; and nobody is served twice before everybody else has
+// been once.
 // Shape   at most max_num_seqs running sequences, max_num_batched_tokens rows and max_logit_rows rows of logits a step.
 // Owner   the engine. Borrows sequences from add() to remove().
 // Thread  engine.

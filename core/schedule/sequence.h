@@ -30,8 +30,8 @@ enum class State : std::uint8_t { kWaiting, kRunning, kDone };
 class Sequence {
  public:
   Sequence(SeqId id, flow::Request request, kv::BlockPool& pool);
-  // A fork: the same tokens, and where the parent runs the same blocks with one more holder. It publishes nothing. Only a
-  // beam search forks, and has neither rules nor a grammar.
+  // A fork: the same tokens, and where the parent runs the same blocks with one more holder. It publishes nothing. Only
+  // a beam search forks, and has neither rules nor a grammar.
   Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool) REQUIRES(engine_role);
 
   SeqId id() const { return id_; }
@@ -55,14 +55,14 @@ class Sequence {
   std::uint32_t num_awaited() const { return num_awaited_; }
   std::uint32_t next_position() const { return computed_ + num_in_flight_; }  // of the next row to be planned
   std::uint32_t remaining() const { return num_tokens() + num_awaited_ - next_position(); }
-  // Whether it can have rows in a step that is planned while others are in flight. Whoever has none there; of the others those
-  // whom what these bring cannot tell more than their next token.
+  // Whether it can have rows in a step that is planned while others are in flight. Whoever has none there; of the
+  // others those whom what these bring cannot tell more than their next token.
   bool can_look_ahead() const;
   // May have rows in the step being planned.
   bool ready() const { return !parked && !leaving && can_look_ahead(); }
   bool embeds() const { return request_->embeds(); }
-  // Rows that it has still to run before the first of which something is wanted, logits or, where it embeds, hidden states:
-  // of those from there on all are, up to the last.
+  // Rows that it has still to run before the first of which something is wanted, logits or, where it embeds, hidden
+  // states: of those from there on all are, up to the last.
   std::uint32_t silent_rows() const { return first_wanted() - next_position(); }
   // Of so many rows that it runs next, those whose logits are wanted.
   std::uint32_t num_speaking(std::uint32_t rows) const { return embeds() ? 0 : num_wanted(rows); }
@@ -78,7 +78,7 @@ class Sequence {
   bool publishes() const { return publishes_; }
   // Has said something since it was admitted.
   bool heard() const { return heard_; }
-  void begin_residency() REQUIRES(engine_role) {
+  void begin_scheduled_period() REQUIRES(engine_role) {
     heard_ = false;
     started = true;
   }
@@ -114,24 +114,26 @@ class Sequence {
   }
   // The token chosen after the last one; says whether it ends the sequence.
   flow::Finish append(TokenId token) REQUIRES(engine_role);
-  // The token that must come next: where its grammar allows one alone, nothing else could forbid that one, and the sequence
-  // goes on behind it. -1: none.
+  // The token that must come next: where its grammar allows one alone, nothing else could forbid that one, and the
+  // sequence goes on behind it. -1: none.
   TokenId forced() REQUIRES(engine_role);
-  // Appends what forced() said, before the row is run that it is a choice of: that row wants its logits still, as a prompt's
-  // that is scored, and with them the token is told.
+  // Appends what forced() said, before the row is run that it is a choice of: that row wants its logits still, as a
+  // prompt's that is scored, and with them the token is told.
   void append_untold(TokenId token) REQUIRES(engine_role);
   std::uint32_t num_untold() const { return num_untold_; }
   TokenId tell() REQUIRES(engine_role) { return tokens_[num_tokens() - num_untold_--]; }
 
   // ---- its draft
-  // Whether guesses at what it says may run in the coming step: it goes on by one row, and what that row says is not forced.
+  // Whether guesses at what it says may run in the coming step: it goes on by one row, and what that row says is not
+  // forced.
   bool may_draft() const { return remaining() == 1 && decoding() && !lossy() && !request_->beam; }
   // How deep its draft may be: what is said at the deepest node is still within max_tokens.
   std::uint32_t max_draft_depth() const {
     return request_->max_tokens - std::min(request_->max_tokens, num_generated() + 1);
   }
-  // What its rules and its grammar do to the logits of the draft's first nodes, each behind its own path; empty where it has
-  // neither. A node that they do not allow to be said, or that ends the sequence, is never visited: its edits mean nothing.
+  // What its rules and its grammar do to the logits of the draft's first nodes, each behind its own path; empty where
+  // it has neither. A node that they do not allow to be said, or that ends the sequence, is never visited: its edits
+  // mean nothing.
   // Valid until the next append() or node_edits().
   std::span<const sample::Edits> node_edits(std::uint32_t num_nodes) REQUIRES(engine_role);
 
@@ -139,8 +141,8 @@ class Sequence {
   void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
 
   // ---- its blocks
-  // Begins with the blocks of the index that hold its first tokens, if any; its last token is left to run, and whatever has
-  // still to be scored. Only while its table is empty.
+  // Begins with the blocks of the index that hold its first tokens, if any; its last token is left to run, and whatever
+  // has still to be scored. Only while its table is empty.
   void adopt_prefix(kv::PrefixIndex& index) REQUIRES(engine_role);
   // What it may begin with, if others have computed it.
   std::span<const TokenId> adoptable() const { return tokens().first(first_wanted()); }

@@ -158,7 +158,7 @@ TEST_F(FairChoices, AreThoseOfThePlainWayWhateverHappens) {
             plain.admit(*next);
             line.admit(*next);
             running.push_back({next, next->started ? next->charged_tokens : next->num_tokens()});
-            next->begin_residency();
+            next->begin_scheduled_period();
             std::erase(waiting, next);
           }
           break;

@@ -60,7 +60,7 @@ TEST_F(WaitingLineTest, FcfsGoesByArrivalAndWhoWasSentBackKeepsItsPlace) {
   for (int i = 0; i < 4; ++i) arrive(line);
   Sequence& first = *line.next();
   line.admit(first);
-  first.begin_residency();
+  first.begin_scheduled_period();
   EXPECT_EQ(line.next()->id(), SeqId(2));
   line.add(first);
   EXPECT_EQ(drain(line), (Order{1, 2, 3, 4}));
@@ -155,7 +155,7 @@ class FairLineTest : public WaitingLineTest {
       Sequence* const next = line.next();
       if (next == nullptr) return;
       line.admit(*next);
-      next->begin_residency();
+      next->begin_scheduled_period();
       machine.served[next->request().tenant] += next->num_tokens();
       machine.running.push_back({next, 0, length(*next)});
     }
@@ -257,7 +257,7 @@ TEST_F(FairLineTest, WhoWasSentBackGoesBeforeEverybodyAndIsNotPaidForAgain) {
   arrive(line, {.tenant = 2});
   EXPECT_EQ(line.next(), &first);
   line.admit(first);
-  first.begin_residency();
+  first.begin_scheduled_period();
   const double served = line.served(1);
   EXPECT_EQ(served, 100.0);
   line.add(first);
