@@ -70,7 +70,8 @@ void Engine::commit_sequence(const Flight& flight, std::size_t i, std::span<cons
   }
   commit_choice(live, choice);
   walk_draft(live, nodes);
-  // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands on.
+  // A row that is not finite spoils every later one that sees it: where the last is finite, so is all that it stands
+  // on.
   if (!flow::is_fault(live.event.finish)) hear(sequence);
   if (options_.jump_ahead && live.event.finish == flow::Finish::kNone && live.top.empty()) jump_ahead(live);
   note_observed(live, planned, nodes);
@@ -89,7 +90,7 @@ void Engine::commit_scores(Live& live, std::span<const flow::StepChoice> scores)
   for (const flow::StepChoice& score : scores) {
     CHECK_EQ(score.seq, live.sequence.id());
     if (!score.finite) return fail(live);
-    if (live.sequence.num_untold() > 0) {
+    if (live.sequence.num_pending() > 0) {
       const float logprob = live.sequence.request().sampling.logprob ? score.logprob : 0.0f;
       live.earlier.push_back({{live.sequence.tell(), flow::Finish::kNone, logprob}});
       metrics_.jumped_tokens.add();
@@ -150,16 +151,16 @@ void Engine::commit_choice(Live& live, const flow::StepChoice& choice) {
   count_token(live);
 }
 
-// What must follow is appended at once and run in one step, with the choice behind it. It is told with that step, when its row
-// has turned out to be finite; as far as the stream has room for all of them.
+// What must follow is appended at once and run in one step, with the choice behind it. It is told with that step, when
+// its row has turned out to be finite; as far as the stream has room for all of them.
 void Engine::jump_ahead(Live& live) {
   static constexpr std::uint32_t kMostAhead = 16;
   schedule::Sequence& sequence = live.sequence;
   const auto num_told = static_cast<std::uint32_t>(live.earlier.size()) + 1;
-  while (sequence.num_untold() < kMostAhead && live.stream->can_take(num_told + sequence.num_untold() + 2)) {
+  while (sequence.num_pending() < kMostAhead && live.stream->can_take(num_told + sequence.num_pending() + 2)) {
     const TokenId token = sequence.forced();
     if (token < 0) return;
-    sequence.append_untold(token);
+    sequence.append_pending(token);
   }
 }
 

@@ -38,7 +38,7 @@ void Engine::deliver() {
 void Engine::count_request(const Live& live) {
   const schedule::Sequence& sequence = live.sequence;
   const auto seconds = [this](TimePoint then) { return std::chrono::duration<double>(now_ - then).count(); };
-  const std::uint32_t num_told = sequence.num_generated() - sequence.num_untold();
+  const std::uint32_t num_told = sequence.num_generated() - sequence.num_pending();
   metrics_.request_time_per_output_token_s.observe(num_told > 1 ? seconds(live.first_token) / (num_told - 1) : 0.0);
   if (live.first_run != TimePoint{}) metrics_.request_inference_time_s.observe(seconds(live.first_run));
   const auto num_tokens = static_cast<std::uint32_t>(sequence.request().prompt.size());
@@ -56,7 +56,7 @@ void Engine::finish(Live& live, flow::Finish finish) {
   note_pace(live, finish);
   metrics_.e2e_request_latency_s.observe(seconds(now_ - sequence.request().arrival));
   metrics_.request_prompt_tokens.observe(static_cast<double>(sequence.request().prompt.size()));
-  metrics_.request_generation_tokens.observe(sequence.num_generated() - sequence.num_untold());
+  metrics_.request_generation_tokens.observe(sequence.num_generated() - sequence.num_pending());
   if (live.first_token != TimePoint{}) metrics_.request_decode_time_s.observe(seconds(now_ - live.first_token));
   count_request(live);
 
@@ -75,8 +75,8 @@ void Engine::finish(Live& live, flow::Finish finish) {
   if (stream.use_count() == 1) flush_streams();
 }
 
-// Where a step in flight has a row of it still, that happens when the step is collected: until then nobody hears of it, but
-// it holds its blocks and what the step borrows.
+// Where a step in flight has a row of it still, that happens when the step is collected: until then nobody hears of it,
+// but it holds its blocks and what the step borrows.
 void Engine::forget(Live& live) {
   schedule::Sequence& sequence = live.sequence;
   if (sequence.num_in_flight() > 0) {

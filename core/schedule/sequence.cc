@@ -80,7 +80,7 @@ void Sequence::give_room_back() {
 
 bool Sequence::can_look_ahead() const {
   if (num_in_flight_ == 0) return true;
-  if (lossy() || embeds() || !scored() || num_untold_ > 0) return false;
+  if (lossy() || embeds() || !scored() || num_pending_ > 0) return false;
   if (num_awaited_ == 0) return true;
   if (adjustment_ || matcher_ || request_->beam) return false;
   return num_generated() + num_awaited_ < request_->max_tokens;
@@ -184,9 +184,9 @@ TokenId Sequence::forced() {
   return next.accept(only) && !next.only_ends() ? only : -1;
 }
 
-void Sequence::append_untold(TokenId token) {
+void Sequence::append_pending(TokenId token) {
   CHECK(append(token) == flow::Finish::kNone);
-  ++num_untold_;
+  ++num_pending_;
 }
 
 void Sequence::adopt_prefix(kv::PrefixIndex& index) {

@@ -72,7 +72,7 @@ class Sequence {
   bool speaks(std::uint32_t rows) const { return rows == remaining() && !embeds(); }
   // All the scores that its request wants are told.
   bool scored() const { return !request_->scores_prompt || num_scored_ + 1 >= request_->prompt.size(); }
-  bool decoding() const { return remaining() <= 1 + num_untold_ && num_generated() + num_awaited_ > 0; }
+  bool decoding() const { return remaining() <= 1 + num_pending_ && num_generated() + num_awaited_ > 0; }
   bool lossy() const { return request_->kv_policy.kind != flow::KvPolicy::Kind::kFull; }
   // What it computes can be found by others.
   bool publishes() const { return publishes_; }
@@ -119,9 +119,9 @@ class Sequence {
   TokenId forced() REQUIRES(engine_role);
   // Appends what forced() said, before the row is run that it is a choice of: that row wants its logits still, as a
   // prompt's that is scored, and with them the token is told.
-  void append_untold(TokenId token) REQUIRES(engine_role);
-  std::uint32_t num_untold() const { return num_untold_; }
-  TokenId tell() REQUIRES(engine_role) { return tokens_[num_tokens() - num_untold_--]; }
+  void append_pending(TokenId token) REQUIRES(engine_role);
+  std::uint32_t num_pending() const { return num_pending_; }
+  TokenId tell() REQUIRES(engine_role) { return tokens_[num_tokens() - num_pending_--]; }
 
   // ---- its draft
   // Whether guesses at what it says may run in the coming step: it goes on by one row, and what that row says is not
@@ -209,7 +209,7 @@ class Sequence {
   // Position of the first row of which something is still wanted.
   std::uint32_t first_wanted() const {
     const bool all_told = request_->pooling != flow::Pooling::kMean && scored();
-    return all_told ? num_tokens() + num_awaited_ - 1 - num_untold_ : num_scored_;
+    return all_told ? num_tokens() + num_awaited_ - 1 - num_pending_ : num_scored_;
   }
   std::uint32_t num_wanted(std::uint32_t rows) const { return rows - std::min(rows, silent_rows()); }
   void find_mask();
@@ -224,8 +224,8 @@ class Sequence {
   bool mask_found_ = false;             // of the grammar alone
   std::vector<DraftRules> node_rules_;  // of the draft's nodes, while its step runs
   std::vector<sample::Edits> node_edits_;
-  std::uint32_t num_untold_ = 0;  // of its last tokens
-  std::uint32_t num_scored_ = 0;  // rows of its prompt whose next token has its score, or that are pooled
+  std::uint32_t num_pending_ = 0;  // of its last tokens
+  std::uint32_t num_scored_ = 0;   // rows of its prompt whose next token has its score, or that are pooled
   std::uint32_t computed_ = 0;
   std::uint32_t num_in_flight_ = 0;
   std::uint32_t num_awaited_ = 0;
