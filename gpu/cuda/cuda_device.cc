@@ -231,8 +231,8 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Left to its first launch, loading a kernel may wait for all that runs on the device, and so for a rank's kernel that waits for this
-  // one; and the first step of every kind would take longer.
+  // Left to its first launch, loading a kernel may wait for all that runs on the device, and so for a rank's kernel
+  // that waits for this one; and the first step of every kind would take longer.
   void load_kernels() {
     using Codes = std::array<const void*, sizeof(KernelTable) / sizeof(const void*)>;
     for (const void* code : std::bit_cast<Codes>(kernels())) {
@@ -278,7 +278,7 @@ class CudaDevice final : public Device {
   std::array<cudaEvent_t, kMarks> marks_{};
 };
 
-class CudaRanks final : public Meeting {
+class CudaRanks final : public Rendezvous {
  public:
   // Its memory reaches that of those before it, and theirs it.
   void add(CudaDevice& device) {
@@ -341,14 +341,14 @@ int num_cuda_devices() noexcept {
 std::unique_ptr<Device> make_cuda_device(int number) { return device_of(number); }
 
 Ranks make_cuda_ranks(std::span<const int> numbers) {
-  auto meeting = std::make_unique<CudaRanks>();
+  auto rendezvous = std::make_unique<CudaRanks>();
   Ranks ranks;
   for (const int number : numbers) {
     auto device = device_of(number);
-    meeting->add(*device);
+    rendezvous->add(*device);
     ranks.devices.push_back(std::move(device));
   }
-  ranks.meeting = std::move(meeting);
+  ranks.rendezvous = std::move(rendezvous);
   return ranks;
 }
 

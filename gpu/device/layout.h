@@ -1,10 +1,12 @@
-// Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for kernels.
-// Shape   letters as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
+// Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for
+// kernels.
+// Shape   LL words as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
 //   weights, and rows that they multiply: weight_layout.h
 //   K and V  kF32         K [D][16], V [16][D]
-//            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D × positions, a tile
-//                         behind the other, so that a lane's eight numbers of a tile lie side by side; in kInt4 number i of the
-//                         eight is the four bits from bit 4 (i div 2) + 16 (i mod 2) on of one word
+//            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D ×
+//                         positions, a tile behind the other, so that a lane's eight numbers of a tile lie side by
+//                         side; in kInt4 number i of the eight is the four bits from bit 4 (i div 2) + 16 (i mod 2) on
+//                         of one word
 //   rows     [rows][width]
 // Thread  any; pure.
 // Source  ours.

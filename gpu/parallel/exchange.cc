@@ -6,15 +6,15 @@
 
 namespace quire::gpu {
 
-Exchange::Exchange(std::span<Device* const> ranks, const ExchangeOptions& options, Meeting* meeting,
+Exchange::Exchange(std::span<Device* const> ranks, const ExchangeOptions& options, Rendezvous* rendezvous,
                    std::unique_ptr<Nccl> library)
-    : options_(options), meeting_(meeting), library_(std::move(library)) {
+    : options_(options), rendezvous_(rendezvous), library_(std::move(library)) {
   const auto num_ranks = static_cast<std::uint32_t>(ranks.size());
   CHECK(num_ranks > 1 && num_ranks <= kMostRanks);
   CHECK_GT(options.box, 0u);
-  CHECK(library_ == nullptr || meeting_ != nullptr);
+  CHECK(library_ == nullptr || rendezvous_ != nullptr);
   for (Device* device : ranks) {
-    Rank rank{device, DeviceMemory(*device, num_letters(num_ranks, options.box) * sizeof(Letter), "letters of ranks"),
+    Rank rank{device, DeviceMemory(*device, num_ll_words(num_ranks, options.box) * sizeof(LlWord), "ll_words of ranks"),
               DeviceMemory(*device, sizeof(std::uint32_t), "an epoch"),
               DeviceMemory(*device, sizeof(std::uint32_t), "a counter"), DeviceMemory()};
     device->fill(rank.boxes.data(), std::byte{0}, rank.boxes.bytes());
@@ -40,9 +40,8 @@ void Exchange::make_room(std::size_t count) {
 
 void Exchange::sum(std::span<float* const> x, std::size_t count) {
   if (goes_by_library(count)) {
-    return meeting_->meet([this, all = std::vector<float*>(x.begin(), x.end()), count](std::span<void* const> queues) {
-      library_->sum(all, count, queues);
-    });
+    return rendezvous_->meet([this, all = std::vector<float*>(x.begin(), x.end()),
+                              count](std::span<void* const> queues) { library_->sum(all, count, queues); });
   }
   in_pieces(count, [&](Rank& rank, const ExchangeArgs& args) {
     rank.device->start(rank.device->kernels().all_reduce, {args.num_blocks, 1}, {args, x[args.rank], x[args.rank]});
@@ -67,8 +66,8 @@ void Exchange::gather_by_library(std::span<const float* const> parts, const Colu
     CHECK_LE(count * ranks_.size() * sizeof(float), rank.gathered.bytes());
     gathered.push_back(rank.gathered.as<float>());
   }
-  meeting_->meet([this, from = std::vector<const float*>(parts.begin(), parts.end()), gathered,
-                  count](std::span<void* const> queues) { library_->gather(from, count, gathered, queues); });
+  rendezvous_->meet([this, from = std::vector<const float*>(parts.begin(), parts.end()), gathered,
+                     count](std::span<void* const> queues) { library_->gather(from, count, gathered, queues); });
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Device& device = *ranks_[r].device;
     const auto blocks = static_cast<unsigned>((count + PlaceGathered::kThreads - 1) / PlaceGathered::kThreads);
@@ -87,7 +86,7 @@ void Exchange::in_pieces(std::size_t count, const std::function<void(Rank& rank,
     args.count = static_cast<std::uint32_t>(std::min<std::size_t>(options_.box, count - first));
     args.num_blocks = std::min(pieces_of(args.count, ExchangeArgs::kThreads), ExchangeArgs::kMostBlocks);
     args.box = options_.box;
-    for (std::uint32_t rank = 0; rank < args.num_ranks; ++rank) args.boxes[rank] = ranks_[rank].boxes.as<Letter>();
+    for (std::uint32_t rank = 0; rank < args.num_ranks; ++rank) args.boxes[rank] = ranks_[rank].boxes.as<LlWord>();
     for (args.rank = 0; args.rank < args.num_ranks; ++args.rank) {
       args.epoch = ranks_[args.rank].epoch.as<std::uint32_t>();
       args.arrived = ranks_[args.rank].arrived.as<std::uint32_t>();

@@ -1,8 +1,8 @@
-// What ranks tell each other between ops, queued on all of them at once: gpu/kernels/exchange.h has the kernels and their order. A message
-// that is longer than a box goes by the library, where there is one, else in pieces, one kernel each. What is summed is so that the
-// library's order makes no difference (sharded_ops.h).
+// What ranks tell each other between ops, queued on all of them at once: gpu/kernels/exchange.h has the kernels and
+// their order. A message that is longer than a box goes by the library, where there is one, else in pieces, one kernel
+// each. What is summed is so that the library's order makes no difference (sharded_ops.h).
 // Shape   x, parts and out: a pointer a rank, to memory of that rank.
-// Owner   ShardedOps; devices and meeting outlive it. Nothing is allocated after make_room().
+// Owner   ShardedOps; devices and rendezvous outlive it. Nothing is allocated after make_room().
 // Thread  engine.
 // Fails   StartError from the constructor and make_room(): no memory.
 #pragma once
@@ -19,13 +19,13 @@
 namespace quire::gpu {
 
 struct ExchangeOptions {
-  std::uint32_t box = 64 * 1024;  // letters: 256 KiB of numbers
+  std::uint32_t box = 64 * 1024;  // LL words: 256 KiB of numbers
   std::uint32_t first_epoch = kFirstEpoch;
 };
 
 class Exchange {
  public:
-  Exchange(std::span<Device* const> ranks, const ExchangeOptions& options = {}, Meeting* meeting = nullptr,
+  Exchange(std::span<Device* const> ranks, const ExchangeOptions& options = {}, Rendezvous* rendezvous = nullptr,
            std::unique_ptr<Nccl> library = nullptr);
 
   // While starting: so many numbers may be gathered at a time, of all ranks together.
@@ -51,7 +51,7 @@ class Exchange {
   void in_pieces(std::size_t count, const std::function<void(Rank& rank, const ExchangeArgs& args)>& start);
 
   const ExchangeOptions options_;
-  Meeting* const meeting_;
+  Rendezvous* const rendezvous_;
   const std::unique_ptr<Nccl> library_;
   std::vector<Rank> ranks_;
 };

@@ -19,9 +19,9 @@ using namespace backend;
 class ShardedOps final : public Ops {
  public:
   ShardedOps(Ranks ranks, const GpuOptions& options, const ExchangeOptions& exchange, std::unique_ptr<Nccl> library)
-      : meeting_(std::move(ranks.meeting)),
+      : rendezvous_(std::move(ranks.rendezvous)),
         devices_(pointers(ranks.devices)),
-        exchange_(devices_, exchange, meeting_.get(), std::move(library)) {
+        exchange_(devices_, exchange, rendezvous_.get(), std::move(library)) {
     CHECK_EQ(options.capture, 0u);
     for (auto& device : ranks.devices) ranks_.push_back(make_gpu_ops(std::move(device), options));
   }
@@ -239,7 +239,7 @@ class ShardedOps final : public Ops {
   }
   ShardedBuffer& parted(const Buffer& buffer, const Columns& columns);
 
-  const std::unique_ptr<Meeting> meeting_;
+  const std::unique_ptr<Rendezvous> rendezvous_;
   std::vector<std::unique_ptr<Ops>> ranks_;  // they own the devices
   const std::vector<Device*> devices_;
   Exchange exchange_;

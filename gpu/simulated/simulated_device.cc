@@ -200,7 +200,7 @@ class SimulatedDevice final : public Device {
   std::array<Clock::time_point, kMarks> marks_{};
 };
 
-class SimulatedRanks final : public Meeting {
+class SimulatedRanks final : public Rendezvous {
  public:
   explicit SimulatedRanks(std::uint64_t seed) : simulator_(seed) {}
   void add(SimulatedDevice& device) { devices_.push_back(&device); }
@@ -251,14 +251,14 @@ std::unique_ptr<Device> make_simulated_device(std::uint64_t seed, Pace pace) {
 }
 
 Ranks make_simulated_ranks(std::uint32_t count, std::uint64_t seed) {
-  auto meeting = std::make_unique<SimulatedRanks>(seed);
+  auto rendezvous = std::make_unique<SimulatedRanks>(seed);
   Ranks ranks;
   for (std::uint32_t rank = 0; rank < count; ++rank) {
-    auto device = std::make_unique<SimulatedDevice>(seed + rank, Pace::kLate, meeting.get());
-    meeting->add(*device);
+    auto device = std::make_unique<SimulatedDevice>(seed + rank, Pace::kLate, rendezvous.get());
+    rendezvous->add(*device);
     ranks.devices.push_back(std::move(device));
   }
-  ranks.meeting = std::move(meeting);
+  ranks.rendezvous = std::move(rendezvous);
   return ranks;
 }
 

@@ -49,8 +49,8 @@ WRAPPERS = {
     "copies.h Copies of 8 bytes": ("extern __shared__ Words2 pairs[]; Copies copies; copies.add(pairs, reinterpret_cast<const Words2*>(in));"
                                    " copies.end_group(); copies.wait<0>(); sync_block(); out[0] = __uint_as_float(pairs[0].words[1]);",
                                    r"LDGSTS\.E\S*64"),
-    "peers.h post": ("post(reinterpret_cast<Letter*>(out), {word(in, 0), word(in, 1)});", r"STG?\.E\.64\.STRONG\.SYS"),
-    "peers.h look": ("const Letter letter = look(reinterpret_cast<const Letter*>(in)); out[0] = __uint_as_float(letter.data ^ letter.epoch);",
+    "peers.h post": ("post(reinterpret_cast<LlWord*>(out), {word(in, 0), word(in, 1)});", r"STG?\.E\.64\.STRONG\.SYS"),
+    "peers.h look": ("const LlWord ll_word = look(reinterpret_cast<const LlWord*>(in)); out[0] = __uint_as_float(ll_word.data ^ ll_word.epoch);",
                      r"LDG?\.E\.64\.STRONG\.SYS"),
 }
 

@@ -1,5 +1,5 @@
-// Ranks that tell each other numbers: kernels of all of them side by side, in turns that are drawn, say what a serial sum says; and
-// such as do not look at epochs are found out.
+// Ranks that tell each other numbers: kernels of all of them side by side, in turns that are drawn, say what a serial
+// sum says; and such as do not look at epochs are found out.
 #include "gpu/parallel/exchange.h"
 
 #include <gtest/gtest.h>
@@ -42,14 +42,14 @@ std::vector<float> serial_sum(const Rows& rows) {
 struct Mail {
   std::uint32_t ranks;
   std::uint32_t box;
-  std::vector<std::vector<Letter>> boxes;
+  std::vector<std::vector<LlWord>> boxes;
   std::vector<std::uint32_t> epochs;
   std::vector<std::uint32_t> arrived;
 
-  Mail(std::uint32_t num_ranks, std::uint32_t box_letters)
+  Mail(std::uint32_t num_ranks, std::uint32_t box_ll_words)
       : ranks(num_ranks),
-        box(box_letters),
-        boxes(num_ranks, std::vector<Letter>(num_letters(num_ranks, box_letters))),
+        box(box_ll_words),
+        boxes(num_ranks, std::vector<LlWord>(num_ll_words(num_ranks, box_ll_words))),
         epochs(num_ranks, kFirstEpoch),
         arrived(num_ranks, 0) {}
 
@@ -83,21 +83,21 @@ struct Mail {
   }
 };
 
-// AllReduce, but for what it takes for a letter of now.
+// AllReduce, but for what it takes for a LL word of now.
 template <typename IsThere>
 struct Taking {
   using Args = AllReduce::Args;
   static constexpr unsigned kThreads = AllReduce::kThreads;
   static void run(const Args& a, std::byte*) {
-    const Correspondence letters(a.exchange);
+    const Correspondence ll_words(a.exchange);
     const std::uint32_t epoch = *a.exchange.epoch;
-    letters.for_words([&](std::uint32_t i) { letters.tell_all(i, a.x[i]); });
-    letters.for_words([&](std::uint32_t i) {
+    ll_words.for_words([&](std::uint32_t i) { ll_words.tell_all(i, a.x[i]); });
+    ll_words.for_words([&](std::uint32_t i) {
       float sum = 0.0f;
       for (std::uint32_t rank = 0; rank < a.exchange.num_ranks; ++rank) {
         float of_rank = a.x[i];
         if (rank != a.exchange.rank) {
-          const Letter* at =
+          const LlWord* at =
               a.exchange.boxes[a.exchange.rank] + box_at(epoch, a.exchange.num_ranks, rank, a.exchange.box) + i;
           while (!IsThere()(*at, epoch)) sim::pause();
           of_rank = f32_of_bits(at->data);
@@ -106,17 +106,17 @@ struct Taking {
       }
       a.out[i] = sum;
     });
-    letters.end();
+    ll_words.end();
   }
 };
 struct OfThisEpoch {
-  bool operator()(const Letter& letter, std::uint32_t epoch) const { return letter.epoch == epoch; }
+  bool operator()(const LlWord& ll_word, std::uint32_t epoch) const { return ll_word.epoch == epoch; }
 };
 struct OfAnyEpoch {
-  bool operator()(const Letter& letter, std::uint32_t) const { return letter.epoch != 0; }
+  bool operator()(const LlWord& ll_word, std::uint32_t) const { return ll_word.epoch != 0; }
 };
 struct WhateverLiesThere {
-  bool operator()(const Letter&, std::uint32_t) const { return true; }
+  bool operator()(const LlWord&, std::uint32_t) const { return true; }
 };
 
 // How many of so many runs, each of a few exchanges in a row, say what the serial sum says.
@@ -166,7 +166,7 @@ TEST(AllReduce, UsesItsBoxesAgainOverManyEpochsAndWhereTheyBeginAnew) {
     for (std::uint32_t& epoch : mail.epochs) epoch = first;
     std::uint32_t epoch = first;
     for (int exchange = 0; exchange < 60; ++exchange) {
-      const Rows rows = random_rows(random, 2, exchange % 3 == 0 ? 50 : 3);  // longer ones leave old letters behind
+      const Rows rows = random_rows(random, 2, exchange % 3 == 0 ? 50 : 3);  // longer ones leave old LL words behind
       for (const std::vector<float>& sum : mail.summed<AllReduce>(rows, simulator)) {
         ASSERT_TRUE(same_bits(sum, serial_sum(rows))) << "exchange " << exchange << " from epoch " << first;
       }
@@ -179,8 +179,8 @@ TEST(AllReduce, UsesItsBoxesAgainOverManyEpochsAndWhereTheyBeginAnew) {
   }
 }
 
-// An old letter of the same number, from 2^32 epochs ago.
-int num_right_behind_old_letters(std::uint32_t goes_on_at, int runs) {
+// An old LL word of the same number, from 2^32 epochs ago.
+int num_right_behind_old_ll_words(std::uint32_t goes_on_at, int runs) {
   int right = 0;
   for (int run = 1; run <= runs; ++run) {
     sim::Simulator simulator(static_cast<std::uint64_t>(run));
@@ -197,11 +197,11 @@ int num_right_behind_old_letters(std::uint32_t goes_on_at, int runs) {
 }
 
 TEST(AllReduce, SweepsItsBoxesBeforeTheNumberOfAnEpochComesAgain) {
-  EXPECT_EQ(num_right_behind_old_letters(0xfffffffdu, 10), 10);
-  EXPECT_LT(num_right_behind_old_letters(kFirstEpoch, 10), 10);  // without having swept
+  EXPECT_EQ(num_right_behind_old_ll_words(0xfffffffdu, 10), 10);
+  EXPECT_LT(num_right_behind_old_ll_words(kFirstEpoch, 10), 10);  // without having swept
 }
 
-TEST(AllReduce, ThatTakesLettersOfOtherEpochsIsFoundOut) {
+TEST(AllReduce, ThatTakesLlWordsOfOtherEpochsIsFoundOut) {
   EXPECT_EQ(num_right<AllReduce>(10), 10);
   EXPECT_EQ(num_right<Taking<OfThisEpoch>>(10), 10);
   EXPECT_LT(num_right<Taking<OfAnyEpoch>>(10), 10);

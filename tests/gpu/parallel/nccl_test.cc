@@ -1,4 +1,5 @@
-// NCCL as it is asked for, by way of a library that works in host memory (fake_nccl.cc): unmeasured, since it takes two GPUs.
+// NCCL as it is asked for, by way of a library that works in host memory (fake_nccl.cc): unmeasured, since it takes two
+// GPUs.
 #include "gpu/parallel/nccl.h"
 
 #include <dlfcn.h>
@@ -121,7 +122,7 @@ TEST(Nccl, BringsLongMessagesWhereOurOwnKernelsWouldBringThem) {
       for (const bool by_library : {false, true}) {
         Ranks ranks = make_simulated_ranks(2);
         Device* const devices[] = {ranks.devices[0].get(), ranks.devices[1].get()};
-        Exchange exchange(devices, {.box = 15}, ranks.meeting.get(),
+        Exchange exchange(devices, {.box = 15}, ranks.rendezvous.get(),
                           by_library ? std::make_unique<Nccl>(std::span(kDevices, 2), kFake) : nullptr);
         exchange.make_room(2 * count);
         Random random(rows);
