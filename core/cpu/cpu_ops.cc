@@ -107,7 +107,7 @@ class CpuOps final : public Ops {
 
   void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
     expect_linear(x, w, rows, out);
-    cpu::linear(means_, device_cast<const HostBuffer>(x), device_cast<const PackedWeight>(w), rows,
+    cpu::linear(context_, device_cast<const HostBuffer>(x), device_cast<const PackedWeight>(w), rows,
                 device_cast<HostBuffer>(out));
   }
 
@@ -210,21 +210,22 @@ class CpuOps final : public Ops {
     expect_norm(x, *layer.input_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.qkv, num_rows_, qkv);
     expect_rope_store(batch_, layer.attention, qkv, cache);
-    cpu::norm_qkv_rope_store(means_, batch_, layer, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
-                             device_cast<HostBuffer>(qkv), device_cast<PagedCache>(cache));
+    cpu::norm_qkv_rope_store(context_, batch_, layer, device_cast<const HostBuffer>(x),
+                             device_cast<HostBuffer>(scratch), device_cast<HostBuffer>(qkv),
+                             device_cast<PagedCache>(cache));
   }
   void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
     if (!can_fuse_gate_up(*layer.gate_up)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
     expect_norm(x, *layer.post_norm, num_rows_, scratch);
     expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
     expect_act_mul(gate_up, num_rows_, out);
-    cpu::norm_gate_up(means_, layer, num_rows_, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
+    cpu::norm_gate_up(context_, layer, num_rows_, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
                       device_cast<HostBuffer>(gate_up), device_cast<HostBuffer>(out));
   }
   void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
     expect_linear(y, w, num_rows_, scratch);
     expect_add(x, scratch, num_rows_);
-    cpu::project_add(means_, num_rows_, device_cast<const HostBuffer>(y), device_cast<const PackedWeight>(w),
+    cpu::project_add(context_, num_rows_, device_cast<const HostBuffer>(y), device_cast<const PackedWeight>(w),
                      device_cast<HostBuffer>(scratch), device_cast<HostBuffer>(x));
   }
 
@@ -234,10 +235,10 @@ class CpuOps final : public Ops {
     expect_choose(batch_, logits, vocab);
     const auto& w = device_cast<const PackedWeight>(head);
     auto& rows = device_cast<HostBuffer>(logits);
-    const ProductChunks chunks = tile_chunks(means_, w, num_speakers_);
+    const ProductChunks chunks = tile_chunks(context_, w, num_speakers_);
     const std::size_t num_pieces = chunks.num_unit_parts();
     highest_.resize(num_speakers_ * num_pieces);
-    multiply_then(means_, device_cast<const HostBuffer>(x), w, chunks, rows,
+    multiply_then(context_, device_cast<const HostBuffer>(x), w, chunks, rows,
                   [&](Range part, Range panels, std::uint32_t piece) {
                     const std::size_t first = std::min(panels.first * kLanes, vocab);
                     const std::size_t last = std::min(panels.last * kLanes, vocab);
@@ -300,7 +301,7 @@ class CpuOps final : public Ops {
   Team team_;
   Attention attention_;
   RowCoder coder_;
-  const Means means_{kernels_, team_, coder_};
+  const KernelContext context_{kernels_, team_, coder_};
   std::uint32_t max_rows_;
   Batch batch_;
   Choices choices_;

@@ -16,18 +16,18 @@ namespace {
 
 // One job: every row normed into `normed` and made ready for the product, then multiply_chunk(chunk).
 template <typename MultiplyChunk>
-void norm_then(const Means& means, std::uint32_t rows, const HostBuffer& x, const backend::Vector& scale, float eps,
-               HostBuffer& normed, const Product& product, std::uint32_t num_chunks,
+void norm_then(const KernelContext& context, std::uint32_t rows, const HostBuffer& x, const backend::Vector& scale,
+               float eps, HostBuffer& normed, const Product& product, std::uint32_t num_chunks,
                const MultiplyChunk& multiply_chunk) {
   const auto& factors = static_cast<const HostVector&>(scale);
-  const RowChunks norms(means.team, rows, std::size_t{x.width()} * 2 * sizeof(float));
+  const RowChunks norms(context.team, rows, std::size_t{x.width()} * 2 * sizeof(float));
   const auto norm_chunk = [&](std::uint32_t chunk, std::uint32_t) {
     norms.for_rows(chunk, [&](std::uint32_t row) {
-      means.kernels.norm(x.row(row), factors.data(), eps, factors.size(), normed.row(row));
+      context.kernels.norm(x.row(row), factors.data(), eps, factors.size(), normed.row(row));
       product.prepare(row);
     });
   };
-  means.team.for_chunks(norms.count(), norm_chunk, num_chunks, multiply_chunk);
+  context.team.for_chunks(norms.count(), norm_chunk, num_chunks, multiply_chunk);
 }
 
 }  // namespace
@@ -37,21 +37,21 @@ bool can_fuse_qkv(const AttentionSpec& spec, const backend::KvCache& cache) {
 }
 
 // Units are heads: a kv head's keys and values, then the query heads, which are less work.
-void norm_qkv_rope_store(const Means& means, const Batch& batch, const LayerSpec& layer, const HostBuffer& x,
+void norm_qkv_rope_store(const KernelContext& context, const Batch& batch, const LayerSpec& layer, const HostBuffer& x,
                          HostBuffer& scratch, HostBuffer& qkv, PagedCache& cache) {
   const AttentionSpec& spec = layer.attention;
   const auto& w = static_cast<const PackedWeight&>(*layer.qkv);
-  const RopeStore heads(means.kernels, batch, spec, qkv, cache);
+  const RopeStore heads(context.kernels, batch, spec, qkv, cache);
   const std::uint32_t rows = batch.num_rows();
   const std::uint32_t num_kv = spec.num_kv_heads;
   const std::uint32_t head_panels = spec.head_dim / kLanes;
-  const ProductChunks chunks(means, w, rows, num_kv + spec.num_heads);
-  const Product product(means, scratch, w, qkv);
+  const ProductChunks chunks(context, w, rows, num_kv + spec.num_heads);
+  const Product product(context, scratch, w, qkv);
   // Heads [first, last) of the q|k|v columns.
   const auto multiply_heads = [&](Range part, std::uint32_t first, std::uint32_t last) {
     product.multiply(part, {first * head_panels, last * head_panels});
   };
-  norm_then(means, rows, x, *layer.input_norm, layer.norm_eps, scratch, product, chunks.count(),
+  norm_then(context, rows, x, *layer.input_norm, layer.norm_eps, scratch, product, chunks.count(),
             [&](std::uint32_t chunk, std::uint32_t) {
               const Range units = chunks.units(chunk);
               const Range part = chunks.rows(chunk);
@@ -74,35 +74,35 @@ void norm_qkv_rope_store(const Means& means, const Batch& batch, const LayerSpec
 bool can_fuse_gate_up(const backend::Weight& gate_up) { return gate_up.n() / 2 % kLanes == 0; }
 
 // Units are tiles of the gate and the same outputs of up.
-void norm_gate_up(const Means& means, const LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
+void norm_gate_up(const KernelContext& context, const LayerSpec& layer, std::uint32_t rows, const HostBuffer& x,
                   HostBuffer& scratch, HostBuffer& gate_up, HostBuffer& out) {
   const auto& w = static_cast<const PackedWeight&>(*layer.gate_up);
   const std::uint32_t width = out.width();
   const std::uint32_t num_gates = width / kLanes;  // panels
-  const ProductChunks chunks(means, w, rows, num_units(means.kernels, num_gates));
-  const Product product(means, scratch, w, gate_up);
-  norm_then(means, rows, x, *layer.post_norm, layer.norm_eps, scratch, product, chunks.count(),
+  const ProductChunks chunks(context, w, rows, num_units(context.kernels, num_gates));
+  const Product product(context, scratch, w, gate_up);
+  norm_then(context, rows, x, *layer.post_norm, layer.norm_eps, scratch, product, chunks.count(),
             [&](std::uint32_t chunk, std::uint32_t) {
               const Range part = chunks.rows(chunk);
-              Range gates = panels_of(means.kernels, w, chunks.units(chunk));
+              Range gates = panels_of(context.kernels, w, chunks.units(chunk));
               gates.last = std::min(gates.last, num_gates);
               product.multiply(part, gates);
               product.multiply(part, {num_gates + gates.first, num_gates + gates.last});
               const std::size_t first = gates.first * kLanes;
               for (std::uint32_t row = part.first; row < part.last; ++row) {
                 const float* gate = gate_up.row(row) + first;
-                means.kernels.act_mul(gate, gate + width, gates.last * kLanes - first, out.row(row) + first);
+                context.kernels.act_mul(gate, gate + width, gates.last * kLanes - first, out.row(row) + first);
               }
             });
 }
 
-void project_add(const Means& means, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
+void project_add(const KernelContext& context, std::uint32_t rows, const HostBuffer& y, const PackedWeight& w,
                  HostBuffer& scratch, HostBuffer& x) {
-  multiply_then(means, y, w, tile_chunks(means, w, rows), scratch, [&](Range part, Range panels, std::uint32_t) {
+  multiply_then(context, y, w, tile_chunks(context, w, rows), scratch, [&](Range part, Range panels, std::uint32_t) {
     const std::size_t first = panels.first * kLanes;
     const std::size_t last = std::min<std::size_t>(w.n(), panels.last * kLanes);
     for (std::uint32_t row = part.first; row < part.last; ++row) {
-      means.kernels.add(x.row(row) + first, scratch.row(row) + first, last - first);
+      context.kernels.add(x.row(row) + first, scratch.row(row) + first, last - first);
     }
   });
 }

@@ -5,14 +5,14 @@
 namespace quire::cpu {
 
 void Product::prepare(std::uint32_t row) const {
-  if (prepares()) means_.coder.code_row(means_.kernels, w_, x_, row);
+  if (prepares()) context_.coder.code_row(context_.kernels, w_, x_, row);
 }
 
 void Product::multiply(Range rows, Range panels) const {
   GemmArgs args;
   args.x = x_.row(rows.first);
   args.x_stride = x_.stride();
-  if (prepares()) args.coded = means_.coder.rows(w_, rows.first);
+  if (prepares()) args.coded = context_.coder.rows(w_, rows.first);
   args.rows = rows.last - rows.first;
   args.k = w_.k();
   args.panels = w_.panel(panels.first);
@@ -22,17 +22,18 @@ void Product::multiply(Range rows, Range panels) const {
   args.bias = w_.bias() == nullptr ? nullptr : w_.bias() + panels.first * kLanes;
   args.out = out_.row(rows.first) + panels.first * kLanes;
   args.out_stride = out_.stride();
-  means_.kernels.gemm[static_cast<int>(w_.type())](args);
+  context_.kernels.gemm[static_cast<int>(w_.type())](args);
 }
 
-ProductChunks::ProductChunks(const Means& means, const PackedWeight& w, std::uint32_t rows, std::uint32_t num_units)
+ProductChunks::ProductChunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows,
+                             std::uint32_t num_units)
     : num_units_(num_units), num_rows_(rows) {
   // However few bits a weight has, multiplying by it takes as long as in bf16.
   const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
-  const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), means.team.size());
+  const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), context.team.size());
   unit_parts_ = std::min(num_units, wanted);
   // A narrow matrix with many rows: rows are cut too, in pieces of a few tiles.
-  row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * means.kernels.tile_rows)));
+  row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * context.kernels.tile_rows)));
 }
 
 Range panels_of(const Kernels& kernels, const PackedWeight& w, Range units) {
@@ -43,12 +44,13 @@ std::uint32_t num_units(const Kernels& kernels, std::uint32_t num_panels) {
   return (num_panels + kernels.tile_panels - 1) / kernels.tile_panels;
 }
 
-ProductChunks tile_chunks(const Means& means, const PackedWeight& w, std::uint32_t rows) {
-  return {means, w, rows, num_units(means.kernels, w.num_panels())};
+ProductChunks tile_chunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows) {
+  return {context, w, rows, num_units(context.kernels, w.num_panels())};
 }
 
-void linear(const Means& means, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows, HostBuffer& out) {
-  multiply_then(means, x, w, tile_chunks(means, w, rows), out, [](Range, Range, std::uint32_t) {});
+void linear(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
+            HostBuffer& out) {
+  multiply_then(context, x, w, tile_chunks(context, w, rows), out, [](Range, Range, std::uint32_t) {});
 }
 
 }  // namespace quire::cpu

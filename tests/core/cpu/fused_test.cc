@@ -46,11 +46,11 @@ class Layer {
     const backend::Batch view = batch.view();
     const std::uint64_t before = team_.num_jobs();
     attention_.begin(view);
-    norm_qkv_rope_store(means_, view, spec_, x_, scratch_, qkv_, cache_);
+    norm_qkv_rope_store(context_, view, spec_, x_, scratch_, qkv_, cache_);
     attention_.attend(spec_.attention, qkv_, cache_, attended_);
-    project_add(means_, rows, attended_, *out_weight_, scratch_, x_);
-    norm_gate_up(means_, spec_, rows, x_, scratch_, gate_up_, product_);
-    project_add(means_, rows, product_, *down_weight_, scratch_, x_);
+    project_add(context_, rows, attended_, *out_weight_, scratch_, x_);
+    norm_gate_up(context_, spec_, rows, x_, scratch_, gate_up_, product_);
+    project_add(context_, rows, product_, *down_weight_, scratch_, x_);
     return team_.num_jobs() - before;
   }
 
@@ -65,7 +65,7 @@ class Layer {
   const Kernels& kernels_;
   Team team_;
   RowCoder coder_{kMaxRows};
-  const Means means_{kernels_, team_, coder_};
+  const KernelContext context_{kernels_, team_, coder_};
   Attention attention_;
   HostVector scale_{std::vector<float>(kHidden, 1.0f)};
   HostRope rope_{std::vector<float>(kMaxRows * kHead / 2, 1.0f), std::vector<float>(kMaxRows* kHead / 2), kHead / 2};
