@@ -44,7 +44,7 @@ struct Request {
   std::string authorization;                     // as sent
   std::string api_key;                           // x-api-key, as sent
   bool credentials_repeated = false;             // either of them came more than once
-  std::vector<Field> wishes;                     // those of requests::wish_headers() that it has; twice what came twice
+  std::vector<Field> slo_hints;                  // those of requests::wish_headers() that it has; twice what came twice
   std::shared_ptr<const keys::Caller> caller{};  // the router's: null where the server has no keys
   TimePoint arrival;                             // when its last byte was there
   bool body_comes = false;                       // its head says that it has one
@@ -71,7 +71,8 @@ struct IoDoor {
   std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
 };
 
-// What one turn of an io thread may write: units are tokens and numbers, and some for what is around them. About 0.2 ms.
+// What one turn of an io thread may write: units are tokens and numbers, and some for what is around them. About 0.2
+// ms.
 inline constexpr std::size_t kTurnSize = 2048;
 
 // What an answer has taken of what the engine said.
@@ -80,8 +81,8 @@ struct Taken {
   bool more = false;     // there is more to take: in another turn
 };
 
-// Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news, until finished; destruction at any
-// time cancels what still runs.
+// Called in this order: work and open as often as they ask for, admit, then take and events whenever there is news,
+// until finished; destruction at any time cancels what still runs.
 // Shape   of what the engine said a call takes no more than a turn may write, and a token more.
 // Thread  work(): a worker. events(), whole(), more(): a worker, too, where it is kTurnSize or more that is written
 //         at once. All else: the io thread of its connection, and nothing while a worker has it.
@@ -94,7 +95,8 @@ class Answer {
   // in this one; none: it is done, with whatever outcome.
   virtual std::optional<Lane> work(Lane lane, Allowance& allowance) = 0;
 
-  // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in another turn.
+  // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in
+  // another turn.
   virtual bool open(const IoDoor&) { return false; }
   // Empty: admitted, and `door.on_news` is called whenever take() has something to do. Else: the whole answer, a
   // refusal or what work() has made.

@@ -1,5 +1,7 @@
-// The header fields that mean something here: names for who reads and writes them, and what /openapi.json and docs/api.md tell.
-// Shape   those of a request's wishes stand in api/requests/wishes; Authorization and x-api-key are a matter of security there.
+// The header fields that mean something here: names for who reads and writes them, and what /openapi.json and
+// docs/api.md tell.
+// Shape   those of a request's SLO hints stand in api/requests/slo_hints; Authorization and x-api-key are a matter of
+//         security there.
 // Thread  any; constants.
 #pragma once
 
@@ -45,7 +47,7 @@ struct Header {
   std::uint32_t max_bytes = 0;  // 0: as long as a head may be
 };
 
-// What a request may bring, besides its wishes.
+// What a request may bring, besides its SLO hints.
 std::span<const Header> request_headers();
 
 struct AnswerHeader {

@@ -11,7 +11,7 @@
 #include "api/http/router.h"
 #include "api/http/session.h"
 #include "api/openai/errors.h"
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 #include "api/tracing/tracer.h"
 #include "core/observe/trace_context.h"
 
@@ -115,8 +115,8 @@ Session::Task<bool> Session::read_request() {
   co_return true;
 }
 
-// The answer to a browser's preflight for a web page of another origin; it needs no key. For other requests nothing, and
-// their answer will say whether the page may read it.
+// The answer to a browser's preflight for a web page of another origin; it needs no key. For other requests nothing,
+// and their answer will say whether the page may read it.
 std::optional<Response> Session::answer_to_browser(const BodyReader& reader) {
   const CorsRules& rules = io_.config.cors;
   if (rules.origins.empty() || request_.origin.empty() || io_.entrance.surface == Surface::kAdmin) return std::nullopt;
@@ -145,10 +145,10 @@ void Session::read_fields(const BodyReader& reader) {
   request_.api_key = reader.field(kApiKeyHeader);
   request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats(kApiKeyHeader);
   for (const Header& one : requests::wish_headers()) {
-    if (reader.has(one.name)) request_.wishes.push_back({one.name, reader.field(one.name)});
-    if (reader.repeats(one.name)) request_.wishes.push_back({one.name, reader.field(one.name)});
+    if (reader.has(one.name)) request_.slo_hints.push_back({one.name, reader.field(one.name)});
+    if (reader.repeats(one.name)) request_.slo_hints.push_back({one.name, reader.field(one.name)});
   }
-  exchange_.labels = requests::labels_of(request_.wishes);
+  exchange_.labels = requests::labels_of(request_.slo_hints);
   request_.content_type = reader.field("Content-Type");
   request_.content_encoding = reader.field("Content-Encoding");
 }

@@ -65,7 +65,7 @@ TEST_F(TlsSessionTest, SpeaksTls12And13AndNothingOlder) {
     EXPECT_EQ(status_of(client, post_completion(kBody)), 200) << "on the same connection";
   }
   EXPECT_FALSE(TlsClient(port, {.min_version = TLS1_VERSION, .max_version = TLS1_1_VERSION}).connected());
-  const TlsClient::Wishes no_authentication{.max_version = TLS1_2_VERSION, .ciphers = "ECDHE-ECDSA-AES128-SHA"};
+  const TlsClient::SloHints no_authentication{.max_version = TLS1_2_VERSION, .ciphers = "ECDHE-ECDSA-AES128-SHA"};
   EXPECT_FALSE(TlsClient(port, no_authentication).connected());
   EXPECT_EQ(TlsClient(port).version(), "TLSv1.3") << "the newest that both speak";
 }

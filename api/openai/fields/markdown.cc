@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "api/http/headers.h"
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 
 namespace quire::api::openai {
 namespace {

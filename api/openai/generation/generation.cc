@@ -62,9 +62,9 @@ std::optional<Lane> Generation::work(Lane lane, Allowance& allowance) {
 
 Result<Done> Generation::read(Allowance& allowance) {
   order_.reset();
-  Result<requests::Wishes> wishes = requests::wishes_of(http_.wishes, services_.limits);
-  if (!wishes) return wishes.error();
-  wishes_ = std::move(*wishes);
+  Result<requests::SloHints> slo_hints = requests::slo_hints_of(http_.slo_hints, services_.limits);
+  if (!slo_hints) return slo_hints.error();
+  slo_hints_ = std::move(*slo_hints);
   if (Result<Done> read = form_->read(http_.body); !read) return read.error();
   facts_.id = request().request_id.empty() ? http_.id : request().request_id;
   facts_.model = request().model;
@@ -83,13 +83,14 @@ Result<Done> Generation::read(Allowance& allowance) {
 }
 
 Result<Done> Generation::make_sequences(std::vector<std::vector<TokenId>> prompts, GrammarPtr grammar) {
-  SequenceFacts facts{.seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar), .wishes = wishes_};
+  SequenceFacts facts{
+      .seed = facts_.seed, .arrival = http_.arrival, .grammar = std::move(grammar), .slo_hints = slo_hints_};
   if (http_.caller) {
     facts.tenant = http_.caller->tenant;
     facts.tenant_id = http_.caller->tenant_id;
     facts.weight = http_.caller->weight;
   } else {
-    facts.tenant_id = requests::tenant_of(wishes_.fairness_id);
+    facts.tenant_id = requests::tenant_of(slo_hints_.fairness_id);
   }
   Result<Sequences> sequences = sequences_of(request(), std::move(prompts), std::move(facts), services_);
   if (!sequences) return sequences.error();
@@ -104,7 +105,7 @@ Result<Done> Generation::make_sequences(std::vector<std::vector<TokenId>> prompt
 std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
   if (failure_) return error_response(*failure_, form_->error_shape());
   Result<Done> admitted =
-      check_prospects(request(), wishes_, sequences_, prompts_, services_, std::chrono::steady_clock::now());
+      check_prospects(request(), slo_hints_, sequences_, prompts_, services_, std::chrono::steady_clock::now());
   const std::size_t num_sequences = sequences_.size();
   if (admitted) admitted = submit(door);
   sequences_.clear();
@@ -123,9 +124,9 @@ void Generation::count_refused(std::size_t num_sequences) const {
   const auto count = [&](observe::Metrics::Slo slo, bool asked) {
     if (asked) services_.metrics.slos[slo][observe::Metrics::kRefused].add(num_sequences);
   };
-  count(kDeadline, deadline_of(request(), wishes_).has_value());
-  count(kFirstToken, wishes_.first_token.has_value());
-  count(kTokenTime, wishes_.token_time.has_value());
+  count(kDeadline, deadline_of(request(), slo_hints_).has_value());
+  count(kFirstToken, slo_hints_.first_token.has_value());
+  count(kTokenTime, slo_hints_.token_time.has_value());
 }
 
 bool Generation::open(const http::IoDoor& door) {
@@ -279,7 +280,7 @@ void Generation::give_up(flow::Finish why) {
   }
   if (why == flow::Finish::kLate) {
     return give_up(
-        too_late(request(), wishes_,
+        too_late(request(), slo_hints_,
                  tally().completion_tokens == 0 ? "while the request waited" : "before the answer was whole"));
   }
   if (services_.engine.failed()) return give_up({Code::kUnavailable, "the engine has failed", "", 1});

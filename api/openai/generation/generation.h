@@ -1,4 +1,5 @@
-// A POST that generates: from a body to sequences in the engine, and from their tokens to an answer in its Form's words.
+// A POST that generates: from a body to sequences in the engine, and from their tokens to an answer in its Form's
+// words.
 // Shape   each prompt has the same number of choices, one after the other in choices_: its best_of sequences, or the n
 //         hypotheses that its search tells. Of them n are answered, as indices prompt · n + rank.
 // Owner   the session that read the request. Destruction cancels every sequence that still runs.
@@ -16,8 +17,8 @@
 #include "api/openai/generation/choice.h"
 #include "api/openai/generation/form.h"
 #include "api/openai/generation/sequences.h"
+#include "api/requests/slo_hints.h"
 #include "api/requests/tracked_request.h"
-#include "api/requests/wishes.h"
 #include "api/services.h"
 #include "core/bridge/account.h"
 #include "core/bridge/admission_queue.h"
@@ -94,7 +95,7 @@ class Generation final : public http::Answer {
   AnswerFacts facts_;
   requests::TrackedRequest tracked_;
 
-  requests::Wishes wishes_;                                    // of the headers
+  requests::SloHints slo_hints_;                               // of the headers
   std::optional<GrammarOrder> order_;                          // that the answer has to hold to
   std::vector<flow::Request> sequences_;                       // ready for admission; empty afterwards
   std::vector<Room> rooms_;                                    // [sequences_]

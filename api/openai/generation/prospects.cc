@@ -63,22 +63,22 @@ bridge::Outlook outlook_of(const GenerationRequest& request, std::span<const flo
   return bridge::outlook(rates, line, demand);
 }
 
-Result<Done> check_hopes(const requests::Wishes& wishes, const Load& load, std::size_t num_sequences,
+Result<Done> check_hopes(const requests::SloHints& slo_hints, const Load& load, std::size_t num_sequences,
                          const bridge::Outlook& outlook, const bridge::Rates& rates, double passed_s, int retry_s) {
   constexpr const char* kShed = "shed";
   if (load.waiting + num_sequences > load.places) {
     return Error{Code::kQueueFull, "a sheddable request would have to wait here now; try again later",
                  requests::kObjectiveHeader, retry_s, kShed};
   }
-  if (wishes.first_token) {
-    const double late = passed_s + outlook.first_token_s - seconds_of(*wishes.first_token);
+  if (slo_hints.first_token) {
+    const double late = passed_s + outlook.first_token_s - seconds_of(*slo_hints.first_token);
     if (late > 0.0) {
       return refusal(requests::kFirstTokenHeader,
                      "the first token would come after about " + text_of(passed_s + outlook.first_token_s), kShed,
                      late);
     }
   }
-  if (wishes.token_time && rates.token_s > seconds_of(*wishes.token_time)) {
+  if (slo_hints.token_time && rates.token_s > seconds_of(*slo_hints.token_time)) {
     Error slow =
         refusal(requests::kTokenTimeHeader, "a token takes about " + text_of(rates.token_s) + " now", kShed, 0);
     slow.retry_after_s = retry_s;
@@ -89,32 +89,32 @@ Result<Done> check_hopes(const requests::Wishes& wishes, const Load& load, std::
 
 }  // namespace
 
-std::optional<Deadline> deadline_of(const GenerationRequest& request, const requests::Wishes& wishes) {
+std::optional<Deadline> deadline_of(const GenerationRequest& request, const requests::SloHints& slo_hints) {
   std::optional<Deadline> deadline;
   if (request.deadline_ms) deadline = {std::chrono::milliseconds(*request.deadline_ms), "deadline_ms"};
-  if (wishes.timeout && (!deadline || *wishes.timeout < deadline->after_arrival)) {
-    deadline = {*wishes.timeout, requests::kTimeoutHeader};
+  if (slo_hints.timeout && (!deadline || *slo_hints.timeout < deadline->after_arrival)) {
+    deadline = {*slo_hints.timeout, requests::kTimeoutHeader};
   }
   return deadline;
 }
 
-Error too_late(const GenerationRequest& request, const requests::Wishes& wishes, const char* while_what) {
-  const std::optional<Deadline> deadline = deadline_of(request, wishes);
+Error too_late(const GenerationRequest& request, const requests::SloHints& slo_hints, const char* while_what) {
+  const std::optional<Deadline> deadline = deadline_of(request, slo_hints);
   const double seconds = deadline ? seconds_of(deadline->after_arrival) : 0.0;
   return {Code::kDeadline,
           "the deadline of " + text_of(seconds) + " has passed " + while_what + ": allow more time, or ask for less",
           deadline ? deadline->name : ""};
 }
 
-Result<Done> check_prospects(const GenerationRequest& request, const requests::Wishes& wishes,
+Result<Done> check_prospects(const GenerationRequest& request, const requests::SloHints& slo_hints,
                              std::span<const flow::Request> sequences, std::span<const PromptRun> prompts,
                              const Services& services, TimePoint now) {
-  const std::optional<Deadline> deadline = deadline_of(request, wishes);
-  if (!deadline && !wishes.sheddable) return Done{};
+  const std::optional<Deadline> deadline = deadline_of(request, slo_hints);
+  if (!deadline && !slo_hints.sheddable) return Done{};
   const double passed_s = seconds_of(now - sequences.front().arrival);
   const double left_s =
       deadline ? seconds_of(deadline->after_arrival) - passed_s : std::numeric_limits<double>::infinity();
-  if (left_s <= 0.0) return too_late(request, wishes, "while the request was read");
+  if (left_s <= 0.0) return too_late(request, slo_hints, "while the request was read");
   const Load load = load_of(services);
   const bridge::Rates rates = services.queue.pace().rates();
   const bridge::Outlook outlook = outlook_of(request, sequences, prompts, load, rates, services);
@@ -122,8 +122,8 @@ Result<Done> check_prospects(const GenerationRequest& request, const requests::W
     return refusal(deadline->name, "the answer is expected after about " + text_of(passed_s + outlook.last_token_s),
                    "deadline_cannot_be_met", outlook.last_token_s - left_s);
   }
-  if (!wishes.sheddable) return Done{};
-  return check_hopes(wishes, load, sequences.size(), outlook, rates, passed_s, services.queue.retry_after_s());
+  if (!slo_hints.sheddable) return Done{};
+  return check_hopes(slo_hints, load, sequences.size(), outlook, rates, passed_s, services.queue.retry_after_s());
 }
 
 }  // namespace quire::api::openai

@@ -37,12 +37,12 @@ flow::Request sequence_for_all(const GenerationRequest& request, SequenceFacts f
   sequence.weight = facts.weight;
   if (!request.ignore_eos) sequence.stop_tokens = services.eos;
   sequence.stop_tokens.insert(sequence.stop_tokens.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
-  sequence.priority = request.priority.value_or(facts.wishes.priority.value_or(0));
-  if (const auto deadline = deadline_of(request, facts.wishes)) {
+  sequence.priority = request.priority.value_or(facts.slo_hints.priority.value_or(0));
+  if (const auto deadline = deadline_of(request, facts.slo_hints)) {
     sequence.deadline = facts.arrival + deadline->after_arrival;
   }
-  if (facts.wishes.first_token) sequence.first_token_by = facts.arrival + *facts.wishes.first_token;
-  sequence.token_time = facts.wishes.token_time;
+  if (facts.slo_hints.first_token) sequence.first_token_by = facts.arrival + *facts.slo_hints.first_token;
+  sequence.token_time = facts.slo_hints.token_time;
   sequence.kv_policy = request.kv_policy;
   sequence.speculation = request.speculation;
   sequence.pooling = request.pooling;

@@ -1,7 +1,7 @@
 // What a settled request and its prompts are for the engine: a sequence for each choice, or a search for each prompt.
 // Thread  a worker; pure function.
-// Fails   kInvalidArgument naming the field: a prompt that is empty, too long or not the model's, max_tokens that do not
-//         fit, rules that leave nothing to say. Copies of a prompt are counted before they are made.
+// Fails   kInvalidArgument naming the field: a prompt that is empty, too long or not the model's, max_tokens that do
+//         not fit, rules that leave nothing to say. Copies of a prompt are counted before they are made.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "api/openai/generation/form.h"
 #include "api/openai/generation/request.h"
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 #include "api/services.h"
 #include "core/base/clock.h"
 #include "core/base/result.h"
@@ -41,7 +41,7 @@ struct SequenceFacts {
   std::string tenant{};                             // whose cached prefixes it shares; empty: the default one
   std::uint32_t tenant_id = 0;                      // the same for the fair policy
   std::uint32_t weight = 1;                         // of its share there
-  requests::Wishes wishes{};
+  requests::SloHints slo_hints{};
 };
 
 Result<Sequences> sequences_of(const GenerationRequest& request, std::vector<std::vector<TokenId>> prompts,

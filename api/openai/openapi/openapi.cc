@@ -20,7 +20,7 @@
 #include "api/openai/openapi/field_schema.h"
 #include "api/openai/response_writer.h"
 #include "api/openai/tokenize/tokenize.h"
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 #include "api/responses/responses_request.h"
 
 namespace quire::api::openai {

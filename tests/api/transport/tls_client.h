@@ -17,20 +17,20 @@ namespace quire::api::test {
 
 class TlsClient {
  public:
-  struct Wishes {
+  struct SloHints {
     int min_version = TLS1_2_VERSION;
     int max_version = TLS1_3_VERSION;
     const char* ciphers = "DEFAULT:@SECLEVEL=0";  // of 1.2 and before
   };
 
-  explicit TlsClient(std::uint16_t port) : TlsClient(port, Wishes{}) {}
-  TlsClient(std::uint16_t port, const Wishes& wishes) : raw_(port) {
+  explicit TlsClient(std::uint16_t port) : TlsClient(port, SloHints{}) {}
+  TlsClient(std::uint16_t port, const SloHints& slo_hints) : raw_(port) {
     const timeval patience{20, 0};
     ::setsockopt(raw_.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     context_.reset(SSL_CTX_new(TLS_client_method()));
-    EXPECT_EQ(SSL_CTX_set_cipher_list(context_.get(), wishes.ciphers), 1);
-    SSL_CTX_set_min_proto_version(context_.get(), wishes.min_version);
-    SSL_CTX_set_max_proto_version(context_.get(), wishes.max_version);
+    EXPECT_EQ(SSL_CTX_set_cipher_list(context_.get(), slo_hints.ciphers), 1);
+    SSL_CTX_set_min_proto_version(context_.get(), slo_hints.min_version);
+    SSL_CTX_set_max_proto_version(context_.get(), slo_hints.max_version);
     ssl_.reset(SSL_new(context_.get()));
     SSL_set_fd(ssl_.get(), raw_.fd());
     connected_ = SSL_connect(ssl_.get()) == 1;

@@ -33,7 +33,7 @@ class ProspectsTest : public ::testing::Test {
     const std::vector<flow::Request> sequences(num_sequences_, sequence_);
     std::vector<openai::PromptRun> prompts(1);
     prompts[0].num_tokens = 3;
-    return openai::check_prospects(request_, wishes_, sequences, prompts, services_, kArrival + passed);
+    return openai::check_prospects(request_, slo_hints_, sequences, prompts, services_, kArrival + passed);
   }
   // So many wait.
   void fill_line(std::size_t n) {
@@ -46,7 +46,7 @@ class ProspectsTest : public ::testing::Test {
   World world_;
   Services services_ = world_.services();
   openai::GenerationRequest request_;
-  requests::Wishes wishes_;
+  requests::SloHints slo_hints_;
   flow::Request sequence_;
   std::size_t num_sequences_ = 1;
 };
@@ -81,9 +81,9 @@ TEST_F(ProspectsTest, ARefusalSaysWhatIsAtFaultAndWhenToTryAgain) {
 TEST_F(ProspectsTest, TheSmallerOfFieldAndHeaderCounts) {
   measure();
   request_.deadline_ms = 60000;
-  wishes_.timeout = 1s;
+  slo_hints_.timeout = 1s;
   EXPECT_EQ(check().error().param, requests::kTimeoutHeader);
-  wishes_.timeout = 61s;
+  slo_hints_.timeout = 61s;
   EXPECT_TRUE(check());
   request_.deadline_ms = 1000;
   EXPECT_EQ(check().error().param, "deadline_ms");
@@ -141,21 +141,21 @@ TEST_F(ProspectsTest, AnAnswerThatMayEndEarlyIsExpectedToBeAsLongAsAnswersAre) {
 TEST_F(ProspectsTest, WhatIsHopedForShedsOnlyWhoIsSheddable) {
   measure();
   world_.metrics.requests_running.set(0);
-  wishes_.first_token = 1ms;
-  wishes_.token_time = 1ms;
+  slo_hints_.first_token = 1ms;
+  slo_hints_.token_time = 1ms;
   EXPECT_TRUE(check());
-  wishes_.sheddable = true;
+  slo_hints_.sheddable = true;
   EXPECT_EQ(check().error().param, requests::kFirstTokenHeader);
-  wishes_.first_token = 10ms;
+  slo_hints_.first_token = 10ms;
   EXPECT_EQ(check().error().param, requests::kTokenTimeHeader);
-  wishes_.token_time = 10ms;
+  slo_hints_.token_time = 10ms;
   EXPECT_TRUE(check());
   EXPECT_EQ(check(3ms).error().param, requests::kFirstTokenHeader);
 }
 
 TEST_F(ProspectsTest, WhoIsSheddableNeverWaits) {
   measure();
-  wishes_.sheddable = true;
+  slo_hints_.sheddable = true;
   const Error error = check().error();
   EXPECT_EQ(error.code, Code::kQueueFull);
   EXPECT_EQ(error.param, requests::kObjectiveHeader);
@@ -174,7 +174,7 @@ TEST_F(ProspectsTest, WhoIsSheddableNeverWaits) {
 class WishedTest : public CompletionRig {
  protected:
   std::unique_ptr<openai::Generation> open(http::Request request) override {
-    request.wishes = headers_;
+    request.slo_hints = headers_;
     request.arrival = arrival_ = std::chrono::steady_clock::now();
     return openai::complete(services_, std::move(request));
   }

@@ -13,7 +13,7 @@
 #include "api/http/headers.h"
 #include "api/http/router.h"
 #include "api/openai/fields/field.h"
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 #include "tests/api/fake_engine.h"
 
 namespace quire::api::openai {
@@ -145,7 +145,7 @@ TEST_F(OpenApiTest, ATimesRangeIsThatOfItsHeaderAndALabelsLengthToo) {
     const std::string name(parameter.at("name").as_string());
     const json::value& schema = parameter.at("schema");
     const auto taken = [&](const std::string& value) {
-      return requests::wishes_of(std::vector<http::Field>{{name, value}}, services_.limits).ok();
+      return requests::slo_hints_of(std::vector<http::Field>{{name, value}}, services_.limits).ok();
     };
     if (schema.at("type") == "number") {
       std::ostringstream lowest;

@@ -1,4 +1,4 @@
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kMilli_ns = 1'000'000;
 constexpr std::int64_t kMost_ns = std::int64_t{3'600'000} * kMilli_ns;
 
-// Of a unit; nothing where it is no plain decimal number. Digits below a nanosecond are passed over, whole parts end at the
-// most that is wanted of any.
+// Of a unit; nothing where it is no plain decimal number. Digits below a nanosecond are passed over, whole parts end at
+// the most that is wanted of any.
 std::optional<std::int64_t> decimal_ns(std::string_view text, std::int64_t unit_ns) {
   const std::size_t point = text.find('.');
   const std::string_view whole = text.substr(0, point);
@@ -46,7 +46,7 @@ Result<std::optional<Duration>> time_of(const http::Field& header, Unit unit) {
   return std::optional(Duration(*ns));
 }
 
-void take_objective(std::string_view objective, Wishes& wishes) {
+void take_objective(std::string_view objective, SloHints& slo_hints) {
   std::int32_t gateway = 0;
   const auto [end, error] = std::from_chars(objective.data(), objective.data() + objective.size(), gateway);
   const bool is_number = error == std::errc() && end == objective.data() + objective.size();
@@ -57,8 +57,8 @@ void take_objective(std::string_view objective, Wishes& wishes) {
   } else if (!is_number && objective != "standard") {
     return;
   }
-  wishes.priority = -std::max(gateway, -std::numeric_limits<std::int32_t>::max());
-  wishes.sheddable = gateway < 0;
+  slo_hints.priority = -std::max(gateway, -std::numeric_limits<std::int32_t>::max());
+  slo_hints.sheddable = gateway < 0;
 }
 
 enum class Meaning : std::uint8_t { kTimeout, kFirstToken, kTokenTime, kObjective, kFairness, kSession };
@@ -95,7 +95,7 @@ const Known& known(std::string_view name) {
   return *std::ranges::find_if(kKnown, [&](const Known& one) { return name == one.header.name; });
 }
 
-Result<Done> take(const http::Field& header, const RequestLimits& limits, Wishes& wishes) {
+Result<Done> take(const http::Field& header, const RequestLimits& limits, SloHints& slo_hints) {
   const auto time = [&header](Unit unit, std::optional<Duration>& out) -> Result<Done> {
     Result<std::optional<Duration>> read = time_of(header, unit);
     if (!read) return read.error();
@@ -108,16 +108,16 @@ Result<Done> take(const http::Field& header, const RequestLimits& limits, Wishes
   }
   switch (one.meaning) {
     case Meaning::kTimeout:
-      return time(kSeconds, wishes.timeout);
+      return time(kSeconds, slo_hints.timeout);
     case Meaning::kFirstToken:
-      return time(kMillis, wishes.first_token);
+      return time(kMillis, slo_hints.first_token);
     case Meaning::kTokenTime:
-      return time(kMillis, wishes.token_time);
+      return time(kMillis, slo_hints.token_time);
     case Meaning::kObjective:
-      take_objective(header.value, wishes);
+      take_objective(header.value, slo_hints);
       return Done{};
     case Meaning::kFairness:
-      wishes.fairness_id = header.value;
+      slo_hints.fairness_id = header.value;
       return Done{};
     case Meaning::kSession:
       return Done{};
@@ -136,16 +136,16 @@ std::span<const http::Header> wish_headers() {
   return kHeaders;
 }
 
-Result<Wishes> wishes_of(std::span<const http::Field> headers, const RequestLimits& limits) {
-  Wishes wishes;
+Result<SloHints> slo_hints_of(std::span<const http::Field> headers, const RequestLimits& limits) {
+  SloHints slo_hints;
   for (std::size_t i = 0; i < headers.size(); ++i) {
     const std::string& name = headers[i].name;
     if (std::ranges::count(headers, name, &http::Field::name) > 1) {
       return invalid(name, name + " is given more than once: send it once");
     }
-    if (Result<Done> taken = take(headers[i], limits, wishes); !taken) return taken.error();
+    if (Result<Done> taken = take(headers[i], limits, slo_hints); !taken) return taken.error();
   }
-  return wishes;
+  return slo_hints;
 }
 
 std::string labels_of(std::span<const http::Field> headers) {

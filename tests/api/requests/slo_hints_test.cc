@@ -1,25 +1,25 @@
-#include "api/requests/wishes.h"
+#include "api/requests/slo_hints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace quire::api::requests::wishes_test {
+namespace quire::api::requests::slo_hints_test {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-Result<Wishes> read(std::vector<http::Field> headers) { return wishes_of(headers, RequestLimits{}); }
+Result<SloHints> read(std::vector<http::Field> headers) { return slo_hints_of(headers, RequestLimits{}); }
 
-TEST(Wishes, WithoutHeadersThereAreNone) {
-  const Wishes none = *read({});
+TEST(SloHints, WithoutHeadersThereAreNone) {
+  const SloHints none = *read({});
   EXPECT_FALSE(none.timeout || none.first_token || none.token_time || none.priority || none.sheddable);
   EXPECT_EQ(none.fairness_id, "");
 }
 
-TEST(Wishes, TimesAreDecimalNumbersOfTheirUnit) {
+TEST(SloHints, TimesAreDecimalNumbersOfTheirUnit) {
   const std::pair<const char*, Duration> seconds[] = {
       {"0.001", 1ms},      {"0.0010", 1ms},         {"1", 1s},
       {"00012", 12s},      {"2.5", 2500ms},         {"0.25", 250ms},
@@ -32,7 +32,7 @@ TEST(Wishes, TimesAreDecimalNumbersOfTheirUnit) {
   EXPECT_EQ(read({{kTokenTimeHeader, "12.5"}})->token_time, 12500us);
 }
 
-TEST(Wishes, WhatIsNoSuchNumberOrOutOfRangeIsRefusedByTheHeadersName) {
+TEST(SloHints, WhatIsNoSuchNumberOrOutOfRangeIsRefusedByTheHeadersName) {
   const std::string digits(5000, '9');
   for (const std::string& text : {std::string(),
                                   std::string("0"),
@@ -72,7 +72,7 @@ TEST(Wishes, WhatIsNoSuchNumberOrOutOfRangeIsRefusedByTheHeadersName) {
   }
 }
 
-TEST(Wishes, AHeaderThatIsGivenTwiceIsRefused) {
+TEST(SloHints, AHeaderThatIsGivenTwiceIsRefused) {
   for (const http::Header& one : wish_headers()) {
     const char* const name = one.name;
     const auto refused = read({{name, "1"}, {name, "1"}});
@@ -81,7 +81,7 @@ TEST(Wishes, AHeaderThatIsGivenTwiceIsRefused) {
   }
 }
 
-TEST(Wishes, AnObjectiveIsAPriorityAsTheGatewayCounts) {
+TEST(SloHints, AnObjectiveIsAPriorityAsTheGatewayCounts) {
   struct Row {
     const char* text;
     std::optional<std::int32_t> priority;
@@ -100,14 +100,14 @@ TEST(Wishes, AnObjectiveIsAPriorityAsTheGatewayCounts) {
                       {"", std::nullopt, false}};
   for (const char* name : {kObjectiveHeader, "x-llm-d-inference-objective"}) {
     for (const Row& row : rows) {
-      const Wishes wishes = *read({{name, row.text}});
-      EXPECT_EQ(wishes.priority, row.priority) << row.text;
-      EXPECT_EQ(wishes.sheddable, row.sheddable) << row.text;
+      const SloHints slo_hints = *read({{name, row.text}});
+      EXPECT_EQ(slo_hints.priority, row.priority) << row.text;
+      EXPECT_EQ(slo_hints.sheddable, row.sheddable) << row.text;
     }
   }
 }
 
-TEST(Wishes, LabelsAreOf128Bytes) {
+TEST(SloHints, LabelsAreOf128Bytes) {
   for (const char* name :
        {kObjectiveHeader, "x-gateway-inference-fairness-id", "x-session-id", "x-session-token", "x-session-affinity"}) {
     for (const std::size_t n : {127u, 128u}) EXPECT_TRUE(read({{name, std::string(n, 'a')}})) << name;
@@ -117,7 +117,7 @@ TEST(Wishes, LabelsAreOf128Bytes) {
   }
 }
 
-TEST(Wishes, WhatTellsRequestsApartIsLoggedFitForALine) {
+TEST(SloHints, WhatTellsRequestsApartIsLoggedFitForALine) {
   const std::vector<http::Field> headers = {{kTimeoutHeader, "5"},
                                             {kObjectiveHeader, "sheddable"},
                                             {"x-gateway-inference-fairness-id", "team\r\nevil"},
@@ -129,7 +129,7 @@ TEST(Wishes, WhatTellsRequestsApartIsLoggedFitForALine) {
   EXPECT_EQ(labels_of(std::vector<http::Field>{{kTimeoutHeader, "5"}}), "");
 }
 
-TEST(Wishes, FairnessIdsAreFewTenantsAndNeverThoseOfKeys) {
+TEST(SloHints, FairnessIdsAreFewTenantsAndNeverThoseOfKeys) {
   EXPECT_EQ(tenant_of(""), 0u);
   EXPECT_EQ(tenant_of("a"), tenant_of("a"));
   std::set<std::uint32_t> tenants;
@@ -140,4 +140,4 @@ TEST(Wishes, FairnessIdsAreFewTenantsAndNeverThoseOfKeys) {
 }
 
 }  // namespace
-}  // namespace quire::api::requests::wishes_test
+}  // namespace quire::api::requests::slo_hints_test
