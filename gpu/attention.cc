@@ -13,8 +13,8 @@ using backend::kGroupTokens;
 using backend::KvType;
 using backend::SequenceRows;
 
-// Enough for 16 rows that see 128 Ki positions each, with 32 heads of 128 dimensions. A sequence that finds no room goes over its spans
-// unit by unit itself: the same bits, but with fewer units at work.
+// Enough for 16 rows that see 128 Ki positions each, with 32 heads of 128 dimensions. A sequence that finds no room
+// goes over its spans unit by unit itself: the same bits, but with fewer units at work.
 constexpr std::size_t kMostPartBytes = std::size_t{128} << 20;
 
 constexpr std::size_t kKindsOfLayers = 2;
@@ -55,8 +55,9 @@ bool Attention::in_tiles(const KvLayout& layout) {
 
 void Attention::reserve(const backend::KvShape& shape) {
   const std::size_t max_rows = limits_.max_rows;
-  const std::size_t most_votes = std::size_t{limits_.max_table_entries} * (shape.block_tokens / kGroupTokens);
-  grow(votes_, most_votes * sizeof(std::uint64_t), "votes");
+  const std::size_t most_accumulated_scores =
+      std::size_t{limits_.max_table_entries} * (shape.block_tokens / kGroupTokens);
+  grow(accumulated_scores_, most_accumulated_scores * sizeof(std::uint64_t), "accumulated_scores");
   if (shape.type == KvType::kInt4) {
     stores_groups_ = true;
     if (!groups_) groups_.emplace(device_, max_rows * sizeof(GroupOfStep), limits_.depth, "groups of a step");
@@ -96,10 +97,11 @@ void Attention::begin(const backend::Batch& batch, const BatchView& on_device, s
   pads_ = bucket != 0;
   on_device_ = on_device;
   num_placed_ = 0;
-  const std::size_t vote_bytes = batch.num_votes * sizeof(std::uint64_t);
-  CHECK_LE(vote_bytes, votes_.bytes());
-  if (vote_bytes != 0) device_.fill(votes_.data(), std::byte{0}, vote_bytes);
-  for (const SequenceRows& sequence : batch.sequences) CHECK(sequence.num_votes == 0 || sequence.num_nodes == 0);
+  const std::size_t accumulated_score_bytes = batch.num_accumulated_scores * sizeof(std::uint64_t);
+  CHECK_LE(accumulated_score_bytes, accumulated_scores_.bytes());
+  if (accumulated_score_bytes != 0) device_.fill(accumulated_scores_.data(), std::byte{0}, accumulated_score_bytes);
+  for (const SequenceRows& sequence : batch.sequences)
+    CHECK(sequence.num_accumulated_scores == 0 || sequence.num_nodes == 0);
   if (!stores_groups_) return;
   auto* const groups = reinterpret_cast<GroupOfStep*>(groups_->begin());
   GroupOfStep* end = groups;
@@ -125,7 +127,7 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   if (!in_tiles(cache.view().layout)) {
     CHECK_LE(spec.head_dim, Attend::kMostDims);
     device_.start(kernels.attend, {grid_rows_, spec.num_heads},
-                  {spec, on_device_, qkv, cache.view(), out, votes_.as<std::uint64_t>()});
+                  {spec, on_device_, qkv, cache.view(), out, accumulated_scores_.as<std::uint64_t>()});
     return;
   }
   CHECK_LE(spec.num_heads, spec.num_kv_heads * kMostHeadsOfGroup);
@@ -143,18 +145,18 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
   args.out = out;
   args.parts.values = parts_.as<float>();
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
-  if (batch_.num_votes != 0) args.max_and_sum = max_and_sum_.as<float>();
+  if (batch_.num_accumulated_scores != 0) args.max_and_sum = max_and_sum_.as<float>();
   run_units(args, cache.shape().type, work.narrow, work.wide);
   device_.start(kernels.merge_spans, {work.rows_in_parts.count, spec.num_heads},
                 {work.rows_in_parts.first, args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
-  if (batch_.num_votes == 0) return;
-  args.votes = votes_.as<std::uint64_t>();
+  if (batch_.num_accumulated_scores == 0) return;
+  args.accumulated_scores = accumulated_scores_.as<std::uint64_t>();
   run_units(args, cache.shape().type, work.narrow_voters, work.wide_voters);
 }
 
-void Attention::read_votes(std::span<std::uint64_t> out) {
-  CHECK_EQ(out.size(), batch_.num_votes);
-  if (!out.empty()) device_.download(out.data(), votes_.data(), out.size_bytes());
+void Attention::read_accumulated_scores(std::span<std::uint64_t> out) {
+  CHECK_EQ(out.size(), batch_.num_accumulated_scores);
+  if (!out.empty()) device_.download(out.data(), accumulated_scores_.data(), out.size_bytes());
 }
 
 template <typename Kernel>

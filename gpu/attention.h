@@ -1,8 +1,8 @@
 // Storing of K and V and attention on a device: what a step's rows need there, and which kernels take which of them.
-//   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes through the
-//   tensor cores.
-// Owner   GpuOps. Room for any step within the limits is there from reserve() on, for layers of two kinds (window, heads of a kv
-//         head); that of a third is taken in its first step.
+//   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes
+//   through the tensor cores.
+// Owner   GpuOps. Room for any step within the limits is there from reserve() on, for layers of two kinds (window,
+//         heads of a kv head); that of a third is taken in its first step.
 // Thread  engine.
 // Fails   reserve(): StartError, out of memory. Steps beyond the limits are our bug: CHECK.
 #pragma once
@@ -38,12 +38,12 @@ class Attention {
   // While starting, of every cache.
   void reserve(const backend::KvShape& shape);
 
-  // Of every step, first. What `batch` views must outlive the step. bucket: of a step that is to be captured, so many rows fill its
-  // grids, and units are padded likewise; 0: of another.
+  // Of every step, first. What `batch` views must outlive the step. bucket: of a step that is to be captured, so many
+  // rows fill its grids, and units are padded likewise; 0: of another.
   void begin(const backend::Batch& batch, const BatchView& on_device, std::uint32_t bucket);
   void rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache);
   void attend(const AttentionView& spec, const float* qkv, const DeviceCache& cache, float* out);
-  void read_votes(std::span<std::uint64_t> out);
+  void read_accumulated_scores(std::span<std::uint64_t> out);
 
  private:
   // A part of a plan on the device.
@@ -87,7 +87,7 @@ class Attention {
   bool stores_groups_ = false;    // int4
   std::uint32_t num_groups_ = 0;  // that have rows in this step
   std::optional<StepUpload> groups_;
-  DeviceMemory votes_;
+  DeviceMemory accumulated_scores_;
   DeviceMemory max_and_sum_;
 };
 

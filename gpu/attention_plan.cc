@@ -28,7 +28,7 @@ class Planner {
       if (give_parts(sequence)) {
         cut_into_parts(sequence);
       } else {
-        cut_rows(sequence.first_row, sequence.num_plain(), {}, sequence.num_votes != 0);
+        cut_rows(sequence.first_row, sequence.num_plain(), {}, sequence.num_accumulated_scores != 0);
         for_nodes(sequence, [&](std::uint32_t row) { cut_rows(row, 1, {}, false); });
       }
     }
@@ -48,7 +48,7 @@ class Planner {
 
   // False: it gets none, for there is no use or no room.
   bool give_parts(const SequenceRows& sequence) {
-    if (sequence.num_rows > kMostRowsInParts || sequence.num_votes != 0) return false;
+    if (sequence.num_rows > kMostRowsInParts || sequence.num_accumulated_scores != 0) return false;
     std::uint32_t count = 0;
     std::uint32_t most = 0;
     for (std::uint32_t row = sequence.first_row; row < sequence.first_row + sequence.num_rows; ++row) {
@@ -84,7 +84,7 @@ class Planner {
   }
 
   // Tiles of all queries of the rows.
-  void cut_rows(std::uint32_t first_row, std::uint32_t num_rows, Spans spans, bool votes) {
+  void cut_rows(std::uint32_t first_row, std::uint32_t num_rows, Spans spans, bool accumulated_scores) {
     const std::uint32_t count = num_rows * shape_.heads_of_group;
     for (std::uint32_t query = 0; query < count;) {
       const bool is_wide = shape_.has_wide && count - query > kNarrowQueries;
@@ -93,7 +93,7 @@ class Planner {
       query += taken;
       if (unit.first_span > unit.last_span) continue;  // all of its rows see other spans alone
       (is_wide ? plan_.wide : plan_.narrow).push_back(unit);
-      if (votes) (is_wide ? plan_.wide_voters : plan_.narrow_voters).push_back(unit);
+      if (accumulated_scores) (is_wide ? plan_.wide_voters : plan_.narrow_voters).push_back(unit);
     }
   }
 

@@ -1,10 +1,12 @@
 // Which blocks of threads go over which queries and spans in a step: a row has the same bits whatever is decided here.
-//   A sequence of few rows, whose spans are many for what they are worth, is cut into parts of one span each, so that one long
-//   sequence is work for the whole device; one of many rows is cut into tiles of queries that go over all of their spans.
-// Shape   a unit for each tile (and span), of 8 or of up to 32 queries; of more than 32 that go over all their spans, of up to 48 where
-//         that is asked for: fewer would find K and V read no less often by it.
-//         A draft that is no chain: spans before its root's are gone over by all its rows together, later ones by each node for itself.
-//         A sequence that votes is not cut into parts, and has none of 48.
+//   A sequence of few rows, whose spans are many for what they are worth, is cut into parts of one span each, so that
+//   one long sequence is work for the whole device; one of many rows is cut into tiles of queries that go over all of
+//   their spans.
+// Shape   a unit for each tile (and span), of 8 or of up to 32 queries; of more than 32 that go over all their spans,
+//         of up to 48 where that is asked for: fewer would find K and V read no less often by it.
+//         A draft that is no chain: spans before its root's are gone over by all its rows together, later ones by each
+//         node for itself.
+//         A sequence that accumulated scores is not cut into parts, and has none of 48.
 // Thread  any; pure.
 // Source  ours.
 #pragma once

@@ -168,7 +168,7 @@ class GpuOps final : public Ops {
     choosers_[(step_ + choosers_.size() + 1 - num_begun_--) % choosers_.size()]->collect(choices);
   }
 
-  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
+  void read_accumulated_scores(std::span<std::uint64_t> out) override { attention_.read_accumulated_scores(out); }
 
   void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
                            KvCache& cache) override {
@@ -346,7 +346,7 @@ class GpuOps final : public Ops {
         out.first_position = sequence.first_position;
         out.open_group = sequence.open_group;
         out.first_vote = sequence.first_vote;
-        out.num_votes = sequence.num_votes;
+        out.num_accumulated_scores = sequence.num_accumulated_scores;
         if (i >= sequence.num_plain()) {
           out.root_position = sequence.root_position();
           out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];

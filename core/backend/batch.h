@@ -1,6 +1,6 @@
 // One step as a device sees it: rows, positions, slots, block tables, and the rows that speak. Borrowed views.
-// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it, but for a
-//         draft's.
+// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it, but
+//         for a draft's.
 // Owner   the caller; must stay alive and unchanged until collect() of this step returns.
 #pragma once
 
@@ -22,19 +22,21 @@ struct SequenceRows {
   std::uint32_t first_table = 0;  // block_tables[first_table + p / P] holds position p
   std::uint32_t num_table = 0;
   // Where earlier positions were dropped: bit g of kept_groups[first_kept + s] says that the 16 positions from
-  // 256 s + 16 g are still there, one word for each span before that of the rows, which all lie in one. The first group is
-  // always there. num_kept 0: everything is.
+  // 256 s + 16 g are still there, one word for each span before that of the rows, which all lie in one. The first group
+  // is always there. num_kept 0: everything is.
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
-  // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision. No
-  // two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
+  // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision.
+  // No two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
   std::uint32_t open_group = 0;
-  // Where its votes go, one for each group of 16 positions up to its last row: Ops::read_votes(). num_votes 0: not wanted.
+  // Where its accumulated scores go, one for each group of 16 positions up to its last row:
+  // Ops::read_accumulated_scores(). num_accumulated_scores 0: not wanted.
   std::uint32_t first_vote = 0;
-  std::uint32_t num_votes = 0;
-  // A draft that is no chain: its last rows are a tree's nodes below the row before them, the root. Batch::ancestors[first_node
-  // + i] says which nodes node i sees, itself included (bit by node); it stands popcount positions behind the root, and its K
-  // and V in the slot i + 1 behind the root's. num_nodes 0: all rows ascend by one position. Not for int4.
+  std::uint32_t num_accumulated_scores = 0;
+  // A draft that is no chain: its last rows are a tree's nodes below the row before them, the root.
+  // Batch::ancestors[first_node + i] says which nodes node i sees, itself included (bit by node); it stands popcount
+  // positions behind the root, and its K and V in the slot i + 1 behind the root's. num_nodes 0: all rows ascend by one
+  // position. Not for int4.
   std::uint32_t first_node = 0;
   std::uint32_t num_nodes = 0;
 
@@ -48,10 +50,11 @@ struct Speaker {
   sample::Params params;
   sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
   TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
-  // A walk: this speaker, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was, and drew
-  // the token that they carry; of children that carry the same the first. By params.accept what a row says is drawn as without
-  // a draft, or judged with the guesses below it (core/sample/acceptance.h); all of a walk's have the same. Of a scout that no
-  // walk came to, the token with the highest logit comes back and nothing else, no rule applied.
+  // A walk: this speaker, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was,
+  // and drew the token that they carry; of children that carry the same the first. By params.accept what a row says is
+  // drawn as without a draft, or judged with the guesses below it (core/sample/acceptance.h); all of a walk's have the
+  // same. Of a scout that no walk came to, the token with the highest logit comes back and nothing else, no rule
+  // applied.
   std::uint32_t num_nodes = 0;               // behind this one; 0 for those nodes themselves
   const sample::TokenTree* draft = nullptr;  // where num_nodes > 0
 };
@@ -64,8 +67,8 @@ struct Choice {
   std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
 };
 
-// A row whose token nobody knew when the batch was made: the choice of that speaker of the batch begun before this one. Where
-// that choice is not finite the row runs any token, and nobody looks at what becomes of it.
+// A row whose token nobody knew when the batch was made: the choice of that speaker of the batch begun before this one.
+// Where that choice is not finite the row runs any token, and nobody looks at what becomes of it.
 struct FedRow {
   std::uint32_t row = 0;
   std::uint32_t speaker = 0;
@@ -79,7 +82,7 @@ struct Batch {
   std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
   std::span<const Speaker> speakers{};       // [R] rows ascending
   std::span<const std::uint16_t> kept_groups{};
-  std::uint32_t num_votes = 0;                 // of all sequences together
+  std::uint32_t num_accumulated_scores = 0;    // of all sequences together
   std::span<const std::uint64_t> ancestors{};  // of all drafts' nodes
   std::span<const FedRow> fed{};               // rows ascending; only for ops of more steps than one (Ops::depth())
 

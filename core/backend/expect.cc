@@ -121,9 +121,9 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   for (const SequenceRows& sequence : batch.sequences) {
     const std::uint32_t last = sequence.first_position + (sequence.num_rows - 1);
     CHECK_LT(last / shape.block_tokens, sequence.num_table);
-    if (sequence.num_votes != 0) {
-      CHECK_EQ(sequence.num_votes, last / kGroupTokens + 1);
-      CHECK_LE(std::uint64_t{sequence.first_vote} + sequence.num_votes, batch.num_votes);
+    if (sequence.num_accumulated_scores != 0) {
+      CHECK_EQ(sequence.num_accumulated_scores, last / kGroupTokens + 1);
+      CHECK_LE(std::uint64_t{sequence.first_vote} + sequence.num_accumulated_scores, batch.num_accumulated_scores);
     }
     if (sequence.num_kept == 0) continue;
     CHECK_LE(std::uint64_t{sequence.first_kept} + sequence.num_kept, batch.kept_groups.size());

@@ -57,8 +57,9 @@ class Ops {
                                        Quantize quantize = Quantize::kNone) = 0;
   // How pack() lays weights out, by a name and a number that goes up with every change: "cpu panels/1".
   virtual std::string layout() const = 0;
-  // A weight that pack() made here or in another process, of its packed() bytes. They stay where they are and `owner` keeps
-  // them. None where this layout has another number of bytes for the shape, or where they do not begin on a cache line.
+  // A weight that pack() made here or in another process, of its packed() bytes. They stay where they are and `owner`
+  // keeps them. None where this layout has another number of bytes for the shape, or where they do not begin on a cache
+  // line.
   virtual std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
                                         std::shared_ptr<const void> owner) = 0;
   // part(i) for every i in [0, count), shared out over the host's threads that work for this device.
@@ -71,7 +72,8 @@ class Ops {
   virtual std::unique_ptr<KvCache> make_kv(const KvShape& shape) = 0;
 
   // ---- one step: begin, ops, choose, collect
-  // So many steps may be begun and not collected. They run in the order of their begin(), with what is done to blocks between.
+  // So many steps may be begun and not collected. They run in the order of their begin(), with what is done to blocks
+  // between.
   virtual std::uint32_t depth() const { return 1; }
   virtual void begin(const Batch& batch) = 0;
   // out[t,:] = table[tokens[t],:] widened to f32; q * s where it is quantised.
@@ -90,8 +92,8 @@ class Ops {
   //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
   //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
   //         out[t,n] = acc + bias[n]
-  // w16a16 multiplies bf16 by bf16, which f32 holds exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even; xb and w are 0
-  // behind K. acc begins with +0; for each pair of inputs k, k + 1, k even and ascending, the odd one first:
+  // w16a16 multiplies bf16 by bf16, which f32 holds exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even; xb and
+  // w are 0 behind K. acc begins with +0; for each pair of inputs k, k + 1, k even and ascending, the odd one first:
   //   acc = fma(xb[t,k+1], w[n,k+1], acc);  acc = fma(xb[t,k], w[n,k], acc);  then out[t,n] = acc + bias[n]
   // Here subnormal numbers are zeros of their sign wherever they are read or come out.
   virtual void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) = 0;
@@ -100,16 +102,16 @@ class Ops {
   //   type (KvType). int4 stores a group of 16 positions when its last row is there, by then from the open group. qkv
   //   keeps the rotated q and, for attend(), k and v as they were before storing.
   virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
-  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence that are
-  // kept, K and V as stored (widened to f32; int4: but those of the row's own group, from 16·⌊p/16⌋ on, as they were before
-  // storing, so that it does not matter which rows came in the same step), p the row's position. Per span s (positions [256s, 256s+256)) in which the
-  // row sees any:
+  // out[t, h·D+d] for every row and query head, over positions j in [max(0, p-window+1), p] of its own sequence that
+  // are kept, K and V as stored (widened to f32; int4: but those of the row's own group, from 16·⌊p/16⌋ on, as they
+  // were before storing, so that it does not matter which rows came in the same step), p the row's position. Per span s
+  // (positions [256s, 256s+256)) in which the row sees any:
   //   z_j = dot(q, k_j) * scale;  m_s = max z_j;  e_j = exp(z_j - m_s);  l_s = sum16 by j mod 16 of e_j;  o_s = fma
   //   over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a,
   // o_s*b); M = m (the first span is taken as it is). out = O * (1/L). Nothing that a row does not see is read for it.
-  // Where votes are wanted, every position that the row sees gets round(exp(z_j - M) * (1/L) * 2^32) from the row, this head
-  // and this layer, added up as integers.
+  // Where accumulated scores are wanted, every position that the row sees gets round(exp(z_j - M) * (1/L) * 2^32) from
+  // the row, this head and this layer, added up as integers.
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;
@@ -121,15 +123,15 @@ class Ops {
   virtual void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[r,:] = x[speakers[r].row,:].
   virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
-  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score: core/sample/sampler.h, and
-  // where a draft is judged by law acceptance.h. V = `vocab` (a padded tail is never looked at). Of a draft's nodes only those
-  // that the walk comes to (batch.h).
+  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score:
+  // core/sample/sampler.h, and where a draft is judged by law acceptance.h. V = `vocab` (a padded tail is never looked
+  // at). Of a draft's nodes only those that the walk comes to (batch.h).
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
   // Waits for the oldest step begun and not collected; writes its R choices.
   virtual void collect(std::span<Choice> choices) = 0;
 
-  // Of the step collected last: what attend() added up for each group of 16 positions [num_votes].
-  virtual void read_votes(std::span<std::uint64_t> out) = 0;
+  // Of the step collected last: what attend() added up for each group of 16 positions [num_accumulated_scores].
+  virtual void read_accumulated_scores(std::span<std::uint64_t> out) = 0;
 
   // ---- between steps: whole blocks, all layers and the byte tail, in the order asked
   virtual void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) = 0;
@@ -152,7 +154,8 @@ class Ops {
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
 
   // ---- between steps
-  // The other way round, into a buffer's first rows: what a drafter kept on the host. Whole rows; `rows` may change behind this.
+  // The other way round, into a buffer's first rows: what a drafter kept on the host. Whole rows; `rows` may change
+  // behind this.
   virtual void write(std::span<const float> rows, Buffer& buffer) = 0;
 
   // ---- fused: an override may be faster, never different (tests compare bit for bit)

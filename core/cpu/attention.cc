@@ -73,15 +73,15 @@ struct Attention::Call {
 struct Attention::Scratch {
   std::size_t width;  // D padded to 16: stride of o and span_o
   std::size_t q_stride;
-  float* q;              // [kUnitRows, D]
-  float* o;              // [kUnitRows, width] merged over the spans so far
-  float* span_o;         // [kMaxTileRows, width] of the span at hand
-  float* z;              // [kMaxTileRows, kSpan] scores, then exponentials
-  float* max;            // [kUnitRows]
-  float* sum;            // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
-  float* own_group;      // KvReader::own_group_floats(): int4's
-  std::byte* path;       // [kSpanGroups] groups: of a draft that is no chain
-  std::uint64_t* votes;  // [num_votes]
+  float* q;                           // [kUnitRows, D]
+  float* o;                           // [kUnitRows, width] merged over the spans so far
+  float* span_o;                      // [kMaxTileRows, width] of the span at hand
+  float* z;                           // [kMaxTileRows, kSpan] scores, then exponentials
+  float* max;                         // [kUnitRows]
+  float* sum;                         // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
+  float* own_group;                   // KvReader::own_group_floats(): int4's
+  std::byte* path;                    // [kSpanGroups] groups: of a draft that is no chain
+  std::uint64_t* accumulated_scores;  // [num_accumulated_scores]
 
   static std::size_t floats(std::uint32_t head_dim) {
     const std::size_t width = padded(head_dim);
@@ -91,7 +91,7 @@ struct Attention::Scratch {
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), votes_(team.size()) {
+    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), accumulated_scores_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
 }
 
@@ -115,14 +115,15 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.sum = s.max + kUnitRows;
   s.own_group = s.sum + kUnitRows;
   s.path = reinterpret_cast<std::byte*>(s.own_group + KvReader::own_group_floats(size));
-  s.votes = votes_[worker].data();
+  s.accumulated_scores = accumulated_scores_[worker].data();
   return s;
 }
 
 void Attention::begin(const Batch& batch) {
   units_.begin(batch);
-  num_votes_ = batch.num_votes;
-  for (std::vector<std::uint64_t>& votes : votes_) votes.assign(num_votes_, 0);
+  num_accumulated_scores_ = batch.num_accumulated_scores;
+  for (std::vector<std::uint64_t>& accumulated_scores : accumulated_scores_)
+    accumulated_scores.assign(num_accumulated_scores_, 0);
 }
 
 void Attention::attend(const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out) {
@@ -151,7 +152,8 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
     scratch.sum[u] = 0.0f;
   }
   attend_spans(call, unit, scratch, Pass::kWeigh);
-  if (unit.rows[0].sequence->num_votes != 0) {  // once more, now that every row's maximum and sum are known
+  if (unit.rows[0].sequence->num_accumulated_scores !=
+      0) {  // once more, now that every row's maximum and sum are known
     attend_spans(call, unit, scratch, Pass::kVote);
   }
   for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
@@ -338,7 +340,8 @@ void Attention::vote(const Call& call, const AttentionUnit& unit, const Scratch&
                      Range rows) const {
   const auto [first, last] = rows;
   const SequenceRows& sequence = *unit.rows[first].sequence;
-  std::uint64_t* votes = scratch.votes + sequence.first_vote + std::size_t{span} * kSpanGroups;
+  std::uint64_t* accumulated_scores =
+      scratch.accumulated_scores + sequence.first_vote + std::size_t{span} * kSpanGroups;
   std::uint32_t groups[kSpanGroups];  // of the span, by where they lie side by side
   for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
     if ((call.kept(sequence, span) >> group & 1u) != 0) groups[next++] = group;
@@ -352,17 +355,17 @@ void Attention::vote(const Call& call, const AttentionUnit& unit, const Scratch&
     kernels_.exp_each(z + seen.first, seen.last - seen.first);
     for (std::uint32_t j = seen.first; j < seen.last; ++j) {
       const double share = static_cast<double>(z[j] * inverse) * 0x1p32;
-      // A NaN votes for nothing: its request is about to fail.
-      if (share > 0.0) votes[groups[j / kLanes]] += static_cast<std::uint64_t>(share + 0.5);
+      // A NaN accumulated scores for nothing: its request is about to fail.
+      if (share > 0.0) accumulated_scores[groups[j / kLanes]] += static_cast<std::uint64_t>(share + 0.5);
     }
   }
 }
 
-void Attention::read_votes(std::span<std::uint64_t> out) const {
-  CHECK_EQ(out.size(), num_votes_);
+void Attention::read_accumulated_scores(std::span<std::uint64_t> out) const {
+  CHECK_EQ(out.size(), num_accumulated_scores_);
   std::fill(out.begin(), out.end(), 0);
-  for (const std::vector<std::uint64_t>& votes : votes_) {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += votes[i];
+  for (const std::vector<std::uint64_t>& accumulated_scores : accumulated_scores_) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += accumulated_scores[i];
   }
 }
 

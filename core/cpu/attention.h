@@ -38,8 +38,8 @@ class Attention {
   void begin(const backend::Batch& batch);
   void attend(const backend::AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out);
 
-  // Votes of a step, added up over layers and workers.
-  void read_votes(std::span<std::uint64_t> out) const;
+  // AccumulatedScores of a step, added up over layers and workers.
+  void read_accumulated_scores(std::span<std::uint64_t> out) const;
 
  private:
   enum class Pass { kWeigh, kVote };
@@ -66,8 +66,9 @@ class Attention {
   AttentionUnits units_;
   std::uint32_t max_head_ = 0;
   std::vector<Memory> scratch_;  // one per worker
-  std::uint32_t num_votes_ = 0;
-  std::vector<std::vector<std::uint64_t>> votes_;  // one per worker; they grow with the longest step that wants votes
+  std::uint32_t num_accumulated_scores_ = 0;
+  std::vector<std::vector<std::uint64_t>>
+      accumulated_scores_;  // one per worker; they grow with the longest step that wants accumulated scores
 };
 
 }  // namespace quire::cpu

@@ -15,7 +15,7 @@ constexpr std::uint32_t kAllSpans = std::numeric_limits<std::uint32_t>::max();
 
 // Spans that every row of the sequence sees whole.
 std::uint32_t num_whole_spans(const SequenceRows& sequence) {
-  const bool is_plain = sequence.num_kept == 0 && sequence.num_votes == 0;
+  const bool is_plain = sequence.num_kept == 0 && sequence.num_accumulated_scores == 0;
   return is_plain ? sequence.first_position / kSpan : 0;
 }
 

@@ -5,7 +5,7 @@
 //         those that begin alike are neighbours; neighbours that share a span make a run, whose query rows are cut into
 //         units.
 // Shared  a span that lies in the same blocks for both, before every row of both: all of them see all of it. A sequence
-//         that has lost groups or wants votes shares nothing, and nobody does in a layer with a window.
+//         that has lost groups or wants accumulated scores shares nothing, and nobody does in a layer with a window.
 // Owner   Attention. Sized while starting: steps do not allocate.
 // Thread  engine; unit() any.
 // Source  ours. That a shared prefix be read once: Hydragen (Juravsky et al. 2024); fixed spans spare us its merge.

@@ -175,7 +175,7 @@ class CpuOps final : public Ops {
     std::ranges::copy(choices_.each(), choices.begin());
   }
 
-  void read_votes(std::span<std::uint64_t> out) override { attention_.read_votes(out); }
+  void read_accumulated_scores(std::span<std::uint64_t> out) override { attention_.read_accumulated_scores(out); }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
     for (const BlockCopy& copy : copies) device_cast<PagedCache>(cache).copy(copy.from, copy.to);

@@ -48,7 +48,7 @@ void Engine::commit_sequence(const Flight& flight, std::size_t i, std::span<cons
   if (!planned.decodes) live.timeline->note_chunk(began_at_, now_, num_plain);
   sequence.commit_rows(num_plain);
   count_prompt(live);
-  if (planned.wants_votes) sequence.add_votes(runner_.votes(i));
+  if (planned.wants_accumulated_scores) sequence.add_accumulated_scores(runner_.accumulated_scores(i));
   live.has_event = false;
   live.earlier.clear();
   live.top = {};

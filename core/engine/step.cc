@@ -45,13 +45,14 @@ void Engine::step() {
 }
 
 // With a step in flight the next is planned only where what it brings can do no more to the plan than fill in tokens: a
-// drafter, an order and who has to be sent back want to know first, and of hidden states and votes the runner keeps one step's.
+// drafter, an order and who has to be sent back want to know first, and of hidden states and accumulated scores the
+// runner keeps one step's.
 bool Engine::may_plan() {
   if (flights_.empty()) return true;
   if (runner_.full() || flights_.size() == kMostInFlight) return false;
   if (drafter_ != nullptr || scheduler_.short_of_room() || task_ || control_.has_order()) return false;
   return std::ranges::none_of(flights_.back().plan->sequences, [](const flow::PlannedSequence& planned) {
-    return planned.wants_votes || planned.num_pooled > 0;
+    return planned.wants_accumulated_scores || planned.num_pooled > 0;
   });
 }
 
@@ -82,8 +83,8 @@ void Engine::end_roomless() {
   if (!scheduler_.roomless().empty()) flush_streams();
 }
 
-// The oldest step's choices. Where the device is quicker than min_step_time, as if it took so long: whoever rings meanwhile is
-// looked after in the next turn, as always.
+// The oldest step's choices. Where the device is quicker than min_step_time, as if it took so long: whoever rings
+// meanwhile is looked after in the next turn, as always.
 std::span<const flow::StepChoice> Engine::collect() {
   const TimePoint until = std::max(flights_.front().submitted_at, collected_at_) + options_.min_step_time;
   while (options_.min_step_time > Duration::zero() && clock_.now() < until) doorbell_.wait_until(until);
@@ -286,8 +287,8 @@ void Engine::obey_orders() {
   order_ = {};
 }
 
-// Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall or a deadline is
-// due.
+// Nothing can run: no sequence, or every client is behind with reading. Sleeps until rung or until a stall or a
+// deadline is due.
 void Engine::rest() {
   TimePoint wake_at = TimePoint::max();
   for (const auto& [id, live] : live_) {

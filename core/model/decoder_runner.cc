@@ -78,7 +78,7 @@ void DecoderRunner::forward(const Flight& flight) {
   batch.kept_groups = flight.kept_groups;
   batch.ancestors = flight.ancestors;
   batch.fed = flight.fed;
-  batch.num_votes = static_cast<std::uint32_t>(flight.votes.size());
+  batch.num_accumulated_scores = static_cast<std::uint32_t>(flight.accumulated_scores.size());
   decoder_.forward(batch, *cache_, workspace_, /*norms_all=*/!flight.pooled.empty());
 }
 
@@ -87,7 +87,7 @@ std::span<const flow::StepChoice> DecoderRunner::collect() {
   Flight& flight = flights_[(next_flight_ + flights_.size() - num_in_flight_) % flights_.size()];
   if (!flight.sequences.empty()) ops_.collect(flight.choices);
   --num_in_flight_;
-  if (!flight.votes.empty()) ops_.read_votes(flight.votes);
+  if (!flight.accumulated_scores.empty()) ops_.read_accumulated_scores(flight.accumulated_scores);
   if (!flight.pooled.empty()) read_pooled(flight);
   for (std::size_t i = 0; i < flight.answers.size(); ++i) {
     flight.answers[i].token = flight.choices[i].token;
@@ -105,10 +105,11 @@ const DecoderRunner::Flight& DecoderRunner::collected() const {
   return flights_[(next_flight_ + flights_.size() - 1) % flights_.size()];
 }
 
-std::span<const std::uint64_t> DecoderRunner::votes(std::size_t planned) const {
+std::span<const std::uint64_t> DecoderRunner::accumulated_scores(std::size_t planned) const {
   const Flight& flight = collected();
   CHECK_LT(planned, flight.sequences.size());
-  return std::span(flight.votes).subspan(flight.sequences[planned].first_vote, flight.sequences[planned].num_votes);
+  return std::span(flight.accumulated_scores)
+      .subspan(flight.sequences[planned].first_vote, flight.sequences[planned].num_accumulated_scores);
 }
 
 void DecoderRunner::read_pooled(Flight& flight) {
@@ -300,17 +301,17 @@ void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
   to.pooled_rows.clear();
   to.ancestors.clear();
   to.fed.clear();
-  std::uint32_t num_votes = 0;
+  std::uint32_t num_accumulated_scores = 0;
   std::size_t num_pooled = 0;
   for (const flow::PlannedSequence& planned : plan.sequences) {
     to.sequences.push_back({planned.first_row, planned.num_rows, planned.first_position, planned.first_table,
                             planned.num_table, planned.first_kept, planned.num_kept, planned.open_group});
     if (planned.fed_by != flow::PlannedSequence::kNoChoice) to.fed.push_back({planned.first_row, planned.fed_by});
-    if (planned.wants_votes) {
+    if (planned.wants_accumulated_scores) {
       const std::uint32_t length = planned.first_position + planned.num_rows;
-      to.sequences.back().first_vote = num_votes;
-      to.sequences.back().num_votes = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
-      num_votes += to.sequences.back().num_votes;
+      to.sequences.back().first_vote = num_accumulated_scores;
+      to.sequences.back().num_accumulated_scores = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
+      num_accumulated_scores += to.sequences.back().num_accumulated_scores;
     }
     const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
     const std::uint32_t last_row = planned.first_row + num_plain - 1;
@@ -328,7 +329,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
     if (planned.num_nodes > 0) translate_draft(planned, to);
   }
   to.choices.assign(to.speakers.size(), {});
-  to.votes.resize(num_votes);
+  to.accumulated_scores.resize(num_accumulated_scores);
   to.pooled.resize(num_pooled * hidden_width());
 }
 

@@ -1,9 +1,11 @@
-// Runs step plans on a decoder: block ops, plan → batch, forward, choose; then the choices by sequence. As many steps at a time as
-// its ops can have in flight; hidden states, logits and votes can be looked at while nothing else is.
+// Runs step plans on a decoder: block ops, plan → batch, forward, choose; then the choices by sequence. As many steps
+// at a time as its ops can have in flight; hidden states, logits and accumulated scores can be looked at while nothing
+// else is.
 // Shape   at most max_rows rows and max_sequences sequences a step, each up to the decoder's max_model_len.
 // Owner   the engine. Ops and Decoder must outlive it; cache, host blocks and buffers are its own, all made by the
 //         constructor.
-// Thread  engine, after start; submit() and collect() do not allocate, but for the longest step yet that wants votes.
+// Thread  engine, after start; submit() and collect() do not allocate, but for the longest step yet that wants
+//         accumulated scores.
 // Fails   StartError from the constructor (no memory); a plan beyond the limits is our bug: CHECK.
 #pragma once
 
@@ -40,7 +42,7 @@ class DecoderRunner final : public Runner {
 
   void submit(const flow::StepPlan& plan) override REQUIRES(engine_role);
   std::span<const flow::StepChoice> collect() override REQUIRES(engine_role);
-  std::span<const std::uint64_t> votes(std::size_t planned) const override;
+  std::span<const std::uint64_t> accumulated_scores(std::size_t planned) const override;
   std::span<const float> pooled(std::size_t planned) const override;
   std::uint32_t hidden_width() const override { return decoder_.config().hidden; }
   const backend::Buffer* states() const override { return workspace_.states.get(); }
@@ -112,7 +114,7 @@ class DecoderRunner final : public Runner {
     std::vector<backend::Choice> choices;    // [R]
     std::vector<PooledRows> pooled_rows;     // [S]
     std::vector<float> pooled;               // [rows that are pooled, E]; reserved, untouched until somebody pools
-    std::vector<std::uint64_t> votes;        // of all sequences that want them; grows with the longest such step
+    std::vector<std::uint64_t> accumulated_scores;  // of all sequences that want them; grows with the longest such step
   };
   std::vector<Flight> flights_;  // [depth] in turn
   std::size_t next_flight_ = 0;

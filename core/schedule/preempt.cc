@@ -24,8 +24,8 @@ bool Scheduler::make_room(Sequence& asker, std::uint32_t num_tokens) {
   return true;
 }
 
-// The newest running sequence whose client does not read gives up its place. False: there is none, or not while steps are in
-// flight.
+// The newest running sequence whose client does not read gives up its place. False: there is none, or not while steps
+// are in flight.
 bool Scheduler::send_back_parked() {
   Sequence* newest = nullptr;
   for (Sequence* one : running_) {
@@ -79,7 +79,8 @@ void Scheduler::preempt(Sequence& victim) {
   victim.draft.clear();  // it was made for where the sequence stood
   if (!planned) victim.publish_prefix(index_, /*tail=*/true);
   if (!planned && victim.at_new_span()) victim.open_span();  // what is dropped there need not move
-  // int4 begins again in the middle of a group's rows, whose votes would count twice: those are recomputed from the start.
+  // int4 begins again in the middle of a group's rows, whose accumulated scores would count twice: those are recomputed
+  // from the start.
   const bool can_move = !planned && !(options_.open_groups && victim.lossy());
   const bool moved = can_move && swap_out(victim);
   preempted_.push_back({&victim, moved});

@@ -6,7 +6,7 @@
 
 namespace quire::schedule {
 
-void retain(const flow::KvPolicy& policy, std::uint32_t span, std::span<const std::uint64_t> votes,
+void retain(const flow::KvPolicy& policy, std::uint32_t span, std::span<const std::uint64_t> accumulated_scores,
             std::vector<std::uint16_t>& masks) {
   CHECK(policy.kind != flow::KvPolicy::Kind::kFull);
   CHECK_EQ(masks.size() + 1, std::size_t{span});
@@ -23,10 +23,11 @@ void retain(const flow::KvPolicy& policy, std::uint32_t span, std::span<const st
   }
   std::size_t num_stay = 0;
   if (policy.kind == flow::KvPolicy::Kind::kHeavyHitters) {
-    CHECK_EQ(votes.size(), std::size_t{num_groups});
+    CHECK_EQ(accumulated_scores.size(), std::size_t{num_groups});
     num_stay = std::min<std::size_t>(policy.budget / kGroupTokens, old.size());
     // The most looked at first; of equals the older.
-    std::ranges::stable_sort(old, [&](std::uint32_t a, std::uint32_t b) { return votes[a] > votes[b]; });
+    std::ranges::stable_sort(
+        old, [&](std::uint32_t a, std::uint32_t b) { return accumulated_scores[a] > accumulated_scores[b]; });
   }
   for (std::size_t i = num_stay; i < old.size(); ++i) {
     masks[old[i] / kSpanGroups] &= static_cast<std::uint16_t>(~(1u << old[i] % kSpanGroups));

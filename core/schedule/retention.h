@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kGroupTokens = 16;
 inline constexpr std::uint32_t kSpanGroups = kSpanTokens / kGroupTokens;
 
 // The masks of spans [0, span) when span `span` opens, from those of before (one fewer; span - 1 is whole until now).
-// `votes` [16 * span], by group: read by kHeavyHitters alone. What was dropped stays dropped.
-void retain(const flow::KvPolicy& policy, std::uint32_t span, std::span<const std::uint64_t> votes,
+// `accumulated_scores` [16 * span], by group: read by kHeavyHitters alone. What was dropped stays dropped.
+void retain(const flow::KvPolicy& policy, std::uint32_t span, std::span<const std::uint64_t> accumulated_scores,
             std::vector<std::uint16_t>& masks);
 
 inline bool is_kept(std::span<const std::uint16_t> masks, std::uint32_t group) {

@@ -230,7 +230,7 @@ void Scheduler::emit(Sequence& sequence) {
   }
   entry.first_kept = static_cast<std::uint32_t>(plan_->kept_groups.size());
   entry.num_kept = static_cast<std::uint32_t>(sequence.kept_groups().size());
-  entry.wants_votes = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;
+  entry.wants_accumulated_scores = sequence.request().kv_policy.kind == flow::KvPolicy::Kind::kHeavyHitters;
 
   for (std::uint32_t row = 0; row < sequence.planned_rows; ++row) {
     const std::uint32_t position = entry.first_position + row;

@@ -45,7 +45,7 @@ Sequence::Sequence(SeqId id, const Sequence& parent, kv::BlockPool& pool)
   sound_ = parent.sound_;
   heard_ = parent.heard_;
   kept_groups_ = parent.kept_groups_;
-  votes_ = parent.votes_;
+  accumulated_scores_ = parent.accumulated_scores_;
   table.share(parent.table, computed_);
 }
 
@@ -250,7 +250,7 @@ void Sequence::forget_computed() {
   num_published_ = 0;
   last_entry_ = kv::PrefixIndex::kRoot;
   kept_groups_.clear();
-  votes_.clear();
+  accumulated_scores_.clear();
   publishes_ = may_publish_;
 }
 
@@ -274,7 +274,7 @@ void Sequence::drop_behind(std::uint32_t window) {
 
 void Sequence::open_span() {
   const std::uint32_t span = computed_ / kSpanTokens;
-  retain(request_->kv_policy, span, votes_, kept_groups_);
+  retain(request_->kv_policy, span, accumulated_scores_, kept_groups_);
   const std::uint32_t block_tokens = table.block_tokens();
   for (std::uint32_t block = 0; (block + 1) * block_tokens <= span * kSpanTokens; ++block) {
     bool stays = false;
@@ -286,9 +286,10 @@ void Sequence::open_span() {
   }
 }
 
-void Sequence::add_votes(std::span<const std::uint64_t> votes) {
-  if (votes_.size() < votes.size()) votes_.resize(votes.size());
-  for (std::size_t group = 0; group < votes.size(); ++group) votes_[group] += votes[group];
+void Sequence::add_accumulated_scores(std::span<const std::uint64_t> accumulated_scores) {
+  if (accumulated_scores_.size() < accumulated_scores.size()) accumulated_scores_.resize(accumulated_scores.size());
+  for (std::size_t group = 0; group < accumulated_scores.size(); ++group)
+    accumulated_scores_[group] += accumulated_scores[group];
 }
 
 }  // namespace quire::schedule

@@ -138,7 +138,7 @@ class Sequence {
   std::span<const sample::Edits> node_edits(std::uint32_t num_nodes) REQUIRES(engine_role);
 
   // How much attention the rows of the step paid to each group of 16 positions.
-  void add_votes(std::span<const std::uint64_t> votes) REQUIRES(engine_role);
+  void add_accumulated_scores(std::span<const std::uint64_t> accumulated_scores) REQUIRES(engine_role);
 
   // ---- its blocks
   // Begins with the blocks of the index that hold its first tokens, if any; its last token is left to run, and whatever
@@ -236,7 +236,7 @@ class Sequence {
   std::uint32_t num_published_ = 0;                  // blocks of the table, from its beginning, that are in the index
   kv::EntryId last_entry_ = kv::PrefixIndex::kRoot;  // of the last of them
   std::vector<std::uint16_t> kept_groups_;
-  std::vector<std::uint64_t> votes_;  // by group of 16 positions
+  std::vector<std::uint64_t> accumulated_scores_;  // by group of 16 positions
 };
 
 }  // namespace quire::schedule

@@ -1,5 +1,5 @@
-// Attention over the paged cache as core/backend/ops.h has it, bit for bit as on the CPU: for caches of f32, whose numbers the tensor
-// cores do not take, and for heads of more dimensions than attention_tiles.h has room for.
+// Attention over the paged cache as core/backend/ops.h has it, bit for bit as on the CPU: for caches of f32, whose
+// numbers the tensor cores do not take, and for heads of more dimensions than attention_tiles.h has room for.
 // Shape   qkv [T, (H + 2 G) D], out [T, H D]; a block a row and head.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
 #pragma once
@@ -18,7 +18,7 @@ struct Attend {
     const float* qkv = nullptr;
     KvView kv;
     float* out = nullptr;
-    std::uint64_t* votes = nullptr;
+    std::uint64_t* accumulated_scores = nullptr;
   };
   static constexpr unsigned kThreads = backend::kSpanTokens;  // a position each
   static constexpr unsigned kMostDims = 2 * kThreads;
@@ -47,13 +47,14 @@ struct Attend {
       const std::uint32_t d = i * kThreads + thread();
       if (d < spec.head_dim) out[d] = merged.o[i] * inverse;
     }
-    if (row.num_votes == 0) return;
+    if (row.num_accumulated_scores == 0) return;
     for (std::uint32_t span = first_span; span <= row.position / kThreads;
          ++span) {  // once more: max and sum are known
       const std::uint32_t position = span * kThreads + thread();
       if (!look(a, row, head, position, work)) continue;
       const float weight = sample::exp_f32(work.z[thread()] - merged.max);
-      add_whole(a.votes + row.first_vote + position / KvLayout::kGroup, vote_of(weight, inverse));
+      add_whole(a.accumulated_scores + row.first_vote + position / KvLayout::kGroup,
+                accumulated_score_of(weight, inverse));
     }
   }
 

@@ -1,17 +1,20 @@
-// Attention over the paged cache by the tensor cores, for K and V in bf16, fp8, int8 and int4. Rows, heads and spans are those of
-// core/backend/ops.h; q is rounded to bf16, and so are the weights that V is multiplied by:
+// Attention over the paged cache by the tensor cores, for K and V in bf16, fp8, int8 and int4. Rows, heads and spans
+// are those of core/backend/ops.h; q is rounded to bf16, and so are the weights that V is multiplied by:
 //   s_j = K_j · q, tiles of 16 dimensions ascending in one chain;  z_j = s_j * scale (int8: (s_j * K's scale) * scale)
 //   m_s = max z_j;  e_j = exp_near(z_j - m_s) (softmax.h);  l_s = sum16 by j mod 16 of e_j
 //   o_s = V · p, groups of 16 positions ascending in one chain, p_j = bf16(e_j) (int8: bf16(e_j * V's scale))
-//   int4: K and V are code · step + lowest rounded to bf16, those of the row's own group as they were before storing, likewise
-// Spans are merged in ascending order as ops.h merges them: here, where a unit goes over all of them, or in MergeSpans. So a row
-// has the same bits however rows are cut into units, whichever rows stand in the columns beside it, and whether its K and V were
-// stored in this step or long ago:
-//   - what a row does not see has weight 0 in its column. Of V's numbers that some see and some do not, those that are not finite are
-//     left out of the product (0 times them is no 0) and then added to the columns that see them;
+//   int4: K and V are code · step + lowest rounded to bf16, those of the row's own group as they were before storing,
+//   likewise
+// Spans are merged in ascending order as ops.h merges them: here, where a unit goes over all of them, or in MergeSpans.
+// So a row has the same bits however rows are cut into units, whichever rows stand in the columns beside it, and
+// whether its K and V were stored in this step or long ago:
+//   - what a row does not see has weight 0 in its column. Of V's numbers that some see and some do not, those that are
+//     not finite are left out of the product (0 times them is no 0) and then added to the columns that see them;
 //   - a tree's node has a unit for itself from the root's span on: its ancestors are gathered at their positions.
-// Shape   qkv [T, (H + 2 G) D], out [T, H D]; D <= kMostDims. A unit: kColumns columns, 256 threads, grid.x: units, grid.y: kv heads.
-// Order   of what a chain does within a tile: matrix.h. That a product by 0 leaves a sum as it is: to be proven on a device.
+// Shape   qkv [T, (H + 2 G) D], out [T, H D]; D <= kMostDims. A unit: kColumns columns, 256 threads, grid.x: units,
+//         grid.y: kv heads.
+// Order   of what a chain does within a tile: matrix.h. That a product by 0 leaves a sum as it is: to be proven on a
+// device.
 // Why it is long: it goes over a span in steps that share its memory: find, score, soften (tile_spans.h), weigh.
 // Source  FlashAttention-2 (Dao 2023); GQA heads as rows: Flash-Decoding; fixed spans are ours.
 #pragma once
@@ -55,7 +58,7 @@ struct AttendTiles {
       sync_block();
       score(call);
       sync_block();
-      if (a.votes != nullptr) {
+      if (a.accumulated_scores != nullptr) {
         vote(call);
       } else {
         soften(call);
@@ -64,7 +67,7 @@ struct AttendTiles {
       }
       sync_block();
     }
-    if (a.votes != nullptr) return;
+    if (a.accumulated_scores != nullptr) return;
     sync_block();  // where no span had anything, nobody has met
     end_columns(call);
     sync_block();
@@ -304,7 +307,8 @@ struct AttendTiles {
       QUIRE_ROLLED for (unsigned group = 0; group < kGroups; ++group) {
         if (!call.sees(column, group, lane)) continue;
         const float weight = exp_near(call.work.score(column, group * kSumLanes + lane) - max_and_sum[0]);
-        add_whole(call.a.votes + row.first_vote + call.span * kGroups + group, vote_of(weight, inverse));
+        add_whole(call.a.accumulated_scores + row.first_vote + call.span * kGroups + group,
+                  accumulated_score_of(weight, inverse));
       }
     }
   }

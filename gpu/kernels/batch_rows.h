@@ -23,7 +23,7 @@ struct RowOfBatch {
   std::uint32_t first_position = 0;
   std::uint32_t open_group = 0;
   std::uint32_t first_vote = 0;
-  std::uint32_t num_votes = 0;  // 0: not wanted
+  std::uint32_t num_accumulated_scores = 0;  // 0: not wanted
 };
 
 struct AttentionView {
@@ -70,8 +70,8 @@ QUIRE_DEVICE std::uint32_t lowest_bit(std::uint64_t bits) {
   return bit;
 }
 
-// Where the row finds a position of a group that is there. A node's ancestors stand in the order of their numbers, each behind the
-// root by its own: kUnseen behind the node itself.
+// Where the row finds a position of a group that is there. A node's ancestors stand in the order of their numbers, each
+// behind the root by its own: kUnseen behind the node itself.
 QUIRE_DEVICE std::uint32_t slot_of(const BatchView& batch, const KvLayout& layout, const RowOfBatch& row,
                                    std::uint32_t position) {
   std::uint32_t stands_at = position;
@@ -85,8 +85,8 @@ QUIRE_DEVICE std::uint32_t slot_of(const BatchView& batch, const KvLayout& layou
   return block * layout.block_tokens + stands_at % layout.block_tokens;
 }
 
-// int4: a position of the row's own group as it was before storing, k and v [D] in f32, from this step's rows or from the open
-// group as the step found it.
+// int4: a position of the row's own group as it was before storing, k and v [D] in f32, from this step's rows or from
+// the open group as the step found it.
 struct OwnRow {
   const float* k;
   const float* v;
@@ -104,8 +104,9 @@ QUIRE_DEVICE bool in_own_group(const KvLayout& layout, const RowOfBatch& row, st
   return layout.type == backend::KvType::kInt4 && position / KvLayout::kGroup == row.position / KvLayout::kGroup;
 }
 
-// round(exp(z - max) / sum · 2^32), as a whole number: sums of them have no order. A NaN votes for nothing.
-QUIRE_DEVICE std::uint64_t vote_of(float weight, float inverse) {
+// round(exp(z - max) / sum · 2^32), as a whole number: sums of them have no order. A NaN accumulated scores for
+// nothing.
+QUIRE_DEVICE std::uint64_t accumulated_score_of(float weight, float inverse) {
   const double share = static_cast<double>(weight * inverse) * 4294967296.0;
   return share > 0.0 ? static_cast<std::uint64_t>(share + 0.5) : 0;
 }

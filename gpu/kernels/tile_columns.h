@@ -22,8 +22,8 @@ struct AttendTilesArgs {
   KvView kv;
   float* out = nullptr;
   PartsView parts;
-  float* max_and_sum = nullptr;    // [T, H]: of rows that vote
-  std::uint64_t* votes = nullptr;  // not null: the units' rows are done, and vote
+  float* max_and_sum = nullptr;                 // [T, H]: of rows that vote
+  std::uint64_t* accumulated_scores = nullptr;  // not null: the units' rows are done, and vote
 };
 
 // What a unit's columns have come to.
@@ -103,8 +103,8 @@ struct TileCall {
   const RowOfBatch& row;  // one of the unit's: what all of them have in common
   Work& work;
   std::uint32_t kv_head;
-  // The span at hand, and bits by group of it: that some row sees something of; that not every row sees all of; and of those
-  // that are seen, whose numbers lie as they are wanted, all others being put together first.
+  // The span at hand, and bits by group of it: that some row sees something of; that not every row sees all of; and of
+  // those that are seen, whose numbers lie as they are wanted, all others being put together first.
   std::uint32_t span = 0;
   std::uint32_t groups = 0;
   std::uint32_t mixed = 0;
@@ -172,7 +172,8 @@ struct TileCall {
     return {unit.first_row + query / heads, kv_head * heads + query % heads};
   }
 
-  // A lane's words of a tile whose positions do not lie side by side as they are wanted: gathered, or a row's own group.
+  // A lane's words of a tile whose positions do not lie side by side as they are wanted: gathered, or a row's own
+  // group.
   QUIRE_DEVICE KvFragment built(unsigned group, std::uint32_t tile, bool own, bool of_k) const {
     KvFragment out;
     const unsigned lane = thread() % kWarp;

@@ -144,7 +144,7 @@ class ShardedOps final : public Ops {
     on_each([&](std::uint32_t r) { ranks_[r]->choose(rows.whole(r), vocab); });
   }
   void collect(std::span<Choice> choices) override;
-  void read_votes(std::span<std::uint64_t> out) override;
+  void read_accumulated_scores(std::span<std::uint64_t> out) override;
 
   // ---- between steps
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
@@ -245,7 +245,7 @@ class ShardedOps final : public Ops {
   Exchange exchange_;
   Batch batch_;
   std::vector<Choice> others_choices_;
-  std::vector<std::uint64_t> others_votes_;
+  std::vector<std::uint64_t> others_accumulated_scores_;
   std::vector<std::byte> block_;  // of a rank
 };
 
@@ -347,12 +347,12 @@ void ShardedOps::collect(std::span<Choice> choices) {
   }
 }
 
-void ShardedOps::read_votes(std::span<std::uint64_t> out) {
-  ranks_.front()->read_votes(out);
-  others_votes_.resize(out.size());
+void ShardedOps::read_accumulated_scores(std::span<std::uint64_t> out) {
+  ranks_.front()->read_accumulated_scores(out);
+  others_accumulated_scores_.resize(out.size());
   for (std::uint32_t r = 1; r < num_ranks(); ++r) {
-    ranks_[r]->read_votes(others_votes_);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += others_votes_[i];
+    ranks_[r]->read_accumulated_scores(others_accumulated_scores_);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += others_accumulated_scores_[i];
   }
 }
 

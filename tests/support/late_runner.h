@@ -1,7 +1,8 @@
-// A device that is behind: ToyRunner's steps, up to `depth` of them in flight, each run when it is collected, or on another thread
-// after a delay drawn from a seed. What a step borrows is read then and not before; a row without a token takes what the step
-// before said; a block that a step stores into must be its sequence's alone when the step is submitted, and still be held when
-// it is collected. So a token fed wrongly, a block freed too early, a list changed while it is lent or a lost step shows.
+// A device that is behind: ToyRunner's steps, up to `depth` of them in flight, each run when it is collected, or on
+// another thread after a delay drawn from a seed. What a step borrows is read then and not before; a row without a
+// token takes what the step before said; a block that a step stores into must be its sequence's alone when the step is
+// submitted, and still be held when it is collected. So a token fed wrongly, a block freed too early, a list changed
+// while it is lent or a lost step shows.
 // Owner   the test. Borrows the ToyRunner, which nobody else may look at while steps run on the thread.
 // Thread  submit(), collect(): one; the steps run on that one, or on a thread of its own.
 #pragma once
@@ -82,9 +83,9 @@ class LateRunner final : public model::Runner {
     }
     return collected_.choices;
   }
-  std::span<const std::uint64_t> votes(std::size_t planned) const override {
+  std::span<const std::uint64_t> accumulated_scores(std::size_t planned) const override {
     CHECK(idle());
-    return collected_.votes.at(planned);
+    return collected_.accumulated_scores.at(planned);
   }
   std::span<const float> pooled(std::size_t planned) const override {
     CHECK(idle());
@@ -133,7 +134,7 @@ class LateRunner final : public model::Runner {
     flow::StepPlan plan;
     std::vector<flow::StepChoice> choices;
     std::vector<std::vector<sample::Candidate>> tops;  // by choice
-    std::vector<std::vector<std::uint64_t>> votes;
+    std::vector<std::vector<std::uint64_t>> accumulated_scores;
     std::vector<std::vector<float>> pooled;
     std::exception_ptr failure;
     bool done = false;
@@ -163,9 +164,9 @@ class LateRunner final : public model::Runner {
         choice.top = step.tops.emplace_back(choice.top.begin(), choice.top.end());
       }
       for (std::size_t i = 0; i < step.plan.sequences.size(); ++i) {
-        const auto votes = toy_.votes(i);
+        const auto accumulated_scores = toy_.accumulated_scores(i);
         const auto pooled = toy_.pooled(i);
-        step.votes.emplace_back(votes.begin(), votes.end());
+        step.accumulated_scores.emplace_back(accumulated_scores.begin(), accumulated_scores.end());
         step.pooled.emplace_back(pooled.begin(), pooled.end());
       }
     } catch (const std::runtime_error&) {

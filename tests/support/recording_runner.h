@@ -26,7 +26,9 @@ class RecordingRunner final : public model::Runner {
     }
     return choices;
   }
-  std::span<const std::uint64_t> votes(std::size_t planned) const override { return inner_.votes(planned); }
+  std::span<const std::uint64_t> accumulated_scores(std::size_t planned) const override {
+    return inner_.accumulated_scores(planned);
+  }
   std::span<const float> pooled(std::size_t planned) const override { return inner_.pooled(planned); }
   std::uint32_t hidden_width() const override { return inner_.hidden_width(); }
   bool idle() const override { return inner_.idle(); }

@@ -70,7 +70,8 @@ inline std::vector<float> toy_row(std::uint64_t hash, const ToyModel& model) {
   return row;
 }
 
-// Under rules: of the tokens that they favour most (or mind least), the first from toy_choose()'s on. -1: they forbid all.
+// Under rules: of the tokens that they favour most (or mind least), the first from toy_choose()'s on. -1: they forbid
+// all.
 inline TokenId toy_choose_adjusted(std::span<const float> row, std::span<const float> adjusted, TokenId from) {
   TokenId best = -1;
   float favour = -std::numeric_limits<float>::infinity();
@@ -124,7 +125,7 @@ class ToyPast {
     if (lossy() && position % kToySpan == 0 && position > 0) evict();
     if (position % kToyGroup == 0) {
       kept_.push_back(true);
-      votes_.push_back(0);
+      accumulated_scores_.push_back(0);
     }
     if (model_.window != 0 && position >= model_.window && kept_[(position - model_.window) / kToyGroup]) {
       sum_ -= stored_[position - model_.window];
@@ -133,7 +134,7 @@ class ToyPast {
     sum_ += stored_.back();
     if (policy_.kind != flow::KvPolicy::Kind::kHeavyHitters) return;
     for (std::uint32_t group = 0; group < kept_.size(); ++group) {
-      if (kept_[group]) votes_[group] += toy_vote(sum_, position, group);
+      if (kept_[group]) accumulated_scores_[group] += toy_vote(sum_, position, group);
     }
   }
 
@@ -151,9 +152,11 @@ class ToyPast {
     for (std::uint32_t group = policy_.sinks / kToyGroup; group < window_begin / kToyGroup; ++group) {
       if (kept_[group]) others.push_back(group);
     }
-    std::stable_sort(others.begin(), others.end(), [this](auto a, auto b) { return votes_[a] > votes_[b]; });
-    const bool votes_count = policy_.kind == flow::KvPolicy::Kind::kHeavyHitters;
-    for (std::size_t i = votes_count ? policy_.budget / kToyGroup : 0; i < others.size(); ++i) kept_[others[i]] = false;
+    std::stable_sort(others.begin(), others.end(),
+                     [this](auto a, auto b) { return accumulated_scores_[a] > accumulated_scores_[b]; });
+    const bool accumulated_scores_count = policy_.kind == flow::KvPolicy::Kind::kHeavyHitters;
+    for (std::size_t i = accumulated_scores_count ? policy_.budget / kToyGroup : 0; i < others.size(); ++i)
+      kept_[others[i]] = false;
     sum_ = 0;
     const std::uint32_t begin = model_.window != 0 && length() > model_.window ? length() - model_.window : 0;
     for (std::uint32_t q = begin; q < length(); ++q) sum_ += kept_[q / kToyGroup] ? stored_[q] : 0;
@@ -161,9 +164,9 @@ class ToyPast {
 
   ToyModel model_;
   flow::KvPolicy policy_;
-  std::vector<std::uint64_t> stored_;  // [length]
-  std::vector<bool> kept_;             // by group
-  std::vector<std::uint64_t> votes_;   // by group
+  std::vector<std::uint64_t> stored_;              // [length]
+  std::vector<bool> kept_;                         // by group
+  std::vector<std::uint64_t> accumulated_scores_;  // by group
   std::uint64_t sum_ = 0;
 };
 

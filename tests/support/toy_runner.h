@@ -43,12 +43,12 @@ class ToyRunner final : public model::Runner {
     in_flight_ = true;
     choices_.clear();
     tops_.clear();
-    votes_.clear();
+    accumulated_scores_.clear();
     pooled_.assign(plan.sequences.size(), {});
     ++steps;
     rows_in_step.push_back(static_cast<std::uint32_t>(plan.tokens.size()));
     for (const flow::BlockOp& op : plan.block_ops) run(op);
-    votes_.resize(plan.sequences.size());
+    accumulated_scores_.resize(plan.sequences.size());
     std::size_t num_tops = 0;
     std::size_t num_speaking = 0;
     for (const flow::PlannedSequence& entry : plan.sequences) {
@@ -63,7 +63,7 @@ class ToyRunner final : public model::Runner {
       CHECK_EQ(plan.sequences[i].first_row, next_row);
       CHECK_LE(plan.sequences[i].num_pooled, plan.sequences[i].num_rows);
       if (plan.sequences[i].num_pooled > 0) CHECK(!plan.sequences[i].speaks && plan.sequences[i].given.empty());
-      run(plan, plan.sequences[i], votes_[i], pooled_[i]);
+      run(plan, plan.sequences[i], accumulated_scores_[i], pooled_[i]);
       next_row += plan.sequences[i].num_rows;
     }
     CHECK_EQ(plan.tokens.size(), next_row);
@@ -77,7 +77,9 @@ class ToyRunner final : public model::Runner {
     if (fail_next_collect) throw std::runtime_error("the device is gone");
     return choices_;
   }
-  std::span<const std::uint64_t> votes(std::size_t planned) const override { return votes_.at(planned); }
+  std::span<const std::uint64_t> accumulated_scores(std::size_t planned) const override {
+    return accumulated_scores_.at(planned);
+  }
   std::span<const float> pooled(std::size_t planned) const override { return pooled_.at(planned); }
   std::uint32_t hidden_width() const override { return kToyHidden; }
   bool idle() const override { return !in_flight_; }
@@ -175,8 +177,8 @@ class ToyRunner final : public model::Runner {
     std::ranges::copy(with, content(to).begin());
   }
 
-  void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::vector<std::uint64_t>& votes,
-           std::vector<float>& pooled) {
+  void run(const flow::StepPlan& plan, const flow::PlannedSequence& entry,
+           std::vector<std::uint64_t>& accumulated_scores, std::vector<float>& pooled) {
     CHECK_GE(entry.num_rows, 1 + entry.num_nodes);
     const std::uint32_t num_plain = entry.num_rows - entry.num_nodes;
     const std::uint32_t length = entry.first_position + num_plain;
@@ -207,7 +209,7 @@ class ToyRunner final : public model::Runner {
       sum += toy_stored(slot.token, q, slot.seen);
       finite = finite && slot.finite != 0;
     }
-    if (entry.wants_votes) votes.assign((length + kToyGroup - 1) / kToyGroup, 0);
+    if (entry.wants_accumulated_scores) accumulated_scores.assign((length + kToyGroup - 1) / kToyGroup, 0);
     for (std::uint32_t row = entry.first_row; row < entry.first_row + num_plain; ++row) {
       const std::uint32_t position = first + (row - entry.first_row);
       CHECK_EQ(plan.positions.at(row), position);
@@ -231,9 +233,9 @@ class ToyRunner final : public model::Runner {
         const bool good = finite && entry.sampling.seed != poisoned_seed;
         pooled.push_back(good ? toy_hidden(sum, i) : std::numeric_limits<float>::quiet_NaN());
       }
-      if (!entry.wants_votes) continue;
+      if (!entry.wants_accumulated_scores) continue;
       for (std::uint32_t group = 0; group <= position / kToyGroup; ++group) {
-        if (is_kept(group * kToyGroup)) votes[group] += toy_vote(sum, position, group);
+        if (is_kept(group * kToyGroup)) accumulated_scores[group] += toy_vote(sum, position, group);
       }
     }
     const bool speaks_sense = entry.sampling.seed != poisoned_seed;
@@ -376,8 +378,8 @@ class ToyRunner final : public model::Runner {
   std::vector<flow::StepChoice> choices_;
   std::vector<sample::Candidate> tops_;
   sample::Scratch scratch_{model_.vocab};
-  std::vector<std::vector<std::uint64_t>> votes_;  // by planned sequence
-  std::vector<std::vector<float>> pooled_;         // likewise
+  std::vector<std::vector<std::uint64_t>> accumulated_scores_;  // by planned sequence
+  std::vector<std::vector<float>> pooled_;                      // likewise
   bool in_flight_ = false;
 };
 

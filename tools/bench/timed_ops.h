@@ -86,7 +86,7 @@ class TimedOps final : public backend::Ops {
   }
   void choose(const backend::Buffer& logits, std::uint32_t vocab) override { inner_->choose(logits, vocab); }
   void collect(std::span<backend::Choice> choices) override { inner_->collect(choices); }
-  void read_votes(std::span<std::uint64_t> out) override { inner_->read_votes(out); }
+  void read_accumulated_scores(std::span<std::uint64_t> out) override { inner_->read_accumulated_scores(out); }
 
   void place(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
     inner_->place(x, rows, column, out);

@@ -1,5 +1,5 @@
-// Ops of the GPU that hand everything on, draw the weights on the device instead of reading them, and mark when each op of a step
-// begins and ends there.
+// Ops of the GPU that hand everything on, draw the weights on the device instead of reading them, and mark when each op
+// of a step begins and ends there.
 // Owner   whoever measures; `inner` is its own, and owns the device.
 // Thread  the engine's.
 #pragma once
@@ -114,7 +114,7 @@ class MeasuredOps final : public backend::Ops {
     marked(kHead, [&] { inner_->choose(logits, vocab); });
   }
   void collect(std::span<backend::Choice> choices) override { inner_->collect(choices); }
-  void read_votes(std::span<std::uint64_t> out) override { inner_->read_votes(out); }
+  void read_accumulated_scores(std::span<std::uint64_t> out) override { inner_->read_accumulated_scores(out); }
 
   void place(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
     marked(kOther, [&] { inner_->place(x, rows, column, out); });

@@ -62,9 +62,9 @@ Result<flow::KvPolicy> policy_of(const std::string& name, const PolicyFields& fi
   if (!fields.kind) return missing(".type");
   if (!fields.sinks) return missing(".sinks");
   if (!fields.window) return missing(".window");
-  const bool votes = *fields.kind == PolicyKind::kHeavyHitters;
-  if (votes && !fields.budget) return missing(".budget");
-  if (!votes && fields.budget) {
+  const bool accumulated_scores = *fields.kind == PolicyKind::kHeavyHitters;
+  if (accumulated_scores && !fields.budget) return missing(".budget");
+  if (!accumulated_scores && fields.budget) {
     return invalid(name + ".budget", name + ".budget belongs to heavy_hitters: leave it out");
   }
   const std::uint64_t kept = std::uint64_t{*fields.sinks} + *fields.window + fields.budget.value_or(0);

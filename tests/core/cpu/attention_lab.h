@@ -46,7 +46,7 @@ struct LabSequence {
   // everything.
   std::vector<std::vector<std::uint16_t>> kept{};
 
-  bool votes = false;  // whether its votes are wanted
+  bool accumulated_scores = false;  // whether its accumulated scores are wanted
 
   // Whether the row at p sees position j <= p, windows aside.
   bool has(std::uint32_t p, std::uint32_t j) const {
@@ -109,7 +109,7 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
 // out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
 // sum |q k|, then exp to 2 ulp, the sums to one rounding a position, all of them on values not above max |v|.
 inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
-                                     std::vector<double>* votes = nullptr) {
+                                     std::vector<double>* accumulated_scores = nullptr) {
   std::vector<double> out(s.q_width());
   double score_error = 0;
   double largest_v = 0;
@@ -135,7 +135,7 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     for (double& value : z) sum += value = std::exp(value - highest);
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
-      if (votes != nullptr) (*votes)[j / 16] += z[j - first] / sum;
+      if (accumulated_scores != nullptr) (*accumulated_scores)[j / 16] += z[j - first] / sum;
       for (std::uint32_t d = 0; d < s.head_dim; ++d) {
         out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, p, j, h)[d]};
       }
@@ -227,7 +227,7 @@ class Lab {
       tables_.emplace_back(blocks.end() - count, blocks.end());
       blocks.resize(blocks.size() - count);
       out_.emplace_back(std::size_t{s.length} * shape.q_width());
-      votes_.emplace_back();
+      accumulated_scores_.emplace_back();
     }
     cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type, 0, 0,
                           static_cast<std::uint32_t>(sequences_.size())});
@@ -261,10 +261,10 @@ class Lab {
       }
       backend::SequenceRows& added = batch.sequences.back();
       added.open_group = r.sequence;
-      if (sequence.votes) {
-        added.first_vote = batch.num_votes;
-        added.num_votes = (r.first + r.count + 15) / 16;
-        batch.num_votes += added.num_votes;
+      if (sequence.accumulated_scores) {
+        added.first_vote = batch.num_accumulated_scores;
+        added.num_accumulated_scores = (r.first + r.count + 15) / 16;
+        batch.num_accumulated_scores += added.num_accumulated_scores;
       }
       const auto begin =
           sequences_[r.sequence].rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.width());
@@ -272,13 +272,14 @@ class Lab {
     }
     std::vector<float> out;
     step(batch, qkv, &out);
-    std::vector<std::uint64_t> votes(batch.num_votes);
-    ops_.read_votes(votes);
+    std::vector<std::uint64_t> accumulated_scores(batch.num_accumulated_scores);
+    ops_.read_accumulated_scores(accumulated_scores);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<std::uint64_t>& sums = votes_[rows[i].sequence];
+      std::vector<std::uint64_t>& sums = accumulated_scores_[rows[i].sequence];
       const backend::SequenceRows& added = batch.sequences[i];
-      if (sums.size() < added.num_votes) sums.resize(added.num_votes);
-      for (std::uint32_t group = 0; group < added.num_votes; ++group) sums[group] += votes[added.first_vote + group];
+      if (sums.size() < added.num_accumulated_scores) sums.resize(added.num_accumulated_scores);
+      for (std::uint32_t group = 0; group < added.num_accumulated_scores; ++group)
+        sums[group] += accumulated_scores[added.first_vote + group];
     }
     auto from = out.begin();
     for (const LabRows& r : rows) {
@@ -310,7 +311,7 @@ class Lab {
 
   const std::vector<std::vector<float>>& out() const { return out_; }
   // Of all steps together, by sequence and group of 16 positions.
-  const std::vector<std::vector<std::uint64_t>>& votes() const { return votes_; }
+  const std::vector<std::vector<std::uint64_t>>& accumulated_scores() const { return accumulated_scores_; }
   const std::vector<LabSequence>& sequences() const { return sequences_; }
   const std::vector<BlockId>& table(std::size_t sequence) const { return tables_[sequence]; }
   backend::KvCache& cache() { return *cache_; }
@@ -362,7 +363,7 @@ class Lab {
   std::vector<LabSequence> sequences_;
   std::vector<std::vector<BlockId>> tables_;
   std::vector<std::vector<float>> out_;
-  std::vector<std::vector<std::uint64_t>> votes_;
+  std::vector<std::vector<std::uint64_t>> accumulated_scores_;
   std::unique_ptr<backend::KvCache> cache_;
   std::unique_ptr<backend::RopeTable> rope_;
 };

@@ -36,7 +36,7 @@ std::vector<LabSequence> tree(const LabShape& shape) {
 
 struct Result {
   std::vector<std::vector<float>> rows;  // of each sequence its last kSteps
-  std::vector<std::vector<std::uint64_t>> votes;
+  std::vector<std::vector<std::uint64_t>> accumulated_scores;
 };
 
 // Each by itself up to its last kSteps rows, in blocks of its own or in those that it shares; then all together, some a
@@ -71,7 +71,7 @@ Result run(const std::string& isa, std::uint32_t threads, const LabShape& shape,
     result.rows.emplace_back(out.end() - static_cast<std::ptrdiff_t>(kSteps * shape.q_width()), out.end());
   }
   for (std::size_t s = 0; s < count; ++s) {
-    if (sequences[s].votes) result.votes.push_back(lab.votes()[s]);
+    if (sequences[s].accumulated_scores) result.accumulated_scores.push_back(lab.accumulated_scores()[s]);
   }
   return result;
 }
@@ -131,17 +131,18 @@ TEST(AttendShared, ANanInOneSequencesOwnPartTouchesNoOther) {
   }
 }
 
-TEST(AttendShared, WhoWantsVotesGetsThem) {
+TEST(AttendShared, WhoWantsAccumulatedScoresGetsThem) {
   for (const LabShape& shape : sharing_shapes()) {
     SCOPED_TRACE(shape.text());
     auto sequences = tree(shape);
-    sequences[1].votes = true;
+    sequences[1].accumulated_scores = true;
     const Result expected = run("auto", 1, shape, sequences, false);
     const Result got = run("auto", 2, shape, sequences, true);
     expect_same(got, expected);
     const std::uint32_t first = kForks[1].shared / 16;  // whose rows the sequence itself had
-    ASSERT_EQ(got.votes[0].size(), expected.votes[0].size());
-    for (std::size_t i = first; i < got.votes[0].size(); ++i) EXPECT_EQ(got.votes[0][i], expected.votes[0][i]) << i;
+    ASSERT_EQ(got.accumulated_scores[0].size(), expected.accumulated_scores[0].size());
+    for (std::size_t i = first; i < got.accumulated_scores[0].size(); ++i)
+      EXPECT_EQ(got.accumulated_scores[0][i], expected.accumulated_scores[0][i]) << i;
   }
 }
 

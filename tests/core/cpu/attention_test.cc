@@ -319,7 +319,7 @@ const std::vector<LabShape>& voting_shapes() {
 
 struct Voted {
   std::vector<std::vector<float>> out;
-  std::vector<std::vector<std::uint64_t>> votes;
+  std::vector<std::vector<std::uint64_t>> accumulated_scores;
 };
 
 Voted voted(const std::string& isa, std::uint32_t threads, const LabShape& shape, std::uint32_t chunk, bool together,
@@ -327,21 +327,21 @@ Voted voted(const std::string& isa, std::uint32_t threads, const LabShape& shape
   const std::uint32_t lengths[] = {560, 33, 300};
   const auto ops = make_ops(isa, threads, 1200);
   auto sequences = holes ? with_holes(shape, lengths) : lab_sequences(shape, lengths, 77);
-  sequences[0].votes = sequences[2].votes = true;
+  sequences[0].accumulated_scores = sequences[2].accumulated_scores = true;
   Lab lab(*ops, shape, sequences, 1);
   lab.poison(NAN);
   lab.prefill(chunk, together);
-  return {lab.out(), lab.votes()};
+  return {lab.out(), lab.accumulated_scores()};
 }
 
-TEST(AttendVotes, AreTheProbabilitiesOfEachGroupOverRowsAndHeads) {
+TEST(AttendAccumulatedScores, AreTheProbabilitiesOfEachGroupOverRowsAndHeads) {
   for (const bool holes : {false, true}) {
     for (const LabShape& shape : voting_shapes()) {
       SCOPED_TRACE(shape.text());
       const std::uint32_t lengths[] = {560, 33, 300};
       const auto sequences = holes ? with_holes(shape, lengths) : lab_sequences(shape, lengths, 77);
       const Voted got = voted("auto", 2, shape, 128, true, holes);
-      EXPECT_TRUE(got.votes[1].empty()) << "did not ask";
+      EXPECT_TRUE(got.accumulated_scores[1].empty()) << "did not ask";
       for (const std::size_t s : {0, 2}) {
         std::vector<double> expected((lengths[s] + 15) / 16);
         double tolerance = 0;
@@ -350,16 +350,17 @@ TEST(AttendVotes, AreTheProbabilitiesOfEachGroupOverRowsAndHeads) {
           dense_f64(shape, sequences[s], p, &of_output, &expected);
           tolerance += of_output * shape.num_heads;  // values are up to 2: what it allows an output covers a weight
         }
-        ASSERT_EQ(got.votes[s].size(), expected.size());
+        ASSERT_EQ(got.accumulated_scores[s].size(), expected.size());
         for (std::size_t group = 0; group < expected.size(); ++group) {
-          EXPECT_NEAR(static_cast<double>(got.votes[s][group]) * 0x1p-32, expected[group], tolerance) << group;
+          EXPECT_NEAR(static_cast<double>(got.accumulated_scores[s][group]) * 0x1p-32, expected[group], tolerance)
+              << group;
         }
       }
     }
   }
 }
 
-TEST(AttendVotes, DoNotDependOnChunksThreadsCompanyOrInstructionSetAndChangeNoOutput) {
+TEST(AttendAccumulatedScores, DoNotDependOnChunksThreadsCompanyOrInstructionSetAndChangeNoOutput) {
   const std::uint32_t lengths[] = {560, 33, 300};
   for (const LabShape& shape : voting_shapes()) {
     SCOPED_TRACE(shape.text());
@@ -367,15 +368,15 @@ TEST(AttendVotes, DoNotDependOnChunksThreadsCompanyOrInstructionSetAndChangeNoOu
     expect_same(expected.out, prefilled("auto", 1, shape, lengths, 256));
     for (const std::uint32_t chunk : {1u, 7u, 560u}) {
       const Voted got = voted("auto", 1 + chunk % 3, shape, chunk, true, false);
-      EXPECT_EQ(got.votes, expected.votes) << chunk;
+      EXPECT_EQ(got.accumulated_scores, expected.accumulated_scores) << chunk;
       expect_same(got.out, expected.out);
     }
     for (const std::string& isa : supported_isas()) {
-      EXPECT_EQ(voted(isa, 2, shape, 200, true, false).votes, expected.votes) << isa;
+      EXPECT_EQ(voted(isa, 2, shape, 200, true, false).accumulated_scores, expected.accumulated_scores) << isa;
     }
     const Voted holed = voted("auto", 1, shape, 256, false, true);
-    EXPECT_NE(holed.votes, expected.votes);
-    EXPECT_EQ(voted("auto", 3, shape, 16, true, true).votes, holed.votes);
+    EXPECT_NE(holed.accumulated_scores, expected.accumulated_scores);
+    EXPECT_EQ(voted("auto", 3, shape, 16, true, true).accumulated_scores, holed.accumulated_scores);
   }
 }
 

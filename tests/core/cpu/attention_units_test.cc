@@ -140,13 +140,14 @@ TEST(AttentionUnits, ShareNothingInALayerWithAWindow) {
   EXPECT_EQ(num_spans_read(tables, {16, 4, 1, 4096}), 10u);
 }
 
-TEST(AttentionUnits, ShareNothingWithWhoLostGroupsOrWantsVotes) {
-  for (const bool votes : {false, true}) {
+TEST(AttentionUnits, ShareNothingWithWhoLostGroupsOrWantsAccumulatedScores) {
+  for (const bool accumulated_scores : {false, true}) {
     Tables tables(16);
     tables.add(1100, 1);
     tables.add(1100, 1, 1024, 0);
     tables.add(1100, 1, 1024, 0);
-    (votes ? tables.batch().sequences[1].num_votes : tables.batch().sequences[1].num_kept) = 4;
+    (accumulated_scores ? tables.batch().sequences[1].num_accumulated_scores : tables.batch().sequences[1].num_kept) =
+        4;
     EXPECT_EQ(num_spans_read(tables, {}), 5u + 5 + 1);
   }
 }

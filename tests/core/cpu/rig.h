@@ -112,7 +112,7 @@ struct OwnedBatch {
   std::vector<BlockId> tables;
   std::vector<backend::Speaker> speakers;
   std::vector<std::uint16_t> kept_groups;
-  std::uint32_t num_votes = 0;
+  std::uint32_t num_accumulated_scores = 0;
 
   // num_rows more rows of a sequence whose first rows lie in the cache already. `table` is its whole block table.
   void add(std::uint32_t first_position, std::uint32_t num_rows, std::span<const BlockId> table,
@@ -136,7 +136,7 @@ struct OwnedBatch {
   }
 
   backend::Batch view() const {
-    return {tokens, positions, slots, sequences, tables, speakers, kept_groups, num_votes};
+    return {tokens, positions, slots, sequences, tables, speakers, kept_groups, num_accumulated_scores};
   }
 };
 

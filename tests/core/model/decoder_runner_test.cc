@@ -277,28 +277,28 @@ TEST_F(DecoderRunnerTest, BlockOpsRunInOrderBeforeTheRows) {
   EXPECT_EQ(runner_.collect().size(), 1u);
 }
 
-TEST_F(DecoderRunnerTest, VotesComeBackForThoseWhoWantThemAGroupOf16EachUpToTheirLastRow) {
+TEST_F(DecoderRunnerTest, AccumulatedScoresComeBackForThoseWhoWantThemAGroupOf16EachUpToTheirLastRow) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;
   append(plan, 7, 0, 1, true);
   append(plan, 8, 0, 2, true);
   append(plan, 9, 15, 1, true);
-  plan.sequences[0].wants_votes = plan.sequences[2].wants_votes = true;
+  plan.sequences[0].wants_accumulated_scores = plan.sequences[2].wants_accumulated_scores = true;
   runner_.submit(plan);
-  EXPECT_EQ(ops_.batch.num_votes, 2u);
+  EXPECT_EQ(ops_.batch.num_accumulated_scores, 2u);
   runner_.collect();
-  EXPECT_THAT(runner_.votes(0), ElementsAre(0u));
-  EXPECT_THAT(runner_.votes(1), ElementsAre());
-  EXPECT_THAT(runner_.votes(2), ElementsAre(1u));
+  EXPECT_THAT(runner_.accumulated_scores(0), ElementsAre(0u));
+  EXPECT_THAT(runner_.accumulated_scores(1), ElementsAre());
+  EXPECT_THAT(runner_.accumulated_scores(2), ElementsAre(1u));
 
   flow::StepPlan longer;
   append(longer, 9, 16, 1, true);
   longer.sequences[0].num_table = 2;
   longer.block_tables = {BlockId(0), BlockId(1)};
-  longer.sequences[0].wants_votes = true;
+  longer.sequences[0].wants_accumulated_scores = true;
   runner_.submit(longer);
   runner_.collect();
-  EXPECT_THAT(runner_.votes(0), ElementsAre(0u, 1u));
+  EXPECT_THAT(runner_.accumulated_scores(0), ElementsAre(0u, 1u));
 }
 
 TEST_F(DecoderRunnerTest, HiddenStatesOfTheLastRowsComeBackForThoseWhoseRowsArePooledAndNoLogitsAreMade) {

@@ -164,7 +164,7 @@ class FakeOps final : public backend::Ops {
                     std::span(list).first(params.num_top)};
     }
   }
-  void read_votes(std::span<std::uint64_t> out) override {
+  void read_accumulated_scores(std::span<std::uint64_t> out) override {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
   }
   void copy_blocks(backend::KvCache&, std::span<const backend::BlockCopy> copies) override {

@@ -43,12 +43,12 @@ TEST(Retention, NothingGoesWhileSinksAndWindowCoverItAll) {
 TEST(Retention, HeavyHittersKeepTheMostLookedAtOfTheRestOlderFirstOnTies) {
   const flow::KvPolicy policy{Kind::kHeavyHitters, 16, 256, 48};
   std::vector<std::uint16_t> masks;
-  std::vector<std::uint64_t> votes(16, 1);
-  retain(policy, 1, votes, masks);
+  std::vector<std::uint64_t> accumulated_scores(16, 1);
+  retain(policy, 1, accumulated_scores, masks);
   EXPECT_EQ(masks, std::vector<std::uint16_t>{0xffff}) << "all of it is recent";
-  votes.resize(32, 1);
-  votes[9] = 5;
-  retain(policy, 2, votes, masks);
+  accumulated_scores.resize(32, 1);
+  accumulated_scores[9] = 5;
+  retain(policy, 2, accumulated_scores, masks);
   EXPECT_EQ(masks, (std::vector<std::uint16_t>{1u << 0 | 1u << 9 | 1u << 1 | 1u << 2, 0xffff}));
 }
 
@@ -57,12 +57,12 @@ TEST(Retention, WhatWasDroppedStaysDroppedAndTheBudgetHolds) {
     std::mt19937 random(seed);
     const flow::KvPolicy policy{Kind::kHeavyHitters, 16 * (1 + seed % 3), 256 * (1 + seed % 2), 16 * (seed % 7)};
     std::vector<std::uint16_t> masks;
-    std::vector<std::uint64_t> votes;
+    std::vector<std::uint64_t> accumulated_scores;
     std::set<std::uint32_t> gone;
     for (std::uint32_t span = 1; span <= 10; ++span) {
-      votes.resize(span * 16);
-      for (std::uint64_t& vote : votes) vote += random() % 10;
-      retain(policy, span, votes, masks);
+      accumulated_scores.resize(span * 16);
+      for (std::uint64_t& vote : accumulated_scores) vote += random() % 10;
+      retain(policy, span, accumulated_scores, masks);
       const auto groups = kept(masks);
       EXPECT_LE(groups.size(), policy.sinks / 16 + policy.window / 16 + policy.budget / 16);
       for (std::uint32_t group = 0; group < span * 16; ++group) {

@@ -1,4 +1,5 @@
-// A model on several ranks says what it says on one GPU, bit for bit: logits, tokens, what is stored, and whatever files keep of it.
+// A model on several ranks says what it says on one GPU, bit for bit: logits, tokens, what is stored, and whatever
+// files keep of it.
 #include "gpu/parallel/sharded_ops.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,8 @@ std::unique_ptr<Ops> of_ranks(std::uint32_t ranks, std::uint32_t max_rows = 64, 
   return make_sharded_ops(make_simulated_ranks(ranks, ranks), {.max_rows = max_rows, .depth = depth}, {.box = 300});
 }
 
-// What divides by four, and by the tensor cores' tiles not everywhere; the vocabulary divides by two and by four, or by nothing.
+// What divides by four, and by the tensor cores' tiles not everywhere; the vocabulary divides by two and by four, or by
+// nothing.
 std::string config_of(std::uint32_t vocab, bool tied) {
   return R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 120,
     "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 16, "vocab_size": )" +
@@ -181,15 +183,15 @@ TEST(ShardedOps, HaveTheBitsOfOneGpuOpByOpAndFused) {
   }
 }
 
-TEST(ShardedOps, AddUpTheVotesOfAllHeads) {
+TEST(ShardedOps, AddUpTheAccumulatedScoresOfAllHeads) {
   const auto voted = [](Ops& ops) {
     const LabShape shape{4, 2, 16, 16, KvType::kBF16, 0};
     const std::uint32_t lengths[] = {40, 9};
     auto sequences = lab_sequences(shape, lengths, 3);
-    sequences[0].votes = true;
+    sequences[0].accumulated_scores = true;
     Lab lab(ops, shape, std::move(sequences), 1);
     lab.prefill(13, /*together=*/true);
-    return std::pair(lab.out(), lab.votes());
+    return std::pair(lab.out(), lab.accumulated_scores());
   };
   const auto ranks = voted(*of_ranks(2));
   const auto one = voted(*one_gpu());
