@@ -9,7 +9,7 @@
 namespace quire::gpu {
 namespace {
 
-using backend::Speaker;
+using backend::LogitsRow;
 
 constexpr std::uint32_t pieces_of(std::uint32_t vocab) {
   return (vocab + PrepareRows::kPiece - 1) / PrepareRows::kPiece;
@@ -29,8 +29,8 @@ constexpr Places places_of(std::size_t num_rows, std::size_t num_walks, std::siz
   return places;
 }
 
-constexpr std::size_t told_bytes(std::size_t num_speakers, std::size_t num_candidates) {
-  return num_speakers * sizeof(Said) + num_candidates * sizeof(sample::Candidate);
+constexpr std::size_t told_bytes(std::size_t num_logits_rows, std::size_t num_candidates) {
+  return num_logits_rows * sizeof(Said) + num_candidates * sizeof(sample::Candidate);
 }
 
 template <typename T>
@@ -40,22 +40,23 @@ void put(const PinnedMemory& memory, std::size_t at, const std::vector<T>& value
 
 }  // namespace
 
-bool chosen_on_device(const Speaker& speaker) {
-  return speaker.num_nodes == 0 || !sample::accepts_by_law(speaker.params);
+bool chosen_on_device(const LogitsRow& logits_row) {
+  return logits_row.num_nodes == 0 || !sample::accepts_by_law(logits_row.params);
 }
 
 Chooser::Chooser(Device& device, const ChooserOptions& options)
     : device_(device),
-      options_{options.max_speakers, std::min(options.max_edited, options.max_speakers), options.edit_bytes},
-      upload_(device,
-              places_of(options.max_speakers, options.max_speakers, options.max_speakers).end + options.edit_bytes,
-              "what is chosen by, on the host"),
-      told_(device, told_bytes(options.max_speakers, std::size_t{options.max_speakers} * sample::kMaxTop),
+      options_{options.max_logits_rows, std::min(options.max_edited, options.max_logits_rows), options.edit_bytes},
+      upload_(
+          device,
+          places_of(options.max_logits_rows, options.max_logits_rows, options.max_logits_rows).end + options.edit_bytes,
+          "what is chosen by, on the host"),
+      told_(device, told_bytes(options.max_logits_rows, std::size_t{options.max_logits_rows} * sample::kMaxTop),
             "choices, on the host"),
       is_sent_(device.make_event()),
       is_told_(device.make_event()),
-      choices_(options.max_speakers) {
-  const std::size_t most = options.max_speakers;
+      choices_(options.max_logits_rows) {
+  const std::size_t most = options.max_logits_rows;
   CHECK_GT(most, 0u);
   packed_ = DeviceMemory(device, upload_.bytes(), "what is chosen by");
   said_ = DeviceMemory(device, told_.bytes(), "choices");
@@ -73,60 +74,60 @@ void Chooser::make_room(std::uint32_t width) {
   const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
   const std::size_t copies = std::size_t{options_.max_edited} * width * sizeof(float);
   if (copies > copies_.bytes()) copies_ = DeviceMemory(device_, copies, "rows of logits with their edits");
-  const std::size_t highest = std::size_t{options_.max_speakers} * pieces_of(width) * sizeof(HighestOfPiece);
+  const std::size_t highest = std::size_t{options_.max_logits_rows} * pieces_of(width) * sizeof(HighestOfPiece);
   if (highest > highest_.bytes()) highest_ = DeviceMemory(device_, highest, "highest logits");
   if (vocab > sampling_.adjusted.size()) sampling_ = sample::Scratch(vocab);
 }
 
 void Chooser::choose(const backend::Batch& batch, const float* logits, std::uint32_t width, std::uint32_t vocab) {
-  speakers_ = batch.speakers;
-  num_speakers_ = static_cast<std::uint32_t>(speakers_.size());
-  CHECK_LE(num_speakers_, options_.max_speakers);
+  logits_rows_ = batch.logits_rows;
+  num_logits_rows_ = static_cast<std::uint32_t>(logits_rows_.size());
+  CHECK_LE(num_logits_rows_, options_.max_logits_rows);
   CHECK_LE(vocab, sample::kMaxVocab);
   CHECK_LE(std::size_t{options_.max_edited} * width * sizeof(float), copies_.bytes());
   list_at_.assign(1, 0);
-  for (const Speaker& speaker : speakers_) {
-    CHECK_LE(speaker.params.num_top, sample::kMaxTop);
-    list_at_.push_back(list_at_.back() + speaker.params.num_top);
+  for (const LogitsRow& logits_row : logits_rows_) {
+    CHECK_LE(logits_row.params.num_top, sample::kMaxTop);
+    list_at_.push_back(list_at_.back() + logits_row.params.num_top);
   }
   host_walks_.clear();
   num_groups_ = 0;
 
   const Logits rows{logits, width, vocab};
-  for (std::uint32_t walk = 0; walk < num_speakers_; walk += 1 + speakers_[walk].num_nodes) {
-    if (chosen_on_device(speakers_[walk]) && add(walk, vocab)) continue;
-    if (chosen_on_device(speakers_[walk]) && !rows_.empty()) {
+  for (std::uint32_t walk = 0; walk < num_logits_rows_; walk += 1 + logits_rows_[walk].num_nodes) {
+    if (chosen_on_device(logits_rows_[walk]) && add(walk, vocab)) continue;
+    if (chosen_on_device(logits_rows_[walk]) && !rows_.empty()) {
       run_group(rows);
       if (add(walk, vocab)) continue;
     }
     host_walks_.push_back(walk);
   }
   run_group(rows);
-  if (num_speakers_ > 0) {
-    device_.download_pinned(told_.data(), said_.data(), told_bytes(num_speakers_, list_at_.back()));
+  if (num_logits_rows_ > 0) {
+    device_.download_pinned(told_.data(), said_.data(), told_bytes(num_logits_rows_, list_at_.back()));
     is_told_->record();
   }
   choose_on_host(batch, rows);
 }
 
 void Chooser::collect(std::span<backend::Choice> choices) {
-  CHECK_EQ(choices.size(), num_speakers_);
+  CHECK_EQ(choices.size(), num_logits_rows_);
   if (choices.empty()) return;
   is_told_->wait();
   const auto* said = reinterpret_cast<const Said*>(told_.data());
-  const auto* candidates = reinterpret_cast<const sample::Candidate*>(told_.data() + told_bytes(num_speakers_, 0));
-  for (std::uint32_t r = 0; r < num_speakers_; ++r) {
+  const auto* candidates = reinterpret_cast<const sample::Candidate*>(told_.data() + told_bytes(num_logits_rows_, 0));
+  for (std::uint32_t r = 0; r < num_logits_rows_; ++r) {
     const Said& one = said[r];
     choices[r] = {one.token, one.finite != 0, one.logprob, {candidates + list_at_[r], one.num_top}, one.rank};
   }
   for (const std::uint32_t walk : host_walks_) {
-    std::ranges::copy(choices_.each().subspan(walk, 1 + speakers_[walk].num_nodes), choices.begin() + walk);
+    std::ranges::copy(choices_.each().subspan(walk, 1 + logits_rows_[walk].num_nodes), choices.begin() + walk);
   }
 }
 
 // False, and nothing changed: the group has no place for it.
 bool Chooser::add(std::uint32_t walk, std::uint32_t vocab) {
-  const Speaker& root = speakers_[walk];
+  const LogitsRow& root = logits_rows_[walk];
   const std::size_t edits_before = edits_.size();
   const std::uint32_t edited_before = num_edited_;
   const auto first_row = static_cast<std::uint32_t>(rows_.size());
@@ -144,16 +145,16 @@ bool Chooser::add(std::uint32_t walk, std::uint32_t vocab) {
   return true;
 }
 
-RowToChoose Chooser::told_of(std::uint32_t speaker, std::uint32_t vocab) {
-  const Speaker& from = speakers_[speaker];
+RowToChoose Chooser::told_of(std::uint32_t logits_row, std::uint32_t vocab) {
+  const LogitsRow& from = logits_rows_[logits_row];
   RowToChoose row;
   row.params = from.params;
-  row.speaker = speaker;
+  row.logits_row = logits_row;
   row.position = from.position;
   // Where guesses are judged by law and there are none: acceptance.h.
   if (sample::accepts_by_law(from.params)) row.domain = sample::ahead(sample::Domain::kResidual, 1);
   row.given = from.given;
-  row.list = list_at_[speaker];
+  row.list = list_at_[logits_row];
   if (from.edits.empty() || from.given >= 0) return row;
   const std::size_t words = std::min<std::size_t>(from.edits.allowed.size(), (vocab + 31) / 32);
   row.copy = num_edited_++;
@@ -219,7 +220,7 @@ void Chooser::run_group(const Logits& logits) {
   choose.num_pieces = pieces;
   choose.said = said_.as<Said>();
   choose.tokens = chosen_.as<TokenId>();
-  choose.lists = reinterpret_cast<sample::Candidate*>(said_.as<std::byte>() + num_speakers_ * sizeof(Said));
+  choose.lists = reinterpret_cast<sample::Candidate*>(said_.as<std::byte>() + num_logits_rows_ * sizeof(Said));
   device_.start(device_.kernels().choose_walks, {static_cast<unsigned>(walks_.size()), 1}, choose);
 
   rows_.clear();
@@ -237,7 +238,7 @@ void Chooser::choose_on_host(const backend::Batch& batch, const Logits& logits) 
     const std::uint32_t first = choices_.first_of(walk);
     if (first != host_walks_[next]) continue;
     ++next;
-    const std::size_t rows = 1 + speakers_[first].num_nodes;
+    const std::size_t rows = 1 + logits_rows_[first].num_nodes;
     host_logits_.resize(std::max(host_logits_.size(), rows * logits.width));
     device_.download(host_logits_.data(), logits.rows + std::size_t{first} * logits.width,
                      rows * logits.width * sizeof(float));

@@ -1,13 +1,15 @@
-// What the speakers of a step say, chosen on the device from logits that stay there: two kernels (gpu/kernels/choose_rows.h and
-// choose_walks.h), the host's tokens, numbers and lists bit for bit. What comes back is a Said for each speaker, and its list.
-//   A walk is a speaker that hangs below no other, with its draft's nodes. Left to the host (core/backend/choices.h), with a
-//   download of their rows alone: drafts that are judged by law, and walks whose edits outgrow the room.
-// Shape   speakers in groups, one after another, as many walks as the room has place for: in most steps there is one group, and
-//         one upload. chosen() [R]: what each speaker says, by speaker; -1 as in backend::Choice. It stays on the device until the
-//         next choose(), and is there for whatever runs behind this one.
+// What the logits rows of a step say, chosen on the device from logits that stay there: two kernels
+// (gpu/kernels/choose_rows.h and choose_walks.h), the host's tokens, numbers and lists bit for bit. What comes back is
+// a Said for each logits row, and its list.
+//   A walk is a logits row that hangs below no other, with its draft's nodes. Left to the host
+//   (core/backend/choices.h), with a download of their rows alone: drafts that are judged by law, and walks whose edits
+//   outgrow the room.
+// Shape   logits rows in groups, one after another, as many walks as the room has place for: in most steps there is one
+//         group, and one upload. chosen() [R]: what each logits row says, by logits row; -1 as in backend::Choice. It
+//         stays on the device until the next choose(), and is there for whatever runs behind this one.
 // Owner   whoever has the device. Lists are shown until the next forget().
-// Thread  made while starting; then engine. choose() queues, and waits where something is left to the host; collect() waits for this
-//         step, and for no later one.
+// Thread  made while starting; then engine. choose() queues, and waits where something is left to the host; collect()
+//         waits for this step, and for no later one.
 // Fails   StartError: no memory for it. Nothing is allocated on the device after make_room().
 #pragma once
 
@@ -25,11 +27,11 @@
 
 namespace quire::gpu {
 
-// Whether the kernels know the walk that begins with this speaker: all but a draft that is judged by law.
-bool chosen_on_device(const backend::Speaker& speaker);
+// Whether the kernels know the walk that begins with this logits row: all but a draft that is judged by law.
+bool chosen_on_device(const backend::LogitsRow& logits_row);
 
 struct ChooserOptions {
-  std::uint32_t max_speakers = 0;
+  std::uint32_t max_logits_rows = 0;
   std::uint32_t max_edited = 128;                 // rows with edits in a group; a walk has 65 at most
   std::size_t edit_bytes = std::size_t{8} << 20;  // of the edits of a group
 };
@@ -41,7 +43,7 @@ class Chooser {
   // While starting: rows of logits may be so wide.
   void make_room(std::uint32_t width);
 
-  void forget() { num_speakers_ = 0; }
+  void forget() { num_logits_rows_ = 0; }
   // Rows [R, width] of logits on the device, of which [0, vocab) are looked at.
   void choose(const backend::Batch& batch, const float* logits, std::uint32_t width, std::uint32_t vocab);
   void collect(std::span<backend::Choice> choices);
@@ -49,7 +51,7 @@ class Chooser {
   const TokenId* chosen() const { return chosen_.as<const TokenId>(); }
   // Of the step chosen last.
   std::uint32_t num_groups() const { return num_groups_; }
-  std::span<const std::uint32_t> left_to_host() const { return host_walks_; }  // first speakers
+  std::span<const std::uint32_t> left_to_host() const { return host_walks_; }  // first logits rows
 
  private:
   struct Logits {
@@ -59,7 +61,7 @@ class Chooser {
   };
 
   bool add(std::uint32_t walk, std::uint32_t vocab);
-  RowToChoose told_of(std::uint32_t speaker, std::uint32_t vocab);
+  RowToChoose told_of(std::uint32_t logits_row, std::uint32_t vocab);
   template <typename T>
   std::size_t list(std::span<const T> values);
   void run_group(const Logits& logits);
@@ -73,14 +75,14 @@ class Chooser {
   std::unique_ptr<Event> is_told_;
   DeviceMemory packed_;
   DeviceMemory copies_;   // [max_edited, width]
-  DeviceMemory highest_;  // [max_speakers, pieces]
-  DeviceMemory said_;     // Said [max_speakers], then lists
+  DeviceMemory highest_;  // [max_logits_rows, pieces]
+  DeviceMemory said_;     // Said [max_logits_rows], then lists
   DeviceMemory chosen_;
 
-  std::span<const backend::Speaker> speakers_;
-  std::uint32_t num_speakers_ = 0;
+  std::span<const backend::LogitsRow> logits_rows_;
+  std::uint32_t num_logits_rows_ = 0;
   std::uint32_t num_groups_ = 0;
-  std::vector<std::uint32_t> list_at_;  // by speaker, and behind the last: where its list begins
+  std::vector<std::uint32_t> list_at_;  // by logits row, and behind the last: where its list begins
 
   // Of the group that is being made.
   std::vector<RowToChoose> rows_;

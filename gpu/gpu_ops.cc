@@ -42,7 +42,7 @@ class GpuOps final : public Ops {
     device_->let_kernels_overlap(options.overlap);
     device_->set_carveout(options.carveout);
     for (std::uint32_t i = 0; i < options.depth; ++i) {
-      choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_speakers = max_rows_}));
+      choosers_.push_back(std::make_unique<Chooser>(*device_, ChooserOptions{.max_logits_rows = max_rows_}));
     }
   }
 
@@ -88,7 +88,7 @@ class GpuOps final : public Ops {
     batch_ = batch;
     const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured()) : 0;
     num_rows_ = std::max(batch.num_rows(), bucket);
-    num_speakers_ = std::max(static_cast<std::uint32_t>(batch.speakers.size()), bucket);
+    num_logits_rows_ = std::max(static_cast<std::uint32_t>(batch.logits_rows.size()), bucket);
     send_packet();
     attention_.begin(batch, {packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups()}, bucket);
     step_ = (step_ + 1) % choosers_.size();
@@ -151,9 +151,9 @@ class GpuOps final : public Ops {
     expect_cut(x, rows, column, out);
     copy_rows_of(x, column, nullptr, padded(rows), out.width(), out, 0);
   }
-  void gather_speakers(const Buffer& x, Buffer& out) override {
+  void gather_logits_rows(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    copy_rows_of(x, 0, packet_.device_speakers(), num_speakers_, x.width(), out, 0);
+    copy_rows_of(x, 0, packet_.device_logits_rows(), num_logits_rows_, x.width(), out, 0);
   }
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
@@ -283,18 +283,18 @@ class GpuOps final : public Ops {
     captured_.run(launches_);
     launches_.clear();
   }
-  // What the speakers of the step before said, on the device.
+  // What the logits rows of the step before said, on the device.
   const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
   // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
   bool can_capture(const Batch& batch) const {
-    return batch.sequences.size() == batch.num_rows() && batch.speakers.size() == batch.num_rows() &&
+    return batch.sequences.size() == batch.num_rows() && batch.logits_rows.size() == batch.num_rows() &&
            batch.kept_groups.empty();
   }
   // Padded rows fit every buffer.
   std::uint32_t most_captured() const {
     return buffer_sizes_.empty() ? most_captured_ : std::min(most_captured_, *buffer_sizes_.begin());
   }
-  // The rows that a kernel is to run of so many of the batch, or of its speakers. Of other rows, which some drafters
+  // The rows that a kernel is to run of so many of the batch, or of its logits rows. Of other rows, which some drafters
   // have, there are as many as they happen to be: from there on nothing is captured.
   std::uint32_t padded(std::uint32_t rows) {
     if (records_ && rows != batch_.num_rows() && rows != num_rows_) run_recorded();
@@ -317,15 +317,15 @@ class GpuOps final : public Ops {
   }
 
   void send_packet() {
-    packet_.begin({num_rows_, num_speakers_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
+    packet_.begin({num_rows_, num_logits_rows_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
                    static_cast<std::uint32_t>(batch_.block_tables.size())});
     const std::span<std::int32_t> tokens = packet_.tokens();
     std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
-    for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.speaker);
+    for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.logits_row);
     fill_rows(packet_.rows());
-    const std::span<std::uint32_t> speakers = packet_.speakers();
-    for (std::uint32_t r = 0; r < speakers.size(); ++r) {
-      speakers[r] = r < batch_.speakers.size() ? batch_.speakers[r].row : r;
+    const std::span<std::uint32_t> logits_rows = packet_.logits_rows();
+    for (std::uint32_t r = 0; r < logits_rows.size(); ++r) {
+      logits_rows[r] = r < batch_.logits_rows.size() ? batch_.logits_rows[r].row : r;
     }
     std::ranges::copy(batch_.kept_groups, packet_.kept_groups().begin());
     std::ranges::copy(batch_.block_tables, packet_.tables().begin());
@@ -345,7 +345,7 @@ class GpuOps final : public Ops {
         out.first_row = sequence.first_row;
         out.first_position = sequence.first_position;
         out.open_group = sequence.open_group;
-        out.first_vote = sequence.first_vote;
+        out.first_accumulated_score = sequence.first_accumulated_score;
         out.num_accumulated_scores = sequence.num_accumulated_scores;
         if (i >= sequence.num_plain()) {
           out.root_position = sequence.root_position();

@@ -31,7 +31,7 @@ Packet::Packet(Device& device, const PacketSizes& most, std::uint32_t depth)
 
 void Packet::begin(const PacketSizes& sizes) {
   CHECK_LE(sizes.rows, most_.rows);
-  CHECK_LE(sizes.speakers, most_.speakers);
+  CHECK_LE(sizes.logits_rows, most_.logits_rows);
   CHECK_LE(sizes.kept_groups, most_.kept_groups);
   CHECK_LE(sizes.table_entries, most_.table_entries);
   sizes_ = sizes;

@@ -1,9 +1,9 @@
-// What makes steps on a device cheap to begin: all that changes from one to the next in one packet, sent by one copy, and steps of
-// decoding rows captured, one for each bucket of rows.
-//   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are marked as
-//            nobody's in the packet, so that they store nothing
-//   packet   tokens | rows | rows that speak | kept groups | block tables: in pinned memory, a slot for each step in flight, and at
-//            the same places on the device in every step of the same bucket
+// What makes steps on a device cheap to begin: all that changes from one to the next in one packet, sent by one copy,
+// and steps of decoding rows captured, one for each bucket of rows.
+//   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are
+//            marked as nobody's in the packet, so that they store nothing
+//   packet   tokens | rows | logits rows | kept groups | block tables: in pinned memory, a slot for each step in
+//            flight, and at the same places on the device in every step of the same bucket
 // Owner   GpuOps; the device outlives them.
 // Thread  engine, after start.
 // Fails   StartError from constructors: no memory. A step beyond its sizes is our bug: CHECK.
@@ -41,7 +41,7 @@ constexpr std::size_t on_boundary(std::size_t bytes) {
 
 struct PacketSizes {
   std::uint32_t rows = 0;
-  std::uint32_t speakers = 0;
+  std::uint32_t logits_rows = 0;
   std::uint32_t kept_groups = 0;
   std::uint32_t table_entries = 0;
 };
@@ -50,7 +50,7 @@ struct PacketSizes {
 struct PacketPlaces {
   std::size_t tokens = 0;
   std::size_t rows = 0;
-  std::size_t speakers = 0;
+  std::size_t logits_rows = 0;
   std::size_t kept_groups = 0;
   std::size_t tables = 0;
   std::size_t end = 0;
@@ -61,15 +61,15 @@ constexpr PacketPlaces places_of(const PacketSizes& sizes) {
   };
   PacketPlaces places;
   places.rows = behind(places.tokens, sizes.rows, sizeof(std::int32_t));
-  places.speakers = behind(places.rows, sizes.rows, sizeof(RowOfBatch));
-  places.kept_groups = behind(places.speakers, sizes.speakers, sizeof(std::uint32_t));
+  places.logits_rows = behind(places.rows, sizes.rows, sizeof(RowOfBatch));
+  places.kept_groups = behind(places.logits_rows, sizes.logits_rows, sizeof(std::uint32_t));
   places.tables = behind(places.kept_groups, sizes.kept_groups, sizeof(std::uint16_t));
   places.end = behind(places.tables, sizes.table_entries, sizeof(std::uint32_t));
   return places;
 }
 
-// What is filled in on the host for a step and sent by one copy, to the same place on the device every time: pinned memory, a slot
-// for each step in flight, so that nothing waits for the device.
+// What is filled in on the host for a step and sent by one copy, to the same place on the device every time: pinned
+// memory, a slot for each step in flight, so that nothing waits for the device.
 class StepUpload {
  public:
   StepUpload(Device& device, std::size_t most_bytes, std::uint32_t depth, const char* what);
@@ -101,7 +101,7 @@ class Packet {
   void begin(const PacketSizes& sizes);
   std::span<std::int32_t> tokens() { return part<std::int32_t>(places_.tokens, sizes_.rows); }
   std::span<RowOfBatch> rows() { return part<RowOfBatch>(places_.rows, sizes_.rows); }
-  std::span<std::uint32_t> speakers() { return part<std::uint32_t>(places_.speakers, sizes_.speakers); }
+  std::span<std::uint32_t> logits_rows() { return part<std::uint32_t>(places_.logits_rows, sizes_.logits_rows); }
   std::span<std::uint16_t> kept_groups() { return part<std::uint16_t>(places_.kept_groups, sizes_.kept_groups); }
   std::span<BlockId> tables() { return part<BlockId>(places_.tables, sizes_.table_entries); }
   // Queues the one copy.
@@ -110,7 +110,7 @@ class Packet {
   // On the device, of the packet sent last.
   const std::int32_t* device_tokens() const { return there<std::int32_t>(places_.tokens); }
   const RowOfBatch* device_rows() const { return there<RowOfBatch>(places_.rows); }
-  const std::uint32_t* device_speakers() const { return there<std::uint32_t>(places_.speakers); }
+  const std::uint32_t* device_logits_rows() const { return there<std::uint32_t>(places_.logits_rows); }
   const std::uint16_t* device_kept_groups() const { return there<std::uint16_t>(places_.kept_groups); }
   const std::uint32_t* device_tables() const { return there<std::uint32_t>(places_.tables); }
 
@@ -130,9 +130,9 @@ class Packet {
   PacketPlaces places_;
 };
 
-// Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the same
-// launches come again the captured step runs instead. Of so many the one that ran longest ago makes room, where that is long ago:
-// else steps that come in turn, one more than there is room for, would be captured anew each time.
+// Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the
+// same launches come again the captured step runs instead. Of so many the one that ran longest ago makes room, where
+// that is long ago: else steps that come in turn, one more than there is room for, would be captured anew each time.
 class CapturedSteps {
  public:
   static constexpr std::size_t kMost = 256;

@@ -41,7 +41,7 @@ Phases phases_of(std::span<const std::shared_ptr<const bridge::Timeline>> timeli
     if (one->end() != bridge::Timeline::End::kNone) raise(phases.last_end, one->ended());
     const auto last_token = one->last_token();
     if (!last_token) continue;
-    ++phases.num_speakers;
+    ++phases.num_logits_rows;
     lower(phases.first_token, one->tokens().kept().front());
     raise(phases.last_first_token, one->tokens().kept().front());
     raise(phases.last_token, last_token);
@@ -56,7 +56,7 @@ void append_timings(std::string& json, std::span<const std::shared_ptr<const bri
   const double predicted_ms = ms_between(phases.first_token, phases.last_token);
   const std::uint64_t prompt_n = counts.prompt - std::min(counts.prompt, counts.cached);
   // A sequence's first token is its prompt's time; the others took the rest.
-  const std::uint64_t decoded = counts.completion - std::min(counts.completion, phases.num_speakers);
+  const std::uint64_t decoded = counts.completion - std::min(counts.completion, phases.num_logits_rows);
   json += "\"timings\":";
   openai::JsonWriter writer(json);
   writer.begin_object();

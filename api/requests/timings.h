@@ -1,10 +1,10 @@
 // Where the time of one request went, as its answer tells it: `timings`.
 // Shape   queued: from arrival to the first run of any of its sequences. prompt: from there to the last one's first
-//         token. predicted: from the first token of any of them to the last of all. draft: guesses that were verified for all of
-//         them, and how many of these were said; told where there were any.
+//         token. predicted: from the first token of any of them to the last of all. draft: guesses that were verified
+//         for all of them, and how many of these were said; told where there were any.
 // Thread  any; a pure function of what the engine has written so far.
-// Source  names and units of llama.cpp's server (prompt_n counts what was computed, not what the cache held; draft_n, draft_n_accepted); queued_ms
-//         is ours.
+// Source  names and units of llama.cpp's server (prompt_n counts what was computed, not what the cache held; draft_n,
+//         draft_n_accepted); queued_ms is ours.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Phases {
   std::optional<Micros> last_first_token;               // of whoever spoke last
   std::optional<Micros> last_token;
   std::optional<Micros> last_end;  // of those that have ended
-  std::uint64_t num_speakers = 0;
+  std::uint64_t num_logits_rows = 0;
   std::uint64_t drafted = 0;
   std::uint64_t accepted = 0;
 };

@@ -1,4 +1,4 @@
-// One step as a device sees it: rows, positions, slots, block tables, and the rows that speak. Borrowed views.
+// One step as a device sees it: rows, positions, slots, block tables, and the logits rows. Borrowed views.
 // Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it, but
 //         for a draft's.
 // Owner   the caller; must stay alive and unchanged until collect() of this step returns.
@@ -31,7 +31,7 @@ struct SequenceRows {
   std::uint32_t open_group = 0;
   // Where its accumulated scores go, one for each group of 16 positions up to its last row:
   // Ops::read_accumulated_scores(). num_accumulated_scores 0: not wanted.
-  std::uint32_t first_vote = 0;
+  std::uint32_t first_accumulated_score = 0;
   std::uint32_t num_accumulated_scores = 0;
   // A draft that is no chain: its last rows are a tree's nodes below the row before them, the root.
   // Batch::ancestors[first_node + i] says which nodes node i sees, itself included (bit by node); it stands popcount
@@ -44,13 +44,13 @@ struct SequenceRows {
   std::uint32_t root_position() const { return first_position + num_plain() - 1; }  // where num_nodes > 0
 };
 
-struct Speaker {
+struct LogitsRow {
   std::uint32_t row = 0;
   std::uint32_t position = 0;  // of the token to be emitted: the row's position + 1. The noise counter.
   sample::Params params;
   sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
   TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
-  // A walk: this speaker, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was,
+  // A walk: this logits row, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was,
   // and drew the token that they carry; of children that carry the same the first. By params.accept what a row says is
   // drawn as without a draft, or judged with the guesses below it (core/sample/acceptance.h); all of a walk's have the
   // same. Of a scout that no walk came to, the token with the highest logit comes back and nothing else, no rule
@@ -67,11 +67,12 @@ struct Choice {
   std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
 };
 
-// A row whose token nobody knew when the batch was made: the choice of that speaker of the batch begun before this one.
+// A row whose token nobody knew when the batch was made: the choice of that logits row of the batch begun before this
+// one.
 // Where that choice is not finite the row runs any token, and nobody looks at what becomes of it.
 struct FedRow {
   std::uint32_t row = 0;
-  std::uint32_t speaker = 0;
+  std::uint32_t logits_row = 0;
 };
 
 struct Batch {
@@ -80,7 +81,7 @@ struct Batch {
   std::span<const std::uint32_t> slots;      // [T] block id * P + offset
   std::span<const SequenceRows> sequences;   // [S]
   std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
-  std::span<const Speaker> speakers{};       // [R] rows ascending
+  std::span<const LogitsRow> logits_rows{};  // [R] rows ascending
   std::span<const std::uint16_t> kept_groups{};
   std::uint32_t num_accumulated_scores = 0;    // of all sequences together
   std::span<const std::uint64_t> ancestors{};  // of all drafts' nodes

@@ -1,6 +1,7 @@
-// What the speakers of a step say, from their rows of logits, by the host: each draws alone, or walks down its draft
-// (Batch::speakers). For a device that chooses on the host, or does not choose yet.
-// Shape   a walk is a speaker that hangs below no other, with the nodes behind it; walks are independent of each other.
+// What the logits rows of a step say, from their rows of logits, by the host: each draws alone, or walks down its draft
+// (Batch::logits_rows). For a device that chooses on the host, or does not choose yet.
+// Shape   a walk is a logits row that hangs below no other, with the nodes behind it; walks are independent of each
+//         other.
 // Owner   a device. What it shows lasts until the next begin().
 // Thread  begin(): engine. run(): any, different walks at a time, a scratch each.
 // Source  core/sample: sampler.h, and where a draft is judged by law acceptance.h.
@@ -37,17 +38,17 @@ class Choices {
   void forget() { each_.clear(); }
   void begin(const Batch& batch);
   std::uint32_t num_walks() const { return static_cast<std::uint32_t>(walks_.size()); }
-  std::uint32_t first_of(std::uint32_t walk) const { return walks_[walk]; }  // its first speaker
+  std::uint32_t first_of(std::uint32_t walk) const { return walks_[walk]; }  // its first logits row
   std::span<const Choice> each() const { return each_; }
 
-  // row_of(r): a LogitRow, of speaker r.
+  // row_of(r): a LogitRow, of logits row r.
   template <typename RowOf>
   void run(std::uint32_t walk, const RowOf& row_of, sample::Scratch& scratch) {
     const std::uint32_t root = walks_[walk];
-    const Speaker& speaker = speakers_[root];
+    const LogitsRow& logits_row = logits_rows_[root];
     const auto judged = [&](std::uint32_t r) { return judged_row(r, row_of(r)); };
-    if (speaker.params.accept == sample::Accept::kBlock && sample::accepts_by_law(speaker.params) &&
-        speaker.num_nodes != 0 && speaker.draft->is_chain()) {
+    if (logits_row.params.accept == sample::Accept::kBlock && sample::accepts_by_law(logits_row.params) &&
+        logits_row.num_nodes != 0 && logits_row.draft->is_chain()) {
       judge_chain(root, judged, scratch);
     } else {
       walk_down(root, judged, scratch);
@@ -62,24 +63,24 @@ class Choices {
     std::size_t count = 0;
     std::uint32_t depth = 1;
   };
-  static Guesses guesses_below(const Speaker& root, int at);
-  static Choice choice_of(const Speaker& speaker, const sample::JudgedRow& row, const Guesses& guesses,
+  static Guesses guesses_below(const LogitsRow& root, int at);
+  static Choice choice_of(const LogitsRow& logits_row, const sample::JudgedRow& row, const Guesses& guesses,
                           sample::Scratch& scratch);
   static Choice told(const sample::Drawn& drawn);
   sample::JudgedRow judged_row(std::uint32_t r, const LogitRow& row);
 
-  // From a speaker down its draft, as far as what is said there is in it.
+  // From a logits row down its draft, as far as what is said there is in it.
   template <typename Judged>
   void walk_down(std::uint32_t root, const Judged& judged, sample::Scratch& scratch) {
-    const Speaker& speaker = speakers_[root];
-    std::fill_n(each_.begin() + root + 1, speaker.num_nodes, Choice{});
+    const LogitsRow& logits_row = logits_rows_[root];
+    std::fill_n(each_.begin() + root + 1, logits_row.num_nodes, Choice{});
     int at = sample::TokenTree::kRoot;
     for (std::uint32_t r = root;; r = root + 1 + static_cast<std::uint32_t>(at)) {
-      each_[r] = choice_of(speakers_[r], judged(r), guesses_below(speaker, at), scratch);
+      each_[r] = choice_of(logits_rows_[r], judged(r), guesses_below(logits_row, at), scratch);
       const TokenId said = each_[r].token;
-      if (speaker.num_nodes == 0 || said < 0) return;
-      at = speaker.draft->child(at, said);
-      if (at < 0 || at >= static_cast<int>(speaker.num_nodes)) return;
+      if (logits_row.num_nodes == 0 || said < 0) return;
+      at = logits_row.draft->child(at, said);
+      if (at < 0 || at >= static_cast<int>(logits_row.num_nodes)) return;
     }
   }
 
@@ -87,24 +88,24 @@ class Choices {
   template <typename Judged>
   void judge_chain(std::uint32_t root, const Judged& judged, sample::Scratch& scratch) {
     constexpr std::size_t kMost = sample::TokenTree::kMaxNodes;
-    const Speaker& speaker = speakers_[root];
+    const LogitsRow& logits_row = logits_rows_[root];
     std::array<sample::JudgedRow, kMost + 1> rows;
     std::array<sample::Guess, kMost> chain;
     std::array<sample::Drawn, kMost + 1> drawn;
-    const std::uint32_t num = speaker.num_nodes;
+    const std::uint32_t num = logits_row.num_nodes;
     for (std::uint32_t i = 0; i <= num; ++i) rows[i] = judged(root + i);
-    for (std::uint32_t i = 0; i < num; ++i) chain[i] = {speaker.draft->token(i), speaker.draft->law(i)};
-    sample::judge_chain(std::span(rows).first(num + 1), std::span(chain).first(num), speaker.params, scratch,
+    for (std::uint32_t i = 0; i < num; ++i) chain[i] = {logits_row.draft->token(i), logits_row.draft->law(i)};
+    sample::judge_chain(std::span(rows).first(num + 1), std::span(chain).first(num), logits_row.params, scratch,
                         std::span(drawn).first(num + 1));
     for (std::uint32_t i = 0; i <= num; ++i) each_[root + i] = told(drawn[i]);
   }
 
-  // Below a speaker, where no walk came.
+  // Below a logits row, where no walk came.
   template <typename RowOf>
   void hear_scouts(std::uint32_t root, const RowOf& row_of, sample::Scratch& scratch) {
-    const Speaker& speaker = speakers_[root];
-    if (speaker.num_nodes == 0) return;
-    for (std::uint64_t left = speaker.draft->scouts(speaker.num_nodes); left != 0; left &= left - 1) {
+    const LogitsRow& logits_row = logits_rows_[root];
+    if (logits_row.num_nodes == 0) return;
+    for (std::uint64_t left = logits_row.draft->scouts(logits_row.num_nodes); left != 0; left &= left - 1) {
       const std::uint32_t r = root + 1 + static_cast<std::uint32_t>(std::countr_zero(left));
       if (each_[r].token >= 0 || !each_[r].finite) continue;
       const LogitRow row = row_of(r);
@@ -112,9 +113,9 @@ class Choices {
     }
   }
 
-  std::span<const Speaker> speakers_;
+  std::span<const LogitsRow> logits_rows_;
   std::vector<Choice> each_;
-  std::vector<std::uint32_t> walks_;      // speakers that hang below no other
+  std::vector<std::uint32_t> walks_;      // logits rows that hang below no other
   std::vector<sample::Candidate> lists_;  // [R, longest num_top of the step], what each_[r].top shows
   std::size_t longest_list_ = 0;
 };

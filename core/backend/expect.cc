@@ -8,7 +8,7 @@
 namespace quire::backend {
 namespace {
 
-std::uint32_t num_speakers(const Batch& batch) { return static_cast<std::uint32_t>(batch.speakers.size()); }
+std::uint32_t num_logits_rows(const Batch& batch) { return static_cast<std::uint32_t>(batch.logits_rows.size()); }
 
 void expect_tree(const Batch& batch, const SequenceRows& sequence) {
   CHECK_LE(sequence.num_nodes, sample::TokenTree::kMaxNodes);
@@ -66,14 +66,14 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
   CHECK_EQ(next_row, num_rows);
   CHECK_EQ(static_cast<std::size_t>(std::ranges::count(batch.tokens, -1)), batch.fed.size());
   for (const FedRow& fed : batch.fed) CHECK(fed.row < num_rows && batch.tokens[fed.row] == -1);
-  for (std::size_t r = 0; r < batch.speakers.size(); ++r) {
-    const Speaker& speaker = batch.speakers[r];
-    CHECK_LT(speaker.row, num_rows);
-    if (r != 0) CHECK_LE(batch.speakers[r - 1].row, speaker.row);
-    if (speaker.num_nodes == 0) continue;
-    CHECK(speaker.draft != nullptr && speaker.given < 0);
-    CHECK_LE(speaker.num_nodes, speaker.draft->size());
-    CHECK_LT(r + speaker.num_nodes, batch.speakers.size());
+  for (std::size_t r = 0; r < batch.logits_rows.size(); ++r) {
+    const LogitsRow& logits_row = batch.logits_rows[r];
+    CHECK_LT(logits_row.row, num_rows);
+    if (r != 0) CHECK_LE(batch.logits_rows[r - 1].row, logits_row.row);
+    if (logits_row.num_nodes == 0) continue;
+    CHECK(logits_row.draft != nullptr && logits_row.given < 0);
+    CHECK_LE(logits_row.num_nodes, logits_row.draft->size());
+    CHECK_LT(r + logits_row.num_nodes, batch.logits_rows.size());
   }
 }
 
@@ -123,7 +123,8 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
     CHECK_LT(last / shape.block_tokens, sequence.num_table);
     if (sequence.num_accumulated_scores != 0) {
       CHECK_EQ(sequence.num_accumulated_scores, last / kGroupTokens + 1);
-      CHECK_LE(std::uint64_t{sequence.first_vote} + sequence.num_accumulated_scores, batch.num_accumulated_scores);
+      CHECK_LE(std::uint64_t{sequence.first_accumulated_score} + sequence.num_accumulated_scores,
+               batch.num_accumulated_scores);
     }
     if (sequence.num_kept == 0) continue;
     CHECK_LE(std::uint64_t{sequence.first_kept} + sequence.num_kept, batch.kept_groups.size());
@@ -158,14 +159,15 @@ void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out) {
   CHECK(&x != &out);
   expect(x, batch.num_rows(), out.width());
-  expect(out, num_speakers(batch), x.width());
+  expect(out, num_logits_rows(batch), x.width());
 }
 
 void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab) {
-  CHECK_LE(num_speakers(batch), logits.max_rows());
+  CHECK_LE(num_logits_rows(batch), logits.max_rows());
   CHECK_GT(vocab, 0u);
   CHECK_LE(vocab, logits.width());
-  for (const Speaker& speaker : batch.speakers) CHECK_LT(static_cast<std::int64_t>(speaker.given), std::int64_t{vocab});
+  for (const LogitsRow& logits_row : batch.logits_rows)
+    CHECK_LT(static_cast<std::int64_t>(logits_row.given), std::int64_t{vocab});
 }
 
 }  // namespace quire::backend

@@ -16,7 +16,8 @@ void expect(const Buffer& x, std::uint32_t rows, std::uint32_t width);  // [>= r
 void expect(const Vector& v, std::uint32_t size);                       // [size]
 void expect(const Weight& w, std::uint32_t n, std::uint32_t k);         // [n, k]
 
-// A batch in itself: T, contiguous sequences, ascending positions, speakers' rows ascending; rows without a token are fed.
+// A batch in itself: T, contiguous sequences, ascending positions, logits rows' rows ascending; rows without a token
+// are fed.
 void expect_batch(const Batch& batch, std::uint32_t max_rows);
 void expect_embed(const Batch& batch, const Weight& table, const Buffer& out);
 void expect_norm(const Buffer& x, const Vector& scale, std::uint32_t rows, const Buffer& out);

@@ -21,7 +21,7 @@ void Ops::project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer&
 }
 
 void Ops::project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) {
-  linear(x, head, num_speakers_, logits);
+  linear(x, head, num_logits_rows_, logits);
   choose(logits, vocab);
 }
 

@@ -8,7 +8,8 @@
 //            then lanes l and l+8 are added, l and l+4, l and l+2, l and l+1.
 //   exp, log ours (core/sample/math.h), the same on every instruction set.
 //
-// Shape   T rows of the batch given to begin(); R speakers. Buffers are checked with expect() at the start of every op.
+// Shape   T rows of the batch given to begin(); R logits rows. Buffers are checked with expect() at the start of every
+//         op.
 // Owner   the runner owns the Ops and all it made.
 // Thread  engine, after start. Ops may be queued by a device; collect() waits.
 // Fails   making things throws StartError (out of memory); ops do not fail: shape errors are our bug (CHECK).
@@ -121,9 +122,9 @@ class Ops {
   virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[t,i] = x[t, column + i], for `rows` rows: as many columns as `out` has.
   virtual void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
-  // out[r,:] = x[speakers[r].row,:].
-  virtual void gather_speakers(const Buffer& x, Buffer& out) = 0;
-  // One choice per speaker from its row of logits [R, V] and its edits, or a given token's score:
+  // out[r,:] = x[logits_rows[r].row,:].
+  virtual void gather_logits_rows(const Buffer& x, Buffer& out) = 0;
+  // One choice per logits row from its row of logits [R, V] and its edits, or a given token's score:
   // core/sample/sampler.h, and where a draft is judged by law acceptance.h. V = `vocab` (a padded tail is never looked
   // at). Of a draft's nodes only those that the walk comes to (batch.h).
   virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
@@ -166,12 +167,12 @@ class Ops {
   virtual void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out);
   // linear, add: x += y·Wᵀ. `scratch` is [T, E].
   virtual void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x);
-  // linear, choose: one choice per speaker from the logits [R, V] of its row of x.
+  // linear, choose: one choice per logits row from the logits [R, V] of its row of x.
   virtual void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits);
 
  protected:
-  std::uint32_t num_rows_ = 0;      // T of the step begun last; set by begin()
-  std::uint32_t num_speakers_ = 0;  // R
+  std::uint32_t num_rows_ = 0;         // T of the step begun last; set by begin()
+  std::uint32_t num_logits_rows_ = 0;  // R
 };
 
 }  // namespace quire::backend

@@ -154,7 +154,7 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
   attend_spans(call, unit, scratch, Pass::kWeigh);
   if (unit.rows[0].sequence->num_accumulated_scores !=
       0) {  // once more, now that every row's maximum and sum are known
-    attend_spans(call, unit, scratch, Pass::kVote);
+    attend_spans(call, unit, scratch, Pass::kAccumulate);
   }
   for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
     const QueryRow& row = unit.rows[u];
@@ -206,7 +206,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
     if (pass == Pass::kWeigh) {
       weigh(call, unit, scratch, span, tile, of_tile);
     } else {
-      vote(call, unit, scratch, span, tile);
+      accumulate(call, unit, scratch, span, tile);
     }
   }
 }
@@ -336,12 +336,12 @@ void Attention::add_values(const Call& call, const Scratch& scratch, const SpanG
 }
 
 // The scores of a tile, as the probabilities they came to, to their positions' groups.
-void Attention::vote(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
-                     Range rows) const {
+void Attention::accumulate(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                           Range rows) const {
   const auto [first, last] = rows;
   const SequenceRows& sequence = *unit.rows[first].sequence;
   std::uint64_t* accumulated_scores =
-      scratch.accumulated_scores + sequence.first_vote + std::size_t{span} * kSpanGroups;
+      scratch.accumulated_scores + sequence.first_accumulated_score + std::size_t{span} * kSpanGroups;
   std::uint32_t groups[kSpanGroups];  // of the span, by where they lie side by side
   for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
     if ((call.kept(sequence, span) >> group & 1u) != 0) groups[next++] = group;

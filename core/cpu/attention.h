@@ -42,7 +42,7 @@ class Attention {
   void read_accumulated_scores(std::span<std::uint64_t> out) const;
 
  private:
-  enum class Pass { kWeigh, kVote };
+  enum class Pass { kWeigh, kAccumulate };
   struct Call;
   struct Scratch;
 
@@ -59,7 +59,8 @@ class Attention {
   void weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
   void add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows, Range range) const;
-  void vote(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows) const;
+  void accumulate(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
+                  Range rows) const;
 
   const Kernels& kernels_;
   Team& team_;

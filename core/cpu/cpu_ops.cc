@@ -81,7 +81,7 @@ class CpuOps final : public Ops {
     CHECK(batch.fed.empty());  // one step at a time
     batch_ = batch;
     num_rows_ = batch.num_rows();
-    num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
+    num_logits_rows_ = static_cast<std::uint32_t>(batch.logits_rows.size());
     choices_.forget();
     attention_.begin(batch);
   }
@@ -155,12 +155,12 @@ class CpuOps final : public Ops {
              [&](std::uint32_t row) { std::copy_n(from.row(row) + column, out.width(), to.row(row)); });
   }
 
-  void gather_speakers(const Buffer& x, Buffer& out) override {
+  void gather_logits_rows(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
     const auto& from = device_cast<const HostBuffer>(x);
     auto& to = device_cast<HostBuffer>(out);
-    for (std::size_t r = 0; r < batch_.speakers.size(); ++r) {
-      std::copy_n(from.row(batch_.speakers[r].row), x.width(), to.row(r));
+    for (std::size_t r = 0; r < batch_.logits_rows.size(); ++r) {
+      std::copy_n(from.row(batch_.logits_rows[r].row), x.width(), to.row(r));
     }
   }
 
@@ -231,13 +231,13 @@ class CpuOps final : public Ops {
 
   // Whoever makes a piece of the logits looks for its highest, too.
   void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) override {
-    expect_linear(x, head, num_speakers_, logits);
+    expect_linear(x, head, num_logits_rows_, logits);
     expect_choose(batch_, logits, vocab);
     const auto& w = device_cast<const PackedWeight>(head);
     auto& rows = device_cast<HostBuffer>(logits);
-    const ProductChunks chunks = tile_chunks(context_, w, num_speakers_);
+    const ProductChunks chunks = tile_chunks(context_, w, num_logits_rows_);
     const std::size_t num_pieces = chunks.num_unit_parts();
-    highest_.resize(num_speakers_ * num_pieces);
+    highest_.resize(num_logits_rows_ * num_pieces);
     multiply_then(context_, device_cast<const HostBuffer>(x), w, chunks, rows,
                   [&](Range part, Range panels, std::uint32_t piece) {
                     const std::size_t first = std::min(panels.first * kLanes, vocab);
@@ -276,7 +276,7 @@ class CpuOps final : public Ops {
     return weight;
   }
 
-  // Every speaker's choice; highest_of(r) is of its logits.
+  // Every logits row's choice; highest_of(r) is of its logits.
   template <typename HighestOf>
   void choose_each(const HostBuffer& logits, std::uint32_t vocab, const HighestOf& highest_of) {
     choices_.begin(batch_);

@@ -1,4 +1,4 @@
-// What one row that speaks said in a step: a sequence's next token, or the score of a prompt token that is given. Plain
+// What one logits row said in a step: a sequence's next token, or the score of a prompt token that is given. Plain
 // data; what the device sends back instead of logits.
 // Owner   the runner; `top` is valid until its next submit().
 #pragma once

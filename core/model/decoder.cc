@@ -23,7 +23,8 @@ Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& file
   make_layers();
 }
 
-Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers, const Captures& captures) const {
+Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows,
+                                  const Captures& captures) const {
   const std::uint32_t q_width = config_.num_heads * config_.head_dim;
   const std::uint32_t kv_width = config_.num_kv_heads * config_.head_dim;
   Workspace workspace;
@@ -33,9 +34,9 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_spea
   workspace.attention = ops_.make_buffer(max_rows, q_width);
   workspace.gate_up = ops_.make_buffer(max_rows, 2 * config_.ffn);
   workspace.activated = ops_.make_buffer(max_rows, config_.ffn);
-  workspace.speakers = ops_.make_buffer(max_speakers, config_.hidden);
-  workspace.normed = ops_.make_buffer(max_speakers, config_.hidden);
-  workspace.logits = ops_.make_buffer(max_speakers, config_.vocab);
+  workspace.logits_rows = ops_.make_buffer(max_logits_rows, config_.hidden);
+  workspace.normed = ops_.make_buffer(max_logits_rows, config_.hidden);
+  workspace.logits = ops_.make_buffer(max_logits_rows, config_.vocab);
   workspace.captures = captures;
   if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * config_.hidden);
   return workspace;
@@ -91,10 +92,10 @@ void Decoder::feed_forward(const backend::LayerSpec& layer, Workspace& workspace
 }
 
 void Decoder::speak(const backend::Batch& batch, Workspace& workspace) const {
-  const auto num_speakers = static_cast<std::uint32_t>(batch.speakers.size());
-  if (num_speakers == 0) return;
-  ops_.gather_speakers(*workspace.x, *workspace.speakers);
-  ops_.norm(*workspace.speakers, *weights_.norm, config_.norm_eps, num_speakers, *workspace.normed);
+  const auto num_logits_rows = static_cast<std::uint32_t>(batch.logits_rows.size());
+  if (num_logits_rows == 0) return;
+  ops_.gather_logits_rows(*workspace.x, *workspace.logits_rows);
+  ops_.norm(*workspace.logits_rows, *weights_.norm, config_.norm_eps, num_logits_rows, *workspace.normed);
   ops_.project_choose(*workspace.normed, weights_.output(), config_.vocab, *workspace.logits);
 }
 

@@ -1,6 +1,6 @@
 // The decoder, written once for every architecture and every backend: layers as data, ops in a fixed order.
 //   x = embed;  per layer: qkv = store(rope(norm(x)·Wqkv)); x += attend(qkv)·Wo; x += act(norm(x)·Wgate|up)·Wdown
-//   logits = norm(x of the rows that speak) · Whead, a choice from each
+//   logits = norm(x of the logits rows) · Whead, a choice from each
 // Shape   x [T,E], qkv [T,(H+2G)·D], gate_up [T,2F], logits [R,V].
 // Owner   the decoder owns weights and rope table; the Ops must outlive it. ModelFiles: for the constructor only.
 // Thread  made while starting; forward() on the engine thread.
@@ -22,8 +22,8 @@
 
 namespace quire::model {
 
-// Of every row of a step, for who drafts: states of the residual stream, side by side; boundary b stands before layer b, and
-// num_layers behind the last one. Or instead the last of them, as the final norm leaves it.
+// Of every row of a step, for who drafts: states of the residual stream, side by side; boundary b stands before layer
+// b, and num_layers behind the last one. Or instead the last of them, as the final norm leaves it.
 struct Captures {
   std::vector<std::uint32_t> boundaries{};
   bool final_norm = false;
@@ -32,15 +32,15 @@ struct Captures {
 
 // The row buffers of one step in flight.
 struct Workspace {
-  std::unique_ptr<backend::Buffer> x;          // [T, E] the residual stream
-  std::unique_ptr<backend::Buffer> scratch;    // [T, E]
-  std::unique_ptr<backend::Buffer> qkv;        // [T, (H+2G)·D]
-  std::unique_ptr<backend::Buffer> attention;  // [T, H·D]
-  std::unique_ptr<backend::Buffer> gate_up;    // [T, 2F]
-  std::unique_ptr<backend::Buffer> activated;  // [T, F]
-  std::unique_ptr<backend::Buffer> speakers;   // [R, E]
-  std::unique_ptr<backend::Buffer> normed;     // [R, E]
-  std::unique_ptr<backend::Buffer> logits;     // [R, V]
+  std::unique_ptr<backend::Buffer> x;            // [T, E] the residual stream
+  std::unique_ptr<backend::Buffer> scratch;      // [T, E]
+  std::unique_ptr<backend::Buffer> qkv;          // [T, (H+2G)·D]
+  std::unique_ptr<backend::Buffer> attention;    // [T, H·D]
+  std::unique_ptr<backend::Buffer> gate_up;      // [T, 2F]
+  std::unique_ptr<backend::Buffer> activated;    // [T, F]
+  std::unique_ptr<backend::Buffer> logits_rows;  // [R, E]
+  std::unique_ptr<backend::Buffer> normed;       // [R, E]
+  std::unique_ptr<backend::Buffer> logits;       // [R, V]
   Captures captures;
   std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: nothing is captured
 };
@@ -59,10 +59,10 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_speakers, const Captures& captures = {}) const;
+  Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows, const Captures& captures = {}) const;
 
-  // Begins the step and queues all of it; collect() has the choices. The speakers' logits end up in workspace.logits, and
-  // with `norms_all` every row's hidden state behind the final norm in workspace.scratch.
+  // Begins the step and queues all of it; collect() has the choices. The logits rows' logits end up in
+  // workspace.logits, and with `norms_all` every row's hidden state behind the final norm in workspace.scratch.
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                bool norms_all = false) const;
   // The same, of these parts alone [L]; the final norm and the head as ever.

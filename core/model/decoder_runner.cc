@@ -47,7 +47,7 @@ void DecoderRunner::reserve(Flight& flight, const RunnerLimits& limits, const De
   flight.block_tables.reserve(most * table);
   flight.kept_groups.reserve(most * std::size_t{decoder.max_model_len() / backend::kSpanTokens});
   flight.fed.reserve(most);
-  flight.speakers.reserve(limits.max_logit_rows);
+  flight.logits_rows.reserve(limits.max_logit_rows);
   flight.answers.reserve(limits.max_logit_rows);
   flight.choices.reserve(limits.max_logit_rows);
   flight.ancestors.reserve(limits.max_logit_rows);
@@ -74,7 +74,7 @@ void DecoderRunner::forward(const Flight& flight) {
   batch.slots = flight.slots;
   batch.sequences = flight.sequences;
   batch.block_tables = flight.block_tables;
-  batch.speakers = flight.speakers;
+  batch.logits_rows = flight.logits_rows;
   batch.kept_groups = flight.kept_groups;
   batch.ancestors = flight.ancestors;
   batch.fed = flight.fed;
@@ -109,7 +109,7 @@ std::span<const std::uint64_t> DecoderRunner::accumulated_scores(std::size_t pla
   const Flight& flight = collected();
   CHECK_LT(planned, flight.sequences.size());
   return std::span(flight.accumulated_scores)
-      .subspan(flight.sequences[planned].first_vote, flight.sequences[planned].num_accumulated_scores);
+      .subspan(flight.sequences[planned].first_accumulated_score, flight.sequences[planned].num_accumulated_scores);
 }
 
 void DecoderRunner::read_pooled(Flight& flight) {
@@ -131,8 +131,8 @@ std::span<const float> DecoderRunner::pooled(std::size_t planned) const {
 
 void DecoderRunner::read_logits(std::span<float> out) {
   const Flight& flight = collected();
-  CHECK_EQ(out.size(), flight.speakers.size() * decoder_.config().vocab);
-  ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(flight.speakers.size()), out);
+  CHECK_EQ(out.size(), flight.logits_rows.size() * decoder_.config().vocab);
+  ops_.read(*workspace_.logits, 0, static_cast<std::uint32_t>(flight.logits_rows.size()), out);
 }
 
 void DecoderRunner::copy_row(std::uint32_t from, std::uint32_t to) {
@@ -296,7 +296,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
   to.block_tables.assign(plan.block_tables.begin(), plan.block_tables.end());
   to.kept_groups.assign(plan.kept_groups.begin(), plan.kept_groups.end());
   to.sequences.clear();
-  to.speakers.clear();
+  to.logits_rows.clear();
   to.answers.clear();
   to.pooled_rows.clear();
   to.ancestors.clear();
@@ -309,7 +309,7 @@ void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
     if (planned.fed_by != flow::PlannedSequence::kNoChoice) to.fed.push_back({planned.first_row, planned.fed_by});
     if (planned.wants_accumulated_scores) {
       const std::uint32_t length = planned.first_position + planned.num_rows;
-      to.sequences.back().first_vote = num_accumulated_scores;
+      to.sequences.back().first_accumulated_score = num_accumulated_scores;
       to.sequences.back().num_accumulated_scores = (length + backend::kGroupTokens - 1) / backend::kGroupTokens;
       num_accumulated_scores += to.sequences.back().num_accumulated_scores;
     }
@@ -320,30 +320,30 @@ void DecoderRunner::translate(const flow::StepPlan& plan, Flight& to) const {
     std::uint32_t row = last_row + (planned.speaks ? 0 : 1) - static_cast<std::uint32_t>(planned.given.size());
     for (const TokenId given : planned.given) {
       const std::uint32_t position = planned.first_position + (row - planned.first_row) + 1;
-      to.speakers.push_back({row++, position, planned.sampling, {}, given});
+      to.logits_rows.push_back({row++, position, planned.sampling, {}, given});
       to.answers.push_back({planned.seq, -1, true});
     }
     if (!planned.speaks) continue;
-    to.speakers.push_back({last_row, planned.first_position + num_plain, planned.sampling, planned.edits});
+    to.logits_rows.push_back({last_row, planned.first_position + num_plain, planned.sampling, planned.edits});
     to.answers.push_back({planned.seq, -1, true});
     if (planned.num_nodes > 0) translate_draft(planned, to);
   }
-  to.choices.assign(to.speakers.size(), {});
+  to.choices.assign(to.logits_rows.size(), {});
   to.accumulated_scores.resize(num_accumulated_scores);
   to.pooled.resize(num_pooled * hidden_width());
 }
 
-// Behind the row that speaks: its guesses. A chain's rows are rows like all others.
+// Behind the logits row: its guesses. A chain's rows are rows like all others.
 void DecoderRunner::translate_draft(const flow::PlannedSequence& planned, Flight& to) {
   const sample::TokenTree& draft = *planned.draft;
   const std::uint32_t num_plain = planned.num_rows - planned.num_nodes;
-  to.speakers.back().num_nodes = planned.num_nodes;
-  to.speakers.back().draft = &draft;
+  to.logits_rows.back().num_nodes = planned.num_nodes;
+  to.logits_rows.back().draft = &draft;
   bool is_chain = true;
   for (std::uint32_t i = 0; i < planned.num_nodes; ++i) {
     const std::uint32_t position = planned.first_position + num_plain + draft.depth(i);
     const sample::Edits edits = planned.node_edits.empty() ? sample::Edits{} : planned.node_edits[i];
-    to.speakers.push_back({planned.first_row + num_plain + i, position, planned.sampling, edits});
+    to.logits_rows.push_back({planned.first_row + num_plain + i, position, planned.sampling, edits});
     to.answers.push_back({planned.seq, -1, true});
     is_chain = is_chain && draft.parent(i) == static_cast<int>(i) - 1;
   }

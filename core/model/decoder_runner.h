@@ -25,7 +25,7 @@ namespace quire::model {
 struct RunnerLimits {
   std::uint32_t max_rows = 512;
   std::uint32_t max_sequences = 64;  // also the number of open groups (int4)
-  std::uint32_t max_logit_rows = 0;  // rows that speak, or whose scores are wanted; 0: max_sequences
+  std::uint32_t max_logit_rows = 0;  // logits rows, or whose scores are wanted; 0: max_sequences
   std::uint32_t block_tokens = 16;   // P, a multiple of 16
   std::uint32_t num_blocks = 0;
   backend::KvType kv_dtype = backend::KvType::kF32;
@@ -54,7 +54,7 @@ class DecoderRunner final : public Runner {
   void read_block(BlockId block, std::span<std::byte> out) override REQUIRES(engine_role);
   void write_block(BlockId block, std::span<const std::byte> bytes) override REQUIRES(engine_role);
 
-  // Logits [R,V] of the step collected last, speakers in plan order: for tests and tools.
+  // Logits [R,V] of the step collected last, logits rows in plan order: for tests and tools.
   void read_logits(std::span<float> out);
 
   const RunnerLimits& limits() const { return limits_; }
@@ -107,13 +107,13 @@ class DecoderRunner final : public Runner {
     std::vector<backend::SequenceRows> sequences;  // [S]
     std::vector<BlockId> block_tables;
     std::vector<std::uint16_t> kept_groups;
-    std::vector<std::uint64_t> ancestors;    // of drafts that are no chains
-    std::vector<backend::FedRow> fed;        // rows whose tokens the step before says
-    std::vector<backend::Speaker> speakers;  // [R]
-    std::vector<flow::StepChoice> answers;   // [R] seq filled in by submit(), the rest by collect()
-    std::vector<backend::Choice> choices;    // [R]
-    std::vector<PooledRows> pooled_rows;     // [S]
-    std::vector<float> pooled;               // [rows that are pooled, E]; reserved, untouched until somebody pools
+    std::vector<std::uint64_t> ancestors;         // of drafts that are no chains
+    std::vector<backend::FedRow> fed;             // rows whose tokens the step before says
+    std::vector<backend::LogitsRow> logits_rows;  // [R]
+    std::vector<flow::StepChoice> answers;        // [R] seq filled in by submit(), the rest by collect()
+    std::vector<backend::Choice> choices;         // [R]
+    std::vector<PooledRows> pooled_rows;          // [S]
+    std::vector<float> pooled;                    // [rows that are pooled, E]; reserved, untouched until somebody pools
     std::vector<std::uint64_t> accumulated_scores;  // of all sequences that want them; grows with the longest such step
   };
   std::vector<Flight> flights_;  // [depth] in turn

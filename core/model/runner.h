@@ -23,7 +23,7 @@ class Runner {
   virtual ~Runner() = default;
   // Starts the step on the device. Not when full().
   virtual void submit(const flow::StepPlan& plan) REQUIRES(engine_role) = 0;
-  // Waits for the oldest submitted step; one choice per row that speaks, in plan order. Valid until the next submit().
+  // Waits for the oldest submitted step; one choice per logits row, in plan order. Valid until the next submit().
   virtual std::span<const flow::StepChoice> collect() REQUIRES(engine_role) = 0;
 
   // Of the step collected last, for plan.sequences[planned] with wants_accumulated_scores: how much attention its rows

@@ -1,23 +1,26 @@
-// Which guesses at what a row says are taken, and what is said where none is, so that what is said has the row's own law,
-// whatever was guessed: p, of draw() with the request's rules, temperature and filters. q is what a guess was drawn from; of
-// one that was no draw it is that token alone.
-//   judge()        one after another: x is taken where coin · q(x) < p(x); else p becomes norm(max(p - q, 0)). Where none is taken
-//                  p is drawn from, as it is by then.
+// Which guesses at what a row says are taken, and what is said where none is, so that what is said has the row's own
+// law, whatever was guessed: p, of draw() with the request's rules, temperature and filters. q is what a guess was
+// drawn from; of one that was no draw it is that token alone.
+//   judge()        one after another: x is taken where coin · q(x) < p(x); else p becomes norm(max(p - q, 0)). Where
+//                  none is taken p is drawn from, as it is by then.
 //   judge_chain()  P_0 = 1, P_i = min(1, P_(i-1) p(x_i) / q(x_i)); R_i = sum of max(P_i p - q, 0) behind i of them;
 //                  h_i = R_i / (R_i + 1 - P_i), at the chain's end P_i; the most are taken whose coin < h_i; then
 //                  norm(max(P_i p - q, 0)) is drawn from, at the end p
-// Noise   three streams apart: what a guess was drawn with (ahead(kProposal)), coins, what is left. None is the target's, which
-//         drafters may look at. Each is of one position and one depth, so a step's noise is never seen again.
-// Shape   guesses below one node, as the tree has them; `depth` of theirs, 1 below the root. A chain: rows [K + 1], chain [K].
-//         A law's tokens are there once each; those outside the row have no chance. Of a law drawn without putting back each
-//         guess has what was left of it.
-// What keeps the law: guesses that are there or not for any reason but the token they turned out to be (a budget, a tree's
-//         shape, the text so far). What breaks it: leaving out a guess because of what was drawn, or a law that it was not
-//         drawn from.
+// Noise   three streams apart: what a guess was drawn with (ahead(kProposal)), coins, what is left. None is the
+//         target's, which drafters may look at. Each is of one position and one depth, so a step's noise is never seen
+//         again.
+// Shape   guesses below one node, as the tree has them; `depth` of theirs, 1 below the root. A chain: rows [K + 1],
+//         chain [K].
+//         A law's tokens are there once each; those outside the row have no chance. Of a law drawn without putting back
+//         each guess has what was left of it.
+// What keeps the law: guesses that are there or not for any reason but the token they turned out to be (a budget, a
+//         tree's shape, the text so far). What breaks it: leaving out a guess because of what was drawn, or a law that
+//         it was not drawn from.
 // Thread  any, with its own scratch; nothing allocates.
 // Fails   as draw(): not finite. A chain is judged as far as its rows are finite.
-// Source  ratio: Leviathan et al. 2023, Chen et al. 2023; one after another: SpecInfer (Miao et al. 2023), Sequoia (Chen et al.
-//         2024); block: Sun et al. 2024 (2403.10444). Noise by position and depth, and masses as integers, are ours.
+// Source  ratio: Leviathan et al. 2023, Chen et al. 2023; one after another: SpecInfer (Miao et al. 2023), Sequoia
+//         (Chen et al. 2024); block: Sun et al. 2024 (2403.10444). Noise by position and depth, and masses as integers,
+//         are ours.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +39,7 @@ struct Guess {
   std::span<const Likelihood> law{};  // empty: it was no draw
 };
 
-// A row that speaks, and where what is asked for besides its token goes.
+// A logits row, and where what is asked for besides its token goes.
 struct JudgedRow {
   std::span<const float> logits;
   Highest highest{};

@@ -23,7 +23,7 @@ class RowBatch {
     sequences_.clear();
     tables_.clear();
     kept_groups_.clear();
-    speakers_.clear();
+    logits_rows_.clear();
   }
   // Of the rows added next; more of its table may follow.
   void begin_sequence(std::span<const BlockId> table) {
@@ -52,25 +52,25 @@ class RowBatch {
   }
   // The row added last is to say what comes next: drawn so, or its `num` likeliest guesses.
   void speak(const sample::Params& params) {
-    backend::Speaker speaker;
-    speaker.row = num_rows() - 1;
-    speaker.position = positions_.back() + 1;
-    speaker.params = params;
-    speakers_.push_back(speaker);
+    backend::LogitsRow logits_row;
+    logits_row.row = num_rows() - 1;
+    logits_row.position = positions_.back() + 1;
+    logits_row.params = params;
+    logits_rows_.push_back(logits_row);
   }
   void speak(std::uint32_t num) { speak({.temperature = 0.0f, .num_top = num}); }
 
   bool empty() const { return sequences_.empty(); }
   std::uint32_t num_sequences() const { return static_cast<std::uint32_t>(sequences_.size()); }
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens_.size()); }
-  std::uint32_t num_speakers() const { return static_cast<std::uint32_t>(speakers_.size()); }
+  std::uint32_t num_logits_rows() const { return static_cast<std::uint32_t>(logits_rows_.size()); }
   backend::Batch batch() const {
     return {.tokens = tokens_,
             .positions = positions_,
             .slots = slots_,
             .sequences = sequences_,
             .block_tables = tables_,
-            .speakers = speakers_,
+            .logits_rows = logits_rows_,
             .kept_groups = kept_groups_};
   }
 
@@ -81,7 +81,7 @@ class RowBatch {
   std::vector<backend::SequenceRows> sequences_;
   std::vector<BlockId> tables_;
   std::vector<std::uint16_t> kept_groups_;
-  std::vector<backend::Speaker> speakers_;
+  std::vector<backend::LogitsRow> logits_rows_;
 };
 
 }  // namespace quire::speculate

@@ -53,7 +53,7 @@ struct Attend {
       const std::uint32_t position = span * kThreads + thread();
       if (!look(a, row, head, position, work)) continue;
       const float weight = sample::exp_f32(work.z[thread()] - merged.max);
-      add_whole(a.accumulated_scores + row.first_vote + position / KvLayout::kGroup,
+      add_whole(a.accumulated_scores + row.first_accumulated_score + position / KvLayout::kGroup,
                 accumulated_score_of(weight, inverse));
     }
   }

@@ -307,7 +307,7 @@ struct AttendTiles {
       QUIRE_ROLLED for (unsigned group = 0; group < kGroups; ++group) {
         if (!call.sees(column, group, lane)) continue;
         const float weight = exp_near(call.work.score(column, group * kSumLanes + lane) - max_and_sum[0]);
-        add_whole(call.a.accumulated_scores + row.first_vote + call.span * kGroups + group,
+        add_whole(call.a.accumulated_scores + row.first_accumulated_score + call.span * kGroups + group,
                   accumulated_score_of(weight, inverse));
       }
     }

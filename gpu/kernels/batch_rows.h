@@ -22,7 +22,7 @@ struct RowOfBatch {
   std::uint32_t first_row = 0;      // of its sequence
   std::uint32_t first_position = 0;
   std::uint32_t open_group = 0;
-  std::uint32_t first_vote = 0;
+  std::uint32_t first_accumulated_score = 0;
   std::uint32_t num_accumulated_scores = 0;  // 0: not wanted
 };
 

@@ -1,4 +1,5 @@
-// The first pass over the rows that speak, in pieces, all rows of a step at a time: the highest logits, and where a row has edits
+// The first pass over the logits rows, in pieces, all rows of a step at a time: the highest logits, and where a row has
+// edits
 // (core/sample/edits.h) a copy of it with them.
 // Shape   logits [R, width], [0, V) of a row are looked at; a block a row (grid.x) and piece of kPiece tokens (grid.y).
 // Order   none: maxima of keys. A key holds the logit and the token, so that equal logits go to the lowest id.
@@ -53,7 +54,7 @@ struct PrepareRows {
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     auto* slots = reinterpret_cast<std::uint64_t*>(shared);
     const RowToChoose& row = at_offset<RowToChoose>(a.packed, 0)[block().x];
-    const float* x = a.logits + std::size_t{row.speaker} * a.width;
+    const float* x = a.logits + std::size_t{row.logits_row} * a.width;
     const Piece piece = {block().y * kPiece,
                          a.vocab - block().y * kPiece < kPiece ? a.vocab : (block().y + 1) * kPiece};
     HighestOfPiece highest;

@@ -1,6 +1,7 @@
-// What the kernels that choose are told of a step's speakers, and what they say: plain data, the same bytes on host and device.
-// Shape   one packed buffer: rows, walks, nodes, then what edits list. Rows of a walk stand together, the root's first. Offsets are
-//         in bytes from the buffer's beginning.
+// What the kernels that choose are told of a step's logits rows, and what they say: plain data, the same bytes on host
+// and device.
+// Shape   one packed buffer: rows, walks, nodes, then what edits list. Rows of a walk stand together, the root's first.
+//         Offsets are in bytes from the buffer's beginning.
 // Owner   Chooser (gpu/chooser.h) packs; everything lives as long as the kernels of its group.
 // Thread  any.
 // Source  ours.
@@ -16,12 +17,12 @@
 
 namespace quire::gpu {
 
-// backend::Speaker.
+// backend::LogitsRow.
 struct RowToChoose {
   static constexpr std::uint32_t kNoEdits = ~0u;
 
   sample::Params params;
-  std::uint32_t speaker = 0;  // of the step: its row of logits, and where what it says goes
+  std::uint32_t logits_row = 0;  // of the step: its row of logits, and where what it says goes
   std::uint32_t position = 0;
   sample::Domain domain = sample::Domain::kTarget;
   TokenId given = -1;

@@ -1,12 +1,14 @@
-// What speakers say, from their rows of logits: the draw of core/sample/sampler.h, its log probabilities and likeliest tokens
+// What logits rows say, from their rows of logits: the draw of core/sample/sampler.h, its log probabilities and
+// likeliest tokens
 // (logprob.h), the score of a given token, and the walk down a draft whose guesses are right where they match
 // (core/backend/batch.h). Tokens, numbers and lists are the host's, bit for bit.
-//   Of a draft's nodes those alone are drawn that the walk comes to; the highest of all of them are known from the pass before.
-// Shape   a block a walk. said, tokens [R] by speaker of the step; lists: a row's from its own place on.
-// Order   none: masses and counts are whole numbers, everything else maxima and ties by the lowest id; so one block's threads may
-//         share a row as they like. Noise is a function of seed, position and token.
-// Reads   of a row: once for the draw, once for log probabilities; by the first filter, and for the likeliest, twice, and after
-//         that the list; where that cannot hold them by each filter five times, for the likeliest seven.
+//   Of a draft's nodes those alone are drawn that the walk comes to; the highest of all of them are known from the pass
+//   before.
+// Shape   a block a walk. said, tokens [R] by logits row of the step; lists: a row's from its own place on.
+// Order   none: masses and counts are whole numbers, everything else maxima and ties by the lowest id; so one block's
+//         threads may share a row as they like. Noise is a function of seed, position and token.
+// Reads   of a row: once for the draw, once for log probabilities; by the first filter, and for the likeliest, twice,
+//         and after that the list; where that cannot hold them by each filter five times, for the likeliest seven.
 // Thread  met by all threads of the block.
 // Source  core/sample and core/backend/choices.h.
 #pragma once
@@ -59,8 +61,8 @@ struct ChooseWalks {
 
  private:
   QUIRE_DEVICE static void tell(const Args& a, const RowToChoose& row, const Said& said) {
-    a.said[row.speaker] = said;
-    a.tokens[row.speaker] = said.token;
+    a.said[row.logits_row] = said;
+    a.tokens[row.logits_row] = said.token;
   }
 
   // The first child that carries the token; -1: none.
@@ -88,7 +90,7 @@ struct ChooseWalks {
 
   QUIRE_DEVICE static Said say(const Args& a, std::uint32_t index, const ChooseWork& work) {
     const RowToChoose& row = a.rows[index];
-    const float* logits = a.logits + std::size_t{row.speaker} * a.width;
+    const float* logits = a.logits + std::size_t{row.logits_row} * a.width;
     const HighestOfPiece keys = highest_of(a, index);
     Said said;
     if (!is_finite(keys.raw)) return not_finite();
@@ -142,7 +144,8 @@ struct ChooseWalks {
     return token_of(most_of_block<kThreads>(draw.best_score > -kNoLogit ? best : 0, work.slots));
   }
 
-  // A thread's share of argmax z + noise, over the z in range. Most are ruled out before their noise, or its logarithms.
+  // A thread's share of argmax z + noise, over the z in range. Most are ruled out before their noise, or its
+  // logarithms.
   struct Draw {
     const RowToChoose& row;
     sample::KeptRange range;

@@ -64,14 +64,15 @@ QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, f
 
 struct Embed {
   struct Args {
-    const std::int32_t* tokens = nullptr;  // or fed_by(speaker): what that one said in the step before, -1: some token
-    const std::int32_t* said = nullptr;    // by speaker
+    const std::int32_t* tokens =
+        nullptr;                         // or fed_by(logits row): what that one said in the step before, -1: some token
+    const std::int32_t* said = nullptr;  // by logits row
     WeightView table;
     float* out = nullptr;
     std::uint32_t first = 0;  // token that the table begins with; where it has a token not, -0 stands for its row
   };
   static constexpr unsigned kThreads = 128;
-  static constexpr std::int32_t fed_by(std::uint32_t speaker) { return -1 - static_cast<std::int32_t>(speaker); }
+  static constexpr std::int32_t fed_by(std::uint32_t logits_row) { return -1 - static_cast<std::int32_t>(logits_row); }
 
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::uint32_t row = block().x;

@@ -73,7 +73,7 @@ class ShardedOps final : public Ops {
   std::uint32_t depth() const override { return ranks_.front()->depth(); }
   void begin(const Batch& batch) override {
     num_rows_ = batch.num_rows();
-    num_speakers_ = static_cast<std::uint32_t>(batch.speakers.size());
+    num_logits_rows_ = static_cast<std::uint32_t>(batch.logits_rows.size());
     batch_ = batch;
     for (auto& rank : ranks_) rank->begin(batch);
   }
@@ -134,10 +134,10 @@ class ShardedOps final : public Ops {
     auto& to = made_whole(out);
     on_each([&](std::uint32_t r) { ranks_[r]->cut(from.whole(r), rows, column, to.whole(r)); });
   }
-  void gather_speakers(const Buffer& x, Buffer& out) override {
+  void gather_logits_rows(const Buffer& x, Buffer& out) override {
     const auto& from = whole(x);
     auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->gather_speakers(from.whole(r), to.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->gather_logits_rows(from.whole(r), to.whole(r)); });
   }
   void choose(const Buffer& logits, std::uint32_t vocab) override {
     const auto& rows = whole(logits);

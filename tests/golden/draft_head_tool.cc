@@ -1,8 +1,8 @@
-// Runs a draft head beside its target on the CPU backend and writes what the golden tests compare: the head's logits for every
-// position of a prompt, from the target's own states, and then those of a chain of its likeliest tokens, from its own.
-//   draft_head_tool MODEL HEAD --tokens FILE --logits FILE [--steps N]
-// tokens: int32 [T]; logits: f32 [T - 1 + N, Vd]; standard output: one JSON line {"kind": …, "boundaries": […], "chain": […]},
-// the chain's tokens in the target's numbers.
+// Runs a draft head beside its target on the CPU backend and writes what the golden tests compare: the head's logits
+// for every position of a prompt, from the target's own states, and then those of a chain of its likeliest tokens, from
+//   its own. draft_head_tool MODEL HEAD --tokens FILE --logits FILE [--steps N]
+// tokens: int32 [T]; logits: f32 [T - 1 + N, Vd]; standard output: one JSON line {"kind": …, "boundaries": […],
+// "chain": […]}, the chain's tokens in the target's numbers.
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -39,7 +39,7 @@ void run(const HeadOptions& options) {
 
   speculate::HeadLimits limits;
   limits.max_rows = length;
-  limits.max_speakers = length;
+  limits.max_logits_rows = length;
   limits.max_model_len = length;
   limits.block_tokens = kBlockTokens;
   limits.num_blocks = static_cast<std::uint32_t>(place.table.size());

@@ -100,10 +100,10 @@ void write_logits(backend::Ops& ops, const model::Decoder& decoder, const std::v
     const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(options.chunk, tokens.size() - done));
     const Rows rows = rows_of(first, count, table);
     const backend::SequenceRows sequence{0, count, first, 0, num_blocks};
-    std::vector<backend::Speaker> speakers(count);
-    for (std::uint32_t row = 0; row < count; ++row) speakers[row] = {row, first + row + 1, {.temperature = 0.0f}};
+    std::vector<backend::LogitsRow> logits_rows(count);
+    for (std::uint32_t row = 0; row < count; ++row) logits_rows[row] = {row, first + row + 1, {.temperature = 0.0f}};
     backend::Batch batch{
-        std::span(tokens).subspan(done, count), rows.positions, rows.slots, {&sequence, 1}, table, speakers};
+        std::span(tokens).subspan(done, count), rows.positions, rows.slots, {&sequence, 1}, table, logits_rows};
     decoder.forward(batch, *cache, workspace);
     std::vector<backend::Choice> choices(count);
     ops.collect(choices);

@@ -2,8 +2,8 @@
 // and says how surprised the model is at each next token.
 //   perplexity_tool MODEL --tokens FILE [--weights] [--window N] [--chunk N] [--threads N]
 // tokens: int32. Standard output: one JSON line for each KV type, or with --weights for the checkpoint's own weights,
-// int8, int4 and fp8, K and V in f32: {"weights", "packed_bytes", "kv", "bytes_per_token", "predicted", "loss", "late_loss",
-// "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
+// int8, int4 and fp8, K and V in f32: {"weights", "packed_bytes", "kv", "bytes_per_token", "predicted", "loss",
+// "late_loss", "late_predicted"}; losses are means in nats, "late" those of the second half of the windows.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <fstream>
@@ -83,10 +83,10 @@ class Measurement {
       std::vector<std::uint32_t> positions(count);
       std::iota(positions.begin(), positions.end(), first);  // which are the slots too
       const backend::SequenceRows sequence{0, count, first, 0, static_cast<std::uint32_t>(table_.size())};
-      std::vector<backend::Speaker> speakers(count);
-      for (std::uint32_t row = 0; row < count; ++row) speakers[row] = {row, first + row + 1, {.temperature = 0.0f}};
-      decoder_.forward({window.subspan(first, count), positions, positions, {&sequence, 1}, table_, speakers}, *cache_,
-                       workspace_);
+      std::vector<backend::LogitsRow> logits_rows(count);
+      for (std::uint32_t row = 0; row < count; ++row) logits_rows[row] = {row, first + row + 1, {.temperature = 0.0f}};
+      decoder_.forward({window.subspan(first, count), positions, positions, {&sequence, 1}, table_, logits_rows},
+                       *cache_, workspace_);
       std::vector<float> logits(std::size_t{count} * vocab);
       ops_.read(*workspace_.logits, 0, count, logits);
       for (std::uint32_t row = 0; row < count && first + row + 1 < window.size(); ++row) {

@@ -1,4 +1,5 @@
-// What the tests of choosing share: steps of random rows, and what host and device make of them, to be the same bit for bit.
+// What the tests of choosing share: steps of random rows, and what host and device make of them, to be the same bit for
+// bit.
 // Shape   logits [R, width], of which [0, vocab) are the vocabulary and the rest NaN.
 #pragma once
 
@@ -18,7 +19,7 @@
 namespace quire::gpu::test {
 
 using backend::Choice;
-using backend::Speaker;
+using backend::LogitsRow;
 using sample::Candidate;
 using sample::TokenTree;
 
@@ -59,24 +60,24 @@ struct Step {
   std::uint32_t vocab = 0;
   std::uint32_t width = 0;
   std::vector<float> logits;
-  std::vector<Speaker> speakers;
+  std::vector<LogitsRow> logits_rows;
   std::deque<OwnedEdits> edits;
   std::deque<TokenTree> trees;
 
   explicit Step(std::uint32_t vocab_, std::uint32_t padding = 0) : vocab(vocab_), width(vocab_ + padding) {}
 
-  Speaker& add(const std::vector<float>& row) {
+  LogitsRow& add(const std::vector<float>& row) {
     logits.insert(logits.end(), row.begin(), row.end());
     logits.resize(logits.size() + width - vocab, kNan);
-    Speaker speaker;
-    speaker.row = static_cast<std::uint32_t>(speakers.size());
-    speaker.position = 10 + speaker.row;
-    speakers.push_back(speaker);
-    return speakers.back();
+    LogitsRow logits_row;
+    logits_row.row = static_cast<std::uint32_t>(logits_rows.size());
+    logits_row.position = 10 + logits_row.row;
+    logits_rows.push_back(logits_row);
+    return logits_rows.back();
   }
   backend::Batch batch() const {
     backend::Batch batch;
-    batch.speakers = speakers;
+    batch.logits_rows = logits_rows;
     return batch;
   }
 };
@@ -94,7 +95,7 @@ inline std::vector<Told> told(std::span<const Choice> choices) {
 }
 
 inline std::vector<Told> of_host(const Step& step) {
-  backend::Choices choices(static_cast<std::uint32_t>(step.speakers.size()));
+  backend::Choices choices(static_cast<std::uint32_t>(step.logits_rows.size()));
   sample::Scratch scratch(step.vocab);
   const backend::Batch batch = step.batch();
   choices.begin(batch);
@@ -110,9 +111,9 @@ inline std::vector<Told> of_host(const Step& step) {
 // A chooser on a simulated device, for steps of any kind one after another.
 class ChooseLab {
  public:
-  explicit ChooseLab(std::uint64_t seed = 1, std::uint32_t max_speakers = 600, std::uint32_t max_edited = 128,
+  explicit ChooseLab(std::uint64_t seed = 1, std::uint32_t max_logits_rows = 600, std::uint32_t max_edited = 128,
                      std::size_t edit_bytes = std::size_t{1} << 20)
-      : device_(make_simulated_device(seed)), chooser_(*device_, {max_speakers, max_edited, edit_bytes}) {}
+      : device_(make_simulated_device(seed)), chooser_(*device_, {max_logits_rows, max_edited, edit_bytes}) {}
 
   std::vector<Told> choose(const Step& step) {
     const DeviceMemory logits(*device_, step.logits.size() * sizeof(float), "logits");
@@ -120,7 +121,7 @@ class ChooseLab {
     chooser_.make_room(step.width);
     const backend::Batch batch = step.batch();
     chooser_.choose(batch, logits.as<const float>(), step.width, step.vocab);
-    std::vector<Choice> choices(step.speakers.size());
+    std::vector<Choice> choices(step.logits_rows.size());
     chooser_.collect(choices);
     tokens_.resize(choices.size());
     device_->download(tokens_.data(), chooser_.chosen(), tokens_.size() * sizeof(TokenId));
@@ -147,13 +148,13 @@ inline std::string text_of(const Told& told) {
   return text;
 }
 
-inline std::string text_of(const Speaker& speaker) {
-  const sample::Params& params = speaker.params;
+inline std::string text_of(const LogitsRow& logits_row) {
+  const sample::Params& params = logits_row.params;
   return "temperature " + std::to_string(params.temperature) + " top_k " + std::to_string(params.top_k) + " top_p " +
          std::to_string(params.top_p) + " min_p " + std::to_string(params.min_p) + " typical_p " +
          std::to_string(params.typical_p) + " seed " + std::to_string(params.seed) + " num_top " +
-         std::to_string(params.num_top) + " given " + std::to_string(speaker.given) + " nodes " +
-         std::to_string(speaker.num_nodes) + (speaker.edits.empty() ? "" : " edited");
+         std::to_string(params.num_top) + " given " + std::to_string(logits_row.given) + " nodes " +
+         std::to_string(logits_row.num_nodes) + (logits_row.edits.empty() ? "" : " edited");
 }
 
 inline void expect_as_host(const Step& step, ChooseLab& lab) {
@@ -162,12 +163,13 @@ inline void expect_as_host(const Step& step, ChooseLab& lab) {
   ASSERT_EQ(device.size(), host.size());
   for (std::size_t r = 0; r < host.size(); ++r) {
     ASSERT_EQ(text_of(device[r]), text_of(host[r]))
-        << "speaker " << r << " of " << step.vocab << " tokens, " << text_of(step.speakers[r]);
+        << "logits_row " << r << " of " << step.vocab << " tokens, " << text_of(step.logits_rows[r]);
     ASSERT_EQ(lab.tokens()[r], host[r].choice.token) << r;
   }
 }
 
-// Rows of all sorts: peaked and flat, with ties, masked parts, numbers at the ends of f32, and some that are not finite.
+// Rows of all sorts: peaked and flat, with ties, masked parts, numbers at the ends of f32, and some that are not
+// finite.
 inline std::vector<float> random_row(Dice& dice, std::uint32_t vocab) {
   std::vector<float> row(vocab);
   const float scale = dice.of({0.01f, 1.0f, 4.0f, 4.0f, 4.0f, 20.0f, 1e37f});
@@ -193,8 +195,8 @@ inline std::vector<float> random_row(Dice& dice, std::uint32_t vocab) {
   return row;
 }
 
-inline void draw_params(Dice& dice, std::uint32_t vocab, Speaker& speaker) {
-  sample::Params& params = speaker.params;
+inline void draw_params(Dice& dice, std::uint32_t vocab, LogitsRow& logits_row) {
+  sample::Params& params = logits_row.params;
   const auto around = static_cast<std::int32_t>(vocab);
   params.temperature = dice.of({0.0f, std::nextafter(sample::kGreedyTemperature, 0.0f), sample::kGreedyTemperature,
                                 0.3f, 1.0f, 1.0f, 1.7f, 1000.0f});
@@ -207,10 +209,10 @@ inline void draw_params(Dice& dice, std::uint32_t vocab, Speaker& speaker) {
   params.logprob = dice.one_in(2);
   params.num_top = dice.of({0u, 0u, 1u, 5u, 20u, sample::kMaxTop});
   params.accept = dice.of({sample::Accept::kMatch, sample::Accept::kRatio, sample::Accept::kBlock});
-  speaker.position = static_cast<std::uint32_t>(dice.bits());
+  logits_row.position = static_cast<std::uint32_t>(dice.bits());
 }
 
-inline const sample::Edits& draw_edits(Dice& dice, Step& step, Speaker& speaker) {
+inline const sample::Edits& draw_edits(Dice& dice, Step& step, LogitsRow& logits_row) {
   const std::uint32_t vocab = step.vocab;
   OwnedEdits& owned = step.edits.emplace_back();
   const std::uint32_t stride = 1 + dice.below(5);
@@ -232,11 +234,11 @@ inline const sample::Edits& draw_edits(Dice& dice, Step& step, Speaker& speaker)
     for (std::uint32_t i = 0; i < words; ++i)
       owned.allowed.push_back(dice.of({0u, ~0u, static_cast<std::uint32_t>(dice.bits())}));
   }
-  speaker.edits = owned.view();
-  speaker.edits.repetition = dice.of({1.0f, 1.3f, 0.5f, 1e-38f, 1e38f});
-  speaker.edits.frequency = dice.of({0.0f, 0.7f, -2.0f});
-  speaker.edits.presence = dice.of({0.0f, 1.5f, -2.0f});
-  return speaker.edits;
+  logits_row.edits = owned.view();
+  logits_row.edits.repetition = dice.of({1.0f, 1.3f, 0.5f, 1e-38f, 1e38f});
+  logits_row.edits.frequency = dice.of({0.0f, 0.7f, -2.0f});
+  logits_row.edits.presence = dice.of({0.0f, 1.5f, -2.0f});
+  return logits_row.edits;
 }
 
 }  // namespace quire::gpu::test

@@ -17,10 +17,10 @@ TEST(ChooseOnDevice, SaysOfRandomRowsWhatTheHostSays) {
     for (int round = 0; round < (vocab > 300 ? 1 : 2); ++round) {
       Step step(vocab, dice.below(5));
       for (int i = 0; i < (vocab > 3000 ? 24 : 40); ++i) {
-        Speaker& speaker = step.add(random_row(dice, vocab));
-        draw_params(dice, vocab, speaker);
-        if (dice.one_in(3)) draw_edits(dice, step, speaker);
-        if (dice.one_in(6)) speaker.given = static_cast<TokenId>(dice.below(vocab));
+        LogitsRow& logits_row = step.add(random_row(dice, vocab));
+        draw_params(dice, vocab, logits_row);
+        if (dice.one_in(3)) draw_edits(dice, step, logits_row);
+        if (dice.one_in(6)) logits_row.given = static_cast<TokenId>(dice.below(vocab));
       }
       ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
       ASSERT_TRUE(lab.chooser().left_to_host().empty());
@@ -36,8 +36,8 @@ TEST(ChooseOnDevice, SaysWhatTheHostSaysWithEveryFilterOnAndOff) {
     Step step(kVocab);
     for (const float temperature : {0.0f, 0.7f, 1.0f, 3.0f}) {
       for (int on = 0; on < 64; ++on) {
-        Speaker& speaker = step.add(random_row(dice, kVocab));
-        sample::Params& params = speaker.params;
+        LogitsRow& logits_row = step.add(random_row(dice, kVocab));
+        sample::Params& params = logits_row.params;
         params.temperature = temperature;
         if ((on & 1) != 0) params.top_k = 30;
         if ((on & 2) != 0) params.top_p = 0.8f;
@@ -46,7 +46,7 @@ TEST(ChooseOnDevice, SaysWhatTheHostSaysWithEveryFilterOnAndOff) {
         params.logprob = (on & 16) != 0;
         params.num_top = (on & 32) != 0 ? 3 : 0;
         params.seed = dice.bits();
-        if (edited) draw_edits(dice, step, speaker);
+        if (edited) draw_edits(dice, step, logits_row);
       }
     }
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
@@ -58,9 +58,9 @@ Step mixed_step() {
   Dice dice(5);
   Step step(50);
   for (int i = 0; i < 6; ++i) {
-    Speaker& speaker = step.add(random_row(dice, step.vocab));
-    draw_params(dice, step.vocab, speaker);
-    if (dice.one_in(2)) draw_edits(dice, step, speaker);
+    LogitsRow& logits_row = step.add(random_row(dice, step.vocab));
+    draw_params(dice, step.vocab, logits_row);
+    if (dice.one_in(2)) draw_edits(dice, step, logits_row);
   }
   return step;
 }
@@ -84,7 +84,7 @@ TEST(ChooseOnDevice, FindsTheHighestAtTheEdgesOfPieces) {
       row[at] = kNan;
       step.add(row);
       row[at] = -1.0f;
-      Speaker& biased = step.add(row);
+      LogitsRow& biased = step.add(row);
       OwnedEdits& edits = step.edits.emplace_back();
       edits.each = {{static_cast<TokenId>(at), 0, 5.0f, false}};
       biased.edits = edits.view();
@@ -102,12 +102,12 @@ TEST(ChooseOnDevice, SelectsAroundWhatItsListHolds) {
     std::vector<float> row(step.vocab, -9.0f);
     for (std::uint32_t i = 0; i < alike; ++i) row[(i * 7) % step.vocab] = 1.0f + static_cast<float>(i % 3) * 1e-4f;
     for (const int which : {0, 1, 2, 3}) {
-      Speaker& speaker = step.add(row);
-      speaker.params.seed = alike;
-      if (which == 0) speaker.params.top_p = 0.9f;
-      if (which == 1) speaker.params.top_k = static_cast<std::int32_t>(alike) - 1;
-      if (which == 2) speaker.params.typical_p = 0.9f;
-      if (which == 3) speaker.params.num_top = sample::kMaxTop;
+      LogitsRow& logits_row = step.add(row);
+      logits_row.params.seed = alike;
+      if (which == 0) logits_row.params.top_p = 0.9f;
+      if (which == 1) logits_row.params.top_k = static_cast<std::int32_t>(alike) - 1;
+      if (which == 2) logits_row.params.typical_p = 0.9f;
+      if (which == 3) logits_row.params.num_top = sample::kMaxTop;
     }
   }
   ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
@@ -131,10 +131,10 @@ TEST(ChooseOnDevice, ListsAsManyAsThereAreAroundTheLongestList) {
 TEST(ChooseOnDevice, AddsUpTheLargestVocabularyOfEqualLogits) {
   ChooseLab lab(1, 1, 1);
   Step step(sample::kMaxVocab);
-  Speaker& speaker = step.add(std::vector<float>(step.vocab, 3.0f));
-  speaker.params.top_p = 0.5f;
-  speaker.params.num_top = 4;
-  speaker.params.logprob = true;
+  LogitsRow& logits_row = step.add(std::vector<float>(step.vocab, 3.0f));
+  logits_row.params.top_p = 0.5f;
+  logits_row.params.num_top = 4;
+  logits_row.params.logprob = true;
   ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
 }
 
@@ -145,11 +145,11 @@ TEST(ChooseOnDevice, ForbidsAllButOneAndAll) {
     for (const bool none : {false, true}) {
       for (const TokenId left : {0, static_cast<TokenId>(vocab / 2), static_cast<TokenId>(vocab - 1)}) {
         Dice dice(static_cast<std::uint32_t>(left));
-        Speaker& speaker = step.add(std::vector<float>(vocab, dice.uniform()));
+        LogitsRow& logits_row = step.add(std::vector<float>(vocab, dice.uniform()));
         OwnedEdits& edits = step.edits.emplace_back();
         edits.allowed.assign((vocab + 31) / 32, 0);
         if (!none) edits.allowed[static_cast<std::size_t>(left) / 32] = 1u << left % 32;
-        speaker.edits = edits.view();
+        logits_row.edits = edits.view();
       }
     }
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));

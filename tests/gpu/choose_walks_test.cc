@@ -23,7 +23,7 @@ TokenTree random_tree(Dice& dice, std::uint32_t nodes, std::uint32_t vocab) {
 
 // The rows of a walk: the root's, and its nodes', each with edits of its own.
 void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
-  Speaker pattern;
+  LogitsRow pattern;
   draw_params(dice, step.vocab, pattern);
   pattern.params.accept = accept;
   const TokenTree* tree = nullptr;
@@ -32,13 +32,13 @@ void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
     tree = &step.trees.emplace_back(random_tree(dice, nodes + more, step.vocab));
   }
   for (std::uint32_t i = 0; i <= nodes; ++i) {
-    Speaker& speaker = step.add(random_row(dice, step.vocab));
-    speaker.params = pattern.params;
-    speaker.position = pattern.position + i;
-    if (dice.one_in(3)) draw_edits(dice, step, speaker);
+    LogitsRow& logits_row = step.add(random_row(dice, step.vocab));
+    logits_row.params = pattern.params;
+    logits_row.position = pattern.position + i;
+    if (dice.one_in(3)) draw_edits(dice, step, logits_row);
     if (i == 0) {
-      speaker.num_nodes = nodes;
-      speaker.draft = tree;
+      logits_row.num_nodes = nodes;
+      logits_row.draft = tree;
     }
   }
 }
@@ -46,10 +46,10 @@ void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
 // Nodes that a walk came to; scouts are not counted, who say something wherever they are.
 std::uint32_t num_taken(const Step& step, const std::vector<Told>& told) {
   std::uint32_t num = 0;
-  for (std::uint32_t root = 0; root < told.size(); root += 1 + step.speakers[root].num_nodes) {
-    const Speaker& speaker = step.speakers[root];
-    for (std::uint32_t i = 0; i < speaker.num_nodes; ++i) {
-      num += told[root + 1 + i].choice.token >= 0 && !speaker.draft->is_scout(i) ? 1 : 0;
+  for (std::uint32_t root = 0; root < told.size(); root += 1 + step.logits_rows[root].num_nodes) {
+    const LogitsRow& logits_row = step.logits_rows[root];
+    for (std::uint32_t i = 0; i < logits_row.num_nodes; ++i) {
+      num += told[root + 1 + i].choice.token >= 0 && !logits_row.draft->is_scout(i) ? 1 : 0;
     }
   }
   return num;
@@ -80,7 +80,7 @@ TEST(ChooseWalks, GoesDownTheLargestTree) {
     std::vector<float> row = {0.0f, 9.0f, 0.0f};
     for (std::uint32_t i = 0; i < nodes; ++i) chain.add(1, static_cast<int>(i) - 1);
     for (std::uint32_t i = 0; i <= nodes; ++i) step.add(row).params.temperature = 0.0f;
-    Speaker& root = step.speakers[step.speakers.size() - nodes - 1];
+    LogitsRow& root = step.logits_rows[step.logits_rows.size() - nodes - 1];
     root.num_nodes = nodes;
     root.draft = &chain;
   }
@@ -105,9 +105,9 @@ TEST(ChooseWalks, LeavesDraftsJudgedByLawToTheHostAmongRowsOfTheDevice) {
     Step step(6, round);
     std::vector<std::uint32_t> by_law;
     for (const Accept accept : {Accept::kMatch, Accept::kRatio, Accept::kBlock, Accept::kMatch, Accept::kRatio}) {
-      const auto first = static_cast<std::uint32_t>(step.speakers.size());
+      const auto first = static_cast<std::uint32_t>(step.logits_rows.size());
       add_walk(dice, step, dice.below(5), accept);
-      if (!chosen_on_device(step.speakers[first])) by_law.push_back(first);
+      if (!chosen_on_device(step.logits_rows[first])) by_law.push_back(first);
     }
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
     EXPECT_TRUE(std::ranges::equal(lab.chooser().left_to_host(), by_law));
@@ -119,12 +119,12 @@ TEST(ChooseWalks, KnowsAllButDraftsJudgedByLaw) {
   for (const Accept accept : {Accept::kMatch, Accept::kRatio, Accept::kBlock}) {
     for (const float temperature : {0.0f, greedy, sample::kGreedyTemperature, 1.0f}) {
       for (const std::uint32_t nodes : {0u, 1u}) {
-        Speaker speaker;
-        speaker.params.accept = accept;
-        speaker.params.temperature = temperature;
-        speaker.num_nodes = nodes;
+        LogitsRow logits_row;
+        logits_row.params.accept = accept;
+        logits_row.params.temperature = temperature;
+        logits_row.num_nodes = nodes;
         const bool by_law = accept != Accept::kMatch && temperature >= sample::kGreedyTemperature;
-        EXPECT_EQ(chosen_on_device(speaker), nodes == 0 || !by_law);
+        EXPECT_EQ(chosen_on_device(logits_row), nodes == 0 || !by_law);
       }
     }
   }
@@ -134,11 +134,11 @@ Step step_of_edited_rows(std::uint32_t rows) {
   Dice dice(rows);
   Step step(40);
   for (std::uint32_t i = 0; i < rows; ++i) {
-    Speaker& speaker = step.add(random_row(dice, step.vocab));
+    LogitsRow& logits_row = step.add(random_row(dice, step.vocab));
     OwnedEdits& edits = step.edits.emplace_back();
     edits.forbidden = {static_cast<TokenId>(i)};
-    speaker.edits = edits.view();
-    speaker.params.seed = i;
+    logits_row.edits = edits.view();
+    logits_row.params.seed = i;
   }
   return step;
 }
@@ -164,19 +164,19 @@ TEST(ChooseWalks, LeavesToTheHostWhatOutgrowsTheRoomForEdits) {
     Dice dice(num);
     Step step(10);
     for (const bool is_long : {false, true, false}) {
-      Speaker& speaker = step.add(random_row(dice, step.vocab));
+      LogitsRow& logits_row = step.add(random_row(dice, step.vocab));
       OwnedEdits& edits = step.edits.emplace_back();
       for (std::uint32_t i = 0; i < (is_long ? num : 1); ++i) {
         edits.each.push_back({static_cast<TokenId>(i), 1, 0.5f, true});
       }
-      speaker.edits = edits.view();
+      logits_row.edits = edits.view();
     }
     ASSERT_NO_FATAL_FAILURE(expect_as_host(step, lab));
     EXPECT_EQ(lab.chooser().left_to_host().size(), num > 4 ? 1u : 0u) << num;
   }
 }
 
-TEST(ChooseWalks, SaysNothingOfAStepWithoutSpeakers) {
+TEST(ChooseWalks, SaysNothingOfAStepWithoutLogitsRows) {
   ChooseLab lab;
   Step step(4);
   step.logits.assign(4, 0.0f);

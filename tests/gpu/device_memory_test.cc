@@ -46,7 +46,7 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
     // Each step is another size, the last the longest.
     for (const auto& [first, chunk] : {std::pair{0u, 1u}, {1u, 2u}, {3u, 30u}}) {
       const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
-      std::vector<backend::Choice> choices(batch.speakers.size());
+      std::vector<backend::Choice> choices(batch.logits_rows.size());
       decoder.step(batch.view(), choices);
     }
     EXPECT_EQ(device->num_taken(), before) << backend::name_of(kv);

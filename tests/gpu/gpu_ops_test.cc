@@ -1,5 +1,5 @@
-// The GPU's ops on the simulated device, beside the CPU's: the same bits wherever their equations are the same, and for bf16,
-// which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
+// The GPU's ops on the simulated device, beside the CPU's: the same bits wherever their equations are the same, and for
+// bf16, which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
 #include "gpu/gpu_ops.h"
 
 #include <gtest/gtest.h>
@@ -198,7 +198,7 @@ Outcome decoded(DecoderConfig config, std::uint32_t chunk, const std::function<s
   std::vector<std::vector<TokenId>> tokens(3);
   for (std::uint32_t first = 0; first < 18; first += chunk) {
     const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
-    std::vector<backend::Choice> choices(batch.speakers.size());
+    std::vector<backend::Choice> choices(batch.logits_rows.size());
     decoder.step(batch.view(), choices);
     const std::vector<float> rows = decoder.logits(static_cast<std::uint32_t>(choices.size()));
     std::size_t row = 0;
@@ -309,7 +309,7 @@ TEST(GpuOps, AdoptsWhatItPacked) {
 }
 
 // A step of three rows that could be captured as one of four; x has room for so many.
-std::vector<float> of_three_speakers(const GpuOptions& options, std::uint32_t max_rows, std::uint32_t rows) {
+std::vector<float> of_three_logits_rows(const GpuOptions& options, std::uint32_t max_rows, std::uint32_t rows) {
   const auto ops = make_gpu_ops(make_simulated_device(), options);
   Random random(5);
   const auto w = pack(*ops, random_matrix(random, 20, 30, DType::kBF16));
@@ -320,7 +320,7 @@ std::vector<float> of_three_speakers(const GpuOptions& options, std::uint32_t ma
   for (std::uint32_t i = 0; i < 3; ++i) {
     const BlockId block{i};
     batch.add(0, 1, {&block, 1}, 16);
-    batch.speakers.push_back({i, 0, {}});
+    batch.logits_rows.push_back({i, 0, {}});
   }
   ops->begin(batch.view());
   ops->embed(*table, *x);
@@ -329,9 +329,9 @@ std::vector<float> of_three_speakers(const GpuOptions& options, std::uint32_t ma
 }
 
 TEST(GpuOps, PadsNoStepBeyondTheSmallestBuffer) {
-  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 3);
+  const std::vector<float> plain = of_three_logits_rows({.max_rows = 8}, 8, 3);
   for (const std::uint32_t room : {3u, 4u, 5u}) {
-    EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, room, 3), plain)) << room;
+    EXPECT_TRUE(same_bits(of_three_logits_rows({.max_rows = 8, .capture = 8}, room, 3), plain)) << room;
   }
 }
 
@@ -343,7 +343,7 @@ TEST(GpuOps, RunsWhatWasWrittenDownBeforeAWeightIsMadeAndDropped) {
     const BlockId block{0};
     OwnedBatch batch;
     batch.add(0, 1, {&block, 1}, 16);
-    batch.speakers.push_back({0, 0, {}});
+    batch.logits_rows.push_back({0, 0, {}});
     ops->begin(batch.view());
     ops->embed(*pack(*ops, random_matrix(random, 1, 30, DType::kF32)), *x);  // dropped behind this line
     pack(*ops, random_matrix(random, 1, 30, DType::kF32));                   // where it lay
@@ -353,8 +353,8 @@ TEST(GpuOps, RunsWhatWasWrittenDownBeforeAWeightIsMadeAndDropped) {
 }
 
 TEST(GpuOps, CapturesUpToAnOpOfOtherRowsThanTheStepHas) {
-  const std::vector<float> plain = of_three_speakers({.max_rows = 8}, 8, 2);
-  EXPECT_TRUE(same_bits(of_three_speakers({.max_rows = 8, .capture = 8}, 8, 2), plain));
+  const std::vector<float> plain = of_three_logits_rows({.max_rows = 8}, 8, 2);
+  EXPECT_TRUE(same_bits(of_three_logits_rows({.max_rows = 8, .capture = 8}, 8, 2), plain));
 }
 
 }  // namespace

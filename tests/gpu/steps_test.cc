@@ -41,11 +41,11 @@ TEST(Packets, HaveTheirPartsOneBehindTheOther) {
   for (const std::uint32_t n : {0u, 1u, 3u, 4u, 5u, 600u}) {
     const PacketPlaces places = places_of({n, n, n, n});
     EXPECT_GE(places.rows, places.tokens + n * sizeof(std::int32_t));
-    EXPECT_GE(places.speakers, places.rows + n * sizeof(RowOfBatch));
-    EXPECT_GE(places.kept_groups, places.speakers + n * sizeof(std::uint32_t));
+    EXPECT_GE(places.logits_rows, places.rows + n * sizeof(RowOfBatch));
+    EXPECT_GE(places.kept_groups, places.logits_rows + n * sizeof(std::uint32_t));
     EXPECT_GE(places.tables, places.kept_groups + n * sizeof(std::uint16_t));
     EXPECT_GE(places.end, places.tables + n * sizeof(std::uint32_t));
-    for (const std::size_t place : {places.rows, places.speakers, places.kept_groups, places.tables}) {
+    for (const std::size_t place : {places.rows, places.logits_rows, places.kept_groups, places.tables}) {
       EXPECT_EQ(place % alignof(RowOfBatch), 0u);
     }
     EXPECT_LE(places.end, places_of({n + 1, n, n, n}).end);

@@ -61,9 +61,9 @@ struct Rows {
   std::vector<std::uint32_t> slots;
   std::vector<SequenceRows> sequences;
   std::vector<BlockId> block_tables;
-  std::vector<Speaker> speakers;
+  std::vector<LogitsRow> logits_rows;
 
-  Batch batch() const { return {tokens, positions, slots, sequences, block_tables, speakers}; }
+  Batch batch() const { return {tokens, positions, slots, sequences, block_tables, logits_rows}; }
 };
 
 // `num_sequences` sequences of `context` tokens each, the last `rows_each` of them in the step.
@@ -299,7 +299,7 @@ class KernelBench {
       for (const std::uint32_t rows : {1u, kMost}) {
         say(fmt::format("choose, {}", kind.name));
         Rows step = plain_rows(rows);
-        for (std::uint32_t r = 0; r < rows; ++r) step.speakers.push_back({r, 1, kind.params});
+        for (std::uint32_t r = 0; r < rows; ++r) step.logits_rows.push_back({r, 1, kind.params});
         ops_.begin(step.batch());
         ops_.embed(*table, *logits);
         const double seconds = seconds_of([&] {

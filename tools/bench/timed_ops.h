@@ -81,8 +81,8 @@ class TimedOps final : public backend::Ops {
   }
   void act_mul(const backend::Buffer& gate_up, backend::Buffer& out) override { inner_->act_mul(gate_up, out); }
   void add(backend::Buffer& x, const backend::Buffer& y) override { inner_->add(x, y); }
-  void gather_speakers(const backend::Buffer& x, backend::Buffer& out) override {
-    timed(kLastNorm, [&] { inner_->gather_speakers(x, out); });
+  void gather_logits_rows(const backend::Buffer& x, backend::Buffer& out) override {
+    timed(kLastNorm, [&] { inner_->gather_logits_rows(x, out); });
   }
   void choose(const backend::Buffer& logits, std::uint32_t vocab) override { inner_->choose(logits, vocab); }
   void collect(std::span<backend::Choice> choices) override { inner_->collect(choices); }

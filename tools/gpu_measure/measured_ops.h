@@ -107,8 +107,8 @@ class MeasuredOps final : public backend::Ops {
   void add(backend::Buffer& x, const backend::Buffer& y) override {
     marked(kProject, [&] { inner_->add(x, y); });
   }
-  void gather_speakers(const backend::Buffer& x, backend::Buffer& out) override {
-    marked(kNorm, [&] { inner_->gather_speakers(x, out); });
+  void gather_logits_rows(const backend::Buffer& x, backend::Buffer& out) override {
+    marked(kNorm, [&] { inner_->gather_logits_rows(x, out); });
   }
   void choose(const backend::Buffer& logits, std::uint32_t vocab) override {
     marked(kHead, [&] { inner_->choose(logits, vocab); });

@@ -11,7 +11,8 @@ namespace {
 
 std::uint32_t count(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
-// Positions that some layer of the target sees and that are sure to have their blocks still when its next row comes; 0: all.
+// Positions that some layer of the target sees and that are sure to have their blocks still when its next row comes; 0:
+// all.
 std::uint32_t window_of(const model::Config& target) {
   if (std::ranges::find(target.windows, 0u) != target.windows.end()) return 0;
   return std::max(2u, *std::ranges::max_element(target.windows)) - 1;
@@ -80,9 +81,9 @@ void DraftHead::make_buffers() {
   attention_ = ops_.make_buffer(rows, attention.q_width());
   gate_up_ = ops_.make_buffer(rows, 2 * config_.ffn);
   activated_ = ops_.make_buffer(rows, config_.ffn);
-  speakers_ = ops_.make_buffer(limits_.max_speakers, hidden);
-  normed_ = ops_.make_buffer(limits_.max_speakers, hidden);
-  if (config_.kind != HeadKind::kPrefix) logits_ = ops_.make_buffer(limits_.max_speakers, output_.n());
+  logits_rows_ = ops_.make_buffer(limits_.max_logits_rows, hidden);
+  normed_ = ops_.make_buffer(limits_.max_logits_rows, hidden);
+  if (config_.kind != HeadKind::kPrefix) logits_ = ops_.make_buffer(limits_.max_logits_rows, output_.n());
 }
 
 void DraftHead::take_states(const backend::Buffer& states, std::span<const std::uint32_t> rows) {
@@ -128,11 +129,11 @@ void DraftHead::store(const backend::Batch& batch) {
 }
 
 void DraftHead::run_prefix(const backend::Batch& batch) {
-  const std::uint32_t speakers = count(batch.speakers.size());
-  CHECK_LE(speakers, limits_.max_speakers);
+  const std::uint32_t logits_rows = count(batch.logits_rows.size());
+  CHECK_LE(logits_rows, limits_.max_logits_rows);
   run_layers(batch, /*store_only=*/false);
-  ops_.gather_speakers(*x_, *speakers_);
-  ops_.norm(*speakers_, *weights_.norm, config_.norm_eps, speakers, *normed_);
+  ops_.gather_logits_rows(*x_, *logits_rows_);
+  ops_.norm(*logits_rows_, *weights_.norm, config_.norm_eps, logits_rows, *normed_);
   ops_.collect({});
 }
 
@@ -146,8 +147,8 @@ void DraftHead::run(const backend::Batch& batch, std::span<backend::Choice> choi
   ops_.collect(choices);
 }
 
-void DraftHead::read_logits(std::uint32_t num_speakers, std::span<float> out) const {
-  ops_.read(*logits_, 0, num_speakers, out);
+void DraftHead::read_logits(std::uint32_t num_logits_rows, std::span<float> out) const {
+  ops_.read(*logits_, 0, num_logits_rows, out);
 }
 
 // The last layer's K and V are all that later rows see of these.
@@ -196,12 +197,12 @@ void DraftHead::attend_and_go_on(const backend::LayerSpec& layer) {
 }
 
 void DraftHead::choose(const backend::Batch& batch) {
-  const std::uint32_t speakers = count(batch.speakers.size());
-  CHECK_LE(speakers, limits_.max_speakers);
-  if (speakers == 0) return;
-  ops_.gather_speakers(*x_, *speakers_);
-  if (weights_.norm) ops_.norm(*speakers_, *weights_.norm, config_.norm_eps, speakers, *normed_);
-  ops_.project_choose(weights_.norm ? *normed_ : *speakers_, output_, config_.draft_vocab, *logits_);
+  const std::uint32_t logits_rows = count(batch.logits_rows.size());
+  CHECK_LE(logits_rows, limits_.max_logits_rows);
+  if (logits_rows == 0) return;
+  ops_.gather_logits_rows(*x_, *logits_rows_);
+  if (weights_.norm) ops_.norm(*logits_rows_, *weights_.norm, config_.norm_eps, logits_rows, *normed_);
+  ops_.project_choose(weights_.norm ? *normed_ : *logits_rows_, output_, config_.draft_vocab, *logits_);
 }
 
 }  // namespace quire::speculate

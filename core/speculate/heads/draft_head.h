@@ -1,15 +1,17 @@
-// A draft head's forward pass over a KV cache of its own, by plain ops. Row t stands at position t, holds what the target made
-// of the token there, its *feature*, and the embedding of the token at t + 1; it guesses the token at t + 2 and the next feature.
+// A draft head's forward pass over a KV cache of its own, by plain ops. Row t stands at position t, holds what the
+// target made of the token there, its *feature*, and the embedding of the token at t + 1; it guesses the token at t + 2
+// and the next feature.
 //   EAGLE-3  g = fc(states), or the last state behind the target's norm;  x = g + attend([norm(embed) | norm(g)]) Wo;
 //            x += mlp(norm(x));  logits = norm(x) Whead
 //   EAGLE-1  g = the last state behind the target's norm;  x = fc([embed | g]);  x += attend(x) Wo;  x += mlp(norm(x));
 //            logits = x Whead of the target
 //   prefix   x = a state, and nothing else;  x += attend(norm(x)) Wo;  x += mlp(norm(x));  norm(x) is what it says
 // Where the target's own states are unknown, x is the feature of the next row.
-// Shape   T rows; features [T,E]; R speakers, logits [R,Vd]. The cache has the target's blocks and, behind them, scratch.
+// Shape   T rows; features [T,E]; R logits rows, logits [R,Vd]. The cache has the target's blocks and, behind them,
+//         scratch.
 // Owner   whoever drafts. Ops and the target's decoder outlive it.
-// Thread  made while starting; then engine. Each call is a step of the device, begun and collected: what a caller of run() wants
-//         to keep it copies before the next.
+// Thread  made while starting; then engine. Each call is a step of the device, begun and collected: what a caller of
+//         run() wants to keep it copies before the next.
 // Fails   StartError from the constructor. Rows beyond the limits are our bug: CHECK.
 // Source  EAGLE (Li et al. 2024), EAGLE-3 (Li et al. 2025).
 #pragma once
@@ -31,7 +33,7 @@ namespace quire::speculate {
 
 struct HeadLimits {
   std::uint32_t max_rows = 512;  // T; no more than the backend's
-  std::uint32_t max_speakers = 64;
+  std::uint32_t max_logits_rows = 64;
   std::uint32_t max_model_len = 0;
   std::uint32_t block_tokens = 16;
   std::uint32_t num_blocks = 0;  // scratch included
@@ -60,13 +62,13 @@ class DraftHead {
 
   // K and V of the batch's rows; nobody speaks.
   void store(const backend::Batch& batch);
-  // A prefix's pass: what the batch's speakers say, in said() by speaker, until the next call.
+  // A prefix's pass: what the batch's logits rows say, in said() by logits row, until the next call.
   void run_prefix(const backend::Batch& batch);
   const backend::Buffer& said() const { return *normed_; }
-  // The whole pass; a choice, with as many candidates as asked for, for each speaker. Tokens are the head's own ids.
+  // The whole pass; a choice, with as many candidates as asked for, for each logits row. Tokens are the head's own ids.
   void run(const backend::Batch& batch, std::span<backend::Choice> choices);
   // Logits [R, logits_width()] of the run before, the head's own ids first: for tests.
-  void read_logits(std::uint32_t num_speakers, std::span<float> out) const;
+  void read_logits(std::uint32_t num_logits_rows, std::span<float> out) const;
   std::uint32_t logits_width() const { return logits_->width(); }
 
   TokenId token_of(TokenId draft) const {
@@ -114,7 +116,7 @@ class DraftHead {
   std::unique_ptr<backend::Buffer> attention_;      // [T, H·D]
   std::unique_ptr<backend::Buffer> gate_up_;        // [T, 2F]
   std::unique_ptr<backend::Buffer> activated_;      // [T, F]
-  std::unique_ptr<backend::Buffer> speakers_;       // [R, E]
+  std::unique_ptr<backend::Buffer> logits_rows_;    // [R, E]
   std::unique_ptr<backend::Buffer> normed_;         // [R, E]
   std::unique_ptr<backend::Buffer> logits_;         // [R, Vd]; a prefix has none
 

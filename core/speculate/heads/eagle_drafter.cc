@@ -26,7 +26,7 @@ std::uint32_t scratch_blocks(const EagleOptions& options, const EagleLimits& lim
 HeadLimits head_limits(const EagleOptions& options, const EagleLimits& limits) {
   HeadLimits head;
   head.max_rows = limits.max_rows;
-  head.max_speakers = std::max(limits.max_sequences, growing_rows(options, limits));
+  head.max_logits_rows = std::max(limits.max_sequences, growing_rows(options, limits));
   head.max_model_len = limits.max_model_len;
   head.block_tokens = limits.block_tokens;
   head.num_blocks = limits.num_blocks + EagleDrafter::num_scratch_blocks(options, limits);

@@ -63,7 +63,7 @@ void EagleDrafter::run_roots(std::span<const Asked> asked) {
     picks_.push_back(grower.last->feature);
   }
   head_.begin_with_features(picks_);
-  choices_.resize(rows_.num_speakers());
+  choices_.resize(rows_.num_logits_rows());
   head_.run(rows_.batch(), choices_);
   for (Grower& grower : growers) {
     grower.grown.assign(1, GrowingTree::kRoot);
@@ -84,7 +84,7 @@ bool EagleDrafter::run_level(std::span<const Asked> asked, std::uint32_t depth) 
   if (rows_.num_rows() == 0) return false;
   ops_.copy_blocks(head_.cache(), copies_);
   head_.begin_with_outputs(picks_);
-  choices_.resize(rows_.num_speakers());
+  choices_.resize(rows_.num_logits_rows());
   head_.run(rows_.batch(), choices_);
   for (Grower& grower : growers) {
     for (std::size_t i = 0; i < grower.grown.size(); ++i) {

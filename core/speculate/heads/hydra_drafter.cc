@@ -17,7 +17,7 @@ HydraOptions sane(HydraOptions options) {
 HeadLimits prefix_limits(const HydraOptions& options, const RunnerLimits& limits) {
   HeadLimits head;
   head.max_rows = limits.max_rows;
-  head.max_speakers = limits.max_sequences;
+  head.max_logits_rows = limits.max_sequences;
   head.max_model_len = limits.max_model_len;
   head.block_tokens = limits.block_tokens;
   head.num_blocks = limits.num_blocks;

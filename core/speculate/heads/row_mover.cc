@@ -28,9 +28,9 @@ void RowMover::pick(const backend::Buffer& from, std::span<const std::uint32_t> 
   for (const std::uint32_t row : rows) movers_.push_back({.row = row, .position = 0, .params = {}});
   const backend::SequenceRows all{.num_rows = num};
   backend::Batch batch = this->rows(std::span(no_tokens_).first(num), all);
-  batch.speakers = movers_;
+  batch.logits_rows = movers_;
   ops_.begin(batch);
-  ops_.gather_speakers(from, out);
+  ops_.gather_logits_rows(from, out);
   ops_.collect({});
 }
 

@@ -26,9 +26,9 @@ class RowMover {
   backend::Batch rows(std::span<const TokenId> tokens, const backend::SequenceRows& all) const;
 
   backend::Ops& ops_;
-  std::vector<TokenId> no_tokens_;        // [T] 0
-  std::vector<std::uint32_t> positions_;  // [T] 0, 1, 2, …: slots, too, for nothing is stored
-  std::vector<backend::Speaker> movers_;  // [T]
+  std::vector<TokenId> no_tokens_;          // [T] 0
+  std::vector<std::uint32_t> positions_;    // [T] 0, 1, 2, …: slots, too, for nothing is stored
+  std::vector<backend::LogitsRow> movers_;  // [T]
 };
 
 }  // namespace quire::speculate

@@ -28,7 +28,7 @@ DraftPlaces places_of(const ModelDraftLimits& limits, const ModelDraftOptions& o
           DraftPlaces::blocks_for(limits.max_depth, limits.block_tokens)};
 }
 
-std::uint32_t max_speakers(const ModelDraftLimits& limits, const ModelDraftOptions& options) {
+std::uint32_t max_logits_rows(const ModelDraftLimits& limits, const ModelDraftOptions& options) {
   return std::min(limits.max_rows, places_of(limits, options).num_places);
 }
 
@@ -76,7 +76,7 @@ ModelDrafter::ModelDrafter(backend::Ops& ops, const model::Decoder& decoder, std
       options_(fitting(decoder.config(), target_vocab, target == nullptr, options)),
       cache_(make_cache(ops, decoder, target, limits, options)),
       widest_window_(widest_window(decoder.config().windows)),
-      workspace_(decoder.make_workspace(limits.max_rows, max_speakers(limits, options))) {
+      workspace_(decoder.make_workspace(limits.max_rows, max_logits_rows(limits, options))) {
   CHECK_GT(limits.max_sequences, 0u);
   CHECK_GT(limits.max_depth, 0u);
   CHECK_GT(limits.max_rows, 0u);
@@ -182,7 +182,8 @@ bool ModelDrafter::misses_dropped(std::span<const BlockId> table, std::uint32_t 
   return speculate::misses_dropped(table, limits_.block_tokens, first_position, widest_window_, options_.context);
 }
 
-// Its blocks may be others by now: one is given back for another's that holds the same, which nobody need have drafted behind.
+// Its blocks may be others by now: one is given back for another's that holds the same, which nobody need have drafted
+// behind.
 void ModelDrafter::look_at(Known& known, std::span<const BlockId> table) const {
   if (!cache_.own()) return;
   const auto [was, is] = std::ranges::mismatch(known.table, table);
@@ -206,8 +207,8 @@ bool ModelDrafter::can_join(const Behind& behind) {
          first >= cache_.block_of(behind.end) * limits_.block_tokens;
 }
 
-// Several steps where they must be. Rows are said to be there as soon as they are in a step: whoever shares their blocks
-// need not compute them again, since a layer stores all rows of a step before any looks at them.
+// Several steps where they must be. Rows are said to be there as soon as they are in a step: whoever shares their
+// blocks need not compute them again, since a layer stores all rows of a step before any looks at them.
 void ModelDrafter::catch_up(std::span<const Behind> behind) {
   std::uint32_t left = options_.catch_up_rows;
   while (left > 0) {
@@ -340,8 +341,8 @@ void ModelDrafter::extend(const Path& path, const Asked& asked, const backend::C
   }
 }
 
-// The first child goes on where its parent is; the others have copies of what both stand on. How many may is a matter of the
-// sequence alone, as all of its draft is.
+// The first child goes on where its parent is; the others have copies of what both stand on. How many may is a matter
+// of the sequence alone, as all of its draft is.
 int ModelDrafter::place_for_child(const Path& path, const Asked& asked, bool first) {
   if (first) return static_cast<int>(path.place);
   if (path.known->branches == branches(options_)) return -1;
@@ -355,7 +356,8 @@ int ModelDrafter::place_for_child(const Path& path, const Asked& asked, bool fir
 }
 
 bool ModelDrafter::has_room(std::uint32_t num_rows) const {
-  return batch_.num_rows() + num_rows <= limits_.max_rows && batch_.num_sequences() < max_speakers(limits_, options_);
+  return batch_.num_rows() + num_rows <= limits_.max_rows &&
+         batch_.num_sequences() < max_logits_rows(limits_, options_);
 }
 
 void ModelDrafter::run_batch() {
@@ -366,7 +368,7 @@ void ModelDrafter::run_batch() {
   } else {
     decoder_.forward_parts(batch, cache_.kv(), workspace_, options_.parts);
   }
-  choices_.resize(batch_.num_speakers());
+  choices_.resize(batch_.num_logits_rows());
   ops_.collect(choices_);
 }
 

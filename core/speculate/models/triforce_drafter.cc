@@ -85,13 +85,13 @@ std::size_t TriforceDrafter::look_through(std::span<const Asked> asked, std::spa
     const int place = cache_.take_place();
     if (place < 0) break;
     runs_.push_back({static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(place), guesses_[to].size(),
-                     batch_.num_speakers()});
+                     batch_.num_logits_rows()});
     add_run(asked[to], guesses_[to], runs_.back());
   }
   if (!batch_.empty()) {
     const backend::Batch batch = batch_.batch();
     target_.forward(batch, cache_.kv(), workspace_);
-    choices_.resize(batch_.num_speakers());
+    choices_.resize(batch_.num_logits_rows());
     ops_.collect(choices_);
   }
   for (const Run& run : runs_) {

@@ -51,7 +51,7 @@ RequestSpan generated_span() {
                 .last_first_token = 12000,
                 .last_token = 90000,
                 .last_end = 90000,
-                .num_speakers = 2,
+                .num_logits_rows = 2,
                 .drafted = 5,
                 .accepted = 3};
   one.preemptions = {{20000, false}, {30000, true}};

@@ -50,12 +50,12 @@ class ExpectDeathTest : public ::testing::Test {
   std::vector<std::uint32_t> slots_ = {30, 31, 0, 32};
   std::vector<SequenceRows> sequences_ = {{0, 3, 14, 0, 2}, {3, 1, 0, 2, 1}};
   std::vector<BlockId> tables_ = {BlockId{1}, BlockId{0}, BlockId{2}};
-  std::vector<Speaker> speakers_ = {{2, 17, {}}, {3, 1, {}}};
+  std::vector<LogitsRow> logits_rows_ = {{2, 17, {}}, {3, 1, {}}};
   Rope rope_{17};
   AttentionSpec spec_ = {1, 4, 2, 8, 1.0f, 0, 0.0f, nullptr, nullptr, &rope_};
   Cache cache_{{2, 2, 8, 16, 3, KvType::kBF16}};
 
-  Batch batch() const { return {tokens_, positions_, slots_, sequences_, tables_, speakers_}; }
+  Batch batch() const { return {tokens_, positions_, slots_, sequences_, tables_, logits_rows_}; }
 };
 
 TEST_F(ExpectDeathTest, Batch) {
@@ -94,9 +94,9 @@ TEST_F(ExpectDeathTest, Batch) {
     EXPECT_DEATH(expect_batch(one, 4), "CHECK failed") << "another one is fed";
     tokens_[2] = 3;
   }
-  speakers_[1].row = 4;
+  logits_rows_[1].row = 4;
   EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
-  speakers_[1].row = 1;
+  logits_rows_[1].row = 1;
   EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed");
 }
 

@@ -20,12 +20,12 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
     for (const std::uint32_t chunk : {1u, 30u, 130u}) {
       for (std::uint32_t first = 0; first < 300; first += chunk) {
         OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, all);
-        for (backend::Speaker& speaker : batch.speakers) {
-          speaker.params.logprob = true;
-          speaker.params.num_top = sample::kMaxTop;
-          if (speaker.row % 2 == 1) speaker.given = 1;
+        for (backend::LogitsRow& logits_row : batch.logits_rows) {
+          logits_row.params.logprob = true;
+          logits_row.params.num_top = sample::kMaxTop;
+          if (logits_row.row % 2 == 1) logits_row.given = 1;
         }
-        std::vector<backend::Choice> choices(batch.speakers.size());
+        std::vector<backend::Choice> choices(batch.logits_rows.size());
         const long before = num_allocations.load();
         decoder.step(batch.view(), choices);
         ASSERT_EQ(num_allocations.load(), before) << "chunk " << chunk << " at " << first;

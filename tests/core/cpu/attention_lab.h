@@ -262,7 +262,7 @@ class Lab {
       backend::SequenceRows& added = batch.sequences.back();
       added.open_group = r.sequence;
       if (sequence.accumulated_scores) {
-        added.first_vote = batch.num_accumulated_scores;
+        added.first_accumulated_score = batch.num_accumulated_scores;
         added.num_accumulated_scores = (r.first + r.count + 15) / 16;
         batch.num_accumulated_scores += added.num_accumulated_scores;
       }
@@ -279,7 +279,7 @@ class Lab {
       const backend::SequenceRows& added = batch.sequences[i];
       if (sums.size() < added.num_accumulated_scores) sums.resize(added.num_accumulated_scores);
       for (std::uint32_t group = 0; group < added.num_accumulated_scores; ++group)
-        sums[group] += accumulated_scores[added.first_vote + group];
+        sums[group] += accumulated_scores[added.first_accumulated_score + group];
     }
     auto from = out.begin();
     for (const LabRows& r : rows) {

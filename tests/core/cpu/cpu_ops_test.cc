@@ -83,7 +83,7 @@ TEST(Memory, IsZeroAndOnCacheLines) {
 // choose() gives what the sampler gives for each row alone, on every instruction set.
 void expect_sampler_s_choices(const OwnedBatch& batch, const std::vector<float>& logits, std::uint32_t width,
                               std::uint32_t vocab) {
-  const std::size_t rows = batch.speakers.size();
+  const std::size_t rows = batch.logits_rows.size();
   for (const std::string& isa : supported_isas()) {
     for (const std::uint32_t threads : {1u, 3u}) {
       const auto ops = make_ops(isa, threads);
@@ -95,9 +95,9 @@ void expect_sampler_s_choices(const OwnedBatch& batch, const std::vector<float>&
       ops->collect(choices);
       for (std::size_t r = 0; r < rows; ++r) {
         sample::Scratch scratch(vocab);
-        const backend::Speaker& speaker = batch.speakers[r];
-        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), speaker.params,
-                                                 speaker.position, scratch, {}, speaker.edits);
+        const backend::LogitsRow& logits_row = batch.logits_rows[r];
+        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), logits_row.params,
+                                                 logits_row.position, scratch, {}, logits_row.edits);
         EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
         EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
         EXPECT_TRUE(choices[r].finite);
@@ -106,7 +106,7 @@ void expect_sampler_s_choices(const OwnedBatch& batch, const std::vector<float>&
   }
 }
 
-TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
+TEST(Choose, DrawsForEveryLogitsRowAsTheSamplerDoes) {
   const std::uint32_t rows = 9;
   const std::uint32_t width = 500;
   const std::uint32_t vocab = 491;
@@ -123,12 +123,12 @@ TEST(Choose, DrawsForEverySpeakerAsTheSamplerDoes) {
     params.top_k = r % 3 == 2 ? 20 : 0;
     params.min_p = r % 4 == 3 ? 0.05f : 0.0f;
     params.seed = 100 + r;
-    batch.speakers.push_back({r, 1000 + r, params});
+    batch.logits_rows.push_back({r, 1000 + r, params});
   }
   expect_sampler_s_choices(batch, logits, width, vocab);
 }
 
-TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
+TEST(Choose, DrawsFromTheRowThatALogitsRowsRulesLeave) {
   const std::uint32_t rows = 6;
   const std::uint32_t vocab = 491;
   Random random(3);
@@ -138,8 +138,8 @@ TEST(Choose, DrawsFromTheRowThatASpeakersRulesLeave) {
   std::vector<std::uint32_t> allowed((vocab + 31) / 32, 0x7ff01u);
   OwnedBatch batch = plain_rows(rows);
   for (std::uint32_t r = 0; r < rows; ++r) {
-    batch.speakers.push_back({r, 1000 + r, {.temperature = r % 2 == 0 ? 0.0f : 1.0f, .seed = r, .logprob = true}});
-    if (r != 3) batch.speakers.back().edits = {1.2f, 0.3f, 0.4f, each, forbidden, allowed};
+    batch.logits_rows.push_back({r, 1000 + r, {.temperature = r % 2 == 0 ? 0.0f : 1.0f, .seed = r, .logprob = true}});
+    if (r != 3) batch.logits_rows.back().edits = {1.2f, 0.3f, 0.4f, each, forbidden, allowed};
   }
   expect_sampler_s_choices(batch, logits, vocab, vocab);
 }
@@ -170,10 +170,10 @@ TEST(Choose, GivesWhatAScoutsRowAloneSaysWhereNoWalkCame) {
   OwnedBatch batch = plain_rows(rows);
   for (std::uint32_t r = 0; r < rows; ++r) {
     const std::uint32_t depth = r == 0 ? 0 : tree.depth(r - 1);
-    batch.speakers.push_back({r, 100 + depth, params, edits});
+    batch.logits_rows.push_back({r, 100 + depth, params, edits});
   }
-  batch.speakers[0].num_nodes = 7;
-  batch.speakers[0].draft = &tree;
+  batch.logits_rows[0].num_nodes = 7;
+  batch.logits_rows[0].draft = &tree;
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 2);
     auto buffer = ops->make_buffer(rows, vocab);
@@ -207,7 +207,7 @@ TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {
   const std::vector<float> logits = random.floats(rows * vocab, 8.0f);
   OwnedBatch batch = plain_rows(rows);
   for (std::uint32_t r = 0; r < rows; ++r) {
-    batch.speakers.push_back({r, 1000 + r, {.num_top = r}, {}, r == 2 ? -1 : static_cast<TokenId>(r * 122)});
+    batch.logits_rows.push_back({r, 1000 + r, {.num_top = r}, {}, r == 2 ? -1 : static_cast<TokenId>(r * 122)});
   }
   for (const std::string& isa : supported_isas()) {
     for (const std::uint32_t threads : {1u, 3u}) {
@@ -224,8 +224,8 @@ TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {
         std::vector<sample::Candidate> room(r);
         const auto row = std::span(logits).subspan(r * vocab, vocab);
         const sample::Drawn scored =
-            sample::score(row, sample::highest_of(row), batch.speakers[r].given, r, scratch, room);
-        EXPECT_EQ(choices[r].token, batch.speakers[r].given);
+            sample::score(row, sample::highest_of(row), batch.logits_rows[r].given, r, scratch, room);
+        EXPECT_EQ(choices[r].token, batch.logits_rows[r].given);
         EXPECT_EQ(choices[r].logprob, scored.logprob) << isa << " row " << r;
         EXPECT_EQ(choices[r].rank, scored.rank);
         EXPECT_EQ(choices[r].top.size(), r);
@@ -246,7 +246,7 @@ TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstr
     params.temperature = r % 2 == 0 ? 0.0f : 1.0f;
     params.logprob = r % 3 != 0;
     params.num_top = lengths[r];
-    batch.speakers.push_back({r, 1000 + r, params});
+    batch.logits_rows.push_back({r, 1000 + r, params});
   }
   for (const std::string& isa : supported_isas()) {
     for (const std::uint32_t threads : {1u, 2u, 3u}) {
@@ -260,8 +260,9 @@ TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstr
       for (std::size_t r = 0; r < rows; ++r) {
         sample::Scratch scratch(vocab);
         std::vector<sample::Candidate> room(sample::kMaxTop);
-        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * vocab, vocab), batch.speakers[r].params,
-                                                 batch.speakers[r].position, scratch, room);
+        const sample::Drawn drawn =
+            sample::draw(std::span(logits).subspan(r * vocab, vocab), batch.logits_rows[r].params,
+                         batch.logits_rows[r].position, scratch, room);
         EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
         ASSERT_EQ(choices[r].top.size(), lengths[r]) << isa << " row " << r;
         for (std::size_t i = 0; i < lengths[r]; ++i) {
@@ -279,7 +280,7 @@ TEST(Choose, TellsTheRowWhoseLogitsAreNotFinite) {
   std::vector<float> logits = random.floats(3 * 40);
   logits[40 + 7] = NAN;
   OwnedBatch batch = plain_rows(3);
-  for (std::uint32_t r = 0; r < 3; ++r) batch.speakers.push_back({r, r + 1, {}});
+  for (std::uint32_t r = 0; r < 3; ++r) batch.logits_rows.push_back({r, r + 1, {}});
   auto buffer = ops->make_buffer(3, 40);
   ops->begin(batch.view());
   fill(*ops, *buffer, logits);
@@ -298,7 +299,7 @@ TEST(Choose, SeesAFaultWhereverItIsAndNoneInWhatIsMasked) {
     for (const std::uint32_t vocab : {1u, 15u, 16u, 17u, 40u}) {
       auto buffer = ops->make_buffer(1, vocab);
       OwnedBatch batch = plain_rows(1);
-      batch.speakers.push_back({0, 1, {.temperature = 0.0f}});
+      batch.logits_rows.push_back({0, 1, {.temperature = 0.0f}});
       const auto choice_of = [&](const std::vector<float>& logits) {
         ops->begin(batch.view());
         fill(*ops, *buffer, logits);
@@ -328,7 +329,7 @@ class CpuOpsDeathTest : public ::testing::Test {
   void SetUp() override {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     batch_ = plain_rows(3);
-    batch_.speakers.push_back({2, 3, {}});
+    batch_.logits_rows.push_back({2, 3, {}});
     ops_->begin(batch_.view());
   }
 
@@ -369,7 +370,7 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   EXPECT_DEATH(ops_->attend(spec, *qkv, *cache, *ten), "CHECK failed");
   EXPECT_DEATH(ops_->act_mul(*eleven, *ten), "CHECK failed");
   EXPECT_DEATH(ops_->add(*ten, *eleven), "CHECK failed");
-  EXPECT_DEATH(ops_->gather_speakers(*ten, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->gather_logits_rows(*ten, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->choose(*ten, 11), "CHECK failed");
   EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 10), 10, *ten), "CHECK failed");
   EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 11), 11, *ten), "CHECK failed");

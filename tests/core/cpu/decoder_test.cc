@@ -26,7 +26,7 @@ Outcome run(const DecoderConfig& config, std::span<const std::uint32_t> lengths,
     for (std::uint32_t first = 0; first < longest; first += chunk) {
       const OwnedBatch batch = make_step(prompts, first, chunk, config.block_tokens, who);
       if (batch.positions.empty()) continue;
-      std::vector<backend::Choice> choices(batch.speakers.size());
+      std::vector<backend::Choice> choices(batch.logits_rows.size());
       decoder.step(batch.view(), choices);
       const std::vector<float> logits = decoder.logits(static_cast<std::uint32_t>(choices.size()));
       std::size_t row = 0;

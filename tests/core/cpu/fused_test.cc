@@ -112,7 +112,7 @@ TEST(FusedOps, AChoiceFromPiecesIsTheChoiceFromTheWhole) {
   std::fill(x.begin() + 2 * 48, x.begin() + 4 * 48, 1.0f);
   OwnedBatch batch = plain_rows(kRows);
   for (std::uint32_t r = 0; r < kRows; ++r) {
-    batch.speakers.push_back({r, r + 1, {.temperature = r == 3 ? 1.0f : 0.0f, .seed = 9, .logprob = true}});
+    batch.logits_rows.push_back({r, r + 1, {.temperature = r == 3 ? 1.0f : 0.0f, .seed = 9, .logprob = true}});
   }
   for (const std::string& isa : supported_isas()) {
     for (const std::uint32_t threads : {1u, 2u, 5u}) {

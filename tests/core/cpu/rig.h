@@ -110,7 +110,7 @@ struct OwnedBatch {
   std::vector<std::uint32_t> slots;
   std::vector<backend::SequenceRows> sequences;
   std::vector<BlockId> tables;
-  std::vector<backend::Speaker> speakers;
+  std::vector<backend::LogitsRow> logits_rows;
   std::vector<std::uint16_t> kept_groups;
   std::uint32_t num_accumulated_scores = 0;
 
@@ -136,7 +136,7 @@ struct OwnedBatch {
   }
 
   backend::Batch view() const {
-    return {tokens, positions, slots, sequences, tables, speakers, kept_groups, num_accumulated_scores};
+    return {tokens, positions, slots, sequences, tables, logits_rows, kept_groups, num_accumulated_scores};
   }
 };
 

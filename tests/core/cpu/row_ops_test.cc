@@ -111,17 +111,17 @@ TEST(Add, AddsRowByRow) {
   }
 }
 
-TEST(GatherSpeakers, CopiesTheRowsThatSpeak) {
+TEST(GatherLogitsRows, CopiesTheRowsThatSpeak) {
   const auto ops = make_ops("auto", 1);
   Random random(1);
   const std::vector<float> x = random.floats(kRows * 20);
   auto all = ops->make_buffer(kRows, 20);
   auto some = ops->make_buffer(3, 20);
   OwnedBatch batch = plain_rows(kRows);
-  batch.speakers = {{1, 2, {}}, {3, 4, {}}, {3, 4, {}}};
+  batch.logits_rows = {{1, 2, {}}, {3, 4, {}}, {3, 4, {}}};
   ops->begin(batch.view());
   fill(*ops, *all, x);
-  ops->gather_speakers(*all, *some);
+  ops->gather_logits_rows(*all, *some);
   const std::vector<float> gathered = read(*ops, *some, 3);
   for (std::size_t i = 0; i < 20; ++i) {
     EXPECT_EQ(gathered[i], x[20 + i]);

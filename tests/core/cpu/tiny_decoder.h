@@ -96,13 +96,13 @@ class Decoder {
         ops_->add(*x_, *y_);
       }
     }
-    const auto speakers = static_cast<std::uint32_t>(batch.speakers.size());
-    ops_->gather_speakers(*x_, *y_);
-    ops_->norm(*y_, *norm_, 1e-5f, speakers, *x_);
+    const auto logits_rows = static_cast<std::uint32_t>(batch.logits_rows.size());
+    ops_->gather_logits_rows(*x_, *y_);
+    ops_->norm(*y_, *norm_, 1e-5f, logits_rows, *x_);
     if (config_.fused) {
       ops_->project_choose(*x_, *table_, kVocab, *logits_);
     } else {
-      ops_->linear(*x_, *table_, speakers, *logits_);
+      ops_->linear(*x_, *table_, logits_rows, *logits_);
       ops_->choose(*logits_, kVocab);
     }
     ops_->collect(choices);
@@ -191,7 +191,7 @@ inline OwnedBatch make_step(const Prompts& prompts, std::uint32_t first, std::ui
       params.temperature = s % 2 == 0 ? 0.0f : 0.8f;
       params.top_p = 0.9f;
       params.seed = s + 1;
-      batch.speakers.push_back({row, first + i + 1, params});
+      batch.logits_rows.push_back({row, first + i + 1, params});
     }
   }
   return batch;

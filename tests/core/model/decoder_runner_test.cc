@@ -56,19 +56,19 @@ class DecoderRunnerTest : public ::testing::Test {
   }
 };
 
-TEST_F(DecoderRunnerTest, SpeakersAreTheLastRowsOfSpeakingSequencesAtThePositionAfterTheirs) {
+TEST_F(DecoderRunnerTest, LogitsRowsAreTheLastRowsOfSpeakingSequencesAtThePositionAfterTheirs) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;
   append(plan, 7, 0, 3, true);
   append(plan, 8, 4, 2, false);
   append(plan, 9, 5, 1, true);
   runner_.submit(plan);
-  ASSERT_EQ(ops_.batch.speakers.size(), 2u);
-  EXPECT_EQ(ops_.batch.speakers[0].row, 2u);
-  EXPECT_EQ(ops_.batch.speakers[0].position, 3u);
-  EXPECT_EQ(ops_.batch.speakers[0].params.seed, 7u);
-  EXPECT_EQ(ops_.batch.speakers[1].row, 5u);
-  EXPECT_EQ(ops_.batch.speakers[1].position, 6u);
+  ASSERT_EQ(ops_.batch.logits_rows.size(), 2u);
+  EXPECT_EQ(ops_.batch.logits_rows[0].row, 2u);
+  EXPECT_EQ(ops_.batch.logits_rows[0].position, 3u);
+  EXPECT_EQ(ops_.batch.logits_rows[0].params.seed, 7u);
+  EXPECT_EQ(ops_.batch.logits_rows[1].row, 5u);
+  EXPECT_EQ(ops_.batch.logits_rows[1].position, 6u);
   EXPECT_EQ(ops_.batch.sequences.size(), 3u);
   EXPECT_EQ(ops_.chosen_vocab, 20u);
 }
@@ -116,7 +116,7 @@ TEST_F(DecoderRunnerTest, ARowWithoutATokenIsFedByTheChoiceThatThePlanNames) {
   runner.submit(next);
   ASSERT_EQ(ops_.batch.fed.size(), 1u);
   EXPECT_EQ(ops_.batch.fed[0].row, 2u);
-  EXPECT_EQ(ops_.batch.fed[0].speaker, 1u);
+  EXPECT_EQ(ops_.batch.fed[0].logits_row, 1u);
   EXPECT_EQ(ops_.batch.tokens[2], -1);
 }
 
@@ -141,23 +141,23 @@ TEST_F(DecoderRunnerTest, GivenTokensAreScoredByTheRowsBeforeTheOneThatSpeaks) {
   plan.sequences[0].given = given;
   plan.sequences[0].edits.allowed = allowed;
   runner_.submit(plan);
-  ASSERT_EQ(ops_.batch.speakers.size(), 3u);
+  ASSERT_EQ(ops_.batch.logits_rows.size(), 3u);
   for (std::uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(ops_.batch.speakers[i].row, i + 1);
-    EXPECT_EQ(ops_.batch.speakers[i].position, i + 6);
-    EXPECT_EQ(ops_.batch.speakers[i].given, i < 2 ? given[i] : -1);
-    EXPECT_EQ(ops_.batch.speakers[i].edits.empty(), i < 2);
+    EXPECT_EQ(ops_.batch.logits_rows[i].row, i + 1);
+    EXPECT_EQ(ops_.batch.logits_rows[i].position, i + 6);
+    EXPECT_EQ(ops_.batch.logits_rows[i].given, i < 2 ? given[i] : -1);
+    EXPECT_EQ(ops_.batch.logits_rows[i].edits.empty(), i < 2);
   }
   for (const flow::StepChoice& choice : runner_.collect()) EXPECT_EQ(choice.seq, SeqId(7));
 
   plan.sequences[0].speaks = false;  // then they are those of its last rows
   plan.sequences[1].given = std::span(given).first(1);
   runner_.submit(plan);
-  ASSERT_EQ(ops_.batch.speakers.size(), 3u);
-  EXPECT_EQ(ops_.batch.speakers[0].row, 2u);
-  EXPECT_EQ(ops_.batch.speakers[1].row, 3u);
-  EXPECT_EQ(ops_.batch.speakers[2].row, 4u);
-  EXPECT_EQ(ops_.batch.speakers[2].position, 10u);
+  ASSERT_EQ(ops_.batch.logits_rows.size(), 3u);
+  EXPECT_EQ(ops_.batch.logits_rows[0].row, 2u);
+  EXPECT_EQ(ops_.batch.logits_rows[1].row, 3u);
+  EXPECT_EQ(ops_.batch.logits_rows[2].row, 4u);
+  EXPECT_EQ(ops_.batch.logits_rows[2].position, 10u);
   EXPECT_EQ(runner_.collect()[2].seq, SeqId(8));
 }
 
@@ -231,7 +231,7 @@ TEST_F(DecoderRunnerTest, ThePlanIsCopied) {
   EXPECT_THAT(ops_.batch.slots, ElementsAre(0u, 1u));
 }
 
-TEST_F(DecoderRunnerTest, AStepWithoutSpeakersAsksForNoLogits) {
+TEST_F(DecoderRunnerTest, AStepWithoutLogitsRowsAsksForNoLogits) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;
   append(plan, 7, 0, 2, false);

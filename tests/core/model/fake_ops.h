@@ -123,7 +123,7 @@ class FakeOps final : public backend::Ops {
     batch = given;
     begun.push_back(given);
     num_rows_ = given.num_rows();
-    num_speakers_ = static_cast<std::uint32_t>(given.speakers.size());
+    num_logits_rows_ = static_cast<std::uint32_t>(given.logits_rows.size());
     calls = {"begin"};
     block_calls_before_begin = block_calls.size();
   }
@@ -149,7 +149,7 @@ class FakeOps final : public backend::Ops {
   void cut(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
     calls.push_back("cut " + std::to_string(rows) + " " + std::to_string(column));
   }
-  void gather_speakers(const backend::Buffer&, backend::Buffer&) override { calls.push_back("gather"); }
+  void gather_logits_rows(const backend::Buffer&, backend::Buffer&) override { calls.push_back("gather"); }
   void choose(const backend::Buffer&, std::uint32_t vocab) override {
     calls.push_back("choose");
     chosen_vocab = vocab;
@@ -159,7 +159,7 @@ class FakeOps final : public backend::Ops {
     const backend::Batch oldest = begun.front();
     begun.pop_front();
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      const sample::Params& params = oldest.speakers[i].params;
+      const sample::Params& params = oldest.logits_rows[i].params;
       choices[i] = {next_token++, choices[i].finite, params.logprob ? -0.25f : 0.0f,
                     std::span(list).first(params.num_top)};
     }

@@ -1,5 +1,5 @@
-// Test support: tiny target models on the CPU, what they say alone, and sequences that go on as an engine would have them: a
-// prompt in pieces, then steps that take some of what was drafted.
+// Test support: tiny target models on the CPU, what they say alone, and sequences that go on as an engine would have
+// them: a prompt in pieces, then steps that take some of what was drafted.
 // Owner   TinyModel owns its weights; Teller and Talker borrow the model and the Ops.
 #pragma once
 
@@ -27,7 +27,8 @@ inline std::string tiny_config(std::uint32_t layers, std::uint32_t vocab = kTiny
          std::to_string(positions) + "}";
 }
 
-// Weights are named after their tensors: a model of fewer layers is the beginning of one with more. `flavour` makes others.
+// Weights are named after their tensors: a model of fewer layers is the beginning of one with more. `flavour` makes
+// others.
 struct TinyModel {
   TinyModel(backend::Ops& ops, const std::string& json, const std::string& flavour = "") {
     const model::Config config = model::parse_config(json, "config.json");
@@ -76,17 +77,17 @@ inline backend::Choice run_rows(backend::Ops& ops, const model::Decoder& decoder
   rows.num_rows = end - first;
   rows.first_position = first;
   rows.num_table = static_cast<std::uint32_t>(table.size());
-  backend::Speaker speaker;
-  speaker.row = end - first - 1;
-  speaker.position = end;
-  speaker.params = params;
+  backend::LogitsRow logits_row;
+  logits_row.row = end - first - 1;
+  logits_row.position = end;
+  logits_row.params = params;
   backend::Batch batch;
   batch.tokens = tokens.subspan(first, end - first);
   batch.positions = positions;
   batch.slots = slots;
   batch.sequences = {&rows, 1};
   batch.block_tables = table;
-  batch.speakers = {&speaker, 1};
+  batch.logits_rows = {&logits_row, 1};
   decoder.forward(batch, cache, workspace);
   backend::Choice choice;
   ops.collect({&choice, 1});

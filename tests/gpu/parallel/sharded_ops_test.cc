@@ -80,7 +80,7 @@ Said said(Ops& ops, const TinyModel& model, Quantize quantize, KvType kv, std::u
   for (std::uint32_t first = 0; first < 19; first += chunk) {
     OwnedBatch batch = make_step(prompts, first, chunk, 16, all);
     for (TokenId& token : batch.tokens) token %= static_cast<TokenId>(model.config.vocab);
-    std::vector<backend::Choice> choices(batch.speakers.size());
+    std::vector<backend::Choice> choices(batch.logits_rows.size());
     decoder.forward(batch.view(), *cache, workspace);
     ops.collect(choices);
     const std::vector<float> rows = read(ops, *workspace.logits, static_cast<std::uint32_t>(choices.size()));
@@ -173,7 +173,7 @@ TEST(ShardedOps, HaveTheBitsOfOneGpuOpByOpAndFused) {
     const std::uint32_t all[] = {0, 1};
     const Prompts prompts(lengths, config.block_tokens);
     const OwnedBatch batch = make_step(prompts, 0, 5, config.block_tokens, all);
-    std::vector<backend::Choice> choices(batch.speakers.size());
+    std::vector<backend::Choice> choices(batch.logits_rows.size());
     decoder.step(batch.view(), choices);
     return decoder.logits(static_cast<std::uint32_t>(choices.size()));
   };
@@ -297,7 +297,7 @@ TEST(ShardedOps, TakeNothingOfAnyDeviceWithinAStep) {
   const OwnedBatch batch = make_step(Prompts(lengths, 16), 0, 20, 16, all);
   OwnedBatch tokens = batch;
   for (TokenId& token : tokens.tokens) token %= 60;
-  std::vector<backend::Choice> choices(tokens.speakers.size());
+  std::vector<backend::Choice> choices(tokens.logits_rows.size());
   decoder.forward(tokens.view(), *cache, workspace);
   ops->collect(choices);
   EXPECT_GT(before[0], 10u);
