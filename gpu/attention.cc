@@ -28,7 +28,8 @@ void pad(std::vector<Unit>& units, const Unit& nobody) {
   if (!units.empty()) units.resize(std::bit_ceil(units.size()), nobody);
 }
 void pad(AttentionPlan& plan) {
-  for (auto* units : {&plan.narrow, &plan.wide, &plan.narrow_voters, &plan.wide_voters}) pad(*units, AttentionUnit{});
+  for (auto* units : {&plan.narrow, &plan.wide, &plan.narrow_accumulating, &plan.wide_accumulating})
+    pad(*units, AttentionUnit{});
   pad(plan.rows_in_parts, RowOfBatch::kNobody);
 }
 
@@ -83,11 +84,11 @@ void Attention::reserve(const backend::KvShape& shape) {
 Attention::Placed Attention::make_placed() const {
   const std::size_t whole_units = std::size_t{limits_.max_rows} * pieces_of(kMostHeadsOfGroup, kNarrowQueries);
   const std::size_t unit_bytes = std::bit_ceil(most_units_ + whole_units) * sizeof(AttentionUnit);
-  const std::size_t voter_bytes = std::bit_ceil(whole_units) * sizeof(AttentionUnit);
+  const std::size_t accumulating_bytes = std::bit_ceil(whole_units) * sizeof(AttentionUnit);
   const std::size_t row_bytes =
       limits_.max_rows * sizeof(RowParts) + std::bit_ceil(std::size_t{limits_.max_rows}) * sizeof(std::uint32_t);
   constexpr std::size_t kParts = 6;
-  const std::size_t most = 2 * unit_bytes + 2 * voter_bytes + row_bytes + kParts * kUploadBoundary;
+  const std::size_t most = 2 * unit_bytes + 2 * accumulating_bytes + row_bytes + kParts * kUploadBoundary;
   return {.shape = {}, .upload = StepUpload(device_, most, limits_.depth, "units of attention")};
 }
 
@@ -151,7 +152,7 @@ void Attention::attend(const AttentionView& spec, const float* qkv, const Device
                 {work.rows_in_parts.first, args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
   if (batch_.num_accumulated_scores == 0) return;
   args.accumulated_scores = accumulated_scores_.as<std::uint64_t>();
-  run_units(args, cache.shape().type, work.narrow_voters, work.wide_voters);
+  run_units(args, cache.shape().type, work.narrow_accumulating, work.wide_accumulating);
 }
 
 void Attention::read_accumulated_scores(std::span<std::uint64_t> out) {
@@ -210,8 +211,8 @@ void Attention::send_plan(Placed& work) const {
   };
   put(work.narrow, plan.narrow);
   put(work.wide, plan.wide);
-  put(work.narrow_voters, plan.narrow_voters);
-  put(work.wide_voters, plan.wide_voters);
+  put(work.narrow_accumulating, plan.narrow_accumulating);
+  put(work.wide_accumulating, plan.wide_accumulating);
   put(work.row_parts, plan.row_parts);
   put(work.rows_in_parts, plan.rows_in_parts);
   work.upload.send(bytes);

@@ -59,8 +59,8 @@ class Attention {
     StepUpload upload;
     Units narrow{};
     Units wide{};
-    Units narrow_voters{};
-    Units wide_voters{};
+    Units narrow_accumulating{};
+    Units wide_accumulating{};
     Part<RowParts> row_parts{};
     Part<std::uint32_t> rows_in_parts{};
   };

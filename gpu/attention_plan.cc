@@ -93,7 +93,7 @@ class Planner {
       query += taken;
       if (unit.first_span > unit.last_span) continue;  // all of its rows see other spans alone
       (is_wide ? plan_.wide : plan_.narrow).push_back(unit);
-      if (accumulated_scores) (is_wide ? plan_.wide_voters : plan_.narrow_voters).push_back(unit);
+      if (accumulated_scores) (is_wide ? plan_.wide_accumulating : plan_.narrow_accumulating).push_back(unit);
     }
   }
 

@@ -31,8 +31,8 @@ struct AttentionShape {
 struct AttentionPlan {
   std::vector<AttentionUnit> narrow;  // up to 8 queries
   std::vector<AttentionUnit> wide;    // up to 32
-  std::vector<AttentionUnit> narrow_voters;
-  std::vector<AttentionUnit> wide_voters;
+  std::vector<AttentionUnit> narrow_accumulating;
+  std::vector<AttentionUnit> wide_accumulating;
   std::vector<RowParts> row_parts;           // [T]
   std::vector<std::uint32_t> rows_in_parts;  // those that have any
 };

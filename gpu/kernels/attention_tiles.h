@@ -59,7 +59,7 @@ struct AttendTiles {
       score(call);
       sync_block();
       if (a.accumulated_scores != nullptr) {
-        vote(call);
+        accumulate(call);
       } else {
         soften(call);
         sync_block();
@@ -296,7 +296,7 @@ struct AttendTiles {
   }
 
   // Half a warp a column.
-  QUIRE_DEVICE static void vote(const Call& call) {
+  QUIRE_DEVICE static void accumulate(const Call& call) {
     const unsigned lane = thread() % kSumLanes;
     for (unsigned column = thread() / kSumLanes; column < call.unit.num_queries; column += kThreads / kSumLanes) {
       const std::uint32_t at_row = call.work.row[column];

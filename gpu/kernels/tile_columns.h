@@ -22,8 +22,8 @@ struct AttendTilesArgs {
   KvView kv;
   float* out = nullptr;
   PartsView parts;
-  float* max_and_sum = nullptr;                 // [T, H]: of rows that vote
-  std::uint64_t* accumulated_scores = nullptr;  // not null: the units' rows are done, and vote
+  float* max_and_sum = nullptr;                 // [T, H]: of rows whose scores are accumulated
+  std::uint64_t* accumulated_scores = nullptr;  // not null: the units' rows are done, and their scores are accumulated
 };
 
 // What a unit's columns have come to.
