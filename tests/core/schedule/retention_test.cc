@@ -61,7 +61,7 @@ TEST(Retention, WhatWasDroppedStaysDroppedAndTheBudgetHolds) {
     std::set<std::uint32_t> gone;
     for (std::uint32_t span = 1; span <= 10; ++span) {
       accumulated_scores.resize(span * 16);
-      for (std::uint64_t& vote : accumulated_scores) vote += random() % 10;
+      for (std::uint64_t& score : accumulated_scores) score += random() % 10;
       retain(policy, span, accumulated_scores, masks);
       const auto groups = kept(masks);
       EXPECT_LE(groups.size(), policy.sinks / 16 + policy.window / 16 + policy.budget / 16);
