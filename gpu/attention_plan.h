@@ -6,7 +6,7 @@
 //         of up to 48 where that is asked for: fewer would find K and V read no less often by it.
 //         A draft that is no chain: spans before its root's are gone over by all its rows together, later ones by each
 //         node for itself.
-//         A sequence that accumulated scores is not cut into parts, and has none of 48.
+//         A sequence whose scores are accumulated is not cut into parts, and has no unit of 48.
 // Thread  any; pure.
 // Source  ours.
 #pragma once

@@ -50,11 +50,10 @@ struct LogitsRow {
   sample::Params params;
   sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
   TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
-  // A walk: this logits row, and behind it the draft's nodes that hang below it. Only those are drawn whose parent was,
-  // and drew the token that they carry; of children that carry the same the first. By params.accept what a row says is
-  // drawn as without a draft, or judged with the guesses below it (core/sample/acceptance.h); all of a walk's have the
-  // same. Of a scout that no walk came to, the token with the highest logit comes back and nothing else, no rule
-  // applied.
+  // Draft verification: this row, followed by its draft nodes. A node is sampled only if its parent was sampled and
+  // produced the node's token; of siblings with the same token the first one counts. params.accept, the same for all
+  // of a verification, says whether a row is sampled as without a draft or by the rule of core/sample/acceptance.h. A
+  // lookahead node that no verification reaches gives the token of its highest logit, without any logits edits.
   std::uint32_t num_nodes = 0;               // behind this one; 0 for those nodes themselves
   const sample::TokenTree* draft = nullptr;  // where num_nodes > 0
 };

@@ -355,7 +355,7 @@ void Attention::accumulate(const Call& call, const AttentionUnit& unit, const Sc
     kernels_.exp_each(z + seen.first, seen.last - seen.first);
     for (std::uint32_t j = seen.first; j < seen.last; ++j) {
       const double share = static_cast<double>(z[j] * inverse) * 0x1p32;
-      // A NaN accumulated scores for nothing: its request is about to fail.
+      // A NaN adds 0: its request is about to fail.
       if (share > 0.0) accumulated_scores[groups[j / kLanes]] += static_cast<std::uint64_t>(share + 0.5);
     }
   }

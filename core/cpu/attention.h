@@ -38,7 +38,7 @@ class Attention {
   void begin(const backend::Batch& batch);
   void attend(const backend::AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out);
 
-  // AccumulatedScores of a step, added up over layers and workers.
+  // Accumulated scores of a step, added up over layers and workers.
   void read_accumulated_scores(std::span<std::uint64_t> out) const;
 
  private:

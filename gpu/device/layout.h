@@ -1,6 +1,6 @@
 // Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for
 // kernels.
-// Shape   LL words as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
+// Shape   letters as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
 //   weights, and rows that they multiply: weight_layout.h
 //   K and V  kF32         K [D][16], V [16][D]
 //            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D ×

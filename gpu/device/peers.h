@@ -1,8 +1,7 @@
-// LlWords between GPUs, or between kernels that run side by side on one: 32 bits and the epoch that they belong to, in
-// one word that is written and read as a whole. Who waits for a LL word looks until its epoch is there, so that nothing
-// else has to say that it came.
-// Shape   a LL word lies on a multiple of 8 bytes. Memory begins with epoch 0, which is nobody's.
-// Thread  one writer and one reader of a LL word at a time.
+// Words of NCCL's LL protocol, between GPUs or between kernels that run side by side on one: 32 bits of payload and their
+// epoch in one 64-bit store. The reader spins on the epoch, so no flag or fence is needed.
+// Shape   8 bytes, aligned to 8. Memory begins with epoch 0, which no exchange uses.
+// Thread  one writer and one reader of a word at a time.
 // Source  the LL protocol of NCCL (Jeaugey 2019); PTX ISA, ld and st with .relaxed.sys.
 #pragma once
 

@@ -104,8 +104,7 @@ QUIRE_DEVICE bool in_own_group(const KvLayout& layout, const RowOfBatch& row, st
   return layout.type == backend::KvType::kInt4 && position / KvLayout::kGroup == row.position / KvLayout::kGroup;
 }
 
-// round(exp(z - max) / sum · 2^32), as a whole number: sums of them have no order. A NaN accumulated scores for
-// nothing.
+// round(exp(z - max) / sum · 2^32), as a whole number: sums of these are the same in every order. A NaN adds 0.
 QUIRE_DEVICE std::uint64_t accumulated_score_of(float weight, float inverse) {
   const double share = static_cast<double>(weight * inverse) * 4294967296.0;
   return share > 0.0 ? static_cast<std::uint64_t>(share + 0.5) : 0;

@@ -7,9 +7,9 @@
 // Shape   x [count]; part [T, w], out [T, w · ranks]. A rank's columns are those of matrices that share their input,
 //         one behind the other: its q, k and v lie among all q, all k and all v (gathered_column()).
 // Boxes   of each rank, one for each epoch in turn (even, odd) and sender, in its own memory. When a rank posts for
-//         epoch e + 2 it has read all LL words of e + 1, so their senders were done with reading e: two boxes suffice,
+//         epoch e + 2 it has read all words of e + 1, so their senders were done with reading e: two boxes suffice,
 //         and nothing is emptied.
-// Epochs  one an exchange, counted in the device's memory, so that a captured step goes on counting. A LL word may lie
+// Epochs  one an exchange, counted in the device's memory, so that a captured step goes on counting. A word may lie
 //         there for long: before a number comes again the boxes are swept, each while the other is in use.
 // Launch  one grid a rank, small enough that all its blocks are there at once (kMostBlocks): they wait for those of the
 //         others.

@@ -1,4 +1,4 @@
-// AccumulatedScores: the CPU's from the plain kernel, and from the tensor cores what their weights come to, however
+// Accumulated scores: the CPU's from the plain kernel, and from the tensor cores what their weights come to, however
 // rows are dealt.
 #include <gtest/gtest.h>
 

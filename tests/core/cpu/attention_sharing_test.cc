@@ -131,7 +131,7 @@ TEST(AttendShared, ANanInOneSequencesOwnPartTouchesNoOther) {
   }
 }
 
-TEST(AttendShared, WhoWantsAccumulatedScoresGetsThem) {
+TEST(AttendShared, AccumulatedScoresAreGivenWhereTheyAreWanted) {
   for (const LabShape& shape : sharing_shapes()) {
     SCOPED_TRACE(shape.text());
     auto sequences = tree(shape);

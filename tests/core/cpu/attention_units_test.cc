@@ -140,7 +140,7 @@ TEST(AttentionUnits, ShareNothingInALayerWithAWindow) {
   EXPECT_EQ(num_spans_read(tables, {16, 4, 1, 4096}), 10u);
 }
 
-TEST(AttentionUnits, ShareNothingWithWhoLostGroupsOrWantsAccumulatedScores) {
+TEST(AttentionUnits, ShareNothingWithSequencesThatLostGroupsOrWantAccumulatedScores) {
   for (const bool accumulated_scores : {false, true}) {
     Tables tables(16);
     tables.add(1100, 1);

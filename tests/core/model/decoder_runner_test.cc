@@ -277,7 +277,7 @@ TEST_F(DecoderRunnerTest, BlockOpsRunInOrderBeforeTheRows) {
   EXPECT_EQ(runner_.collect().size(), 1u);
 }
 
-TEST_F(DecoderRunnerTest, AccumulatedScoresComeBackForThoseWhoWantThemAGroupOf16EachUpToTheirLastRow) {
+TEST_F(DecoderRunnerTest, AccumulatedScoresComeBackForSequencesThatWantThemOneForEachGroupOf16) {
   const RoleScope engine(engine_role);
   flow::StepPlan plan;
   append(plan, 7, 0, 1, true);

@@ -83,7 +83,7 @@ struct Mail {
   }
 };
 
-// AllReduce, but for what it takes for a LL word of now.
+// AllReduce, but for what it takes for a word of this epoch.
 template <typename IsThere>
 struct Taking {
   using Args = AllReduce::Args;
