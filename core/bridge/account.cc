@@ -37,7 +37,7 @@ void WaitingPlace::give_back() {
   }
 }
 
-Stay& Stay::operator=(Stay&& other) noexcept {
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
   std::swap(account_, other.account_);
   std::swap(sequences_, other.sequences_);
   std::swap(reserved_tokens_, other.reserved_tokens_);
@@ -45,11 +45,11 @@ Stay& Stay::operator=(Stay&& other) noexcept {
   return *this;
 }
 
-Stay::~Stay() {
+Reservation::~Reservation() {
   if (account_) account_->leave(sequences_, static_cast<std::int64_t>(reserved_tokens_));
 }
 
-void Stay::end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t completion_tokens) {
+void Reservation::end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t completion_tokens) {
   const std::shared_ptr<Account> account = std::exchange(account_, nullptr);
   if (!account) return;
   const std::uint64_t used = prompt_tokens + completion_tokens;
@@ -57,8 +57,8 @@ void Stay::end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t complet
   account->leave(sequences_,
                  reserved ? static_cast<std::int64_t>(reserved_tokens_) - static_cast<std::int64_t>(used) : 0);
   const std::lock_guard lock(account->mutex_);
-  const double stay_s = std::max(0.0, std::chrono::duration<double>(now - begun_).count());
-  account->mean_stay_s_ += (stay_s - account->mean_stay_s_) / 8.0;
+  const double reserved_s = std::max(0.0, std::chrono::duration<double>(now - begun_).count());
+  account->mean_reserved_s_ += (reserved_s - account->mean_reserved_s_) / 8.0;
   account->figures_.prompt_tokens += prompt_tokens;
   account->figures_.completion_tokens += completion_tokens;
 }
@@ -84,11 +84,11 @@ Result<Account::Admitted> Account::take(Demand demand, TimePoint now) {
 
   Admitted admitted;
   for (std::uint32_t i = 0; i < demand.waiting; ++i) admitted.places.push_back(WaitingPlace(shared_from_this()));
-  admitted.stay.account_ = shared_from_this();
-  admitted.stay.sequences_ = demand.sequences;
-  admitted.stay.begun_ = now;
+  admitted.reservation.account_ = shared_from_this();
+  admitted.reservation.sequences_ = demand.sequences;
+  admitted.reservation.begun_ = now;
   if (limits_.tokens_per_minute) {
-    admitted.stay.reserved_tokens_ = demand.tokens;
+    admitted.reservation.reserved_tokens_ = demand.tokens;
     level_tokens_ -= static_cast<double>(demand.tokens);
   }
   return admitted;
@@ -148,7 +148,7 @@ Error Account::busy(Limit limit, std::uint64_t limit_value, const std::string& f
 
 // At the pace of this client's own requests: of those under way, one ends each mean stay by their number.
 double Account::seconds_until_ended(std::uint32_t sequences) const {
-  return mean_stay_s_ * sequences / std::max(running_, 1u);
+  return mean_reserved_s_ * sequences / std::max(running_, 1u);
 }
 
 void Account::leave(std::uint32_t sequences, std::int64_t unused_tokens) {

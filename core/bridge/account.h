@@ -1,13 +1,14 @@
 // What one client has under way, what it may have, and what it has had: sequences that wait, sequences in all, and
 // tokens a minute.
 // Shape   a sequence counts as running from admission until its whole request has ended, and as waiting until it first
-//         runs. The bucket holds a minute's tokens and fills evenly; a request takes its prompts and the longest answers
-//         that it asked for, and gives back at its end what it did not use. One that may use more than a minute's tokens
-//         needs a full bucket, and leaves it in debt: few answers become as long as they may, and the debt keeps the mean.
-// Owner   shared: the table of keys, a Stay for each request, a WaitingPlace for each sequence that waits.
+//         runs. The bucket holds a minute's tokens and fills evenly; a request takes its prompts and the longest
+//         answers that it asked for, and gives back at its end what it did not use. One that may use more than a
+//         minute's tokens needs a full bucket, and leaves it in debt: few answers become as long as they may, and the
+//         debt keeps the mean.
+// Owner   shared: the table of keys, a Reservation for each request, a WaitingPlace for each sequence that waits.
 // Thread  any: a mutex guards it, but a WaitingPlace that goes is one atomic, because the engine drops it.
-// Fails   take(): kQueueFull naming the limit, with the seconds after which trying again may help; kInvalidArgument where
-//         the request could never pass. Nothing changed but the count of refusals.
+// Fails   take(): kQueueFull naming the limit, with the seconds after which trying again may help; kInvalidArgument
+//         where the request could never pass. Nothing changed but the count of refusals.
 // Source  token bucket: RFC 2697, section 3, with one colour; reserve and settle are ours.
 #pragma once
 
@@ -51,12 +52,12 @@ class WaitingPlace {
 };
 
 // A request that was let in. Moves. Dropped before it has ended it was never there: its tokens come back, all of them.
-class Stay {
+class Reservation {
  public:
-  Stay() = default;
-  Stay(Stay&& other) noexcept { *this = std::move(other); }
-  Stay& operator=(Stay&& other) noexcept;
-  ~Stay();
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept { *this = std::move(other); }
+  Reservation& operator=(Reservation&& other) noexcept;
+  ~Reservation();
 
   // Once, later calls do nothing: it has used so many tokens.
   void end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t completion_tokens);
@@ -82,7 +83,7 @@ class Account : public std::enable_shared_from_this<Account> {
     std::uint64_t tokens = 0;     // that it may use at most
   };
   struct Admitted {
-    Stay stay;
+    Reservation reservation;
     std::vector<WaitingPlace> places;  // one for each that waits
   };
   Result<Admitted> take(Demand demand, TimePoint now);
@@ -101,7 +102,7 @@ class Account : public std::enable_shared_from_this<Account> {
   Figures figures() const;
 
  private:
-  friend class Stay;
+  friend class Reservation;
   friend class WaitingPlace;
 
   void fill(TimePoint now);
@@ -118,7 +119,7 @@ class Account : public std::enable_shared_from_this<Account> {
   std::uint32_t running_ = 0;
   double level_tokens_ = 0.0;           // of the bucket, once filled_at_ says when
   std::optional<TimePoint> filled_at_;  // none: nothing was ever taken, the bucket is full
-  double mean_stay_s_ = 1.0;            // of the requests that ended, the last ones most
+  double mean_reserved_s_ = 1.0;        // of the requests that ended, the last ones most
   Figures figures_;                     // but for running and waiting
 };
 

@@ -168,7 +168,7 @@ Result<Done> Generation::submit(const http::IoDoor& door) {
   Result<Done> admitted = services_.queue.admit(submissions);
   if (admitted) return admitted;
   tracked_.withdraw();
-  stay_ = bridge::Stay();
+  reservation_ = bridge::Reservation();
   return admitted;
 }
 
@@ -184,7 +184,7 @@ Result<Done> Generation::take_places(std::vector<bridge::Submission>& submission
   Result<bridge::Account::Admitted> admitted = http_.caller->account->take(demand, std::chrono::steady_clock::now());
   if (!admitted) return admitted.error();
   for (std::size_t i = 0; i < submissions.size(); ++i) submissions[i].place = std::move(admitted->places[i]);
-  stay_ = std::move(admitted->stay);
+  reservation_ = std::move(admitted->reservation);
   return Done{};
 }
 
@@ -196,7 +196,7 @@ void Generation::count() const {
 }
 
 // Before its last words are out: whoever has them may ask again at once.
-void Generation::end_stay() {
+void Generation::end_reservation() {
   const http::Tally used = tally();
   std::uint64_t tokens_run = used.completion_tokens;
   if (request().use_beam_search) {  // every hypothesis has run as far as the longest that is told
@@ -207,7 +207,7 @@ void Generation::end_stay() {
       tokens_run += longest->num_tokens() * running_per_sequence();
     }
   }
-  stay_.end(std::chrono::steady_clock::now(), used.prompt_tokens, tokens_run);
+  reservation_.end(std::chrono::steady_clock::now(), used.prompt_tokens, tokens_run);
 }
 
 std::vector<http::Field> Generation::fields() const {
@@ -234,7 +234,7 @@ http::Taken Generation::take() {
     next_taken_ = 0;
     const auto ended = [](const Choice& choice) { return choice.finish_reason() != nullptr; };
     finished_ = finished_ || std::ranges::all_of(choices_, ended);
-    if (finished_) end_stay();
+    if (finished_) end_reservation();
     if (finished_ && !std::exchange(counted_, true)) count();
   }
   return {size_of_news(), more && !failure_};

@@ -32,7 +32,7 @@ class Generation final : public http::Answer {
   Generation(const Services& services, http::Request request, std::unique_ptr<Form> form);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
-  ~Generation() override { end_stay(); }
+  ~Generation() override { end_reservation(); }
 
   std::size_t work_bytes() const override { return http_.body.size(); }
   std::optional<Lane> work(Lane lane, Allowance& allowance) override;
@@ -70,7 +70,7 @@ class Generation final : public http::Answer {
   Result<Done> submit(const http::IoDoor& door);
   Result<Done> take_places(std::vector<bridge::Submission>& submissions);
   void count() const;  // in the metrics, once it has finished
-  void end_stay();
+  void end_reservation();
   std::size_t hear(std::size_t choice, std::size_t max_tokens);
   void give_up(flow::Finish why);
   void count_refused(std::size_t num_sequences) const;
@@ -100,7 +100,7 @@ class Generation final : public http::Answer {
   std::vector<flow::Request> sequences_;                       // ready for admission; empty afterwards
   std::vector<Room> rooms_;                                    // [sequences_]
   std::vector<std::shared_ptr<bridge::TokenStream>> streams_;  // [choices_] until admission
-  bridge::Stay stay_;                                          // with its API key, where the server has keys
+  bridge::Reservation reservation_;                            // with its API key, where the server has keys
   std::vector<PromptRun> prompts_;
   std::optional<Error> failure_;
   std::vector<Choice> choices_;

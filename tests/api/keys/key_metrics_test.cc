@@ -14,7 +14,7 @@ TEST(KeyMetrics, ALineForEachKeyAndFigure) {
   const KeyTable table({heavy, limited}, nullptr);
   auto ended = table.find("1")->account->take({1, 1, 0}, TimePoint{});
   ended->places.clear();
-  ended->stay.end(TimePoint{}, 11, 7);
+  ended->reservation.end(TimePoint{}, 11, 7);
   auto held = table.find("2")->account->take({2, 2, 0}, TimePoint{});
   held->places.pop_back();
   EXPECT_FALSE(table.find("2")->account->take({1, 1, 0}, TimePoint{}));

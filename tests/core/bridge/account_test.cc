@@ -79,7 +79,7 @@ TEST(Account, TheBucketFillsEvenlyAndNoHigherThanItsRim) {
   const auto limited = account({.tokens_per_minute = 60});
   auto held = limited->take({1, 1, 60}, kStart);
   ASSERT_TRUE(held);
-  held->stay.end(kStart, 30, 30);
+  held->reservation.end(kStart, 30, 30);
   EXPECT_EQ(refusal(*limited, {1, 1, 10}, kStart + 9s), "tokens_per_minute");
   EXPECT_EQ(refusal(*limited, {1, 1, 10}, kStart + 10s), "");
   auto all = limited->take({1, 1, 60}, kStart + 1h);
@@ -92,8 +92,8 @@ TEST(Account, WhatWasNotUsedComesBackAtTheEnd) {
   auto held = limited->take({1, 1, 100}, kStart);
   ASSERT_TRUE(held);
   EXPECT_EQ(refusal(*limited, {1, 1, 1}), "tokens_per_minute");
-  held->stay.end(kStart, 20, 10);
-  held->stay.end(kStart, 20, 10);  // once is enough
+  held->reservation.end(kStart, 20, 10);
+  held->reservation.end(kStart, 20, 10);  // once is enough
   EXPECT_EQ(refusal(*limited, {1, 1, 70}), "");
   EXPECT_EQ(refusal(*limited, {1, 1, 71}), "tokens_per_minute");
   EXPECT_EQ(limited->figures().prompt_tokens, 20u);
@@ -112,7 +112,7 @@ TEST(Account, MoreThanAMinutesTokensNeedAFullBucketAndLeaveADebt) {
   const auto limited = account({.tokens_per_minute = 60});
   auto held = limited->take({1, 1, 90}, kStart);
   ASSERT_TRUE(held);
-  held->stay.end(kStart, 45, 45);  // 30 in debt
+  held->reservation.end(kStart, 45, 45);  // 30 in debt
   EXPECT_EQ(refusal(*limited, {1, 1, 1}, kStart + 30s), "tokens_per_minute");
   EXPECT_EQ(refusal(*limited, {1, 1, 1}, kStart + 31s), "");
   EXPECT_EQ(refusal(*limited, {1, 1, 1000}, kStart + 89s), "tokens_per_minute");
@@ -125,7 +125,7 @@ TEST(Account, OverAnyTimeAClientGetsNoMoreThanItsRate) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto limited = account({.tokens_per_minute = 600});
-    std::vector<std::pair<Stay, std::uint64_t>> open;
+    std::vector<std::pair<Reservation, std::uint64_t>> open;
     double used = 0;
     std::uint64_t reserved = 0;
     TimePoint now = kStart;
@@ -134,7 +134,7 @@ TEST(Account, OverAnyTimeAClientGetsNoMoreThanItsRate) {
       if (random() % 2 == 0) {
         const std::uint64_t tokens = 1 + random() % 600;
         if (auto admitted = limited->take({1, 1, tokens}, now)) {
-          open.emplace_back(std::move(admitted->stay), tokens);
+          open.emplace_back(std::move(admitted->reservation), tokens);
           reserved += tokens;
         }
       } else if (!open.empty()) {
@@ -161,7 +161,7 @@ TEST(Account, ARefusalSaysItsLimitAndWhenToTryAgain) {
   EXPECT_STREQ(refused.error().reason, "rate_limit_exceeded");
   EXPECT_EQ(refused.error().retry_after_s, 1);
 
-  held->stay.end(kStart, 300, 0);
+  held->reservation.end(kStart, 300, 0);
   refused = limited->take({1, 1, 500}, kStart);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().retry_after_s, 20) << "200 tokens at 10 a second";
@@ -183,7 +183,7 @@ TEST(Account, LongStaysMakeForLongWaits) {
   const int before = wait();
   for (int i = 0; i < 50; ++i) {
     auto held = limited->take({1, 1, 0}, kStart);
-    held->stay.end(kStart + 20s, 1, 1);
+    held->reservation.end(kStart + 20s, 1, 1);
   }
   EXPECT_EQ(before, 1);
   EXPECT_EQ(wait(), 20);
@@ -195,7 +195,7 @@ TEST(Account, NewLimitsCountFromThenOnAndTouchNothingUnderWay) {
   ASSERT_TRUE(held);
   limited->set_limits({.max_running = 2, .tokens_per_minute = 100});
   EXPECT_EQ(refusal(*limited, {1, 1, 1}), "max_running");
-  held->stay.end(kStart, 25, 25);
+  held->reservation.end(kStart, 25, 25);
   EXPECT_EQ(refusal(*limited, {2, 2, 100}), "") << "the bucket is new and full";
   limited->set_limits({});
   EXPECT_EQ(refusal(*limited, {100, 100, 1000}), "");
@@ -213,7 +213,7 @@ TEST(Account, PlacesGoOnOtherThreadsWhileRequestsCome) {
       while (static_cast<int>(figures.waiting) > seen && !most.compare_exchange_weak(seen, figures.waiting)) {
       }
       admitted->places.clear();
-      admitted->stay.end(kStart, 1, 1);
+      admitted->reservation.end(kStart, 1, 1);
     }
   };
   std::thread one(client), two(client), three(client);
