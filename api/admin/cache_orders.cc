@@ -94,10 +94,11 @@ Result<std::string> CacheOrder::file() const {
   return services_.cache_dir + "/" + *name;
 }
 
-std::optional<http::Response> CacheOrder::admit(const http::IoDoor& door) {
+std::optional<http::Response> CacheOrder::admit(const http::IoHandle& io_handle) {
   if (!path_) return openai::error_response(path_.error());
   bridge::ControlOrder order{
-      kind_, *path_, [post = door.post, news = door.on_news, outcome = outcome_](Result<bridge::CacheReport> report) {
+      kind_, *path_,
+      [post = io_handle.post, news = io_handle.on_news, outcome = outcome_](Result<bridge::CacheReport> report) {
         post([news, outcome, report = std::move(report)] {
           if (!*outcome) *outcome = report;
           news();

@@ -1,11 +1,11 @@
-// POST /admin/cache/save, /admin/cache/load and /admin/cache/clear: the prefix cache to a file, back, or forgotten, by the
-// engine, between two steps.
-// Shape   the body is {"path": NAME}: a plain file name in Services::cache_dir; to clear, {} or nothing. The answer tells
-//         what moved, or how many blocks were emptied: those that nobody held.
+// POST /admin/cache/save, /admin/cache/load and /admin/cache/clear: the prefix cache to a file, back, or forgotten, by
+// the engine, between two steps.
+// Shape   the body is {"path": NAME}: a plain file name in Services::cache_dir; to clear, {} or nothing. The answer
+//         tells what moved, or how many blocks were emptied: those that nobody held.
 // Owner   the session. A client that leaves changes nothing: the order is carried out all the same.
 // Thread  as http::Answer says; the engine's word is posted to the io thread.
-// Fails   kNotFound without a cache_dir, where there is a file; kInvalidArgument naming `path`; kUnavailable while another order is under way;
-//         what the engine says.
+// Fails   kNotFound without a cache_dir, where there is a file; kInvalidArgument naming `path`; kUnavailable while
+//         another order is under way; what the engine says.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class CacheOrder final : public http::Answer {
 
   std::size_t work_bytes() const override { return body_.size(); }
   std::optional<Lane> work(Lane lane, Allowance& allowance) override;
-  std::optional<http::Response> admit(const http::IoDoor& door) override;
+  std::optional<http::Response> admit(const http::IoHandle& io_handle) override;
   bool streams() const override { return false; }
   http::Taken take() override { return {}; }
   std::string events() override { return {}; }

@@ -65,7 +65,7 @@ struct Tally {
 };
 
 // What an answer has of the io thread that it is made on.
-struct IoDoor {
+struct IoHandle {
   std::shared_ptr<bridge::StreamHub> hub;           // where token streams are opened
   std::function<void()> on_news;                    // io thread: take() has something to do
   std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
@@ -97,10 +97,10 @@ class Answer {
 
   // Makes ready for admission what takes long where there is much of it, a turn's share at a time. True: again, in
   // another turn.
-  virtual bool open(const IoDoor&) { return false; }
-  // Empty: admitted, and `door.on_news` is called whenever take() has something to do. Else: the whole answer, a
+  virtual bool open(const IoHandle&) { return false; }
+  // Empty: admitted, and `io_handle.on_news` is called whenever take() has something to do. Else: the whole answer, a
   // refusal or what work() has made.
-  virtual std::optional<Response> admit(const IoDoor& door) = 0;
+  virtual std::optional<Response> admit(const IoHandle& io_handle) = 0;
 
   virtual std::vector<Field> fields() const { return {}; }  // of its head, whatever becomes of it; once work() is done
   virtual bool streams() const = 0;                         // server-sent events, or one response at the end

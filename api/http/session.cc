@@ -223,9 +223,9 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   std::optional<Response> refused = co_await work(answer);
   body_share_.give_back();
   if (!refused && !gone_) {
-    const IoDoor door = io_door();
-    while (answer.open(door) && !gone_) co_await give_way();
-    if (!gone_) refused = answer.admit(door);
+    const IoHandle io_handle = io_door();
+    while (answer.open(io_handle) && !gone_) co_await give_way();
+    if (!gone_) refused = answer.admit(io_handle);
   }
   bool again = false;
   if (!gone_) {
@@ -244,7 +244,7 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   co_return again;
 }
 
-IoDoor Session::io_door() {
+IoHandle Session::io_door() {
   return {io_.hub,
           [weak = weak_from_this()] {
             if (const auto self = weak.lock()) self->take_news();

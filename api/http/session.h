@@ -2,8 +2,9 @@
 // Owner   its own coroutine, which holds it until the connection is closed; callbacks of others hold it weakly.
 // Thread  its io thread.
 // Fails   never outwards: every fault is a reply, or a close where nobody is left to reply to.
-// Source  RFC 9112, and TLS below it where the server has a certificate. Ours: a client that half-closes while it waits gets its answer; one that went away is found out by
-//         writing bytes that are right in either case (see probe()).
+// Source  RFC 9112, and TLS below it where the server has a certificate. Ours: a client that half-closes while it waits
+//         gets its answer; one that went away is found out by writing bytes that are right in either case (see
+//         probe()).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -74,7 +75,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void note_end() const;         // all of it is
   HeadFacts head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const;
   Task<bool> answer(std::unique_ptr<Answer> answer);
-  IoDoor io_door();
+  IoHandle io_door();
   Task<std::optional<Response>> work(Answer& answer);  // a refusal
   enum class Ran : std::uint8_t { kDone, kFailed, kDropped, kCallerFull, kFull };
   Task<Ran> run_on(Lane lane, std::size_t bytes, std::function<void(Allowance&)> job);

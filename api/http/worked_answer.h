@@ -33,7 +33,7 @@ class WorkedAnswer final : public Answer {
     body_ = std::string();
     return std::nullopt;
   }
-  std::optional<Response> admit(const IoDoor&) override {
+  std::optional<Response> admit(const IoHandle&) override {
     return std::move(response_);
   }  // there is nothing to wait for
   bool streams() const override { return false; }

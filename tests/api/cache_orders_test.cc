@@ -55,7 +55,7 @@ class CacheOrderTest : public ::testing::Test {
     order->work(Lane::kQuick, patient);
     return order;
   }
-  http::IoDoor door() {
+  http::IoHandle door() {
     return {nullptr, [this] { ++news_; }, [this](std::function<void()> job) { posted_.push_back(std::move(job)); }};
   }
   void run_posted() {

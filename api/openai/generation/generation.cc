@@ -102,12 +102,12 @@ Result<Done> Generation::make_sequences(std::vector<std::vector<TokenId>> prompt
   return Done{};
 }
 
-std::optional<http::Response> Generation::admit(const http::IoDoor& door) {
+std::optional<http::Response> Generation::admit(const http::IoHandle& io_handle) {
   if (failure_) return error_response(*failure_, form_->error_shape());
   Result<Done> admitted =
       check_prospects(request(), slo_hints_, sequences_, prompts_, services_, std::chrono::steady_clock::now());
   const std::size_t num_sequences = sequences_.size();
-  if (admitted) admitted = submit(door);
+  if (admitted) admitted = submit(io_handle);
   sequences_.clear();
   rooms_.clear();
   streams_.clear();
@@ -129,15 +129,15 @@ void Generation::count_refused(std::size_t num_sequences) const {
   count(kTokenTime, slo_hints_.token_time.has_value());
 }
 
-bool Generation::open(const http::IoDoor& door) {
+bool Generation::open(const http::IoHandle& io_handle) {
   const std::size_t num_choices = failure_ ? 0 : sequences_.size() * streams_per_sequence();
   choices_.reserve(num_choices);
   const std::size_t until = std::min(streams_.size() + kMostOpened, num_choices);
   while (streams_.size() < until) {
     const std::size_t i = streams_.size();
     Room room = i % streams_per_sequence() == 0 ? std::exchange(rooms_[i / streams_per_sequence()], {}) : Room();
-    std::shared_ptr<bridge::TokenStream> stream =
-        door.hub->open(door.on_news, request().logprobs.value_or(0), std::move(room.scores), std::move(room.embedding));
+    std::shared_ptr<bridge::TokenStream> stream = io_handle.hub->open(
+        io_handle.on_news, request().logprobs.value_or(0), std::move(room.scores), std::move(room.embedding));
     if (!stream) return false;  // submit() says so
     choices_.emplace_back(stream, services_.tokenizer, request());
     streams_.push_back(std::move(stream));
@@ -145,8 +145,8 @@ bool Generation::open(const http::IoDoor& door) {
   return until < num_choices;
 }
 
-Result<Done> Generation::submit(const http::IoDoor& door) {
-  while (open(door)) continue;
+Result<Done> Generation::submit(const http::IoHandle& io_handle) {
+  while (open(io_handle)) continue;
   if (choices_.size() < sequences_.size() * streams_per_sequence()) {
     return Error{Code::kQueueFull, "every token stream of this server is taken; try again later", "",
                  services_.queue.retry_after_s()};

@@ -36,8 +36,8 @@ class Generation final : public http::Answer {
 
   std::size_t work_bytes() const override { return http_.body.size(); }
   std::optional<Lane> work(Lane lane, Allowance& allowance) override;
-  bool open(const http::IoDoor& door) override;
-  std::optional<http::Response> admit(const http::IoDoor& door) override;
+  bool open(const http::IoHandle& io_handle) override;
+  std::optional<http::Response> admit(const http::IoHandle& io_handle) override;
   bool streams() const override { return form_->request().stream; }
   std::vector<http::Field> fields() const override;
   http::Taken take() override;
@@ -67,7 +67,7 @@ class Generation final : public http::Answer {
   std::size_t token_size() const { return 1 + request().logprobs.value_or(0); }  // in units of a turn
   const PromptRun& prompt_of(std::size_t choice) const { return prompts_[choice / choices_per_prompt()]; }
 
-  Result<Done> submit(const http::IoDoor& door);
+  Result<Done> submit(const http::IoHandle& io_handle);
   Result<Done> take_places(std::vector<bridge::Submission>& submissions);
   void count() const;  // in the metrics, once it has finished
   void end_reservation();

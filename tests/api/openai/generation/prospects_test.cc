@@ -1,4 +1,4 @@
-// Deadlines and hopes at the door, by what the engine measured, and what becomes of them later.
+// Deadlines and hopes at the io_handle, by what the engine measured, and what becomes of them later.
 #include "api/openai/generation/prospects.h"
 
 #include <gmock/gmock.h>

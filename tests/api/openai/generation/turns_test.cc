@@ -118,14 +118,14 @@ TEST_F(TurnsTest, AFaultOfOneChoiceEndsTheTurnsOfAll) {
 TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf64) {
   const auto turns_of = [this](const std::string& body) {
     auto completion = make(body);
-    const http::IoDoor door{hub_, [] {}, {}};
+    const http::IoHandle door{hub_, [] {}, {}};
     std::vector<std::uint32_t> open_after;
     bool more = true;
     while (more) {
-      more = completion->open(door);
+      more = completion->open(io_handle);
       open_after.push_back(hub_->num_open());
     }
-    EXPECT_FALSE(completion->admit(door));
+    EXPECT_FALSE(completion->admit(io_handle));
     EXPECT_EQ(hub_->num_open(), open_after.back()) << "admission opens no more";
     submissions_.clear();
     while (auto submission = world_.queue.pop()) submissions_.push_back(std::move(*submission));
@@ -142,12 +142,12 @@ TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf64) {
 
 TEST_F(TurnsTest, WhereStreamsRunOutBetweenTurnsTheAnswerIsRefusedAndAllAreGivenBack) {
   auto completion = make(R"({"prompt":"Once","n":128,"max_tokens":2})");
-  const http::IoDoor door{hub_, [] {}, {}};
-  EXPECT_TRUE(completion->open(door));
+  const http::IoHandle door{hub_, [] {}, {}};
+  EXPECT_TRUE(completion->open(io_handle));
   std::vector<std::shared_ptr<bridge::TokenStream>> others;
   while (others.size() < 256 - 127) others.push_back(hub_->open([] {}));
-  EXPECT_FALSE(completion->open(door));
-  const std::optional<http::Response> refused = completion->admit(door);
+  EXPECT_FALSE(completion->open(io_handle));
+  const std::optional<http::Response> refused = completion->admit(io_handle);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 429);
   EXPECT_EQ(hub_->num_open(), others.size());
