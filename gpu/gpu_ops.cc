@@ -32,7 +32,8 @@ class GpuOps final : public Ops {
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
         most_captured_(options.capture),
-        packet_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries}, options.depth),
+        step_buffer_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries},
+                     options.depth),
         captured_(*device_),
         attention_(*device_, {max_rows_, options.max_table_entries, options.depth}),
         linear_(*device_, options.max_rows, options.linear_warpgroups) {
@@ -89,8 +90,9 @@ class GpuOps final : public Ops {
     const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured()) : 0;
     num_rows_ = std::max(batch.num_rows(), bucket);
     num_logits_rows_ = std::max(static_cast<std::uint32_t>(batch.logits_rows.size()), bucket);
-    send_packet();
-    attention_.begin(batch, {packet_.device_rows(), packet_.device_tables(), packet_.device_kept_groups()}, bucket);
+    send_step_buffer();
+    attention_.begin(
+        batch, {step_buffer_.device_rows(), step_buffer_.device_tables(), step_buffer_.device_kept_groups()}, bucket);
     step_ = (step_ + 1) % choosers_.size();
     num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // who does not collect is not waited for
     choosers_[step_]->forget();
@@ -102,9 +104,9 @@ class GpuOps final : public Ops {
   void embed(const Weight& table, Buffer& out) override {
     const auto& rows = device_cast<const DeviceWeight>(table);
     if (!rows.is_part()) expect_embed(batch_, table, out);
-    start(
-        kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
-        {packet_.device_tokens(), said_before(), rows.view(), device_cast<DeviceBuffer>(out).data(), rows.first_row()});
+    start(kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
+          {step_buffer_.device_tokens(), said_before(), rows.view(), device_cast<DeviceBuffer>(out).data(),
+           rows.first_row()});
   }
 
   void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
@@ -153,7 +155,7 @@ class GpuOps final : public Ops {
   }
   void gather_logits_rows(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    copy_rows_of(x, 0, packet_.device_logits_rows(), num_logits_rows_, x.width(), out, 0);
+    copy_rows_of(x, 0, step_buffer_.device_logits_rows(), num_logits_rows_, x.width(), out, 0);
   }
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
@@ -316,20 +318,20 @@ class GpuOps final : public Ops {
     return {device_cast<const DeviceBuffer>(x).data(), device_cast<const DeviceVector>(scale).data(), eps, x.width()};
   }
 
-  void send_packet() {
-    packet_.begin({num_rows_, num_logits_rows_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
-                   static_cast<std::uint32_t>(batch_.block_tables.size())});
-    const std::span<std::int32_t> tokens = packet_.tokens();
+  void send_step_buffer() {
+    step_buffer_.begin({num_rows_, num_logits_rows_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
+                        static_cast<std::uint32_t>(batch_.block_tables.size())});
+    const std::span<std::int32_t> tokens = step_buffer_.tokens();
     std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
     for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.logits_row);
-    fill_rows(packet_.rows());
-    const std::span<std::uint32_t> logits_rows = packet_.logits_rows();
+    fill_rows(step_buffer_.rows());
+    const std::span<std::uint32_t> logits_rows = step_buffer_.logits_rows();
     for (std::uint32_t r = 0; r < logits_rows.size(); ++r) {
       logits_rows[r] = r < batch_.logits_rows.size() ? batch_.logits_rows[r].row : r;
     }
-    std::ranges::copy(batch_.kept_groups, packet_.kept_groups().begin());
-    std::ranges::copy(batch_.block_tables, packet_.tables().begin());
-    packet_.send();
+    std::ranges::copy(batch_.kept_groups, step_buffer_.kept_groups().begin());
+    std::ranges::copy(batch_.block_tables, step_buffer_.tables().begin());
+    step_buffer_.send();
   }
 
   void fill_rows(std::span<RowOfBatch> rows) const {
@@ -386,7 +388,7 @@ class GpuOps final : public Ops {
   const std::uint32_t max_rows_;
   const std::uint32_t most_captured_;
   Batch batch_;
-  Packet packet_;
+  StepBuffer step_buffer_;
   CapturedSteps captured_;
   BufferSizes buffer_sizes_;
   LaunchList launches_;  // of the step begun last, where it is one to be captured

@@ -26,10 +26,10 @@ void StepUpload::send(std::size_t bytes) {
   slots_[slot_].sent->record();
 }
 
-Packet::Packet(Device& device, const PacketSizes& most, std::uint32_t depth)
+StepBuffer::StepBuffer(Device& device, const StepBufferSizes& most, std::uint32_t depth)
     : most_(most), upload_(device, places_of(most).end, depth, "what a step brings along") {}
 
-void Packet::begin(const PacketSizes& sizes) {
+void StepBuffer::begin(const StepBufferSizes& sizes) {
   CHECK_LE(sizes.rows, most_.rows);
   CHECK_LE(sizes.logits_rows, most_.logits_rows);
   CHECK_LE(sizes.kept_groups, most_.kept_groups);
@@ -39,7 +39,7 @@ void Packet::begin(const PacketSizes& sizes) {
   upload_.begin();
 }
 
-void Packet::send() { upload_.send(places_.end); }
+void StepBuffer::send() { upload_.send(places_.end); }
 
 void CapturedSteps::run(const LaunchList& launches) {
   ++num_run_;

@@ -1,8 +1,8 @@
-// What makes steps on a device cheap to begin: all that changes from one to the next in one packet, sent by one copy,
-// and steps of decoding rows captured, one for each bucket of rows.
+// What makes steps on a device cheap to begin: all that changes from one to the next in one step buffer, sent by one
+// copy, and steps of decoding rows captured, one for each bucket of rows.
 //   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are
-//            marked as nobody's in the packet, so that they store nothing
-//   packet   tokens | rows | logits rows | kept groups | block tables: in pinned memory, a slot for each step in
+//            marked as nobody's in the step buffer, so that they store nothing
+//   step buffer   tokens | rows | logits rows | kept groups | block tables: in pinned memory, a slot for each step in
 //            flight, and at the same places on the device in every step of the same bucket
 // Owner   GpuOps; the device outlives them.
 // Thread  engine, after start.
@@ -39,7 +39,7 @@ constexpr std::size_t on_boundary(std::size_t bytes) {
   return (bytes + kUploadBoundary - 1) / kUploadBoundary * kUploadBoundary;
 }
 
-struct PacketSizes {
+struct StepBufferSizes {
   std::uint32_t rows = 0;
   std::uint32_t logits_rows = 0;
   std::uint32_t kept_groups = 0;
@@ -47,7 +47,7 @@ struct PacketSizes {
 };
 
 // Where each part begins, in bytes, and where all ends.
-struct PacketPlaces {
+struct StepBufferOffsets {
   std::size_t tokens = 0;
   std::size_t rows = 0;
   std::size_t logits_rows = 0;
@@ -55,11 +55,11 @@ struct PacketPlaces {
   std::size_t tables = 0;
   std::size_t end = 0;
 };
-constexpr PacketPlaces places_of(const PacketSizes& sizes) {
+constexpr StepBufferOffsets places_of(const StepBufferSizes& sizes) {
   const auto behind = [](std::size_t place, std::size_t count, std::size_t size) {
     return on_boundary(place + count * size);
   };
-  PacketPlaces places;
+  StepBufferOffsets places;
   places.rows = behind(places.tokens, sizes.rows, sizeof(std::int32_t));
   places.logits_rows = behind(places.rows, sizes.rows, sizeof(RowOfBatch));
   places.kept_groups = behind(places.logits_rows, sizes.logits_rows, sizeof(std::uint32_t));
@@ -92,13 +92,13 @@ class StepUpload {
   std::size_t slot_ = 0;
 };
 
-class Packet {
+class StepBuffer {
  public:
   // `most` in any step, `depth` steps in flight.
-  Packet(Device& device, const PacketSizes& most, std::uint32_t depth);
+  StepBuffer(Device& device, const StepBufferSizes& most, std::uint32_t depth);
 
   // The host's side of the next step, to be filled in.
-  void begin(const PacketSizes& sizes);
+  void begin(const StepBufferSizes& sizes);
   std::span<std::int32_t> tokens() { return part<std::int32_t>(places_.tokens, sizes_.rows); }
   std::span<RowOfBatch> rows() { return part<RowOfBatch>(places_.rows, sizes_.rows); }
   std::span<std::uint32_t> logits_rows() { return part<std::uint32_t>(places_.logits_rows, sizes_.logits_rows); }
@@ -107,7 +107,7 @@ class Packet {
   // Queues the one copy.
   void send();
 
-  // On the device, of the packet sent last.
+  // On the device, of the step buffer sent last.
   const std::int32_t* device_tokens() const { return there<std::int32_t>(places_.tokens); }
   const RowOfBatch* device_rows() const { return there<RowOfBatch>(places_.rows); }
   const std::uint32_t* device_logits_rows() const { return there<std::uint32_t>(places_.logits_rows); }
@@ -124,10 +124,10 @@ class Packet {
     return reinterpret_cast<const T*>(upload_.on_device() + place);
   }
 
-  const PacketSizes most_;
+  const StepBufferSizes most_;
   StepUpload upload_;
-  PacketSizes sizes_;
-  PacketPlaces places_;
+  StepBufferSizes sizes_;
+  StepBufferOffsets places_;
 };
 
 // Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the

@@ -37,9 +37,9 @@ static_assert(bucket_of(9, 512) == 12 && bucket_of(8, 512) == 8 && bucket_of(7, 
 
 // ---- packets
 
-TEST(Packets, HaveTheirPartsOneBehindTheOther) {
+TEST(StepBuffers, HaveTheirPartsOneBehindTheOther) {
   for (const std::uint32_t n : {0u, 1u, 3u, 4u, 5u, 600u}) {
-    const PacketPlaces places = places_of({n, n, n, n});
+    const StepBufferOffsets places = places_of({n, n, n, n});
     EXPECT_GE(places.rows, places.tokens + n * sizeof(std::int32_t));
     EXPECT_GE(places.logits_rows, places.rows + n * sizeof(RowOfBatch));
     EXPECT_GE(places.kept_groups, places.logits_rows + n * sizeof(std::uint32_t));
@@ -52,21 +52,21 @@ TEST(Packets, HaveTheirPartsOneBehindTheOther) {
   }
 }
 
-TEST(Packets, OfOneBucketLieAtTheSamePlacesWhateverTheirTables) {
+TEST(StepBuffers, OfOneBucketLieAtTheSamePlacesWhateverTheirTables) {
   EXPECT_EQ(places_of({8, 8, 0, 5}).tables, places_of({8, 8, 0, 5000}).tables);
 }
 
-TEST(Packets, AreNotChangedBeforeTheDeviceHasReadThem) {
+TEST(StepBuffers, AreNotChangedBeforeTheDeviceHasReadThem) {
   for (const std::uint32_t depth : {1u, 2u, 3u}) {
     const auto device = make_simulated_device(1, Pace::kLate);
-    Packet packet(*device, {4, 4, 4, 4}, depth);
+    StepBuffer step_buffer(*device, {4, 4, 4, 4}, depth);
     std::vector<DeviceMemory> seen;
     for (std::int32_t step = 0; step < 9; ++step) {
-      packet.begin({4, 0, 0, 0});
-      std::ranges::fill(packet.tokens(), step);
-      packet.send();
+      step_buffer.begin({4, 0, 0, 0});
+      std::ranges::fill(step_buffer.tokens(), step);
+      step_buffer.send();
       seen.emplace_back(*device, 4 * sizeof(std::int32_t), "what was sent");
-      device->copy(seen.back().data(), packet.device_tokens(), seen.back().bytes());
+      device->copy(seen.back().data(), step_buffer.device_tokens(), seen.back().bytes());
     }
     for (std::int32_t step = 0; step < 9; ++step) {
       std::array<std::int32_t, 4> out{};
@@ -76,12 +76,12 @@ TEST(Packets, AreNotChangedBeforeTheDeviceHasReadThem) {
   }
 }
 
-TEST(PacketsDeathTest, AreNoLargerThanWasSaid) {
+TEST(StepBuffersDeathTest, AreNoLargerThanWasSaid) {
   const auto device = make_simulated_device();
-  Packet packet(*device, {4, 4, 4, 4}, 1);
-  packet.begin({4, 4, 4, 4});
-  for (const PacketSizes& sizes : {PacketSizes{5, 0, 0, 0}, {0, 5, 0, 0}, {0, 0, 5, 0}, {0, 0, 0, 5}}) {
-    EXPECT_DEATH(packet.begin(sizes), "CHECK failed");
+  StepBuffer step_buffer(*device, {4, 4, 4, 4}, 1);
+  step_buffer.begin({4, 4, 4, 4});
+  for (const StepBufferSizes& sizes : {StepBufferSizes{5, 0, 0, 0}, {0, 5, 0, 0}, {0, 0, 5, 0}, {0, 0, 0, 5}}) {
+    EXPECT_DEATH(step_buffer.begin(sizes), "CHECK failed");
   }
 }
 
