@@ -139,7 +139,7 @@ bool Chooser::add(std::uint32_t walk, std::uint32_t vocab) {
     return false;
   }
   WalkToChoose told{first_row, static_cast<std::uint32_t>(nodes_.size()), root.num_nodes, 0};
-  if (root.num_nodes != 0) told.scouts = root.draft->scouts(root.num_nodes);
+  if (root.num_nodes != 0) told.lookahead_nodes = root.draft->lookahead_nodes(root.num_nodes);
   walks_.push_back(told);
   for (std::uint32_t i = 0; i < root.num_nodes; ++i) nodes_.push_back({root.draft->token(i), root.draft->parent(i)});
   return true;

@@ -59,7 +59,7 @@ struct LogitsRow {
 };
 
 struct Choice {
-  TokenId token = -1;                        // drawn or given; -1: a node that no walk came to, and no scout
+  TokenId token = -1;                        // drawn or given; -1: a node that no walk came to, and no lookahead node
   bool finite = true;                        // false: the row's logits held a NaN or infinity
   float logprob = 0.0f;                      // of the token, where asked for
   std::span<const sample::Candidate> top{};  // [num_top] where asked for; the device's, until its next begin()

@@ -53,7 +53,7 @@ class Choices {
     } else {
       walk_down(root, judged, scratch);
     }
-    hear_scouts(root, row_of, scratch);
+    hear_lookahead_nodes(root, row_of, scratch);
   }
 
  private:
@@ -102,10 +102,10 @@ class Choices {
 
   // Below a logits row, where no walk came.
   template <typename RowOf>
-  void hear_scouts(std::uint32_t root, const RowOf& row_of, sample::Scratch& scratch) {
+  void hear_lookahead_nodes(std::uint32_t root, const RowOf& row_of, sample::Scratch& scratch) {
     const LogitsRow& logits_row = logits_rows_[root];
     if (logits_row.num_nodes == 0) return;
-    for (std::uint64_t left = logits_row.draft->scouts(logits_row.num_nodes); left != 0; left &= left - 1) {
+    for (std::uint64_t left = logits_row.draft->lookahead_nodes(logits_row.num_nodes); left != 0; left &= left - 1) {
       const std::uint32_t r = root + 1 + static_cast<std::uint32_t>(std::countr_zero(left));
       if (each_[r].token >= 0 || !each_[r].finite) continue;
       const LogitRow row = row_of(r);

@@ -16,7 +16,7 @@ void Engine::commit(const Flight& flight, std::span<const flow::StepChoice> choi
   touched_.clear();
   observed_.clear();
   observed_rows_.clear();
-  scouted_.clear();
+  lookahead_results_.clear();
   std::size_t next_choice = 0;
   for (std::size_t i = 0; i < flight.sequences.size(); ++i) {
     schedule::Sequence& sequence = *flight.sequences[i];

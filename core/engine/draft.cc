@@ -10,8 +10,8 @@
 
 namespace quire::engine {
 
-// Whoever goes on by one row may be guessed at. Those whose drafts have one size, whatever they cost or bring, come last: they are
-// neither planned nor trimmed.
+// Whoever goes on by one row may be guessed at. Those whose drafts have one size, whatever they cost or bring, come
+// last: they are neither planned nor trimmed.
 void Engine::draft() {
   if (drafter_ == nullptr || options_.max_draft_nodes == 0 || !runner_.idle()) return;
   candidates_.clear();
@@ -80,7 +80,8 @@ void Engine::ask_for_drafts(const speculate::StepLoad& load) {
   for (std::size_t i = 0; i < trees.size(); ++i) take_draft(*asking_[i], trees[i], asked_[i].max_depth);
 }
 
-// Following costs, prompts most of all. While guessing does not pay one in sixteen is followed, so that it is seen when it does.
+// Following costs, prompts most of all. While guessing does not pay one in sixteen is followed, so that it is seen when
+// it does.
 void Engine::follow_or_not(Live& live) {
   static constexpr std::uint64_t kOneIn = 16;
   const schedule::Sequence& sequence = live.sequence;
@@ -115,8 +116,8 @@ std::uint32_t Engine::draft_limit(const schedule::Sequence& sequence) const {
   return wanted == 0 ? options_.max_draft_nodes : std::min(wanted, options_.max_draft_nodes);
 }
 
-// How many tokens it may be ahead of itself: as many as its stream has room for besides the one that comes anyway. By law all
-// that it may have, or none.
+// How many tokens it may be ahead of itself: as many as its stream has room for besides the one that comes anyway. By
+// law all that it may have, or none.
 std::uint32_t Engine::draft_depth(const schedule::Sequence& sequence) {
   const Live& live = live_of(sequence.id());
   if (sequence.parked || !sequence.may_draft() || !live.stream || !live.followed) return 0;
@@ -126,8 +127,10 @@ std::uint32_t Engine::draft_depth(const schedule::Sequence& sequence) {
   return depth;
 }
 
-// What came back is checked, not trusted. The nodes that can be run: tokens of the vocabulary, no deeper than asked, no more than asked. Their order stays.
-// By law it is all of them or none: to leave out guesses for what they are would change what the others were drawn from.
+// What came back is checked, not trusted. The nodes that can be run: tokens of the vocabulary, no deeper than asked, no
+// more than asked. Their order stays.
+// By law it is all of them or none: to leave out guesses for what they are would change what the others were drawn
+// from.
 void Engine::take_draft(schedule::Sequence& sequence, const sample::TokenTree& tree, std::uint32_t max_depth) {
   std::array<int, sample::TokenTree::kMaxNodes> places;
   for (std::uint32_t i = 0; i < tree.size(); ++i) {
@@ -138,15 +141,16 @@ void Engine::take_draft(schedule::Sequence& sequence, const sample::TokenTree& t
     const bool runs =
         is_token && has_parent && tree.depth(i) <= max_depth && sequence.draft.size() < options_.max_draft_nodes;
     places[i] = runs ? sequence.draft.add(tree.token(i), parent, tree.likely(i)) : -1;
-    if (runs && tree.is_scout(i)) sequence.draft.make_scout(static_cast<std::uint32_t>(places[i]), tree.scout(i));
+    if (runs && tree.is_lookahead_node(i))
+      sequence.draft.make_lookahead_node(static_cast<std::uint32_t>(places[i]), tree.lookahead_node(i));
   }
   if (!sample::accepts_by_law(sequence.request().sampling)) return;
   if (sequence.draft.size() != tree.size() || tree.size() > draft_limit(sequence)) return sequence.draft.clear();
   sequence.draft.set_laws(tree.laws());
 }
 
-// From what its row said down the draft: as far as what was said is in it, its rows are there already. Their K and V go where
-// their positions are before anything else is stored; what was guessed wrongly is left behind.
+// From what its row said down the draft: as far as what was said is in it, its rows are there already. Their K and V go
+// where their positions are before anything else is stored; what was guessed wrongly is left behind.
 void Engine::walk_draft(Live& live, std::span<const flow::StepChoice> nodes) {
   schedule::Sequence& sequence = live.sequence;
   path_.clear();
@@ -198,7 +202,8 @@ void Engine::note_draft_step(const Flight& flight, Duration step_time) {
   if (depth_ != nullptr) depth_->note_step(rows, std::chrono::duration<double>(step_time).count());
 }
 
-// For the drafter: the rows that are permanent now, as far as the token behind each is known, and what its scouts saw.
+// For the drafter: the rows that are permanent now, as far as the token behind each is known, and what its lookahead
+// nodes saw.
 void Engine::note_observed(const Live& live, const flow::PlannedSequence& planned,
                            std::span<const flow::StepChoice> nodes) {
   if (drafter_ == nullptr || !live.followed || live.search != nullptr ||
@@ -219,14 +224,14 @@ void Engine::note_observed(const Live& live, const flow::PlannedSequence& planne
     ++first_position;
   }
   const bool done = live.has_event && live.event.finish != flow::Finish::kNone;
-  const std::size_t first_scouted = scouted_.size();
+  const std::size_t first_lookahead_result = lookahead_results_.size();
   const auto num_nodes = static_cast<std::uint32_t>(nodes.size());
-  for (std::uint64_t left = sequence.draft.scouts(num_nodes); left != 0; left &= left - 1) {
+  for (std::uint64_t left = sequence.draft.lookahead_nodes(num_nodes); left != 0; left &= left - 1) {
     const auto node = static_cast<std::uint32_t>(std::countr_zero(left));
-    if (nodes[node].token >= 0) scouted_.push_back({sequence.draft.scout(node), nodes[node].token});
+    if (nodes[node].token >= 0) lookahead_results_.push_back({sequence.draft.lookahead_node(node), nodes[node].token});
   }
   observed_.push_back({sequence.id(), sequence.tokens(), first_position, rows, blocks, done,
-                       std::span(scouted_).subspan(first_scouted)});
+                       std::span(lookahead_results_).subspan(first_lookahead_result)});
 }
 
 // A drafter begins steps of its own on the device, and with them what the runner lent is over.

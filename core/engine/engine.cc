@@ -65,7 +65,7 @@ Engine::Engine(const EngineOptions& options, const EngineParts& parts)
   path_.reserve(sample::TokenTree::kMaxNodes);
   observed_.reserve(options.scheduler.max_num_seqs);
   observed_rows_.reserve(options.scheduler.max_num_batched_tokens);  // spans into these are given out
-  scouted_.reserve(options.scheduler.max_num_batched_tokens);
+  lookahead_results_.reserve(options.scheduler.max_num_batched_tokens);
 }
 
 Engine::~Engine() = default;

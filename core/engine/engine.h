@@ -234,7 +234,7 @@ class Engine {
   std::vector<sample::TokenTree> trees_;
   std::vector<speculate::Observed> observed_;
   std::vector<std::uint32_t> observed_rows_;
-  std::vector<speculate::Scouted> scouted_;
+  std::vector<speculate::LookaheadResult> lookahead_results_;
   std::vector<std::uint32_t> path_;  // nodes that the walk took, of one sequence
   std::vector<flow::Candidate> kept_candidates_;
 

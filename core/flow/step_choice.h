@@ -13,7 +13,7 @@ namespace quire::flow {
 
 struct StepChoice {
   SeqId seq;
-  TokenId token = -1;    // of a draft's node that was not visited: -1, or of a scout what its row alone says
+  TokenId token = -1;    // of a draft's node that was not visited: -1, or of a lookahead node what its row alone says
   bool finite = true;    // false: the row's logits held a NaN or +inf; the token means nothing and the request must end
                          // with an error
   float logprob = 0.0f;  // of the token, where asked for

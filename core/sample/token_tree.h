@@ -1,13 +1,16 @@
 // A draft: guesses at what a sequence says next, as a tree below its last token, the root.
-// Shape   at most 64 nodes, the root not counted; a parent stands before its children. Node i has one bit for itself and each
-//         of its ancestors: its row sees these alone of all nodes, and stands popcount(bits) positions behind the root.
+// Shape   at most 64 nodes, the root not counted; a parent stands before its children. Node i has one bit for itself
+//         and each of its ancestors: its row sees these alone of all nodes, and stands popcount(bits) positions behind
+//         the root.
 //         In slot order node i lies i + 1 slots behind the root; where the tree is a chain that is its position, too.
-// Scouts  nodes whose drafter wants to know what their rows say, taken or not: each has a number of the drafter's choosing, and
-//         comes back with it (speculate::Scouted). Else they are nodes as all others.
+// LookaheadNodes  nodes whose drafter wants to know what their rows say, taken or not: each has a number of the
+//         drafter's choosing, and comes back with it (speculate::LookaheadResult). Else they are nodes as all others.
 // Owner   whoever drafts; then the sequence, until its step is committed. What its nodes were drawn from is borrowed
-//         (proposal_laws.h); a node that was drawn must stand where its law does, so such a tree is used whole or not at all.
+//         (proposal_laws.h); a node that was drawn must stand where its law does, so such a tree is used whole or not
+//         at all.
 // Thread  one at a time. Nothing allocates.
-// Fails   add(): -1, and nothing changed, where the tree is full or there is no such parent. A cycle cannot be written down.
+// Fails   add(): -1, and nothing changed, where the tree is full or there is no such parent. A cycle cannot be written
+//         down.
 // Source  SpecInfer (Miao et al. 2023), tree attention; EAGLE-2 (Li et al. 2024).
 #pragma once
 
@@ -26,8 +29,8 @@ class TokenTree {
   static constexpr std::uint32_t kMaxNodes = 64;
   static constexpr int kRoot = -1;
 
-  // Another node; gives its index. `likely`: what the drafter thinks the chance is that its whole path is taken, for budgets
-  // alone.
+  // Another node; gives its index. `likely`: what the drafter thinks the chance is that its whole path is taken, for
+  // budgets alone.
   int add(TokenId token, int parent, float likely = 0.0f) {
     if (size_ == kMaxNodes || parent < kRoot || parent >= static_cast<int>(size_)) return -1;
     const std::uint32_t i = size_++;
@@ -35,9 +38,9 @@ class TokenTree {
                  likely, static_cast<std::int8_t>(parent), 0};
     return static_cast<int>(i);
   }
-  void make_scout(std::uint32_t i, std::uint8_t number) {
-    scouts_ |= std::uint64_t{1} << i;
-    nodes_[i].scout = number;
+  void make_lookahead_node(std::uint32_t i, std::uint8_t number) {
+    lookahead_nodes_ |= std::uint64_t{1} << i;
+    nodes_[i].lookahead_node = number;
   }
   void clear() {
     shrink_to(0);
@@ -46,7 +49,7 @@ class TokenTree {
   // The first nodes alone: parents stand first, so it is a tree still.
   void shrink_to(std::uint32_t size) {
     size_ = size < size_ ? size : size_;
-    scouts_ = scouts(size_);
+    lookahead_nodes_ = lookahead_nodes(size_);
   }
 
   std::uint32_t size() const { return size_; }
@@ -62,12 +65,12 @@ class TokenTree {
   std::span<const Likelihood> law(std::uint32_t i) const {
     return laws_ == nullptr ? std::span<const Likelihood>() : laws_->of(i);
   }
-  // Bit i: node i is a scout; of the first nodes.
-  std::uint64_t scouts(std::uint32_t first) const {
-    return first >= kMaxNodes ? scouts_ : scouts_ & ((std::uint64_t{1} << first) - 1);
+  // Bit i: node i is a lookahead node; of the first nodes.
+  std::uint64_t lookahead_nodes(std::uint32_t first) const {
+    return first >= kMaxNodes ? lookahead_nodes_ : lookahead_nodes_ & ((std::uint64_t{1} << first) - 1);
   }
-  bool is_scout(std::uint32_t i) const { return (scouts_ >> i & 1) != 0; }
-  std::uint8_t scout(std::uint32_t i) const { return nodes_[i].scout; }  // its number
+  bool is_lookahead_node(std::uint32_t i) const { return (lookahead_nodes_ >> i & 1) != 0; }
+  std::uint8_t lookahead_node(std::uint32_t i) const { return nodes_[i].lookahead_node; }  // its number
   // The first child that carries the token; -1: none.
   int child(int parent, TokenId token) const {
     for (auto i = static_cast<std::uint32_t>(parent + 1); i < size_; ++i) {
@@ -88,11 +91,11 @@ class TokenTree {
     TokenId token;
     float likely;
     std::int8_t parent;
-    std::uint8_t scout;
+    std::uint8_t lookahead_node;
   };
   std::uint32_t size_ = 0;
   const ProposalLaws* laws_ = nullptr;
-  std::uint64_t scouts_ = 0;
+  std::uint64_t lookahead_nodes_ = 0;
   std::array<Node, kMaxNodes> nodes_;
 };
 

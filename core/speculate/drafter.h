@@ -1,10 +1,11 @@
-// Who guesses what sequences say next. A drafter is a function of what is committed: it is told that in observe(), has nothing
-// to roll back, and whatever it guesses changes the speed alone (core/engine/CONTRACT.md, Draft); under ratio and block the tokens
-// too, never their law.
+// Who guesses what sequences say next. A drafter is a function of what is committed: it is told that in observe(), has
+// nothing to roll back, and whatever it guesses changes the speed alone (core/engine/CONTRACT.md, Draft); under ratio
+// and block the tokens too, never their law.
 // Shape   trees of at most Asked::max_nodes nodes, max_depth deep; none is a good answer.
 // Owner   app makes it; the engine calls it. Devices, weights and files that it needs outlive it.
 // Thread  engine.
-// Fails   making one: StartError, all problems at once. Its calls do not fail; a drafter that does not know gives no guesses.
+// Fails   making one: StartError, all problems at once. Its calls do not fail; a drafter that does not know gives no
+//         guesses.
 // Source  one interface for every variant of the seed: ours.
 #pragma once
 
@@ -31,14 +32,15 @@ struct Admitted {
   std::optional<CacheRoot> root{};  // whose texts it may learn from: those with the same root; none: its own alone
 };
 
-// What the row of a scout said: the token drawn there if the walk came by, else the one with the highest logit.
-struct Scouted {
+// What the row of a lookahead node said: the token drawn there if the walk came by, else the one with the highest
+// logit.
+struct LookaheadResult {
   std::uint8_t number = 0;  // as the drafter's tree had it
   TokenId token = -1;
 };
 
-// What a step made permanent of one sequence. Its rows stand one position apart, the first at `first_position`; the token of
-// the row at position p is tokens[p], and tokens[p + 1] is there for each of them.
+// What a step made permanent of one sequence. Its rows stand one position apart, the first at `first_position`; the
+// token of the row at position p is tokens[p], and tokens[p + 1] is there for each of them.
 struct Observed {
   SeqId seq;
   std::span<const TokenId> tokens;  // all that is committed: the prompt, and what was said, the newest included
@@ -46,8 +48,8 @@ struct Observed {
   std::span<const std::uint32_t> rows{};  // of the step just collected: rows[i] ran the token at first_position + i
   std::span<const BlockId> table{};       // its blocks; they cover those positions
   bool done = false;                      // it says nothing more
-  // Of the tree that was proposed last, those scouts that ran: whose rows were finite and had room.
-  std::span<const Scouted> scouted{};
+  // Of the tree that was proposed last, those lookahead nodes that ran: whose rows were finite and had room.
+  std::span<const LookaheadResult> lookahead_results{};
 };
 
 struct ObservedStep {
@@ -83,14 +85,17 @@ class Drafter {
   virtual void admit(const Admitted& /*sequence*/) REQUIRES(engine_role) {}
   // After every step, before anything in it is given back.
   virtual void observe(const ObservedStep& step) REQUIRES(engine_role) = 0;
-  // trees[i] is empty and becomes asked[i]'s. What a tree stands on may be out of date, wrong or random: that costs time alone.
-  // Where sample::accepts_by_law(): guesses are functions of what is committed, or drawn with noise that is not the target's
-  // (core/sample/acceptance.h), and then stay as they were drawn; the tree says from what, and borrows that until the next call.
+  // trees[i] is empty and becomes asked[i]'s. What a tree stands on may be out of date, wrong or random: that costs
+  // time alone.
+  // Where sample::accepts_by_law(): guesses are functions of what is committed, or drawn with noise that is not the
+  // target's
+  // (core/sample/acceptance.h), and then stay as they were drawn; the tree says from what, and borrows that until the
+  // next call.
   virtual void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) REQUIRES(engine_role) = 0;
   // It ended, or was sent back to wait: `ended` false. It may never have come in.
   virtual void release(SeqId /*seq*/, bool /*ended*/) REQUIRES(engine_role) {}
-  // What is about to happen to whole blocks, for who keeps K and V of its own in the same ones. Rows of a path that was taken are
-  // not told of: they were observed where they stand.
+  // What is about to happen to whole blocks, for who keeps K and V of its own in the same ones. Rows of a path that was
+  // taken are not told of: they were observed where they stand.
   virtual void follow(std::span<const flow::BlockOp> /*ops*/) REQUIRES(engine_role) {}
 };
 

@@ -43,7 +43,7 @@ struct WalkToChoose {
   std::uint32_t first_row = 0;  // of the rows here
   std::uint32_t first_node = 0;
   std::uint32_t num_nodes = 0;
-  std::uint64_t scouts = 0;
+  std::uint64_t lookahead_nodes = 0;
 };
 
 struct NodeOfWalk {

@@ -54,7 +54,7 @@ struct ChooseWalks {
     for (std::uint32_t i = thread(); i < walk.num_nodes; i += kThreads) {
       if ((visited >> i & 1) != 0) continue;
       Said said;
-      if ((walk.scouts >> i & 1) != 0) said.token = likeliest_of(a, walk.first_row + 1 + i);
+      if ((walk.lookahead_nodes >> i & 1) != 0) said.token = likeliest_of(a, walk.first_row + 1 + i);
       tell(a, a.rows[walk.first_row + 1 + i], said);
     }
   }

@@ -16,7 +16,7 @@ TokenTree random_tree(Dice& dice, std::uint32_t nodes, std::uint32_t vocab) {
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const int parent = static_cast<int>(dice.below(i + 1)) - 1;
     tree.add(static_cast<TokenId>(dice.below(vocab + 1)), dice.one_in(2) ? static_cast<int>(i) - 1 : parent);
-    if (dice.one_in(4)) tree.make_scout(i, static_cast<std::uint8_t>(i));
+    if (dice.one_in(4)) tree.make_lookahead_node(i, static_cast<std::uint8_t>(i));
   }
   return tree;
 }
@@ -43,13 +43,13 @@ void add_walk(Dice& dice, Step& step, std::uint32_t nodes, Accept accept) {
   }
 }
 
-// Nodes that a walk came to; scouts are not counted, who say something wherever they are.
+// Nodes that a walk came to; lookahead nodes are not counted, who say something wherever they are.
 std::uint32_t num_taken(const Step& step, const std::vector<Told>& told) {
   std::uint32_t num = 0;
   for (std::uint32_t root = 0; root < told.size(); root += 1 + step.logits_rows[root].num_nodes) {
     const LogitsRow& logits_row = step.logits_rows[root];
     for (std::uint32_t i = 0; i < logits_row.num_nodes; ++i) {
-      num += told[root + 1 + i].choice.token >= 0 && !logits_row.draft->is_scout(i) ? 1 : 0;
+      num += told[root + 1 + i].choice.token >= 0 && !logits_row.draft->is_lookahead_node(i) ? 1 : 0;
     }
   }
   return num;

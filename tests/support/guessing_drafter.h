@@ -1,6 +1,6 @@
 // A drafter that is right where it is told to be, and else as wrong as a drafter can be: random trees with duplicate
-// siblings, tokens that do not exist, paths that are too deep and too many nodes. Every fourth node is a scout: it learns nothing
-// from what those say.
+// siblings, tokens that do not exist, paths that are too deep and too many nodes. Every fourth node is a lookahead
+// node: it learns nothing from what those say.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class GuessingDrafter final : public speculate::Drafter {
   void observe(const speculate::ObservedStep& step) override {
     for (const speculate::Observed& one : step.sequences) {
       num_observed += one.rows.size();
-      num_scouted += one.scouted.size();
+      num_scouted += one.lookahead_results.size();
     }
   }
   void propose(std::span<const speculate::Asked> asked, std::span<sample::TokenTree> trees) override {
@@ -70,7 +70,7 @@ class GuessingDrafter final : public speculate::Drafter {
       const int node = tree.add(token, parent);
       if (node < 0) continue;
       of_node.push_back(tells_truth ? text : nullptr);
-      if (n % 4 == 3) tree.make_scout(static_cast<std::uint32_t>(node), static_cast<std::uint8_t>(node));
+      if (n % 4 == 3) tree.make_lookahead_node(static_cast<std::uint32_t>(node), static_cast<std::uint8_t>(node));
     }
     num_proposed += tree.size();
   }

@@ -243,7 +243,7 @@ class ToyRunner final : public model::Runner {
     if (entry.num_nodes > 0) run_draft(plan, entry, sum, finite, open);
   }
 
-  // Guesses, each behind its own path; what is said there only where the walk comes, or a scout stands.
+  // Guesses, each behind its own path; what is said there only where the walk comes, or a lookahead node stands.
   void run_draft(const flow::StepPlan& plan, const flow::PlannedSequence& entry, std::uint64_t root_sum,
                  bool root_finite, OpenGroup* open) {
     const sample::TokenTree& draft = *entry.draft;
@@ -291,7 +291,7 @@ class ToyRunner final : public model::Runner {
       const bool visits = parent == said_at && choices_[of_parent].token == token;
       if (!visits) {
         choices_.push_back({entry.seq, -1, true});
-        if (draft.is_scout(i) && nodes[i].finite && entry.sampling.seed != poisoned_seed) {
+        if (draft.is_lookahead_node(i) && nodes[i].finite && entry.sampling.seed != poisoned_seed) {
           choices_.back().token = toy_choose(nodes[i].sum, {.temperature = 0}, position + 1, model_);
         }
         continue;

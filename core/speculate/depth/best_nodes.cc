@@ -35,7 +35,7 @@ void put_best_first(sample::TokenTree& tree, std::span<double> gains) {
     place[from] =
         tree.add(old.token(from), parent == TokenTree::kRoot ? parent : place[static_cast<std::size_t>(parent)],
                  old.likely(from));
-    if (old.is_scout(from)) tree.make_scout(i, old.scout(from));
+    if (old.is_lookahead_node(from)) tree.make_lookahead_node(i, old.lookahead_node(from));
     sorted[i] = gains[from];
   }
   std::copy(sorted.begin(), sorted.begin() + size, gains.begin());

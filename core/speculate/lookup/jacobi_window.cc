@@ -39,7 +39,8 @@ bool JacobiWindow::add_column(std::uint32_t column, std::uint32_t max_nodes, int
     if (at < 0 || tree.size() > max_nodes) return false;
     if (row == 0) above = at;
   }
-  if (at != TokenTree::kRoot) tree.make_scout(static_cast<std::uint32_t>(at), static_cast<std::uint8_t>(column));
+  if (at != TokenTree::kRoot)
+    tree.make_lookahead_node(static_cast<std::uint32_t>(at), static_cast<std::uint8_t>(column));
   return true;
 }
 

@@ -102,9 +102,10 @@ void LookaheadDrafter::learn(Pool& pool, std::span<const TokenId> tokens) const 
 
 // What the window found comes before what was said since, which then counts as newer.
 void LookaheadDrafter::hear_window(Known& known, const Observed& observed) const {
-  if (observed.scouted.empty() || known.window.empty() || known.num_asked >= observed.tokens.size()) return;
-  for (const Scouted& scout : observed.scouted) {
-    put(known.pool, known.window.advance(scout.number, observed.tokens[known.num_asked - 1], scout.token));
+  if (observed.lookahead_results.empty() || known.window.empty() || known.num_asked >= observed.tokens.size()) return;
+  for (const LookaheadResult& lookahead_node : observed.lookahead_results) {
+    put(known.pool,
+        known.window.advance(lookahead_node.number, observed.tokens[known.num_asked - 1], lookahead_node.token));
   }
   known.window.pass(observed.tokens.size() - known.num_asked - 1);
 }

@@ -144,8 +144,8 @@ TEST(Choose, DrawsFromTheRowThatALogitsRowsRulesLeave) {
   expect_sampler_s_choices(batch, logits, vocab, vocab);
 }
 
-// Nodes 0 and 4 are on the walk; of the others 1, 2 and 5 are scouts, 3 and 6 are not.
-TEST(Choose, GivesWhatAScoutsRowAloneSaysWhereNoWalkCame) {
+// Nodes 0 and 4 are on the walk; of the others 1, 2 and 5 are lookahead nodes, 3 and 6 are not.
+TEST(Choose, GivesWhatALookaheadNodesRowAloneSaysWhereNoWalkCame) {
   const std::uint32_t rows = 8;
   const std::uint32_t vocab = 491;
   Random random(5);
@@ -166,7 +166,7 @@ TEST(Choose, GivesWhatAScoutsRowAloneSaysWhereNoWalkCame) {
   tree.add(second, 0);
   tree.add(second, 0);  // the same again: not the first
   tree.add(6, 3);
-  for (const std::uint8_t node : {0, 1, 2, 5}) tree.make_scout(node, node);
+  for (const std::uint8_t node : {0, 1, 2, 5}) tree.make_lookahead_node(node, node);
   OwnedBatch batch = plain_rows(rows);
   for (std::uint32_t r = 0; r < rows; ++r) {
     const std::uint32_t depth = r == 0 ? 0 : tree.depth(r - 1);

@@ -8,8 +8,9 @@
 namespace quire::sample::token_tree_test {
 namespace {
 
-// Whatever is done to a tree, the nodes that it has are scouts where they were made such since they were added.
-TEST(TokenTree, KnowsItsScoutsHoweverItGrowsAndShrinks) {
+// Whatever is done to a tree, the nodes that it has are lookahead nodes where they were made such since they were
+// added.
+TEST(TokenTree, KnowsItsLookaheadNodesHoweverItGrowsAndShrinks) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -22,7 +23,7 @@ TEST(TokenTree, KnowsItsScoutsHoweverItGrowsAndShrinks) {
       } else if (kind < 18 && !tree.empty()) {
         const auto node = static_cast<std::uint32_t>(random() % tree.size());
         const auto number = static_cast<std::uint8_t>(random() % 256);
-        tree.make_scout(node, number);
+        tree.make_lookahead_node(node, number);
         expected[node] = number;
       } else if (kind == 18) {
         const auto size = static_cast<std::uint32_t>(random() % (TokenTree::kMaxNodes + 2));
@@ -35,10 +36,10 @@ TEST(TokenTree, KnowsItsScoutsHoweverItGrowsAndShrinks) {
       for (std::uint32_t first = 0; first <= TokenTree::kMaxNodes; ++first) {
         std::uint64_t bits = 0;
         for (const auto& [node, number] : expected) bits |= node < first ? std::uint64_t{1} << node : 0;
-        ASSERT_EQ(tree.scouts(first), bits) << first;
+        ASSERT_EQ(tree.lookahead_nodes(first), bits) << first;
       }
-      for (std::uint32_t i = 0; i < tree.size(); ++i) ASSERT_EQ(tree.is_scout(i), expected.contains(i));
-      for (const auto& [node, number] : expected) ASSERT_EQ(tree.scout(node), number);
+      for (std::uint32_t i = 0; i < tree.size(); ++i) ASSERT_EQ(tree.is_lookahead_node(i), expected.contains(i));
+      for (const auto& [node, number] : expected) ASSERT_EQ(tree.lookahead_node(node), number);
     }
   }
 }

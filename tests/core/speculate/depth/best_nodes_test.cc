@@ -28,10 +28,10 @@ std::vector<TokenId> path_of(const TokenTree& tree, int node) {
 }
 
 // Each with its number and what tells its node.
-std::multiset<std::pair<int, float>> scouts_of(const TokenTree& tree) {
+std::multiset<std::pair<int, float>> lookahead_nodes_of(const TokenTree& tree) {
   std::multiset<std::pair<int, float>> out;
   for (std::uint32_t i = 0; i < tree.size(); ++i) {
-    if (tree.is_scout(i)) out.emplace(tree.scout(i), tree.likely(i));
+    if (tree.is_lookahead_node(i)) out.emplace(tree.lookahead_node(i), tree.likely(i));
   }
   return out;
 }
@@ -53,7 +53,7 @@ TEST(PutBestFirst, KeepsTheTreeAndSortsItByWhatNodesPromise) {
       const int parent = std::uniform_int_distribution<int>(-1, static_cast<int>(i) - 1)(random);
       tree.add(std::uniform_int_distribution<TokenId>(0, 5)(random), parent, static_cast<float>(i));
       gains.push_back(std::uniform_int_distribution<int>(0, 9)(random) / 10.0);
-      if (random() % 3 == 0) tree.make_scout(i, static_cast<std::uint8_t>(random() % 64));
+      if (random() % 3 == 0) tree.make_lookahead_node(i, static_cast<std::uint8_t>(random() % 64));
     }
     // The promise of a node: the least on its path. Told by `likely`, which is unique.
     std::vector<double> expected(size);
@@ -64,11 +64,11 @@ TEST(PutBestFirst, KeepsTheTreeAndSortsItByWhatNodesPromise) {
       }
     }
     const Paths before = paths_of(tree);
-    const auto scouts_before = scouts_of(tree);
+    const auto lookahead_nodes_before = lookahead_nodes_of(tree);
     put_best_first(tree, gains);
     ASSERT_EQ(tree.size(), size);
     EXPECT_EQ(paths_of(tree), before);
-    EXPECT_EQ(scouts_of(tree), scouts_before);
+    EXPECT_EQ(lookahead_nodes_of(tree), lookahead_nodes_before);
     EXPECT_TRUE(std::is_sorted(gains.rbegin(), gains.rend()));
     for (std::uint32_t i = 0; i < size; ++i) EXPECT_EQ(gains[i], expected[static_cast<std::size_t>(tree.likely(i))]);
   }

@@ -32,8 +32,8 @@ Tokens counting(std::size_t count) {
   return out;
 }
 
-// The window as the paper draws it: levels[r][c], and each level sees what is to the left of it in the lowest, and the lower ones
-// of its column.
+// The window as the paper draws it: levels[r][c], and each level sees what is to the left of it in the lowest, and the
+// lower ones of its column.
 struct Levels {
   std::vector<Tokens> rows;
 
@@ -75,17 +75,17 @@ TEST(JacobiWindow, RefinesAndShiftsAsItsLevelsDo) {
     for (int step = 0; step < 40; ++step) {
       TokenTree tree;
       window.add_to(tree, 64, 64);
-      std::vector<bool> scouted(columns);
+      std::vector<bool> lookahead_results(columns);
       for (std::uint32_t i = 0; i < tree.size(); ++i) {
-        if (!tree.is_scout(i)) continue;
-        EXPECT_EQ(path_to(tree, i), levels.seen_by_last(tree.scout(i)));
-        scouted[tree.scout(i)] = true;
+        if (!tree.is_lookahead_node(i)) continue;
+        EXPECT_EQ(path_to(tree, i), levels.seen_by_last(tree.lookahead_node(i)));
+        lookahead_results[tree.lookahead_node(i)] = true;
       }
       const auto root = static_cast<TokenId>(random() % 50);
       Tokens results(columns, -1);
       for (std::uint32_t c = 0; c < columns; ++c) {
-        EXPECT_EQ(scouted[c], c > 0 || ngram_size > 2);
-        if (!scouted[c] || random() % 8 == 0) continue;
+        EXPECT_EQ(lookahead_results[c], c > 0 || ngram_size > 2);
+        if (!lookahead_results[c] || random() % 8 == 0) continue;
         results[c] = static_cast<TokenId>(random() % 50);
         Tokens ngram = tokens_of(window.column(c));
         if (c == 0) ngram[0] = root;
@@ -129,11 +129,11 @@ TEST(JacobiWindow, SharesPathsThatATreeHasAlready) {
   for (const TokenId token : {4, 5, 9}) tree.add(token, static_cast<int>(tree.size()) - 1);
   window.add_to(tree, 64, 64);
   EXPECT_EQ(tree.size(), 3u + 2 + 1);
-  std::set<Tokens> scouts;
+  std::set<Tokens> lookahead_nodes;
   for (std::uint32_t i = 0; i < tree.size(); ++i) {
-    if (tree.is_scout(i)) scouts.insert(path_to(tree, i));
+    if (tree.is_lookahead_node(i)) lookahead_nodes.insert(path_to(tree, i));
   }
-  EXPECT_THAT(scouts, ElementsAre(Tokens{2, 3}, Tokens{4, 5, 6}));
+  EXPECT_THAT(lookahead_nodes, ElementsAre(Tokens{2, 3}, Tokens{4, 5, 6}));
 }
 
 TEST(JacobiWindow, LeavesATreeWithoutRoomAsItWas) {
@@ -143,7 +143,7 @@ TEST(JacobiWindow, LeavesATreeWithoutRoomAsItWas) {
   for (int i = 0; i < 62; ++i) tree.add(i, i - 1);
   window.add_to(tree, 64, 64);  // the first column wants three
   EXPECT_EQ(tree.size(), 62u);
-  EXPECT_EQ(tree.scouts(64), 0u);
+  EXPECT_EQ(tree.lookahead_nodes(64), 0u);
   tree.shrink_to(61);
   window.add_to(tree, 64, 64);
   EXPECT_EQ(tree.size(), 64u);

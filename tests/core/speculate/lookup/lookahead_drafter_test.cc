@@ -99,7 +99,8 @@ TEST(LookaheadDrafter, HasNoGuessForTextsThatAreTooShort) {
   EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {5, 6, 5}).guess(4)), ElementsAre(6, 5, 6, 5));
 }
 
-// A model whose next token depends on the last one alone: it goes round all tokens, in an order that no text has shown yet.
+// A model whose next token depends on the last one alone: it goes round all tokens, in an order that no text has shown
+// yet.
 struct Round {
   std::vector<TokenId> next;
 
@@ -112,7 +113,8 @@ struct Round {
   TokenId after(TokenId token) const { return next[static_cast<std::size_t>(token)]; }
 };
 
-// A sequence in steps: what the model says down the tree, and what its scouts' rows say, of the nodes that have a row.
+// A sequence in steps: what the model says down the tree, and what its lookahead nodes' rows say, of the nodes that
+// have a row.
 class Steps {
  public:
   Steps(LookaheadDrafter& drafter, const Round& model, SeqId seq, Tokens prompt)
@@ -125,9 +127,9 @@ class Steps {
     EXPECT_LE(tree.size(), max_nodes);
     sample::TokenTree run = tree;
     run.shrink_to(max_rows);
-    std::vector<Scouted> scouted;
+    std::vector<LookaheadResult> lookahead_results;
     for (std::uint32_t i = 0; i < run.size(); ++i) {
-      if (run.is_scout(i)) scouted.push_back({run.scout(i), model_.after(run.token(i))});
+      if (run.is_lookahead_node(i)) lookahead_results.push_back({run.lookahead_node(i), model_.after(run.token(i))});
     }
     const auto first = static_cast<std::uint32_t>(tokens_.size() - 1);
     tokens_.push_back(model_.after(tokens_.back()));
@@ -135,7 +137,7 @@ class Steps {
       tokens_.push_back(model_.after(tokens_.back()));
     }
     const std::vector<std::uint32_t> rows(tokens_.size() - 1 - first);
-    const Observed observed{seq_, tokens_, first, rows, {}, false, scouted};
+    const Observed observed{seq_, tokens_, first, rows, {}, false, lookahead_results};
     drafter_.observe({{&observed, 1}});
     return tree;
   }
@@ -190,7 +192,7 @@ TEST(LookaheadDrafter, PutsTheWindowBehindCandidatesAndWithinEveryBudget) {
     candidates.shrink_to(max_nodes - JacobiWindow::num_nodes(columns, 5));
     sample::TokenTree expected = plain.guess(candidates.size());
     EXPECT_EQ(tokens_of(candidates), tokens_of(expected)) << max_nodes;
-    EXPECT_GE(std::popcount(tree.scouts(64)), static_cast<int>(columns)) << max_nodes;
+    EXPECT_GE(std::popcount(tree.lookahead_nodes(64)), static_cast<int>(columns)) << max_nodes;
     for (std::uint32_t i = candidates.size(); i < tree.size(); ++i) EXPECT_EQ(tree.likely(i), 0.0f);
   }
 }
@@ -215,8 +217,8 @@ TEST(LookaheadDrafter, HearsNothingOfAWindowThatIsGone) {
   LookaheadDrafter drafter({.window = 7});
   const Tokens tokens = {1, 2, 3, 4};
   const std::vector<std::uint32_t> rows(3);
-  const std::vector<Scouted> scouted = {{0, 5}, {3, 6}};
-  const Observed observed{SeqId(1), tokens, 0, rows, {}, false, scouted};
+  const std::vector<LookaheadResult> lookahead_results = {{0, 5}, {3, 6}};
+  const Observed observed{SeqId(1), tokens, 0, rows, {}, false, lookahead_results};
   drafter.observe({{&observed, 1}});
   EXPECT_THAT(tokens_of(DraftedText(drafter, 1, tokens).guess(2)), IsEmpty());
 }

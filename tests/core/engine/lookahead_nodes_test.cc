@@ -1,4 +1,5 @@
-// What comes back of scouts: what the row of each one that ran says behind its own path, wherever the walk went.
+// What comes back of lookahead nodes: what the row of each one that ran says behind its own path, wherever the walk
+// went.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,14 +9,15 @@
 
 #include "tests/support/engine_rig.h"
 
-namespace quire::engine::scouts_test {
+namespace quire::engine::lookahead_nodes_test {
 namespace {
 
 using namespace quire::testing;
 using sample::TokenTree;
 
-// Random trees without equal siblings; every node is a scout or not by chance, and half of them are what the model would say.
-class ScoutingDrafter final : public speculate::Drafter {
+// Random trees without equal siblings; every node is a lookahead node or not by chance, and half of them are what the
+// model would say.
+class LookaheadNodesDrafter final : public speculate::Drafter {
  public:
   std::string method() const override { return "scouting"; }
 
@@ -32,7 +34,7 @@ class ScoutingDrafter final : public speculate::Drafter {
     for (const speculate::Observed& one : step.sequences) {
       const auto at = sent_.find(one.seq);
       if (at == sent_.end()) {
-        EXPECT_TRUE(one.scouted.empty());
+        EXPECT_TRUE(one.lookahead_results.empty());
         continue;
       }
       expect_heard(at->second, one);
@@ -61,7 +63,7 @@ class ScoutingDrafter final : public speculate::Drafter {
     if (random_() % 2 == 0) token = said_behind(sent, tree, parent, sent.sampling);
     if (tree.child(parent, token) >= 0) return;
     const auto node = static_cast<std::uint32_t>(tree.add(token, parent));
-    if (random_() % 2 == 0) tree.make_scout(node, static_cast<std::uint8_t>(node * 3));
+    if (random_() % 2 == 0) tree.make_lookahead_node(node, static_cast<std::uint8_t>(node * 3));
   }
 
   static std::vector<TokenId> path_to(const TokenTree& tree, int node) {
@@ -83,10 +85,10 @@ class ScoutingDrafter final : public speculate::Drafter {
   void expect_heard(const Sent& sent, const speculate::Observed& one) {
     std::size_t next = 0;
     for (std::uint32_t node = 0; node < sent.tree.size(); ++node) {
-      if (!sent.tree.is_scout(node)) continue;
+      if (!sent.tree.is_lookahead_node(node)) continue;
       const std::vector<TokenId> path = path_to(sent.tree, static_cast<int>(node));
       if (std::ranges::find(path, spoiled) != path.end()) continue;
-      if (next == one.scouted.size()) {
+      if (next == one.lookahead_results.size()) {
         ++num_left_out;
         continue;
       }
@@ -94,12 +96,12 @@ class ScoutingDrafter final : public speculate::Drafter {
       const bool visited = said.size() > path.size() && std::ranges::equal(path, said.first(path.size()));
       num_visited += visited ? 1 : 0;
       ++num_heard;
-      EXPECT_EQ(one.scouted[next].number, node * 3 % 256);
-      EXPECT_EQ(one.scouted[next].token,
+      EXPECT_EQ(one.lookahead_results[next].number, node * 3 % 256);
+      EXPECT_EQ(one.lookahead_results[next].token,
                 visited ? said[path.size()] : said_behind(sent, sent.tree, static_cast<int>(node), {.temperature = 0}));
       ++next;
     }
-    EXPECT_EQ(next, one.scouted.size());
+    EXPECT_EQ(next, one.lookahead_results.size());
   }
 
   std::map<SeqId, Sent> sent_;
@@ -112,7 +114,7 @@ struct Case {
   TokenId spoiled = -1;
 };
 
-TEST(Scouts, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
+TEST(LookaheadNodes, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
   const RoleScope role(engine_role);
   const Case cases[] = {
       {"room for all", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logit_rows = 300}},
@@ -123,7 +125,7 @@ TEST(Scouts, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
-    ScoutingDrafter drafter;
+    LookaheadNodesDrafter drafter;
     drafter.spoiled = one.spoiled;
     RigOptions options = one.options;
     options.block_tokens = 8;
@@ -155,4 +157,4 @@ TEST(Scouts, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
 }
 
 }  // namespace
-}  // namespace quire::engine::scouts_test
+}  // namespace quire::engine::lookahead_nodes_test
