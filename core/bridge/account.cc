@@ -146,7 +146,7 @@ Error Account::busy(Limit limit, std::uint64_t limit_value, const std::string& f
           name, whole_retry_s(seconds), kReason};
 }
 
-// At the pace of this client's own requests: of those under way, one ends each mean stay by their number.
+// At the pace of this client's own requests: of those under way, one ends each mean duration divided by their number.
 double Account::seconds_until_ended(std::uint32_t sequences) const {
   return mean_reserved_s_ * sequences / std::max(running_, 1u);
 }

@@ -55,7 +55,7 @@ class CacheOrderTest : public ::testing::Test {
     order->work(Lane::kQuick, patient);
     return order;
   }
-  http::IoHandle door() {
+  http::IoHandle io_handle() {
     return {nullptr, [this] { ++news_; }, [this](std::function<void()> job) { posted_.push_back(std::move(job)); }};
   }
   void run_posted() {
@@ -79,7 +79,7 @@ class CacheOrderTest : public ::testing::Test {
 TEST_F(CacheOrderTest, GivesTheOrderAndTellsTheReport) {
   for (const Kind kind : {Kind::kSaveCache, Kind::kLoadCache}) {
     const auto answer = make(kind, R"({"path":"a.kv"})");
-    ASSERT_FALSE(answer->admit(door()));
+    ASSERT_FALSE(answer->admit(io_handle()));
     EXPECT_FALSE(answer->finished());
     const bridge::ControlOrder order = carry_out(bridge::CacheReport{3, 4096, 1});
     EXPECT_EQ(order.kind, kind);
@@ -96,7 +96,7 @@ TEST_F(CacheOrderTest, GivesTheOrderAndTellsTheReport) {
 
 TEST_F(CacheOrderTest, TellsWhatTheEngineRefused) {
   const auto answer = make(Kind::kLoadCache, R"({"path":"a.kv"})");
-  ASSERT_FALSE(answer->admit(door()));
+  ASSERT_FALSE(answer->admit(io_handle()));
   carry_out(invalid("path", "path: this file was saved by another model"));
   run_posted();
   EXPECT_TRUE(answer->failed());
@@ -106,7 +106,7 @@ TEST_F(CacheOrderTest, TellsWhatTheEngineRefused) {
 
 TEST_F(CacheOrderTest, WithoutADirectoryThereIsNothingHere) {
   services_.cache_dir.clear();
-  const auto refused = make(Kind::kSaveCache, R"({"path":"a.kv"})")->admit(door());
+  const auto refused = make(Kind::kSaveCache, R"({"path":"a.kv"})")->admit(io_handle());
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 404);
   EXPECT_NE(refused->body.find("--cache-dir"), std::string::npos);
@@ -117,7 +117,7 @@ TEST_F(CacheOrderTest, ToClearThereIsNothingToSay) {
   services_.cache_dir.clear();
   for (const char* body : {"", "{}", " { } "}) {
     const auto answer = make(Kind::kClearCache, body);
-    ASSERT_FALSE(answer->admit(door())) << body;
+    ASSERT_FALSE(answer->admit(io_handle())) << body;
     const bridge::ControlOrder order = carry_out(bridge::CacheReport{.num_blocks = 5});
     EXPECT_EQ(order.kind, Kind::kClearCache);
     EXPECT_EQ(order.path, "");
@@ -125,7 +125,7 @@ TEST_F(CacheOrderTest, ToClearThereIsNothingToSay) {
     EXPECT_EQ(answer->whole().body, R"({"object":"cache_report","blocks":5,"bytes":0,"skipped":0})");
   }
   for (const char* body : {R"({"path":"a.kv"})", "[]", "{", "1"}) {
-    const auto refused = make(Kind::kClearCache, body)->admit(door());
+    const auto refused = make(Kind::kClearCache, body)->admit(io_handle());
     ASSERT_TRUE(refused) << body;
     EXPECT_EQ(refused->status, 400);
   }
@@ -133,7 +133,7 @@ TEST_F(CacheOrderTest, ToClearThereIsNothingToSay) {
 }
 
 TEST_F(CacheOrderTest, ABadNameReachesNobody) {
-  const auto refused = make(Kind::kSaveCache, R"({"path":"../a.kv"})")->admit(door());
+  const auto refused = make(Kind::kSaveCache, R"({"path":"../a.kv"})")->admit(io_handle());
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 400);
   EXPECT_FALSE(world_.control.take());
@@ -141,19 +141,19 @@ TEST_F(CacheOrderTest, ABadNameReachesNobody) {
 
 TEST_F(CacheOrderTest, OneOrderAtATime) {
   const auto first = make(Kind::kSaveCache, R"({"path":"a.kv"})");
-  ASSERT_FALSE(first->admit(door()));
-  const auto second = make(Kind::kLoadCache, R"({"path":"b.kv"})")->admit(door());
+  ASSERT_FALSE(first->admit(io_handle()));
+  const auto second = make(Kind::kLoadCache, R"({"path":"b.kv"})")->admit(io_handle());
   ASSERT_TRUE(second);
   EXPECT_EQ(second->status, 503);
   EXPECT_EQ(second->fields.front().name, "Retry-After");
   EXPECT_EQ(carry_out(bridge::CacheReport{}).path, "dir/a.kv");
   const auto third = make(Kind::kLoadCache, R"({"path":"b.kv"})");
-  EXPECT_FALSE(third->admit(door()));
+  EXPECT_FALSE(third->admit(io_handle()));
 }
 
 TEST_F(CacheOrderTest, IsCarriedOutForAClientThatLeft) {
   auto answer = make(Kind::kSaveCache, R"({"path":"a.kv"})");
-  ASSERT_FALSE(answer->admit(door()));
+  ASSERT_FALSE(answer->admit(io_handle()));
   answer.reset();
   carry_out(bridge::CacheReport{});
   run_posted();
@@ -162,7 +162,7 @@ TEST_F(CacheOrderTest, IsCarriedOutForAClientThatLeft) {
 
 TEST_F(CacheOrderTest, BeingCutShortIsTheLastWord) {
   const auto answer = make(Kind::kSaveCache, R"({"path":"a.kv"})");
-  ASSERT_FALSE(answer->admit(door()));
+  ASSERT_FALSE(answer->admit(io_handle()));
   answer->fail(Error{Code::kUnavailable, "going", "", 5});
   EXPECT_TRUE(answer->failed());
   carry_out(bridge::CacheReport{});
@@ -172,11 +172,11 @@ TEST_F(CacheOrderTest, BeingCutShortIsTheLastWord) {
 
 TEST_F(CacheOrderTest, AQueueThatClosesAnswers) {
   const auto answer = make(Kind::kSaveCache, R"({"path":"a.kv"})");
-  ASSERT_FALSE(answer->admit(door()));
+  ASSERT_FALSE(answer->admit(io_handle()));
   world_.control.close();
   run_posted();
   EXPECT_EQ(answer->whole().status, 503);
-  EXPECT_EQ(make(Kind::kSaveCache, R"({"path":"a.kv"})")->admit(door())->status, 503);
+  EXPECT_EQ(make(Kind::kSaveCache, R"({"path":"a.kv"})")->admit(io_handle())->status, 503);
 }
 
 }  // namespace

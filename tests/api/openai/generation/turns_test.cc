@@ -118,7 +118,7 @@ TEST_F(TurnsTest, AFaultOfOneChoiceEndsTheTurnsOfAll) {
 TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf64) {
   const auto turns_of = [this](const std::string& body) {
     auto completion = make(body);
-    const http::IoHandle door{hub_, [] {}, {}};
+    const http::IoHandle io_handle{hub_, [] {}, {}};
     std::vector<std::uint32_t> open_after;
     bool more = true;
     while (more) {
@@ -142,7 +142,7 @@ TEST_F(TurnsTest, StreamsAreOpenedInTurnsOf64) {
 
 TEST_F(TurnsTest, WhereStreamsRunOutBetweenTurnsTheAnswerIsRefusedAndAllAreGivenBack) {
   auto completion = make(R"({"prompt":"Once","n":128,"max_tokens":2})");
-  const http::IoHandle door{hub_, [] {}, {}};
+  const http::IoHandle io_handle{hub_, [] {}, {}};
   EXPECT_TRUE(completion->open(io_handle));
   std::vector<std::shared_ptr<bridge::TokenStream>> others;
   while (others.size() < 256 - 127) others.push_back(hub_->open([] {}));
