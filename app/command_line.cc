@@ -215,17 +215,18 @@ class Parser {
         suggestion.empty() ? fmt::format("there are {}", kCommandsText) : fmt::format("did you mean {}?", suggestion));
   }
 
-  CLI::App app_{"An LLM server: OpenAI's completions API from a paged key/value cache.", "quire"};
-  CLI::App* serve_ = app_.add_subcommand("serve", "answer the OpenAI completions API over HTTP");
-  CLI::App* generate_ = app_.add_subcommand("generate", "go on from a prompt, on the terminal");
+  CLI::App app_{"Serves large language models over the OpenAI and Anthropic APIs.", "quire"};
+  CLI::App* serve_ = app_.add_subcommand("serve", "Start the API server");
+  CLI::App* generate_ = app_.add_subcommand("generate", "Generate text from a prompt");
   CLI::App* bench_ = app_.add_subcommand(
-      "bench", "measure steps, kernels, the engine or two servers, beside what this machine can do");
-  CLI::App* inspect_ = app_.add_subcommand("inspect", "what is in a model, or what a running server's KV cache does");
+      "bench", "Measure steps, kernels, the engine or servers, and compare with what this machine can do");
+  CLI::App* inspect_ =
+      app_.add_subcommand("inspect", "Show what a model directory holds, or the KV cache of a running server");
 
   CLI::App* build_datastore_ = app_.add_subcommand(
-      "build-datastore", "put texts into the file that speculation by retrieval (rest) guesses from");
+      "build-datastore", "Write the datastore file of retrieval-based speculation (rest) from texts");
 
-  CLI::App* key_ = app_.add_subcommand("key", "make an API key, and the line of --api-key-file for it");
+  CLI::App* key_ = app_.add_subcommand("key", "Create an API key and its line for --api-key-file");
 
   CommandLine out_;
   Typed typed_;

@@ -51,12 +51,14 @@ int make_key(const KeyOptions& options) {
   if (!whole.problems.empty()) throw StartError(fmt::format("--file {}: {}", options.file, whole.problems.front()));
   if (options.file.empty()) {
     fmt::print("{}\n{}\n", secret, line);
-    std::fputs("The key, which is told only now, and the line of --api-key-file for it.\n", stderr);
+    std::fputs("API key (shown once; store it now) and its line for --api-key-file.\n", stderr);
     return 0;
   }
   append(options.file, addition);
   fmt::print("{}\n", secret);
-  fmt::print(stderr, "The key of {}, which is told only now. {} has its hash: SIGHUP makes a running server read it.\n",
+  fmt::print(stderr,
+             "API key for {} (shown once; store it now). Its hash was added to {}. Send SIGHUP to a running server to "
+             "load it.\n",
              options.name, options.file);
   return 0;
 }
