@@ -182,61 +182,61 @@ void add_cache(const Metrics& m, Families& out) {
   const std::pair<const char*, const Gauge*> states[] = {
       {"empty", &m.kv_blocks_empty}, {"kept", &m.kv_blocks_kept}, {"held", &m.kv_blocks_held}};
   for (const auto& [state, gauge] : states) {
-    out.gauge("quire:kv_blocks", "KV blocks by state; kept ones are held by nobody and can be adopted or evicted.",
-              gauge->value(), {{"state", state}});
+    out.gauge("quire:kv_blocks", "KV blocks by state; kept: free, and still in the prefix cache.", gauge->value(),
+              {{"state", state}});
   }
-  out.gauge("quire:kv_blocks_pinned", "KV blocks of pinned prefixes, never given back.", m.kv_blocks_pinned.value());
-  out.gauge("quire:kv_blocks_saved_by_sharing", "KV blocks that sharing saves now: holders less one, over all blocks.",
-            m.kv_blocks_saved.value());
-  out.counter("quire:kv_block_hits_total", "KV blocks adopted from the prefix cache.", number(m.kv_block_hits));
-  out.counter("quire:kv_block_misses_total", "KV blocks looked up in the prefix cache and not there.",
+  out.gauge("quire:kv_blocks_pinned", "KV blocks of pinned prefixes, never freed.", m.kv_blocks_pinned.value());
+  out.gauge("quire:kv_blocks_saved_by_sharing",
+            "KV blocks saved by sharing now: holders minus one, summed over all blocks.", m.kv_blocks_saved.value());
+  out.counter("quire:kv_block_hits_total", "KV blocks reused from the prefix cache.", number(m.kv_block_hits));
+  out.counter("quire:kv_block_misses_total", "KV blocks looked up in the prefix cache and not found.",
               number(m.kv_block_misses));
-  out.counter("quire:kv_blocks_freed_total", "KV blocks given back by their last holder.", number(m.kv_blocks_freed));
-  out.counter("quire:kv_block_evictions_total", "Kept KV blocks emptied because a sequence needed one.",
+  out.counter("quire:kv_blocks_freed_total", "KV blocks freed by their last holder.", number(m.kv_blocks_freed));
+  out.counter("quire:kv_block_evictions_total", "Cached KV blocks evicted because a sequence needed a block.",
               number(m.kv_block_evictions));
   out.counter("quire:kv_block_copies_total", "KV blocks copied before a write because they were shared.",
               number(m.kv_block_copies));
   const std::pair<const char*, const Counter*> modes[] = {{"recompute", &m.preemptions_by_recompute},
                                                           {"swap", &m.preemptions_by_swap}};
   for (const auto& [mode, counter] : modes) {
-    out.counter("quire:preemptions_total", "Sequences sent back to wait, by what becomes of their KV blocks.",
+    out.counter("quire:preemptions_total", "Preemptions, by what happens to the KV blocks: recompute or swap.",
                 number(*counter), {{"mode", mode}});
   }
-  out.counter("quire:kv_events_published_total",
-              "Blocks that were told as stored or removed, and clearings, by KV events.",
+  out.counter("quire:kv_events_published_total", "KV events published: blocks stored, blocks removed, cache cleared.",
               number(m.kv_events_published));
-  out.counter("quire:kv_event_batches_published_total", "Messages of KV events.", number(m.kv_event_batches));
-  out.counter("quire:kv_event_batches_dropped_total",
-              "Messages of KV events that were never made because too many waited; the whole cache is told then.",
+  out.counter("quire:kv_event_batches_published_total", "KV event batches published.", number(m.kv_event_batches));
+  out.counter("quire:kv_event_batches_dropped_total", "KV event batches dropped; the whole cache is published instead.",
               number(m.kv_event_batches_lost));
-  out.counter("quire:kv_event_replays_total", "Replays of KV events that were asked for.", number(m.kv_event_replays));
-  out.counter("quire:queue_overtakes_total", "Waiting sequences that a later arrival went before, each time counted.",
+  out.counter("quire:kv_event_replays_total", "Replays of KV events that subscribers requested.",
+              number(m.kv_event_replays));
+  out.counter("quire:queue_overtakes_total", "Times that a later arrival ran before a queued sequence.",
               number(m.overtakes));
-  out.counter("quire:jumped_tokens_total", "Generated tokens that a grammar left no choice of, run with the next ones.",
-              number(m.jumped_tokens));
+  out.counter("quire:jumped_tokens_total", "Generated tokens that the grammar forced.", number(m.jumped_tokens));
 }
 
 void add_prompts(const Metrics& m, Families& out) {
   const double cached = number(m.prompt_tokens_cached);
   const double all = std::max(number(m.prompt_tokens), cached);
-  out.counter("vllm:prompt_tokens_total", "Tokens of whole prompts, those found in the prefix cache included.", all);
-  constexpr const char* kSources = "The same by where their K and V came from.";
+  out.counter("vllm:prompt_tokens_total", "Prompt tokens, including those found in the prefix cache.", all);
+  constexpr const char* kSources = "Prompt tokens by the source of their K and V.";
   out.counter("vllm:prompt_tokens_by_source_total", kSources, all - cached, {{"source", "local_compute"}});
   out.counter("vllm:prompt_tokens_by_source_total", kSources, cached, {{"source", "local_cache_hit"}});
   out.counter("vllm:prompt_tokens_by_source_total", kSources, 0, {{"source", "external_kv_transfer"}});
-  out.counter("vllm:prompt_tokens_cached_total", "Of them, those found in the prefix cache.", cached);
+  out.counter("vllm:prompt_tokens_cached_total", "Prompt tokens found in the prefix cache.", cached);
 }
 
 // Of one request: its parameters and its cost.
 void add_requests(const Metrics& m, Families& out) {
-  out.histogram("vllm:request_time_per_output_token_seconds", "First token to end by tokens less one, seconds.",
+  out.histogram("vllm:request_time_per_output_token_seconds",
+                "Mean time per output token of a sequence after the first, seconds.",
                 m.request_time_per_output_token_s);
-  out.histogram("vllm:request_inference_time_seconds", "First run to end, seconds.", m.request_inference_time_s);
-  out.histogram("vllm:request_prefill_kv_computed_tokens", "Prompt tokens of a sequence that were not in the cache.",
+  out.histogram("vllm:request_inference_time_seconds", "Time from first scheduling to the end, seconds.",
+                m.request_inference_time_s);
+  out.histogram("vllm:request_prefill_kv_computed_tokens", "Prompt tokens of a sequence that were computed.",
                 m.request_computed_tokens);
-  out.histogram("vllm:request_params_max_tokens", "Tokens that a sequence might say at most.", m.request_max_tokens);
-  out.histogram("vllm:request_params_n", "Answers that a request asked for.", m.request_n);
-  out.histogram("vllm:request_max_num_generation_tokens", "Tokens of the longest answer of a request.",
+  out.histogram("vllm:request_params_max_tokens", "max_tokens of a sequence.", m.request_max_tokens);
+  out.histogram("vllm:request_params_n", "Value of n in a request.", m.request_n);
+  out.histogram("vllm:request_max_num_generation_tokens", "Tokens of the longest choice of a request.",
                 m.request_longest_answer);
   out.histogram("vllm:request_num_preemptions", "Preemptions of a sequence.", m.request_preemptions);
 }
@@ -247,8 +247,7 @@ void add_slos(const Metrics& m, Families& out) {
   for (std::size_t slo = 0; slo < m.slos.size(); ++slo) {
     for (std::size_t outcome = 0; outcome < m.slos[slo].size(); ++outcome) {
       out.counter("quire:slo_sequences_total",
-                  "Sequences whose request asked for a deadline, a time to first token or a time per token, by whether "
-                  "it was kept.",
+                  "Sequences with an SLO (deadline, first token, time per token), by whether it was met.",
                   number(m.slos[slo][outcome]), {{"slo", kSlos[slo]}, {"outcome", kOutcomes[outcome]}});
     }
   }
@@ -257,31 +256,29 @@ void add_slos(const Metrics& m, Families& out) {
 void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
   out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified, one a sequence.", number(m.spec_drafts));
   out.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.", number(m.spec_draft_tokens));
-  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens said.", number(m.spec_accepted_tokens));
+  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens accepted.", number(m.spec_accepted_tokens));
   const std::uint32_t num_positions = std::min(info.num_speculative_tokens, Metrics::kMaxDraft);
   for (std::uint32_t i = 0; i < num_positions; ++i) {
-    out.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens that were said, by depth from 0.",
+    out.counter("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens accepted, by position from 0.",
                 number(m.spec_accepted_per_pos[i]), {{"position", std::to_string(i)}});
   }
   out.gauge(
-      "quire:spec_decode_info", "How the server speculates, as labels.", 1,
+      "quire:spec_decode_info", "Speculative decoding settings, as labels.", 1,
       {{"method", info.speculative_method}, {"num_speculative_tokens", std::to_string(info.num_speculative_tokens)}});
   out.counter("quire:spec_decode_proposed_tokens_total",
-              "Draft tokens proposed, those included that no step had room for.", number(m.spec_proposed_tokens));
+              "Draft tokens proposed, including those that no step had room for.", number(m.spec_proposed_tokens));
   out.histogram("quire:spec_decode_step_nodes", "Draft tokens verified in an engine step, of all its sequences.",
                 m.spec_step_nodes);
-  out.histogram("quire:spec_decode_budget_nodes", "Draft tokens allowed to a sequence in a step; 0: not worth it.",
-                m.spec_budget_nodes);
-  out.histogram("quire:spec_decode_drafting_seconds", "Guessing, of an engine step, seconds.", m.spec_drafting_s);
-  out.histogram("quire:spec_decode_observing_seconds",
-                "The drafter's learning what was said, of an engine step, seconds.", m.spec_observing_s);
+  out.histogram("quire:spec_decode_budget_nodes",
+                "Draft tokens allowed for a sequence in a step; 0: drafting does not pay.", m.spec_budget_nodes);
+  out.histogram("quire:spec_decode_drafting_seconds", "Drafting time of an engine step, seconds.", m.spec_drafting_s);
+  out.histogram("quire:spec_decode_observing_seconds", "Time of the drafter's update in an engine step, seconds.",
+                m.spec_observing_s);
   out.gauge("quire:spec_decode_estimated_speedup",
-            "Estimated tokens a second with the last step's drafts, over those without; 1 where nothing is drafted.",
-            m.spec_estimated_speedup.value());
+            "Estimated speed-up from drafting in the last step; 1 without drafts.", m.spec_estimated_speedup.value());
   if (m.spec_agreement.value() < 0.0) return;
   out.gauge("quire:spec_decode_self_test_agreement",
-            "First guesses that the model said, over all, on its own text before serving, 0 to 1.",
-            m.spec_agreement.value());
+            "Share of first draft tokens accepted in the self-test at start, 0 to 1.", m.spec_agreement.value());
 }
 
 }  // namespace
@@ -300,18 +297,18 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   const MetricsInfo& info = m.info_;
   Families out({{"model_name", info.model_name}, {"engine", "0"}});
 
-  out.gauge("vllm:num_requests_running", "Sequences that hold KV blocks.", m.requests_running.value());
-  out.gauge("vllm:num_requests_waiting", "Sequences that wait for KV blocks.", m.requests_waiting.value());
+  out.gauge("vllm:num_requests_running", "Running sequences.", m.requests_running.value());
+  out.gauge("vllm:num_requests_waiting", "Queued sequences.", m.requests_waiting.value());
   for (const auto& [reason, waiting] :
        {std::pair("capacity", m.requests_waiting.value()), std::pair("deferred", 0.0)}) {
-    out.gauge("vllm:num_requests_waiting_by_reason", "The same by what they wait for.", waiting, {{"reason", reason}});
+    out.gauge("vllm:num_requests_waiting_by_reason", "Queued sequences by reason.", waiting, {{"reason", reason}});
   }
   for (const char* state : {"awake", "weights_offloaded", "discard_all"}) {
-    out.gauge("vllm:engine_sleep_state", "1 for the state that the engine is in.", std::string_view(state) == "awake",
-              {{"sleep_state", state}});
+    out.gauge("vllm:engine_sleep_state", "1 for the current sleep state of the engine.",
+              std::string_view(state) == "awake", {{"sleep_state", state}});
   }
   out.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks in use, 0 to 1.", m.kv_cache_usage.value());
-  out.gauge("vllm:cache_config_info", "The KV cache's shape, as labels.", 1,
+  out.gauge("vllm:cache_config_info", "KV cache configuration, as labels.", 1,
             {{"block_size", std::to_string(info.block_size)},
              {"num_gpu_blocks", std::to_string(info.num_blocks)},
              {"num_cpu_blocks", std::to_string(info.num_cpu_blocks)},
@@ -322,7 +319,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
              {"gpu_memory_utilization", "None"},
              {"kv_offloading_backend", "None"},
              {"kv_offloading_size", "None"}});
-  out.counter("vllm:num_preemptions_total", "Sequences sent back to wait because the pool was dry.",
+  out.counter("vllm:num_preemptions_total", "Preemptions because no KV block was free.",
               static_cast<double>(m.preemptions.value()));
   out.counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
               static_cast<double>(m.prefix_cache_queries.value()));
@@ -330,7 +327,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
               static_cast<double>(m.prefix_cache_hits.value()));
   for (const char* name : {"vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total",
                            "vllm:mm_cache_queries_total", "vllm:mm_cache_hits_total"}) {
-    out.counter(name, "Of caches that there are none of; dashboards divide by what they hold.", 0);
+    out.counter(name, "Always 0: there is no such cache.", 0);
   }
   add_prompts(m, out);
   out.counter("vllm:generation_tokens_total", "Tokens generated.", static_cast<double>(m.generation_tokens.value()));
@@ -341,21 +338,24 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
                             {"error", &m.success_error},
                             {"repetition", nullptr}};  // nothing ends so here
   for (const auto& [reason, counter] : finished) {
-    out.counter("vllm:request_success_total", "Sequences ended, by reason.",
+    out.counter("vllm:request_success_total", "Finished sequences by reason.",
                 counter == nullptr ? 0.0 : number(*counter), {{"finished_reason", reason}});
   }
-  out.counter("vllm:corrupted_requests_total", "Sequences ended because their logits were not finite.",
+  out.counter("vllm:corrupted_requests_total", "Sequences that failed: NaN or infinite logits.",
               static_cast<double>(m.corrupted_requests.value()));
-  out.counter("vllm:admission_rejections_total", "Requests turned away at admission (429, 503).",
+  out.counter("vllm:admission_rejections_total", "Requests rejected at admission (429, 503).",
               static_cast<double>(m.admission_rejections.value()));
   out.histogram("vllm:iteration_tokens_total", "Rows (tokens) of an engine step.", m.iteration_tokens);
-  out.histogram("vllm:time_to_first_token_seconds", "Arrival to first token, seconds.", m.time_to_first_token_s);
-  out.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a sequence, seconds.",
+  out.histogram("vllm:time_to_first_token_seconds", "Time from arrival to first token, seconds.",
+                m.time_to_first_token_s);
+  out.histogram("vllm:inter_token_latency_seconds", "Time between two tokens of a sequence, seconds.",
                 m.inter_token_latency_s);
-  out.histogram("vllm:e2e_request_latency_seconds", "Arrival to end, seconds.", m.e2e_request_latency_s);
-  out.histogram("vllm:request_queue_time_seconds", "Arrival to first run, seconds.", m.request_queue_time_s);
-  out.histogram("vllm:request_prefill_time_seconds", "First run to first token, seconds.", m.request_prefill_time_s);
-  out.histogram("vllm:request_decode_time_seconds", "First to last token, seconds.", m.request_decode_time_s);
+  out.histogram("vllm:e2e_request_latency_seconds", "Time from arrival to the end, seconds.", m.e2e_request_latency_s);
+  out.histogram("vllm:request_queue_time_seconds", "Time from arrival to first scheduling, seconds.",
+                m.request_queue_time_s);
+  out.histogram("vllm:request_prefill_time_seconds", "Time from first scheduling to first token, seconds.",
+                m.request_prefill_time_s);
+  out.histogram("vllm:request_decode_time_seconds", "Time from first to last token, seconds.", m.request_decode_time_s);
   out.histogram("vllm:request_prompt_tokens", "Prompt tokens of a sequence.", m.request_prompt_tokens);
   out.histogram("vllm:request_generation_tokens", "Generated tokens of a sequence.", m.request_generation_tokens);
   add_requests(m, out);
