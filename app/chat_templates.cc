@@ -123,7 +123,7 @@ ChatTemplate read(const Sources& sources, const std::string& text, const json::O
   Result<ChatTemplate> read = api::chat::read_template(text, special_tokens);
   if (read) return std::move(*read);
   throw StartError(
-      fmt::format("{}: {}; give another one with --chat-template FILE", sources.where, read.error().message));
+      fmt::format("{}: {}; --chat-template FILE uses another template", sources.where, read.error().message));
 }
 
 CallForm call_form(const Config& config, std::string_view source) {

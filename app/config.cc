@@ -99,7 +99,7 @@ void check_together(const Config& config, Problems& problems) {
   const auto kv_events = parse_kv_events_config(config.kv_events_config);
   if (!kv_events) problems.push_back("--kv-events-config: " + kv_events.error().message);
   if (kv_events && kv_events->enabled && config.prefix_caching == "off") {
-    problems.push_back("--kv-events-config: what is told of is the prefix cache; leave out --prefix-caching off");
+    problems.push_back("--kv-events-config: it publishes events of the prefix cache; leave out --prefix-caching off");
   }
   if (config.tls_cert.empty() && !config.tls_key.empty()) {
     problems.push_back("--tls-key: there is no --tls-cert; a key alone cannot serve");

@@ -172,7 +172,7 @@ class HttpClient::Exchange {
     const auto reached =
         co_await asio::async_connect(socket, std::get<1>(resolved), asio::as_tuple(asio::use_awaitable));
     if (const auto refused = std::get<0>(reached)) {
-      throw Failed{fmt::format("nobody listens there ({})", refused.message())};
+      throw Failed{fmt::format("connection refused ({})", refused.message())};
     }
     connected_ = true;
     if (!url_.https) {

@@ -94,7 +94,7 @@ std::string statistics_text(const ServerStatistics& seen) {
   };
   out += fmt::format("KV blocks of {:.0f} tokens, now\n", seen.block_tokens);
   row("empty", seen.blocks_empty);
-  row("kept", seen.blocks_kept, "held by nobody, to be adopted or evicted");
+  row("kept", seen.blocks_kept, "free, with content that the prefix cache can still use");
   row("held", seen.blocks_held, fmt::format("pinned {:.0f}", seen.blocks_pinned));
   row("saved by sharing", seen.blocks_saved);
   out += "\nsince the server started\n";

@@ -79,7 +79,7 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, with `logprobs`", "wire/test_chat.py"},
     {"tools", kChat, Shaped{"array", "up to 128 functions, see below", kOwnReader<read_tools>}, "none", "functions that the model may call", "api/chat/tools_test.cc"},
     {"tool_choice", kChat, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwnReader<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/chat/tools_test.cc"},
-    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", kOwnReader<read_parallel_tool_calls>}, "true", "false: one call at most is told", "api/chat/chat_form_test.cc"},
+    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", kOwnReader<read_parallel_tool_calls>}, "true", "false: at most one call is returned", "api/chat/chat_form_test.cc"},
     {"add_generation_prompt", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::add_generation_prompt>}, "true", "end the prompt with the beginning of the assistant's turn", "api/chat/prompt_test.cc"},
     {"continue_final_message", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::continue_final_message>}, "false", "go on where the last message ends, instead of beginning a turn", "api/chat/prompt_test.cc"},
     {"chat_template_kwargs", kChat, Shaped{"object", "names and values", kOwnReader<read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/chat/chat_request_test.cc"},

@@ -30,7 +30,7 @@ constexpr AnswerHeader kAnswerHeaders[] = {
      true},
     {{.name = kWarningsHeader,
       .paths = kPosts,
-      .help = "fields of the body that nobody knows, and those that have no effect here, the first sixteen of each"},
+      .help = "unknown fields of the body, and fields that have no effect here: the first sixteen of each"},
      true,
      true},
     {{.name = kRetryAfterHeader,

@@ -72,8 +72,8 @@ http::Response show_model(const Services& services, std::string_view encoded_nam
 
 http::Response tokenizer_info(const Services& services) {
   if (services.tokenizer_info.empty()) {
-    return error_response(Error{
-        Code::kNotFound, "the tokenizer's settings are not told: start the server with --tokenizer-info on", "", 0});
+    return error_response(
+        Error{Code::kNotFound, "this endpoint is off: start the server with --tokenizer-info on", "", 0});
   }
   http::Response response;
   response.body = services.tokenizer_info;

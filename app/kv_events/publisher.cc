@@ -93,7 +93,7 @@ void KvEventPublisher::run() {
     }
     publish_waiting();
   } catch (const zmq::error_t& error) {
-    log_error("kv_events_failed", "{}: nothing is told any more of the prefix cache", error.what());
+    log_error("kv_events_failed", "{}: prefix-cache events are no longer published", error.what());
   }
 }
 

@@ -72,7 +72,7 @@ void SpanExporter::run() {
     const Batch batch = queue_.take(limits_.max_batch, limits_.delay);
     if (batch.empty()) break;
     deliver(batch);
-    if (metrics_.trace_spans_without_room.value() != 0) say_dropped("more requests ended than could be told");
+    if (metrics_.trace_spans_without_room.value() != 0) say_dropped("the export queue was full");
   }
   told_at_ = {};  // the last word is said in any case
   say_dropped(std::exchange(why_, {}));

@@ -370,11 +370,11 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.histogram("quire:disconnect_to_free_steps", "Engine steps from a cancel to its sequence's blocks being back.",
                 m.disconnect_to_free_steps);
   out.histogram("quire:event_to_socket_seconds",
-                "A stream's event being told by the engine to its bytes being in the socket, seconds, each write by "
+                "Time from the engine's event to its bytes in the socket, seconds, each write by "
                 "its first event.",
                 m.event_to_socket_s);
   out.histogram("quire:io_turn_seconds",
-                "Processor time of one handler on an io thread, which serves nobody else meanwhile, seconds.",
+                "CPU time of one handler on an io thread, during which the thread serves no other connection, seconds.",
                 m.io_turn_s);
   out.gauge("quire:build_info", "Version and numeric mode, as labels.", 1,
             {{"version", info.version}, {"numeric_mode", info.numeric_mode}});
@@ -396,8 +396,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
     out.counter("quire:trace_spans_dropped_total", "Spans that no receiver has, by reason.", number(*counter),
                 {{"reason", reason}});
   }
-  out.counter("quire:log_lines_dropped_total",
-              "Log lines that nobody has, because the reader of standard error was behind.",
+  out.counter("quire:log_lines_dropped_total", "Log lines dropped because the reader of standard error was too slow.",
               static_cast<double>(log_lines_dropped()));
   add_http(m, out);
   add_process(m.started_s_, out);

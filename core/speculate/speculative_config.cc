@@ -227,14 +227,14 @@ struct Store {
 
 Result<Method> method_of(const json::object& given, std::span<const std::string_view> built) {
   const json::value* value = given.if_contains("method");
-  const std::string there = "there are " + listed(built);
-  if (value == nullptr) return invalid("method", "method is missing: " + there);
-  if (!value->is_string()) return invalid("method", "method must be a text: " + there);
+  const std::string there = "use one of: " + listed(built);
+  if (value == nullptr) return invalid("method", "method is missing; " + there);
+  if (!value->is_string()) return invalid("method", "method must be a string; " + there);
   const std::string_view name = value->get_string();
   const auto* const known = std::find(kNames.begin(), kNames.end(), name);
-  if (known == kNames.end()) return invalid("method", "method \"" + shown(name) + "\" is unknown: " + there);
+  if (known == kNames.end()) return invalid("method", "unknown method \"" + shown(name) + "\"; " + there);
   if (std::ranges::find(built, name) == built.end()) {
-    return invalid("method", "method \"" + std::string(name) + "\" is not built: " + there);
+    return invalid("method", "method \"" + std::string(name) + "\" is not built in; " + there);
   }
   return static_cast<Method>(known - kNames.begin());
 }

@@ -155,7 +155,7 @@ def test_the_metrics_add_up(guesser):
 @pytest.mark.parametrize("config, words", [
     ("ngram", "expected a JSON object"),
     ("{}", "method is missing"),
-    ('{"method": "eagle9"}', 'method "eagle9" is unknown'),
+    ('{"method": "eagle9"}', 'unknown method "eagle9"'),
     ('{"method": "ngram", "num_speculative_tokens": 65}', "num_speculative_tokens must be a whole number from 1 to 64"),
     ('{"method": "ngram", "surprise": 1}', "unknown key surprise"),
     ('{"method": "ngram", "window": 1}', "window belongs to"),

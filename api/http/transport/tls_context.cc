@@ -23,7 +23,7 @@ std::string reason() {
   const unsigned long code = ERR_peek_error();
   if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
   if (ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE) {
-    return "there is nothing of the kind in it; expected PEM";
+    return "expected PEM, and found no such block";
   }
   const char* text = ERR_reason_error_string(code);
   return text != nullptr ? text : "cannot be read";

@@ -287,8 +287,8 @@ void Generation::give_up(flow::Finish why) {
   if (why == flow::Finish::kNoToken) {
     const std::string field = order_ ? order_->field : "allowed_token_ids";
     return give_up(invalid(field, field +
-                                      ": no token that this model may say goes on with it; do other fields forbid what "
-                                      "it asks for?"));
+                                      ": the grammar allows no next token. Check that allowed_token_ids, bad_words, "
+                                      "logit_bias and min_tokens do not exclude every token that it permits"));
   }
   return give_up({Code::kInternal, "the model gave no finite result for this request", "", 0});
 }

@@ -40,7 +40,11 @@ struct Range {
 };
 
 void write_field(JsonWriter& json, const Field& field, bool required, const RequestLimits& limits) {
-  std::string words = std::string(field.help) + " (" + range_text(field, limits) + ")";
+  std::string range = range_text(field, limits);
+  constexpr std::string_view kSeeBelow = "see below";  // in docs/api.md, which has the tables
+  if (const std::size_t at = range.find(kSeeBelow); at != range.npos)
+    range.replace(at, kSeeBelow.size(), "see docs/api.md");
+  std::string words = std::string(field.help) + " (" + range + ")";
   if (!required && *field.fallback != '\0') words += "; without it: " + std::string(field.fallback);
   json.key(field.name).begin_object();
   write_types(json, json_type(field), !required);

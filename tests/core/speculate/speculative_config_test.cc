@@ -196,10 +196,11 @@ TEST(SpeculativeConfig, NamesTheMethodsThatThereAre) {
     return config.ok() ? "" : config.error().param + " | " + config.error().message;
   };
   EXPECT_EQ(of(R"({"method":"suffix"})"), "");
-  EXPECT_EQ(of(R"({"method":"eagle3"})"), R"(method | method "eagle3" is not built: there are none, ngram and suffix)");
-  EXPECT_EQ(of(R"({"method":"eagle4"})"), R"(method | method "eagle4" is unknown: there are none, ngram and suffix)");
-  EXPECT_EQ(of("{}"), "method | method is missing: there are none, ngram and suffix");
-  EXPECT_EQ(of(R"({"method":7})"), "method | method must be a text: there are none, ngram and suffix");
+  EXPECT_EQ(of(R"({"method":"eagle3"})"),
+            R"(method | method "eagle3" is not built in; use one of: none, ngram and suffix)");
+  EXPECT_EQ(of(R"({"method":"eagle4"})"), R"(method | unknown method "eagle4"; use one of: none, ngram and suffix)");
+  EXPECT_EQ(of("{}"), "method | method is missing; use one of: none, ngram and suffix");
+  EXPECT_EQ(of(R"({"method":7})"), "method | method must be a string; use one of: none, ngram and suffix");
 }
 
 TEST(SpeculativeConfig, WhatIsBuiltAreMethodsAndNoneIsFirst) {
