@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/grammar/code_points.h"
-#include "core/grammar/left_recursion.h"
+#include "core/grammar/grammar_text.h"
 
 namespace quire::grammar {
 namespace {
@@ -17,9 +17,9 @@ bool is_name(char32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-class EbnfParser {
+class EbnfParser : GrammarText {
  public:
-  EbnfParser(Rules& rules, std::u32string text) : rules_(rules), text_(std::move(text)) {}
+  EbnfParser(Rules& rules, std::u32string text) : GrammarText(std::move(text)), rules_(rules) {}
 
   Result<RuleId> run();
 
@@ -30,14 +30,9 @@ class EbnfParser {
     bool defined = false;
   };
 
-  bool more() const { return at_ < text_.size(); }
-  bool at(char32_t c) const { return more() && text_[at_] == c; }
-  bool take(char32_t c) { return at(c) && ++at_ > 0; }
   void skip_space();
   std::string name();        // empty: none stands here
   bool rule_begins() const;  // name ::=
-  bool fail(std::size_t where, const std::string& what);
-  Error error_at(std::size_t where, const std::string& what) const;
 
   Named& named(const std::string& name, std::size_t where);
   bool definition();
@@ -50,13 +45,9 @@ class EbnfParser {
   bool escape(char32_t& out);
   bool repeat(Expr& out);
   bool counts(std::uint32_t& least, std::uint32_t& most);
-  bool number(std::uint32_t& out);
 
   Rules& rules_;
-  std::u32string text_;
-  std::size_t at_ = 0;
   std::map<std::string, Named> names_;
-  std::optional<Error> error_;
 };
 
 Result<RuleId> EbnfParser::run() {
@@ -69,19 +60,6 @@ Result<RuleId> EbnfParser::run() {
     if (!rule.defined) return error_at(rule.first_use, "rule '" + name.substr(0, 100) + "' is not defined");
   }
   return root;
-}
-
-Error EbnfParser::error_at(std::size_t where, const std::string& what) const {
-  const auto before = std::u32string_view(text_).substr(0, where);
-  const auto line = std::count(before.begin(), before.end(), U'\n') + 1;
-  const std::size_t line_end = before.rfind(U'\n');
-  const std::size_t column = line_end == before.npos ? where + 1 : where - line_end;
-  return invalid({}, "grammar, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
-}
-
-bool EbnfParser::fail(std::size_t where, const std::string& what) {
-  if (!error_) error_ = error_at(where, what);
-  return false;
 }
 
 void EbnfParser::skip_space() {
@@ -163,7 +141,7 @@ bool EbnfParser::atom(Expr& out, std::uint32_t depth) {
     return true;
   }
   if (take('(')) {
-    if (depth == kMaxEbnfDepth) return fail(begin, "nested more than " + std::to_string(kMaxEbnfDepth) + " deep");
+    if (depth == kMaxGrammarDepth) return fail(begin, "nested more than " + std::to_string(kMaxGrammarDepth) + " deep");
     if (!alternatives(out, depth + 1)) return false;
     return take(')') || fail(begin, "'(' is not closed");
   }
@@ -220,15 +198,10 @@ bool EbnfParser::escape(char32_t& out) {
   const char32_t c = text_[at_++];
   const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
   if (digits > 0) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < digits; ++i, ++at_) {
-      const auto digit = more() ? hex_digit(text_[at_]) : std::nullopt;
-      if (!digit) return fail(begin, "expected \\xHH, \\uHHHH or \\UHHHHHHHH");
-      value = 16 * value + *digit;
-    }
-    if (value > kLastCodePoint || is_surrogate(static_cast<char32_t>(value)))
-      return fail(begin, "this is no character");
-    out = static_cast<char32_t>(value);
+    const std::optional<std::uint32_t> value = hex(digits);
+    if (!value) return fail(begin, "expected \\xHH, \\uHHHH or \\UHHHHHHHH");
+    if (*value > kLastCodePoint || is_surrogate(*value)) return fail(begin, "this is no character");
+    out = *value;
     return true;
   }
   if (c == 'n' || c == 'r' || c == 't') {
@@ -247,10 +220,7 @@ bool EbnfParser::repeat(Expr& out) {
     std::uint32_t most = c == '?' ? 1 : kUnbounded;
     if (c == '{') {
       if (!counts(least, most)) return fail(begin, "expected {m}, {m,} or {m,n}");
-      if (least > most) return fail(begin, "the numbers are out of order");
-      if (least > kMaxEbnfCount || (most > kMaxEbnfCount && most != kUnbounded)) {
-        return fail(begin, "repeats more than " + std::to_string(kMaxEbnfCount) + " times");
-      }
+      if (!check_counts(begin, least, most)) return false;
     }
     out = rules_.repeat(out, least, most);
   }
@@ -273,26 +243,8 @@ bool EbnfParser::counts(std::uint32_t& least, std::uint32_t& most) {
   return take('}');
 }
 
-bool EbnfParser::number(std::uint32_t& out) {
-  const std::size_t begin = at_;
-  std::uint32_t value = 0;
-  for (; more() && is_digit(text_[at_]); ++at_) value = std::min(kMaxEbnfCount + 1, 10 * value + (text_[at_] - '0'));
-  if (at_ > begin) out = value;
-  return at_ > begin;
-}
-
 }  // namespace
 
-Result<RuleId> ebnf(Rules& rules, std::string_view text) {
-  if (text.size() > kMaxEbnfBytes) {
-    return invalid({}, "the grammar has more than " + std::to_string(kMaxEbnfBytes) + " bytes");
-  }
-  std::optional<std::u32string> decoded = decode_utf8(text);
-  if (!decoded) return invalid({}, "the grammar is not UTF-8");
-  const auto first = static_cast<RuleId>(rules.rules().size());
-  Result<RuleId> root = EbnfParser(rules, *std::move(decoded)).run();
-  if (root) remove_left_recursion(rules, first);
-  return root;
-}
+Result<RuleId> ebnf(Rules& rules, std::string_view text) { return parse_grammar<EbnfParser>(rules, text); }
 
 }  // namespace quire::grammar

@@ -5,7 +5,7 @@
 //         classes \n \r \t \xHH \uHHHH \UHHHHHHHH, and \ before any other mark. The text is a match of `root`. A rule may
 //         begin with itself (left_recursion.h).
 // Fails   kInvalidArgument (no param: the caller knows the field) with line and column; for a rule without definition, or with
-//         two; beyond the limits. What no automaton can be made of, compile() refuses.
+//         two; beyond the limits of grammar_text.h. What no automaton can be made of, compile() refuses.
 // Thread  any one at a time, as its Rules.
 // Source  llama.cpp grammars/README.md, read as documentation; where a rule ends is as in XGrammar.
 #pragma once
@@ -18,10 +18,6 @@
 #include "core/grammar/rules.h"
 
 namespace quire::grammar {
-
-inline constexpr std::size_t kMaxEbnfBytes = 64 * 1024;
-inline constexpr std::uint32_t kMaxEbnfDepth = 64;      // ( ) within ( )
-inline constexpr std::uint32_t kMaxEbnfCount = 10'000;  // n of {m,n}
 
 Result<RuleId> ebnf(Rules& rules, std::string_view text);  // root's: 0 where `rules` were empty
 

@@ -10,7 +10,6 @@
 #include "core/grammar/code_points.h"
 #include "core/grammar/lark_common.h"
 #include "core/grammar/lark_text.h"
-#include "core/grammar/left_recursion.h"
 #include "core/grammar/regex.h"
 
 namespace quire::grammar {
@@ -299,7 +298,7 @@ bool LarkParser::atom(Expr& out, std::uint32_t depth) {
 
 bool LarkParser::group(Expr& out, std::uint32_t depth, char32_t close) {
   const std::size_t begin = at_ - 1;
-  if (depth == kMaxLarkDepth) return fail(begin, "nested more than " + std::to_string(kMaxLarkDepth) + " deep");
+  if (depth == kMaxGrammarDepth) return fail(begin, "nested more than " + std::to_string(kMaxGrammarDepth) + " deep");
   if (!alternatives(out, depth + 1)) return false;
   return take(close) || fail(begin, "this bracket is not closed");
 }
@@ -401,10 +400,7 @@ bool LarkParser::repeat(Expr& out, std::uint32_t depth) {
       skip_blank();
       if (!counts(least, most) || (c == '{' && !take('}')))
         return fail(begin, "expected ~m, ~m..n, {m}, {m,} or {m,n}");
-      if (least > most) return fail(begin, "the numbers are out of order");
-      if (least > kMaxLarkCount || (most > kMaxLarkCount && most != kUnbounded)) {
-        return fail(begin, "repeats more than " + std::to_string(kMaxLarkCount) + " times");
-      }
+      if (!check_counts(begin, least, most)) return false;
     }
     out = rules_.repeat(out, least, most);
   }
@@ -423,16 +419,6 @@ bool is_lark(std::string_view text) {
   return true;
 }
 
-Result<RuleId> lark(Rules& rules, std::string_view text) {
-  if (text.size() > kMaxLarkBytes) {
-    return invalid({}, "the grammar has more than " + std::to_string(kMaxLarkBytes) + " bytes");
-  }
-  std::optional<std::u32string> decoded = decode_utf8(text);
-  if (!decoded) return invalid({}, "the grammar is not UTF-8");
-  const auto first = static_cast<RuleId>(rules.rules().size());
-  Result<RuleId> root = LarkParser(rules, *std::move(decoded)).run();
-  if (root) remove_left_recursion(rules, first);
-  return root;
-}
+Result<RuleId> lark(Rules& rules, std::string_view text) { return parse_grammar<LarkParser>(rules, text); }
 
 }  // namespace quire::grammar

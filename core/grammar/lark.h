@@ -24,10 +24,6 @@
 
 namespace quire::grammar {
 
-inline constexpr std::size_t kMaxLarkBytes = 64 * 1024;
-inline constexpr std::uint32_t kMaxLarkDepth = 64;      // ( ) and [ ] within each other
-inline constexpr std::uint32_t kMaxLarkCount = 10'000;  // n of ~m..n
-
 // No line of it has ::= outside comments: then it is no EBNF.
 bool is_lark(std::string_view text);
 

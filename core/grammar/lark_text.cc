@@ -8,19 +8,6 @@
 
 namespace quire::grammar {
 
-Error LarkText::error_at(std::size_t where, const std::string& what) const {
-  const auto before = std::u32string_view(text_).substr(0, where);
-  const auto line = std::count(before.begin(), before.end(), U'\n') + 1;
-  const std::size_t line_end = before.rfind(U'\n');
-  const std::size_t column = line_end == before.npos ? where + 1 : where - line_end;
-  return invalid({}, "grammar, line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
-}
-
-bool LarkText::fail(std::size_t where, const std::string& what) {
-  if (!error_) error_ = error_at(where, what);
-  return false;
-}
-
 // Up to the line's end; a \ there joins it with the next.
 void LarkText::skip_blank() {
   while (more()) {
@@ -89,15 +76,6 @@ bool LarkText::escape(std::u32string& out) {
     out += known == kKnown.npos ? c : kValues[known];
     return true;
   }
-  const auto hex = [&](std::size_t count) -> std::optional<std::uint32_t> {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < count; ++i, ++at_) {
-      const auto digit = more() ? hex_digit(text_[at_]) : std::nullopt;
-      if (!digit) return std::nullopt;
-      value = std::min<std::uint64_t>(kLastCodePoint + 1, 16 * value + *digit);
-    }
-    return static_cast<std::uint32_t>(value);
-  };
   std::optional<std::uint32_t> value = hex(digits);
   if (value && *value >= 0xD800 && *value <= 0xDBFF && take(U"\\u")) {
     const std::optional<std::uint32_t> low = hex(4);
@@ -106,14 +84,6 @@ bool LarkText::escape(std::u32string& out) {
   if (!value || *value > kLastCodePoint || is_surrogate(*value)) return fail(begin, "this escape is no character");
   out += *value;
   return true;
-}
-
-bool LarkText::number(std::uint32_t& out) {
-  const std::size_t begin = at_;
-  std::uint32_t value = 0;
-  for (; more() && is_digit(text_[at_]); ++at_) value = std::min(kMaxLarkCount + 1, 10 * value + (text_[at_] - '0'));
-  if (at_ > begin) out = value;
-  return at_ > begin;
 }
 
 // m, m..n; m, and ,n of { }.

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/grammar/grammar_text.h"
 #include "tests/core/grammar/matching.h"
 
 namespace quire::grammar::ebnf_test {
@@ -117,19 +118,19 @@ TEST(Ebnf, KeepsItsLimits) {
     std::string text = "root ::= \"a\" #";
     return text + std::string(bytes - text.size(), 'x');
   };
-  EXPECT_EQ(error_of(padded(kMaxEbnfBytes - 1)), "no error");
-  EXPECT_EQ(error_of(padded(kMaxEbnfBytes)), "no error");
-  EXPECT_EQ(error_of(padded(kMaxEbnfBytes + 1)), "the grammar has more than 65536 bytes");
+  EXPECT_EQ(error_of(padded(kMaxGrammarBytes - 1)), "no error");
+  EXPECT_EQ(error_of(padded(kMaxGrammarBytes)), "no error");
+  EXPECT_EQ(error_of(padded(kMaxGrammarBytes + 1)), "the grammar has more than 65536 bytes");
   const auto nested = [](std::size_t depth) {
     return "root ::= " + std::string(depth, '(') + "\"a\"" + std::string(depth, ')');
   };
-  EXPECT_EQ(error_of(nested(kMaxEbnfDepth - 1)), "no error");
-  EXPECT_EQ(error_of(nested(kMaxEbnfDepth)), "no error");
-  EXPECT_EQ(error_of(nested(kMaxEbnfDepth + 1)), "grammar, line 1, column 74: nested more than 64 deep");
+  EXPECT_EQ(error_of(nested(kMaxGrammarDepth - 1)), "no error");
+  EXPECT_EQ(error_of(nested(kMaxGrammarDepth)), "no error");
+  EXPECT_EQ(error_of(nested(kMaxGrammarDepth + 1)), "grammar, line 1, column 74: nested more than 64 deep");
   const auto counted = [](std::uint64_t count) { return "root ::= [a]{" + std::to_string(count) + "}"; };
-  EXPECT_EQ(error_of(counted(kMaxEbnfCount - 1)), "no error");
-  EXPECT_EQ(error_of(counted(kMaxEbnfCount)), "no error");
-  EXPECT_EQ(error_of(counted(kMaxEbnfCount + 1)), "grammar, line 1, column 13: repeats more than 10000 times");
+  EXPECT_EQ(error_of(counted(kMaxGrammarCount - 1)), "no error");
+  EXPECT_EQ(error_of(counted(kMaxGrammarCount)), "no error");
+  EXPECT_EQ(error_of(counted(kMaxGrammarCount + 1)), "grammar, line 1, column 13: repeats more than 10000 times");
   EXPECT_EQ(error_of(counted(1ULL << 60)), "grammar, line 1, column 13: repeats more than 10000 times");
 }
 

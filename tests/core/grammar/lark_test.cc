@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/grammar/grammar_text.h"
 #include "core/grammar/lark_common.h"
 #include "tests/core/grammar/matching.h"
 
@@ -121,11 +122,11 @@ TEST(Lark, HasLimits) {
   const auto nested = [](std::uint32_t depth) {
     return "start: " + std::string(depth, '(') + "\"a\"" + std::string(depth, ')');
   };
-  EXPECT_EQ(error_of(nested(kMaxLarkDepth)), "no error");
-  EXPECT_NE(error_of(nested(kMaxLarkDepth + 1)).find("nested more than 64 deep"), std::string::npos);
+  EXPECT_EQ(error_of(nested(kMaxGrammarDepth)), "no error");
+  EXPECT_NE(error_of(nested(kMaxGrammarDepth + 1)).find("nested more than 64 deep"), std::string::npos);
   const std::string grammar = "start: \"a\"~10000 #";
-  EXPECT_EQ(error_of(grammar + std::string(kMaxLarkBytes - grammar.size(), 'x')), "no error");
-  EXPECT_NE(error_of(grammar + std::string(kMaxLarkBytes - grammar.size() + 1, 'x')).find("more than 65536 bytes"),
+  EXPECT_EQ(error_of(grammar + std::string(kMaxGrammarBytes - grammar.size(), 'x')), "no error");
+  EXPECT_NE(error_of(grammar + std::string(kMaxGrammarBytes - grammar.size() + 1, 'x')).find("more than 65536 bytes"),
             std::string::npos);
   EXPECT_EQ(error_of("start: \"\xFF\""), "the grammar is not UTF-8");
 }
