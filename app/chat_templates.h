@@ -1,7 +1,8 @@
 // The served model's chat templates, found beside its weights or where --chat-template says, and what else chat needs.
-// Shape   --chat-template FILE, or chat_template.jinja and additional_chat_templates/tool_use.jinja, or chat_template.json, or
-//         `chat_template` of tokenizer_config.json: a template, or a list of named ones of which `default` and `tool_use`
-//         are read. The first of these that is there counts alone. No template: chat is answered 400 saying so.
+// Shape   --chat-template FILE, or chat_template.jinja and additional_chat_templates/tool_use.jinja, or
+//         chat_template.json, or `chat_template` of tokenizer_config.json: a template, or a list of named ones of which
+//         `default` and `tool_use` are read. The first of these that is there counts alone. No template: chat is
+//         answered 400 saying so.
 // Owner   the caller.
 // Thread  one, while starting.
 // Fails   StartError: a file that cannot be read, a template that cannot be parsed (with its line).
@@ -19,8 +20,8 @@ namespace quire::app {
 
 std::shared_ptr<const api::chat::ChatModel> load_chat_model(const Config& config, const model::ModelFiles& files);
 
-// What GET /tokenizer_info answers, as JSON: tokenizer_config.json without its files, each token as its text, the template that is used
-// and the tokenizer's class.
+// The JSON body of GET /tokenizer_info: tokenizer_config.json without file names, tokens as their text, the chat
+// template in use and the tokenizer's class.
 std::string tokenizer_info(const Config& config, const model::ModelFiles& files);
 
 }  // namespace quire::app

@@ -19,8 +19,8 @@
 namespace quire::app {
 namespace {
 
-// An answer ends with what generation_config.json says, else config.json, and with the tokenizer's own end: a fine-tune may have
-// that one alone, and many do.
+// An answer ends with what generation_config.json says, else config.json, and with the tokenizer's own end: a fine-tune
+// may have that one alone, and many do.
 model::GenerationDefaults generation_of(const ReadModel& read, const text::Tokenizer& tokenizer) {
   model::GenerationDefaults given = model::load_generation_defaults(*read.source.files, read.config);
   if (given.eos.empty()) given.eos = read.config.eos;

@@ -1,5 +1,6 @@
-# Libraries on a machine where none can be installed, from what tools/gpu_measure/bundle.sh packed on another: headers alone where that is
-# all a library needs, GoogleTest's and Boost.JSON's sources, and two small shared libraries that need nothing but the C++ library.
+# Libraries on a machine where none can be installed, from what tools/gpu_measure/bundle.sh packed on another: headers
+# alone where that is all a library needs, GoogleTest's and Boost.JSON's sources, and two small shared libraries that
+# need nothing but the C++ library.
 set(include ${QUIRE_CARRIED}/include)
 set(QUIRE_PRECOMPILE OFF)  # it would take longer, with a processor for every unit
 
@@ -20,7 +21,8 @@ add_library(Boost::json ALIAS quire_carried_json)
 foreach(name context prometheus-cpp-core)
   file(GLOB library ${QUIRE_CARRIED}/lib/lib*${name}.so*)
   add_library(quire_carried_${name} SHARED IMPORTED)
-  set_target_properties(quire_carried_${name} PROPERTIES IMPORTED_LOCATION ${library} INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${include})
+  set_target_properties(quire_carried_${name} PROPERTIES IMPORTED_LOCATION ${library}
+                        INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${include})
 endforeach()
 add_library(Boost::context ALIAS quire_carried_context)
 add_library(prometheus-cpp::core ALIAS quire_carried_prometheus-cpp-core)

@@ -1,11 +1,11 @@
-// What the logits rows of a step say, chosen on the device from logits that stay there: two kernels
-// (gpu/kernels/choose_rows.h and choose_walks.h), the host's tokens, numbers and lists bit for bit. What comes back is
-// a Said for each logits row, and its list.
+// Samples the logits rows of a step on the device, where the logits stay: two kernels (gpu/kernels/choose_rows.h and
+// choose_walks.h), with the host sampler's tokens, numbers and lists bit for bit. A Said for each logits row and its
+// list of likeliest tokens come back.
 //   A walk is a logits row that hangs below no other, with its draft's nodes. Left to the host
 //   (core/backend/choices.h), with a download of their rows alone: drafts that are judged by law, and walks whose edits
 //   outgrow the room.
 // Shape   logits rows in groups, one after another, as many walks as the room has place for: in most steps there is one
-//         group, and one upload. chosen() [R]: what each logits row says, by logits row; -1 as in backend::Choice. It
+//         group, and one upload. chosen() [R]: the token of each logits row; -1 as in backend::Choice. It
 //         stays on the device until the next choose(), and is there for whatever runs behind this one.
 // Owner   whoever has the device. Lists are shown until the next forget().
 // Thread  made while starting; then engine. choose() queues, and waits where something is left to the host; collect()
@@ -27,7 +27,7 @@
 
 namespace quire::gpu {
 
-// Whether the kernels know the walk that begins with this logits row: all but a draft that is judged by law.
+// True if the kernels can verify the draft of this logits row: all but those accepted by rejection sampling.
 bool chosen_on_device(const backend::LogitsRow& logits_row);
 
 struct ChooserOptions {

@@ -285,9 +285,9 @@ class GpuOps final : public Ops {
     captured_.run(launches_);
     launches_.clear();
   }
-  // What the logits rows of the step before said, on the device.
+  // Device memory with the tokens that the previous step's logits rows sampled.
   const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
-  // Whether nothing of its launches but the number of rows is the batch's own: sequences of one row, all speak.
+  // True if the launches depend on nothing of the batch but its number of rows: sequences of one row, all logits rows.
   bool can_capture(const Batch& batch) const {
     return batch.sequences.size() == batch.num_rows() && batch.logits_rows.size() == batch.num_rows() &&
            batch.kept_groups.empty();

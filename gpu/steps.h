@@ -1,7 +1,7 @@
-// What makes steps on a device cheap to begin: all that changes from one to the next in one step buffer, sent by one
-// copy, and steps of decoding rows captured, one for each bucket of rows.
+// Cheap starts of steps on a device: one step buffer with everything that changes from step to step, sent by one copy,
+// and captured steps (CUDA graphs) for decoding, one for each bucket of rows.
 //   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are
-//            marked as nobody's in the step buffer, so that they store nothing
+//            marked as padding in the step buffer and store nothing
 //   step buffer   tokens | rows | logits rows | kept groups | block tables: in pinned memory, a slot for each step in
 //            flight, and at the same places on the device in every step of the same bucket
 // Owner   GpuOps; the device outlives them.
@@ -131,8 +131,9 @@ class StepBuffer {
 };
 
 // Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the
-// same launches come again the captured step runs instead. Of so many the one that ran longest ago makes room, where
-// that is long ago: else steps that come in turn, one more than there is room for, would be captured anew each time.
+// same launches come again the captured step runs instead. When there is no room, the least recently run step is
+// dropped if it last ran kLongAgo steps ago or earlier: otherwise a cycle of kMost + 1 steps would capture one in every
+// step.
 class CapturedSteps {
  public:
   static constexpr std::size_t kMost = 256;

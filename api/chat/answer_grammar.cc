@@ -68,7 +68,7 @@ class Writer {
     return rules_.choice(ways);
   }
 
-  // A model that may say nothing but calls would go on with them as long as there is room.
+  // Without a limit a model that can write nothing but calls repeats them to the end of its context.
   std::uint32_t most_calls() const {
     if (!request_.parallel_tool_calls || request_.tool_choice.kind == Kind::kNamed) return 1;
     return request_.forces_call() || model_.calls == CallForm::kGeneric ? kMaxForcedCalls : grammar::kUnbounded;
@@ -157,7 +157,8 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
                                                            const ChatModel& model) {
-  // What a model writes that nobody taught it needs a hand; but a search has no grammar.
+  // The generic form is always held to a grammar: its model was never trained to write it. A beam search has no
+  // grammar.
   const bool untaught = model.calls == CallForm::kGeneric && !request.use_beam_search;
   const bool holds_calls =
       must_call(request) ||

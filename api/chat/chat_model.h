@@ -23,7 +23,7 @@ struct ChatTemplate {
   quire::chat::Template jinja;
   bool object_arguments = true;  // of a call; false: as JSON text
   bool knows_developer = false;  // the role; else its messages are the system's
-  bool shows_system = false;     // what the system says at the beginning; else it refuses that, or drops it
+  bool shows_system = false;     // a first system message; false: the template refuses or drops it
 };
 
 Result<ChatTemplate> read_template(std::string_view source, const json::Object& special_tokens);
@@ -40,7 +40,7 @@ struct ChatModel {
 // What stands around calls and reasoning in this model's answers. A tokenizer may have these as special tokens.
 std::vector<std::string_view> marks_of(const ChatModel& model);
 
-// By the marks in a template's text. Where it shows no form that call_parser.h knows: kGeneric.
+// Found by the marks in a template's text; kGeneric if it shows no form that call_parser.h knows.
 CallForm call_form_of(std::string_view source);
 bool marks_arguments(std::string_view source);
 ReasoningForm reasoning_form_of(std::string_view source);

@@ -1,9 +1,9 @@
-// What messages are made of, read from a body and put into the shape that the served model's template reads: for every endpoint
-// with a conversation, whatever its messages look like.
+// What messages are made of, read from a body and put into the shape that the served model's template reads: for every
+// endpoint with a conversation, whatever its messages look like.
 // Thread  any; pure functions.
 // Fails   kInvalidArgument with the path of what is wrong.
-// Source  the shape is that of OpenAI's chat messages, which templates are written for; the names of reasoning are those that
-//         transformers fills in.
+// Source  the shape is that of OpenAI's chat messages, which templates are written for; the names of reasoning are
+//         those that transformers fills in.
 #pragma once
 
 #include <simdjson.h>
@@ -31,8 +31,8 @@ Result<Done> need_object(const std::string& path, simdjson::dom::element value);
 // A member that has to be there.
 Result<std::string> text_member(const std::string& path, simdjson::dom::element object, std::string_view key);
 
-// A text, or a list of texts and parts {"type": one of `types`, "text": ...}, joined by line breaks. Where more than one
-// type is known, a refusal is one, too.
+// A text, or a list of texts and parts {"type": one of `types`, "text": ...}, joined by line breaks. Where more than
+// one type is known, a refusal is one, too.
 Result<std::string> text_of(const std::string& path, simdjson::dom::element content,
                             std::span<const std::string_view> types, const Services& services);
 

@@ -1,9 +1,8 @@
-// Conversations for templates that know less than the request says: one system message at the beginning at most, or none; calls of
-// tools and their results as text; tools in the system's text.
-// Shape   messages as templates get them, in and out. Where a message's text moves, a blank line parts it from what it is put beside.
+// Rewrites conversations for chat templates that lack tools, tool results, or system messages other than a first one.
+// Shape   messages as templates get them, in and out. A blank line separates texts that are merged into one message.
 // Thread  any; pure functions.
-// Source  ours. Text of calls and results as the templates of Hermes and Qwen write it (<tool_call>, <tool_response>), which is the
-//         form that call_parser.h reads as kGeneric.
+// Source  ours. Calls and results are written as the Hermes and Qwen templates write them (<tool_call>,
+//         <tool_response>), the form that call_parser.h reads as kGeneric.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +12,20 @@
 
 namespace quire::api::chat {
 
-// What tells a model of `tools`, and of how to call them.
+// The system text that describes `tools` and the format of a call.
 std::string text_of_tools(const json::Array& tools);
 
-// Calls behind the content of their message; results that follow each other as one message of the user.
+// Calls become text after the content of their message; consecutive tool results become one user message.
 json::Array with_calls_as_text(const json::Array& messages);
 
 enum class SystemPlace : std::uint8_t {
-  kFirst,   // a system message at the beginning has what the system says there; what it says later, the user says
-  kNowhere  // the user says all of it
+  kFirst,   // leading system messages become one; later ones become user messages
+  kNowhere  // all system messages become user messages
 };
-// Of the user's messages that follow each other one is made, for templates in which roles take turns.
+// Consecutive user messages are merged, for templates that require alternating roles.
 json::Array with_system(SystemPlace place, const json::Array& messages);
 
-// `text` said by the system at the beginning, behind what it says there already.
+// Appends `text` to the first system message, or inserts one.
 void add_to_system(json::Array& messages, const std::string& text);
 
 }  // namespace quire::api::chat

@@ -104,7 +104,7 @@ class Rendering {
             Allowance& allowance)
       : form_(form), request_(request), variables_(std::move(variables)), now_(now), allowance_(allowance) {}
 
-  // What the last message says, where it goes on.
+  // The text of the last message, if the request continues it.
   const std::string& last() const { return last_; }
 
   Result<std::string> text_of(json::Array messages) {
@@ -121,7 +121,8 @@ class Rendering {
     return text;
   }
 
-  // As it is; where the template refuses that, with calls as text and what the system says at the beginning, or said by the user.
+  // Renders the messages as given. If the template refuses them: with calls as text and one system message at the
+  // beginning, then without system messages.
   Result<std::string> text_in_any_way(const json::Array& messages) {
     Result<std::string> text = text_of(messages);
     if (text || text.error().code == Code::kTimeout || !may_differ(messages)) return text;
@@ -148,7 +149,7 @@ class Rendering {
   std::string last_;
 };
 
-// With tools, for a template that teaches no form of calls.
+// The conversation with the tools in its system text, for templates that teach no format of calls.
 json::Array taught(const ChatTemplate& form, const ChatRequest& request) {
   json::Array messages = with_calls_as_text(request.messages);
   add_to_system(messages, text_of_tools(request.tools));
@@ -166,7 +167,7 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
                    "prompt to /v1/completions");
   }
   const bool teaches = request.offers_tools() && model->calls == CallForm::kGeneric;
-  // One for tools, whose form of calls we do not know, would want them.
+  // A template for tools whose format of calls is unknown would need `tools`, which the generic form does not pass.
   const ChatTemplate& form = with_tools && !(teaches && model->plain) ? *model->with_tools : *model->plain;
   Rendering rendering(form, request, variables_of(*model, request), now, allowance);
   Result<std::string> text = rendering.text_in_any_way(teaches ? taught(form, request) : request.messages);

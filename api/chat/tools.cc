@@ -36,8 +36,8 @@ Result<std::string> name_of(const std::string& path, const json::Object& functio
   return std::string(name->get_string());
 }
 
-// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. Where neither is there,
-// `kIsFlat` says which of both an error names.
+// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. Where neither is
+// there, `kIsFlat` says which of both an error names.
 template <bool kIsFlat>
 Result<bool> read_function(const std::string& path, json::Object& tool, ChatRequest& request) {
   const json::Value* type = tool.if_contains("type");
@@ -145,8 +145,8 @@ std::optional<ToolChoice::Kind> kind_of(std::string_view word) {
   return std::nullopt;
 }
 
-// {"type": "function", "function": {"name": ...}}, or the name beside the type, which may be left out. Of a tool that is
-// no function and therefore left out: nothing.
+// {"type": "function", "function": {"name": ...}}, or the name beside the type, which may be left out. Of a tool that
+// is no function and therefore left out: nothing.
 Result<std::optional<std::string>> name_of_tool(const std::string& path, element value, bool is_flat) {
   if (Result<Done> object = need_object(path, value); !object) return object.error();
   element part;

@@ -23,8 +23,9 @@ Result<Done> read_tool_choice(const std::string& path, simdjson::dom::element, c
 Result<Done> read_flat_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_flat_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 
-// For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the request's, and
-// leaves the tool as templates read it. False: it is no function, but a tool that a server would run, and left out.
+// For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the
+// request's, and leaves the tool as templates read it. False: it is no function, but a tool that a server would run,
+// and left out.
 using ReadTool = Result<bool> (*)(const std::string& path, json::Object& tool, ChatRequest&);
 Result<Done> read_tool_list(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&,
                             ReadTool read_one);

@@ -79,8 +79,8 @@ Result<std::vector<std::vector<TokenId>>> Turn::begin(ChatRequest& request, Toke
   return all;
 }
 
-// Marks that the tokenizer has as special tokens are parts of the text for us; what other special tokens are said (few are, but
-// those that end an answer) is then shown, too.
+// Marks that the tokenizer has as special tokens are parts of the text for us; what other special tokens are said (few
+// are, but those that end an answer) is then shown, too.
 void Turn::show_marks(ChatRequest& request) const {
   const auto show = [&](std::string_view mark) {
     const std::optional<TokenId> id = services_.tokenizer->id_of(mark);

@@ -1,5 +1,6 @@
 // The lines in front of chunks, checked before Beast sees them: Beast takes a line's end inside quotes for a part of an
-// extension, and other parsers take it for the end. Extensions are passed over (RFC 9112, 7.1.1) as long as they are few.
+// extension, and other parsers take it for the end. Extensions are passed over (RFC 9112, 7.1.1) as long as they are
+// few.
 // Shape   a line has 15 digits at most, 256 bytes of extensions, and ends with CRLF; a body has 4096 bytes of
 //         extensions.
 // Owner   the reader of one body.  Thread  one.

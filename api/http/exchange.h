@@ -71,11 +71,11 @@ struct IoHandle {
   std::function<void(std::function<void()>)> post;  // any thread: a job for the io thread
 };
 
-// What one turn of an io thread may write: units are tokens and numbers, and some for what is around them. About 0.2
+// Limit of what one time slice of an io thread may write, in units of about a token or number with its JSON: some 0.2
 // ms.
 inline constexpr std::size_t kTurnSize = 2048;
 
-// What an answer has taken of what the engine said.
+// The part of the engine's events that an answer has taken.
 struct Taken {
   std::size_t size = 0;  // of the events that it makes, in units of kTurnSize
   bool more = false;     // there is more to take: in another turn

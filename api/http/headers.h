@@ -47,7 +47,7 @@ struct Header {
   std::uint32_t max_bytes = 0;  // 0: as long as a head may be
 };
 
-// What a request may bring, besides its SLO hints.
+// Request headers, besides the SLO hints.
 std::span<const Header> request_headers();
 
 struct AnswerHeader {

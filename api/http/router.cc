@@ -225,7 +225,8 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   return nullptr;
 }
 
-// Before anything else: who has no key learns nothing of paths. The answer, or nothing and the request knows its caller.
+// Before anything else: who has no key learns nothing of paths. The answer, or nothing and the request knows its
+// caller.
 std::optional<Response> check_key(Request& request, const Services& services) {
   if (services.keys == nullptr || request.caller != nullptr) return std::nullopt;
   Result<std::shared_ptr<const keys::Caller>> caller = keys::caller_of(request, *services.keys->get());

@@ -1,6 +1,7 @@
 // Which path and method is which handler: the whole surface of the server, in one table.
 // Thread  an io thread.
-// Fails   kUnauthorized and kForbidden as api/keys/gate.h says, before anything else is looked at; kNotFound, kMethodNotAllowed with Allow, kUnsupportedMedia, kUnavailable: as responses.
+// Fails   kUnauthorized and kForbidden as api/keys/gate.h says, before anything else is looked at; kNotFound,
+//         kMethodNotAllowed with Allow, kUnsupportedMedia, kUnavailable: as responses.
 #pragma once
 
 #include <cstdint>

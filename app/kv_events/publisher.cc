@@ -30,7 +30,8 @@ std::uint64_t number_of(const zmq::message_t& frame) {
   return value;
 }
 
-// vLLM's rule: an address that may be many machines' is bound, one that names another is connected to (a router that binds).
+// vLLM's rule: an address that may be many machines' is bound, one that names another is connected to (a router that
+// binds).
 bool is_bound(std::string_view endpoint) {
   return endpoint.find('*') != endpoint.npos || endpoint.find("::") != endpoint.npos || endpoint.starts_with("ipc://");
 }

@@ -29,7 +29,7 @@ struct SequenceRows {
   // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision.
   // No two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
   std::uint32_t open_group = 0;
-  // Where its accumulated scores go, one for each group of 16 positions up to its last row:
+  // Place and number of its accumulated scores, one for each group of 16 positions up to its last row, in
   // Ops::read_accumulated_scores(). num_accumulated_scores 0: not wanted.
   std::uint32_t first_accumulated_score = 0;
   std::uint32_t num_accumulated_scores = 0;

@@ -1,5 +1,5 @@
-// What the logits rows of a step say, from their rows of logits, by the host: each draws alone, or walks down its draft
-// (Batch::logits_rows). For a device that chooses on the host, or does not choose yet.
+// The host sampler of a step's logits rows: each is sampled alone, or with the verification of its draft
+// (Batch::logits_rows). For devices without sampling kernels, and for what these leave to the host.
 // Shape   a walk is a logits row that hangs below no other, with the nodes behind it; walks are independent of each
 //         other.
 // Owner   a device. What it shows lasts until the next begin().

@@ -111,8 +111,8 @@ class Ops {
   //   over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a,
   // o_s*b); M = m (the first span is taken as it is). out = O * (1/L). Nothing that a row does not see is read for it.
-  // Where accumulated scores are wanted, every position that the row sees gets round(exp(z_j - M) * (1/L) * 2^32) from
-  // the row, this head and this layer, added up as integers.
+  // For sequences that want accumulated scores, every position that the row sees gets round(exp(z_j - M) * (1/L) *
+  // 2^32) from the row, this head and this layer, added up as integers.
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = silu(gate) * up, gate = gate_up[t,f], up = gate_up[t,F+f]; silu(g) = g / (1 + exp(-g)).
   virtual void act_mul(const Buffer& gate_up, Buffer& out) = 0;

@@ -1,5 +1,5 @@
-// What one logits row said in a step: a sequence's next token, or the score of a prompt token that is given. Plain
-// data; what the device sends back instead of logits.
+// Result of one logits row in a step: the sampled next token of a sequence, or the score of a given prompt token. Plain
+// data, which the device returns instead of logits.
 // Owner   the runner; `top` is valid until its next submit().
 #pragma once
 

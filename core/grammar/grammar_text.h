@@ -1,4 +1,5 @@
-// The text of a grammar that is being parsed: a place in it, and where an error is. Base of the parsers of EBNF and lark.
+// The text of a grammar that is being parsed: a place in it, and where an error is. Base of the parsers of EBNF and
+// lark.
 // Owner   the parser. Thread  one at a time.
 // Fails   false, once error_ says why: kInvalidArgument with line and column.
 #pragma once

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxParts = 128;  // of a sequence that begins with a rule
 using Kind = Node::Kind;
 using MaybeExpr = std::optional<Expr>;  // none: no text at all
 
-// What rules may be empty, and what they can begin with.
+// The rules that may be empty, and the rules that an expression can begin with.
 class Facts {
  public:
   explicit Facts(const Rules& rules) : rules_(rules), nullable_(rules.rules().size()) {
@@ -65,7 +65,7 @@ class Facts {
   std::vector<bool> nullable_;
 };
 
-// Circles of rules that begin with each other: Tarjan's strongly connected components.
+// Circles of rules that begin with each other: strongly connected components (Tarjan 1972).
 class Circles {
  public:
   Circles(const Rules& rules, const Facts& facts, RuleId first)
@@ -147,7 +147,8 @@ class Circles {
   std::vector<std::vector<RuleId>> circles_;
 };
 
-// One circle. Each rule i of it is  own_i | rule_0 behind_i0 | rule_1 behind_i1 | ...  where own_i begins with none of them.
+// One circle. Each rule i of it is  own_i | rule_0 behind_i0 | rule_1 behind_i1 | ...  where own_i begins with none of
+// them.
 class Elimination {
  public:
   Elimination(Rules& rules, const Facts& facts, std::vector<RuleId> circle)

@@ -35,8 +35,8 @@ class JsonFields {
   std::optional<std::vector<std::string>> optional_strings(std::string_view key) const;
   // One integer or a list of them.
   std::vector<std::uint64_t> uint_or_list(std::string_view key, std::uint64_t high) const;
-  // Likewise; numbers that are no tokens of the vocabulary, of a merged model's other parent perhaps, are logged and left
-  // out.
+  // Likewise; numbers that are no tokens of the vocabulary, of a merged model's other parent perhaps, are logged and
+  // left out.
   std::vector<TokenId> token_ids(std::string_view key, std::uint32_t vocab) const;
   std::optional<JsonFields> optional_object(std::string_view key) const;
   // Every key with a value.

@@ -1,4 +1,4 @@
-// Bounds of histograms' buckets as Python programs write them: le="1" → le="1.0".
+// Writes bucket bounds of histograms with a decimal point, as Python programs do: le="1" → le="1.0".
 // Thread  any; a pure function. Time is linear in the text.
 // Source  dashboards of vLLM match the label to the letter, and Prometheus 3 stores this form whatever is sent.
 #pragma once

@@ -1,8 +1,9 @@
 // Requests by method, handler and status, as the instrumentation of vLLM's HTTP server counts them.
-// Shape   a handler is a path as the server lists it ("/v1/models/{model}"); any other path counts as "none", an unusual
-//         method as "other". The caller leaves probes and scrapes out.
+// Shape   a handler is a path as the server lists it ("/v1/models/{model}"); any other path counts as "none", an
+//         unusual method as "other". The caller leaves probes and scrapes out.
 // Thread  any.
-// Source  names, labels and buckets: prometheus_fastapi_instrumentator's http_requests_total, http_request_duration_seconds.
+// Source  names, labels and buckets: prometheus_fastapi_instrumentator's http_requests_total,
+//         http_request_duration_seconds.
 #pragma once
 
 #include <array>

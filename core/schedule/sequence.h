@@ -55,8 +55,8 @@ class Sequence {
   std::uint32_t num_awaited() const { return num_awaited_; }
   std::uint32_t next_position() const { return computed_ + num_in_flight_; }  // of the next row to be planned
   std::uint32_t remaining() const { return num_tokens() + num_awaited_ - next_position(); }
-  // Whether it can have rows in a step that is planned while others are in flight. Whoever has none there; of the
-  // others those whom what these bring cannot tell more than their next token.
+  // True if this sequence may be scheduled while an earlier step is still running: it has no rows in that step, or all
+  // it waits for is its next token id (no grammar, penalties, scoring or pooling).
   bool can_look_ahead() const;
   // May have rows in the step being planned.
   bool ready() const { return !parked && !leaving && can_look_ahead(); }

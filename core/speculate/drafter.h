@@ -32,7 +32,7 @@ struct Admitted {
   std::optional<CacheRoot> root{};  // whose texts it may learn from: those with the same root; none: its own alone
 };
 
-// What the row of a lookahead node said: the token drawn there if the walk came by, else the one with the highest
+// Result of a lookahead node's row: the sampled token if verification reached the node, else the token with the highest
 // logit.
 struct LookaheadResult {
   std::uint8_t number = 0;  // as the drafter's tree had it

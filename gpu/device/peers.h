@@ -1,5 +1,5 @@
-// Words of NCCL's LL protocol, between GPUs or between kernels that run side by side on one: 32 bits of payload and their
-// epoch in one 64-bit store. The reader spins on the epoch, so no flag or fence is needed.
+// Words of NCCL's LL protocol, between GPUs or between kernels that run side by side on one: 32 bits of payload and
+// their epoch in one 64-bit store. The reader spins on the epoch, so no flag or fence is needed.
 // Shape   8 bytes, aligned to 8. Memory begins with epoch 0, which no exchange uses.
 // Thread  one writer and one reader of a word at a time.
 // Source  the LL protocol of NCCL (Jeaugey 2019); PTX ISA, ld and st with .relaxed.sys.

@@ -1,5 +1,4 @@
-// What the kernels that choose are told of a step's logits rows, and what they say: plain data, the same bytes on host
-// and device.
+// Inputs and results of the sampling kernels for a step's logits rows: plain data, the same bytes on host and device.
 // Shape   one packed buffer: rows, walks, nodes, then what edits list. Rows of a walk stand together, the root's first.
 //         Offsets are in bytes from the buffer's beginning.
 // Owner   Chooser (gpu/chooser.h) packs; everything lives as long as the kernels of its group.

@@ -1,7 +1,6 @@
-// What logits rows say, from their rows of logits: the draw of core/sample/sampler.h, its log probabilities and
-// likeliest tokens
-// (logprob.h), the score of a given token, and the walk down a draft whose guesses are right where they match
-// (core/backend/batch.h). Tokens, numbers and lists are the host's, bit for bit.
+// Samples logits rows: the draw of core/sample/sampler.h, its log probabilities and likeliest tokens (logprob.h), the
+// score of a given token, and the verification of a draft by matching tokens (core/backend/batch.h). Tokens, numbers
+// and lists are the host's, bit for bit.
 //   Of a draft's nodes those alone are drawn that the walk comes to; the highest of all of them are known from the pass
 //   before.
 // Shape   a block a walk. said, tokens [R] by logits row of the step; lists: a row's from its own place on.

@@ -114,10 +114,11 @@ TEST_F(ChatTemplates, TeachForms) {
 }
 
 TEST_F(ChatTemplates, StandInWhatIsToldOfTheTokenizer) {
-  write(
-      "tokenizer_config.json",
-      R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "vocab_file": "/x", "tokenizer_class": "LlamaTokenizer",)"
-      R"("added_tokens_decoder": {"0": {"content": "<unk>", "special": true}}, "extra": [{"content": "<a>"}, 7], "chat_template": "old"})");
+  write("tokenizer_config.json",
+        R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "vocab_file": "/x", )"
+        R"("tokenizer_class": "LlamaTokenizer", )"
+        R"("added_tokens_decoder": {"0": {"content": "<unk>", "special": true}}, )"
+        R"("extra": [{"content": "<a>"}, 7], "chat_template": "old"})");
   write("chat_template.jinja", "new");
   EXPECT_EQ(told(), R"({"bos_token":"<s>","eos_token":"</s>","tokenizer_class":"LlamaTokenizer",)"
                     R"("added_tokens_decoder":{"0":"<unk>"},"extra":["<a>",7],"chat_template":"new"})");

@@ -1,6 +1,6 @@
 // Any bytes as a regular expression or a grammar: the first byte picks which, and how a text is walked.
-// Holds   it ends; a refusal says something short; what compiles is followed token by token, and an end comes where the text is
-//         complete.
+// Holds   it ends; a refusal says something short; what compiles is followed token by token, and an end comes where the
+//         text is complete.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,12 @@
 // Lets the tests beside it ask quire's grammars: grammar_tool SEED < requests > answers.
-// Shape   a request is one byte, w a regular expression for the whole text, s one for a part of it, e and l grammars in EBNF
-//         and in lark's form; then the pattern, a u32 number of texts, and these; pattern and texts are a u32 length and bytes.
+// Shape   a request is one byte, w a regular expression for the whole text, s one for a part of it, e and l grammars in
+//         EBNF and in lark's form; then the pattern, a u32 number of texts, and these; pattern and texts are a u32
+//         length and bytes.
 //         An answer is one byte, and behind
 //           e  a u32 length and why the pattern was refused
-//           o  for every text one byte: y it is a match, n it is not and something could still follow what was read of it,
-//              d it is not, and nothing could, by whatever tokens the text was cut into; l it was not followed to its end,
-//              for it has too many readings
+//           o  for every text one byte: y it is a match, n it is not and something could still follow what was read of
+//              it, d it is not, and nothing could, by whatever tokens the text was cut into; l it was not followed to
+//              its end, for it has too many readings
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

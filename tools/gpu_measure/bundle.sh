@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and gpu_device_test for
-# sm_90a, with the libraries that they need but libc's, in one file: bash tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in
-# at most 64 MiB, and measure.sh finds it where this leaves it. The kernels are a library of their own. Where the tree's sources are others by
-# then, measure.sh compiles kernels, stages and tests there (-DQUIRE_GPU_ONLY=ON) from headers and sources that are carried along.
+# Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and
+# gpu_device_test for sm_90a, with the libraries that they need but libc's, in one file: bash
+# tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in at most 64 MiB, and measure.sh finds it
+# where this leaves it. The kernels are a library of their own. Where the tree's sources are others by then,
+# measure.sh compiles kernels, stages and tests there (-DQUIRE_GPU_ONLY=ON) from headers and sources that are carried
+# along.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${1:-build/cuda-bundle} out=build/measure-bundle

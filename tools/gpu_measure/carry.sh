@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What kernels, stages and device tests are built from beside the tree, for a machine that has none of it (cmake/Carried.cmake):
-# headers, GoogleTest's sources, two small libraries: bash tools/gpu_measure/carry.sh DIR
+# What kernels, stages and device tests are built from beside the tree, for a machine that has none of it
+# (cmake/Carried.cmake): headers, GoogleTest's sources, two small libraries: bash tools/gpu_measure/carry.sh DIR
 set -euo pipefail
 to=$1
 mkdir -p "$to"/{include,lib,googletest}

@@ -93,7 +93,7 @@ def last_json(said):
 
 
 def faults(said):
-    """What compilers call an error, or else the end of what they said."""
+    """The lines with compiler errors, or else the end of the output."""
     lines = [line for line in said.splitlines() if "error" in line]
     return "\n".join(lines)[:SAID] or said[-SAID:]
 
@@ -183,7 +183,7 @@ class Measuring:
         raise FileNotFoundError(f"{self.build / name}: the stage build did not make it")
 
     def folders(self):
-        """Where programs are, the newest first."""
+        """Directories of programs, the newest first."""
         built = self.work / "built"
         said = built / "sources.sha256"
         again = [built] if said.is_file() and said.read_text() == sources_digest() else []
@@ -233,7 +233,7 @@ class Measuring:
         return self.program([self.tool("quire_gpu_measure"), "types"], limit_s)
 
     def other_sources(self):
-        """Whether the bundle was made from others than this tree's."""
+        """True if the bundle was built from sources that differ from this tree's."""
         said = self.build / "sources.sha256"
         return said.is_file() and said.read_text().strip() != sources_digest()
 

@@ -1,7 +1,7 @@
 // What a model says, taken apart as it comes: reasoning, content, calls.
 //   text → reasoning, up to its end mark → calls and content
-// Shape   the deltas, put together, do not depend on how the text was cut. Reasoning is what stands between its marks where the
-//         answer begins with it, white space at its edges dropped; marks further on are content.
+// Shape   the deltas, put together, do not depend on how the text was cut. Reasoning is what stands between its marks
+//         where the answer begins with it, white space at its edges dropped; marks further on are content.
 // Owner   one per answer.
 // Thread  one at a time.
 // Fails   never. Time is linear in the text.
@@ -37,7 +37,7 @@ struct AnswerForm {
   CallForm calls = CallForm::kNone;
   std::span<const std::string> tools;  // outlive the parser
   std::size_t max_calls = 1'000'000;   // what comes behind so many is told to nobody
-  bool only_calls = false;             // the answer can be nothing else: of one that was cut short, no marks are told
+  bool only_calls = false;             // a forced call: content is left out, so a cut answer shows no marks
 };
 
 class AnswerParser {

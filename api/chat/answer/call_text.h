@@ -1,4 +1,5 @@
-// Calls of tools as a model writes them, for a grammar: what call_parser.h reads, in the form that its template teaches.
+// Calls of tools as a model writes them, for a grammar: what call_parser.h reads, in the form that its template
+// teaches.
 // Shape   one call or more, spelled as the published templates spell them; white space only where these have it.
 // Thread  any one at a time, as their Rules.
 // Source  the templates of Hermes 2 Pro, Qwen 2.5 and 3, Llama 3.1 to 3.3, Mistral 7B v0.3 and Mistral Small 3.2.
@@ -25,7 +26,7 @@ struct CallText {
   };
   // One call or more of `tools`, at least one, and nothing else.
   grammar::Expr calls(grammar::Rules& rules, std::span<const Tool> tools) const;
-  // Any text, in which what begins as a call is one; kGeneric: behind which there may be calls, and then the answer ends.
+  // Any text; a call that is begun must be completed. kGeneric: text, then calls, then the end of the answer.
   grammar::Expr text_with_calls(grammar::Rules& rules, std::span<const Tool> tools) const;
 };
 

@@ -1,6 +1,6 @@
 // Finds a marker in text that comes byte by byte, and drops the white space in front of it.
-// Shape   what is given out, joined, is the text before the marker without its last white space (64 bytes of it at most are
-//         looked at), or all of it where no marker comes. A marker's first byte occurs in it once.
+// Shape   what is given out, joined, is the text before the marker without its last white space (64 bytes of it at most
+//         are looked at), or all of it where no marker comes. A marker's first byte occurs in it once.
 // Owner   one per stream.
 // Thread  one at a time.
 // Fails   never.
@@ -21,7 +21,8 @@ class MarkerScanner {
   // With skip_space the text's first white space is dropped, too.
   explicit MarkerScanner(std::string_view marker, bool skip_space = false);
 
-  // Appends to `out` what is certain not to belong to the marker. True: the marker is complete, and the scanner is as new.
+  // Appends to `out` what is certain not to belong to the marker. True: the marker is complete, and the scanner is as
+  // new.
   bool take(char c, std::string& out);
   // What is left where the text ends: no marker came.
   void finish(std::string& out);

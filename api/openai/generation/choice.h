@@ -51,8 +51,8 @@ class Choice {
   Choice& operator=(Choice&&) = delete;
   ~Choice();
 
-  // Takes what the stream has, so many tokens at most, up to the answer's end. kCancelled or kFailed: the engine gave it up. Else
-  // kNone.
+  // Takes what the stream has, so many tokens at most, up to the answer's end. kCancelled or kFailed: the engine gave
+  // it up. Else kNone.
   flow::Finish take(std::size_t max_tokens);
   void abort();  // unless it has ended
 

@@ -1,5 +1,5 @@
-// The refusal of a prompt that, with its answer, is longer than the model's context: in the words by which programs know
-// it, so that they shorten the conversation and ask again.
+// The refusal of a prompt that, with its answer, is longer than the model's context: in the words by which programs
+// know it, so that they shorten the conversation and ask again.
 // Thread  any; pure functions.
 // Source  OpenAI's and Anthropic's wordings; tests/wire/test_context_overflow.py has what programs look for.
 #pragma once

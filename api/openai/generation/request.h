@@ -37,7 +37,8 @@ struct GrammarOrder {
   bool marked = false;  // over the vocabulary in which marks are tokens that may be said (Grammars)
 };
 
-// The beginning of an answer in which stop strings do not count, nor the white space behind it: what stands between these marks.
+// Marks around the hidden beginning of an answer (reasoning). Stop strings do not count in it, nor in the white space
+// after it.
 struct HiddenText {
   std::string begin;
   std::string end;
@@ -59,7 +60,7 @@ struct GenerationRequest {
 
   std::vector<std::string> stop;        // none of them empty
   std::vector<TokenId> stop_token_ids;  // end the answer as the model's own ends do, none of which is in here
-  std::optional<HiddenText> hidden{};   // an endpoint that tells reasoning from the rest puts it here
+  std::optional<HiddenText> hidden{};   // set by endpoints that separate reasoning from content
   bool include_stop = false;            // what ended the answer stays in its text
   bool ignore_eos = false;
 

@@ -1,8 +1,8 @@
-// Parts what an answer says into the text that nobody sees, which is at its beginning if anywhere, and the rest: stop strings count in
-// the rest alone.
+// Splits an answer into its hidden beginning (reasoning between marks) and the visible rest. Stop strings count in the
+// visible text only.
 //   "<think>a\nb</think>\n\nHello" → hidden "<think>a\nb</think>\n\n", visible "Hello"
-// Shape   parts put together are the text; how it was cut makes no difference. White space and part of a mark at the beginning are held
-//         until it is known which they are.
+// Shape   hidden and visible parts, joined, are the text, however it was cut into pushes. Leading white space and a
+//         partial mark are held until it is clear which part they belong to.
 // Owner   one per answer.
 // Thread  one at a time.
 // Fails   never. Time is linear in the text.
@@ -29,9 +29,10 @@ class VisibleText {
     std::string visible;  // behind it
   };
   Parts push(std::string_view text);
-  std::string finish();  // what was held is visible: the answer ends here
+  std::string finish();  // the answer ends: held text is visible
 
-  // What push() would give as visible. Texts of several calls follow each other, until something is pushed.
+  // The visible part that push() would return, without pushing. Consecutive calls continue each other until the next
+  // non-empty push().
   std::string ahead(std::string_view text);
 
  private:

@@ -1,6 +1,6 @@
 // The texts of JSON as rules: what json_schema.h puts together.
-// Shape   white space stands behind { [ , and before } ], nowhere else but for a space behind a colon. Each is nothing, one
-//         space, or a line break and no more than kMaxIndent spaces: a small model cannot go on with it for ever.
+// Shape   white space stands behind { [ , and before } ], nowhere else but for a space behind a colon. Each is nothing,
+//         one space, or a line break and no more than kMaxIndent spaces: a small model cannot go on with it for ever.
 //         Numbers have at most kMaxDigits digits before the point, as many behind it and two in the exponent.
 // Owner   holds Rules& while they are written. Rules that are used at many places are made once.
 // Source  RFC 8259. The bounds are ours: a signed 64-bit integer holds 18 digits, and a double 10^18 * 10^99.

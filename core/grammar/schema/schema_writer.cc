@@ -26,8 +26,8 @@ bool holds_nothing(const std::vector<SchemaId>& schemas) {
   return std::ranges::find(schemas, kNothing) != schemas.end();
 }
 
-// Whether members that no pattern and no name speaks of are written: where a schema says so, where none names any, and where
-// they are needed.
+// Whether members that no pattern and no name speaks of are written: where a schema says so, where none names any, and
+// where they are needed.
 bool is_open(const Shape& shape) {
   if (std::ranges::any_of(shape.members, [](const auto& one) { return one->speaks_of_others; })) return true;
   std::size_t num_named = shape.required.size();

@@ -76,7 +76,8 @@ TEST_F(AnswerGrammar, OfForcedCallsHasSixteenAtMostAndOfOneAloneOne) {
       {R"("tool_choice":"required")", 16},
       {R"("tool_choice":"required","parallel_tool_calls":false)", 1},
       {R"("tool_choice":{"type":"function","function":{"name":"g"}})", 1},
-      {R"("tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","function":{"name":"g"}}]})",
+      {R"("tool_choice":{"type":"allowed_tools","mode":"required",)"
+       R"("tools":[{"type":"function","function":{"name":"g"}}]})",
        16}};
   for (const CallForm form : {CallForm::kHermes, CallForm::kGeneric}) {
     services_.chat = model_of(kPlain, form);
