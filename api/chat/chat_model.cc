@@ -12,35 +12,31 @@ bool holds(std::string_view text, std::string_view part) { return text.find(part
 
 constexpr const char* kTool = "quire_probes_a_tool";
 constexpr const char* kCity = "quire_probes_an_argument";
+constexpr const char* kRule = "quire_probes_a_rule";
+
+json::Object variables_of(json::Object special_tokens, json::Array messages) {
+  special_tokens["messages"] = std::move(messages);
+  special_tokens["tools"] = nullptr;
+  special_tokens["documents"] = nullptr;
+  special_tokens["add_generation_prompt"] = true;
+  return special_tokens;
+}
 
 // A question, a call, its result: as much of a conversation as every template with tools can render.
-json::Object probe(const json::Object& special_tokens, const ChatTemplate& form) {
+json::Array conversation_with_call(const ChatTemplate& form) {
   json::Value arguments = json::Object{{"city", kCity}};
   if (!form.object_arguments) arguments = std::string("{\"city\": \"") + kCity + "\"}";
   json::Object call = {{"id", "abcdef123"}, {"type", "function"}};
   call["function"] = json::Object{{"name", kTool}, {"arguments", std::move(arguments)}};
   json::Object said = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", json::Array{std::move(call)}}};
-
-  json::Object variables = special_tokens;
-  variables["messages"] =
-      json::Array{json::Object{{"role", "user"}, {"content", "weather?"}}, std::move(said),
-                  json::Object{{"role", "tool"}, {"content", "sunny"}, {"tool_call_id", "abcdef123"}, {"name", kTool}}};
-  variables["tools"] = nullptr;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
-  return variables;
+  return {json::Object{{"role", "user"}, {"content", "weather?"}}, std::move(said),
+          json::Object{{"role", "tool"}, {"content", "sunny"}, {"tool_call_id", "abcdef123"}, {"name", kTool}}};
 }
 
-constexpr const char* kRule = "quire_probes_a_rule";
-
 bool shows_system(const ChatTemplate& form, const json::Object& special_tokens) {
-  json::Object variables = special_tokens;
-  variables["messages"] = json::Array{json::Object{{"role", "system"}, {"content", kRule}},
-                                      json::Object{{"role", "user"}, {"content", "weather?"}}};
-  variables["tools"] = nullptr;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
-  const Result<std::string> text = form.jinja.render(variables, std::tm{});
+  json::Array messages = {json::Object{{"role", "system"}, {"content", kRule}},
+                          json::Object{{"role", "user"}, {"content", "weather?"}}};
+  const Result<std::string> text = form.jinja.render(variables_of(special_tokens, std::move(messages)), std::tm{});
   return text && holds(*text, kRule);
 }
 
@@ -49,7 +45,8 @@ void find_form_of_calls(ChatTemplate& found, const json::Object& special_tokens)
   const std::tm now{};
   for (const bool objects : {true, false}) {
     found.object_arguments = objects;
-    const Result<std::string> text = found.jinja.render(probe(special_tokens, found), now);
+    const Result<std::string> text =
+        found.jinja.render(variables_of(special_tokens, conversation_with_call(found)), now);
     // As an object the argument is seen with its quotes as they are; quoted once more, it was taken for a text.
     if (text && holds(*text, kTool) && holds(*text, kCity) && !holds(*text, std::string(kCity) + "\\\"")) return;
   }

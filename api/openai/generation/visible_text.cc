@@ -19,7 +19,8 @@ VisibleText::VisibleText(const std::optional<HiddenText>& hidden) {
 VisibleText::Parts VisibleText::push(std::string_view text) {
   Parts parts;
   if (text.empty()) return parts;
-  for (const char c : text) take(place_, c, parts);
+  for (; !text.empty() && place_.in != Place::In::kVisible; text.remove_prefix(1)) take(place_, text.front(), parts);
+  parts.visible += text;  // what hidden text there is comes first
   ahead_ = place_;
   return parts;
 }

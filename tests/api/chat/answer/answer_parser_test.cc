@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/openai/generation/visible_text.h"
+
 namespace quire::api::chat::answer_parser_test {
 namespace {
 
@@ -228,6 +230,21 @@ TEST(MarkerScanner, StreamsEndlessWhiteSpace) {
   parser.push("a" + std::string(65, '\n'), deltas);
   ASSERT_EQ(deltas.all().size(), 1u);
   EXPECT_EQ(deltas.all()[0].text, "a\n");  // 64 are held back
+}
+
+TEST(Reasoning, IsWhatStopStringsPassOverAndTheRestIsContent) {  // two readers of the same marks
+  const char* const pieces[] = {"<think>", "</think>", "<thi", "</thi", " ", "\n", "a", "<", ">"};
+  std::mt19937 random(5);
+  for (int round = 0; round < 20'000; ++round) {
+    AnswerForm form = form_of(CallForm::kNone, ReasoningForm::kThinkTags);
+    form.in_reasoning = random() % 2 == 0;
+    std::string text;
+    for (std::uint32_t n = random() % 8; n > 0; --n) text += pieces[random() % std::size(pieces)];
+    openai::VisibleText visible(openai::HiddenText{"<think>", "</think>", form.in_reasoning});
+    std::string seen = visible.push(text).visible;
+    seen += visible.finish();
+    EXPECT_EQ(parts_of(form, {text}).content, seen) << form.in_reasoning << " " << text;
+  }
 }
 
 // ---- what a stream says adds up
