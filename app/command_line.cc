@@ -6,32 +6,32 @@
 #include <type_traits>
 
 #include "api/chat/chat_request.h"
-#include "api/keys/key_file.h"
+#include "api/completions/completion_request.h"
+#include "api/embeddings/embedding_request.h"
+#include "api/fields/markdown.h"
+#include "api/limits/key_file.h"
 #include "api/messages/messages_request.h"
-#include "api/openai/completions/request.h"
-#include "api/openai/embeddings/request.h"
-#include "api/openai/fields/markdown.h"
 #include "api/responses/responses_request.h"
-#include "app/command_flags.h"
-#include "app/units.h"
-#include "app/version.h"
-#include "app/vllm_flags.h"
+#include "app/config/command_flags.h"
+#include "app/config/units.h"
+#include "app/config/version.h"
+#include "app/config/vllm_flags.h"
 #include "core/base/log.h"
 
 namespace quire::app {
 namespace {
 
 std::string api_markdown() {
-  using api::openai::fields_markdown;
-  return api::openai::headers_markdown() + "\n" + api::openai::answer_headers_markdown() + "\n" +
-         fields_markdown(api::openai::kCompletions, api::openai::completion_fields()) + "\n" +
-         fields_markdown(api::openai::kChat, api::chat::chat_fields()) + "\n" +
-         fields_markdown(api::openai::kEmbeddings, api::openai::embedding_fields()) + "\n" +
-         fields_markdown(api::openai::kResponses, api::responses::responses_fields()) + "\n" +
-         fields_markdown(api::openai::kMessages, api::messages::messages_fields());
+  using api::fields_markdown;
+  return api::headers_markdown() + "\n" + api::answer_headers_markdown() + "\n" +
+         fields_markdown(api::kCompletions, api::completion_fields()) + "\n" +
+         fields_markdown(api::kChat, api::chat::chat_fields()) + "\n" +
+         fields_markdown(api::kEmbeddings, api::embedding_fields()) + "\n" +
+         fields_markdown(api::kResponses, api::responses::responses_fields()) + "\n" +
+         fields_markdown(api::kMessages, api::messages::messages_fields());
 }
 
-// One option of a command itself, converted after parsing, so that all problems are told at once.
+// Converts the text of a command's own option after parsing, so that all problems are reported together.
 template <typename T>
 void convert(const std::string& flag, const std::string& text, std::type_identity_t<T> low,
              std::type_identity_t<T> high, std::optional<T>& out, Problems& problems) {
@@ -46,7 +46,7 @@ class Parser {
  public:
   Parser() {
     app_.require_subcommand(0, 1);
-    app_.set_help_flag("-h,--help", "what there is");
+    app_.set_help_flag("-h,--help", "print this help");
     app_.set_version_flag("--version", fmt::format("quire {}", kVersion), "print the version");
     app_.allow_extras();
     app_.footer("Settings can also be given as QUIRE_… variables or in a TOML file: see docs/flags.md.");
@@ -56,33 +56,39 @@ class Parser {
     add_fields(*inspect_, kInspect, typed_);
     add_fields(*build_datastore_, kBuildDatastore, typed_);
     serve_->add_flag("--plan", out_.serve.plan,
-                     "print the bytes, blocks and sequences that serving would take, and end");
+                     "print the memory, blocks and sequences of a server, and exit without starting one");
     serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
     serve_->add_flag("--print-vllm-flags-markdown", print_vllm_flags_, "")->group("");
     serve_->add_flag("--print-api-markdown", print_api_, "")->group("");
-    generate_->add_option("--prompt", out_.generate.prompt, "what to go on from")->type_name("text")->required();
-    generate_->add_option("--max-tokens", max_tokens_, "longest answer [256, or what fits]")->type_name("count");
-    generate_->add_option("--temperature", temperature_, "0 is greedy [the model's, or 1; 0..2]")->type_name("number");
-    generate_->add_option("--top-p", top_p_, "keep the likeliest tokens of this mass [0..1]")->type_name("number");
-    generate_->add_option("--min-p", min_p_, "keep tokens this likely, as a part of the likeliest [0..1]")
+    generate_->add_option("--prompt", out_.generate.prompt, "text to continue")->type_name("text")->required();
+    generate_->add_option("--max-tokens", max_tokens_, "maximum length of the answer in tokens [256, or what fits]")
+        ->type_name("count");
+    generate_->add_option("--temperature", temperature_, "sampling temperature; 0 is greedy [the model's, or 1; 0..2]")
         ->type_name("number");
-    generate_->add_option("--top-k", top_k_, "keep the k likeliest tokens; 0 or -1 keeps all")->type_name("count");
-    generate_->add_option("--seed", seed_, "the same seed gives the same text [drawn and printed]")
+    generate_->add_option("--top-p", top_p_, "keep the likeliest tokens whose probabilities add up to this [0..1]")
         ->type_name("number");
-    generate_->add_option("--stop", out_.generate.stop, "end before this text; repeatable")
+    generate_
+        ->add_option("--min-p", min_p_,
+                     "keep tokens whose probability is at least this share of the likeliest token's [0..1]")
+        ->type_name("number");
+    generate_->add_option("--top-k", top_k_, "keep this many likeliest tokens; 0 or -1 keeps all")->type_name("count");
+    generate_
+        ->add_option("--seed", seed_, "seed of the sampling; the same seed gives the same text [random, and printed]")
+        ->type_name("number");
+    generate_->add_option("--stop", out_.generate.stop, "end the answer before this text; repeatable")
         ->type_name("text")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    inspect_->add_option("--url", out_.inspect.url, "a running server, whose cache is looked at instead of a model")
+    inspect_->add_option("--url", out_.inspect.url, "URL of a running server, to show its cache instead of a model")
         ->type_name("text");
     build_datastore_
-        ->add_option("--text", out_.build_datastore.texts, "file of text, or directory of such files; repeatable")
+        ->add_option("--text", out_.build_datastore.texts, "text file, or directory of text files; repeatable")
         ->type_name("text")
         ->expected(1)
-        ->allow_extra_args(false)  // the word behind the value is MODEL
+        ->allow_extra_args(false)  // the word after the value is MODEL
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->required();
-    build_datastore_->add_option("--output", out_.build_datastore.output, "the file to write")
+    build_datastore_->add_option("--output", out_.build_datastore.output, "file to write")
         ->type_name("text")
         ->required();
     add_key_flags();
@@ -90,7 +96,7 @@ class Parser {
   }
 
   CommandLine parse(std::vector<std::string> args, Problems& problems) {
-    if (!args.empty() && args.front() == "bench") {  // quire-bench reads what follows
+    if (!args.empty() && args.front() == "bench") {  // quire-bench parses the rest
       out_.command = Command::kBench;
       out_.bench_args.assign(args.begin() + 1, args.end());
       return std::move(out_);
@@ -102,7 +108,7 @@ class Parser {
       out_.notes = std::move(translated.notes);
     }
     try {
-      std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+      std::reverse(args.begin(), args.end());  // CLI11 reads them from the back
       app_.parse(args);
     } catch (const CLI::CallForVersion& version) {
       return print(std::string(version.what()) + "\n");
@@ -131,16 +137,21 @@ class Parser {
     const auto add = [this](const char* name, std::string& out, const char* help, const char* kind) {
       return key_->add_option(name, out, help)->type_name(kind)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     };
-    add("--name", out_.key.name, "whose it is: 1 to 64 letters, digits and - _ .; in metrics, too", "text")->required();
-    add("--role", key_role_, "what it may do: all but /admin, only /metrics, or everything [user; user|monitor|admin]",
+    add("--name", out_.key.name, "name of the key, shown in metrics and in the log: 1 to 64 letters, digits and - _ .",
+        "text")
+        ->required();
+    add("--role", key_role_,
+        "permissions: user: all but /admin and /metrics; monitor: only /metrics; admin: everything [user; "
+        "user|monitor|admin]",
         "choice");
-    key_->add_flag("--admin", key_admin_, "short for --role admin");
-    add("--max-running", key_running_, "sequences under way at once, waiting ones included [any number]", "count");
-    add("--max-queued", key_queued_, "sequences that wait at once [any number]", "count");
-    add("--tokens-per-minute", key_tokens_, "tokens of prompts and answers [any number]", "count");
-    add("--tenant", out_.key.tenant, "keys of one tenant share cached prefixes and a share of the machine [its name]",
+    key_->add_flag("--admin", key_admin_, "same as --role admin");
+    add("--max-running", key_running_, "maximum running and waiting sequences [unlimited]", "count");
+    add("--max-queued", key_queued_, "maximum waiting sequences [unlimited]", "count");
+    add("--tokens-per-minute", key_tokens_, "maximum tokens of prompts and answers in a minute [unlimited]", "count");
+    add("--tenant", out_.key.tenant,
+        "tenant: its keys share cached prefixes, and one share of the machine under policy fair [the key's name]",
         "text");
-    add("--weight", key_weight_, "of the tenant's share under fair scheduling [1]", "count");
+    add("--weight", key_weight_, "weight of the key within its tenant under policy fair [1]", "count");
     add("--file", out_.key.file, "append the line to this file instead of printing it", "text");
   }
 
@@ -158,7 +169,7 @@ class Parser {
     if (!role) problems.push_back(fmt::format("--role '{}': expected user, monitor or admin", log_safe(word)));
     key.role = role.value_or(key.role);
     if (key_admin_ && key.role != api::keys::Role::kAdmin)
-      problems.push_back("--admin and --role say different things");
+      problems.push_back("--admin and --role differ: leave one of them out");
     constexpr const char* kExpected = "expected 1 to 64 letters, digits and the characters - _ .";
     if (!api::keys::is_name(key.name))
       problems.push_back(fmt::format("--name '{}': {}", log_safe(key.name), kExpected));
@@ -169,10 +180,11 @@ class Parser {
 
   void take_command(Problems& problems) {
     const auto chosen = app_.get_subcommands();
-    const bool none = chosen.empty() || chosen.front() == bench_;  // bench would stand in front
+    // `bench` is a command only as the first word, and parse() has handled that.
+    const bool none = chosen.empty() || chosen.front() == bench_;
     const std::vector<std::string> unknown = none ? app_.remaining() : chosen.front()->remaining();
     if (none) {
-      problems.push_back(unknown.empty() ? "a command is needed: " + std::string(kCommandsText) + " (quire --help)"
+      problems.push_back(unknown.empty() ? "a command is required: " + std::string(kCommandsText) + " (quire --help)"
                                          : unknown_command(unknown.front()));
       return;
     }
@@ -199,20 +211,20 @@ class Parser {
     convert("--seed", seed_, 0, 18446744073709551615u, generate.seed, problems);
     if (out_.command == Command::kKey) take_key_options(problems);
     if (!out_.inspect.url.empty() && out_.flags.contains("model")) {
-      problems.push_back("--url looks at a running server: leave MODEL out");
+      problems.push_back("--url shows a running server: leave MODEL out");
     }
   }
 
   static std::string unknown_command(const std::string& word) {
     if (field_named(word) != nullptr) {
-      return fmt::format("a command is needed before {}: {}", log_safe(word), kCommandsText);
+      return fmt::format("a command is required before {}: {}", log_safe(word), kCommandsText);
     }
     if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
     constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect", "build-datastore", "key"};
     const std::string suggestion = nearest(word, kCommands);
     return fmt::format(
         "unknown command {}: {}", log_safe(word),
-        suggestion.empty() ? fmt::format("there are {}", kCommandsText) : fmt::format("did you mean {}?", suggestion));
+        suggestion.empty() ? fmt::format("expected {}", kCommandsText) : fmt::format("did you mean {}?", suggestion));
   }
 
   CLI::App app_{"Serves large language models over the OpenAI and Anthropic APIs.", "quire"};
@@ -221,7 +233,7 @@ class Parser {
   CLI::App* bench_ = app_.add_subcommand(
       "bench", "Measure steps, kernels, the engine or servers, and compare with what this machine can do");
   CLI::App* inspect_ =
-      app_.add_subcommand("inspect", "Show what a model directory holds, or the KV cache of a running server");
+      app_.add_subcommand("inspect", "Show the contents of a model directory, or the KV cache of a running server");
 
   CLI::App* build_datastore_ = app_.add_subcommand(
       "build-datastore", "Write the datastore file of retrieval-based speculation (rest) from texts");

@@ -1,4 +1,4 @@
-// The command line, taken apart: which command, its own options, and a layer of settings.
+// Parser of the command line: the command, its own options, and a layer of settings.
 // Thread  main.
 // Fails   every problem is collected; unknown flags name the nearest known one.
 #pragma once
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/config.h"
+#include "app/config/config.h"
 
 namespace quire::app {
 
@@ -17,13 +17,13 @@ enum class Command : std::uint8_t { kPrint, kServe, kGenerate, kBench, kInspect,
 
 struct CommandLine {
   Command command = Command::kPrint;
-  std::string text;  // of kPrint: help, version or a generated page, for standard output
+  std::string text;  // of kPrint, for standard output: help, version or a generated page
   Layer flags;
   std::vector<std::string> notes;
   ServeOptions serve;
   GenerateOptions generate;
   InspectOptions inspect;
-  std::vector<std::string> bench_args;  // what follows `quire bench`, as it was typed
+  std::vector<std::string> bench_args;  // the words after `quire bench`, as typed
   BuildDatastoreOptions build_datastore;
   KeyOptions key;
 };

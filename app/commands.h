@@ -1,4 +1,4 @@
-// What `quire` can do. Each returns the process's exit code; what keeps it from starting is a StartError.
+// The commands of `quire`. Each returns the process's exit code; a command that cannot start throws StartError.
 // Thread  main.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/keys/caller.h"
-#include "app/config.h"
+#include "api/wire/caller.h"
+#include "app/config/config.h"
 #include "core/bridge/account.h"
 
 namespace quire::app {
@@ -25,12 +25,12 @@ struct GenerateOptions {
 };
 
 struct ServeOptions {
-  bool plan = false;  // say what it would take, and end
+  bool plan = false;  // print the memory that serving would need, and exit
 };
 
 struct InspectOptions {
   bool json = false;
-  std::string url;  // a running server is looked at instead of a model
+  std::string url;  // of a running server to inspect; empty: inspect a model
 };
 
 struct BuildDatastoreOptions {
@@ -42,17 +42,18 @@ struct KeyOptions {
   std::string name;
   api::keys::Role role = api::keys::Role::kUser;
   bridge::AccountLimits limits{};
-  std::string tenant;  // empty: its own
-  std::string file;    // that the line is appended to; empty: it is printed
+  std::string tenant;  // empty: the key is its own tenant
+  std::string file;    // to append the key's line to; empty: the line is printed
   std::uint32_t weight = 1;
 };
 
-// `notes`: what the operator should know of the settings, said once at start.
+// `notes`: remarks on the settings for the operator, logged once at start.
 int serve(const Config& config, const std::vector<std::string>& notes);
 int plan(const Config& config, const std::vector<std::string>& notes);  // serve --plan
 int generate(const Config& config, const GenerateOptions& options);
 int inspect(const Config& config, const InspectOptions& options);
-int bench(const std::vector<std::string>& args);  // becomes quire-bench; `args`: what follows `quire bench`, unread
+// Replaces this process by quire-bench; `args`: the words after `quire bench`, not parsed.
+int bench(const std::vector<std::string>& args);
 int build_datastore(const Config& config, const BuildDatastoreOptions& options);
 int make_key(const KeyOptions& options);
 

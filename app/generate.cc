@@ -1,4 +1,4 @@
-// quire generate: one request through the admission queue, its text on standard output as it comes.
+// quire generate: sends one request through the admission queue and prints its text to standard output as it arrives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "app/commands.h"
-#include "app/instance.h"
+#include "app/instance/instance.h"
 #include "core/base/start_error.h"
 #include "core/bridge/doorbell.h"
 #include "core/bridge/stream_hub.h"
@@ -22,13 +22,13 @@ namespace {
 std::vector<TokenId> prompt_tokens(const Instance& instance, const std::string& prompt) {
   std::vector<TokenId> tokens = instance.tokenizer()->encode(prompt, /*add_special_tokens=*/true);
   if (tokens.empty() && instance.model().bos) tokens.push_back(*instance.model().bos);
-  if (tokens.empty()) throw StartError("--prompt: is empty, and this model has no token to begin with");
+  if (tokens.empty()) throw StartError("--prompt: it is empty, and this model has no BOS token");
   if (!all_below(tokens, instance.model().vocab)) {
-    throw StartError("--prompt: spells a token that this model has no row for");
+    throw StartError("--prompt: it has a token id outside the model's vocabulary");
   }
   if (tokens.size() >= instance.max_model_len()) {
-    throw StartError(fmt::format("--prompt: is {} tokens long; prompt and answer together go up to {}", tokens.size(),
-                                 instance.max_model_len()));
+    throw StartError(fmt::format("--prompt: it has {} tokens; prompt and answer together may have at most {}",
+                                 tokens.size(), instance.max_model_len()));
   }
   return tokens;
 }
@@ -56,7 +56,7 @@ flow::Request request_of(const GenerateOptions& options, const Instance& instanc
   request.max_tokens =
       options.max_tokens.value_or(std::min({kDefaultMaxTokens, room, instance.max_new_tokens().value_or(room)}));
   if (request.max_tokens > room) {
-    throw StartError(fmt::format("--max-tokens {}: behind a prompt of {} tokens there is room for {}",
+    throw StartError(fmt::format("--max-tokens {}: after a prompt of {} tokens there is room for {}",
                                  request.max_tokens, request.prompt.size(), room));
   }
   request.sampling = sampling_of(options, instance.defaults());
@@ -73,7 +73,7 @@ void print_now(const std::string& text) {
   std::fflush(stdout);
 }
 
-// Takes what the engine says and prints its text, up to the end or a stop string.
+// Reads the tokens that the engine emits and prints their text, up to the end or a stop string.
 class Printer {
  public:
   Printer(std::shared_ptr<const text::Tokenizer> tokenizer, std::vector<std::string> stops)
@@ -119,7 +119,7 @@ class Printer {
 
 int generate(const Config& given, const GenerateOptions& options) {
   Config config = given;
-  config.max_num_seqs = 1;  // a KV cache for this one
+  config.max_num_seqs = 1;  // so that the KV cache is sized for this sequence alone
   config.pin_prefix.clear();
   Instance instance(config);
   flow::Request request = request_of(options, instance);
@@ -128,9 +128,9 @@ int generate(const Config& given, const GenerateOptions& options) {
 
   const auto start = std::chrono::steady_clock::now();
   Printer printer(instance.tokenizer(), options.stop);
-  bridge::Doorbell news;  // rung by the engine thread
+  bridge::Doorbell events;  // rung by the engine thread
   const auto hub = std::make_shared<bridge::StreamHub>(
-      1, [&news] { news.ring(); }, instance.doorbell());
+      1, [&events] { events.ring(); }, instance.doorbell());
   std::vector<bridge::Submission> submissions(1);
   std::shared_ptr<bridge::TokenStream> stream = hub->open([&] { printer.take(*stream); });
   submissions.front().request = std::move(request);
@@ -139,7 +139,7 @@ int generate(const Config& given, const GenerateOptions& options) {
     throw StartError("--prompt: " + admitted.error().message);
   }
   while (!printer.over()) {
-    news.wait_until(TimePoint::max());
+    events.wait_until(TimePoint::max());
     hub->drain();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -147,7 +147,7 @@ int generate(const Config& given, const GenerateOptions& options) {
 
   print_now("\n");
   if (!printer.ok()) {
-    fmt::print(stderr, "quire: the engine failed; the answer is not whole\n");
+    fmt::print(stderr, "quire: the engine failed; the answer is incomplete\n");
     return 1;
   }
   fmt::print(stderr, "[{} tokens in {:.2f} s, seed {}]\n", printer.num_tokens(), seconds.count(), seed);

@@ -1,5 +1,5 @@
-// quire inspect: what is in a checkpoint, and the memory of its KV cache; or what a running server's cache does.
-//   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size), and what the backend pads
+// quire inspect: contents of a checkpoint and the memory of its KV cache; or cache statistics of a running server.
+//   bytes per token = 2 · L · G · D · bytes     (K and V, layers, kv heads, head size), plus the backend's padding
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,34 +9,35 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "app/http_get.h"
-#include "app/loaded_model.h"
-#include "app/server_statistics.h"
-#include "app/units.h"
+#include "app/config/units.h"
+#include "app/http/http_get.h"
+#include "app/instance/server_statistics.h"
+#include "app/model/engine_settings.h"
+#include "app/model/loaded_model.h"
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
-#include "core/kv/layout.h"
 
 namespace quire::app {
 namespace {
 
-// One storage type of K and V.
+// Memory of the KV cache with one KV type.
 struct KvRow {
   backend::KvType type;
   std::uint64_t bytes_per_token;
   std::vector<std::uint64_t> bytes_of_context;  // [contexts]
-  std::uint64_t num_blocks;                     // that fit into the memory
+  std::uint64_t num_blocks;                     // that fit in the memory
 };
 
 struct Inspection {
-  model::Config config;
+  model::ModelSpec config;
   model::Checkpoint checkpoint;
   std::string name;
-  std::vector<std::uint32_t> contexts;  // tokens, ascending; the last is the longest the model does
+  std::vector<std::uint32_t> contexts;  // tokens, ascending; the last is the model's maximum
   std::uint32_t block_tokens;
   std::uint64_t memory;
   bool memory_was_given;
   std::vector<KvRow> kv;
+  model::KvGroups groups;  // of its layers
   std::string quantize;
   std::uint64_t packed_bytes;
 };
@@ -57,23 +58,46 @@ Inspection look(const Config& config, const ModelSource& source) {
                  0,
                  config.kv_cache_memory.has_value(),
                  {},
+                 {},
                  config.quantize,
                  0};
+  out.config = model::fitted(out.config, out.checkpoint);
   model::check_weights(out.config, out.checkpoint);
+  out.groups = kv_groups(config, out.config);
   const std::unique_ptr<ComputeDevice> device = make_cpu_device(config);
   out.packed_bytes = packed_bytes_of(out.checkpoint, out.config, quantize_of(config), *device);
   out.contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
   const MemoryRequest request = memory_request(config, out.config, backend::KvType::kF32, *device);
   out.memory = request.kv_cache_bytes.value_or(request.free_bytes.value_or(0) / 2);
   for (const backend::KvType type : backend::kAllKvTypes) {
-    const std::uint64_t block_bytes = cpu::kv_block_bytes(out.config.kv_shape(out.block_tokens, 1, type));
-    KvRow row{type, bytes_per_token(block_bytes, out.block_tokens), {}, out.memory / block_bytes};
+    const std::uint64_t block_bytes = cpu::kv_block_bytes(out.groups.shape(out.block_tokens, 1, type));
+    KvRow row{type, bytes_per_token(block_bytes * out.groups.size(), out.block_tokens), {}, out.memory / block_bytes};
     for (const std::uint32_t context : out.contexts) {
-      row.bytes_of_context.push_back(kv::blocks_for(context, out.block_tokens) * block_bytes);
+      row.bytes_of_context.push_back(request.most_blocks(context) * block_bytes);
     }
     out.kv.push_back(std::move(row));
   }
   return out;
+}
+
+// "6 layers x 2 kv heads x 64", or such a text for each kind of layers: "(25 layers x … + 5 layers x …)".
+std::string layers_text(const model::ModelSpec& model) {
+  std::vector<std::pair<backend::KvLayer, std::uint32_t>> kinds;
+  for (backend::KvLayer layer : model.kv_shape(16, 1, backend::KvType::kF32).layers) {
+    layer.group = layer.place = 0;
+    const auto known = std::ranges::find(kinds, layer, [](const auto& kind) { return kind.first; });
+    if (known == kinds.end()) {
+      kinds.emplace_back(layer, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string text;
+  for (const auto& [layer, count] : kinds) {
+    text += fmt::format("{}{} layers x {} kv heads x {}", text.empty() ? "" : " + ", count, layer.num_kv_heads,
+                        layer.head_dim);
+  }
+  return kinds.size() == 1 ? text : "(" + text + ")";
 }
 
 void print_text(const Inspection& seen) {
@@ -88,9 +112,9 @@ void print_text(const Inspection& seen) {
     fmt::print("{:<{}}  {:<5} {:>16} {:>12}\n", name, width, tensor.dtype, model::shape_text(tensor.shape),
                tensor.data.size());
   }
-  fmt::print("\nKV cache: 2 x {} layers x {} kv heads x {} x bytes, in blocks of {} tokens\n{:<5} {:>12}",
-             seen.config.num_layers, seen.config.num_kv_heads, seen.config.head_dim, seen.block_tokens, "dtype",
-             "bytes/token");
+  fmt::print("\nKV cache: 2 x {} x bytes, in blocks of {} tokens\n", layers_text(seen.config), seen.block_tokens);
+  if (const std::string groups = seen.groups.describe(); !groups.empty()) fmt::print("{}\n", groups);
+  fmt::print("{:<5} {:>12}", "dtype", "bytes/token");
   for (const std::uint32_t context : seen.contexts) fmt::print(" {:>12}", fmt::format("{} tokens", context));
   fmt::print(" {:>26}\n",
              fmt::format("fit into {}{}", bytes_text(seen.memory), seen.memory_was_given ? "" : " (auto)"));
@@ -141,7 +165,7 @@ ServerStatistics ask(const std::string& text, const std::string& key) {
   if (!metrics) throw StartError("--url " + metrics.error().message);
   const std::optional<ServerStatistics> seen = read_statistics(*metrics);
   if (!seen)
-    throw StartError(fmt::format("--url {}: this is no quire server: its /metrics has no quire: series", text));
+    throw StartError(fmt::format("--url {}: this is not a quire server: its /metrics has no quire: series", text));
   return *seen;
 }
 

@@ -7,7 +7,7 @@
 
 #include "app/command_line.h"
 #include "app/commands.h"
-#include "app/config.h"
+#include "app/config/config.h"
 #include "app/program.h"
 
 namespace {

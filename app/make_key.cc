@@ -1,4 +1,4 @@
-// quire key: draws an API key, tells it once, and writes what the server needs of it: its hash.
+// quire key: creates an API key, prints it once, and writes the line that the server needs, with the key's hash.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <string>
 
-#include "api/keys/key_file.h"
-#include "api/keys/secret.h"
-#include "app/api_keys.h"
+#include "api/limits/key_file.h"
+#include "api/limits/secret.h"
 #include "app/commands.h"
+#include "app/config/api_keys.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {
@@ -25,7 +25,7 @@ std::string text_before(const std::string& path) {
   return std::move(read->text);
 }
 
-// All of it in one write: a server that reads meanwhile sees the line or does not.
+// Appends in one write: a server that reads at the same time sees the whole line or none of it.
 void append(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -1,45 +1,47 @@
-// quire serve --plan: what serving would take, from headers alone: nothing is packed, nothing listens.
+// quire serve --plan: prints the memory that serving would take, from file headers alone: packs nothing, opens no port.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
-#include "app/chat_templates.h"
 #include "app/commands.h"
-#include "app/draft_memory.h"
-#include "app/draft_settings.h"
-#include "app/loaded_model.h"
-#include "app/pinned_prefixes.h"
-#include "app/units.h"
-#include "app/version.h"
+#include "app/config/units.h"
+#include "app/config/version.h"
+#include "app/drafting/draft_memory.h"
+#include "app/drafting/draft_settings.h"
+#include "app/instance/pinned_prefixes.h"
+#include "app/model/chat_templates.h"
+#include "app/model/engine_settings.h"
+#include "app/model/loaded_model.h"
 #include "core/base/log.h"
 
 namespace quire::app {
 namespace {
 
 void print_model(const ReadModel& read) {
-  fmt::print("quire {}: a plan; nothing is packed, nothing listens\n", kVersion);
+  fmt::print("quire {}: a plan only: no weights are packed, no port is opened\n", kVersion);
   fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
              static_cast<double>(read.num_parameters) * 1e-6);
   if (read.device->num_ranks() > 1) {
-    fmt::print("tensor parallel: {} devices; packed weights and all that follows are what each of them has\n",
-               read.device->num_ranks());
+    fmt::print("tensor parallel: {} devices; all sizes below are per device\n", read.device->num_ranks());
   }
   fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
   const auto free = read.device->free_bytes();
   fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");
 }
 
-void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read, std::uint32_t max_rows) {
+void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read, std::uint32_t max_rows,
+                 const std::string& groups) {
   fmt::print("{}\n", kv_line(plan, request, read.kv_dtype));
   fmt::print("a block: {} ({} bytes)\n", bytes_text(request.block_bytes), request.block_bytes);
+  if (!groups.empty()) fmt::print("{}\n", groups);
   if (request.fixed_bytes != 0) {
-    fmt::print("unfinished groups of {} sequences, in full precision: {}\n", request.max_num_seqs,
+    fmt::print("residual groups of {} sequences, in full precision: {}\n", request.max_num_seqs,
                bytes_text(request.fixed_bytes));
   }
   if (const std::string own = device_memory_line(plan, request, max_rows); !own.empty()) {
-    fmt::print("{}, by the files' sizes: row buffers are not yet taken off\n", own);
+    fmt::print("{}, by the files' sizes: row buffers not yet subtracted\n", own);
   }
   if (const std::string drafts = drafts_line(plan, request); !drafts.empty()) fmt::print("{}\n", drafts);
   if (const std::string swap = swap_line(plan, request); !swap.empty()) fmt::print("{}\n", swap);
@@ -48,7 +50,7 @@ void print_cache(const MemoryPlan& plan, const MemoryRequest& request, const Rea
              bytes_text(read.packed_bytes + plan.bytes + plan.draft_bytes));
 }
 
-// Lengths that people ask about, and the longest.
+// Prints how many sequences fit, for common lengths and the maximum.
 void print_concurrency(const MemoryPlan& plan, const MemoryRequest& request) {
   std::vector<std::uint32_t> lengths;
   for (std::uint64_t length = 1024; length < plan.max_model_len; length *= 4) {
@@ -69,16 +71,16 @@ int plan(const Config& given, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) log_info("note", "{}", note);
   const ReadModel read = read_model(config, open_model(config.model));
   print_model(read);
-  std::fflush(stdout);  // where what follows does not fit, this says why
+  std::fflush(stdout);  // if planning fails below, this output explains it
   const MemoryRequest request = with_drafts(request_before_packing(config, read), draft_memory(config, read));
-  // Whatever ends a start is told here, too.
+  // Anything that would make a start fail must fail here, too.
   load_chat_model(config, *read.source.files);
   const auto tokenizer = load_tokenizer(*read.source.files);
   model::load_generation_defaults(*read.source.files, read.config);
   const std::vector<PinnedPrefix> pinned =
       read_pinned_prefixes(config.pin_prefix, *tokenizer, read.config.vocab, wanted_length(request));
   const MemoryPlan plan = plan_memory(with_pinned(request, pinned));
-  print_cache(plan, request, read, config.max_num_batched_tokens);
+  print_cache(plan, request, read, config.max_num_batched_tokens, kv_groups(config, read.config).describe());
   print_concurrency(plan, request);
   return 0;
 }

@@ -18,10 +18,10 @@ LogLevel level_of(const std::string& name) {
   return name == "error" ? kError : kOff;
 }
 
-// Why the process ends, where a person or a log looks for it.
+// Prints why the process ends: to standard error, or to the JSON log.
 void say_last(const char* what) {
   if (log_format() == LogFormat::kJson) {
-    set_log_level(LogLevel::kError);  // whatever else is not to be heard
+    set_log_level(LogLevel::kError);  // shown whatever --log-level says
     return log_error("cannot_go_on", "{}", what);
   }
   std::fprintf(stderr, "quire: %s\n", what);
@@ -35,9 +35,9 @@ int run_program(int argc, char** argv, int (*run)(const std::vector<std::string>
   } catch (const StartError& error) {
     say_last(error.what());
   } catch (const std::bad_alloc&) {
-    say_last("out of memory; free some, or lower --max-model-len, --max-num-seqs or --kv-cache-memory");
+    say_last("out of memory: free some, or lower --max-model-len, --max-num-seqs or --kv-cache-memory");
   } catch (const std::exception& error) {
-    say_last((std::string("cannot go on: ") + error.what()).c_str());
+    say_last((std::string("fatal error: ") + error.what()).c_str());
   }
   return 2;
 }

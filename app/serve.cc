@@ -1,4 +1,4 @@
-// quire serve: everything made, the HTTP server run, and an end in good order.
+// quire serve: makes all parts, runs the HTTP server, and shuts down in order.
 //   first SIGTERM or SIGINT: not ready, new requests 503, streams finish within --drain-timeout, exit 0
 //   second: at once, exit 128 + signal        engine failure: not ready, 503, exit 1
 #include <fmt/format.h>
@@ -18,32 +18,32 @@
 #include <string_view>
 #include <vector>
 
-#include "api/budgets.h"
 #include "api/http/server.h"
-#include "api/openai/cache_root.h"
-#include "api/openai/generation/grammars.h"
-#include "api/services.h"
-#include "api/workers.h"
-#include "app/api_keys.h"
-#include "app/chat_templates.h"
+#include "api/limits/budgets.h"
+#include "api/limits/request_book.h"
+#include "api/services/cache_namespace.h"
+#include "api/services/grammars.h"
+#include "api/services/services.h"
+#include "api/wire/workers.h"
 #include "app/commands.h"
-#include "app/draft_settings.h"
-#include "app/engine_settings.h"
-#include "app/instance.h"
+#include "app/config/api_keys.h"
+#include "app/config/units.h"
+#include "app/config/version.h"
+#include "app/drafting/draft_settings.h"
+#include "app/instance/instance.h"
 #include "app/kv_events/publisher.h"
+#include "app/model/chat_templates.h"
+#include "app/model/engine_settings.h"
 #include "app/signals.h"
 #include "app/tracing/tracing.h"
-#include "app/units.h"
-#include "app/version.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
-#include "core/bridge/request_book.h"
 #include "core/model/numeric_mode.h"
 
 namespace quire::app {
 namespace {
 
-// As many open files as the system allows. A note where that is fewer than --max-connections.
+// Raises the limit of open files as far as the system allows, with a warning if --max-connections needs more.
 void raise_file_limit(const Config& config) {
   constexpr rlim_t kOwnFiles = 128;  // listeners, the admin port's connections, wake-ups, logs, mapped shards
   rlimit limit{};
@@ -56,11 +56,11 @@ void raise_file_limit(const Config& config) {
   }
 }
 
-// Found now, not when the first cache is to be saved.
+// Checks --cache-dir at start, rather than when the first cache is saved.
 void check_cache_dir(const std::string& path) {
   if (path.empty()) return;
   std::error_code error;
-  const char* wrong = !std::filesystem::exists(path, error)           ? "there is no such directory; make it first"
+  const char* wrong = !std::filesystem::exists(path, error)           ? "no such directory; create it first"
                       : !std::filesystem::is_directory(path, error)   ? "this is not a directory"
                       : access(path.c_str(), R_OK | W_OK | X_OK) != 0 ? "this process may not read and write there"
                                                                       : nullptr;
@@ -80,12 +80,13 @@ std::shared_ptr<const api::http::TlsContext> load_tls(const Config& config) {
 
 void renew_tls(const Config& config, api::http::Server& server) {
   const auto loaded = read_tls(config);
-  if (!loaded) return log_error("tls_not_renewed", "the pair of before goes on: {}", log_safe(loaded.error().message));
+  if (!loaded)
+    return log_error("tls_not_renewed", "the previous certificate stays in use: {}", log_safe(loaded.error().message));
   server.renew_tls(*loaded);
   log_info("tls_renewed", "expires={}", (*loaded)->expiry());
 }
 
-// As comma separated words, or as vLLM has them: a list in JSON, which has come apart at its commas.
+// Items of a list: comma-separated words, or vLLM's JSON list, which was split at its commas.
 std::vector<std::string> words_of(const std::vector<std::string>& list) {
   std::vector<std::string> words;
   for (std::string word : list) {
@@ -126,15 +127,16 @@ api::http::ServerConfig server_config(const Config& config) {
   return server;
 }
 
-// The widest of the model's own windows; 0: every layer looks back at everything.
-std::uint32_t widest_window(const model::Config& model) {
-  return model.windows.empty() ? 0 : *std::max_element(model.windows.begin(), model.windows.end());
+// The widest of the model's attention windows; 0: every layer attends to all positions.
+std::uint32_t widest_window(const model::ModelSpec& model) {
+  const std::vector<std::uint32_t> windows = model.windows();
+  return *std::max_element(windows.begin(), windows.end());
 }
 
-std::shared_ptr<api::openai::Grammars> grammars(const Instance& instance, const api::chat::ChatModel* chat) {
+std::shared_ptr<api::Grammars> grammars(const Instance& instance, const api::chat::ChatModel* chat) {
   const text::Tokenizer& tokenizer = *instance.tokenizer();
   const auto vocabulary_with = [&](std::span<const std::string_view> marks) {
-    return api::openai::vocabulary_of(tokenizer, instance.model().vocab, instance.eos(), marks);
+    return api::vocabulary_of(tokenizer, instance.model().vocab, instance.eos(), marks);
   };
   std::vector<std::string_view> special;
   if (chat != nullptr) special = api::chat::marks_of(*chat);
@@ -143,7 +145,7 @@ std::shared_ptr<api::openai::Grammars> grammars(const Instance& instance, const 
     return !id || !tokenizer.is_special(*id);
   });
   const auto plain = vocabulary_with({});
-  return std::make_shared<api::openai::Grammars>(plain, special.empty() ? plain : vocabulary_with(special));
+  return std::make_shared<api::Grammars>(plain, special.empty() ? plain : vocabulary_with(special));
 }
 
 std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculation) {
@@ -152,7 +154,7 @@ std::vector<std::string> methods_of(const speculate::SpeculativeConfig& speculat
 }
 
 api::Services services(const Config& config, Instance& instance, api::Workers& workers, api::Budgets& budgets,
-                       bridge::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat,
+                       api::requests::RequestBook& requests, std::shared_ptr<const api::chat::ChatModel> chat,
                        std::string tokenizer_info, const ApiKeys& keys, const Tracing* tracing) {
   return {
       .queue = instance.queue(),
@@ -194,13 +196,13 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
   };
 }
 
-// For whoever started it: a line of standard output. Where the log is read by programs, one of its events.
+// A line for the operator on standard output; an event of the log if that is JSON, for programs to read.
 void say(const std::string& line) {
   if (log_format() == LogFormat::kJson) return log_info("start", "{}", line);
   fmt::print("{}\n", line);
 }
 
-// Refused before the model is read; who sends is made when the engine's metrics are there.
+// Read before the model, so that problems show early; the exporter is made later, as it needs the engine's metrics.
 std::optional<TraceSettings> read_trace_settings(const Config& config) {
   Problems problems;
   std::vector<std::string> notes;
@@ -210,7 +212,7 @@ std::optional<TraceSettings> read_trace_settings(const Config& config) {
   return settings;
 }
 
-// Null: nobody is to be told what becomes of the prefix cache.
+// Null: prefix-cache events are not published.
 std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instance& instance, std::uint16_t port) {
   KvEventsConfig events = parse_kv_events_config(config.kv_events_config).value();
   if (!events.enabled) return nullptr;
@@ -220,8 +222,8 @@ std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instan
   facts.format = events.format;
   facts.block_tokens = config.block_size;
   facts.hash_key = std::uint64_t{device()} << 32 | device();
-  facts.plain_root = api::openai::root_of_tenant(model::fingerprint(instance.numeric_mode()), /*tenant=*/{}, {});
-  facts.medium = "CPU";
+  facts.plain_namespace = api::namespace_of_tenant(model::fingerprint(instance.numeric_mode()), /*tenant=*/{}, {});
+  facts.medium = medium_of(instance.numeric_mode());
   auto publisher = std::make_unique<KvEventPublisher>(events, std::move(facts),
                                                       instance.feed_cache(events.max_queue_size), instance.metrics());
   log_info("kv_events", "endpoint={} replay_endpoint={} topic={}", publisher->endpoint(), publisher->replay_endpoint(),
@@ -229,7 +231,7 @@ std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instan
   return publisher;
 }
 
-// An address that works from this machine.
+// A URL that works from this machine.
 std::string url_of(std::string_view scheme, const std::string& host, std::uint16_t port) {
   if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("{}://127.0.0.1:{}", scheme, port);
   if (host.find(':') != host.npos) return fmt::format("{}://[{}]:{}", scheme, host, port);
@@ -240,15 +242,15 @@ void say_ready(const Config& config, const Instance& instance, const api::http::
                Duration took) {
   const std::string_view scheme = config.tls_cert.empty() ? "http" : "https";
   const std::string url = url_of(scheme, config.host, server.port());
+  // curl's arguments for the URL without a path.
   const std::string curl =
-      config.uds.empty() ? url : fmt::format("--unix-socket {} {}://localhost", config.uds, scheme);  // up to the path
+      config.uds.empty() ? url : fmt::format("--unix-socket {} {}://localhost", config.uds, scheme);
   if (const std::string text = instance.defaults_text(); !text.empty()) {
-    say(fmt::format("where a request says nothing: {} (generation_config.json; --generation-config none leaves it out)",
-                    text));
+    say(fmt::format("sampling defaults: {} (generation_config.json; --generation-config none ignores it)", text));
   }
   say(fmt::format("ready in {}: {}", seconds_text(took), config.uds.empty() ? url : "unix:" + config.uds));
   if (config.admin_port) {
-    say(fmt::format("  probes, metrics and orders: {}", url_of("http", config.admin_host, server.admin_port())));
+    say(fmt::format("  probes, metrics and /admin: {}", url_of("http", config.admin_host, server.admin_port())));
   }
   say(fmt::format(
       "  curl {}/v1/completions{} -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon "
@@ -264,7 +266,7 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   const auto started = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);
   ApiKeys keys(config.api_key_file, config.api_key);
-  // While the model loads SIGHUP is no end either. The certificate is not read before the model is there.
+  // SIGHUP must not end the process while the model loads, either. The certificate is not read before that.
   std::function<void()> read_again;
   if (keys.table() != nullptr || !config.tls_cert.empty()) {
     read_again = [&keys] {
@@ -295,14 +297,14 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   const std::size_t body_bytes = std::max<std::size_t>(kBodyBytes, 8 * config.body_limit.value);
   api::Workers workers(config.io_threads, body_bytes);
   api::Budgets budgets(body_bytes);
-  bridge::RequestBook requests(config.max_explained_requests);
+  api::requests::RequestBook requests(config.max_explained_requests);
   api::http::Server server(server_config(config),
                            services(config, instance, workers, budgets, requests, std::move(chat),
                                     std::move(tokenizer_settings), keys, tracing ? &*tracing : nullptr));
   server.start();
   const auto kv_events = publish_kv_events(config, instance, server.port());
-  std::atomic<bool> failed{
-      false};  // written by the engine thread (release), read once the server has stopped (acquire)
+  // Written by the engine thread (release), read after the server has stopped (acquire).
+  std::atomic<bool> failed{false};
   instance.start([&] {
     failed.store(true, std::memory_order_release);
     server.drain();

@@ -1,9 +1,8 @@
-// SIGTERM and SIGINT as a request to end: the first calls `on_first`, the second ends the process at once with 128 + its
-// number. Without an on_first there is nothing to finish, and the first ends the process. SIGHUP means to read files again;
-// without an on_reload it ends the process, too.
-// Shape   made before any other thread, which all inherit the blocked signals; one thread of its own waits for them.
-// Owner   the command; one in a process.
-// Thread  main; the callback runs on the signals' own thread.
+// Signal handling. The first SIGTERM or SIGINT calls `on_first`; the second ends the process at once with 128 + its
+// number, as the first does while there is no on_first. SIGHUP calls `on_reload`; without one it counts as SIGTERM.
+// Shape   made before any other thread, so that all inherit the blocked signals; its own thread waits for them.
+// Owner   the command; one per process.
+// Thread  main; the callbacks run on the signals' own thread.
 #pragma once
 
 #include <functional>
@@ -14,15 +13,15 @@ namespace quire::app {
 
 class Signals {
  public:
-  // `on_reload`: from the first moment on. None: see above.
+  // `on_reload` is in force from the first moment on.
   explicit Signals(std::function<void()> on_reload = nullptr);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // On return no earlier callback runs any more. The callback must not block.
+  // Replaces the callback. After the return, no earlier callback is running. The callback must not block.
   void on_first(std::function<void(int signal)> callback);
-  void on_reload(std::function<void()> callback);  // likewise; each time
+  void on_reload(std::function<void()> callback);  // likewise; called for every SIGHUP
 
  private:
   void wait();

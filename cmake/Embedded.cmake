@@ -1,4 +1,5 @@
-# The embedded model and its draft head: files linked into the binary by .incbin and named in two tables (app/embedded_model.h).
+# The embedded model and its draft head: files linked into the binary by .incbin and named in two tables
+# (app/model/embedded_model.h).
 # A symbol is the file's name, of the head with draft_ before it.
 set(QUIRE_EMBEDDED_FILES
     stories/config.json stories/generation_config.json stories/model.safetensors stories/tokenizer.json

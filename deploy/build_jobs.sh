@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How many compilers to run at once: one a core, and 2 GB of memory for each (coroutine units need it).
+# The number of compilers to run at once: one per core, with 2 GB of memory each (coroutine units need it).
 set -euo pipefail
 cores="$(nproc)"
 by_memory="$(awk '/^MemAvailable:/ { print int($2 / 2000000) }' /proc/meminfo)"

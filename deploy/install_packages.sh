@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: deploy/install_packages.sh build|run|test…
-# The list is deploy/packages.txt. Where it may not install, it prints the command to run and ends with 1.
+# The list is deploy/packages.txt. Without permission to install, it prints the command to run and exits with 1.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -17,8 +17,8 @@ if ((${#wanted[@]} == 0)); then
 fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "This script installs Debian 12's packages and finds no apt-get here." >&2
-  echo "Install what deploy/packages.txt names by your system's own means, then run: cmake --preset release && ninja -C build/release" >&2
+  echo "This script installs Debian 12 packages, and there is no apt-get here." >&2
+  echo "Install the packages in deploy/packages.txt with your system's package manager, then run: cmake --preset release && ninja -C build/release" >&2
   exit 1
 fi
 

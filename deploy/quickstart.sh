@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and serves: bash deploy/quickstart.sh [--model DIR] [--host ADDRESS] [--port N]
 #                                                                         [--build-only] [any flag of `quire serve`]
-# Without --model it serves the small embedded model. A second run skips what is done.
+# Without --model it serves the small embedded model. A second run skips finished steps.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 build="$root/build/release"
@@ -62,5 +62,5 @@ if [[ "$build_only" == yes ]]; then
   exit 0
 fi
 
-say "[3/3] serving ${model:-the embedded model} on http://$host:$port; a curl to copy follows when it is ready"
+say "[3/3] serving ${model:-the embedded model} on http://$host:$port; an example curl follows when it is ready"
 exec "$build/quire" serve ${model:+"$model"} --host "$host" --port "$port" ${rest[@]+"${rest[@]}"}

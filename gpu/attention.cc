@@ -5,24 +5,24 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 
 namespace quire::gpu {
 namespace {
 
-using backend::kGroupTokens;
 using backend::KvType;
 using backend::SequenceRows;
 
-// Enough for 16 rows that see 128 Ki positions each, with 32 heads of 128 dimensions. A sequence that finds no room
-// goes over its spans unit by unit itself: the same bits, but with fewer units at work.
+// Enough for 15 rows that see 128 Ki positions each, with 32 heads of 128 dimensions. A sequence that does not fit is
+// not split: its units go over all of their spans, with the same bits but fewer units at work.
 constexpr std::size_t kMostPartBytes = std::size_t{128} << 20;
 
 constexpr std::size_t kKindsOfLayers = 2;
 
-// Of a row, span and head.
+// Bytes of a part: one row, span and head.
 constexpr std::size_t part_bytes(std::uint32_t head_dim) { return (std::size_t{head_dim} + 2) * sizeof(float); }
 
-// So that steps of many lengths have grids of the same sizes.
+// Pads to a power of two, so that steps of many lengths have the same grid sizes.
 template <typename Unit>
 void pad(std::vector<Unit>& units, const Unit& nobody) {
   if (!units.empty()) units.resize(std::bit_ceil(units.size()), nobody);
@@ -33,13 +33,13 @@ void pad(AttentionPlan& plan) {
   pad(plan.rows_in_parts, RowOfBatch::kNobody);
 }
 
-// The sequence's groups that have rows in this step, from `out` on; behind them.
+// Writes the sequence's groups that have rows in this step from `out` on; returns their end.
 GroupOfStep* put_groups(const SequenceRows& sequence, GroupOfStep* out) {
   GroupOfStep group;
   group.first_row = sequence.first_row;
   group.first_position = sequence.first_position;
   group.end = sequence.first_position + sequence.num_rows;
-  group.open_group = sequence.open_group;
+  group.residual_group = sequence.residual_group;
   group.start = sequence.first_position / kGroupTokens * kGroupTokens;
   for (; group.start < group.end; group.start += kGroupTokens) *out++ = group;
   return out;
@@ -64,23 +64,25 @@ void Attention::reserve(const backend::KvShape& shape) {
     if (!groups_) groups_.emplace(device_, max_rows * sizeof(GroupOfStep), limits_.depth, "groups of a step");
   }
   if (!KvLayout::in_tiles(shape.type)) return;
-  const std::size_t most_heads = std::size_t{shape.num_kv_heads} * kMostHeadsOfGroup;
+  const std::size_t most_heads = std::size_t{shape.most_kv_heads()} * kMostHeadsOfGroup;
   grow(max_and_sum_, max_rows * most_heads * 2 * sizeof(float), "maxima and sums");
-  // No row has more spans than the cache has; of heads there may be more, but then rows find less room.
-  const std::size_t spans = std::size_t{shape.num_blocks} * shape.block_tokens / backend::kSpanTokens + 1;
-  const std::size_t heads = std::size_t{shape.num_kv_heads} * kWideQueries;
-  const std::size_t most =
-      std::min<std::size_t>(max_rows, kMostRowsInParts) * spans * heads * part_bytes(shape.head_dim);
+  // No row has more spans than the cache. There may be more heads than assumed here; then fewer rows fit.
+  const std::size_t spans = std::size_t{shape.num_blocks} * shape.block_tokens / kSpanTokens + 1;
+  const std::size_t heads_bytes = shape.most(
+      [](const backend::KvLayer& layer) { return layer.num_kv_heads * kWideQueries * part_bytes(layer.head_dim); });
+  const std::size_t most = std::min<std::size_t>(max_rows, kMostRowsInParts) * spans * heads_bytes;
   grow(parts_, std::min(most, kMostPartBytes), "parts of attention");
-  // A unit of one span has a part of each kv head at least.
-  least_part_ = std::min(least_part_, shape.num_kv_heads * part_bytes(shape.head_dim));
+  // A unit of one span has at least one part per kv head.
+  for (const backend::KvLayer& layer : shape.layers) {
+    least_part_ = std::min(least_part_, layer.num_kv_heads * part_bytes(layer.head_dim));
+  }
   if (!placed_.empty() && parts_.bytes() / least_part_ <= most_units_) return;
   most_units_ = parts_.bytes() / least_part_;
   placed_.clear();
   for (std::size_t i = 0; i < kKindsOfLayers; ++i) placed_.push_back(make_placed());
 }
 
-// Numbers of units may be padded to the next power of two.
+// Lists of units may be padded to the next power of two.
 Attention::Placed Attention::make_placed() const {
   const std::size_t whole_units = std::size_t{limits_.max_rows} * pieces_of(kMostHeadsOfGroup, kNarrowQueries);
   const std::size_t unit_bytes = std::bit_ceil(most_units_ + whole_units) * sizeof(AttentionUnit);
@@ -111,38 +113,50 @@ void Attention::begin(const backend::Batch& batch, const BatchView& on_device, s
   groups_->send(num_groups_ * sizeof(GroupOfStep));
 }
 
-void Attention::rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache) {
-  const KernelTable& kernels = device_.kernels();
-  device_.start(kernels.rope_store, {grid_rows_, spec.num_heads + spec.num_kv_heads},
-                {spec, on_device_.rows, qkv, cache.view()});
-  if (cache.shape().type != KvType::kInt4) return;
-  CHECK_LE(cache.view().layout.width(), StoreGroups::kMostDims);
-  const Index grid{num_groups_, spec.num_kv_heads};
-  const auto* groups = reinterpret_cast<const GroupOfStep*>(groups_->on_device());
-  device_.start(kernels.set_aside, grid, {spec, groups, cache.view()});
-  device_.start(kernels.store_groups, grid, {spec, on_device_.rows, groups, qkv, cache.view()});
+// The batch as the layer's group sees it.
+BatchView Attention::batch_of(const DeviceCache& cache, std::uint32_t layer) const {
+  BatchView batch = on_device_;
+  batch.rows += std::size_t{cache.shape().layers[layer].group} * grid_rows_;
+  return batch;
 }
 
-void Attention::attend(const AttentionView& spec, const float* qkv, const DeviceCache& cache, float* out) {
+void Attention::rope_store(const AttentionView& spec, std::uint32_t layer, float* qkv, const DeviceCache& cache) {
   const KernelTable& kernels = device_.kernels();
-  if (!in_tiles(cache.view().layout)) {
+  const RowOfBatch* const rows = batch_of(cache, layer).rows;
+  const KvView& kv = cache.view(layer);
+  device_.start(kernels.rope_store, {grid_rows_, spec.num_heads + (spec.stores ? spec.num_kv_heads : 0)},
+                {spec, rows, qkv, kv});
+  if (cache.shape().type != KvType::kInt4) return;
+  CHECK_LE(kv.layout.width(), StoreGroups::kMostDims);
+  const Index grid{num_groups_, spec.num_kv_heads};
+  const auto* groups = reinterpret_cast<const GroupOfStep*>(groups_->on_device());
+  device_.start(kernels.set_aside, grid, {spec, groups, kv});
+  device_.start(kernels.store_groups, grid, {spec, rows, groups, qkv, kv});
+}
+
+void Attention::attend(const AttentionView& spec, std::uint32_t layer, const float* qkv, const DeviceCache& cache,
+                       float* out) {
+  const KernelTable& kernels = device_.kernels();
+  const BatchView batch = batch_of(cache, layer);
+  const KvView& kv = cache.view(layer);
+  if (!in_tiles(kv.layout)) {
     CHECK_LE(spec.head_dim, Attend::kMostDims);
     device_.start(kernels.attend, {grid_rows_, spec.num_heads},
-                  {spec, on_device_, qkv, cache.view(), out, accumulated_scores_.as<std::uint64_t>()});
+                  {spec, batch, qkv, kv, out, accumulated_scores_.as<std::uint64_t>()});
     return;
   }
   CHECK_LE(spec.num_heads, spec.num_kv_heads * kMostHeadsOfGroup);
   const std::size_t most_parts = parts_.bytes() / part_bytes(spec.head_dim);
   const Placed& work = placed({.heads_of_group = spec.num_heads / spec.num_kv_heads,
                                .window = spec.window,
-                               .has_wide = cache.view().layout.width() <= AttendBf16Wide::kMostDims,
+                               .has_wide = kv.layout.width() <= AttendBf16Wide::kMostDims,
                                .most_parts = static_cast<std::uint32_t>(most_parts / spec.num_heads)});
   AttendTilesArgs args;
   args.spec = spec;
-  args.batch = on_device_;
+  args.batch = batch;
   args.row_parts = work.row_parts.first;
   args.qkv = qkv;
-  args.kv = cache.view();
+  args.kv = kv;
   args.out = out;
   args.parts.values = parts_.as<float>();
   args.parts.max_and_sum = args.parts.values + most_parts * spec.head_dim;
@@ -185,7 +199,7 @@ void Attention::run_units(const AttendTilesArgs& args, KvType type, const Units&
   }
 }
 
-// Layers that are alike share one.
+// Layers of the same kind share a plan.
 const Attention::Placed& Attention::placed(const AttentionShape& shape) {
   for (std::size_t i = 0; i < num_placed_; ++i) {
     if (placed_[i].shape == shape) return placed_[i];

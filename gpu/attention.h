@@ -1,10 +1,12 @@
-// Storing of K and V and attention on a device: what a step's rows need there, and which kernels take which of them.
-//   kF32, and heads of more than 256 dimensions (kInt4: 128): the plain kernel, with the bits of the CPU; all else goes
-//   through the tensor cores.
-// Owner   GpuOps. Room for any step within the limits is there from reserve() on, for layers of two kinds (window,
-//         heads of a kv head); that of a third is taken in its first step.
+// Launches of K and V storing and of attention: decides what a step's rows need on the device and which kernels take
+// which rows.
+//   kF32 caches, and heads of more than 256 dimensions (kInt4: 128), take the plain kernel (kernels/attention.h), which
+//   has the bits of the CPU; all others take the tensor cores (kernels/attention_tiles.h).
+// Owner   GpuOps. reserve() allocates what any step within the limits needs, for layers of two kinds (a kind is a
+//         window, a number of query heads per kv head and a width of heads). Buffers for a third kind are allocated in
+//         the first step that has one.
 // Thread  engine.
-// Fails   reserve(): StartError, out of memory. Steps beyond the limits are our bug: CHECK.
+// Fails   reserve(): StartError, out of memory. A step beyond the limits is our bug: CHECK.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +25,39 @@ namespace quire::gpu {
 
 struct AttentionLimits {
   std::uint32_t max_rows = 0;           // T
-  std::uint32_t max_table_entries = 0;  // of all sequences' block tables
-  std::uint32_t depth = 1;              // steps in flight
+  std::uint32_t max_table_entries = 0;  // of all sequences' block tables, of one group of layers
+  std::uint32_t num_groups = 1;
+  std::uint32_t depth = 1;  // steps in flight
 };
 
 class Attention {
  public:
-  static constexpr std::uint32_t kMostHeadsOfGroup = 128;  // query heads of a kv head
+  static constexpr std::uint32_t kMostHeadsOfGroup = 128;  // query heads per kv head
 
-  static bool in_tiles(const KvLayout& layout);  // so that the tensor cores take it
+  static bool in_tiles(const KvLayout& layout);  // true: the tensor cores take it
 
   Attention(Device& device, const AttentionLimits& limits);
 
-  // While starting, of every cache.
+  // Called for every cache, while starting.
   void reserve(const backend::KvShape& shape);
 
-  // Of every step, first. What `batch` views must outlive the step. bucket: of a step that is to be captured, so many
-  // rows fill its grids, and units are padded likewise; 0: of another.
+  // Called first in every step. The arrays that `batch` refers to outlive the step. bucket: rows of the captured step's
+  // grids, to which units are padded as well; 0: the step is not captured.
   void begin(const backend::Batch& batch, const BatchView& on_device, std::uint32_t bucket);
-  void rope_store(const AttentionView& spec, float* qkv, const DeviceCache& cache);
-  void attend(const AttentionView& spec, const float* qkv, const DeviceCache& cache, float* out);
+  // `layer`: in the cache.
+  void rope_store(const AttentionView& spec, std::uint32_t layer, float* qkv, const DeviceCache& cache);
+  void attend(const AttentionView& spec, std::uint32_t layer, const float* qkv, const DeviceCache& cache, float* out);
   void read_accumulated_scores(std::span<std::uint64_t> out);
 
  private:
-  // A part of a plan on the device.
+  // One array of a plan, on the device.
   template <typename T>
   struct Part {
     const T* first = nullptr;
     std::uint32_t count = 0;
   };
   using Units = Part<AttentionUnit>;
-  // A plan, sent by one copy.
+  // A plan for one kind of layers, sent by one copy.
   struct Placed {
     AttentionShape shape;
     StepUpload upload;
@@ -65,6 +69,7 @@ class Attention {
     Part<std::uint32_t> rows_in_parts{};
   };
 
+  BatchView batch_of(const DeviceCache& cache, std::uint32_t layer) const;
   const Placed& placed(const AttentionShape& shape);
   Placed make_placed() const;
   void send_plan(Placed& work) const;
@@ -79,13 +84,13 @@ class Attention {
   BatchView on_device_;
   std::uint32_t grid_rows_ = 0;  // T, or the bucket
   bool pads_ = false;
-  std::vector<Placed> placed_;  // of this step the first num_placed_
+  std::vector<Placed> placed_;  // the first num_placed_ belong to this step
   std::size_t num_placed_ = 0;
-  std::size_t most_units_ = 0;               // of spans, in any step and layer
-  std::size_t least_part_ = ~std::size_t{};  // bytes, of all kv heads, of the cache where these are fewest
+  std::size_t most_units_ = 0;               // of one span each, in any step and layer
+  std::size_t least_part_ = ~std::size_t{};  // bytes of a part over all kv heads, in the cache with the smallest
   DeviceMemory parts_;
   bool stores_groups_ = false;    // int4
-  std::uint32_t num_groups_ = 0;  // that have rows in this step
+  std::uint32_t num_groups_ = 0;  // groups with rows in this step
   std::optional<StepUpload> groups_;
   DeviceMemory accumulated_scores_;
   DeviceMemory max_and_sum_;

@@ -4,12 +4,12 @@
 
 #include "core/backend/tensors.h"
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 #include "gpu/kernels/batch_rows.h"
 
 namespace quire::gpu {
 namespace {
 
-using backend::kSpanTokens;
 using backend::SequenceRows;
 
 struct Spans {
@@ -46,7 +46,7 @@ class Planner {
     for (std::uint32_t i = sequence.num_plain(); i < sequence.num_rows; ++i) body(sequence.first_row + i);
   }
 
-  // False: it gets none, for there is no use or no room.
+  // Assigns a part to every row and span. False: the sequence is not split, because that has no use or no room.
   bool give_parts(const SequenceRows& sequence) {
     if (sequence.num_rows > kMostRowsInParts || sequence.num_accumulated_scores != 0) return false;
     std::uint32_t count = 0;
@@ -83,7 +83,7 @@ class Planner {
     }
   }
 
-  // Tiles of all queries of the rows.
+  // Cuts all queries of the rows into tiles.
   void cut_rows(std::uint32_t first_row, std::uint32_t num_rows, Spans spans, bool accumulated_scores) {
     const std::uint32_t count = num_rows * shape_.heads_of_group;
     for (std::uint32_t query = 0; query < count;) {
@@ -91,7 +91,7 @@ class Planner {
       const std::uint32_t taken = std::min(count - query, is_wide ? kWideQueries : kNarrowQueries);
       const AttentionUnit unit = unit_of(first_row, query, taken, spans);
       query += taken;
-      if (unit.first_span > unit.last_span) continue;  // all of its rows see other spans alone
+      if (unit.first_span > unit.last_span) continue;  // its rows see other spans only
       (is_wide ? plan_.wide : plan_.narrow).push_back(unit);
       if (accumulated_scores) (is_wide ? plan_.wide_accumulating : plan_.narrow_accumulating).push_back(unit);
     }

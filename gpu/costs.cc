@@ -2,29 +2,28 @@
 
 #include <algorithm>
 
+#include "core/base/kv_constants.h"
 #include "gpu/kernels/batch_rows.h"
 #include "gpu/kernels/linear_dot.h"
 
 namespace quire::gpu {
 namespace {
 
-using backend::kGroupTokens;
-using backend::kSpanTokens;
+using backend::Format;
 using backend::SequenceRows;
-using backend::WeightType;
 
 constexpr double kFloat = sizeof(float);
-constexpr double kNormFlops = 4.0;  // of a number: square, sum, two factors
+constexpr double kNormFlops = 4.0;  // per number: square, sum, two factors
 
-// Of one row as the tensor cores read it.
-double prepared_bytes(WeightType type, std::uint32_t k) {
+// Bytes of one row as the tensor cores read it.
+double prepared_bytes(Format format, std::uint32_t k) {
   const double numbers = 1.0 * num_steps(k) * kStepInputs;
-  return in_integers(type) ? numbers + kFloat * num_slices(k) : 2 * numbers;
+  return in_integers(format) ? numbers + kFloat * num_slices(k) : 2 * numbers;
 }
 
 constexpr std::uint32_t kSpanGroups = kSpanTokens / kGroupTokens;
 
-// Positions of a span that are there and lie within [first, last], or groups that have some of these.
+// Kept positions of a span that lie within [first, last], and the groups that have any of them.
 struct Seen {
   std::uint32_t positions = 0;
   std::uint32_t groups = 0;
@@ -55,26 +54,26 @@ double least_seconds(const Cost& cost, const Rates& rates) {
   return std::max(cost.bytes / rates.bytes_per_s, cost.flops / rates.flops_per_s) + rates.launch_s;
 }
 
-Cost linear_cost(WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish finish) {
+Cost linear_cost(Format format, std::uint32_t n, std::uint32_t k, std::uint32_t rows, Finish finish) {
   if (rows == 0) return {};
   Cost cost;
   cost.flops = 2.0 * n * k * rows;
   const double results = kFloat * n * rows * (finish == Finish::kAdd ? 2.0 : finish == Finish::kGate ? 0.5 : 1.0);
-  const auto weights = static_cast<double>(number_bytes(type, n, k));
-  if (!in_tiles(type)) {  // each block of rows reads all weights, each block of outputs all rows
+  const auto weights = static_cast<double>(number_bytes(format, n, k));
+  if (!in_tiles(format)) {  // each block of rows reads all weights, each block of outputs all rows
     cost.bytes =
         weights * pieces_of(rows, LinearDot::kRows) + kFloat * k * rows * pieces_of(n, LinearDot::kThreads) + results;
     return cost;
   }
-  cost.bytes = weights + (has_output_scales(type) ? kFloat * n : 0.0) + prepared_bytes(type, k) * rows + results;
+  cost.bytes = weights + (has_output_scales(format) ? kFloat * n : 0.0) + prepared_bytes(format, k) * rows + results;
   return cost;
 }
 
-Cost linear_rows_cost(WeightType type, std::uint32_t k, std::uint32_t rows, bool with_norm) {
-  if (!in_tiles(type)) return {};
+Cost linear_rows_cost(Format format, std::uint32_t k, std::uint32_t rows, bool with_norm) {
+  if (!in_tiles(format)) return {};
   Cost cost;
-  cost.bytes = (kFloat * k + prepared_bytes(type, k)) * rows + (with_norm ? kFloat * k : 0.0);
-  cost.flops = 1.0 * k * rows * ((with_norm ? kNormFlops : 0.0) + (in_integers(type) ? 3.0 : 1.0));
+  cost.bytes = (kFloat * k + prepared_bytes(format, k)) * rows + (with_norm ? kFloat * k : 0.0);
+  cost.flops = 1.0 * k * rows * ((with_norm ? kNormFlops : 0.0) + (in_integers(format) ? 3.0 : 1.0));
   return cost;
 }
 
@@ -84,7 +83,7 @@ Cost norm_cost(std::uint32_t width, std::uint32_t rows) {
 }
 
 Cost act_mul_cost(std::uint32_t width, std::uint32_t rows) {
-  return {3 * kFloat * width * rows, 3.0 * width * rows};  // the exponential is one
+  return {3 * kFloat * width * rows, 3.0 * width * rows};  // the exponential counts as one
 }
 
 Cost attention_cost(const backend::Batch& batch, const KvLayout& layout, std::uint32_t num_heads,

@@ -1,5 +1,7 @@
-// What kernels move and compute, and the least time that takes: the one model that measurements, predictions and tests hold times against.
-// Shape   bytes read and written, each once where the second cache can hold it between its readers; a product and a sum are two flops.
+// Cost model of the kernels: bytes moved, operations, and the least time for both. Measurements, predictions and tests
+// compare with it.
+// Shape   bytes read and written; a byte counts once if the L2 cache can hold it between its readers. A multiply-add is
+//         two flops.
 // Thread  any; pure.
 // Source  roofline (Williams et al. 2009); the counts are ours.
 #pragma once
@@ -27,7 +29,7 @@ struct Cost {
   friend Cost operator*(double times, const Cost& one) { return {times * one.bytes, times * one.flops}; }
 };
 
-// Of copying, and of matrices in bf16; what a kernel costs to begin.
+// Rates of a device: copies, bf16 matrix products, and the cost of a launch.
 struct Rates {
   double bytes_per_s = 0.0;
   double flops_per_s = 0.0;
@@ -35,18 +37,19 @@ struct Rates {
 };
 double least_seconds(const Cost& cost, const Rates& rates);
 
-// A linear layer's product alone, at its least: weights, prepared rows and the result.
-Cost linear_cost(backend::WeightType type, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
+// Least cost of a linear layer's product alone: weights, prepared rows and the result.
+Cost linear_cost(backend::Format format, std::uint32_t n, std::uint32_t k, std::uint32_t rows,
                  Finish finish = Finish::kStore);
-// Rows prepared for the tensor cores, before it: f32 in, bf16 or whole numbers with their scales out. Nothing for f32 and f16.
-Cost linear_rows_cost(backend::WeightType type, std::uint32_t k, std::uint32_t rows, bool with_norm);
+// Cost of preparing the rows: f32 in, bf16 or int8 with scales out. 0 for f32 and f16 weights.
+Cost linear_rows_cost(backend::Format format, std::uint32_t k, std::uint32_t rows, bool with_norm);
 
 Cost norm_cost(std::uint32_t width, std::uint32_t rows);
-Cost act_mul_cost(std::uint32_t width, std::uint32_t rows);  // of the result
+Cost act_mul_cost(std::uint32_t width, std::uint32_t rows);  // width of the result
 
-// Attention of a layer at its least: K and V that a sequence's rows see once for all of them, q, and what comes out.
+// Least cost of a layer's attention: K and V that the rows of a sequence see, read once for all of them, q, and the
+// output.
 Cost attention_cost(const backend::Batch& batch, const KvLayout& layout, std::uint32_t num_heads, std::uint32_t window);
-// Bytes of K and V that a plan's units read, each for itself, and of parts what is written and read again.
+// Bytes that the units of a plan move: the K and V of each unit, and parts, which are written and read again.
 double unit_bytes(const backend::Batch& batch, const AttentionPlan& plan, const KvLayout& layout,
                   std::uint32_t num_heads);
 

@@ -9,6 +9,7 @@
 #include "gpu/attention.h"
 #include "gpu/chooser.h"
 #include "gpu/linear_layers.h"
+#include "gpu/norms.h"
 #include "gpu/pack.h"
 #include "gpu/runtime/host_threads.h"
 #include "gpu/steps.h"
@@ -19,8 +20,7 @@ namespace {
 
 using namespace backend;
 
-// Whatever changes which bits come out gives it a new number: saved caches outlive the program, and a numeric mode
-// names it.
+// Every change of result bits changes the number: saved KV caches outlive the program, and the numeric mode names it.
 constexpr const char* kArithmetic = "2";
 
 constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
@@ -32,10 +32,11 @@ class GpuOps final : public Ops {
         kernels_(device_->kernels()),
         max_rows_(options.max_rows),
         most_captured_(options.capture),
-        step_buffer_(*device_, {max_rows_, max_rows_, options.max_kept_groups, options.max_table_entries},
+        step_buffer_(*device_,
+                     {max_rows_, options.num_groups, max_rows_, options.max_kept_groups, options.max_table_entries},
                      options.depth),
         captured_(*device_),
-        attention_(*device_, {max_rows_, options.max_table_entries, options.depth}),
+        attention_(*device_, {max_rows_, options.max_table_entries, options.num_groups, options.depth}),
         linear_(*device_, options.max_rows, options.linear_warpgroups) {
     CHECK_GT(max_rows_, 0u);
     CHECK_GT(options.depth, 0u);
@@ -52,7 +53,7 @@ class GpuOps final : public Ops {
   }
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
-                               Quantize quantize) override {
+                               std::optional<Format> quantize) override {
     auto packed = std::make_shared<const Packed>(gpu::pack(matrices, biases, quantize));
     return made(packed->shape, packed->bytes, packed);
   }
@@ -73,7 +74,7 @@ class GpuOps final : public Ops {
     return std::make_unique<DeviceRope>(device(), cosines, sines, half);
   }
   std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) override {
-    for (const auto& chooser : choosers_) chooser->make_room(width);  // logits live in the widest buffers
+    for (const auto& chooser : choosers_) chooser->make_room(width);  // the widest buffers hold logits
     return std::make_unique<DeviceBuffer>(device(), buffer_sizes_, max_rows, width);
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
@@ -88,61 +89,80 @@ class GpuOps final : public Ops {
     expect_batch(batch, max_rows_);
     batch_ = batch;
     const std::uint32_t bucket = can_capture(batch) ? bucket_of(batch.num_rows(), most_captured()) : 0;
-    num_rows_ = std::max(batch.num_rows(), bucket);
-    num_logits_rows_ = std::max(static_cast<std::uint32_t>(batch.logits_rows.size()), bucket);
+    grid_rows_ = std::max(batch.num_rows(), bucket);
+    grid_logits_rows_ = std::max(static_cast<std::uint32_t>(batch.logits_rows.size()), bucket);
     send_step_buffer();
     attention_.begin(
         batch, {step_buffer_.device_rows(), step_buffer_.device_tables(), step_buffer_.device_kept_groups()}, bucket);
     step_ = (step_ + 1) % choosers_.size();
-    num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // who does not collect is not waited for
+    num_begun_ = std::min(num_begun_ + 1, choosers_.size());  // a step that is not collected is forgotten
     choosers_[step_]->forget();
     if (bucket == 0) return;
     records_ = true;
     device_->record(&launches_);
   }
 
-  void embed(const Weight& table, Buffer& out) override {
+  void embed(const Weight& table, float scale, Buffer& out) override {
     const auto& rows = device_cast<const DeviceWeight>(table);
     if (!rows.is_part()) expect_embed(batch_, table, out);
-    start(kernels_.embed, {num_rows_, pieces(rows.k(), Embed::kThreads)},
-          {step_buffer_.device_tokens(), said_before(), rows.view(), device_cast<DeviceBuffer>(out).data(),
+    start(kernels_.embed, {grid_rows_, pieces(rows.k(), Embed::kThreads)},
+          {step_buffer_.device_tokens(), previous_tokens(), rows.view(), scale, device_cast<DeviceBuffer>(out).data(),
            rows.first_row()});
   }
 
-  void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
-    expect_norm(x, scale, rows, out);
-    start(kernels_.norm, {padded(rows), 1},
-          {device_cast<const DeviceBuffer>(x).data(), device_cast<const DeviceVector>(scale).data(), eps, scale.size(),
-           device_cast<DeviceBuffer>(out).data()});
+  void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
+    expect_norm(x, norm, rows, out);
+    start_norm(*device_, {norm, x.width()}, device_cast<const DeviceBuffer>(x).data(), x.width(), padded(rows),
+               device_cast<DeviceBuffer>(out).data());
+  }
+  void norm_columns(Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group, const Norm& norm,
+                    std::uint32_t rows) override {
+    expect_norm_columns(x, column, width, group, norm, rows);
+    float* const first = device_cast<DeviceBuffer>(x).data() + column;
+    const std::uint32_t step = norm.scale->size() == group ? 0 : group;
+    start_norm(*device_, {norm, group, 0, width / group, step}, first, x.width(), padded(rows), first);
   }
 
-  void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
-    expect_linear(x, w, rows, out);
-    linear_.multiply(plain(x), padded(rows), device_cast<const DeviceWeight>(w).view(), Finish::kStore,
-                     device_cast<DeviceBuffer>(out).data());
+  void multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
+    expect_multiply(x, w, rows, column, out);
+    linear_.multiply(plain(x), padded(rows), weight_view(w), {}, device_cast<DeviceBuffer>(out).data() + column,
+                     out.width());
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    attention_.rope_store(view_of(spec), device_cast<DeviceBuffer>(qkv).data(), device_cast<DeviceCache>(cache));
+    norm_heads(*device_, spec, device_cast<DeviceBuffer>(qkv).data(), qkv.width(), grid_rows_);
+    attention_.rope_store(view_of(spec), spec.layer, device_cast<DeviceBuffer>(qkv).data(),
+                          device_cast<DeviceCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
     expect_attend(batch_, spec, qkv, cache, out);
-    attention_.attend(view_of(spec), device_cast<const DeviceBuffer>(qkv).data(), device_cast<const DeviceCache>(cache),
-                      device_cast<DeviceBuffer>(out).data());
+    attention_.attend(view_of(spec), spec.layer, device_cast<const DeviceBuffer>(qkv).data(),
+                      device_cast<const DeviceCache>(cache), device_cast<DeviceBuffer>(out).data());
   }
 
-  void act_mul(const Buffer& gate_up, Buffer& out) override {
-    expect_act_mul(gate_up, num_rows_, out);
-    start(kernels_.act_mul, {num_rows_, pieces(out.width(), ActMul::kThreads)},
-          {device_cast<const DeviceBuffer>(gate_up).data(), out.width(), device_cast<DeviceBuffer>(out).data()});
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
+    expect_activate(x, gated, rows, out);
+    start(kernels_.activate, {padded(rows), pieces(out.width(), gpu::Activate::kThreads)},
+          {device_cast<const DeviceBuffer>(x).data(), out.width(), device_cast<DeviceBuffer>(out).data(), kind, gated});
   }
 
-  void add(Buffer& x, const Buffer& y) override {
-    expect_add(x, y, num_rows_);
-    start(kernels_.add, {num_rows_, pieces(x.width(), Add::kThreads)},
-          {device_cast<DeviceBuffer>(x).data(), device_cast<const DeviceBuffer>(y).data(), x.width()});
+  void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
+    expect_add(x, y, rows);
+    start(kernels_.add, {padded(rows), pieces(x.width(), Add::kThreads)},
+          {device_cast<DeviceBuffer>(x).data(), device_cast<const DeviceBuffer>(y).data(), x.width(), scale});
+  }
+  void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) override {
+    expect_multiply_by(x, y, column, rows);
+    start(kernels_.rescale, {padded(rows), pieces(x.width(), Rescale::kThreads)},
+          {device_cast<DeviceBuffer>(x).data(), x.width(), 1.0f, 0.0f, device_cast<const DeviceBuffer>(y).data(),
+           y.width(), column});
+  }
+  void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
+    CHECK_LE(rows, x.max_rows());
+    start(kernels_.rescale, {padded(rows), pieces(x.width(), Rescale::kThreads)},
+          {device_cast<DeviceBuffer>(x).data(), x.width(), scale, cap, nullptr, 0, 0});
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
@@ -155,7 +175,7 @@ class GpuOps final : public Ops {
   }
   void gather_logits_rows(const Buffer& x, Buffer& out) override {
     expect_gather(batch_, x, out);
-    copy_rows_of(x, 0, step_buffer_.device_logits_rows(), num_logits_rows_, x.width(), out, 0);
+    copy_rows_of(x, 0, step_buffer_.device_logits_rows(), grid_logits_rows_, x.width(), out, 0);
   }
 
   void choose(const Buffer& logits, std::uint32_t vocab) override {
@@ -172,90 +192,70 @@ class GpuOps final : public Ops {
 
   void read_accumulated_scores(std::span<std::uint64_t> out) override { attention_.read_accumulated_scores(out); }
 
-  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
-                           KvCache& cache) override {
-    const WeightView& w = device_cast<const DeviceWeight>(*layer.qkv).view();
-    if (!in_tiles(w.type)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
-    expect_norm(x, *layer.input_norm, num_rows_, scratch);
-    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
-    linear_.multiply(normed(x, *layer.input_norm, layer.norm_eps), num_rows_, w, Finish::kStore,
-                     device_cast<DeviceBuffer>(qkv).data());
-    rope_store(layer.attention, qkv, cache);
-  }
-  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
-    const WeightView& w = device_cast<const DeviceWeight>(*layer.gate_up).view();
-    if (!in_tiles(w.type)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
-    expect_norm(x, *layer.post_norm, num_rows_, scratch);
-    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
-    expect_act_mul(gate_up, num_rows_, out);
-    const RowsToPut rows = normed(x, *layer.post_norm, layer.norm_eps);
-    if (LinearLayers::can_gate(w)) {
-      return linear_.multiply(rows, num_rows_, w, Finish::kGate, device_cast<DeviceBuffer>(out).data());
+  void linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out, const Before& before,
+              const After& after) override {
+    expect_linear(batch_, x, weights, rows, out, before, after);
+    if (weights.size() != 1 || !in_tiles(weight_view(weights[0]).format)) {
+      return Ops::linear(x, weights, rows, out, before, after);
     }
-    linear_.multiply(rows, num_rows_, w, Finish::kStore, device_cast<DeviceBuffer>(gate_up).data());
-    act_mul(gate_up, out);
-  }
-  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
-    const WeightView& view = device_cast<const DeviceWeight>(w).view();
-    if (!in_tiles(view.type)) return Ops::project_add(y, w, scratch, x);
-    expect_linear(y, w, num_rows_, scratch);
-    expect_add(x, scratch, num_rows_);
-    linear_.multiply(plain(y), num_rows_, view, Finish::kAdd, device_cast<DeviceBuffer>(x).data());
+    const WeightView& w = weight_view(weights[0]);
+    const bool norms_apart = before.norm && before.norm.kind != NormKind::kRms;
+    if (norms_apart) norm(x, before.norm, rows, *before.normed);
+    const RowsToPut input = norms_apart ? plain(*before.normed) : before.norm ? normed(x, before.norm) : plain(x);
+    const auto* add = std::get_if<ThenAdd>(&after);
+    if (add != nullptr && !add->norm) return run_linear(input, rows, w, {Finish::kAdd, add->scale}, *add->x);
+    const auto* activate = std::get_if<ThenActivate>(&after);
+    if (activate != nullptr && activate->gated && LinearLayers::can_gate(w)) {
+      return run_linear(input, rows, w, {Finish::kGate, 1.0f, activate->kind}, *activate->out);
+    }
+    run_linear(input, rows, w, {}, out);
+    finish(out, rows, after);
   }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
-    auto& all = device_cast<DeviceCache>(cache);
-    for (const BlockCopy& copy : copies) {
-      for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-        device().copy(all.layer_of(layer, copy.to), all.layer_of(layer, copy.from), all.layer_bytes());
-      }
-      std::ranges::copy(all.tail(copy.from), all.tail(copy.to).begin());
-    }
+    const auto& all = device_cast<DeviceCache>(cache);
+    for (const BlockCopy& copy : copies) CHECK_LT(std::max(copy.from.value, copy.to.value), all.shape().num_blocks);
+    KvCopies list;
+    list.kv.numbers = all.numbers();
+    list.kv.layout.block_stride = all.block_bytes();
+    const auto pieces = (all.block_bytes() + CopyKvBlocks::kPieceBytes - 1) / CopyKvBlocks::kPieceBytes;
+    in_lists(
+        list, copies, [](const BlockCopy& copy) { return std::pair(copy.from.value, copy.to.value); },
+        [&](const KvCopies& some) {
+          device().start(kernels_.copy_kv_blocks, {static_cast<unsigned>(pieces), 1}, some);
+        });
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
     const auto& all = device_cast<DeviceCache>(cache);
     CHECK(all.shape().type != KvType::kInt4);
-    for (const RowCopy& copy : copies) {
-      device().start(kernels_.copy_kv_row, {all.shape().all_layers(), all.shape().num_kv_heads},
-                     {all.view(), copy.from, copy.to});
+    // Copies of a group follow each other, or are lists of their own.
+    for (std::size_t first = 0, last = 0; first < copies.size(); first = last) {
+      while (last < copies.size() && copies[last].group == copies[first].group) ++last;
+      copy_rows_of_group(all, copies.subspan(first, last - first));
     }
   }
   void poison_block(KvCache& cache, BlockId block) override {
     const auto& all = device_cast<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
-    for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device().fill(all.layer_of(layer, block), std::byte{0xff}, all.layer_bytes());
-    }
+    device().fill(all.block(block), std::byte{0xff}, all.block_bytes());
   }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
     const auto& all = device_cast<const DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(out.size(), all.block_bytes());
-    for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device().download(out.data() + layer * all.layer_bytes(), all.layer_of(layer, block), all.layer_bytes());
-    }
-    read_tail(cache, block, out.last(all.shape().tail_bytes));
+    device().download(out.data(), all.block(block), out.size());
   }
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
     const auto& all = device_cast<DeviceCache>(cache);
     CHECK_LT(block.value, all.shape().num_blocks);
     CHECK_EQ(bytes.size(), all.block_bytes());
-    for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      device().upload(all.layer_of(layer, block), bytes.data() + layer * all.layer_bytes(), all.layer_bytes());
-    }
-    write_tail(cache, block, bytes.last(all.shape().tail_bytes));
+    device().upload(all.block(block), bytes.data(), bytes.size());
   }
-  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+  void copy_residual_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
     const auto& all = device_cast<DeviceCache>(cache);
-    CHECK_LT(from, all.shape().num_open_groups);
-    CHECK_LT(to, all.shape().num_open_groups);
-    if (from != to) device().copy(all.open_group(to), all.open_group(from), all.open_group_bytes());
-  }
-  void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    std::ranges::copy(device_cast<const DeviceCache>(cache).tail(block), out.begin());
-  }
-  void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    std::ranges::copy(bytes, device_cast<DeviceCache>(cache).tail(block).begin());
+    CHECK_LT(from, all.shape().num_residual_groups);
+    CHECK_LT(to, all.shape().num_residual_groups);
+    if (from != to) device().copy(all.residual_group(to), all.residual_group(from), all.residual_group_bytes());
   }
 
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
@@ -270,11 +270,37 @@ class GpuOps final : public Ops {
   }
 
  private:
+  // Calls run(list) for lists of as many copies as a launch takes.
+  template <typename Copy, typename Ends, typename Run>
+  static void in_lists(const KvCopies& of, std::span<const Copy> copies, const Ends& ends, const Run& run) {
+    for (std::size_t first = 0; first < copies.size(); first += kMostKvCopies) {
+      KvCopies list = of;
+      for (const Copy& copy : copies.subspan(first, std::min<std::size_t>(kMostKvCopies, copies.size() - first))) {
+        const auto [from, to] = ends(copy);
+        list.each[list.count++] = {from, to};
+      }
+      run(list);
+    }
+  }
+
+  void copy_rows_of_group(const DeviceCache& cache, std::span<const RowCopy> copies) {
+    for (const DeviceCache::Run& run : cache.layer_runs()) {
+      const KvLayer& layer = cache.shape().layers[run.first];
+      if (layer.group != copies.front().group) continue;
+      in_lists(
+          {.kv = cache.view(run.first), .layer_bytes = cache.view(run.first).layout.block_bytes()}, copies,
+          [](const RowCopy& copy) { return std::pair(copy.from, copy.to); },
+          [&](const KvCopies& list) {
+            device().start(kernels_.copy_kv_rows, {run.count, layer.num_kv_heads}, list);
+          });
+    }
+  }
+
   template <typename Kernel>
   void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
     device_->start(kernel, grid, args);
   }
-  // For whatever is no part of a captured step.
+  // The device, for work that is not part of a captured step: runs what was recorded so far.
   Device& device() {
     run_recorded();
     return *device_;
@@ -285,46 +311,56 @@ class GpuOps final : public Ops {
     captured_.run(launches_);
     launches_.clear();
   }
-  // Device memory with the tokens that the previous step's logits rows sampled.
-  const TokenId* said_before() const { return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen(); }
-  // True if the launches depend on nothing of the batch but its number of rows: sequences of one row, all logits rows.
+  // Device memory with the tokens sampled from the previous step's logits rows.
+  const TokenId* previous_tokens() const {
+    return choosers_[(step_ + choosers_.size() - 1) % choosers_.size()]->chosen();
+  }
+  // True if the launches depend on nothing of the batch but its number of rows: one row per sequence, all of them
+  // logits rows, no dropped groups.
   bool can_capture(const Batch& batch) const {
     return batch.sequences.size() == batch.num_rows() && batch.logits_rows.size() == batch.num_rows() &&
            batch.kept_groups.empty();
   }
-  // Padded rows fit every buffer.
+  // Limited so that padded rows fit every buffer.
   std::uint32_t most_captured() const {
     return buffer_sizes_.empty() ? most_captured_ : std::min(most_captured_, *buffer_sizes_.begin());
   }
-  // The rows that a kernel is to run of so many of the batch, or of its logits rows. Of other rows, which some drafters
-  // have, there are as many as they happen to be: from there on nothing is captured.
+  // Rows that a kernel runs for `rows` rows of the batch or of its logits rows: those of the bucket while a step is
+  // recorded. Other row counts, which some drafters have, vary from step to step: recording ends at the first of them.
   std::uint32_t padded(std::uint32_t rows) {
-    if (records_ && rows != batch_.num_rows() && rows != num_rows_) run_recorded();
-    return records_ ? num_rows_ : rows;
+    if (records_ && rows != batch_.num_rows() && rows != grid_rows_) run_recorded();
+    return records_ ? grid_rows_ : rows;
   }
 
-  // Scratch for any linear is there before the first step.
+  // Reserves the scratch of linear layers, so that the first step allocates nothing.
   std::unique_ptr<Weight> made(const WeightShape& shape, std::span<const std::byte> packed,
                                std::shared_ptr<const void> owner) {
-    run_recorded();  // who makes a weight within a step may drop it within the step
-    linear_.reserve(shape.type, shape.k);
+    run_recorded();  // a weight that is made within a step may be freed within it
+    linear_.reserve(shape.format, shape.k);
     return std::make_unique<DeviceWeight>(*device_, shape, packed, std::move(owner));
   }
 
   static RowsToPut plain(const Buffer& x) {
     return {device_cast<const DeviceBuffer>(x).data(), nullptr, 0.0f, x.width()};
   }
-  static RowsToPut normed(const Buffer& x, const Vector& scale, float eps) {
-    return {device_cast<const DeviceBuffer>(x).data(), device_cast<const DeviceVector>(scale).data(), eps, x.width()};
+  static RowsToPut normed(const Buffer& x, const Norm& norm) {
+    const NormView view = view_of(norm);
+    return {device_cast<const DeviceBuffer>(x).data(), view.scale, view.eps, x.width()};
+  }
+  void run_linear(const RowsToPut& input, std::uint32_t rows, const WeightView& w, const LinearFinish& finish,
+                  Buffer& out) {
+    linear_.multiply(input, padded(rows), w, finish, device_cast<DeviceBuffer>(out).data(), out.width());
   }
 
   void send_step_buffer() {
-    step_buffer_.begin({num_rows_, num_logits_rows_, static_cast<std::uint32_t>(batch_.kept_groups.size()),
-                        static_cast<std::uint32_t>(batch_.block_tables.size())});
+    const std::uint32_t num_groups = batch_.num_groups();
+    step_buffer_.begin({grid_rows_, num_groups, grid_logits_rows_,
+                        static_cast<std::uint32_t>(batch_.kept_groups.size()),
+                        static_cast<std::uint32_t>(batch_.block_tables.size() / num_groups)});
     const std::span<std::int32_t> tokens = step_buffer_.tokens();
     std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
     for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.logits_row);
-    fill_rows(step_buffer_.rows());
+    for (std::uint32_t group = 0; group < num_groups; ++group) fill_rows(group, step_buffer_.rows(group));
     const std::span<std::uint32_t> logits_rows = step_buffer_.logits_rows();
     for (std::uint32_t r = 0; r < logits_rows.size(); ++r) {
       logits_rows[r] = r < batch_.logits_rows.size() ? batch_.logits_rows[r].row : r;
@@ -334,19 +370,22 @@ class GpuOps final : public Ops {
     step_buffer_.send();
   }
 
-  void fill_rows(std::span<RowOfBatch> rows) const {
+  // Rows as layers of one group see them. The tables of all groups are one array, so that its address is in no launch.
+  void fill_rows(std::uint32_t group, std::span<RowOfBatch> rows) const {
+    const auto first_table = static_cast<std::uint32_t>(batch_.block_tables.size() / batch_.num_groups() * group);
+    const std::span<const std::uint32_t> slots = batch_.of_group(group).slots;
     for (const SequenceRows& sequence : batch_.sequences) {
       for (std::uint32_t i = 0; i < sequence.num_rows; ++i) {
         const std::uint32_t row = sequence.first_row + i;
         RowOfBatch& out = rows[row] = {};
         out.position = batch_.positions[row];
-        out.slot = batch_.slots[row];
-        out.first_table = sequence.first_table;
+        out.slot = slots[row];
+        out.first_table = first_table + sequence.first_table;
         out.first_kept = sequence.first_kept;
         out.num_kept = sequence.num_kept;
         out.first_row = sequence.first_row;
         out.first_position = sequence.first_position;
-        out.open_group = sequence.open_group;
+        out.residual_group = sequence.residual_group;
         out.first_accumulated_score = sequence.first_accumulated_score;
         out.num_accumulated_scores = sequence.num_accumulated_scores;
         if (i >= sequence.num_plain()) {
@@ -365,38 +404,23 @@ class GpuOps final : public Ops {
            device_cast<DeviceBuffer>(out).data(), out.width(), out_column});
   }
 
-  static AttentionView view_of(const AttentionSpec& spec) {
-    const auto* rope = static_cast<const DeviceRope*>(spec.rope);
-    AttentionView view;
-    view.layer = spec.layer;
-    view.num_heads = spec.num_heads;
-    view.num_kv_heads = spec.num_kv_heads;
-    view.head_dim = spec.head_dim;
-    view.scale = spec.scale;
-    view.window = spec.window;
-    view.norm_eps = spec.norm_eps;
-    if (spec.q_norm != nullptr) view.q_norm = device_cast<const DeviceVector>(*spec.q_norm).data();
-    if (spec.k_norm != nullptr) view.k_norm = device_cast<const DeviceVector>(*spec.k_norm).data();
-    view.cosines = rope->cosines();
-    view.sines = rope->sines();
-    view.half = rope->half();
-    return view;
-  }
-
+  static const WeightView& weight_view(const Weight& w) { return device_cast<const DeviceWeight>(w).view(); }
   const std::unique_ptr<Device> device_;
   const KernelTable& kernels_;
   const std::uint32_t max_rows_;
   const std::uint32_t most_captured_;
   Batch batch_;
+  std::uint32_t grid_rows_ = 0;         // T of the step begun last, or its bucket
+  std::uint32_t grid_logits_rows_ = 0;  // R, or its bucket
   StepBuffer step_buffer_;
   CapturedSteps captured_;
   BufferSizes buffer_sizes_;
-  LaunchList launches_;  // of the step begun last, where it is one to be captured
+  LaunchList launches_;  // launches of the step begun last, while it is recorded
   bool records_ = false;
   Attention attention_;
-  std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] in turn
-  std::size_t step_ = 0;                            // whose is that of the step begun last
-  std::size_t num_begun_ = 0;                       // and not collected
+  std::vector<std::unique_ptr<Chooser>> choosers_;  // [depth] used in rotation
+  std::size_t step_ = 0;                            // the chooser of the step begun last
+  std::size_t num_begun_ = 0;                       // steps begun and not collected
   LinearLayers linear_;
 };
 
@@ -406,15 +430,12 @@ std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptio
   return std::make_unique<GpuOps>(std::move(device), options);
 }
 
-std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::WeightType type) {
-  return packed_places({n, k, type, /*has_bias=*/false}).end;
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format) {
+  return packed_places({n, k, format, /*has_bias=*/false}).end;
 }
 
-std::uint64_t kv_block_bytes(const backend::KvShape& shape) {
-  const KvLayout layout{shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
-  return shape.all_layers() * layout.block_bytes();
-}
+std::uint64_t kv_block_bytes(const backend::KvShape& shape) { return block_layout(shape).bytes; }
 
-std::uint64_t kv_open_group_bytes(const backend::KvShape& shape) { return open_group_bytes(shape); }
+std::uint64_t kv_residual_group_bytes(const backend::KvShape& shape) { return residual_group_bytes(shape); }
 
 }  // namespace quire::gpu

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/kv_constants.h"
 #include "gpu/attention.h"
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/linear_grid.h"
@@ -9,7 +10,7 @@
 namespace quire::gpu {
 namespace {
 
-constexpr std::uint64_t kMostBlocksHigh = 65535;  // of a grid, in y: where groups of outputs lie
+constexpr std::uint64_t kMostBlocksHigh = 65535;  // CUDA's limit of gridDim.y, which counts groups of outputs
 constexpr std::uint64_t kMostOutputs = kMostBlocksHigh * kPairTiles * kTileOutputs;
 
 }  // namespace
@@ -17,26 +18,25 @@ constexpr std::uint64_t kMostOutputs = kMostBlocksHigh * kPairTiles * kTileOutpu
 std::vector<std::string> beyond_limits(const ModelShape& shape) {
   std::vector<std::string> beyond;
   if (shape.head_dim > Attend::kMostDims) {
-    beyond.push_back(fmt::format("head_dim (given, or hidden_size / num_attention_heads) is {}, of at most {}",
+    beyond.push_back(fmt::format("head_dim (given, or hidden_size / num_attention_heads) is {}; the maximum is {}",
                                  shape.head_dim, Attend::kMostDims));
   }
-  const KvLayout layout{1, shape.num_kv_heads, shape.head_dim, backend::kGroupTokens, shape.kv};
+  const KvLayout layout{shape.num_kv_heads, shape.head_dim, kGroupTokens, shape.kv};
   if (Attention::in_tiles(layout) &&
       shape.num_heads > std::uint64_t{shape.num_kv_heads} * Attention::kMostHeadsOfGroup) {
-    beyond.push_back(fmt::format("num_attention_heads is {}, of at most {} for each of num_key_value_heads = {}",
+    beyond.push_back(fmt::format("num_attention_heads is {}; the maximum is {} for each of num_key_value_heads = {}",
                                  shape.num_heads, Attention::kMostHeadsOfGroup, shape.num_kv_heads));
   }
   const auto expect_outputs = [&](std::uint64_t outputs, const char* what) {
     if (outputs <= kMostOutputs) return;
-    beyond.push_back(fmt::format("{} makes a matrix of {} outputs, of at most {}", what, outputs, kMostOutputs));
+    beyond.push_back(fmt::format("{} makes a matrix of {} outputs; the maximum is {}", what, outputs, kMostOutputs));
   };
   expect_outputs(shape.hidden, "hidden_size");
   expect_outputs(2 * std::uint64_t{shape.ffn}, "intermediate_size");
   expect_outputs((shape.num_heads + 2 * std::uint64_t{shape.num_kv_heads}) * shape.head_dim, "num_attention_heads");
-  if (shape.weights == backend::WeightType::kF16) {
+  if (shape.weights == backend::Format::kF16) {
     beyond.push_back(
-        "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and what they meet "
-        "to "
+        "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and their inputs to "
         "bfloat16)");
   }
   return beyond;

@@ -1,11 +1,13 @@
-// Which models these ops have kernels for, found out from a config before anything is packed: what is beyond would end the process in
-// its first step.
+// Limits of the GPU kernels, checked against a model's config before anything is packed. A model beyond them would end
+// the process in its first step.
 //   heads of up to 512 dimensions
-//   up to 128 query heads of a kv head where attention goes through the tensor cores
+//   up to 128 query heads per kv head if attention uses the tensor cores
 //   matrices of up to 4,194,240 outputs
-//   no float16 weights: the tensor cores' kernels have none, and one by one a token would take ten times as long
+//   no float16 weights: the tensor-core kernels do not take them, and without tensor cores a token would take ten times
+//   as long
 // Thread  any; pure.
-// Source  ours: the room of a block's threads (kernels/attention.h), of units (attention.h), and how high a grid of CUDA may be.
+// Source  ours: the threads of a block (kernels/attention.h), the room for units (attention.h), and CUDA's limit of
+//         gridDim.y.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,10 @@ struct ModelShape {
   std::uint32_t num_kv_heads = 0;  // G
   std::uint32_t head_dim = 0;      // D
   backend::KvType kv = backend::KvType::kBF16;
-  backend::WeightType weights = backend::WeightType::kBF16;  // of most of them, as they are packed
+  backend::Format weights = backend::Format::kBF16;  // type of most weights, after packing
 };
 
-// What is beyond, each in the words of config.json with what it is and the limit; empty: nothing.
+// One text per exceeded limit: the field of config.json, its value and the limit. Empty: the model is supported.
 std::vector<std::string> beyond_limits(const ModelShape& shape);
 
 }  // namespace quire::gpu

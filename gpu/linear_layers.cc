@@ -1,20 +1,28 @@
 #include "gpu/linear_layers.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/base/check.h"
+#include "core/base/start_error.h"
 
 namespace quire::gpu {
 
-using backend::WeightType;
+using backend::Format;
 
-LinearScratch linear_scratch(WeightType type, std::uint32_t k, std::uint32_t max_rows, bool warpgroups) {
+// f32 and f16 have one kernel, which takes rows as they are: LinearDot.
+struct LinearLayers::FormatKernels {
+  Format format;
+  void (LinearLayers::*start)(const LinearGrid& grid, const LinearArgs& args);
+};
+
+LinearScratch linear_scratch(Format format, std::uint32_t k, std::uint32_t max_rows, bool warpgroups) {
   LinearScratch scratch;
-  if (!in_tiles(type)) return scratch;
+  if (!in_tiles(format)) return scratch;
   const std::uint32_t unit = warpgroups && max_rows >= kWarpgroupsFrom ? kRowBlock : kTileRows;
   const std::size_t numbers = std::size_t{round_up(max_rows, unit)} * num_steps(k) * kStepInputs;
-  scratch.rows = in_integers(type) ? numbers : numbers * sizeof(std::uint16_t);
-  if (in_integers(type)) scratch.row_scales = std::size_t{max_rows} * num_slices(k) * sizeof(float);
+  scratch.rows = in_integers(format) ? numbers : numbers * sizeof(std::uint16_t);
+  if (in_integers(format)) scratch.row_scales = std::size_t{max_rows} * num_slices(k) * sizeof(float);
   return scratch;
 }
 
@@ -23,10 +31,12 @@ LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgrou
       max_rows_(max_rows),
       warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.bf16.many_tiles)) {}
 
-bool LinearLayers::has_warpgroups(WeightType type) const { return warpgroups_ && in_tiles(type) && !in_integers(type); }
+bool LinearLayers::has_warpgroups(Format format) const {
+  return warpgroups_ && in_tiles(format) && !in_integers(format);
+}
 
-void LinearLayers::reserve(WeightType type, std::uint32_t k) {
-  const LinearScratch wanted = linear_scratch(type, k, max_rows_, has_warpgroups(type));
+void LinearLayers::reserve(Format format, std::uint32_t k) {
+  const LinearScratch wanted = linear_scratch(format, k, max_rows_, has_warpgroups(format));
   const auto grow = [&](DeviceMemory& memory, std::size_t bytes, const char* what) {
     if (bytes > memory.bytes()) memory = DeviceMemory(device_, bytes, what);
   };
@@ -34,48 +44,68 @@ void LinearLayers::reserve(WeightType type, std::uint32_t k) {
   grow(row_scales_, wanted.row_scales, "scales of rows");
 }
 
-void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const WeightView& w, Finish finish,
-                            float* out) {
+void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const WeightView& w,
+                            const LinearFinish& finish, float* out, std::uint32_t out_width) {
   CHECK_LE(num_rows, max_rows_);
   CHECK_EQ(rows.width, w.k);
   if (num_rows == 0) return;
   const LinearTable& kernels = device_.kernels().linear;
-  if (!in_tiles(w.type)) {
-    CHECK(rows.norm == nullptr && finish == Finish::kStore);
+  if (!in_tiles(w.format)) {
+    CHECK(rows.norm == nullptr && finish.kind == Finish::kStore);
     device_.start(kernels.dot, {pieces_of(w.n, LinearDot::kThreads), pieces_of(num_rows, LinearDot::kRows)},
-                  {rows.x, num_rows, w, out});
+                  {rows.x, num_rows, w, out, out_width});
     return;
   }
-  CHECK(finish != Finish::kGate || can_gate(w));
-  const LinearGrid grid = linear_grid(w.type, w.n, num_rows, finish == Finish::kGate, has_warpgroups(w.type));
+  CHECK(finish.kind != Finish::kGate || can_gate(w));
+  const LinearGrid grid = linear_grid(w.format, w.n, num_rows, finish.kind == Finish::kGate, has_warpgroups(w.format));
   const bool by_warpgroups = grid.kernel == LinearKernel::kWarpgroups;
-  const LinearScratch needed = linear_scratch(w.type, w.k, num_rows, by_warpgroups);
+  const LinearScratch needed = linear_scratch(w.format, w.k, num_rows, by_warpgroups);
   CHECK_LE(needed.rows, rows_.bytes());
   CHECK_LE(needed.row_scales, row_scales_.bytes());
-  put_rows(rows, num_rows, w.type, by_warpgroups);
-  const LinearArgs args{rows_.as<const std::byte>(), row_scales_.as<const float>(), num_rows, w, finish, out};
-  const auto start_of = [&](const auto& warpgroups, const auto& others) {
-    by_warpgroups ? start(warpgroups, grid, args) : start(others, grid, args);
-  };
-  switch (w.type) {
-    case WeightType::kInt8:
-      return start_of(kernels.warpgroups.int8, kernels.int8);
-    case WeightType::kFp8:
-      return start_of(kernels.warpgroups.fp8, kernels.fp8);
-    case WeightType::kInt4:
-      return start_of(kernels.warpgroups.int4, kernels.int4);
-    case WeightType::kW8A8:
-      return start(kernels.w8a8, grid, args);
-    case WeightType::kW4A8:
-      return start(kernels.w4a8, grid, args);
-    default:
-      return start_of(kernels.warpgroups.bf16, kernels.bf16);
-  }
+  put_rows(rows, num_rows, w.format, by_warpgroups);
+  const LinearArgs args{rows_.as<const std::byte>(),
+                        row_scales_.as<const float>(),
+                        num_rows,
+                        w,
+                        finish.kind,
+                        out,
+                        out_width,
+                        finish.scale,
+                        finish.activation};
+  (this->*kernels_of(w.format).start)(grid, args);
 }
 
-void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, WeightType type, bool in_blocks) {
+const LinearLayers::FormatKernels& LinearLayers::kernels_of(Format format) {
+  static constexpr FormatKernels kFormats[] = {
+      {Format::kF32, nullptr},
+      {Format::kF16, nullptr},
+      {Format::kBF16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>},
+      {Format::kW16A16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>},
+      {Format::kInt8, &LinearLayers::start_form<&LinearTable::int8, &WarpgroupTable::int8>},
+      {Format::kFp8, &LinearLayers::start_form<&LinearTable::fp8, &WarpgroupTable::fp8>},
+      {Format::kInt4, &LinearLayers::start_form<&LinearTable::int4, &WarpgroupTable::int4>},
+      {Format::kW8A8, &LinearLayers::start_form<&LinearTable::w8a8>},
+      {Format::kW4A8, &LinearLayers::start_form<&LinearTable::w4a8>},
+  };
+  const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
+  if (found == std::end(kFormats)) throw StartError("GPUs have no kernels for weights in " + name_of(format));
+  return *found;
+}
+
+void expect_kernels(Format format) { LinearLayers::kernels_of(format); }
+
+template <auto kEntries, auto kWarpgroupEntries>
+void LinearLayers::start_form(const LinearGrid& grid, const LinearArgs& args) {
   const LinearTable& kernels = device_.kernels().linear;
-  if (in_integers(type)) {
+  if constexpr (!std::is_null_pointer_v<decltype(kWarpgroupEntries)>) {
+    if (grid.kernel == LinearKernel::kWarpgroups) return start(kernels.warpgroups.*kWarpgroupEntries, grid, args);
+  }
+  start(kernels.*kEntries, grid, args);
+}
+
+void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Format format, bool in_blocks) {
+  const LinearTable& kernels = device_.kernels().linear;
+  if (in_integers(format)) {
     device_.start(kernels.put_in_integers, {num_rows, PutInIntegers::pieces(rows.width)},
                   {rows, rows_.as<std::int8_t>(), row_scales_.as<float>()});
   } else {

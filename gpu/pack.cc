@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/backend/quantize.h"
+#include "core/backend/weights/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
 #include "gpu/runtime/host_threads.h"
@@ -15,21 +15,21 @@ namespace {
 using namespace backend;
 
 constexpr std::uint32_t kPartOutputs = 4 * kTileOutputs;
-constexpr std::size_t kFewNumbers = std::size_t{1} << 20;  // not worth beginning threads for
+constexpr std::size_t kFewNumbers = std::size_t{1} << 20;  // smaller weights are packed without other threads
 
-// Where an output's numbers go: within each step alike.
+// Places of an output's numbers, which are the same within each step.
 class PlacesInTile {
  public:
   PlacesInTile(const WeightShape& shape, std::uint32_t output) : shape_(shape), output_(output) {
-    if (!in_tiles(shape.type)) return;
+    if (!in_tiles(shape.format)) return;
     for (std::uint32_t i = 0; i < kStepInputs; ++i) {
-      in_step_[i] = place_in_step(shape.type, output % kTileOutputs, i);
+      in_step_[i] = place_in_step(shape.format, output % kTileOutputs, i);
     }
   }
 
-  // The step that an input lies in; of a number within its step, in units of itself.
+  // step(): the step that an input lies in. in_step(): the place of its number within the step, in numbers.
   std::byte* step(std::byte* numbers, std::uint32_t input) const {
-    return numbers + step_at(shape_.type, shape_.n, shape_.k, output_ / kTileOutputs, input / kStepInputs);
+    return numbers + step_at(shape_.format, shape_.n, shape_.k, output_ / kTileOutputs, input / kStepInputs);
   }
   std::uint32_t in_step(std::uint32_t input) const { return in_step_[input % kStepInputs]; }
 
@@ -39,9 +39,9 @@ class PlacesInTile {
   std::uint32_t in_step_[kStepInputs] = {};
 };
 
-// The bits of an output's numbers as they are: f32 and f16.
+// Copies the bits of an output's numbers: f32 and f16.
 void put_columns(const WeightShape& shape, std::uint32_t output, const std::byte* source, std::byte* numbers) {
-  const std::size_t size = shape.type == WeightType::kF32 ? 4 : 2;
+  const std::size_t size = bytes_of(shape.format);
   for (std::uint32_t input = 0; input < shape.k; ++input) {
     std::memcpy(numbers + place_in_columns(shape.n, output, input) * size, source + input * size, size);
   }
@@ -54,17 +54,16 @@ void put_bf16(const PlacesInTile& places, std::span<const float> row, std::byte*
   }
 }
 
-void put_bytes(const PlacesInTile& places, WeightType type, std::span<const float> row, float scale,
-               std::byte* numbers) {
+void put_bytes(const PlacesInTile& places, Format format, std::span<const float> row, float scale, std::byte* numbers) {
   std::vector<std::byte> codes(row.size());
-  output_codes(type, row, scale, codes.data());
+  output_codes(format, row, scale, codes.data());
   for (std::uint32_t input = 0; input < row.size(); ++input) {
     places.step(numbers, input)[places.in_step(input)] = codes[input];
   }
 }
 
-// Numbers and scales; all were 0.
-void put_nibbles(const PlacesInTile& places, WeightType type, std::uint32_t output, std::span<const float> row,
+// Writes codes and scales; the bytes are 0 before.
+void put_nibbles(const PlacesInTile& places, Format format, std::uint32_t output, std::span<const float> row,
                  std::byte* numbers) {
   std::int8_t codes[kGroupInputs];
   for (std::uint32_t first = 0; first < row.size(); first += kGroupInputs) {
@@ -75,7 +74,7 @@ void put_nibbles(const PlacesInTile& places, WeightType type, std::uint32_t outp
     std::memcpy(step + scale_in_step(output % kTileOutputs, first % kStepInputs), &scale, 2);
     for (std::uint32_t i = 0; i < group.size(); ++i) {
       const std::uint32_t place = places.in_step(first + i);
-      const int nibble = in_integers(type) ? codes[i] & 15 : codes[i] + 8;
+      const int nibble = in_integers(format) ? codes[i] & 15 : codes[i] + 8;
       step[place / 2] |= static_cast<std::byte>(nibble << place % 2 * 4);
     }
   }
@@ -83,18 +82,19 @@ void put_nibbles(const PlacesInTile& places, WeightType type, std::uint32_t outp
 
 }  // namespace
 
-Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases, Quantize quantize) {
+Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
+            std::optional<Format> quantize) {
   CHECK(!matrices.empty());
   CHECK(biases.empty() || biases.size() == matrices.size());
   const std::uint32_t k = matrices.front().k;
-  const DType dtype = matrices.front().dtype;
+  const Format dtype = matrices.front().format;
   Packed packed;
   WeightShape& shape = packed.shape;
   shape.k = k;
-  shape.type = weight_type(dtype, quantize);
+  shape.format = quantize.value_or(dtype);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
-    CHECK(matrices[i].dtype == dtype);
+    CHECK(matrices[i].format == dtype);
     shape.n += matrices[i].n;
     shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());
   }
@@ -108,16 +108,16 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     while (n >= matrices[i].n) n -= matrices[i++].n;
     const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
     const PlacesInTile places(shape, output);
-    if (!in_tiles(shape.type)) {
+    if (!in_tiles(shape.format)) {
       put_columns(shape, output, source, numbers);
     } else {
       widen(source, dtype, row);
-      if (has_output_scales(shape.type)) {
-        const float scale = output_scale(shape.type, source, dtype, k);
-        put_bytes(places, shape.type, row, scale, numbers);
+      if (has_output_scales(shape.format)) {
+        const float scale = output_scale(shape.format, source, dtype, k);
+        put_bytes(places, shape.format, row, scale, numbers);
         std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
-      } else if (in_nibbles(shape.type)) {
-        put_nibbles(places, shape.type, output, row, numbers);
+      } else if (in_nibbles(shape.format)) {
+        put_nibbles(places, shape.format, output, row, numbers);
       } else {
         put_bf16(places, row, numbers);
       }
@@ -128,7 +128,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
       std::memcpy(numbers + parts.bias + output * sizeof(float), &bias, sizeof(float));
     }
   };
-  // Outputs of a tile share bytes: a part is whole tiles.
+  // Outputs of a tile share bytes, so a part consists of whole tiles.
   const auto put_part = [&](std::uint32_t part) {
     std::vector<float> row(k);
     const std::uint32_t end = std::min(shape.n, (part + 1) * kPartOutputs);

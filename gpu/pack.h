@@ -1,4 +1,4 @@
-// Weights of a checkpoint as the GPU's kernels read them (gpu/device/weight_layout.h), in host memory.
+// Packing of a checkpoint's weights into the layout of the GPU kernels (gpu/device/weight_layout.h), in host memory.
 // Thread  any; pure.
 #pragma once
 
@@ -16,6 +16,6 @@ struct Packed {
 };
 
 Packed pack(std::span<const backend::HostMatrix> matrices, std::span<const std::span<const float>> biases,
-            backend::Quantize quantize);
+            std::optional<backend::Format> quantize);
 
 }  // namespace quire::gpu

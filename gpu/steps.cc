@@ -27,12 +27,13 @@ void StepUpload::send(std::size_t bytes) {
 }
 
 StepBuffer::StepBuffer(Device& device, const StepBufferSizes& most, std::uint32_t depth)
-    : most_(most), upload_(device, places_of(most).end, depth, "what a step brings along") {}
+    : most_(most), upload_(device, places_of(most).end, depth, "step buffers") {}
 
 void StepBuffer::begin(const StepBufferSizes& sizes) {
   CHECK_LE(sizes.rows, most_.rows);
   CHECK_LE(sizes.logits_rows, most_.logits_rows);
   CHECK_LE(sizes.kept_groups, most_.kept_groups);
+  CHECK_LE(sizes.groups, most_.groups);
   CHECK_LE(sizes.table_entries, most_.table_entries);
   sizes_ = sizes;
   places_ = places_of(sizes);
@@ -50,7 +51,7 @@ void CapturedSteps::run(const LaunchList& launches) {
     ++num_repeated_;
     return device_.start(*at->step);
   }
-  run_one_by_one(launches);  // by then every kernel has been loaded: that is not to happen while a step is captured
+  run_one_by_one(launches);  // loads every kernel, which must not happen during capture
   if (!make_room()) return;
   device_.begin_capture();
   run_one_by_one(launches);

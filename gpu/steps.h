@@ -1,13 +1,13 @@
-// Cheap starts of steps on a device: one step buffer with everything that changes from step to step, sent by one copy,
-// and captured steps (CUDA graphs) for decoding, one for each bucket of rows.
-//   bucket   the smallest size that holds the step's rows; its grids have so many, and rows behind the real ones are
-//            marked as padding in the step buffer and store nothing
-//   step buffer   tokens | rows | logits rows | kept groups | block tables: in pinned memory, a slot for each step in
-//            flight, and at the same places on the device in every step of the same bucket
+// Step buffers and captured steps, which make a step cheap to start: all that changes from step to step is sent by one
+// copy, and decode steps run as CUDA graphs, one per bucket of rows.
+//   bucket       the smallest size that holds the step's rows. The grids have that many rows; rows behind the real ones
+//                are marked as padding in the step buffer and store nothing.
+//   step buffer  tokens | rows by group | logits rows | kept groups | block tables: in pinned memory, one slot per step
+//                in flight, and at the same device addresses in every step of the same bucket.
 // Owner   GpuOps; the device outlives them.
 // Thread  engine, after start.
-// Fails   StartError from constructors: no memory. A step beyond its sizes is our bug: CHECK.
-// Source  CUDA graphs by batch size, as vLLM and SGLang keep them; capturing what was seen to repeat is ours.
+// Fails   constructors: StartError, out of memory. A step beyond the given sizes is our bug: CHECK.
+// Source  CUDA graphs by batch size: vLLM and SGLang; finding them by their list of launches is ours.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace quire::gpu {
 
 inline constexpr std::uint32_t kBuckets[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 384, 512};
 
-// Of a step of `rows` rows where steps of up to `most` are captured: never more than that. 0: none.
+// Bucket of a step of `rows` rows if steps of up to `most` rows are captured; never more than `most`. 0: not captured.
 constexpr std::uint32_t bucket_of(std::uint32_t rows, std::uint32_t most) {
   if (rows == 0 || rows > most) return 0;
   for (const std::uint32_t bucket : kBuckets) {
@@ -34,19 +34,20 @@ constexpr std::uint32_t bucket_of(std::uint32_t rows, std::uint32_t most) {
   return 0;
 }
 
-inline constexpr std::size_t kUploadBoundary = 16;  // of each part of what is uploaded at once
+inline constexpr std::size_t kUploadBoundary = 16;  // alignment of each part of an upload, in bytes
 constexpr std::size_t on_boundary(std::size_t bytes) {
   return (bytes + kUploadBoundary - 1) / kUploadBoundary * kUploadBoundary;
 }
 
 struct StepBufferSizes {
   std::uint32_t rows = 0;
+  std::uint32_t groups = 1;  // of layers: each has rows and tables of its own
   std::uint32_t logits_rows = 0;
   std::uint32_t kept_groups = 0;
-  std::uint32_t table_entries = 0;
+  std::uint32_t table_entries = 0;  // of one group
 };
 
-// Where each part begins, in bytes, and where all ends.
+// Byte offset of each part, and of the end.
 struct StepBufferOffsets {
   std::size_t tokens = 0;
   std::size_t rows = 0;
@@ -61,23 +62,23 @@ constexpr StepBufferOffsets places_of(const StepBufferSizes& sizes) {
   };
   StepBufferOffsets places;
   places.rows = behind(places.tokens, sizes.rows, sizeof(std::int32_t));
-  places.logits_rows = behind(places.rows, sizes.rows, sizeof(RowOfBatch));
+  places.logits_rows = behind(places.rows, std::size_t{sizes.rows} * sizes.groups, sizeof(RowOfBatch));
   places.kept_groups = behind(places.logits_rows, sizes.logits_rows, sizeof(std::uint32_t));
   places.tables = behind(places.kept_groups, sizes.kept_groups, sizeof(std::uint16_t));
-  places.end = behind(places.tables, sizes.table_entries, sizeof(std::uint32_t));
+  places.end = behind(places.tables, std::size_t{sizes.table_entries} * sizes.groups, sizeof(std::uint32_t));
   return places;
 }
 
-// What is filled in on the host for a step and sent by one copy, to the same place on the device every time: pinned
-// memory, a slot for each step in flight, so that nothing waits for the device.
+// Upload of a step: filled in on the host and sent by one copy, to the same device memory every time. The pinned memory
+// has one slot per step in flight, so that filling one in does not wait for the device.
 class StepUpload {
  public:
   StepUpload(Device& device, std::size_t most_bytes, std::uint32_t depth, const char* what);
 
-  // The next slot; waits until the copy that was made from there is over.
+  // Returns the next slot to fill in; waits until the last copy from it is done.
   std::byte* begin();
-  std::byte* slot() const { return slots_[slot_].memory.data(); }  // the one that was begun last
-  void send(std::size_t bytes);                                    // of that
+  std::byte* slot() const { return slots_[slot_].memory.data(); }  // the slot of the last begin()
+  void send(std::size_t bytes);                                    // the first `bytes` of it
   const std::byte* on_device() const { return memory_.as<const std::byte>(); }
   std::size_t most_bytes() const { return memory_.bytes(); }
 
@@ -94,20 +95,24 @@ class StepUpload {
 
 class StepBuffer {
  public:
-  // `most` in any step, `depth` steps in flight.
+  // most: sizes that no step exceeds. depth: steps in flight.
   StepBuffer(Device& device, const StepBufferSizes& most, std::uint32_t depth);
 
-  // The host's side of the next step, to be filled in.
+  // Begins the next step buffer, whose parts are then filled in on the host.
   void begin(const StepBufferSizes& sizes);
   std::span<std::int32_t> tokens() { return part<std::int32_t>(places_.tokens, sizes_.rows); }
-  std::span<RowOfBatch> rows() { return part<RowOfBatch>(places_.rows, sizes_.rows); }
+  std::span<RowOfBatch> rows(std::uint32_t group) {
+    return part<RowOfBatch>(places_.rows + group * std::size_t{sizes_.rows} * sizeof(RowOfBatch), sizes_.rows);
+  }
   std::span<std::uint32_t> logits_rows() { return part<std::uint32_t>(places_.logits_rows, sizes_.logits_rows); }
   std::span<std::uint16_t> kept_groups() { return part<std::uint16_t>(places_.kept_groups, sizes_.kept_groups); }
-  std::span<BlockId> tables() { return part<BlockId>(places_.tables, sizes_.table_entries); }
+  std::span<BlockId> tables() {
+    return part<BlockId>(places_.tables, std::size_t{sizes_.table_entries} * sizes_.groups);
+  }
   // Queues the one copy.
   void send();
 
-  // On the device, of the step buffer sent last.
+  // Device addresses in the step buffer sent last.
   const std::int32_t* device_tokens() const { return there<std::int32_t>(places_.tokens); }
   const RowOfBatch* device_rows() const { return there<RowOfBatch>(places_.rows); }
   const std::uint32_t* device_logits_rows() const { return there<std::uint32_t>(places_.logits_rows); }
@@ -130,14 +135,14 @@ class StepBuffer {
   StepBufferOffsets places_;
 };
 
-// Steps by what they launch. One that is seen for the first time runs kernel by kernel, and is captured; whenever the
-// same launches come again the captured step runs instead. When there is no room, the least recently run step is
-// dropped if it last ran kLongAgo steps ago or earlier: otherwise a cycle of kMost + 1 steps would capture one in every
-// step.
+// Steps by their list of launches. A list that is not known runs kernel by kernel and is then captured; when the same
+// list comes again, the captured step (CUDA graph) runs instead. If all kMost places are taken, the least recently run
+// step is dropped, provided that it last ran at least kLongAgo steps ago; otherwise a cycle of kMost + 1 steps would
+// capture one in every step.
 class CapturedSteps {
  public:
   static constexpr std::size_t kMost = 256;
-  static constexpr std::uint64_t kLongAgo = 4 * kMost;  // steps; by then the device is done with it, too
+  static constexpr std::uint64_t kLongAgo = 4 * kMost;  // steps; the device has finished with it by then
 
   explicit CapturedSteps(Device& device) : device_(device) { known_.reserve(kMost); }
   void run(const LaunchList& launches);
@@ -148,7 +153,7 @@ class CapturedSteps {
  private:
   struct Known {
     LaunchList launches;
-    std::unique_ptr<CapturedStep> step;  // null: there was no memory for it
+    std::unique_ptr<CapturedStep> step;  // null: out of memory, runs kernel by kernel
     std::uint64_t last_run = 0;
   };
   void run_one_by_one(const LaunchList& launches);

@@ -3,21 +3,31 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
+#include "gpu/linear_layers.h"
 
 namespace quire::gpu {
 namespace {
 
+using backend::KvLayer;
 using backend::KvType;
 
 constexpr std::size_t kPartBytes = 256;
+// Of the largest layer's part of a residual group.
+std::size_t open_floats_of(const backend::KvShape& shape) {
+  return shape.most(
+      [](const KvLayer& layer) { return std::size_t{layer.num_kv_heads} * kGroupTokens * 2 * layer.head_dim; });
+}
+
 constexpr std::size_t whole_parts(std::size_t bytes) { return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes; }
 
 }  // namespace
 
 PackedPlaces packed_places(const backend::WeightShape& shape) {
+  expect_kernels(shape.format);
   PackedPlaces places;
-  places.scales = whole_parts(number_bytes(shape.type, shape.n, shape.k));
-  places.bias = places.scales + (has_output_scales(shape.type) ? whole_parts(shape.n * sizeof(float)) : 0);
+  places.scales = whole_parts(number_bytes(shape.format, shape.n, shape.k));
+  places.bias = places.scales + (has_output_scales(shape.format) ? whole_parts(shape.n * sizeof(float)) : 0);
   places.end = places.bias + (shape.has_bias ? whole_parts(shape.n * sizeof(float)) : 0);
   return places;
 }
@@ -33,11 +43,11 @@ DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, st
   device.upload(memory_.data(), packed.data(), packed.size());
   const auto* bytes = memory_.as<const std::byte>();
   view_.numbers = bytes;
-  if (has_output_scales(shape.type)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
+  if (has_output_scales(shape.format)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
   if (shape.has_bias) view_.bias = reinterpret_cast<const float*>(bytes + places.bias);
   view_.n = shape.n;
   view_.k = shape.k;
-  view_.type = shape.type;
+  view_.format = shape.format;
 }
 
 DeviceVector::DeviceVector(Device& device, std::span<const float> values)
@@ -62,21 +72,52 @@ DeviceBuffer::DeviceBuffer(Device& device, BufferSizes& sizes, std::uint32_t max
       sizes_(sizes),
       at_(sizes.insert(max_rows)) {}
 
-DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_(shape) {
-  CHECK_EQ(shape.block_tokens % backend::kGroupTokens, 0u);
-  view_.layout = {shape.num_blocks, shape.num_kv_heads, shape.head_dim, shape.block_tokens, shape.type};
-  view_.num_layers = shape.all_layers();
-  memory_ = DeviceMemory(device, shape.all_layers() * shape.num_blocks * layer_bytes(), "the KV cache");
-  open_ = DeviceMemory(device, shape.num_open_groups * open_group_bytes(), "the KV cache's open groups");
-  view_.numbers = memory_.as<std::byte>();
-  view_.open = open_.as<float>();
-  tails_.resize(std::size_t{shape.num_blocks} * shape.tail_bytes);
+DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_(shape), layout_(block_layout(shape)) {
+  CHECK_EQ(shape.block_tokens % kGroupTokens, 0u);
+  memory_ = DeviceMemory(device, layout_.bytes * shape.num_blocks, "the KV cache");
+  open_ = DeviceMemory(device, shape.num_residual_groups * residual_group_bytes(), "the KV cache's residual groups");
+  const std::size_t open_floats = open_floats_of(shape);
+  for (std::uint32_t index = 0; index < shape.num_layers(); ++index) {
+    const KvLayer& layer = shape.layers[index];
+    KvView view;
+    view.numbers = numbers() + layout_.offsets[index];
+    view.layout = {layer.num_kv_heads, layer.head_dim, shape.block_tokens, shape.type, layout_.bytes};
+    if (shape.num_residual_groups > 0) {
+      view.open = open_.as<float>() + index * open_floats;
+      view.found = open_.as<float>() + shape.num_layers() * open_floats;
+      view.open_stride = (shape.num_layers() + std::size_t{1}) * open_floats;
+    }
+    views_.push_back(view);
+  }
+  find_runs();
 }
 
-std::size_t open_group_bytes(const backend::KvShape& shape) {
+void DeviceCache::find_runs() {
+  for (std::uint32_t index = 0; index < shape_.num_layers(); ++index) {
+    const KvLayer& layer = shape_.layers[index];
+    const auto ends_before = [&](const Run& run) {
+      KvLayer next = shape_.layers[run.first];
+      next.place += run.count;
+      return next == layer;
+    };
+    const auto run = std::ranges::find_if(layer_runs_, ends_before);
+    if (run == layer_runs_.end()) {
+      layer_runs_.push_back({index, 1});
+    } else {
+      ++run->count;
+    }
+  }
+}
+
+backend::KvBlockLayout block_layout(const backend::KvShape& shape) {
+  return backend::block_layout(shape, [&](const KvLayer& layer) {
+    return KvLayout{layer.num_kv_heads, layer.head_dim, shape.block_tokens, shape.type}.block_bytes();
+  });
+}
+
+std::size_t residual_group_bytes(const backend::KvShape& shape) {
   if (shape.type != KvType::kInt4) return 0;
-  const std::size_t layers = std::size_t{shape.all_layers()} + 1;
-  return layers * shape.num_kv_heads * backend::kGroupTokens * 2 * shape.head_dim * sizeof(float);
+  return (std::size_t{shape.num_layers()} + 1) * open_floats_of(shape) * sizeof(float);
 }
 
 }  // namespace quire::gpu

@@ -1,5 +1,5 @@
-// What the GPU backend holds: packed weights, row buffers, rope tables, K and V.
-// Owner   whoever asked Ops to make them; the device outlives them.
+// Tensors of the GPU backend: packed weights, vectors, row buffers, rope tables, K and V.
+// Owner   the caller of Ops that asked for them; the device outlives them.
 // Thread  made while starting; then the engine thread.
 // Fails   StartError: out of memory.
 #pragma once
@@ -19,11 +19,11 @@
 
 namespace quire::gpu {
 
-// Numbers | scales | bias, each from a multiple of 256 bytes on: on the device, and until forget_packed() in host memory, too, for
-// who writes them to a file.
+// A packed weight: numbers | scales | bias, each from a multiple of 256 bytes on, on the device. Until free_host_copy()
+// its bytes are also in host memory, for writing them to a file.
 class DeviceWeight final : public backend::Weight {
  public:
-  // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
+  // Every change of what these bytes mean changes the number: files of packed weights outlive the program.
   static constexpr const char* kLayout = "gpu tiles/3";
 
   DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
@@ -31,17 +31,17 @@ class DeviceWeight final : public backend::Weight {
 
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
-  backend::WeightType type() const override { return shape_.type; }
+  backend::Format format() const override { return shape_.format; }
   std::span<const std::byte> packed() const override { return packed_; }
   std::size_t bytes() const override { return memory_.bytes(); }
-  void forget_packed() override {
+  void free_host_copy() override {
     packed_ = {};
     owner_.reset();
   }
   const WeightView& view() const { return view_; }
   std::byte* memory() const { return memory_.as<std::byte>(); }
 
-  // As a table: of a larger one it is the rows from here on.
+  // For a table that is part of a larger one (a shard): its rows are those of the larger table from first_row on.
   void begins_at(std::uint32_t first_row) {
     first_row_ = first_row;
     is_part_ = true;
@@ -85,12 +85,12 @@ class DeviceRope final : public backend::RopeTable {
   DeviceMemory sines_;
 };
 
-// Rows that each of the buffers there are has room for.
+// max_rows of every row buffer that exists.
 using BufferSizes = std::multiset<std::uint32_t>;
 
 class DeviceBuffer final : public backend::Buffer {
  public:
-  // `sizes` outlives it, and says of it for as long as it is there.
+  // `sizes` outlives the buffer and lists its max_rows as long as it exists.
   DeviceBuffer(Device& device, BufferSizes& sizes, std::uint32_t max_rows, std::uint32_t width);
   ~DeviceBuffer() override { sizes_.erase(at_); }
   DeviceBuffer(const DeviceBuffer&) = delete;
@@ -108,42 +108,48 @@ class DeviceBuffer final : public backend::Buffer {
   BufferSizes::iterator at_;
 };
 
-// int4: an open group of all layers, and that of the layer at hand.
-std::size_t open_group_bytes(const backend::KvShape& shape);
+// backend::block_layout() on the device.
+backend::KvBlockLayout block_layout(const backend::KvShape& shape);
+// Bytes of one int4 residual group: all layers, and the copy of the current layer's (KvView::found). 0 for other types.
+std::size_t residual_group_bytes(const backend::KvShape& shape);
 
-// How they lie: gpu/device/layout.h; what they mean: kv_codes.h.
+// The KV cache: [block][layer of its group]. Layout of a layer: gpu/device/layout.h; meaning of the codes: kv_codes.h.
 class DeviceCache final : public backend::KvCache {
  public:
   DeviceCache(Device& device, const backend::KvShape& shape);
   const backend::KvShape& shape() const override { return shape_; }
-  std::size_t bytes() const override { return memory_.bytes() + open_.bytes() + tails_.size(); }
-  std::size_t block_bytes() const override { return shape_.all_layers() * layer_bytes() + shape_.tail_bytes; }
+  std::size_t bytes() const override { return memory_.bytes() + open_.bytes(); }
+  std::size_t block_bytes() const override { return layout_.bytes; }
 
-  const KvView& view() const { return view_; }
+  const KvView& view(std::uint32_t layer) const { return views_[layer]; }
   std::size_t numbers_bytes() const { return memory_.bytes(); }
-  std::size_t layer_bytes() const { return view_.layout.block_bytes(); }  // of a block
-  std::byte* layer_of(std::uint32_t layer, BlockId block) const {
-    return memory_.as<std::byte>() + view_.layout.block_at(layer, block.value);
-  }
-  std::size_t open_group_bytes() const { return gpu::open_group_bytes(shape_); }
-  std::byte* open_group(std::uint32_t index) const { return open_.as<std::byte>() + index * open_group_bytes(); }
+  std::byte* numbers() const { return memory_.as<std::byte>(); }
+  std::span<const std::size_t> layer_offsets() const { return layout_.offsets; }
+  std::byte* block(BlockId id) const { return numbers() + id.value * block_bytes(); }
+  // Alike layers of one group whose places follow each other: one launch copies their rows.
+  struct Run {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  std::span<const Run> layer_runs() const { return layer_runs_; }
 
-  std::span<std::byte> tail(BlockId block) { return std::span(tails_).subspan(tail_at(block), shape_.tail_bytes); }
-  std::span<const std::byte> tail(BlockId block) const {
-    return std::span(tails_).subspan(tail_at(block), shape_.tail_bytes);
+  std::size_t residual_group_bytes() const { return gpu::residual_group_bytes(shape_); }
+  std::byte* residual_group(std::uint32_t index) const {
+    return open_.as<std::byte>() + index * residual_group_bytes();
   }
 
  private:
-  std::size_t tail_at(BlockId block) const { return std::size_t{block.value} * shape_.tail_bytes; }
+  void find_runs();
 
   backend::KvShape shape_;
   DeviceMemory memory_;
   DeviceMemory open_;
-  KvView view_;
-  std::vector<std::byte> tails_;  // nobody on the device looks at them
+  backend::KvBlockLayout layout_;
+  std::vector<Run> layer_runs_;
+  std::vector<KvView> views_;  // [layers]
 };
 
-// Numbers, scales and bias of a weight: where each begins, and where all ends.
+// Byte offsets of a packed weight's scales and bias, and its size; its numbers begin at 0.
 struct PackedPlaces {
   std::size_t scales = 0;
   std::size_t bias = 0;

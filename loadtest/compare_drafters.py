@@ -58,7 +58,7 @@ VARIANTS = [
     Variant("`eagle`", "EAGLE-1 and EAGLE-2 heads; `topk` above 1 makes EAGLE-2's trees"),
     Variant("`medusa`, chain of 3", "where such heads exist and none of `eagle3`", {**MEDUSA, "num_speculative_tokens": 3}),
     Variant("`medusa`, tree of 8", "the same, few streams", {**MEDUSA, **TREE}),
-    Variant("`hydra`", "where such heads exist: better guesses than Medusa's"),
+    Variant("`hydra`", "where such heads exist: more accurate drafts than Medusa's"),
     Variant("`draft_model`, chain of 4", "large targets with a small sibling", {"method": "draft_model", **DRAFT_MODEL}),
     Variant("`specinfer`, that model and the target's first 3 layers", "several small siblings that know different things",
             {"method": "specinfer", "model": [DRAFT_MODEL["model"], FIRST_LAYERS]}),
@@ -71,7 +71,7 @@ VARIANTS = [
     Variant("`suffix`, own text alone", "the same, and agents that repeat themselves", {"method": "suffix", **ALONE}),
     Variant("`hybrid`, own text alone", "a head, and text that repeats", {"method": "hybrid", **HEAD, **ALONE}),
     Variant("`rest`, half of tinystories", "text like what is in the file", {"method": "rest", "datastore": DATASTORE}),
-    Variant("`lookahead`", "like `ngram`, more guesses", {"method": "lookahead"}),
+    Variant("`lookahead`", "like `ngram`, more draft tokens", {"method": "lookahead"}),
     Variant("`lookahead`, window of 7", "text without repeats, where rows are nearly free", {"method": "lookahead", "window": 7}),
 ]
 WIDENED, WIDTH = "widened", 16384  # units: 150 MB in bf16, past every cache

@@ -61,7 +61,7 @@ def percent(value):
 
 def utilisation_table():
     data, rows = read("utilisation"), []
-    for mix, label in [("notebook", "the notebook's 4 requests"), ("sixteen", "16 requests")]:
+    for mix, label in [("notebook", "4 requests"), ("sixteen", "16 requests")]:
         part = where(data, mix=mix)
         paged, static, batch = (max(part[k]) for k in ("paged_blocks", "static_blocks", "static_batch_blocks"))
         rows.append([label, count(paged), count(static), percent(paged / static), count(batch), percent(paged / batch)])
@@ -139,7 +139,7 @@ def step_cost_table():
         [count(sequences), cost("Scheduler", sequences), cost("BlockEnds", sequences), cost("Engine", sequences), f"{target:,}"]
         for sequences, target in [(1.0, 20), (64.0, 60), (1024.0, 1000)]
     ]
-    return markdown(["sequences", "scheduler", "blocks end", "turn", "target"], rows)
+    return markdown(["sequences", "scheduler", "blocks end", "iteration", "target"], rows)
 
 
 def waiting_table():
@@ -198,7 +198,7 @@ def label_bars(axis, bars, form="{:,.0f}"):
 def plot_utilisation(plt):
     data = read("utilisation")
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
-    for axis, (mix, title) in zip(axes, [("notebook", "The notebook's 4 requests"), ("sixteen", "16 requests, random arrivals")]):
+    for axis, (mix, title) in zip(axes, [("notebook", "4 requests"), ("sixteen", "16 requests, random arrivals")]):
         part = where(data, mix=mix)
         axis.axhline(part["static_batch_blocks"][0], color=GREY, linestyle="--", label="static: every request, longest length")
         axis.step(part["step"], part["static_blocks"], where="post", color=ORANGE, label="static: those running, longest length")

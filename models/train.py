@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Train quire's built-in story teller: a 5.5 M parameter Llama that fits in 11 MB.
+"""Train quire's embedded story model: a 5.5 M parameter Llama that fits in 11 MB.
 
     python train.py --corpus DIR --minutes 110          train, write ./stories
     python train.py --corpus DIR --evaluate ./stories   held-out loss per token
     python train.py --sample 10 --out ./stories         print ten stories
 
 The file reads top to bottom: data, model, Muon, schedule, evaluation, export, and the loop that uses them.
-The export is a plain Hugging Face folder; nothing here is needed to run it.
+The export is a plain Hugging Face folder; running it needs nothing from here.
 
 Shapes in brackets use one set of letters:
   B rows of a batch, T tokens of a row, E hidden, F feed-forward, H query heads, K kv heads, D head size, V vocabulary.
@@ -60,7 +60,7 @@ END_ID = 0
 IGNORE = -100  # target of a position that does not count
 
 MIX = {"tinystories": 0.60, "bedtime_pd": 0.25, "storybooks_ccby": 0.07, "fairytaleqa": 0.08}  # share of the tokens
-STYLE = "tinystories"  # the plain style that is wanted: the last part of training sees nothing else
+STYLE = "tinystories"  # the target style: the last part of training uses nothing else
 STYLE_FROM = 0.80  # progress at which that part begins
 HELD_OUT = "held out"
 HOLD_OUT_EVERY = 33  # every 33rd story of STYLE (3 %) is kept for evaluation
@@ -81,7 +81,7 @@ def split_held_out(stories):
 
 
 def train_tokenizer(stories_by_name, vocab):
-    """Byte-level BPE as GPT-2's, learnt from text in the proportions of MIX."""
+    """Byte-level BPE as GPT-2's, trained on text in the proportions of MIX."""
     rng = random.Random(1)
     budget = sum(map(len, stories_by_name[STYLE])) / MIX[STYLE]
     text = []
@@ -375,7 +375,7 @@ def held_out_loss(model, documents, device, rows=16):
 
 @torch.no_grad()
 def sample_story(model, tokenizer, device, prompt="Once upon a time", temperature=0.8, top_p=0.9):
-    """One story, until <|endoftext|> or the end of the context. Reads everything again for each token: short, slow."""
+    """One story, until <|endoftext|> or the end of the context. Without a KV cache: short code, slow."""
     ids = tokenizer.encode(prompt).ids
     while len(ids) < model.shape.context:
         logits = model(torch.tensor([ids], device=device))[0, -1].float()
@@ -393,7 +393,7 @@ def sample_story(model, tokenizer, device, prompt="Once upon a time", temperatur
 #
 # A Hugging Face folder. Every file is written aside and renamed, so a reader sees the old or the new one, never half.
 
-# A chat is read as the beginning of a story: its messages, a line each, and nothing else.
+# A chat becomes the beginning of a story: its messages, a line each, and nothing else.
 CHAT_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}"
     "{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}"
@@ -478,7 +478,7 @@ class Gradients:
     """Loss and gradients of a batch, its rows shared among one-threaded workers.
 
     A core that is busy with something else then delays one share, not every single matrix product: faster than letting
-    each product use all cores, and far steadier on a machine that is not ours alone. A GPU takes the batch whole.
+    each product use all cores, and far steadier on a shared machine. A GPU takes the batch whole.
     """
 
     def __init__(self, model, num_workers, share_rows):
@@ -575,8 +575,8 @@ def parse_args():
     out = Path(__file__).parent / "stories"
     parser.add_argument("--out", type=Path, default=out, metavar="DIR", help="model folder (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=110, help="time for training (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=8000, help="most steps of 8,192 tokens (default: %(default)s)")
-    parser.add_argument("--export-minutes", type=float, default=5, help="between exports (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=8000, help="maximum steps of 8,192 tokens (default: %(default)s)")
+    parser.add_argument("--export-minutes", type=float, default=5, help="time between exports (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="workers on a CPU (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of weights, batches and samples (default: %(default)s)")
     parser.add_argument("--start", type=Path, metavar="MODEL_DIR", help="begin with the weights of an earlier export")

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/command_flags.h"
+#include "app/config/command_flags.h"
 
 namespace quire::tools {
 namespace {
@@ -15,7 +15,7 @@ void add_flags(CLI::App& command, TypedBenchFlags& typed) {
     command.add_option(std::string(flag.name), typed[i], std::string(flag.help))
         ->type_name(std::string(flag.kind))
         ->expected(1)
-        ->allow_extra_args(false)  // the word behind the value is MODEL
+        ->allow_extra_args(false)  // the word after the value is MODEL
         ->multi_option_policy(flag.name == "--url" ? CLI::MultiOptionPolicy::TakeAll
                                                    : CLI::MultiOptionPolicy::TakeLast);
   }
@@ -24,7 +24,8 @@ void add_flags(CLI::App& command, TypedBenchFlags& typed) {
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems) {
-  CLI::App command("measure steps, kernels, the engine or two servers, beside what this machine can do", "bench");
+  CLI::App command("Measure steps, kernels, the engine or two servers, and compare with what this machine can do",
+                   "bench");
   app::Typed typed;
   TypedBenchFlags typed_flags;
   bool json = false;
@@ -35,7 +36,7 @@ CommandLine parse_command_line(const std::vector<std::string>& args, Problems& p
 
   CommandLine out;
   try {
-    command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 takes them from the back
+    command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 reads them from the back
   } catch (const CLI::CallForHelp&) {
     out.help = command.help("quire");
     return out;
@@ -47,7 +48,7 @@ CommandLine parse_command_line(const std::vector<std::string>& args, Problems& p
   out.bench = read_bench_options(typed_flags, json, problems);
   const bool takes_no_model = out.bench.mode == BenchMode::kCompare || out.bench.mode == BenchMode::kMicro;
   if (takes_no_model && out.flags.contains("model")) {
-    problems.push_back("this --mode runs no model of ours: leave MODEL out");
+    problems.push_back("this --mode loads no model: leave MODEL out");
   }
   return out;
 }

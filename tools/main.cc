@@ -1,4 +1,4 @@
-// quire-bench: what `quire bench` runs.
+// quire-bench: the program that `quire bench` runs.
 #include <unistd.h>
 
 #include <cstdio>

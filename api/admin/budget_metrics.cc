@@ -14,7 +14,7 @@ struct Row {
 
 struct LaneRow {
   const char* lane;
-  bridge::FairWorkers::Figures figures;
+  concurrent::FairWorkers::Figures figures;
 };
 
 void append_head(std::string& text, const char* name, const char* type, const char* help) {
@@ -29,40 +29,42 @@ void append_line(std::string& text, const char* name, const char* label, const c
 }  // namespace
 
 void append_budget_metrics(std::string& text, const Services& services) {
-  const auto row_of = [](const char* name, const bridge::ByteBudget& budget) {
+  const auto row_of = [](const char* name, const concurrent::ByteBudget& budget) {
     return Row{name, budget.held(), budget.limit(), budget.num_refused()};
   };
   const Row rows[] = {row_of("bodies", services.budgets.bodies), row_of("answers", services.budgets.answers)};
-  append_head(text, "quire:budget_held_bytes", "gauge", "Bytes that requests hold of a budget.");
+  append_head(text, "quire:budget_held_bytes", "gauge", "Bytes of a budget in use.");
   for (const Row& row : rows) {
     append_line(text, "quire:budget_held_bytes", "budget", row.budget, std::to_string(row.held));
   }
   append_head(text, "quire:budget_limit_bytes", "gauge",
-              "Bytes that requests may hold of a budget together; those of one caller may hold 3/4 of it.");
+              "Maximum bytes of a budget; one caller may use at most 3/4 of it.");
   for (const Row& row : rows) {
     append_line(text, "quire:budget_limit_bytes", "budget", row.budget, std::to_string(row.limit));
   }
-  append_head(text, "quire:budget_refused_total", "counter", "Times that a budget of bytes had no room.");
+  append_head(text, "quire:budget_refused_total", "counter",
+              "Requests for bytes of a budget that were refused because too few were left.");
   for (const Row& row : rows) {
     append_line(text, "quire:budget_refused_total", "budget", row.budget, std::to_string(row.refused));
   }
   const LaneRow lanes[] = {{"quick", services.workers.figures(Lane::kQuick)},
                            {"slow", services.workers.figures(Lane::kSlow)}};
-  append_head(text, "quire:work_jobs", "gauge", "Requests whose bodies are being read or wait for that, by lane.");
+  append_head(text, "quire:work_jobs", "gauge", "Requests that are being read or wait to be read, by lane.");
   for (const LaneRow& row : lanes) {
     append_line(text, "quire:work_jobs", "lane", row.lane, std::to_string(row.figures.jobs));
   }
-  append_head(text, "quire:work_held_bytes", "gauge", "Bytes of the bodies of these requests.");
+  append_head(text, "quire:work_held_bytes", "gauge",
+              "Bytes of the bodies of requests that are being read or wait to be read, by lane.");
   for (const LaneRow& row : lanes) {
     append_line(text, "quire:work_held_bytes", "lane", row.lane, std::to_string(row.figures.bytes));
   }
   append_head(text, "quire:work_processor_seconds_total", "counter",
-              "Seconds of a processor that reading bodies, tokenising and making grammars took, by lane.");
+              "CPU seconds spent on reading bodies, tokenising and compiling grammars, by lane.");
   for (const LaneRow& row : lanes) {
     append_line(text, "quire:work_processor_seconds_total", "lane", row.lane, std::to_string(row.figures.processor_s));
   }
   append_head(text, "quire:work_refused_total", "counter",
-              "Requests that were answered 429 because a lane held too many or too large ones.");
+              "Requests answered 429 because a lane had too many requests or bytes waiting, by lane.");
   for (const LaneRow& row : lanes) {
     append_line(text, "quire:work_refused_total", "lane", row.lane, std::to_string(row.figures.refused));
   }

@@ -1,12 +1,11 @@
-// Series of Prometheus about budgets: bytes that requests hold before they run and after, jobs that read bodies, and
-// refusals.
+// Prometheus series of the budgets: bytes that bodies and answers hold, jobs in the workers' lanes, and refusals.
 // Thread  any.
 // Source  Prometheus text exposition format 0.0.4.
 #pragma once
 
 #include <string>
 
-#include "api/services.h"
+#include "api/services/services.h"
 
 namespace quire::api::admin {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "api/openai/errors.h"
-#include "api/openai/json_values.h"
-#include "api/openai/response_writer.h"
+#include "api/json/json_values.h"
+#include "api/json/response_writer.h"
+#include "api/wire/errors.h"
 #include "core/base/check.h"
 
 namespace quire::api::admin {
@@ -20,22 +20,22 @@ constexpr std::size_t kMinParserBytes = 64;
 
 Error no_file_name() {
   return invalid("path", "path must be a plain file name: 1 to " + std::to_string(kMaxNameBytes) +
-                             " of the characters A-Z a-z 0-9 . _ - and no dot in front");
+                             " characters of A-Z a-z 0-9 . _ -, the first not a dot");
 }
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-// The fields of `body`, while `parser` lives.
+// The fields of `body`; they are views into `parser`.
 Result<simdjson::dom::object> fields_of(const std::string& body, simdjson::dom::parser& parser) {
   simdjson::dom::element root;
   if (const auto error = parser.allocate(std::max(body.size(), kMinParserBytes), kMaxDepth)) {
-    return openai::parse_failure(error);
+    return parse_failure(error);
   }
-  if (const auto error = parser.parse(body).get(root)) return openai::parse_failure(error);
+  if (const auto error = parser.parse(body).get(root)) return parse_failure(error);
   if (!root.is_object()) return invalid("", "the body must be a JSON object");
-  return openai::object_of(root);
+  return object_of(root);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<std::string> cache_file_name(const std::string& body) {
   if (!fields) return fields.error();
   std::optional<std::string> name;
   for (const auto field : *fields) {
-    if (field.key != "path") return openai::unknown_field(openai::echoed(field.key));
+    if (field.key != "path") return unknown_field(echoed(field.key));
     if (name) return invalid("path", "path is given twice");
     std::string_view text;
     if (field.value.get_string().get(text) != simdjson::SUCCESS) return no_file_name();
@@ -64,7 +64,7 @@ Result<Done> check_no_fields(const std::string& body) {
   const Result<simdjson::dom::object> fields = fields_of(body, parser);
   if (!fields) return fields.error();
   if (fields->size() == 0) return Done{};
-  return openai::unknown_field(openai::echoed((*fields->begin()).key));
+  return unknown_field(echoed((*fields->begin()).key));
 }
 
 CacheOrder::CacheOrder(const Services& services, http::Request request, bridge::ControlOrder::Kind kind)
@@ -87,7 +87,7 @@ std::optional<Lane> CacheOrder::work(Lane, Allowance&) {
 
 Result<std::string> CacheOrder::file() const {
   if (services_.cache_dir.empty()) {
-    return Error{Code::kNotFound, "the cache is neither saved nor loaded here: start with --cache-dir DIR", "", 0};
+    return Error{Code::kNotFound, "saving and loading the cache is off: start the server with --cache-dir DIR", "", 0};
   }
   Result<std::string> name = cache_file_name(body_);
   if (!name) return name;
@@ -95,26 +95,26 @@ Result<std::string> CacheOrder::file() const {
 }
 
 std::optional<http::Response> CacheOrder::admit(const http::IoHandle& io_handle) {
-  if (!path_) return openai::error_response(path_.error());
+  if (!path_) return error_response(path_.error());
   bridge::ControlOrder order{
       kind_, *path_,
-      [post = io_handle.post, news = io_handle.on_news, outcome = outcome_](Result<bridge::CacheReport> report) {
-        post([news, outcome, report = std::move(report)] {
+      [post = io_handle.post, events = io_handle.on_events, outcome = outcome_](Result<bridge::CacheReport> report) {
+        post([events, outcome, report = std::move(report)] {
           if (!*outcome) *outcome = report;
-          news();
+          events();
         });
       }};
   const Result<Done> given = services_.control.give(std::move(order));
-  if (!given) return openai::error_response(given.error());
+  if (!given) return error_response(given.error());
   return std::nullopt;
 }
 
 http::Response CacheOrder::whole() {
   CHECK(finished());
   const Result<bridge::CacheReport>& outcome = **outcome_;
-  if (!outcome) return openai::error_response(outcome.error());
+  if (!outcome) return error_response(outcome.error());
   http::Response response;
-  openai::JsonWriter json(response.body);
+  JsonWriter json(response.body);
   json.begin_object().key("object").text("cache_report").key("blocks").number(outcome->num_blocks);
   json.key("bytes").number(outcome->num_bytes).key("skipped").number(outcome->num_skipped).end_object();
   return response;

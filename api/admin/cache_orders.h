@@ -1,19 +1,19 @@
-// POST /admin/cache/save, /admin/cache/load and /admin/cache/clear: the prefix cache to a file, back, or forgotten, by
-// the engine, between two steps.
-// Shape   the body is {"path": NAME}: a plain file name in Services::cache_dir; to clear, {} or nothing. The answer
-//         tells what moved, or how many blocks were emptied: those that nobody held.
-// Owner   the session. A client that leaves changes nothing: the order is carried out all the same.
-// Thread  as http::Answer says; the engine's word is posted to the io thread.
-// Fails   kNotFound without a cache_dir, where there is a file; kInvalidArgument naming `path`; kUnavailable while
-//         another order is under way; what the engine says.
+// POST /admin/cache/save, /admin/cache/load and /admin/cache/clear: saves the prefix cache to a file, loads it, or
+// empties it. The engine does so between two steps.
+// Shape   the body is {"path": NAME}, a plain file name in Services::cache_dir; of clear it is {} or empty. The answer
+//         has the number of blocks that were written or read, or that clear emptied: the blocks without a holder.
+// Owner   the session. The order is carried out even if its client leaves.
+// Thread  as http::Answer says; the engine's result is posted to the io thread.
+// Fails   kNotFound without a cache_dir (save, load); kInvalidArgument naming `path`; kUnavailable while another order
+//         is under way; the engine's errors.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "api/http/exchange.h"
-#include "api/services.h"
+#include "api/services/services.h"
+#include "api/wire/exchange.h"
 #include "core/bridge/control_queue.h"
 
 namespace quire::api::admin {
@@ -40,14 +40,14 @@ class CacheOrder final : public http::Answer {
   const Services& services_;
   const bridge::ControlOrder::Kind kind_;
   std::string body_;
-  Result<std::string> path_;  // of the file; empty to clear
-  // What became of it. Io thread only; held by the order, too, which may outlive us.
+  Result<std::string> path_;  // of the file; empty for clear
+  // The result of the order. Io thread only; shared with the order, which may outlive this object.
   std::shared_ptr<std::optional<Result<bridge::CacheReport>>> outcome_;
 };
 
-// The file named by a body like {"path":"monday.kv"}, as a name without a directory.
+// The file name in a body such as {"path":"monday.kv"}, without a directory.
 Result<std::string> cache_file_name(const std::string& body);
-// Of an order that has nothing to say: the body is empty, or {}.
+// Checks the body of an order without fields: it is empty, or {}.
 Result<Done> check_no_fields(const std::string& body);
 
 }  // namespace quire::api::admin

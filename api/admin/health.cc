@@ -4,19 +4,19 @@
 #include <chrono>
 #include <string>
 
-#include "api/openai/errors.h"
-#include "api/openai/response_writer.h"
+#include "api/json/response_writer.h"
+#include "api/wire/errors.h"
 
 namespace quire::api::admin {
 namespace {
 
 http::Response good(std::string_view word) {
   http::Response response;
-  openai::JsonWriter(response.body).begin_object().key("status").text(word).end_object();
+  JsonWriter(response.body).begin_object().key("status").text(word).end_object();
   return response;
 }
 
-// "12.3 s"
+// Formats a duration as "12.3 s".
 std::string seconds_text(Duration duration) {
   const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count() / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
@@ -27,7 +27,7 @@ std::optional<Error> why_dead(const Services& services, TimePoint now) {
   if (const Duration stuck = services.engine.stuck_for(now); stuck > kStuckAfter) {
     return Error{Code::kUnavailable,
                  std::string("the engine is stuck ") + bridge::EngineStatus::name_of(services.engine.phase()) +
-                     ": this turn has taken " + seconds_text(stuck) + " so far and may take " +
+                     ": this iteration has taken " + seconds_text(stuck) + " so far; the limit is " +
                      seconds_text(kStuckAfter),
                  "", 1, "engine_stuck"};
   }
@@ -40,7 +40,7 @@ std::optional<Error> why_unavailable(const Services& services, Serving serving, 
   if (services.engine.failed()) return Error{Code::kUnavailable, "the engine has failed", "", 1};
   if (serving.draining) {
     const double left_s = std::chrono::duration<double>(serving.gone_by - now).count();
-    return Error{Code::kUnavailable, "the server is shutting down and takes no new requests", "",
+    return Error{Code::kUnavailable, "the server is shutting down and accepts no new requests", "",
                  whole_retry_s(left_s)};
   }
   if (!serving.ready) return Error{Code::kUnavailable, "the server is still loading", "", 1};
@@ -48,25 +48,25 @@ std::optional<Error> why_unavailable(const Services& services, Serving serving, 
 }
 
 http::Response live(const Services& services, TimePoint now) {
-  if (const auto why = why_dead(services, now)) return openai::error_response(*why);
+  if (const auto why = why_dead(services, now)) return error_response(*why);
   return good("alive");
 }
 
 http::Response ready(const Services& services, Serving serving, TimePoint now) {
-  if (const auto why = why_unavailable(services, serving, now)) return openai::error_response(*why);
+  if (const auto why = why_unavailable(services, serving, now)) return error_response(*why);
   return good("ready");
 }
 
 http::Response startup(const Services& services, Serving serving, TimePoint now) {
   if (services.engine.failed() || !(serving.ready || serving.draining)) {
-    return openai::error_response(*why_unavailable(services, serving, now));
+    return error_response(*why_unavailable(services, serving, now));
   }
   return good("started");
 }
 
 http::Response health(const Services& services, Serving serving, TimePoint now) {
-  if (const auto why = why_dead(services, now)) return openai::error_response(*why);
-  if (const auto why = why_unavailable(services, serving, now)) return openai::error_response(*why);
+  if (const auto why = why_dead(services, now)) return error_response(*why);
+  if (const auto why = why_unavailable(services, serving, now)) return error_response(*why);
   return good("ok");
 }
 
@@ -80,7 +80,7 @@ http::Response load(const Services& services) {
   const observe::Metrics& metrics = services.metrics;
   const double count = metrics.requests_running.value() + metrics.requests_waiting.value();
   http::Response response;
-  openai::JsonWriter(response.body)
+  JsonWriter(response.body)
       .begin_object()
       .key("server_load")
       .number(static_cast<std::uint64_t>(std::max(count, 0.0)))

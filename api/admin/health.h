@@ -1,33 +1,34 @@
-// /live, /ready, /startup, /health: what Kubernetes and people ask. None of them waits for the engine, or for anything.
-// Thread  any; pure functions of what they are given.
+// The probes /live, /ready, /startup, /health, /ping and /load, for Kubernetes, SageMaker, routers and people. None of
+// them waits for the engine or for anything else.
+// Thread  any; pure functions of their arguments.
 #pragma once
 
-#include "api/http/exchange.h"
-#include "api/services.h"
+#include "api/services/services.h"
+#include "api/wire/exchange.h"
 #include "core/base/clock.h"
 
 namespace quire::api::admin {
 
-// What the io threads know of the server as a whole.
+// The state of the server, as its io threads know it.
 struct Serving {
   bool ready = false;
   bool draining = false;
-  TimePoint gone_by{};  // while draining: when this process is no more, at the latest
+  TimePoint gone_by{};  // while draining: the latest time at which the process ends
 };
 
-inline constexpr Duration kStuckAfter =
-    std::chrono::seconds(10);  // an engine turn longer than this counts as a stuck one
+// An engine iteration longer than this counts as stuck.
+inline constexpr Duration kStuckAfter = std::chrono::seconds(10);
 
 http::Response live(const Services& services, TimePoint now);
 http::Response ready(const Services& services, Serving serving, TimePoint now);
-http::Response startup(const Services& services, Serving serving, TimePoint now);  // whether it was ever ready
+http::Response startup(const Services& services, Serving serving, TimePoint now);  // 200 once it has been ready
 http::Response health(const Services& services, Serving serving, TimePoint now);
 
-http::Response ping(const Services& services, Serving serving,
-                    TimePoint now);             // the same without a word, for SageMaker
-http::Response load(const Services& services);  // {"server_load": sequences that run or wait}, as vLLM
+// health() with an empty body if all is well, for SageMaker.
+http::Response ping(const Services& services, Serving serving, TimePoint now);
+http::Response load(const Services& services);  // {"server_load": running and waiting sequences}, as vLLM
 
-// Why a new completion cannot be taken at all: loading, draining, failed. Empty when it can.
+// The reason why no new request is accepted: loading, draining or failed. Empty: requests are accepted.
 std::optional<Error> why_unavailable(const Services& services, Serving serving, TimePoint now);
 
 }  // namespace quire::api::admin

@@ -1,8 +1,8 @@
 #include "api/admin/metrics.h"
 
 #include "api/admin/budget_metrics.h"
-#include "api/keys/key_metrics.h"
-#include "api/openai/response_writer.h"
+#include "api/json/response_writer.h"
+#include "api/limits/key_metrics.h"
 
 namespace quire::api::admin {
 
@@ -17,7 +17,7 @@ http::Response metrics(const Services& services) {
 
 http::Response version(const Services& services) {
   http::Response response;
-  openai::JsonWriter(response.body).begin_object().key("version").text(services.version).end_object();
+  JsonWriter(response.body).begin_object().key("version").text(services.version).end_object();
   return response;
 }
 

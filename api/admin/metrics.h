@@ -2,8 +2,8 @@
 // Thread  any; pure functions of the Services.
 #pragma once
 
-#include "api/http/exchange.h"
-#include "api/services.h"
+#include "api/services/services.h"
+#include "api/wire/exchange.h"
 
 namespace quire::api::admin {
 

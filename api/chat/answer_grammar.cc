@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/chat/answer/answer_parser.h"
-#include "api/chat/answer/call_text.h"
+#include "api/answer/answer_parser.h"
+#include "api/answer/call_text.h"
 #include "core/base/check.h"
 #include "core/grammar/free_text.h"
 #include "core/grammar/json_schema.h"
@@ -19,13 +19,13 @@ using grammar::Expr;
 using grammar::Rules;
 using Kind = ToolChoice::Kind;
 
-// A schema of arguments, which are always an object: one that leaves the type open is told so.
+// Sets the type of an arguments' schema to "object". A schema whose type allows no object is refused.
 Result<Done> settle_type(json::Object& schema, const std::string& field) {
   json::Value& type = schema["type"];
   const auto is_object = [](const json::Value& one) { return one.is_text("object"); };
   const bool among = type.is_array() && std::ranges::any_of(type.get_array(), is_object);
   if (!type.is_null() && !is_object(type) && !among) {
-    return invalid(field, field + ".type must be \"object\": arguments are one");
+    return invalid(field, field + ".type must be \"object\", because arguments are an object");
   }
   type = "object";
   return Done{};
@@ -51,7 +51,7 @@ class Writer {
   Result<Expr> content_and_calls() {
     std::optional<Expr> content;
     if (request_.grammar_text && !must_call(request_)) {
-      const Result<grammar::RuleId> written = openai::write_grammar(rules_, *request_.grammar_text, budget_);
+      const Result<grammar::RuleId> written = write_grammar(rules_, *request_.grammar_text, budget_);
       if (!written) return written.error();
       content = rules_.use(*written);
     }
@@ -68,10 +68,10 @@ class Writer {
     return rules_.choice(ways);
   }
 
-  // Without a limit a model that can write nothing but calls repeats them to the end of its context.
+  // A model that can write nothing but calls would repeat them until its context is full: forced calls have a limit.
   std::uint32_t most_calls() const {
     if (!request_.parallel_tool_calls || request_.tool_choice.kind == Kind::kNamed) return 1;
-    return request_.forces_call() || model_.calls == CallForm::kGeneric ? kMaxForcedCalls : grammar::kUnbounded;
+    return request_.forces_call() || model_.calls == CallFormat::kGeneric ? kMaxForcedCalls : grammar::kUnbounded;
   }
 
   Result<std::vector<CallText::Tool>> called() {
@@ -91,7 +91,7 @@ class Writer {
       return rules_.use(*any_object_);
     }
     const std::string& field = function.parameters_field;
-    const auto refuse = [&](const Error& error) { return openai::fault_of(field, error); };
+    const auto refuse = [&](const Error& error) { return fault_of(field, error); };
     Result<json::Value> schema = grammar::parse_schema(function.parameters);
     if (!schema) return refuse(schema.error());
     if (Result<Done> typed = settle_type(schema->get_object(), field); !typed) return typed.error();
@@ -100,7 +100,8 @@ class Writer {
     return rules_.use(*written);
   }
 
-  // The end mark, and the line breaks that models put behind it.
+  // `said` after reasoning: text up to the end mark, then the line breaks that models write there. Without
+  // in_reasoning_ the reasoning is optional, and begins with its mark.
   Expr behind_reasoning(Expr said) {
     const std::optional<Marks> marks = marks_of(model_.reasoning);
     if (!marks) return said;
@@ -126,7 +127,7 @@ class Writer {
   std::optional<grammar::RuleId> any_object_;
 };
 
-// All that the grammar is made from, so that equal names are equal grammars.
+// A name made of everything that the grammar depends on: equal names mean equal grammars.
 std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_reasoning) {
   std::string name = "chat";
   const auto add = [&name](std::string_view part) {
@@ -155,24 +156,24 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 }  // namespace
 
-Result<std::optional<openai::GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
-                                                           const ChatModel& model) {
-  // The generic form is always held to a grammar: its model was never trained to write it. A beam search has no
-  // grammar.
-  const bool untaught = model.calls == CallForm::kGeneric && !request.use_beam_search;
+Result<std::optional<GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
+                                                   const ChatModel& model) {
+  // Calls in the generic format are always constrained, because the model was not trained to write it. A beam search
+  // has no grammar.
+  const bool untaught = model.calls == CallFormat::kGeneric && !request.use_beam_search;
   const bool holds_calls =
       must_call(request) ||
       (request.offers_tools() && (request.has_strict_tool() || request.tool_choice.allowed || untaught));
   const bool holds_content = request.grammar_text.has_value();
-  const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningForm::kNone;
+  const bool more_than_content = request.offers_tools() || model.reasoning != ReasoningFormat::kNone;
   if (!holds_calls && !(holds_content && more_than_content)) return {std::nullopt};
   const std::string field = holds_content ? request.grammar_text->field : request.grammar_field;
-  if (request.use_beam_search) return invalid(field, field + " has no place in a beam search: leave it out");
+  if (request.use_beam_search)
+    return invalid(field, field + " cannot be combined with use_beam_search: leave one of them out");
   const auto write = [&request, &model, in_reasoning](Rules& rules, grammar::WriteBudget& budget) {
     return Writer(rules, budget, request, model, in_reasoning).write();
   };
-  return {openai::GrammarOrder{
-      .name = name_of(request, model, in_reasoning), .field = field, .write = write, .marked = true}};
+  return {GrammarOrder{.name = name_of(request, model, in_reasoning), .field = field, .write = write, .marked = true}};
 }
 
 }  // namespace quire::api::chat

@@ -9,21 +9,14 @@
 #include "api/chat/messages.h"
 #include "api/chat/prompt.h"
 #include "api/chat/tools.h"
-#include "api/openai/fields/neutral.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/fields/settle.h"
-#include "api/openai/json_values.h"
+#include "api/fields/neutral.h"
+#include "api/fields/read_body.h"
+#include "api/fields/settle.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::chat {
 namespace {
 
-using openai::Field;
-using openai::GenerationRequest;
-using openai::Hint;
-using openai::Integer;
-using openai::kChat;
-using openai::Neutral;
-using openai::Shaped;
 using simdjson::dom::element;
 
 constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
@@ -40,7 +33,7 @@ void put_top_logprobs(GenerationRequest& request, std::int64_t value) {
 
 template <bool ChatRequest::*kMember>
 Result<Done> read_flag(const std::string& path, element value, const Services&, GenerationRequest& request) {
-  const Result<bool> flag = openai::boolean_of(path, value);
+  const Result<bool> flag = boolean_of(path, value);
   if (!flag) return flag.error();
   own(request).*kMember = *flag;
   return Done{};
@@ -64,65 +57,65 @@ bool says(element value, std::string_view word) {
 }
 bool is_text_alone(element value) {
   if (!value.is_array()) return false;
-  const simdjson::dom::array array = openai::array_of(value);
+  const simdjson::dom::array array = array_of(value);
   return array.size() == 1 && says(array.at(0).value_unsafe(), "text");
 }
 
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, ChatRequest&)>
-constexpr auto kOwnReader = openai::read_own<ChatRequest, kRead>;
+constexpr auto kOwnReader = read_own<ChatRequest, kRead>;
 
 // clang-format off
 constexpr Field kFields[] = {
     {"messages", kChat, Shaped{"array", "1 to 4096 messages, see below", kOwnReader<read_messages>}, "required", "the conversation", "api/chat/messages_test.cc"},
-    {"max_completion_tokens", kChat, Integer{1, kInt32, put_max_completion_tokens}, "the model's `max_new_tokens`, or what room is left", "longest answer, in tokens, reasoning and calls among them; `max_tokens` is its older name", "api/chat/chat_request_test.cc"},
-    {"logprobs", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::tells_logprobs>}, "false", "log probability of each token of the answer", "wire/test_chat.py"},
-    {"top_logprobs", kChat, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "so many likeliest tokens beside each, with `logprobs`", "wire/test_chat.py"},
+    {"max_completion_tokens", kChat, Integer{1, kInt32, put_max_completion_tokens}, "the model's `max_new_tokens`, or the room left in the context", "maximum length of the answer in tokens, reasoning and calls included; `max_tokens` is the older name", "api/chat/chat_request_test.cc"},
+    {"logprobs", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::returns_logprobs>}, "false", "return the log probability of each token of the answer", "wire/test_chat.py"},
+    {"top_logprobs", kChat, Integer{0, 0, put_top_logprobs, &RequestLimits::max_logprobs}, "0", "with `logprobs`: return this many likeliest tokens at each position, too", "wire/test_chat.py"},
     {"tools", kChat, Shaped{"array", "up to 128 functions, see below", kOwnReader<read_tools>}, "none", "functions that the model may call", "api/chat/tools_test.cc"},
-    {"tool_choice", kChat, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwnReader<read_tool_choice>}, "`auto` with tools", "whether it may or must call", "api/chat/tools_test.cc"},
-    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", kOwnReader<read_parallel_tool_calls>}, "true", "false: at most one call is returned", "api/chat/chat_form_test.cc"},
-    {"add_generation_prompt", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::add_generation_prompt>}, "true", "end the prompt with the beginning of the assistant's turn", "api/chat/prompt_test.cc"},
-    {"continue_final_message", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::continue_final_message>}, "false", "go on where the last message ends, instead of beginning a turn", "api/chat/prompt_test.cc"},
-    {"chat_template_kwargs", kChat, Shaped{"object", "names and values", kOwnReader<read_template_kwargs>}, "none", "variables of the chat template, as `enable_thinking`", "api/chat/chat_request_test.cc"},
-    {"documents", kChat, Shaped{"array", "objects", kOwnReader<read_documents>}, "none", "for templates that know them", "api/chat/chat_request_test.cc"},
-    {"reasoning_effort", kChat, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", kOwnReader<read_reasoning_effort>}, "the template's", "a variable of the chat template; `none` sets `enable_thinking` and `thinking` to false, too", "api/chat/prompt_test.cc"},
-    {"include_reasoning", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::include_reasoning>}, "true", "false: reasoning is generated, and left out of the answer", "api/chat/chat_form_test.cc"},
-    {"metadata", kChat, Hint{"object", openai::is_empty}, "none", "of no effect", "api/chat/chat_request_test.cc"},
+    {"tool_choice", kChat, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwnReader<read_tool_choice>}, "`auto` with tools", "allow, forbid or force calls, or name the function to call", "api/chat/tools_test.cc"},
+    {"parallel_tool_calls", kChat, Shaped{"boolean", "true or false", kOwnReader<read_parallel_tool_calls>}, "true", "false: at most one call is returned", "api/chat/chat_formatter_test.cc"},
+    {"add_generation_prompt", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::add_generation_prompt>}, "true", "end the prompt with the beginning of the assistant message", "api/chat/prompt_test.cc"},
+    {"continue_final_message", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::continue_final_message>}, "false", "continue the last message instead of beginning a new one", "api/chat/prompt_test.cc"},
+    {"chat_template_kwargs", kChat, Shaped{"object", "names and values", kOwnReader<read_template_kwargs>}, "none", "variables of the chat template, such as `enable_thinking`", "api/chat/chat_request_test.cc"},
+    {"documents", kChat, Shaped{"array", "objects", kOwnReader<read_documents>}, "none", "documents for chat templates that use them", "api/chat/chat_request_test.cc"},
+    {"reasoning_effort", kChat, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", kOwnReader<read_reasoning_effort>}, "the template's", "a variable of the chat template; `none` also sets `enable_thinking` and `thinking` to false", "api/chat/prompt_test.cc"},
+    {"include_reasoning", kChat, Shaped{"boolean", "true or false", read_flag<&ChatRequest::include_reasoning>}, "true", "false: reasoning is generated but left out of the answer", "api/chat/chat_formatter_test.cc"},
+    {"metadata", kChat, Hint{"object", is_empty}, "none", "of no effect", "api/chat/chat_request_test.cc"},
     {"safety_identifier", kChat, Hint{"string"}, "none", "of no effect", "api/chat/chat_request_test.cc"},
-    {"prompt_cache_key", kChat, Hint{"string"}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` parts them", "api/chat/chat_request_test.cc"},
-    {"prompt_cache_retention", kChat, Hint{"string"}, "none", "of no effect: prefixes stay as long as there is room", "api/chat/chat_request_test.cc"},
-    {"store", kChat, Hint{"boolean", openai::is_false}, "false", "of no effect: nothing is stored", "api/chat/chat_request_test.cc"},
-    {"service_tier", kChat, Hint{"string", openai::is_usual_tier}, "auto", "of no effect: there is one tier", "api/chat/chat_request_test.cc"},
-    {"verbosity", kChat, Hint{"string", openai::is_medium}, "medium", "of no effect: say it in the conversation", "api/chat/chat_request_test.cc"},
-    {"modalities", kChat, Neutral{"array", "[\"text\"]", is_text_alone}, "text", "only text goes out", "api/chat/chat_request_test.cc"},
-    {"audio", kChat, Neutral{"object", "null", openai::is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
-    {"prediction", kChat, Hint{"object"}, "none", "of no effect: `speculative` guesses from the prompt itself", "api/chat/chat_request_test.cc"},
+    {"prompt_cache_key", kChat, Hint{"string"}, "none", "of no effect: prefixes are found by their tokens; `cache_salt` separates them", "api/chat/chat_request_test.cc"},
+    {"prompt_cache_retention", kChat, Hint{"string"}, "none", "of no effect: prefixes stay cached until their blocks are needed", "api/chat/chat_request_test.cc"},
+    {"store", kChat, Hint{"boolean", is_false}, "false", "of no effect: nothing is stored", "api/chat/chat_request_test.cc"},
+    {"service_tier", kChat, Hint{"string", is_usual_tier}, "auto", "of no effect: there is one tier", "api/chat/chat_request_test.cc"},
+    {"verbosity", kChat, Hint{"string", is_medium}, "medium", "of no effect: ask for it in the conversation", "api/chat/chat_request_test.cc"},
+    {"modalities", kChat, Neutral{"array", "[\"text\"]", is_text_alone}, "text", "only text is generated", "api/chat/chat_request_test.cc"},
+    {"audio", kChat, Neutral{"object", "null", is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
+    {"prediction", kChat, Hint{"object"}, "none", "of no effect: `speculative` drafts tokens from the prompt", "api/chat/chat_request_test.cc"},
     {"web_search_options", kChat, Hint{"object"}, "none", "of no effect: this server runs no tools", "api/chat/chat_request_test.cc"},
-    {"max_tool_calls", kChat, Hint{"integer"}, "none", "of no effect: it is for tools that a server runs", "api/chat/chat_request_test.cc"},
-    {"functions", kChat, Neutral{"array", "empty", openai::is_empty}, "none", "`tools` took its place", "api/chat/chat_request_test.cc"},
-    {"function_call", kChat, Neutral{"string", "null", openai::is_never}, "none", "`tool_choice` took its place", "api/chat/chat_request_test.cc"},
-    {"chat_template", kChat, Neutral{"string", "null", openai::is_never}, "none", "the operator chooses templates: --chat-template", "api/chat/chat_request_test.cc"},
-    {"echo", kChat, Neutral{"boolean", "false", openai::is_false}, "false", "not supported in a chat", "api/chat/chat_request_test.cc"},
-    {"suffix", kChat, Neutral{"string", "null", openai::is_never}, "none", "not supported in a chat", "api/chat/chat_request_test.cc"},
-    {"prompt_logprobs", kChat, Neutral{"integer", "null", openai::is_never}, "none", "score prompts with /v1/completions", "api/chat/chat_request_test.cc"},
-    {"thinking_token_budget", kChat, Neutral{"integer", "null", openai::is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
-    {"mm_processor_kwargs", kChat, Neutral{"object", "empty", openai::is_empty}, "none", "only text goes in", "api/chat/chat_request_test.cc"},
+    {"max_tool_calls", kChat, Hint{"integer"}, "none", "of no effect: it limits tools that the server runs, and this server runs none", "api/chat/chat_request_test.cc"},
+    {"functions", kChat, Neutral{"array", "empty", is_empty}, "none", "replaced by `tools`", "api/chat/chat_request_test.cc"},
+    {"function_call", kChat, Neutral{"string", "null", is_never}, "none", "replaced by `tool_choice`", "api/chat/chat_request_test.cc"},
+    {"chat_template", kChat, Neutral{"string", "null", is_never}, "none", "set by the operator: --chat-template", "api/chat/chat_request_test.cc"},
+    {"echo", kChat, Neutral{"boolean", "false", is_false}, "false", "not supported in a chat", "api/chat/chat_request_test.cc"},
+    {"suffix", kChat, Neutral{"string", "null", is_never}, "none", "not supported in a chat", "api/chat/chat_request_test.cc"},
+    {"prompt_logprobs", kChat, Neutral{"integer", "null", is_never}, "none", "not supported in a chat: score prompts with /v1/completions", "api/chat/chat_request_test.cc"},
+    {"thinking_token_budget", kChat, Neutral{"integer", "null", is_never}, "none", "not supported", "api/chat/chat_request_test.cc"},
+    {"mm_processor_kwargs", kChat, Neutral{"object", "empty", is_empty}, "none", "only text is read", "api/chat/chat_request_test.cc"},
 };
 // clang-format on
 
 Result<Done> settle_logprobs(ChatRequest& request) {
-  if (request.top_logprobs.value_or(0) > 0 && !request.tells_logprobs) {
+  if (request.top_logprobs.value_or(0) > 0 && !request.returns_logprobs) {
     return invalid("top_logprobs", "top_logprobs needs \"logprobs\": true");
   }
-  if (request.tells_logprobs) request.logprobs = request.top_logprobs.value_or(0);
+  if (request.returns_logprobs) request.logprobs = request.top_logprobs.value_or(0);
   return Done{};
 }
 
-Result<Done> settle_prompt(ChatRequest& request, const openai::Given& given) {
+Result<Done> settle_prompt(ChatRequest& request, const Given& given) {
   if (!request.continue_final_message) return Done{};
   if (given("add_generation_prompt") && request.add_generation_prompt) {
     return invalid("continue_final_message",
-                   "continue_final_message goes on with a message, and add_generation_prompt "
-                   "begins one: leave one of them out");
+                   "continue_final_message continues the last message, and add_generation_prompt begins a new one: "
+                   "leave one of them out");
   }
   request.add_generation_prompt = false;
   return Done{};
@@ -138,26 +131,27 @@ ChatRequest::ChatRequest() {
 
 Result<ChatRequest> parse_chat_request(const std::string& body, const Services& services) {
   ChatRequest request;
-  const Result<openai::Given> given = openai::read_body(body, kChat, kFields, services, request);
+  const Result<Given> given = read_body(body, kChat, kFields, services, request);
   if (!given) return given.error();
   if (request.messages.empty()) return invalid("messages", "messages is missing");
   if ((*given)("max_tokens") && (*given)("max_completion_tokens")) {
-    return invalid("max_completion_tokens", "max_completion_tokens and max_tokens are the same: leave one of them out");
+    return invalid("max_completion_tokens",
+                   "max_completion_tokens and max_tokens are the same setting: leave one of them out");
   }
   if (Result<Done> settled = settle_logprobs(request); !settled) return settled.error();
   if (Result<Done> settled = settle_prompt(request, *given); !settled) return settled.error();
   if (Result<Done> settled = settle_tools(request, services); !settled) return settled.error();
-  if (Result<Done> settled = openai::settle(request, 1, services, *given); !settled) return settled.error();
+  if (Result<Done> settled = settle(request, 1, services, *given); !settled) return settled.error();
   return request;
 }
 
 Result<Done> read_template_kwargs(const std::string& path, element value, const Services& services,
                                   ChatRequest& request) {
   if (!value.is_object()) return invalid(path, path + " must be an object");
-  for (const auto field : openai::object_of(value)) {
-    const std::string in = path + "." + openai::echoed(field.key);
+  for (const auto field : object_of(value)) {
+    const std::string in = path + "." + echoed(field.key);
     if (services.chat != nullptr && is_own_variable(*services.chat, field.key)) {
-      return invalid(in, in + " is not for a request to say");
+      return invalid(in, in + " is reserved and cannot be set by a request");
     }
     Result<json::Value> copied = copy_of(in, field.value);
     if (!copied) return copied.error();
@@ -178,7 +172,7 @@ Result<Done> read_reasoning_effort(const std::string& path, element value, const
 }
 
 Result<Done> read_parallel_tool_calls(const std::string& path, element value, const Services&, ChatRequest& request) {
-  const Result<bool> flag = openai::boolean_of(path, value);
+  const Result<bool> flag = boolean_of(path, value);
   if (!flag) return flag.error();
   request.parallel_tool_calls = *flag;
   return Done{};

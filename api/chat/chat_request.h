@@ -1,8 +1,10 @@
-// The body of POST /v1/chat/completions, read and range-checked. Plain data.
-// Shape   messages and tools are as templates get them: text parts joined, arguments of calls as objects.
-// Owner   the request's ChatForm.
+// The range-checked body of POST /v1/chat/completions. Plain data.
+// Shape   messages and tools have the form that chat templates read: text parts joined, arguments of calls as objects,
+//         or as JSON text if the served template wants that.
+// Owner   the request's ChatFormatter.
 // Thread  any; parsing is a pure function of the body and the Services.
-// Fails   kInvalidArgument with the path of the field ("messages[2].content[0].type"); kNotFound when the model is not served.
+// Fails   kInvalidArgument with the path of the field ("messages[2].content[0].type"); kNotFound if the model is not
+//         served.
 // Source  OpenAI's API reference for chat completions; vLLM's ChatCompletionRequest.
 #pragma once
 
@@ -15,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "api/openai/fields/field.h"
-#include "api/openai/generation/request.h"
-#include "api/services.h"
+#include "api/fields/field.h"
+#include "api/fields/generation_request.h"
+#include "api/services/services.h"
 #include "core/base/json.h"
 #include "core/base/result.h"
 
@@ -25,24 +27,25 @@ namespace quire::api::chat {
 
 struct ToolFunction {
   std::string name;
-  std::string parameters;        // a JSON Schema as text; empty: none, any object will do
-  std::string parameters_field;  // that it was given in, for errors
+  std::string parameters;        // JSON Schema as text; empty: none, arguments may be any object
+  std::string parameters_field;  // path of the field that has the schema, for errors
   bool strict = false;
 };
 
 struct ToolChoice {
   enum class Kind : std::uint8_t { kNone, kAuto, kRequired, kNamed };
   Kind kind = Kind::kAuto;
-  std::string name;                                   // kNamed
-  std::optional<std::vector<std::string>> allowed{};  // of the tools in the prompt, those that may be called; none: all
+  std::string name;  // kNamed
+  // Names of the tools that may be called, among those in the prompt; none: all.
+  std::optional<std::vector<std::string>> allowed{};
 };
 
-struct ChatRequest : openai::GenerationRequest {
+struct ChatRequest : GenerationRequest {
   ChatRequest();
 
   json::Array messages;
-  json::Array tools;                    // for the template: as given, but for `strict`; gone once the prompt is made
-  std::vector<ToolFunction> functions;  // those that may be called, and there as long as the request
+  json::Array tools;                    // for the template, without `strict`; emptied once the prompt is made
+  std::vector<ToolFunction> functions;  // functions that may be called; kept as long as the request
   ToolChoice tool_choice;
   bool parallel_tool_calls = true;
 
@@ -50,10 +53,10 @@ struct ChatRequest : openai::GenerationRequest {
   bool continue_final_message = false;
   json::Object template_kwargs;
   std::optional<json::Array> documents;
-  std::string reasoning_effort;  // empty: not said
+  std::string reasoning_effort;  // empty: not given
   bool include_reasoning = true;
 
-  bool tells_logprobs = false;
+  bool returns_logprobs = false;
   std::optional<std::uint32_t> top_logprobs;
 
   bool offers_tools() const { return !functions.empty() && tool_choice.kind != ToolChoice::Kind::kNone; }
@@ -65,14 +68,14 @@ struct ChatRequest : openai::GenerationRequest {
   }
 };
 
-// Fields of every endpoint with a conversation.
+// Readers of fields that several endpoints with a conversation have.
 Result<Done> read_template_kwargs(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_reasoning_effort(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_parallel_tool_calls(const std::string&, simdjson::dom::element, const Services&, ChatRequest&);
 
 Result<ChatRequest> parse_chat_request(const std::string& body, const Services& services);
 
-// The fields that only chat has.
-std::span<const openai::Field> chat_fields();
+// Fields of /v1/chat/completions beyond shared_fields().
+std::span<const Field> chat_fields();
 
 }  // namespace quire::api::chat

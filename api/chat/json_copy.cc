@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/openai/json_values.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::chat {
 namespace {
@@ -10,13 +10,13 @@ namespace {
 using simdjson::dom::element;
 using Type = simdjson::dom::element_type;
 
-// False: too deep.
+// False if nested too deep.
 bool copy(element from, int depth, json::Value& to) {
   switch (from.type()) {
     case Type::ARRAY: {
       if (depth == kMaxDepth) return false;
       json::Array array;
-      for (const element one : openai::array_of(from)) {
+      for (const element one : array_of(from)) {
         if (!copy(one, depth + 1, array.emplace_back())) return false;
       }
       to = std::move(array);
@@ -25,7 +25,7 @@ bool copy(element from, int depth, json::Value& to) {
     case Type::OBJECT: {
       if (depth == kMaxDepth) return false;
       json::Object object;
-      for (const auto field : openai::object_of(from)) {
+      for (const auto field : object_of(from)) {
         if (!copy(field.value, depth + 1, object[field.key])) return false;
       }
       to = std::move(object);
@@ -58,7 +58,7 @@ bool copy(element from, int depth, json::Value& to) {
 Result<json::Value> copy_of(const std::string& path, element value) {
   json::Value out;
   if (!copy(value, 0, out)) {
-    return invalid(path, path + " may be nested " + std::to_string(kMaxDepth) + " deep at most");
+    return invalid(path, path + " may be nested at most " + std::to_string(kMaxDepth) + " levels deep");
   }
   return out;
 }

@@ -1,7 +1,7 @@
-// A part of a request's body as a value that templates read.
-// Shape   members in their order; of a name that is there twice the last value counts, at the first one's place.
+// A copy of a part of a request's body, as a JSON value that chat templates read.
+// Shape   members keep their order; a name that occurs twice keeps its first position and its last value.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument naming `path`: nested deeper than templates are let look.
+// Fails   kInvalidArgument naming `path`: nested more than kMaxDepth deep.
 #pragma once
 
 #include <simdjson.h>
@@ -13,7 +13,8 @@
 
 namespace quire::api::chat {
 
-inline constexpr int kMaxDepth = 48;  // of objects and lists; core/chat's values go 64 deep with what is around these
+// Nesting of objects and lists. core/chat's values may be 64 deep (kMaxValueDepth), with the message around this one.
+inline constexpr int kMaxDepth = 48;
 
 Result<json::Value> copy_of(const std::string& path, simdjson::dom::element value);
 

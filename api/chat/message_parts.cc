@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "api/chat/json_copy.h"
-#include "api/openai/json_values.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::chat {
 namespace {
 
-using openai::array_of;
 using simdjson::dom::element;
 
 // `"a"`, `"a" or "b"`.
@@ -38,7 +37,7 @@ Result<std::string> text_member(const std::string& path, element object, std::st
   const std::string in = path + "." + std::string(key);
   element value;
   if (object[key].get(value) != simdjson::SUCCESS) return invalid(in, in + " is missing");
-  return openai::string_of(in, value, kAnyText);
+  return string_of(in, value, kAnyText);
 }
 
 Result<std::string> text_of(const std::string& path, element content, std::span<const std::string_view> types,
@@ -67,7 +66,7 @@ Result<std::string> text_of_part(const std::string& path, element part, std::spa
   if (!kind) return kind.error();
   if (*kind == "refusal" && types.size() > 1) return text_member(path, part, "refusal");
   if (std::find(types.begin(), types.end(), *kind) == types.end()) {
-    return invalid(path + ".type", path + ".type must be " + quoted(types) + ": this server reads text alone");
+    return invalid(path + ".type", path + ".type must be " + quoted(types) + ": this server reads text only");
   }
   return text_member(path, part, "text");
 }
@@ -86,7 +85,7 @@ Result<json::Value> arguments_of(const std::string& path, element value, const C
     Result<json::Value> parsed = json::parse(text, kMaxDepth);
     return parsed && parsed->is_object() ? std::move(*parsed) : json::Value(json::Object());
   }
-  if (!value.is_object()) return invalid(path, path + " must be a JSON object, or a text");
+  if (!value.is_object()) return invalid(path, path + " must be a JSON object or a string");
   Result<json::Value> copied = copy_of(path, value);
   if (!copied) return copied.error();
   return as_text ? json::Value(json::serialize(*copied)) : std::move(*copied);

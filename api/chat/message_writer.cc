@@ -4,31 +4,29 @@
 #include <cstdint>
 #include <string_view>
 
-#include "api/openai/generation/prompt_logprobs.h"
-#include "api/openai/generation/token_text.h"
+#include "api/generation/prompt_logprobs.h"
+#include "api/generation/token_text.h"
 
 namespace quire::api::chat {
 namespace {
-
-using openai::JsonWriter;
 
 void append_reasoning(JsonWriter& writer, std::string_view text) {
   writer.key("reasoning").text(text).key("reasoning_content").text(text);
 }
 
 void append_token(JsonWriter& writer, const text::Tokenizer& tokenizer, TokenId id, float logprob, bool names_are_ids) {
-  writer.key("token").text(openai::token_name(tokenizer, id, names_are_ids));
-  writer.key("logprob").number(openai::told_logprob(logprob)).key("bytes").begin_array();
-  for (const char byte : openai::token_bytes(tokenizer, id)) {
+  writer.key("token").text(token_name(tokenizer, id, names_are_ids));
+  writer.key("logprob").number(finite_logprob(logprob)).key("bytes").begin_array();
+  for (const char byte : token_bytes(tokenizer, id)) {
     writer.number(std::int64_t{static_cast<unsigned char>(byte)});
   }
   writer.end_array();
 }
 
-// The i-th of the tokens, and the likeliest in its place.
-void append_said(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens, std::size_t i,
+// Writes the i-th token with the likeliest tokens in its place.
+void append_said(JsonWriter& writer, const text::Tokenizer& tokenizer, const AnswerTokens& tokens, std::size_t i,
                  std::size_t num_top, bool names_are_ids) {
-  const openai::SaidToken& said = tokens.tokens[i];
+  const AnswerToken& said = tokens.tokens[i];
   writer.begin_object();
   append_token(writer, tokenizer, said.id, said.logprob, names_are_ids);
   writer.key("top_logprobs").begin_array();
@@ -66,7 +64,7 @@ void append_message(JsonWriter& writer, const AnswerParts& parts, const IdOf& id
   writer.end_object();
 }
 
-void append_delta(JsonWriter& writer, const Delta& delta, const IdOf& id_of) {
+void append_delta_object(JsonWriter& writer, const Delta& delta, const IdOf& id_of) {
   writer.begin_object();
   const auto begin_call = [&] {
     writer.key("tool_calls").begin_array().begin_object().key("index").number(std::uint64_t{delta.call});
@@ -91,7 +89,7 @@ void append_delta(JsonWriter& writer, const Delta& delta, const IdOf& id_of) {
   writer.end_object();
 }
 
-void append_token_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens,
+void append_token_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const AnswerTokens& tokens,
                            std::size_t num_top, bool names_are_ids) {
   writer.begin_array();
   for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
@@ -100,19 +98,19 @@ void append_token_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer,
   writer.end_array();
 }
 
-void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const openai::SaidTokens& tokens,
+void append_chat_logprobs(JsonWriter& writer, const text::Tokenizer& tokenizer, const AnswerTokens& tokens,
                           std::size_t num_top, bool names_are_ids) {
   writer.begin_object().key("content");
   append_token_logprobs(writer, tokenizer, tokens, num_top, names_are_ids);
   writer.key("refusal").null().end_object();
 }
 
-openai::Writing write_chat_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
-                                    openai::SaidTokens tokens, std::size_t num_top, bool names_are_ids) {
+Writing write_chat_logprobs(JsonWriter& writer, const std::string& out, const text::Tokenizer& tokenizer,
+                            AnswerTokens tokens, std::size_t num_top, bool names_are_ids) {
   writer.begin_object().key("content").begin_array();
   for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
     append_said(writer, tokenizer, tokens, i, num_top, names_are_ids);
-    co_await openai::part_end(out);
+    co_await part_end(out);
   }
   writer.end_array().key("refusal").null().end_object();
 }

@@ -6,17 +6,15 @@
 #include <utility>
 
 #include "api/chat/message_parts.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/json_values.h"
+#include "api/fields/read_body.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::chat {
 namespace {
 
-using openai::array_of;
-using openai::object_of;
 using simdjson::dom::element;
 
-// ---- calls that an assistant made before
+// ---- calls in an assistant's message
 
 Result<Done> add_call(const std::string& path, element value, const ChatTemplate* form, MessageDraft& message) {
   if (Result<Done> object = need_object(path, value); !object) return object.error();
@@ -96,7 +94,7 @@ class MessageReader {
     const std::string path = path_ + ".role";
     element value;
     if (!is_given(message_, "role", value)) return invalid(path, path + " is missing");
-    const Result<std::string> role = openai::string_of(path, value, kAnyText);
+    const Result<std::string> role = string_of(path, value, kAnyText);
     if (!role) return role.error();
     if (std::find(std::begin(kRoles), std::end(kRoles), *role) == std::end(kRoles)) {
       return invalid(path, path + " must be system, developer, user, assistant or tool");
@@ -110,7 +108,7 @@ class MessageReader {
     const std::string path = path_ + ".content";
     element value;
     const bool is_said = is_given(message_, "content", value) && !(value.is_array() && array_of(value).size() == 0);
-    if (role_ == "assistant" && !is_said) {  // it called, or it had nothing to say
+    if (role_ == "assistant" && !is_said) {  // only calls, or an empty answer
       out_->set_no_content();
       return Done{};
     }
@@ -131,14 +129,14 @@ class MessageReader {
     if (!is_given(message_, "tool_calls", value)) return Done{};
     Result<Done> added = add_calls(path, value, services_, *out_);
     if (!added || !out_->has("tool_calls") || role_ == "assistant") return added;
-    return invalid(path, path + " belongs to an assistant's message");
+    return invalid(path, path + " is allowed only in an assistant message");
   }
 
   Result<Done> read_reasoning() {
     for (const char* name : {"reasoning_content", "reasoning"}) {
       element value;
       if (!is_given(message_, name, value)) continue;
-      const Result<std::string> text = openai::string_of(path_ + "." + name, value, kAnyText);
+      const Result<std::string> text = string_of(path_ + "." + name, value, kAnyText);
       if (!text) return text.error();
       if (role_ != "assistant") continue;
       out_->set_reasoning(*text);
@@ -150,7 +148,7 @@ class MessageReader {
     for (const char* name : {"name", "tool_call_id"}) {
       element value;
       if (!is_given(message_, name, value)) continue;
-      Result<std::string> text = openai::string_of(path_ + "." + name, value, kAnyText);
+      Result<std::string> text = string_of(path_ + "." + name, value, kAnyText);
       if (!text) return text.error();
       out_->set(name, std::move(*text));
     }
@@ -162,7 +160,7 @@ class MessageReader {
     }
     for (const auto field : object_of(message_)) {
       if (std::find(std::begin(kKnown), std::end(kKnown), field.key) != std::end(kKnown)) continue;
-      openai::pass_over(request_, path_ + "." + openai::echoed(field.key));
+      pass_over(request_, path_ + "." + echoed(field.key));
     }
     return Done{};
   }
@@ -172,7 +170,7 @@ class MessageReader {
   const Services& services_;
   ChatRequest& request_;
   std::string role_;
-  std::optional<MessageDraft> out_;  // once its role is known
+  std::optional<MessageDraft> out_;  // none until the role is known
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
-// The field `messages`: a conversation, checked and put into the shape that templates read.
-// Shape   {role, content, name?, tool_calls?, tool_call_id?, reasoning?, ...}; content is one text, its parts joined by line
-//         breaks; an assistant's content that is missing or an empty list is null; reasoning stands under each of its three names.
+// The field `messages` of a chat: a conversation, checked and converted to the form that chat templates read.
+// Shape   {role, content, name?, tool_calls?, tool_call_id?, reasoning?, ...}; content is one text, its parts joined by
+//         line breaks; an assistant's content that is missing or an empty list is null, a tool's is ""; reasoning is
+//         repeated under each of its three names.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument with the path of what is wrong. Members that nobody knows are passed over and told in the
-//         warnings.
-// Source  OpenAI's API reference; the names of reasoning are those that transformers fills in.
+// Fails   kInvalidArgument with the path of the faulty value. Unknown members are ignored and listed in
+//         X-Quire-Warnings.
+// Source  OpenAI's API reference; the names for reasoning are those of transformers.
 #pragma once
 
 #include <simdjson.h>
@@ -12,7 +13,7 @@
 #include <string>
 
 #include "api/chat/chat_request.h"
-#include "api/services.h"
+#include "api/services/services.h"
 #include "core/base/result.h"
 
 namespace quire::api::chat {

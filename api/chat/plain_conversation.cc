@@ -17,7 +17,7 @@ bool is_system(const json::Object& message) {
   return role == "system" || role == "developer";
 }
 
-// None, where it is no text.
+// Content of the message; empty if it is not a text.
 std::string text_in(const json::Object& message) {
   const json::Value* content = message.if_contains("content");
   return content != nullptr && content->is_string() ? std::string(content->get_string()) : std::string();
@@ -36,7 +36,7 @@ std::string text_of_call(const json::Value& call) {
   if (function == nullptr || !function->is_object()) return {};
   const json::Value* name = function->get_object().if_contains("name");
   const json::Value* arguments = function->get_object().if_contains("arguments");
-  const bool is_text = arguments != nullptr && arguments->is_string();  // as some templates want them
+  const bool is_text = arguments != nullptr && arguments->is_string();  // the form that some templates read
   std::string text = "<tool_call>\n{\"name\": " + json::serialize(name != nullptr ? *name : json::Value(""));
   text += ", \"arguments\": ";
   if (is_text) {

@@ -10,10 +10,11 @@
 namespace quire::api::chat {
 namespace {
 
-// Put behind the message that goes on, to find it again. A template that trims its messages takes the blank away.
+// Appended to the message to continue, to find its end in the rendered text. A template that trims messages removes the
+// blank at the mark's end.
 constexpr std::string_view kMark = "QUIRE_GOES_ON_HERE ";
 constexpr const char* kGoesOn = "continue_final_message";
-constexpr std::size_t kMaxTold = 200;  // bytes of what a template says when it refuses
+constexpr std::size_t kMaxShown = 200;  // bytes of a template's error message that are returned
 
 constexpr std::string_view kOwn[] = {
     "messages",
@@ -44,13 +45,13 @@ json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
   json::Object variables = model.special_tokens;
   for (const auto& [name, value] : request.template_kwargs) variables[name] = value;
   if (!request.reasoning_effort.empty()) variables["reasoning_effort"] = request.reasoning_effort;
-  if (request.reasoning_effort == "none") {  // what the templates that can think or not ask for
+  if (request.reasoning_effort == "none") {  // by these variables templates switch reasoning off
     for (const char* name : {"enable_thinking", "thinking"}) {
       if (!request.template_kwargs.contains(name)) variables[name] = false;
     }
   }
   variables["tools"] = nullptr;
-  if (request.offers_tools() && model.calls != CallForm::kGeneric) variables["tools"] = request.tools;
+  if (request.offers_tools() && model.calls != CallFormat::kGeneric) variables["tools"] = request.tools;
   variables["documents"] = nullptr;
   if (request.documents) variables["documents"] = *request.documents;
   variables["add_generation_prompt"] = request.add_generation_prompt;
@@ -60,8 +61,8 @@ json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
 Error refused(Error error, const ChatRequest& request) {
   if (error.param == kGoesOn) return error;
   error.param = request.prompt_field;
-  if (error.message.size() > kMaxTold) {
-    std::size_t end = kMaxTold;
+  if (error.message.size() > kMaxShown) {
+    std::size_t end = kMaxShown;
     while (end > 0 && (static_cast<unsigned char>(error.message[end]) & 0xC0) == 0x80) --end;
     error.message.resize(end);
     error.message += " ...";
@@ -71,23 +72,23 @@ Error refused(Error error, const ChatRequest& request) {
 
 Error does_not_go_on(const char* why) { return invalid(kGoesOn, std::string(kGoesOn) + ": " + why); }
 
-// Behind the mark's beginning nothing is left; behind a trimmed message no white space either.
+// Removes the mark and all text after it; if the template trimmed the message, also white space before the mark.
 Result<Done> cut_at_mark(std::string& text) {
   const std::size_t at = text.rfind(without_mark_s_blank());
-  if (at == text.npos) return does_not_go_on("the last message is not in what the chat template makes of it");
+  if (at == text.npos) return does_not_go_on("the chat template's output does not contain the last message");
   const bool keeps_space = text.compare(at, kMark.size(), kMark) == 0;
   text.resize(at);
   if (!keeps_space) trim_end(text);
   return Done{};
 }
 
-// Whether `text` ends behind an open mark with nothing but white space between.
+// True if `text` ends with the begin mark, apart from white space after it.
 bool ends_open(std::string_view text, const Marks& marks) {
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text.ends_with(marks.begin);
 }
 
-// Whether a mark is open at the end of a message that goes on.
+// True if the message to continue begins reasoning and does not end it.
 bool is_open(std::string_view message, const Marks& marks) {
   const std::size_t begin = message.rfind(marks.begin);
   return begin != message.npos && message.find(marks.end, begin) == message.npos;
@@ -104,13 +105,13 @@ class Rendering {
             Allowance& allowance)
       : form_(form), request_(request), variables_(std::move(variables)), now_(now), allowance_(allowance) {}
 
-  // The text of the last message, if the request continues it.
+  // Text of the last message if the request continues it, else empty.
   const std::string& last() const { return last_; }
 
   Result<std::string> text_of(json::Array messages) {
     if (request_.continue_final_message) {
       json::Value* content = messages.back().get_object().if_contains("content");
-      if (content == nullptr || !content->is_string()) return does_not_go_on("the last message has no content");
+      if (content == nullptr || !content->is_string()) return does_not_go_on("the last message has no text content");
       last_ = content->get_string();
       content->get_string() += kMark;
     }
@@ -121,8 +122,9 @@ class Rendering {
     return text;
   }
 
-  // Renders the messages as given. If the template refuses them: with calls as text and one system message at the
-  // beginning, then without system messages.
+  // Renders the messages as given. If the template refuses them and there are system or tool messages, tries calls as
+  // text with one system message at the beginning, then calls as text without system messages. If the template refuses
+  // all three, the first error is returned.
   Result<std::string> text_in_any_way(const json::Array& messages) {
     Result<std::string> text = text_of(messages);
     if (text || text.error().code == Code::kTimeout || !may_differ(messages)) return text;
@@ -149,7 +151,7 @@ class Rendering {
   std::string last_;
 };
 
-// The conversation with the tools in its system text, for templates that teach no format of calls.
+// The conversation with the tools described in its system text, for templates without a format of calls.
 json::Array taught(const ChatTemplate& form, const ChatRequest& request) {
   json::Array messages = with_calls_as_text(request.messages);
   add_to_system(messages, text_of_tools(request.tools));
@@ -166,8 +168,9 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
                    "prompt to /v1/completions");
   }
-  const bool teaches = request.offers_tools() && model->calls == CallForm::kGeneric;
-  // A template for tools whose format of calls is unknown would need `tools`, which the generic form does not pass.
+  const bool teaches = request.offers_tools() && model->calls == CallFormat::kGeneric;
+  // The generic format of calls does not pass `tools`, which the template for tools would need: the plain one is used,
+  // if there is one.
   const ChatTemplate& form = with_tools && !(teaches && model->plain) ? *model->with_tools : *model->plain;
   Rendering rendering(form, request, variables_of(*model, request), now, allowance);
   Result<std::string> text = rendering.text_in_any_way(teaches ? taught(form, request) : request.messages);

@@ -8,13 +8,12 @@
 
 #include "api/chat/json_copy.h"
 #include "api/chat/message_parts.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/json_values.h"
+#include "api/fields/read_body.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::chat {
 namespace {
 
-using openai::array_of;
 using simdjson::dom::element;
 
 constexpr std::size_t kMaxName = 64;
@@ -36,8 +35,8 @@ Result<std::string> name_of(const std::string& path, const json::Object& functio
   return std::string(name->get_string());
 }
 
-// {"type": "function", "function": {...}}, or its members beside the type, which may be left out. Where neither is
-// there, `kIsFlat` says which of both an error names.
+// Reads {"type": "function", "function": {...}} or the flat form; the type may be left out. If there are members of
+// neither form, `kIsFlat` selects the form whose member the error names.
 template <bool kIsFlat>
 Result<bool> read_function(const std::string& path, json::Object& tool, ChatRequest& request) {
   const json::Value* type = tool.if_contains("type");
@@ -74,7 +73,7 @@ Result<Done> add_function(const std::string& in, json::Object& members, const ch
   read.name = std::move(*name);
   const auto same = [&](const ToolFunction& other) { return other.name == read.name; };
   if (std::any_of(request.functions.begin(), request.functions.end(), same)) {
-    return invalid(in + ".name", in + ".name is another function's, too");
+    return invalid(in + ".name", in + ".name is used by another function");
   }
   if (const json::Value* description = members.if_contains("description");
       description != nullptr && !description->is_string() && !description->is_null()) {
@@ -90,7 +89,7 @@ Result<Done> add_function(const std::string& in, json::Object& members, const ch
   if (const json::Value* strict = members.if_contains("strict"); strict != nullptr) {
     if (!strict->is_bool() && !strict->is_null()) return invalid(in + ".strict", in + ".strict must be true or false");
     read.strict = strict->is_bool() && strict->get_bool();
-    members.erase("strict");  // for us, not for the model
+    members.erase("strict");  // for the server, not for the model
   }
   request.functions.push_back(std::move(read));
   return Done{};
@@ -122,7 +121,7 @@ Result<Done> read_tool_list(const std::string& path, element value, const Servic
     if (*is_function) {
       request.tools.push_back(std::move(*tool));
     } else {
-      openai::leave_out(request, in);
+      leave_out(request, in);
     }
   }
   return Done{};
@@ -145,8 +144,8 @@ std::optional<ToolChoice::Kind> kind_of(std::string_view word) {
   return std::nullopt;
 }
 
-// {"type": "function", "function": {"name": ...}}, or the name beside the type, which may be left out. Of a tool that
-// is no function and therefore left out: nothing.
+// Name in {"type": "function", "function": {"name": ...}} or in the flat form; the type may be left out. None: the tool
+// is not a function, so it is left out.
 Result<std::optional<std::string>> name_of_tool(const std::string& path, element value, bool is_flat) {
   if (Result<Done> object = need_object(path, value); !object) return object.error();
   element part;
@@ -160,11 +159,11 @@ Result<std::optional<std::string>> name_of_tool(const std::string& path, element
   const std::string in = is_nested || !is_flat ? path + ".function" : path;
   Result<std::string> name = text_member(in, is_nested ? part : value, "name");
   if (!name) return name.error();
-  if (name->size() > kMaxName) return invalid(path, path + " names none of the tools");
+  if (name->size() > kMaxName) return invalid(path, path + " must name one of the tools");
   return {std::move(*name)};
 }
 
-// {"type": "allowed_tools", "mode": ..., "tools": [...]}, or both in an object of that name.
+// Reads {"type": "allowed_tools", "mode": ..., "tools": [...]}, or mode and tools in an object "allowed_tools".
 Result<Done> read_allowed(const std::string& path, element value, const Services& services, ChatRequest& request,
                           bool is_flat) {
   element inner;
@@ -185,14 +184,15 @@ Result<Done> read_allowed(const std::string& path, element value, const Services
   for (const element one : array_of(tools)) {
     const std::string at_one = at(in + ".tools", count++);
     if (count > services.limits.max_tools) {
-      return invalid(in + ".tools", in + ".tools may hold at most " + std::to_string(services.limits.max_tools));
+      return invalid(in + ".tools",
+                     in + ".tools may hold at most " + std::to_string(services.limits.max_tools) + " tools");
     }
     Result<std::optional<std::string>> name = name_of_tool(at_one, one, is_flat);
     if (!name) return name.error();
     if (*name) {
       choice.allowed->push_back(std::move(**name));
     } else {
-      openai::leave_out(request, at_one);
+      leave_out(request, at_one);
     }
   }
   return Done{};
@@ -202,13 +202,13 @@ bool is_function(const ChatRequest& request, std::string_view name) {
   return std::ranges::find(request.functions, name, &ToolFunction::name) != request.functions.end();
 }
 
-// The others stay in the prompt, and cannot be called.
+// Drops functions that tool_choice does not allow: they stay in the prompt, and cannot be called.
 Result<Done> keep_allowed(ChatRequest& request) {
   if (!request.tool_choice.allowed) return Done{};
   const std::vector<std::string>& allowed = *request.tool_choice.allowed;
   for (const std::string& name : allowed) {
     if (!is_function(request, name)) {
-      return invalid("tool_choice", "tool_choice allows \"" + openai::echoed(name) + "\", which is none of the tools");
+      return invalid("tool_choice", "tool_choice allows \"" + echoed(name) + "\", which is not one of the tools");
     }
   }
   std::erase_if(request.functions, [&](const ToolFunction& function) {
@@ -227,8 +227,8 @@ Result<Done> read_choice(const std::string& path, element value, const Services&
   }
   if (!value.is_object()) {
     return invalid(path, path +
-                             " must be \"none\", \"auto\", \"required\", or a function as "
-                             "{\"type\": \"function\", \"function\": {\"name\": ...}}");
+                             " must be \"none\", \"auto\", \"required\", or a function: {\"type\": \"function\", "
+                             "\"function\": {\"name\": ...}}");
   }
   element type;
   if (is_given(value, "type", type) && type.is_string()) {
@@ -242,7 +242,8 @@ Result<Done> read_choice(const std::string& path, element value, const Services&
   Result<std::optional<std::string>> name = name_of_tool(path, value, is_flat);
   if (!name) return name.error();
   if (!*name) {
-    return invalid(path + ".type", path + ".type must be \"function\": other tools are left out, and cannot be called");
+    return invalid(path + ".type",
+                   path + ".type must be \"function\": tools of other types are ignored and cannot be called");
   }
   choice = {ToolChoice::Kind::kNamed, std::move(**name)};
   return Done{};
@@ -264,16 +265,15 @@ Result<Done> settle_tools(ChatRequest& request, const Services& services) {
   request.grammar_field = request.forces_call() ? "tool_choice" : "tools";
   if (Result<Done> kept = keep_allowed(request); !kept) return kept.error();
   if (request.functions.empty() && request.forces_call()) {
-    return invalid("tool_choice", "tool_choice asks for a call, but there are no tools");
+    return invalid("tool_choice", "tool_choice requires a call, but there are no tools");
   }
   if (choice.kind == ToolChoice::Kind::kNamed && !is_function(request, choice.name)) {
-    return invalid("tool_choice", "tool_choice.function.name is none of the tools");
+    return invalid("tool_choice", "tool_choice.function.name is not one of the tools");
   }
-  if (request.offers_tools() && services.chat != nullptr && services.chat->calls == CallForm::kNone) {
-    return invalid(
-        "tools",
-        "this server reads no calls of tools, as its operator says (--tool-call-parser none): leave tools out, or "
-        "send \"tool_choice\": \"none\"");
+  if (request.offers_tools() && services.chat != nullptr && services.chat->calls == CallFormat::kNone) {
+    return invalid("tools",
+                   "tool calls are not parsed on this server (--tool-call-parser none): leave tools out, or send "
+                   "\"tool_choice\": \"none\"");
   }
   return Done{};
 }

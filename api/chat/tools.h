@@ -1,8 +1,9 @@
-// The fields `tools` and `tool_choice`: functions that the model may call, and whether it must. Members of a function
-// may stand beside its type, as in /v1/responses, or in an object of their own, as in a chat.
+// The fields `tools` and `tool_choice`: functions that the model may or must call. A function's members are either in
+// an object `function`, as in a chat, or beside its type ("flat"), as in /v1/responses; these readers accept both.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument with the path of what is wrong.
-// Source  OpenAI's API reference: names of 64 letters, digits, _ and - (and . , which MCP servers use), 128 functions.
+// Fails   kInvalidArgument with the path of the faulty value.
+// Source  OpenAI's API reference: up to 128 functions, names of up to 64 letters, digits, _ and -; ours: a dot, too,
+//         because MCP servers use it.
 #pragma once
 
 #include <simdjson.h>
@@ -10,7 +11,7 @@
 #include <string>
 
 #include "api/chat/chat_request.h"
-#include "api/services.h"
+#include "api/services/services.h"
 #include "core/base/json.h"
 #include "core/base/result.h"
 
@@ -19,23 +20,24 @@ namespace quire::api::chat {
 Result<Done> read_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 
-// Likewise, where errors name the members beside the type.
+// The same, for endpoints whose errors should name flat members.
 Result<Done> read_flat_tools(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 Result<Done> read_flat_tool_choice(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&);
 
-// For endpoints that write tools in their own way. `read_one` is given a copy of each; it puts the function to the
-// request's, and leaves the tool as templates read it. False: it is no function, but a tool that a server would run,
-// and left out.
+// Reader of `tools` for endpoints with their own format. `read_one` gets a copy of each tool, adds its function to
+// request.functions, and converts the tool to the form that templates read. False: the tool is not a function but one
+// that a server would run; it is left out with a warning.
 using ReadTool = Result<bool> (*)(const std::string& path, json::Object& tool, ChatRequest&);
 Result<Done> read_tool_list(const std::string& path, simdjson::dom::element, const Services&, ChatRequest&,
                             ReadTool read_one);
-// A function's name, description, schema (under that name) and strictness, checked, and put to the request's functions.
-// `strict`, which is for us alone, is taken out of `members`.
+// Checks a function's name, description, schema (the member named `schema`) and `strict`, and adds the function to
+// request.functions. `strict` is for the server, not for the model, and is removed from `members`.
 Result<Done> add_function(const std::string& path, json::Object& members, const char* schema, ChatRequest& request);
-// {"type": "function", "function": {name, description, parameters}} of such members.
+// {"type": "function", "function": {name, description, parameters}}, whose values are moved out of `members`.
 json::Object nested_function(json::Object& members, const char* schema);
 
-// Once all fields are read: what is chosen is there, and this model can be understood when it calls.
+// Called once all fields are read: checks that the chosen tools exist and that the server parses calls of this model,
+// and removes functions that tool_choice does not allow.
 Result<Done> settle_tools(ChatRequest& request, const Services& services);
 
 }  // namespace quire::api::chat

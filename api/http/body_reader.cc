@@ -12,8 +12,8 @@ namespace {
 
 namespace beast_http = boost::beast::http;
 
-// "0\r\n\r\n". Until a chunked body is whole, as many bytes of it are still to be taken; Beast 1.81 dies of an assertion
-// when it is shown fewer behind a last chunk's size (found by http_request_fuzz).
+// Size of "0\r\n\r\n". Until a chunked body is complete, at least so many bytes of it are still to come. Beast 1.81
+// fails an assertion if it is given fewer after the size of a last chunk (found by http_request_fuzz).
 constexpr std::size_t kLastChunkBytes = 5;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
@@ -44,13 +44,13 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
       if (rest.size() < kLastChunkBytes) return taken;
       const std::optional<std::size_t> allowed = parser_->chunk_lines.allow(rest);
       if (!allowed) {
-        taken.refusal = {Fault::kMalformed, "the chunks cannot be read"};
+        taken.refusal = {Fault::kMalformed, "the body's chunks are malformed"};
         return taken;
       }
-      if (*allowed == 0) return taken;  // it needs more
+      if (*allowed == 0) return taken;  // the line is incomplete
       rest = rest.substr(0, *allowed);
     } else if (const std::size_t end = rest.find(kHeadEnd); end != rest.npos) {
-      rest = rest.substr(0, end + kHeadEnd.size());  // chunks are looked at first
+      rest = rest.substr(0, end + kHeadEnd.size());  // the head alone: chunk lines are checked before Beast gets them
     }
     const std::size_t n = beast.put(boost::asio::const_buffer(rest.data(), rest.size()), error);
     taken.bytes += n;
@@ -61,10 +61,10 @@ BodyReader::Taken BodyReader::put(std::string_view bytes) {
     }
     if (error && error != beast_http::error::need_more) {
       taken.refusal = {Fault::kMalformed,
-                       beast.is_header_done() ? "the chunks cannot be read" : "the header cannot be read"};
+                       beast.is_header_done() ? "the body's chunks are malformed" : "the header is malformed"};
       return taken;
     }
-    if (error || n == 0) return taken;  // it needs more
+    if (error || n == 0) return taken;  // Beast needs more bytes
   }
   return taken;
 }

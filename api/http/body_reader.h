@@ -1,8 +1,8 @@
-// Beast's parser behind the framing guard: it reads the fields and decodes the body.
-// Shape   put() takes the head that the guard passed, whole, then what follows, in any pieces.
+// Beast's parser behind the framing guard: parses header fields and decodes the body.
+// Shape   put() takes the whole head that the guard has accepted, then the bytes after it, in any pieces.
 // Owner   the session, for one request.
 // Fails   a Refusal; the connection must be closed after its reply.
-// Source  Boost.Beast 1.81. Chunk extensions are refused: parsers differ in them, and nobody needs them.
+// Source  Boost.Beast 1.81. Chunk lines are checked first (chunk_lines.h), because parsers differ in extensions.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,18 @@ class BodyReader {
   BodyReader& operator=(const BodyReader&) = delete;
 
   struct Taken {
-    std::size_t bytes = 0;  // the rest is wanted again, with more behind it, or belongs to the next request
+    std::size_t bytes = 0;  // taken; put() needs the others again, with more, or if done(), they are the next request's
     std::optional<Refusal> refusal;
   };
   Taken put(std::string_view bytes);
   bool done() const;
   std::size_t body_bytes() const;  // so far
 
-  // After the head and before the body: trailers must not change what the head said.
+  // Header fields. To be read after the head and before the body, so that trailers cannot change them.
   std::string field(std::string_view name) const;
   bool has(std::string_view name) const;
-  bool repeats(std::string_view name) const;        // it came more than once
-  std::string all_of(std::string_view name) const;  // every one of that name, with commas between them
+  bool repeats(std::string_view name) const;        // the field occurs more than once
+  std::string all_of(std::string_view name) const;  // all values of that name, joined by commas
   std::string take_body();
 
  private:

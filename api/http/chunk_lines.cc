@@ -7,8 +7,8 @@
 namespace quire::api::http {
 namespace {
 
-constexpr std::size_t kMaxExtension = 256;    // bytes of a chunk's extensions
-constexpr std::size_t kMaxExtensions = 4096;  // of those of a body
+constexpr std::size_t kMaxExtension = 256;    // bytes of extensions of a chunk
+constexpr std::size_t kMaxExtensions = 4096;  // bytes of extensions of a body
 constexpr std::size_t kMaxSizeDigits = 15;
 constexpr std::size_t kMaxChunkLine = kMaxSizeDigits + kMaxExtension + 2;
 
@@ -25,7 +25,7 @@ std::optional<std::uint64_t> size_of(std::string_view digits) {
 std::optional<std::size_t> ChunkLines::allow(std::string_view rest) {
   if (ahead_ > 0) return static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), ahead_));
   if (last_) return rest.size();
-  const std::size_t begin = first_ ? 0 : 2;  // behind the end of the chunk before
+  const std::size_t begin = first_ ? 0 : 2;  // after the CRLF that ends the chunk before
   const std::size_t end = rest.find('\n', begin);
   if (end == rest.npos) return rest.size() > begin + kMaxChunkLine ? std::nullopt : std::optional<std::size_t>(0);
   if (end == begin || rest[end - 1] != '\r') return std::nullopt;

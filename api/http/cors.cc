@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "api/http/headers.h"
-#include "api/http/text.h"
-#include "api/openai/errors.h"
+#include "api/wire/errors.h"
+#include "api/wire/headers.h"
+#include "api/wire/text.h"
 
 namespace quire::api::http {
 namespace {
@@ -33,11 +33,12 @@ bool has_all(const std::vector<std::string>& list, std::string_view asked) {
 }
 
 Response refused(const char* what) {
-  return openai::error_response(
-      Error{Code::kForbidden, std::string(what) + " is not allowed to web pages of that origin", "", 0});
+  return error_response(
+      Error{Code::kForbidden, std::string(what) + " is not allowed for web pages of that origin", "", 0});
 }
 
-// "*" says nothing of whoever has credentials, so that what was asked for is said again.
+// The list as text; if it allows all ("*") and the rules allow credentials, the names that were asked for: with
+// credentials "*" is no wildcard.
 std::string_view or_asked(const CorsRules& rules, const std::vector<std::string>& list, const std::string& all,
                           std::string_view asked) {
   const bool any = std::ranges::find(list, "*") != list.end();
@@ -72,11 +73,11 @@ Response answer_preflight(const CorsRules& rules, std::string_view path, const P
   const std::string headers = joined(rules.headers);
   response.fields.push_back(
       {"Access-Control-Allow-Methods", std::string(or_asked(rules, rules.methods, methods, preflight.method))});
-  // Authorization is never among "*".
+  // "*" does not cover Authorization, so the names that were asked for are returned instead.
   const bool any = std::ranges::find(rules.headers, "*") != rules.headers.end();
   const std::string_view asked = or_asked(rules, rules.headers, headers, preflight.headers);
-  const std::string_view told = any && !preflight.headers.empty() ? std::string_view(preflight.headers) : asked;
-  if (!told.empty()) response.fields.push_back({"Access-Control-Allow-Headers", std::string(told)});
+  const std::string_view reported = any && !preflight.headers.empty() ? std::string_view(preflight.headers) : asked;
+  if (!reported.empty()) response.fields.push_back({"Access-Control-Allow-Headers", std::string(reported)});
   response.fields.push_back({"Access-Control-Max-Age", std::string(kMaxAge_s)});
   return response;
 }
@@ -87,7 +88,8 @@ std::string fault_of(const CorsRules& rules) {
     const bool is_origin = host != origin.npos && host > 0 && host + 3 < origin.size() &&
                            origin.find_first_of("/?# ,\r\n", host + 3) == origin.npos;
     if (origin != "*" && origin != "null" && !is_origin) {
-      return "\"" + origin + "\" is no origin: give a scheme, a host and perhaps a port, https://app.example.org, or *";
+      return "\"" + origin +
+             "\" is not an origin: expected a scheme, a host and perhaps a port, such as https://app.example.org, or *";
     }
   }
   return {};

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "api/http/text.h"
+#include "api/wire/text.h"
 
 namespace quire::api::http {
 namespace {
@@ -25,14 +25,15 @@ bool is_value_char(char c) {
 }
 bool is_target_char(char c) { return c > 0x20 && c < 0x7f; }
 
-// Host is an address and perhaps a port: nothing that another parser could read as a second host or a path.
+// True if the value has only characters of an address and a port: none that makes another parser read a second host or
+// a path.
 bool is_host(std::string_view value) {
   return std::all_of(value.begin(), value.end(), [](char c) {
     return is_alpha(c) || is_digit(c) || std::string_view("-._~:[]%").find(c) != std::string_view::npos;
   });
 }
 
-// What the fields say about framing, gathered in one pass.
+// Header fields about framing, gathered in one pass.
 struct Fields {
   std::size_t count = 0;
   std::size_t hosts = 0;
@@ -57,7 +58,7 @@ bool has_list_member(std::string_view list, std::string_view member) {
 std::optional<Refusal> note_field(std::string_view name, std::string_view value, Fields& fields) {
   if (iequals(name, "host")) {
     ++fields.hosts;
-    if (!is_host(value)) return malformed("the Host field is not a host");
+    if (!is_host(value)) return malformed("the Host field is not a valid host");
   } else if (iequals(name, "content-length")) {
     ++fields.lengths;
     fields.length = value;
@@ -69,7 +70,7 @@ std::optional<Refusal> note_field(std::string_view name, std::string_view value,
     fields.keep_alive = fields.keep_alive || has_list_member(value, "keep-alive");
   } else if (iequals(name, "expect")) {
     if (!iequals(value, "100-continue")) {
-      return Refusal{Fault::kUnknownExpectation, "the only expectation met here is 100-continue"};
+      return Refusal{Fault::kUnknownExpectation, "the only supported expectation is 100-continue"};
     }
     fields.expects_continue = true;
   }
@@ -92,7 +93,7 @@ std::optional<Refusal> read_fields(std::string_view lines, std::size_t max_field
     }
     const std::string_view value = trim(line.substr(colon + 1));
     if (!std::all_of(value.begin(), value.end(), is_value_char)) {
-      return malformed("a header value holds a control character");
+      return malformed("a header value has a control character");
     }
     if (auto refusal = note_field(line.substr(0, colon), value, fields)) return refusal;
   }
@@ -110,28 +111,28 @@ std::optional<Refusal> read_request_line(std::string_view line, Framing& framing
   if (framing.method.size() > kMaxMethodBytes || !is_token(framing.method))
     return malformed("the method is not a token");
   if (framing.target.empty() || !std::all_of(framing.target.begin(), framing.target.end(), is_target_char)) {
-    return malformed("the request target holds a character that has no place there");
+    return malformed("the request target has an invalid character");
   }
   const bool shaped = version.size() == 8 && version.starts_with("HTTP/") && is_digit(version[5]) &&
                       version[6] == '.' && is_digit(version[7]);
   if (!shaped) return malformed("the request line does not end in an HTTP version");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    return Refusal{Fault::kUnsupportedVersion, "this server speaks HTTP/1.1 and HTTP/1.0"};
+    return Refusal{Fault::kUnsupportedVersion, "this server supports HTTP/1.1 and HTTP/1.0"};
   }
   framing.http_1_1 = version == "HTTP/1.1";
   return std::nullopt;
 }
 
 std::optional<Refusal> settle_encoding(const Fields& fields, const Framing& framing) {
-  if (fields.encodings > 1) return malformed("more than one Transfer-Encoding field");
+  if (fields.encodings > 1) return malformed("the request has more than one Transfer-Encoding field");
   if (!framing.http_1_1) return malformed("Transfer-Encoding does not exist in HTTP/1.0");
-  if (fields.lengths != 0) return malformed("both Transfer-Encoding and Content-Length");
-  if (!iequals(fields.encoding, "chunked")) return malformed("the only Transfer-Encoding read here is `chunked`");
+  if (fields.lengths != 0) return malformed("the request has both Transfer-Encoding and Content-Length");
+  if (!iequals(fields.encoding, "chunked")) return malformed("the only supported Transfer-Encoding is `chunked`");
   return std::nullopt;
 }
 
 std::optional<Refusal> settle_length(const Fields& fields, const FramingLimits& limits, Framing& framing) {
-  if (fields.lengths > 1) return malformed("more than one Content-Length field");
+  if (fields.lengths > 1) return malformed("the request has more than one Content-Length field");
   const std::string_view digits = fields.length;
   if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
     return malformed("Content-Length is not a number");
@@ -147,28 +148,28 @@ std::optional<Refusal> settle_length(const Fields& fields, const FramingLimits& 
 
 std::optional<Refusal> settle(const Fields& fields, const FramingLimits& limits, Framing& framing) {
   if (fields.hosts > 1 || (framing.http_1_1 && fields.hosts == 0)) {
-    return malformed("an HTTP/1.1 request has exactly one Host field");
+    return malformed("an HTTP/1.1 request must have exactly one Host field");
   }
   framing.keep_alive = !fields.close && (framing.http_1_1 || fields.keep_alive);
   framing.expects_continue = fields.expects_continue && framing.http_1_1;
   framing.chunked = fields.encodings != 0;
   if (framing.chunked) return settle_encoding(fields, framing);
   if (fields.lengths != 0) return settle_length(fields, limits, framing);
-  return std::nullopt;  // without either there is no body, whatever the method (RFC 9112, 6.3)
+  return std::nullopt;  // with neither of them there is no body, whatever the method (RFC 9112, 6.3)
 }
 
 }  // namespace
 
 std::variant<std::size_t, Refusal> find_head_end(std::string_view bytes, std::size_t seen,
                                                  const FramingLimits& limits) {
-  if (bytes == "\r") return std::size_t{0};  // half of the empty line that is forgiven before a request
+  if (bytes == "\r") return std::size_t{0};  // half of the empty line that is ignored before a request
   if (!bytes.empty() && !is_token_char(bytes.front())) {
     constexpr char kTlsHandshake = 0x16;
     return malformed(bytes.front() == kTlsHandshake ? "this port speaks plain HTTP: use http://" : "this is not HTTP");
   }
   for (std::size_t at = bytes.find('\n', seen); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
     if (at == 0 || bytes[at - 1] != '\r') return malformed("a line does not end in CRLF");
-    if (bytes.find('\n') == at) {  // what cannot become a request is told at once, not when its time is over
+    if (bytes.find('\n') == at) {  // a malformed request line is refused at once, not after head_timeout
       Framing framing;
       if (auto refusal = read_request_line(bytes.substr(0, at - 1), framing)) return *refusal;
     }

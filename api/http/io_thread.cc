@@ -9,15 +9,15 @@
 
 #include "api/http/session.h"
 #include "core/base/log.h"
-#include "core/bridge/worker_pool.h"
+#include "core/concurrent/worker_pool.h"
 
 namespace quire::api::http {
 namespace {
 
 namespace asio = boost::asio;
 
-// The engine wakes the hub by posting to the context. It may hold streams, and with them the hub, longer than the server
-// lives: the wake-up keeps the context alive, and what is posted does not keep the hub.
+// The engine wakes the hub by posting to the context. The engine may hold streams, and with them the hub, longer than
+// the server lives: so the hub's wake-up keeps the context alive, and the posted handler holds the hub weakly.
 std::shared_ptr<bridge::StreamHub> make_hub(std::shared_ptr<asio::io_context> context, std::uint32_t max_streams,
                                             bridge::Doorbell& doorbell) {
   auto itself = std::make_shared<std::weak_ptr<bridge::StreamHub>>();
@@ -33,7 +33,7 @@ std::shared_ptr<bridge::StreamHub> make_hub(std::shared_ptr<asio::io_context> co
   return hub;
 }
 
-// Time in which the thread waited for news, or for a processor, is not in it.
+// CPU time of this thread, without the time that it waited for events or for a processor.
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -55,20 +55,20 @@ IoThread::IoThread(const Services& services_in, const ServerConfig& config_in, E
       on_idle_(std::move(on_idle)) {}
 
 void IoThread::run() {
-  bridge::name_thread(entrance.surface == Surface::kAdmin ? "quire-admin" : "quire-io");
-  while (run_turns()) continue;
+  concurrent::name_thread(entrance.surface == Surface::kAdmin ? "quire-admin" : "quire-io");
+  while (run_slices()) continue;
 }
 
-// True: a handler has thrown, and there is more to run.
-bool IoThread::run_turns() try {
+// Runs handlers and measures the time slice of each. True: a handler has thrown, and there is more to run.
+bool IoThread::run_slices() try {
   double begun = processor_seconds();
   while (context->run_one() > 0) {
     const double done = processor_seconds();
-    if (entrance.surface != Surface::kAdmin) services.metrics.io_turn_s.observe(done - begun);
+    if (entrance.surface != Surface::kAdmin) services.metrics.io_slice_s.observe(done - begun);
     begun = done;
   }
   return false;
-} catch (const std::exception& failure) {  // bad_alloc most of all: whatever it was about, others are served on
+} catch (const std::exception& failure) {  // mostly bad_alloc; other connections are served on
   services.metrics.internal_errors.add();
   log_error("io_handler_failed", "{}", log_safe(failure.what()));
   return true;
@@ -79,7 +79,7 @@ void IoThread::leave(Session& session) {
   report_connections(1);
 }
 
-// The gauge is about clients: whoever looks after the server is not one.
+// The gauge counts connections of clients, not those to the admin port.
 void IoThread::report_connections(std::uint32_t leaving) const {
   if (entrance.surface == Surface::kAdmin) return;
   services.metrics.open_connections.set(entrance.connections.inside() - static_cast<double>(leaving));

@@ -1,6 +1,6 @@
-// What the sessions of one io thread share: its context, its token streams, and what they know of the server.
-// Owner   Server::State. The context is shared with whoever may still wake it: the engine's hub, a worker.
-// Thread  everything is for the context's thread, but posting to `context`.
+// State that the sessions of one io thread share: its io_context, its token streams, and the state of the server.
+// Owner   Server::State. The context is shared with those that may still post to it: the engine's hub, a worker.
+// Thread  the context's, except for posting to `context`.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -12,39 +12,39 @@
 #include <unordered_set>
 
 #include "api/admin/health.h"
-#include "api/http/router.h"
 #include "api/http/server.h"
-#include "api/services.h"
-#include "core/bridge/gate.h"
+#include "api/routes/router.h"
+#include "api/services/services.h"
 #include "core/bridge/stream_hub.h"
+#include "core/concurrent/gate.h"
 
 namespace quire::api::http {
 
 class Session;
 
-// What a listener and its io threads have in common.
+// State that a listener and its io threads share.
 struct Entrance {
   Surface surface;
   std::uint32_t max_connections;
   std::uint32_t max_streams;
-  std::shared_ptr<const TlsContext> tls{};  // to begin with; null: none, and there never is one
-  bool at_loopback = false;                 // this machine alone can reach it
-  bridge::Gate connections{};
+  std::shared_ptr<const TlsContext> tls{};  // the first one (IoThread::tls is renewed); null: never TLS
+  bool at_loopback = false;                 // only this machine can reach the port
+  concurrent::Gate connections{};
 };
 
 class IoThread {
  public:
-  // All but `on_idle` outlive it.
+  // `services`, `config` and `entrance` outlive the io thread.
   IoThread(const Services& services, const ServerConfig& config, Entrance& entrance, std::function<void()> on_idle);
 
-  void run();                        // until stopped and empty; the thread's whole life
+  void run();                        // the thread's function: returns when stopped, and nothing is left to run
   void begin_drain();                // `on_idle` is called once, when no answer is under way any more
-  void begin_stop();                 // answers under way end with an error, idle connections are closed
-  bool cut() const { return cut_; }  // some answer was cut short; read after run() has returned
+  void begin_stop();                 // ends answers under way with an error and closes idle connections
+  bool cut() const { return cut_; }  // an answer was cut short; read after run() has returned
 
   void enter(Session& session) { sessions_.insert(&session); }
   void leave(Session& session);
-  // Tells the metrics how many connections there are, `leaving` of them about to go.
+  // Sets the metric of open connections, not counting `leaving` that are about to close.
   void report_connections(std::uint32_t leaving = 0) const;
   bool stopping() const { return stopping_; }
 
@@ -69,10 +69,10 @@ class IoThread {
   const std::shared_ptr<boost::asio::io_context> context;
   const std::shared_ptr<bridge::StreamHub> hub;
   admin::Serving serving;
-  std::shared_ptr<const TlsContext> tls;  // for connections that begin now
+  std::shared_ptr<const TlsContext> tls;  // of connections that begin now
 
  private:
-  bool run_turns();
+  bool run_slices();
   void report_idle();
   void cut_answers();
 

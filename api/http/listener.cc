@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "api/http/response_head.h"
 #include "api/http/session.h"
-#include "api/openai/errors.h"
+#include "api/wire/errors.h"
+#include "api/wire/response_head.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 
@@ -23,10 +23,10 @@ using boost::system::error_code;
 
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
-// One write, as far as the socket takes it at once: whoever comes now is one too many to wait for.
+// Answers a connection over the limit with 503: one write, as far as the socket takes it at once, without waiting.
 void turn_away(Socket socket) {
-  const Response response = openai::error_response(
-      Error{Code::kUnavailable, "the server has as many connections as it takes; try again later", "", 1});
+  const Response response =
+      error_response(Error{Code::kUnavailable, "the limit of connections is reached; try again later", "", 1});
   std::string bytes =
       response_head(response, {.request_id = {}, .keep_alive = false, .body_bytes = response.body.size()});
   bytes += response.body;
@@ -47,7 +47,7 @@ void Listener::start() {
   asio::co_spawn(*threads_.front()->context, accept(), [this](const std::exception_ptr& failure) {
     if (!failure) return;
     threads_.front()->services.metrics.internal_errors.add();
-    log_error("listener_failed", "it goes on");
+    log_error("listener_failed", "listening continues");
     if (socket_.acceptor().is_open()) start();
   });
 }
@@ -66,7 +66,7 @@ asio::awaitable<void> Listener::accept() {
     if (!error) {
       take(io, std::move(std::get<1>(accepted)));
     } else if (error != asio::error::operation_aborted) {
-      // Out of descriptors, most of all. The connection stays in the backlog until one is free again.
+      // Mostly: out of file descriptors. The connection stays in the backlog until a descriptor is free again.
       pause_.expires_after(kPauseWithoutDescriptors);
       co_await pause_.async_wait(asio::as_tuple(asio::use_awaitable));
     }
@@ -74,9 +74,9 @@ asio::awaitable<void> Listener::accept() {
 }
 
 void Listener::take(IoThread& io, Socket socket) {
-  std::optional<bridge::Gate::Holder> place = io.entrance.connections.enter();
+  std::optional<concurrent::Gate::Holder> place = io.entrance.connections.enter();
   if (!place || io.entrance.connections.inside() > io.entrance.max_connections) {
-    if (io.entrance.tls == nullptr) turn_away(std::move(socket));  // who waits for a handshake cannot read it
+    if (io.entrance.tls == nullptr) turn_away(std::move(socket));  // a client that expects TLS could not read it
     return;
   }
   io.report_connections();

@@ -1,7 +1,8 @@
-// Accepts connections and deals them out to the io threads in turn. Running out of descriptors is a pause, not an end.
-// Owner   Server::State. Thread  the first of its io threads, but bind(): the owner's, before the threads run.
-// Fails   bind(): StartError saying what to do. accept(): never; what cannot be served is answered 503 and closed, under TLS just
-//         closed.
+// Accepts connections and distributes them round-robin over the io threads. When out of file descriptors, it pauses and
+// goes on.
+// Owner   Server::State. Thread  the first of its io threads; bind(): the owner's, before the threads run.
+// Fails   bind(): StartError whose text says what to do. accept(): never; a connection over the limit is answered 503
+//         and closed, under TLS just closed.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -17,10 +18,10 @@ namespace quire::api::http {
 
 class Listener {
  public:
-  // `threads` outlive it.
+  // `threads` outlive the listener.
   Listener(std::vector<std::unique_ptr<IoThread>>& threads, Place place);
 
-  std::uint16_t bind();  // the port; 0 for a unix socket
+  std::uint16_t bind();  // returns the port; 0 for a unix socket
   void start();
   void close();
 

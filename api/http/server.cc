@@ -9,8 +9,8 @@
 #include "api/http/io_thread.h"
 #include "api/http/listener.h"
 #include "core/base/check.h"
-#include "core/bridge/gate.h"
-#include "core/bridge/worker_pool.h"
+#include "core/concurrent/gate.h"
+#include "core/concurrent/worker_pool.h"
 
 namespace quire::api::http {
 
@@ -18,9 +18,9 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Probes, scrapes, and now and then a person.
+// Connections of probes, scrapes and operators.
 constexpr std::uint32_t kAdminConnections = 64;
-constexpr std::uint32_t kAdminStreams = 64;  // it has none: what orders answer is told at their end
+constexpr std::uint32_t kAdminStreams = 64;  // unused: admin orders are answered at their end, without token streams
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
@@ -30,7 +30,7 @@ Surface clients_surface(const ServerConfig& config) {
 
 }  // namespace
 
-// The io threads tell each other things by posting; there is no state that two of them touch.
+// The io threads and listeners of a server. Io threads communicate by posting: no two of them touch the same state.
 class Server::State {
  public:
   State(ServerConfig config, Services services)
@@ -62,7 +62,7 @@ class Server::State {
     listener_->start();
     if (admin_listener_) admin_listener_->start();
     const auto num_threads = static_cast<std::uint32_t>(threads_.size() + admin_threads_.size());
-    runners_ = std::make_unique<bridge::WorkerPool>(num_threads, std::numeric_limits<std::size_t>::max());
+    runners_ = std::make_unique<concurrent::WorkerPool>(num_threads, std::numeric_limits<std::size_t>::max());
     each([this](IoThread& io) { runners_->post(0, [&io] { io.run(); }); });
   }
 
@@ -136,7 +136,7 @@ class Server::State {
   std::size_t num_idle_ = 0;
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
-  std::unique_ptr<bridge::WorkerPool> runners_;  // last: its threads use all of the above
+  std::unique_ptr<concurrent::WorkerPool> runners_;  // last: its threads use all of the above
 };
 
 Server::Server(ServerConfig config, Services services)

@@ -10,12 +10,12 @@
 #include <new>
 #include <utility>
 
-#include "api/http/response_head.h"
-#include "api/http/router.h"
-#include "api/http/sse_writer.h"
-#include "api/openai/errors.h"
-#include "api/openai/generation/writing.h"
+#include "api/routes/router.h"
 #include "api/tracing/tracer.h"
+#include "api/wire/errors.h"
+#include "api/wire/response_head.h"
+#include "api/wire/sse_writer.h"
+#include "api/wire/writing.h"
 #include "core/base/log.h"
 
 namespace quire::api::http {
@@ -26,16 +26,16 @@ using boost::system::error_code;
 namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
-constexpr int kSendBufferBytes = 128 * 1024;      // of the kernel: what a reader that stopped can make us hold
-constexpr std::string_view kProbe = "HTTP/1.1 ";  // how every response begins
+constexpr int kSendBufferBytes = 128 * 1024;  // of the kernel: bounds the unread data of a client that stops reading
+constexpr std::string_view kProbe = "HTTP/1.1 ";  // the first bytes of every response
 
 std::int64_t unix_ns() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
 }
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-// Beware: g++ 12 copies the bytes of a braced temporary inside a co_await expression and destroys it twice. Whatever
-// owns memory is made by a function, or named, before it is awaited on.
+// Returns a chunk. A function, because g++ 12 copies a braced temporary inside a co_await expression bytewise and
+// destroys it twice: an object that owns memory must be returned by a function or named before the co_await.
 std::string chunk_of(std::string_view part, bool last) {
   std::string chunk;
   append_chunk(chunk, part);
@@ -44,13 +44,13 @@ std::string chunk_of(std::string_view part, bool last) {
 }
 
 Error no_room() {
-  return {Code::kUnavailable, "answers that their clients do not read hold all room for answers; try again later", "",
-          5};
+  return {Code::kUnavailable,
+          "the memory for answers is used up by answers that clients have not read; try again later", "", 5};
 }
 
 }  // namespace
 
-// The client is watched for as long as it waits for an answer, and not while a request is read.
+// Watches the client while it waits for an answer, and not while a request is read.
 class Session::WatchScope {
  public:
   explicit WatchScope(Session& session) : session_(session) {
@@ -70,12 +70,12 @@ Error Session::shutting_down() {
   return {Code::kUnavailable, "the server is shutting down; the answer was cut short", "", 5};
 }
 
-Session::Session(IoThread& io, Socket socket, bridge::Gate::Holder place)
+Session::Session(IoThread& io, Socket socket, concurrent::Gate::Holder place)
     : io_(io),
       connection_(std::move(socket)),
       place_(std::move(place)),
       buffer_(io.config.limits.head_bytes),
-      news_timer_(*io.context),
+      events_timer_(*io.context),
       deadline_timer_(*io.context) {}
 
 void Session::start() {
@@ -96,7 +96,7 @@ void Session::start() {
 
 void Session::cut() {
   cut_ = true;
-  set_deadline(std::min(deadline_, now() + io_.config.limits.linger_timeout));  // also of a write that nobody reads
+  set_deadline(std::min(deadline_, now() + io_.config.limits.linger_timeout));  // ends a write that nobody reads, too
   wake();
 }
 
@@ -119,12 +119,12 @@ Session::Task<void> Session::run() {
     exchange_.keep_alive = false;
     if (exchange_.id.empty()) exchange_.id = request_id_of({});
     if (exchange_.trace.trace_id.empty()) exchange_.trace = tracing::begin(io_.services.tracer, std::nullopt, {});
-    Response refused = openai::error_response(*refusal_, exchange_.shape);
+    Response refused = error_response(*refusal_, exchange_.shape);
     co_await send(std::move(refused), nullptr);
     note_end();
     spoken = true;
   }
-  // Closing while the client still sends would reset the connection, and take our last words away.
+  // Closing while the client still sends would reset the connection, and could discard the answer.
   const bool still_sending = refusal_.has_value() || unread_ || buffer_.size() != 0;
   if (spoken && still_sending && !gone_ && !read_closed_) co_await linger();
 }
@@ -141,13 +141,13 @@ Session::Task<bool> Session::greet() {
 
 // ---- answering
 
-// Whatever goes wrong with one request ends that one alone.
+// An exception ends only the request that it comes from.
 Session::Task<bool> Session::respond() {
   bool again = false;
   bool failed = false;
   try {
     again = co_await reply();
-  } catch (const std::exception& failure) {  // bad_alloc most of all
+  } catch (const std::exception& failure) {  // mostly bad_alloc
     io_.services.metrics.internal_errors.add();
     log_error("request_failed", "id={} {}", log_safe(exchange_.id), log_safe(failure.what()));
     failed = true;
@@ -165,15 +165,15 @@ Session::Task<bool> Session::reply() {
   Reply reply = route(std::move(request_), io_.services, io_.serving, io_.entrance.surface);
   if (auto* response = std::get_if<Response>(&reply)) {
     const bool again = co_await send(std::move(*response), nullptr);
-    if (gone_ && !is_probe(exchange_.path)) note_done(openai::status_of(Code::kCancelled), nullptr);
+    if (gone_ && !is_probe(exchange_.path)) note_done(status_of(Code::kCancelled), nullptr);
     co_return again;
   }
   std::unique_ptr<Answer> pending = std::move(std::get<std::unique_ptr<Answer>>(reply));
   co_return co_await answer(std::move(pending));
 }
 
-// A refusal that the head has decided is told before the body comes; then the body is taken away, so that the client
-// reads the answer and no reset.
+// Sends a refusal that was decided before the whole body had come, then reads the rest of the body and discards it, so
+// that the client gets the answer and not a reset.
 Session::Task<bool> Session::refuse_early() {
   Response refused = std::move(*early_);
   early_.reset();
@@ -185,7 +185,7 @@ Session::Task<bool> Session::refuse_early() {
   co_return again&& whole;
 }
 
-// Of what is not asked for by a probe or a scraper, which come every few seconds and would hide how the others fare.
+// Counts the response, unless a probe or a scraper gets it: those come every few seconds and would hide the others.
 void Session::note_status(int status) {
   exchange_.status = status;
   if (!is_probe(exchange_.path)) io_.services.metrics.http_responses[static_cast<std::size_t>(status) / 100].add();
@@ -199,17 +199,17 @@ void Session::note_end() const {
 }
 
 HeadFacts Session::head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const {
-  const bool anthropics = exchange_.shape == openai::ErrorShape::kAnthropic;
+  const bool anthropics = exchange_.shape == ErrorShape::kAnthropic;
   return {exchange_.id, exchange_.http_1_1, keep_alive, body_bytes, anthropics, exchange_.cors};
 }
 
-// Where a fault has come before the first byte of an answer.
+// Answers an exception with an error if no byte of an answer is written yet. The connection ends.
 Session::Task<bool> Session::answer_fault() {
   exchange_.keep_alive = false;
   if (gone_ || exchange_.first_write != TimePoint{}) co_return false;
-  Response fault = openai::error_response(
-      Error{Code::kInternal, "the server could not do this: it may have too little memory for it", "", 0},
-      exchange_.shape);
+  Response fault =
+      error_response(Error{Code::kInternal, "the server could not answer this request: it may be out of memory", "", 0},
+                     exchange_.shape);
   co_await send(std::move(fault), nullptr);
   co_return false;
 }
@@ -218,12 +218,12 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   Answer& answer = *owned;
   const IoThread::AnswerScope counted(io_);
   const WatchScope watched(*this);
-  set_deadline(TimePoint::max());  // the engine decides how long it takes; writes have deadlines of their own
-  buffer_.shrink_to_fit();         // so many connections wait, and for so long
+  set_deadline(TimePoint::max());  // the engine decides how long an answer takes; writes have their own deadlines
+  buffer_.shrink_to_fit();         // many connections wait at once, and for long
   std::optional<Response> refused = co_await work(answer);
   body_share_.give_back();
   if (!refused && !gone_) {
-    const IoHandle io_handle = io_door();
+    const IoHandle io_handle = make_io_handle();
     while (answer.open(io_handle) && !gone_) co_await give_way();
     if (!gone_) refused = answer.admit(io_handle);
   }
@@ -239,15 +239,15 @@ Session::Task<bool> Session::answer(std::unique_ptr<Answer> owned) {
   }
   if (gone_) {
     io_.services.metrics.client_disconnects.add();
-    note_done(openai::status_of(Code::kCancelled), &answer);
+    note_done(status_of(Code::kCancelled), &answer);
   }
   co_return again;
 }
 
-IoHandle Session::io_door() {
+IoHandle Session::make_io_handle() {
   return {io_.hub,
           [weak = weak_from_this()] {
-            if (const auto self = weak.lock()) self->take_news();
+            if (const auto self = weak.lock()) self->take_events();
           },
           [context = io_.context](std::function<void()> job) { asio::post(*context, std::move(job)); }};
 }
@@ -272,11 +272,11 @@ Session::Task<bool> Session::collect(Answer& answer) {
     }
   }
   Response response;
-  bridge::ByteBudget::Share room;
-  if (answer.whole_size() >= kTurnSize) {
+  concurrent::ByteBudget::Share room;
+  if (answer.whole_size() >= kSliceSize) {
     const bool has_room = co_await take_room(room);
     if (gone_) co_return false;
-    if (!has_room) co_return co_await send(openai::error_response(no_room(), exchange_.shape), &answer);
+    if (!has_room) co_return co_await send(error_response(no_room(), exchange_.shape), &answer);
   }
   const std::function<void()> write_all = [&answer, &response] { response = answer.whole(); };
   co_await write_aside(answer.whole_size(), write_all);
@@ -284,7 +284,7 @@ Session::Task<bool> Session::collect(Answer& answer) {
   co_return co_await send(std::move(response), &answer);
 }
 
-// A long answer is never there as a whole: the next part is written when the client has taken the one before.
+// Sends a long answer, which is never in memory as a whole: the next part is made when the client has taken the last.
 Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
   const bool again = keeps_alive() && exchange_.http_1_1;
   for (Field& field : answer.fields()) response.fields.push_back(std::move(field));
@@ -295,7 +295,7 @@ Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
   std::string part = std::move(response.body);
   const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
   for (bool first = true;; first = false) {
-    if (!first) co_await write_aside(kTurnSize, write_next);
+    if (!first) co_await write_aside(kSliceSize, write_next);
     const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::exchange(part, {});
     const bool written = gone_ || cut_ ? false : co_await write(head, body);
     head.clear();
@@ -317,7 +317,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
   std::string body;
   for (;;) {
     if (cut_) answer.fail(shutting_down());
-    const TimePoint news_since = std::exchange(news_since_, {});
+    const TimePoint pending_since = std::exchange(pending_since_, {});
     const Taken taken = answer.take();
     if (answer.failed() && !head.empty()) {
       Response failed = answer.whole();
@@ -333,11 +333,11 @@ Session::Task<bool> Session::stream(Answer& answer) {
       const bool written = co_await write(head, chunk);
       head.clear();
       if (!written) gone_ = true;
-      if (!gone_) co_await write_aside(kTurnSize, write_more);
+      if (!gone_) co_await write_aside(kSliceSize, write_more);
     }
     if (gone_) co_return false;
-    if (taken.more && news_since != TimePoint{}) news_since_ = news_since;
-    const bool news = news_since != TimePoint{} && !events.empty();
+    if (taken.more && pending_since != TimePoint{}) pending_since_ = pending_since;
+    const bool has_events = pending_since != TimePoint{} && !events.empty();
     if (events.empty() && (probe_due_ || now() >= ping_at)) events = kSseComment;
     probe_due_ = false;
     if (!events.empty()) {
@@ -352,7 +352,7 @@ Session::Task<bool> Session::stream(Answer& answer) {
       const bool written = co_await write(head, body);
       head.clear();
       ping_at = now() + limits.ping_interval;
-      if (news && written) io_.services.metrics.event_to_socket_s.observe(seconds(now() - news_since));
+      if (has_events && written) io_.services.metrics.event_to_socket_s.observe(seconds(now() - pending_since));
       if (!written) gone_ = true;
     }
     if (gone_) co_return false;
@@ -404,7 +404,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   co_return again;
 }
 
-// Both in one write.
+// Writes both texts in one call.
 Session::Task<bool> Session::write(std::string_view first, std::string_view second) {
   const TimePoint begun = now();
   if (exchange_.first_write == TimePoint{}) exchange_.first_write = begun;
@@ -416,7 +416,7 @@ Session::Task<bool> Session::write(std::string_view first, std::string_view seco
 
 void Session::note_done(int status, const Answer* answer) const {
   const Tally tally = answer != nullptr ? answer->tally() : Tally{};
-  const auto since_arrival = [this](TimePoint then) {  // milliseconds; 0 for what never was
+  const auto since_arrival = [this](TimePoint then) {  // milliseconds; 0 if either time is unset
     const bool known = exchange_.arrival != TimePoint{} && then != TimePoint{};
     return known ? std::chrono::duration<double, std::milli>(then - exchange_.arrival).count() : 0.0;
   };
@@ -431,7 +431,8 @@ void Session::note_done(int status, const Answer* answer) const {
 
 void Session::trace(int status, const Answer* answer) const {
   const TimePoint end = now();
-  const std::int64_t end_ns = unix_ns();  // behind it: whatever comes between, no span begins before its caller's
+  // Read after `end`: a delay in between moves the span later, so that it does not begin before its parent span.
+  const std::int64_t end_ns = unix_ns();
   const TimePoint begin = exchange_.arrival == TimePoint{} ? end : exchange_.arrival;
   tracing::RequestSpan span{.context = exchange_.trace,
                             .request_id = exchange_.id,

@@ -1,10 +1,10 @@
-// One connection: reads requests, has them answered, writes the answers, one after the other.
-// Owner   its own coroutine, which holds it until the connection is closed; callbacks of others hold it weakly.
+// One connection: reads requests, has them answered, and writes the answers, one after the other.
+// Owner   its own coroutine, until the connection is closed; callbacks elsewhere hold weak references.
 // Thread  its io thread.
-// Fails   never outwards: every fault is a reply, or a close where nobody is left to reply to.
-// Source  RFC 9112, and TLS below it where the server has a certificate. Ours: a client that half-closes while it waits
-//         gets its answer; one that went away is found out by writing bytes that are right in either case (see
-//         probe()).
+// Fails   never outwards: every fault is answered, or closes the connection if the client is gone.
+// Source  RFC 9112, over TLS if the server has a certificate. Ours: a client that half-closes while it waits still gets
+//         its answer. A client that is gone is detected by writing the first bytes of the answer early (on_readable(),
+//         kProbe): these bytes are right in either case.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -16,16 +16,16 @@
 #include <string_view>
 
 #include "api/http/body_reader.h"
-#include "api/http/exchange.h"
 #include "api/http/framing_guard.h"
 #include "api/http/io_thread.h"
-#include "api/http/response_head.h"
 #include "api/http/transport/connection.h"
-#include "api/openai/errors.h"
-#include "api/tracing/request_span.h"
+#include "api/wire/errors.h"
+#include "api/wire/exchange.h"
+#include "api/wire/request_span.h"
+#include "api/wire/response_head.h"
 #include "core/base/allowance.h"
-#include "core/bridge/byte_budget.h"
-#include "core/bridge/gate.h"
+#include "core/concurrent/byte_budget.h"
+#include "core/concurrent/gate.h"
 
 namespace quire::api::http {
 
@@ -34,36 +34,36 @@ class Session : public std::enable_shared_from_this<Session> {
   template <typename T>
   using Task = boost::asio::awaitable<T>;
 
-  Session(IoThread& io, Socket socket, bridge::Gate::Holder place);
+  Session(IoThread& io, Socket socket, concurrent::Gate::Holder place);
 
   void start();  // once; on its io thread
-  void cut();    // an answer under way ends with an error
-  void stop();   // and the connection is closed, within the linger time
+  void cut();    // ends an answer under way with an error
+  void stop();   // closes the connection: at once while a request is awaited or read, else within linger_timeout
 
  private:
-  // What is remembered of the request while it is answered.
+  // Data of the current request that its answer, the log and the trace need.
   struct Exchange {
     std::string method;
     std::string path;
     std::string id;
     std::string labels;  // key=value,key=value …, for the log
-    openai::ErrorShape shape = openai::ErrorShape::kOpenAi;
+    ErrorShape shape = ErrorShape::kOpenAi;
     bool http_1_1 = true;
     bool keep_alive = false;
     TimePoint arrival;
     TimePoint first_write;
-    int status = 0;    // of the answer, once its head is written
-    std::string cors;  // lines of its head for web pages of other origins
+    int status = 0;    // status of the answer, once its head is written
+    std::string cors;  // CORS lines for the head of the answer
     tracing::Context trace;
   };
   class WatchScope;
 
   Task<void> run();
-  Task<bool> greet();             // false: no connection, or a refusal_
-  Task<bool> read_request();      // false: no request; refusal_ says whether a reply is due
-  Task<std::size_t> read_head();  // bytes of the head, 0: as above
+  Task<bool> greet();             // TLS handshake; false: it failed, and a reply is due if refusal_ is set
+  Task<bool> read_request();      // false: there is none, and a reply is due if refusal_ is set
+  Task<std::size_t> read_head();  // size in bytes; 0: there is none, as above
   Task<bool> read_body();
-  Task<bool> discard_body();  // true: all of it
+  Task<bool> discard_body();  // true: the body was read to its end
   Task<bool> read_more();
   void read_fields(const BodyReader& reader);
   std::optional<Response> answer_to_browser(const BodyReader& reader);
@@ -71,59 +71,59 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<bool> reply();    // may throw
   Task<bool> refuse_early();
   Task<bool> answer_fault();
-  void note_status(int status);  // its head is written
-  void note_end() const;         // all of it is
+  void note_status(int status);  // the head of the answer is being written
+  void note_end() const;         // the answer has ended
   HeadFacts head_facts(bool keep_alive, std::optional<std::size_t> body_bytes) const;
   Task<bool> answer(std::unique_ptr<Answer> answer);
-  IoHandle io_door();
-  Task<std::optional<Response>> work(Answer& answer);  // a refusal
+  IoHandle make_io_handle();
+  Task<std::optional<Response>> work(Answer& answer);  // none: there is no refusal
   enum class Ran : std::uint8_t { kDone, kFailed, kDropped, kCallerFull, kFull };
   Task<Ran> run_on(Lane lane, std::size_t bytes, std::function<void(Allowance&)> job);
   Response not_run(Ran why) const;
   static Error shutting_down();
   Task<void> write_aside(std::size_t size, std::function<void()> job);
-  Task<void> give_way();  // others on this thread have their turn
+  Task<void> give_way();  // ends the time slice: other handlers of the io thread run
   void drop(std::string body);
   Task<bool> stream(Answer& answer);
   Task<bool> collect(Answer& answer);
   Task<bool> send(Response response, const Answer* answer);
-  Task<bool> take_room(bridge::ByteBudget::Share& room);
+  Task<bool> take_room(concurrent::ByteBudget::Share& room);
   Task<bool> send_in_parts(Response response, Answer& answer);
   Task<bool> write(std::string_view first, std::string_view second);
   Task<void> linger();
   Task<void> wait_until(TimePoint until);  // or until wake()
 
-  bool refuse(const Refusal& refusal);  // false, for co_return
+  bool refuse(const Refusal& refusal);  // returns false, for co_return
   bool refuse(Fault fault, const char* message);
   FramingLimits framing_limits() const;
   bool keeps_alive() const;
   std::string stream_head(const Answer& answer, bool keep_alive) const;
   void wake();
-  void take_news();
+  void take_events();
   void watch();
   void on_readable();
   static TimePoint now() { return std::chrono::steady_clock::now(); }
   void set_deadline(TimePoint deadline);
   void arm_deadline();
-  void note_done(int status, const Answer* answer) const;  // for the log, and for its trace
+  void note_done(int status, const Answer* answer) const;  // writes the log line and the trace
   void trace(int status, const Answer* answer) const;
 
   IoThread& io_;
   Connection connection_;
-  bridge::Gate::Holder place_;
-  boost::beast::flat_buffer buffer_;  // read and not yet parsed; also what comes while an answer is under way
+  concurrent::Gate::Holder place_;
+  boost::beast::flat_buffer buffer_;  // bytes read and not yet parsed, also those that arrive during an answer
   Request request_;                   // while it is read
   std::unique_ptr<BodyReader> reader_;
-  std::optional<Response> early_;  // the answer of a request whose body was not read
-  bool unread_ = false;            // the client may still send that
-  std::string caller_;             // whose budgets the request is charged to: its key, or where it comes from
-  bridge::ByteBudget::Share body_share_;
+  std::optional<Response> early_;  // the answer to a request whose body is not read, or not to its end
+  bool unread_ = false;            // the client may still be sending that body
+  std::string caller_;             // name that budgets charge: the API key's, or the client's address
+  concurrent::ByteBudget::Share body_share_;
   Exchange exchange_;
   std::optional<Refusal> refusal_;
 
-  boost::asio::steady_timer news_timer_;
-  bool awake_ = false;      // there is news for wait_until()
-  TimePoint news_since_{};  // the engine's first of those not written yet; zero: there is none
+  boost::asio::steady_timer events_timer_;
+  bool awake_ = false;         // wait_until() returns at once: there may be events
+  TimePoint pending_since_{};  // time of the engine's oldest event that is not written yet; zero: there is none
   bool work_done_ = false;
   bool work_failed_ = false;
 
@@ -132,14 +132,14 @@ class Session : public std::enable_shared_from_this<Session> {
   TimePoint deadline_armed_ = TimePoint::max();
   bool expired_ = false;  // the deadline passed: reads and writes were cancelled
 
-  bool watched_ = false;          // somebody wants to know of the client
-  bool awaits_readable_ = false;  // one wait of each kind is under way at most, whoever began it
+  bool watched_ = false;          // an answer is under way, so the client is watched
+  bool awaits_readable_ = false;  // at most one wait of each kind is under way, even over several requests
   bool awaits_broken_ = false;
   bool read_closed_ = false;  // the client will send no more
   bool gone_ = false;         // the client cannot be reached
-  bool probe_due_ = false;    // it closed its side: is it still there?
-  bool probe_sent_ = false;   // the first bytes of the status line are out
-  bool reading_ = false;      // waiting for a request
+  bool probe_due_ = false;    // the client closed its side: writing will show if it still reads
+  bool probe_sent_ = false;   // the first bytes of the status line were written
+  bool reading_ = false;      // a request is awaited or being read
   bool cut_ = false;
   bool closed_ = false;
 };

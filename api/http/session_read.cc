@@ -1,4 +1,4 @@
-// The half of a session that reads: requests, within their limits and times.
+// The part of a session that reads requests, within their limits and deadlines.
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <chrono>
@@ -6,13 +6,13 @@
 #include <string>
 #include <utility>
 
-#include "api/http/headers.h"
-#include "api/http/response_head.h"
-#include "api/http/router.h"
 #include "api/http/session.h"
-#include "api/openai/errors.h"
-#include "api/requests/slo_hints.h"
+#include "api/routes/router.h"
+#include "api/services/slo_hints.h"
 #include "api/tracing/tracer.h"
+#include "api/wire/errors.h"
+#include "api/wire/headers.h"
+#include "api/wire/response_head.h"
 #include "core/observe/trace_context.h"
 
 namespace quire::api::http {
@@ -23,9 +23,8 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
-constexpr std::size_t kLingerBytes = 32u << 20;  // a client that sends a body past the limit still reads the 413
-constexpr std::size_t kDiscardBytes = std::size_t{1}
-                                      << 20;  // of a body that nobody reads, and then the connection ends
+constexpr std::size_t kLingerBytes = 32u << 20;  // so that a client that sends a body past the limit reads the 413
+constexpr std::size_t kDiscardBytes = std::size_t{1} << 20;  // of an unneeded body; a longer one ends the connection
 constexpr auto kDiscardTime = std::chrono::seconds(1);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -33,15 +32,15 @@ std::string_view view_of(const boost::beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.size()};
 }
 
-Response bodies_full(const bridge::ByteBudget& budget, bool of_caller, openai::ErrorShape shape) {
-  const std::string of =
-      of_caller ? "this client's bodies on their way in have more than " : "all bodies on their way in have more than ";
+Response bodies_full(const concurrent::ByteBudget& budget, bool of_caller, ErrorShape shape) {
+  const std::string of = of_caller ? "the request bodies being received of this client exceed "
+                                   : "the request bodies being received exceed ";
   const std::size_t limit = of_caller ? budget.limit_of_one() : budget.limit();
-  return openai::error_response(
-      Error{Code::kQueueFull, of + std::to_string(limit) + " bytes together; try again later", "", 1}, shape);
+  return error_response(Error{Code::kQueueFull, of + std::to_string(limit) + " bytes in total; try again later", "", 1},
+                        shape);
 }
 
-// Where two callers call themselves its parent, none is.
+// Trace context of the request. A repeated traceparent is ignored.
 tracing::Context trace_of(const BodyReader& reader, const tracing::Tracer* tracer) {
   std::optional<observe::TraceParent> parent;
   if (!reader.repeats(kTraceParentHeader)) parent = observe::parse_traceparent(reader.field(kTraceParentHeader));
@@ -77,7 +76,7 @@ Session::Task<bool> Session::read_request() {
     exchange_.shape = shape_of(path_of(target_of(head)), false);
     co_return refuse(*refusal);
   }
-  const Framing& framing = std::get<Framing>(verdict);  // its views are good until the buffer moves
+  const Framing& framing = std::get<Framing>(verdict);  // its views are valid until buffer_ changes
   exchange_.method = framing.method;
   exchange_.path = path_of(framing.target);
   exchange_.http_1_1 = framing.http_1_1;
@@ -95,8 +94,8 @@ Session::Task<bool> Session::read_request() {
   caller_ = request_.caller ? "key " + request_.caller->name : connection_.peer();
   const bool expects_continue = framing.expects_continue && has_body && buffer_.size() == 0;
   if (early_) {
-    // A client that waits for 100 Continue may send its body or not, and the end of a long body is not waited for:
-    // both end the connection.
+    // The connection ends if the client waits for 100 Continue, because it may send its body or not, and if the body is
+    // chunked or long, because its end is not awaited.
     const bool stays = !expects_continue && !framing.chunked && framing.content_length <= kDiscardBytes;
     exchange_.keep_alive = exchange_.keep_alive && stays;
   } else {
@@ -108,15 +107,15 @@ Session::Task<bool> Session::read_request() {
     if (!whole) co_return false;
   }
   request_.body = reader_->take_body();
-  if (!early_) reader_.reset();  // a connection that waits for its answer, or for its next request, holds none
+  if (!early_) reader_.reset();  // waiting connections hold no parser
   request_.arrival = exchange_.arrival = now();
   exchange_.first_write = {};
   reading_ = false;
   co_return true;
 }
 
-// The answer to a browser's preflight for a web page of another origin; it needs no key. For other requests nothing,
-// and their answer will say whether the page may read it.
+// The answer to a browser's CORS preflight, which needs no key. For other requests none; the head of their answer will
+// say if the web page may read it.
 std::optional<Response> Session::answer_to_browser(const BodyReader& reader) {
   const CorsRules& rules = io_.config.cors;
   if (rules.origins.empty() || request_.origin.empty() || io_.entrance.surface == Surface::kAdmin) return std::nullopt;
@@ -127,7 +126,7 @@ std::optional<Response> Session::answer_to_browser(const BodyReader& reader) {
                           {request_.origin, asked, reader.field("Access-Control-Request-Headers")});
 }
 
-// The fields of the head besides framing.
+// Reads the header fields that are not about framing.
 void Session::read_fields(const BodyReader& reader) {
   exchange_.id = request_id_of(reader.field(kRequestIdHeader));
   exchange_.trace = trace_of(reader, io_.services.tracer);
@@ -144,7 +143,7 @@ void Session::read_fields(const BodyReader& reader) {
   request_.authorization = reader.field("Authorization");
   request_.api_key = reader.field(kApiKeyHeader);
   request_.credentials_repeated = reader.repeats("Authorization") || reader.repeats(kApiKeyHeader);
-  for (const Header& one : requests::wish_headers()) {
+  for (const Header& one : requests::slo_hint_headers()) {
     if (reader.has(one.name)) request_.slo_hints.push_back({one.name, reader.field(one.name)});
     if (reader.repeats(one.name)) request_.slo_hints.push_back({one.name, reader.field(one.name)});
   }
@@ -160,7 +159,7 @@ Session::Task<std::size_t> Session::read_head() {
   std::size_t seen = 0;
   set_deadline(now() + limits.idle_timeout);
   for (;;) {
-    if (!empty_line_skipped && view_of(buffer_).starts_with("\r\n")) {  // RFC 9112, 2.2: one is forgiven
+    if (!empty_line_skipped && view_of(buffer_).starts_with("\r\n")) {  // RFC 9112, 2.2: one is ignored
       buffer_.consume(2);
       seen = 0;
       empty_line_skipped = true;
@@ -183,18 +182,18 @@ Session::Task<std::size_t> Session::read_head() {
   }
 }
 
-// Its bytes are charged as they come: to announce much takes nothing from others.
+// Charges the body's bytes as they arrive, so that a large Content-Length alone takes nothing from other callers.
 Session::Task<bool> Session::read_body() {
   const ConnectionLimits& limits = io_.config.limits;
   const TimePoint end = now() + limits.body_timeout;
-  bridge::ByteBudget& budget = io_.services.budgets.bodies;
+  concurrent::ByteBudget& budget = io_.services.budgets.bodies;
   for (;;) {
     const BodyReader::Taken taken = reader_->put(view_of(buffer_));
     if (taken.refusal) co_return refuse(*taken.refusal);
     buffer_.consume(taken.bytes);
     const auto full = budget.take(body_share_, caller_, reader_->body_bytes() - body_share_.bytes());
-    if (full != bridge::ByteBudget::Full::kNo) {
-      early_ = bodies_full(budget, full == bridge::ByteBudget::Full::kCaller, exchange_.shape);
+    if (full != concurrent::ByteBudget::Full::kNo) {
+      early_ = bodies_full(budget, full == concurrent::ByteBudget::Full::kCaller, exchange_.shape);
       exchange_.keep_alive = false;
       io_.services.metrics.admission_rejections.add();
       co_return true;
@@ -223,7 +222,7 @@ Session::Task<bool> Session::discard_body() {
   co_return false;
 }
 
-// False: the client closed, reset, or ran out of time, or we are stopping.
+// False: the client closed, reset or ran out of time, or the server is stopping.
 Session::Task<bool> Session::read_more() {
   if (expired_ || io_.stopping()) co_return false;
   const auto space = buffer_.prepare(std::min(buffer_.max_size() - buffer_.size(), kReadBytes));
@@ -233,7 +232,7 @@ Session::Task<bool> Session::read_more() {
   co_return !read.error;
 }
 
-// After our last word: reads on for a moment, so that the client has it before a reset could take it away.
+// Reads on for a moment after the last write, so that the client receives it before a reset could discard it.
 Session::Task<void> Session::linger() {
   connection_.end_writing();
   buffer_.clear();
@@ -245,7 +244,7 @@ Session::Task<void> Session::linger() {
   }
 }
 
-// One timer for reads and writes. Moving the deadline back costs nothing: the timer looks again when it fires.
+// One timer serves reads and writes. A later deadline leaves the timer as it is: on firing it checks deadline_ again.
 void Session::set_deadline(TimePoint deadline) {
   deadline_ = deadline;
   expired_ = false;

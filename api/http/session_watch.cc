@@ -1,4 +1,4 @@
-// The part of a session that waits, and watches its client meanwhile.
+// The part of a session that waits for events and watches its client meanwhile.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -13,24 +13,24 @@ using boost::system::error_code;
 
 void Session::wake() {
   awake_ = true;
-  news_timer_.cancel();
+  events_timer_.cancel();
 }
 
-void Session::take_news() {
-  if (news_since_ == TimePoint{}) news_since_ = io_.hub->news_since();
+void Session::take_events() {
+  if (pending_since_ == TimePoint{}) pending_since_ = io_.hub->pending_since();
   wake();
 }
 
 Session::Task<void> Session::wait_until(TimePoint until) {
   if (!awake_) {
-    news_timer_.expires_at(until);
-    co_await news_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    events_timer_.expires_at(until);
+    co_await events_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
   awake_ = false;
 }
 
-// Waits for the end of what the client sends, a reset, or its next request. A wait that an earlier exchange has begun
-// serves this one, too: however many requests come at once, there is one.
+// Waits for the end of the client's data, a reset, or its next request. A wait that was begun during an earlier request
+// serves this one, too, so that pipelined requests do not add waits.
 void Session::watch() {
   const bool room = !read_closed_ && buffer_.size() < buffer_.max_size();
   bool& awaits = room ? awaits_readable_ : awaits_broken_;
@@ -60,8 +60,8 @@ void Session::on_readable() {
   const std::size_t bytes = connection_.read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()), error);
   buffer_.commit(bytes);
   if (error == asio::error::eof) {
-    // It will send no more. Whether it still reads is not known yet: bytes that an answer begins with bring a reset
-    // from a client that went away, and are the beginning of its answer to one that did not.
+    // The client will send no more, but may still read. The first bytes of an answer find out: a client that is gone
+    // replies with a reset, and for one that reads they are the beginning of its answer.
     read_closed_ = true;
     probe_due_ = true;
     wake();

@@ -1,4 +1,4 @@
-// The half of a session that has workers do what takes long: bodies read, answers written.
+// The part of a session that hands long work to workers: parsing of bodies, writing of answers.
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <memory>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "api/http/session.h"
-#include "api/openai/errors.h"
-#include "api/openai/generation/writing.h"
+#include "api/wire/errors.h"
+#include "api/wire/writing.h"
 
 namespace quire::api::http {
 
@@ -17,15 +17,15 @@ namespace asio = boost::asio;
 
 namespace {
 
-Response too_much_work(bool of_caller, int retry_after_s, openai::ErrorShape shape) {
-  const char* whose = of_caller ? "too much of this client's work waits to be read" : "too much work waits to be read";
-  return openai::error_response(Error{Code::kQueueFull, std::string(whose) + "; try again later", "", retry_after_s},
-                                shape);
+Response too_much_work(bool of_caller, int retry_after_s, ErrorShape shape) {
+  const char* whose = of_caller ? "too many request bytes of this client are waiting to be parsed"
+                                : "too many request bytes are waiting to be parsed";
+  return error_response(Error{Code::kQueueFull, std::string(whose) + "; try again later", "", retry_after_s}, shape);
 }
 
 }  // namespace
 
-// A refusal, or none: the work is done, or the client went away meanwhile.
+// Returns a refusal; none if the work is done, or if the client has gone meanwhile.
 Session::Task<std::optional<Response>> Session::work(Answer& answer) {
   std::optional<Lane> next = answer.work_bytes() > Workers::kQuickBytes ? Lane::kSlow : Lane::kQuick;
   while (next && !gone_) {
@@ -40,19 +40,19 @@ Session::Task<std::optional<Response>> Session::work(Answer& answer) {
 }
 
 Response Session::not_run(Ran why) const {
-  if (why == Ran::kDropped) return openai::error_response(shutting_down(), exchange_.shape);
+  if (why == Ran::kDropped) return error_response(shutting_down(), exchange_.shape);
   if (why == Ran::kFailed) {
-    return openai::error_response(
-        Error{Code::kInternal, "the server could not read this request: it may have too little memory for it", "", 0},
+    return error_response(
+        Error{Code::kInternal, "the server could not parse this request: it may be out of memory", "", 0},
         exchange_.shape);
   }
   io_.services.metrics.admission_rejections.add();
   return too_much_work(why == Ran::kCallerFull, io_.services.queue.retry_after_s(), exchange_.shape);
 }
 
-// Our caller's frame stays until the job has reported, or will never run: what the job refers to is alive. The
-// context is held, because the worker may still be inside post() when the server ends. Nobody waits for the work of a
-// client that has left, nor for any once the time to drain is over.
+// Runs a job on a worker. The caller's coroutine frame stays until the job has reported or will never run, so that all
+// it refers to outlives it. The report holds the io_context, because the worker may still be inside post() when the
+// server ends. The job is dropped if the client has gone, or once the time to drain is over.
 Session::Task<Session::Ran> Session::run_on(Lane lane, std::size_t bytes, std::function<void(Allowance&)> job) {
   work_done_ = false;
   work_failed_ = false;
@@ -75,15 +75,15 @@ Session::Task<Session::Ran> Session::run_on(Lane lane, std::size_t bytes, std::f
     dropped = true;
     if (io_.services.workers.drop(lane, posted.ticket)) break;
   }
-  awake_ = true;  // what woke us meanwhile may have been news
+  awake_ = true;  // a wake-up meanwhile may have been for an event
   if (dropped) co_return Ran::kDropped;
   if (work_failed_) io_.services.metrics.internal_errors.add();
   co_return work_failed_ ? Ran::kFailed : Ran::kDone;
 }
 
-// A worker does it where it would take long here.
+// Runs the job here if it is short, else on a worker.
 Session::Task<void> Session::write_aside(std::size_t size, std::function<void()> job) {
-  if (size < kTurnSize) {
+  if (size < kSliceSize) {
     job();
     co_return;
   }
@@ -92,22 +92,23 @@ Session::Task<void> Session::write_aside(std::size_t size, std::function<void()>
   if (ran == Ran::kFailed) throw std::bad_alloc();
 }
 
-// For a part of an answer, until its client has read it: where all together hold too much, it waits for others to read.
-Session::Task<bool> Session::take_room(bridge::ByteBudget::Share& room) {
+// Takes budget for a part of an answer, until the client has read it. If the budget is used up, waits for other clients
+// to read, at most write_timeout. False: there was none in time, the answer is cut short, or the client is gone.
+Session::Task<bool> Session::take_room(concurrent::ByteBudget::Share& room) {
   static constexpr auto kPause = std::chrono::milliseconds(20);
   const TimePoint until = now() + io_.config.limits.write_timeout;
-  while (io_.services.budgets.answers.take(room, caller_, openai::kPartBytes) != bridge::ByteBudget::Full::kNo) {
+  while (io_.services.budgets.answers.take(room, caller_, kPartBytes) != concurrent::ByteBudget::Full::kNo) {
     if (now() >= until || cut_ || gone_) co_return false;
     co_await wait_until(now() + kPause);
   }
   co_return true;
 }
 
-// To give tens of megabytes back to the system takes milliseconds.
+// Frees a long body on a worker: returning tens of megabytes to the system takes milliseconds.
 void Session::drop(std::string body) {
   constexpr std::size_t kLongBytes = std::size_t{1} << 20;
   if (body.size() < kLongBytes) return;
-  auto held = std::make_shared<const std::string>(std::move(body));  // a job can be copied
+  auto held = std::make_shared<const std::string>(std::move(body));  // std::function must be copyable
   Workers::Work work;
   work.run = [held = std::move(held)](Allowance&) {};
   work.done = [](bool) {};

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "api/chat/message_parts.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/json_values.h"
+#include "api/fields/read_body.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::messages {
 namespace {
 
 using chat::MessageDraft;
-using openai::array_of;
 using simdjson::dom::element;
 
 constexpr std::string_view kText[] = {"text"};
@@ -22,11 +21,11 @@ void add_line(std::string& text, std::string_view more) {
   text += more;
 }
 
-// One message, as one or more of the template's.
+// Converts one message into one or more messages of the template.
 class MessageReader {
  public:
   MessageReader(std::string path, const Services& services, MessagesRequest& request)
-      : path_(std::move(path)), services_(services), form_(chat::template_of(services)), request_(request) {}
+      : path_(std::move(path)), services_(services), formatter_(chat::template_of(services)), request_(request) {}
 
   Result<Done> read(element message) {
     if (Result<Done> object = chat::need_object(path_, message); !object) return object.error();
@@ -85,13 +84,13 @@ class MessageReader {
     if (role_ == "user" && *type == "tool_result") return read_result(path, block);
     if (role_ == "assistant" && *type == "tool_use") return read_call(path, block);
     if (role_ == "assistant" && *type == "thinking") return read_thinking(path, block);
-    if (role_ == "assistant" && *type == "redacted_thinking") return Done{};  // whoever wrote it alone can read it
-    if (type->ends_with("_tool_use") || type->ends_with("_tool_result")) {    // of tools that a server ran
-      openai::leave_out(request_, path);
+    if (role_ == "assistant" && *type == "redacted_thinking") return Done{};  // encrypted by another server
+    if (type->ends_with("_tool_use") || type->ends_with("_tool_result")) {    // of a tool that a server ran
+      leave_out(request_, path);
       return Done{};
     }
     const char* known = role_ == "assistant" ? "text, thinking or tool_use" : "text or tool_result";
-    return invalid(path + ".type", path + ".type must be " + known + " in this role: this server reads text alone");
+    return invalid(path + ".type", path + ".type must be " + known + " in this role: this server reads text only");
   }
 
   Result<Done> read_thinking(const std::string& path, element block) {
@@ -110,7 +109,7 @@ class MessageReader {
     element value;
     json::Value arguments = json::Object();
     if (chat::is_given(block, "input", value)) {
-      Result<json::Value> given = chat::arguments_of(in, value, form_);
+      Result<json::Value> given = chat::arguments_of(in, value, formatter_);
       if (!given) return given.error();
       arguments = std::move(*given);
     }
@@ -127,14 +126,15 @@ class MessageReader {
     const Result<std::string> text = text_of_result(path + ".content", block);
     if (!text) return text.error();
     end_text();
-    MessageDraft message("tool", form_);
+    MessageDraft message("tool", formatter_);
     message.set("content", *text);
     message.set("tool_call_id", *id);
     request_.messages.push_back(message.take());
     return Done{};
   }
 
-  // A list may name tools that a search has found, which a template has no place for.
+  // Text of a tool's result. Parts tool_reference (tools that a search has found) are left out with a warning, because
+  // templates have no place for them.
   Result<std::string> text_of_result(const std::string& in, element block) {
     element content;
     if (!chat::is_given(block, "content", content)) return std::string();
@@ -151,7 +151,7 @@ class MessageReader {
       const bool is_name = part.is_object() && chat::is_given(part, "type", type) && type.is_string() &&
                            type.get_string().value_unsafe() == "tool_reference";
       if (is_name) {
-        openai::leave_out(request_, path);
+        leave_out(request_, path);
         continue;
       }
       const Result<std::string> said = chat::text_of_part(path, part, kText);
@@ -162,10 +162,10 @@ class MessageReader {
     return text;
   }
 
-  // What the user or the system has said since the last result.
+  // Appends a message with the text of the user or the system since the last tool result, if there is any.
   void end_text() {
     if (!std::exchange(says_, false)) return;
-    MessageDraft message(role_, form_);
+    MessageDraft message(role_, formatter_);
     message.set("content", std::exchange(text_, {}));
     request_.messages.push_back(message.take());
   }
@@ -184,13 +184,13 @@ class MessageReader {
 
   const std::string path_;
   const Services& services_;
-  const chat::ChatTemplate* const form_;
+  const chat::ChatTemplate* const formatter_;
   MessagesRequest& request_;
   std::string role_;
-  std::string text_;  // that belongs to no message yet
+  std::string text_;  // text that is not part of a message yet
   bool says_ = false;
   std::string thinking_;
-  MessageDraft assistant_{"assistant", form_};  // its message, where it is the one who speaks
+  MessageDraft assistant_{"assistant", formatter_};  // the message, if its role is assistant
   std::size_t num_calls_ = 0;
 };
 

@@ -1,7 +1,9 @@
-// The fields `messages` and `system`: blocks of text, thinking, calls and their results as the messages that templates read.
-// Shape   a user's message with results of tools becomes several: a tool's for each result, the user's for the text between them.
+// The fields `messages` and `system` of /v1/messages: blocks of text, thinking, calls and results, converted to the
+// messages that chat templates read.
+// Shape   a user message with tool results becomes several messages: one of role tool for each result, one of role user
+//         for the text between them.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument with the path of what is wrong.
+// Fails   kInvalidArgument with the path of the faulty value.
 // Source  Anthropic's API reference: text, thinking, redacted_thinking, tool_use, tool_result.
 #pragma once
 
@@ -10,7 +12,7 @@
 #include <string>
 
 #include "api/messages/messages_request.h"
-#include "api/services.h"
+#include "api/services/services.h"
 #include "core/base/result.h"
 
 namespace quire::api::messages {

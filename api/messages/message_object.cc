@@ -5,25 +5,23 @@
 #include <variant>
 
 #include "api/chat/json_copy.h"
-#include "api/http/sse_writer.h"
+#include "api/wire/sse_writer.h"
 
 namespace quire::api::messages {
 namespace {
 
 using chat::AnswerItem;
-using openai::AnswerFacts;
-using openai::JsonWriter;
-using openai::Usage;
 using Kind = AnswerItem::Kind;
 
 bool is_object(std::string_view text) {
-  const Result<json::Value> value = json::parse(text, 2 * chat::kMaxDepth);  // deeper than any schema of ours asks for
+  const Result<json::Value> value = json::parse(text, 2 * chat::kMaxDepth);  // deeper than any tool's schema
   return value && value->is_object();
 }
 
-// As it begins, and as it is in the end. A call that was cut short has no input that is JSON: it has none then.
-void append_block(JsonWriter& json, const chat::Turn& turn, const AnswerFacts& facts, const AnswerItem& item,
-                  bool whole) {
+// Writes a block, with its text if `whole`, else as it begins. The arguments of a truncated call are not valid JSON:
+// its input is then {}.
+void append_block(JsonWriter& json, const chat::AssistantMessage& assistant, const AnswerFacts& facts,
+                  const AnswerItem& item, bool whole) {
   const std::string_view text = whole ? std::string_view(item.text) : std::string_view();
   json.begin_object().key("type");
   switch (item.kind) {
@@ -34,7 +32,7 @@ void append_block(JsonWriter& json, const chat::Turn& turn, const AnswerFacts& f
       json.text("text").key("text").text(text);
       break;
     case Kind::kCall:
-      json.text("tool_use").key("id").text(turn.call_id(facts, 0, item.call)).key("name").text(item.name);
+      json.text("tool_use").key("id").text(assistant.call_id(facts, 0, item.call)).key("name").text(item.name);
       json.key("input").written(is_object(text) ? text : "{}");
       break;
   }
@@ -66,27 +64,27 @@ void append_ending(JsonWriter& json, const Ending& ending) {
 
 }  // namespace
 
-Ending ending_of(const openai::Piece& piece, std::span<const AnswerItem> items) {
-  if (piece.finish_reason == nullptr) return {};
-  const std::string_view reason = piece.finish_reason;
+Ending ending_of(const ChoiceDelta& delta, std::span<const AnswerItem> items) {
+  if (delta.finish_reason == nullptr) return {};
+  const std::string_view reason = delta.finish_reason;
   if (reason == "length") return {"max_tokens", {}};
   if (reason != "stop") return {};
-  if (const auto* text = std::get_if<std::string>(&piece.stop_reason)) return {"stop_sequence", *text};
+  if (const auto* text = std::get_if<std::string>(&delta.stop_reason)) return {"stop_sequence", *text};
   const bool calls =
       std::any_of(items.begin(), items.end(), [](const AnswerItem& item) { return item.kind == Kind::kCall; });
   return {calls ? "tool_use" : "end_turn", {}};
 }
 
-void append_message(JsonWriter& json, const chat::Turn& turn, const AnswerFacts& facts,
+void append_message(JsonWriter& json, const chat::AssistantMessage& assistant, const AnswerFacts& facts,
                     std::span<const AnswerItem> items, const Ending& ending, const Usage& usage) {
   json.begin_object().key("id").text("msg_" + facts.id).key("type").text("message").key("role").text("assistant");
   json.key("model").text(facts.model).key("system_fingerprint").text(facts.fingerprint).key("seed").number(facts.seed);
   json.key("content").begin_array();
-  for (const AnswerItem& item : items) append_block(json, turn, facts, item, true);
+  for (const AnswerItem& item : items) append_block(json, assistant, facts, item, true);
   json.end_array();
   append_ending(json, ending);
   append_usage(json, usage);
-  if (!items.empty()) json.written(facts.timings);  // of an answer that is whole, which has a block at least
+  if (!items.empty()) json.written(facts.timings);  // only a complete answer has blocks here; message_start has none
   json.end_object();
 }
 
@@ -103,13 +101,14 @@ void BlockEvents::event(std::string_view type, Write write) {
 }
 
 void BlockEvents::start(const Usage& usage) {
-  event("message_start", [&](JsonWriter& json) { append_message(json.key("message"), turn_, facts_, {}, {}, usage); });
+  event("message_start",
+        [&](JsonWriter& json) { append_message(json.key("message"), assistant_, facts_, {}, {}, usage); });
 }
 
 void BlockEvents::begin(const AnswerItem& item) {
   event("content_block_start", [&](JsonWriter& json) {
     json.key("index").number(std::uint64_t{item.index});
-    append_block(json.key("content_block"), turn_, facts_, item, false);
+    append_block(json.key("content_block"), assistant_, facts_, item, false);
   });
 }
 

@@ -1,10 +1,11 @@
-// A message as JSON, its blocks, and the events of one that is streamed.
-//   message_start → of each block: content_block_start, deltas, content_block_stop → message_delta → message_stop
-// Shape   {id, type, role, model, content: [thinking | text | tool_use], stop_reason, stop_sequence, usage}; timings and seed are
-//         ours, as in every answer. Of the prompt's tokens those that the cache had are told apart, and none of them is
-//         written to it for money.
-// Owner   BlockEvents: made for one call of a form; turn, facts and events outlive it.
-// Thread  any; pure functions but for the text that they append to.
+// JSON of a message with its content blocks, and the events of a streamed message.
+//   message_start → for each block: content_block_start, deltas, content_block_stop → message_delta → message_stop
+// Shape   {id, type, role, model, content: [thinking | text | tool_use], stop_reason, stop_sequence, usage};
+//         system_fingerprint, seed and timings are ours, as in every answer. usage: prompt tokens that the prefix cache
+//         had are in cache_read_input_tokens, all others in input_tokens; cache_creation_input_tokens is always 0,
+//         because nothing is billed.
+// Owner   BlockEvents: made for one call of the formatter; assistant, facts and events outlive it.
+// Thread  any; pure functions, apart from the text that they append to.
 // Source  Anthropic's API reference for messages and for streams of them.
 #pragma once
 
@@ -13,41 +14,41 @@
 #include <string>
 #include <string_view>
 
-#include "api/chat/answer/answer_items.h"
-#include "api/chat/turn.h"
-#include "api/openai/generation/form.h"
-#include "api/openai/response_writer.h"
+#include "api/answer/answer_items.h"
+#include "api/chat/assistant_message.h"
+#include "api/generation/formatter.h"
+#include "api/json/response_writer.h"
 
 namespace quire::api::messages {
 
-// Why an answer ended.
+// Reason for the end of an answer.
 struct Ending {
-  const char* reason = nullptr;         // null: it goes on, or somebody cancelled it
-  std::optional<std::string> sequence;  // the stop sequence that ended it
+  const char* reason = nullptr;         // stop_reason; null: the answer goes on, or was cancelled
+  std::optional<std::string> sequence;  // stop sequence that ended the answer
 };
-Ending ending_of(const openai::Piece& piece, std::span<const chat::AnswerItem> items);
+Ending ending_of(const ChoiceDelta& delta, std::span<const chat::AnswerItem> items);
 
-// As the next value.
-void append_message(openai::JsonWriter& json, const chat::Turn& turn, const openai::AnswerFacts& facts,
-                    std::span<const chat::AnswerItem> items, const Ending& ending, const openai::Usage& usage);
+// Writes the message as the next JSON value.
+void append_message(JsonWriter& json, const chat::AssistantMessage& assistant, const AnswerFacts& facts,
+                    std::span<const chat::AnswerItem> items, const Ending& ending, const Usage& usage);
 
 class BlockEvents final : public chat::ItemEvents {
  public:
-  BlockEvents(const chat::Turn& turn, const openai::AnswerFacts& facts, std::string& events)
-      : turn_(turn), facts_(facts), events_(events) {}
+  BlockEvents(const chat::AssistantMessage& assistant, const AnswerFacts& facts, std::string& events)
+      : assistant_(assistant), facts_(facts), events_(events) {}
 
-  void start(const openai::Usage& usage);
+  void start(const Usage& usage);
   void begin(const chat::AnswerItem& item) override;
   void more(const chat::AnswerItem& item, std::string_view text) override;
   void end(const chat::AnswerItem& item) override;
-  void stop(const Ending& ending, const openai::Usage& usage);
+  void stop(const Ending& ending, const Usage& usage);
 
  private:
   template <typename Write>
   void event(std::string_view type, Write write);
 
-  const chat::Turn& turn_;
-  const openai::AnswerFacts& facts_;
+  const chat::AssistantMessage& assistant_;
+  const AnswerFacts& facts_;
   std::string& events_;
 };
 

@@ -6,25 +6,19 @@
 
 #include "api/chat/message_parts.h"
 #include "api/chat/tools.h"
+#include "api/fields/grammar_fields.h"
+#include "api/fields/list_fields.h"
+#include "api/fields/neutral.h"
+#include "api/fields/read_body.h"
+#include "api/fields/settle.h"
+#include "api/json/json_values.h"
 #include "api/messages/conversation.h"
-#include "api/openai/fields/grammar_fields.h"
-#include "api/openai/fields/list_fields.h"
-#include "api/openai/fields/neutral.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/fields/settle.h"
-#include "api/openai/json_values.h"
 
 namespace quire::api::messages {
 namespace {
 
 using chat::ChatRequest;
 using chat::ToolChoice;
-using openai::Endpoint;
-using openai::Field;
-using openai::Hint;
-using openai::kCountTokens;
-using openai::kMessages;
-using openai::Shaped;
 using simdjson::dom::element;
 
 constexpr std::int64_t kInt32 = std::numeric_limits<std::int32_t>::max();
@@ -72,7 +66,7 @@ Result<Done> read_tool_choice(const std::string& path, element value, const Serv
   }
   element one_at_most;
   if (!chat::is_given(value, "disable_parallel_tool_use", one_at_most)) return Done{};
-  const Result<bool> flag = openai::boolean_of(path + ".disable_parallel_tool_use", one_at_most);
+  const Result<bool> flag = boolean_of(path + ".disable_parallel_tool_use", one_at_most);
   if (!flag) return flag.error();
   request.parallel_tool_calls = !*flag;
   return Done{};
@@ -80,7 +74,7 @@ Result<Done> read_tool_choice(const std::string& path, element value, const Serv
 
 // ---- objects with members of their own
 
-// As the variables that templates ask for; `budget_tokens` is checked, and not held to.
+// Sets the template variables that switch thinking on or off. `budget_tokens` is checked, but not enforced.
 Result<Done> read_thinking(const std::string& path, element value, const Services&, ChatRequest& request) {
   if (Result<Done> object = chat::need_object(path, value); !object) return object.error();
   const Result<std::string> type = chat::text_member(path, value, "type");
@@ -96,7 +90,7 @@ Result<Done> read_thinking(const std::string& path, element value, const Service
   element budget;
   const std::string in = path + ".budget_tokens";
   if (*type == "enabled" && chat::is_given(value, "budget_tokens", budget)) {
-    const Result<std::int64_t> tokens = openai::integer_of(in, budget, 1, kInt32);
+    const Result<std::int64_t> tokens = integer_of(in, budget, 1, kInt32);
     if (!tokens) return tokens.error();
   }
   element display;
@@ -111,8 +105,8 @@ Result<Done> read_thinking(const std::string& path, element value, const Service
 Result<Done> read_output_config(const std::string& path, element value, const Services& services,
                                 ChatRequest& request) {
   if (Result<Done> object = chat::need_object(path, value); !object) return object.error();
-  for (const auto field : openai::object_of(value)) {
-    const std::string inner = path + "." + openai::echoed(field.key);
+  for (const auto field : object_of(value)) {
+    const std::string inner = path + "." + echoed(field.key);
     if (field.value.is_null()) continue;
     Result<Done> read = Done{};
     if (field.key == "effort" && says(field.value, "max")) {
@@ -120,9 +114,9 @@ Result<Done> read_output_config(const std::string& path, element value, const Se
     } else if (field.key == "effort") {
       read = chat::read_reasoning_effort(inner, field.value, services, request);
     } else if (field.key == "format") {
-      read = openai::read_flat_format(inner, field.value, services, request);
+      read = read_flat_format(inner, field.value, services, request);
     } else {
-      openai::pass_over(request, inner);
+      pass_over(request, inner);
     }
     if (!read) return read.error();
   }
@@ -132,34 +126,33 @@ Result<Done> read_output_config(const std::string& path, element value, const Se
 bool is_any(element) { return true; }
 
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, MessagesRequest&)>
-constexpr auto kOwn = openai::read_own<MessagesRequest, kRead>;
+constexpr auto kOwn = read_own<MessagesRequest, kRead>;
 template <Result<Done> (*kRead)(const std::string&, element, const Services&, ChatRequest&)>
-constexpr auto kOfChat = openai::read_own<ChatRequest, kRead>;
+constexpr auto kOfChat = read_own<ChatRequest, kRead>;
 
 // clang-format off
 constexpr Field kFields[] = {
     {"messages", kBoth, Shaped{"array", "1 to 4096 messages, see below", kOwn<read_messages>}, "required", "the conversation", "api/messages/conversation_test.cc"},
-    {"system", kBoth, Shaped{"string|array", "a text, or up to 1024 blocks of it", kOwn<read_system>}, "none", "the system's message, in front of `messages`", "api/messages/conversation_test.cc"},
-    {"stop_sequences", kMessages, Shaped{"array", "up to 16 texts with 512 bytes together", openai::read_stop}, "none", "the answer ends before the first of these", "api/messages/messages_request_test.cc"},
+    {"system", kBoth, Shaped{"string|array", "a text, or up to 1024 text blocks", kOwn<read_system>}, "none", "the system message, before `messages`", "api/messages/conversation_test.cc"},
+    {"stop_sequences", kMessages, Shaped{"array", "up to 16 texts, 512 bytes in total", read_stop}, "none", "the answer ends before the first of these", "api/messages/messages_request_test.cc"},
     {"tools", kBoth, Shaped{"array", "up to 128 functions, see below", kOfChat<read_tools>}, "none", "functions that the model may call", "api/messages/messages_request_test.cc"},
-    {"tool_choice", kBoth, Shaped{"object", "`type`: `auto`, `any`, `tool` with a `name`, `none`; `disable_parallel_tool_use`", kOfChat<read_tool_choice>}, "`auto` with tools", "whether it may or must call, and once at most", "api/messages/messages_request_test.cc"},
-    {"thinking", kBoth, Shaped{"object", "`type`: `enabled`, `disabled`, `adaptive`; `budget_tokens`; `display`: `summarized`, `omitted`", kOfChat<read_thinking>}, "the template's", "sets `enable_thinking` and `thinking` for the template; the budget is not held to; omitted: thinking is left out of the answer", "api/messages/messages_request_test.cc"},
-    {"output_config", kBoth, Shaped{"object", "`effort`: as `reasoning_effort` of a chat, or `max`; `format`: `json_schema` with a schema", kOfChat<read_output_config>}, "none", "what the answer must be", "api/messages/messages_request_test.cc"},
-    {"output_format", kBoth, Shaped{"object", "`json_schema` with a schema", openai::read_flat_format}, "none", "`output_config.format`, as it was called before", "api/messages/messages_request_test.cc"},
+    {"tool_choice", kBoth, Shaped{"object", "`type`: `auto`, `any`, `tool` with a `name`, `none`; `disable_parallel_tool_use`", kOfChat<read_tool_choice>}, "`auto` with tools", "allow, forbid or force calls, or name the tool; limit them to one", "api/messages/messages_request_test.cc"},
+    {"thinking", kBoth, Shaped{"object", "`type`: `enabled`, `disabled`, `adaptive`; `budget_tokens`; `display`: `summarized`, `omitted`", kOfChat<read_thinking>}, "the template's", "sets `enable_thinking` and `thinking` for the template; the budget is not enforced; omitted: thinking is left out of the answer", "api/messages/messages_request_test.cc"},
+    {"output_config", kBoth, Shaped{"object", "`effort`: a `reasoning_effort` of a chat, or `max`; `format`: `json_schema` with a schema", kOfChat<read_output_config>}, "none", "reasoning effort and form of the answer", "api/messages/messages_request_test.cc"},
+    {"output_format", kBoth, Shaped{"object", "`json_schema` with a schema", read_flat_format}, "none", "the earlier name of `output_config.format`", "api/messages/messages_request_test.cc"},
     {"chat_template_kwargs", kBoth, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template", "api/messages/messages_request_test.cc"},
-    {"metadata", kBoth, Hint{"object", openai::is_empty}, "none", "of no effect", "api/messages/messages_request_test.cc"},
-    {"cache_control", kBoth, Hint{"object", is_any}, "none", "every prefix may be cached", "api/messages/messages_request_test.cc"},
-    {"service_tier", kMessages, Hint{"string", openai::is_usual_tier}, "auto", "of no effect: there is one tier", "api/messages/messages_request_test.cc"},
+    {"metadata", kBoth, Hint{"object", is_empty}, "none", "of no effect", "api/messages/messages_request_test.cc"},
+    {"cache_control", kBoth, Hint{"object", is_any}, "none", "of no effect: every prefix may be cached", "api/messages/messages_request_test.cc"},
+    {"service_tier", kMessages, Hint{"string", is_usual_tier}, "auto", "of no effect: there is one tier", "api/messages/messages_request_test.cc"},
     {"container", kMessages, Hint{"string|object"}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
-    {"mcp_servers", kBoth, Hint{"array", openai::is_empty}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
-    {"context_management", kBoth, Hint{"object", openai::is_empty}, "none", "of no effect: the whole conversation is read", "api/messages/messages_request_test.cc"},
+    {"mcp_servers", kBoth, Hint{"array", is_empty}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
+    {"context_management", kBoth, Hint{"object", is_empty}, "none", "of no effect: the whole conversation is read", "api/messages/messages_request_test.cc"},
 };
 // clang-format on
 
-// What both bodies are read with.
-Result<openai::Given> read(const std::string& body, Endpoint endpoint, const Services& services,
-                           MessagesRequest& request) {
-  Result<openai::Given> given = openai::read_body(body, endpoint, kFields, services, request);
+// Reads the body of either path.
+Result<Given> read(const std::string& body, Endpoint endpoint, const Services& services, MessagesRequest& request) {
+  Result<Given> given = read_body(body, endpoint, kFields, services, request);
   if (!given) return given.error();
   if (request.messages.empty()) return invalid("messages", "messages is missing");
   if (!request.system.empty()) {
@@ -177,16 +170,16 @@ Result<openai::Given> read(const std::string& body, Endpoint endpoint, const Ser
 
 Result<MessagesRequest> parse_messages_request(const std::string& body, const Services& services) {
   MessagesRequest request;
-  const Result<openai::Given> given = read(body, kMessages, services, request);
+  const Result<Given> given = read(body, kMessages, services, request);
   if (!given) return given.error();
   if (!request.max_tokens) return invalid("max_tokens", "max_tokens is missing");
-  if (Result<Done> settled = openai::settle(request, 1, services, *given); !settled) return settled.error();
+  if (Result<Done> settled = settle(request, 1, services, *given); !settled) return settled.error();
   return request;
 }
 
 Result<MessagesRequest> parse_count_request(const std::string& body, const Services& services) {
   MessagesRequest request;
-  const Result<openai::Given> given = read(body, kCountTokens, services, request);
+  const Result<Given> given = read(body, kCountTokens, services, request);
   if (!given) return given.error();
   return request;
 }

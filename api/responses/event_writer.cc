@@ -1,11 +1,10 @@
 #include "api/responses/event_writer.h"
 
-#include "api/http/sse_writer.h"
+#include "api/wire/sse_writer.h"
 
 namespace quire::api::responses {
 
 using chat::AnswerItem;
-using openai::JsonWriter;
 using Kind = AnswerItem::Kind;
 
 template <typename Write>
@@ -18,7 +17,7 @@ void EventWriter::event(std::string_view type, Write write) {
   http::append_event(*events_, type, text);
 }
 
-// One that names its item, and where in it the text is: there is one part at most.
+// An event of an item: adds its id and index, and the index of its only part, which is 0; a call has no part.
 template <typename Write>
 void EventWriter::item_event(std::string_view type, const AnswerItem& item, Write write) {
   event(type, [&](JsonWriter& json) {

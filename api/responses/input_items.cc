@@ -6,21 +6,20 @@
 #include <utility>
 
 #include "api/chat/message_parts.h"
-#include "api/openai/fields/read_body.h"
-#include "api/openai/json_values.h"
+#include "api/fields/read_body.h"
+#include "api/json/json_values.h"
 
 namespace quire::api::responses {
 namespace {
 
 using chat::MessageDraft;
-using openai::array_of;
 using simdjson::dom::element;
 
 constexpr std::string_view kTexts[] = {"input_text", "output_text", "text"};
 constexpr std::string_view kReasoningTexts[] = {"reasoning_text"};
 constexpr std::string_view kSummaryTexts[] = {"summary_text"};
 constexpr std::string_view kRoles[] = {"user", "assistant", "system", "developer"};
-// Items of tools that a server ran, in a conversation that began elsewhere. They are left out.
+// Items of tools that a server ran, in a conversation that began on another server. They are left out with a warning.
 constexpr std::string_view kOfOtherTools[] = {"web_search_call",
                                               "file_search_call",
                                               "code_interpreter_call",
@@ -44,7 +43,7 @@ constexpr std::string_view kOfOtherTools[] = {"web_search_call",
 class InputReader {
  public:
   InputReader(const Services& services, chat::ChatRequest& request)
-      : services_(services), form_(chat::template_of(services)), request_(request) {}
+      : services_(services), format_(chat::template_of(services)), request_(request) {}
 
   Result<Done> read_item(const std::string& path, element item) {
     if (Result<Done> object = chat::need_object(path, item); !object) return object.error();
@@ -61,34 +60,34 @@ class InputReader {
     if (type == "custom_tool_call") return read_custom_call(path, item);
     if (type == "function_call_output" || type == "custom_tool_call_output") return read_output(path, item);
     if (std::ranges::find(kOfOtherTools, type) != std::end(kOfOtherTools)) {
-      openai::leave_out(request_, path);
+      leave_out(request_, path);
       return Done{};
     }
     return invalid(path + ".type",
                    path +
-                       ".type must be \"message\", \"reasoning\", \"function_call\" or "
-                       "\"function_call_output\": nothing is stored here, and this server reads text alone");
+                       ".type must be \"message\", \"reasoning\", \"function_call\" or \"function_call_output\": "
+                       "nothing is stored on this server, and it reads text only");
   }
 
-  // The assistant's turn ends here, if one is open.
+  // Ends the assistant message under construction, if there is one, and appends it to the messages.
   void end_turn() {
-    if (!turn_) return;
-    if (!turn_->has("content") && turn_->has("tool_calls")) turn_->set_no_content();
-    if (!turn_->has("content") && !turn_->has("tool_calls")) turn_->set("content", "");
-    request_.messages.push_back(turn_->take());
-    turn_.reset();
+    if (!assistant_) return;
+    if (!assistant_->has("content") && assistant_->has("tool_calls")) assistant_->set_no_content();
+    if (!assistant_->has("content") && !assistant_->has("tool_calls")) assistant_->set("content", "");
+    request_.messages.push_back(assistant_->take());
+    assistant_.reset();
   }
 
  private:
-  // The assistant's turn, unless one of these is there already: a new one then.
-  MessageDraft& turn_without(std::initializer_list<const char*> names) {
-    const auto there = [&](const char* name) { return turn_ && turn_->has(name); };
+  // The assistant message under construction. A new one is begun if there is none, or if it has a member of `names`.
+  MessageDraft& assistant_without(std::initializer_list<const char*> names) {
+    const auto there = [&](const char* name) { return assistant_ && assistant_->has(name); };
     if (std::any_of(names.begin(), names.end(), there)) end_turn();
-    if (!turn_) {
-      turn_.emplace("assistant", form_);
+    if (!assistant_) {
+      assistant_.emplace("assistant", format_);
       num_calls_ = 0;
     }
-    return *turn_;
+    return *assistant_;
   }
 
   Result<Done> read_message(const std::string& path, element item) {
@@ -100,17 +99,17 @@ class InputReader {
     const Result<std::string> text = said(path, item, "content", *role == "assistant");
     if (!text) return text.error();
     if (*role == "assistant") {
-      turn_without({"content", "tool_calls"}).set("content", *text);
+      assistant_without({"content", "tool_calls"}).set("content", *text);
       return Done{};
     }
     end_turn();
-    MessageDraft message(*role, form_);
+    MessageDraft message(*role, format_);
     message.set("content", *text);
     request_.messages.push_back(message.take());
     return Done{};
   }
 
-  // Its own text, or what a summary says where that is all there is.
+  // Takes the text of `content`, or of `summary` if there is no content.
   Result<Done> read_reasoning(const std::string& path, element item) {
     for (const auto& [name, types] : {std::pair{"content", kReasoningTexts}, std::pair{"summary", kSummaryTexts}}) {
       element parts;
@@ -118,13 +117,13 @@ class InputReader {
       if (parts.is_array() && array_of(parts).size() == 0) continue;
       const Result<std::string> text = chat::text_of(path + "." + name, parts, {types, 1}, services_);
       if (!text) return text.error();
-      turn_without({"reasoning", "content", "tool_calls"}).set_reasoning(*text);
+      assistant_without({"reasoning", "content", "tool_calls"}).set_reasoning(*text);
       break;
     }
     return Done{};
   }
 
-  // The text of a member; null and [] are an empty text where it may be empty.
+  // Text of the required member `key`. With `may_be_empty`, null and [] count as an empty text.
   Result<std::string> said(const std::string& path, element item, const char* key, bool may_be_empty) const {
     const std::string in = path + "." + key;
     element value;
@@ -136,12 +135,12 @@ class InputReader {
 
   Result<Done> add_call(const std::string& path, const std::string& id, const std::string& name,
                         json::Value arguments) {
-    MessageDraft& turn = turn_without({});
+    MessageDraft& assistant = assistant_without({});
     if (num_calls_++ == services_.limits.max_tool_calls) {
-      return invalid(path, path + " is one call too many: at most " + std::to_string(services_.limits.max_tool_calls) +
-                               " may follow each other");
+      return invalid(
+          path, path + ": at most " + std::to_string(services_.limits.max_tool_calls) + " calls may follow each other");
     }
-    turn.add_call(id, name, std::move(arguments));
+    assistant.add_call(id, name, std::move(arguments));
     return Done{};
   }
 
@@ -152,7 +151,7 @@ class InputReader {
     if (!name) return name.error();
     const Result<std::string> input = chat::text_member(path, item, "input");
     if (!input) return input.error();
-    return add_call(path, *id, *name, chat::arguments_of_text(*input, form_));
+    return add_call(path, *id, *name, chat::arguments_of_text(*input, format_));
   }
 
   Result<Done> read_call(const std::string& path, element item) {
@@ -163,7 +162,7 @@ class InputReader {
     const std::string in = path + ".arguments";
     element value;
     if (!chat::is_given(item, "arguments", value)) return invalid(in, in + " is missing");
-    Result<json::Value> arguments = chat::arguments_of(in, value, form_);
+    Result<json::Value> arguments = chat::arguments_of(in, value, format_);
     if (!arguments) return arguments.error();
     return add_call(path, *id, *name, std::move(*arguments));
   }
@@ -174,7 +173,7 @@ class InputReader {
     const Result<std::string> text = said(path, item, "output", true);
     if (!text) return text.error();
     end_turn();
-    MessageDraft message("tool", form_);
+    MessageDraft message("tool", format_);
     message.set("content", *text);
     message.set("tool_call_id", *id);
     request_.messages.push_back(message.take());
@@ -182,10 +181,10 @@ class InputReader {
   }
 
   const Services& services_;
-  const chat::ChatTemplate* const form_;
+  const chat::ChatTemplate* const format_;
   chat::ChatRequest& request_;
-  std::optional<MessageDraft> turn_;  // of the assistant, as long as its items follow each other
-  std::size_t num_calls_ = 0;         // in it
+  std::optional<MessageDraft> assistant_;  // under construction, as long as the assistant's items follow each other
+  std::size_t num_calls_ = 0;              // calls in assistant_
 };
 
 Result<Done> read_text(std::string_view text, const Services& services, chat::ChatRequest& request) {
@@ -209,7 +208,7 @@ Result<Done> read_input(const std::string& path, element value, const Services& 
     if (Result<Done> read = reader.read_item(chat::at(path, count++), item); !read) return read.error();
   }
   reader.end_turn();
-  if (request.messages.empty()) return read_text("", services, request);  // [] is as good as ""
+  if (request.messages.empty()) return read_text("", services, request);  // [] counts as ""
   return Done{};
 }
 

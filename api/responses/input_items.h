@@ -1,7 +1,7 @@
-// The field `input`: a text, or a list of items, as the messages of a conversation.
-// Shape   an assistant's reasoning, message and calls that follow each other are one message, as the answer that they were.
+// The field `input` of /v1/responses: a text, or a list of items, converted to the messages of a conversation.
+// Shape   consecutive items of the assistant (reasoning, message, calls) become one message, as they were one answer.
 // Thread  any; pure functions.
-// Fails   kInvalidArgument with the path of what is wrong.
+// Fails   kInvalidArgument with the path of the faulty value.
 // Source  OpenAI's API reference: message (also without a type), reasoning, function_call, function_call_output.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/chat/chat_request.h"
-#include "api/services.h"
+#include "api/services/services.h"
 #include "core/base/result.h"
 
 namespace quire::api::responses {

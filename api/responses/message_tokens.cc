@@ -9,14 +9,14 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) !=
 
 }  // namespace
 
-void MessageTokens::add(const openai::SaidTokens& tokens) {
+void MessageTokens::add(const AnswerTokens& tokens) {
   if (tokens.tokens.empty()) return;
   num_top_ = tokens.num_top;
   tokens_.insert(tokens_.end(), tokens.tokens.begin(), tokens.tokens.end());
   top_.insert(top_.end(), tokens.top.begin(), tokens.top.end());
 }
 
-// One character at a time: what comes out then can hardly come from anywhere else.
+// Pushes one character at a time, so that content which the parser returns can hardly come from another place.
 void MessageTokens::push(chat::AnswerParser& parser, std::string_view text, chat::Deltas& out) {
   while (!text.empty()) {
     std::size_t size = 1;
@@ -43,8 +43,8 @@ void MessageTokens::place(const chat::Deltas& deltas, chat::Deltas& out) {
   }
 }
 
-// The last place where it can come from: in front of it stands what was no content. But a character that begins a mark is held back
-// until the next one comes: where that is the same again, the first one came out.
+// Finds the positions of `content` in unplaced_, at the last possible place: text before it was no content. Exception:
+// a character that may begin a mark is held back until the next character; if both are equal, the first was returned.
 void MessageTokens::find(std::string_view content) {
   std::vector<std::uint32_t> found;
   std::size_t at = unplaced_.size();
@@ -63,17 +63,18 @@ void MessageTokens::find(std::string_view content) {
   positions_.erase(positions_.begin(), positions_.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-openai::SaidTokens MessageTokens::take(std::size_t item, std::string_view text) {
+AnswerTokens MessageTokens::take(std::size_t item, std::string_view text) {
   Run& run = runs_[item];
   const std::size_t first = run.tokens.size();
   auto num_characters = static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
   for (; num_characters > 0 && !content_.empty(); --num_characters) {
     const std::uint32_t position = content_.front();
     content_.pop_front();
-    // Whoever is behind has spelled something else: the last of those that begin here or earlier is the one.
-    const auto begins_later = [position](const openai::SaidToken& token) { return token.offset > position; };
+    // The character is spelled by the last token that begins at its position or earlier; earlier tokens spelled text
+    // that is no content.
+    const auto begins_later = [position](const AnswerToken& token) { return token.offset > position; };
     const auto later = std::ranges::find_if(tokens_, begins_later);
-    if (later == tokens_.begin()) continue;  // its token was told with a character before
+    if (later == tokens_.begin()) continue;  // its token was taken with an earlier character
     const std::uint32_t offset = std::prev(later)->offset;
     while (!tokens_.empty() && tokens_.front().offset <= offset) {
       if (tokens_.front().offset == offset) {
@@ -87,12 +88,12 @@ openai::SaidTokens MessageTokens::take(std::size_t item, std::string_view text) 
   return view(run, first, num_top_);
 }
 
-openai::SaidTokens MessageTokens::of(std::size_t item) const {
+AnswerTokens MessageTokens::of(std::size_t item) const {
   const auto at = runs_.find(item);
-  return at == runs_.end() ? openai::SaidTokens{} : view(at->second, 0, num_top_);
+  return at == runs_.end() ? AnswerTokens{} : view(at->second, 0, num_top_);
 }
 
-openai::SaidTokens MessageTokens::view(const Run& run, std::size_t first, std::size_t num_top) {
+AnswerTokens MessageTokens::view(const Run& run, std::size_t first, std::size_t num_top) {
   return {std::span(run.tokens).subspan(first), std::span(run.top).subspan(first * num_top), num_top};
 }
 

@@ -1,9 +1,12 @@
-// Which tokens of an answer spell its messages, and with what log probabilities: of reasoning, calls and marks nothing is told.
-// Shape   a token is told with the first piece of a message's text that it has a character of; where several tokens spell one character,
-//         all of them are. push() and take() go in step: what a parser gave out of content is taken, in that order, by the items.
-// Owner   the form of one answer.
+// The tokens, with log probabilities, that spell the messages of an answer. Tokens of reasoning, calls and marks are
+// left out.
+// Shape   a token is returned with the first delta of a message's text that has a character of it; if several tokens
+//         spell one character, all of them are. push() and take() go in step: the content that the parser returns is
+//         taken by the items in the same order.
+// Owner   the formatter of one answer.
 // Thread  one at a time.
-// Source  ours: OpenAI tells log probabilities of output_text alone, and does not say how it parts them from the rest.
+// Source  ours: OpenAI returns log probabilities of output_text only, and does not say how tokens of the rest are
+//         separated from them.
 #pragma once
 
 #include <cstddef>
@@ -14,42 +17,42 @@
 #include <string_view>
 #include <vector>
 
-#include "api/chat/answer/answer_parser.h"
-#include "api/chat/answer/answer_parts.h"
-#include "api/openai/generation/choice.h"
+#include "api/answer/answer_parser.h"
+#include "api/answer/answer_parts.h"
+#include "api/generation/choice.h"
 
 namespace quire::api::responses {
 
 class MessageTokens {
  public:
-  // The next ones that were said.
-  void add(const openai::SaidTokens& tokens);
-  // As parser.push(text, out) and parser.finish(out), with an eye on where content comes from.
+  // Adds the next sampled tokens of the answer.
+  void add(const AnswerTokens& tokens);
+  // The same as parser.push(text, out) and parser.finish(out); also records the positions that content comes from.
   void push(chat::AnswerParser& parser, std::string_view text, chat::Deltas& out);
   void finish(chat::AnswerParser& parser, chat::Deltas& out);
 
-  // `text` is the next piece of the item's: the tokens that it is told with. Until the next call.
-  openai::SaidTokens take(std::size_t item, std::string_view text);
-  openai::SaidTokens of(std::size_t item) const;  // all that were taken
+  // Tokens to return with `text`, the next delta of the item. The view is valid until the next take().
+  AnswerTokens take(std::size_t item, std::string_view text);
+  AnswerTokens of(std::size_t item) const;  // all tokens taken for the item
 
  private:
   struct Run {
-    std::vector<openai::SaidToken> tokens;
+    std::vector<AnswerToken> tokens;
     std::vector<flow::Candidate> top;
   };
   void place(const chat::Deltas& deltas, chat::Deltas& out);
   void find(std::string_view content);
-  static openai::SaidTokens view(const Run& run, std::size_t first, std::size_t num_top);
+  static AnswerTokens view(const Run& run, std::size_t first, std::size_t num_top);
 
-  std::deque<openai::SaidToken> tokens_;  // said, and not yet told or passed over
-  std::deque<flow::Candidate> top_;       // [tokens_, num_top_]
+  std::deque<AnswerToken> tokens_;   // added, and neither taken nor skipped yet
+  std::deque<flow::Candidate> top_;  // [tokens_, num_top_]
   std::size_t num_top_ = 0;
 
-  std::uint32_t position_ = 0;            // of the next character of the answer, in code points
-  std::string unplaced_;                  // what the parser took and did not give out, or gave out as something else
-  std::vector<std::uint32_t> positions_;  // [unplaced_] of each byte's character
+  std::uint32_t position_ = 0;            // code points of the answer that were pushed
+  std::string unplaced_;                  // text pushed after the last content: held back by the parser, or no content
+  std::vector<std::uint32_t> positions_;  // [unplaced_] position of each byte's character
   std::deque<std::uint32_t> content_;     // positions of the content that no item has taken yet
-  std::map<std::size_t, Run> runs_;       // by item
+  std::map<std::size_t, Run> runs_;       // by index of the item
 };
 
 }  // namespace quire::api::responses

@@ -6,8 +6,6 @@ namespace quire::api::responses {
 namespace {
 
 using chat::AnswerItem;
-using openai::AnswerFacts;
-using openai::JsonWriter;
 using Kind = AnswerItem::Kind;
 
 const char* prefix_of(Kind kind) {
@@ -22,7 +20,7 @@ const char* prefix_of(Kind kind) {
   return "fc_";
 }
 
-// OpenAI's words for what makes a response fail.
+// OpenAI's error code of a failed response.
 const char* word_of(Code code) {
   switch (code) {
     case Code::kInvalidArgument:
@@ -44,7 +42,7 @@ void append_text_or_null(JsonWriter& json, std::string_view name, std::string_vi
 }
 
 void append_usage(JsonWriter& json, const ResponseUsage& usage) {
-  const openai::Usage& tokens = usage.tokens;
+  const Usage& tokens = usage.tokens;
   json.begin_object().key("input_tokens").number(tokens.prompt_tokens);
   json.key("input_tokens_details").begin_object();
   json.key("cached_tokens").number(tokens.cached_tokens.value_or(0));
@@ -94,14 +92,14 @@ void ResponseObject::append(JsonWriter& json, const AnswerFacts& facts, const Pr
   json.key("usage");
   if (progress.usage != nullptr) {
     append_usage(json, *progress.usage);
-    json.written(facts.timings);  // they are there where the usage is
+    json.written(facts.timings);  // set when usage is
   } else {
     json.null();
   }
   json.end_object();
 }
 
-// What the request said, and what it would have meant where it said nothing.
+// Settings of the request, with the defaults of those that it did not give.
 void ResponseObject::append_asked(JsonWriter& json) const {
   json.key("instructions");
   if (request_.instructions) {
@@ -149,25 +147,25 @@ void ResponseObject::append_item(JsonWriter& json, const AnswerFacts& facts, con
       append_content();
       break;
     case Kind::kCall:
-      json.text("function_call").key("call_id").text(turn_.call_id(facts, 0, item.call));
+      json.text("function_call").key("call_id").text(assistant_.call_id(facts, 0, item.call));
       json.key("name").text(item.name).key("arguments").text(item.text);
       break;
   }
   json.key("status").text(status).end_object();
 }
 
-// A text that is whole has the log probabilities of all of it.
+// Part of an item. With its whole text it has the log probabilities of all its tokens; with an empty text, none.
 void ResponseObject::append_part(JsonWriter& json, const AnswerItem& item, std::string_view text) const {
   const bool content = item.kind == Kind::kContent;
   json.begin_object().key("type").text(content ? "output_text" : "reasoning_text").key("text").text(text);
   if (content) json.key("annotations").begin_array().end_array();
   if (content && request_.logprobs) {
-    append_logprobs(json.key("logprobs"), text.empty() ? openai::SaidTokens{} : tokens_.of(item.index));
+    append_logprobs(json.key("logprobs"), text.empty() ? AnswerTokens{} : tokens_.of(item.index));
   }
   json.end_object();
 }
 
-void ResponseObject::append_logprobs(JsonWriter& json, const openai::SaidTokens& tokens) const {
+void ResponseObject::append_logprobs(JsonWriter& json, const AnswerTokens& tokens) const {
   chat::append_token_logprobs(json, *services_.tokenizer, tokens, request_.logprobs.value_or(0),
                               /*names_are_ids=*/false);
 }

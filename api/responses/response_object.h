@@ -1,9 +1,9 @@
-// A response as JSON: what was asked, how far the answer is, and its items.
-// Shape   {id, object, created_at, status, ..., output: [reasoning | message | function_call], usage}; timings and seed are ours,
-//         as in every answer.
-// Owner   a view: what it is made of outlives it.
+// JSON of a response: the settings of its request, the progress of the answer, and its items.
+// Shape   {id, object, created_at, status, ..., output: [reasoning | message | function_call], usage};
+//         system_fingerprint, seed and timings are ours, as in every answer.
+// Owner   a view: all that it refers to outlives it.
 // Thread  any; const.
-// Source  OpenAI's API reference for responses. Reasoning is told as vLLM tells it: as reasoning_text, without a summary.
+// Source  OpenAI's API reference for responses. Reasoning is written as in vLLM: as reasoning_text, without a summary.
 #pragma once
 
 #include <cstdint>
@@ -11,54 +11,54 @@
 #include <string>
 #include <string_view>
 
-#include "api/chat/answer/answer_items.h"
-#include "api/chat/turn.h"
-#include "api/openai/generation/form.h"
-#include "api/openai/response_writer.h"
+#include "api/answer/answer_items.h"
+#include "api/chat/assistant_message.h"
+#include "api/generation/formatter.h"
+#include "api/json/response_writer.h"
 #include "api/responses/message_tokens.h"
 #include "api/responses/responses_request.h"
-#include "api/services.h"
+#include "api/services/services.h"
 
 namespace quire::api::responses {
 
 struct ResponseUsage {
-  openai::Usage tokens;
+  Usage tokens;
   std::uint64_t reasoning_tokens = 0;
 };
 
-// How far an answer has come.
+// Progress of an answer.
 struct Progress {
-  std::string_view status = "in_progress";  // or completed, incomplete, cancelled, failed
+  std::string_view status = "in_progress";  // or completed, incomplete, cancelled or failed
   std::span<const chat::AnswerItem> items;
   const ResponseUsage* usage = nullptr;
   const Error* error = nullptr;
 };
 
-// The status of an answer, and of its last item, that ended for this reason.
+// Status of an answer that ended for this reason: completed, incomplete or cancelled.
 std::string_view status_of(const char* finish_reason);
 
 class ResponseObject {
  public:
-  ResponseObject(const ResponsesRequest& request, const chat::Turn& turn, const MessageTokens& tokens,
+  ResponseObject(const ResponsesRequest& request, const chat::AssistantMessage& assistant, const MessageTokens& tokens,
                  const Services& services)
-      : request_(request), turn_(turn), tokens_(tokens), services_(services) {}
+      : request_(request), assistant_(assistant), tokens_(tokens), services_(services) {}
 
-  // Each as the next value.
-  void append(openai::JsonWriter& json, const openai::AnswerFacts& facts, const Progress& progress) const;
-  // With its text, or as it begins.
-  void append_item(openai::JsonWriter& json, const openai::AnswerFacts& facts, const chat::AnswerItem& item,
+  // Each of these writes the next JSON value.
+  void append(JsonWriter& json, const AnswerFacts& facts, const Progress& progress) const;
+  // Status in_progress: the item as it begins, without its text; else with it.
+  void append_item(JsonWriter& json, const AnswerFacts& facts, const chat::AnswerItem& item,
                    std::string_view status) const;
-  void append_part(openai::JsonWriter& json, const chat::AnswerItem& item, std::string_view text) const;
-  // Of a message's text: an array, and empty where nobody asked.
-  void append_logprobs(openai::JsonWriter& json, const openai::SaidTokens& tokens) const;
+  void append_part(JsonWriter& json, const chat::AnswerItem& item, std::string_view text) const;
+  // Log probabilities of a message's text: an array, empty if the request does not ask for them.
+  void append_logprobs(JsonWriter& json, const AnswerTokens& tokens) const;
 
-  static std::string item_id(const openai::AnswerFacts& facts, const chat::AnswerItem& item);
+  static std::string item_id(const AnswerFacts& facts, const chat::AnswerItem& item);
 
  private:
-  void append_asked(openai::JsonWriter& json) const;
+  void append_asked(JsonWriter& json) const;
 
   const ResponsesRequest& request_;
-  const chat::Turn& turn_;
+  const chat::AssistantMessage& assistant_;
   const MessageTokens& tokens_;
   const Services& services_;
 };

@@ -1,6 +1,7 @@
-// The names of what a span tells.
-// Source  OpenTelemetry's semantic conventions of HTTP (stable) and of generative AI (still in development); vLLM's tracing,
-//         where it says the same by another name: both are told, so that dashboards of either work. Times are seconds.
+// The names of span attributes.
+// Shape   times are seconds.
+// Source  OpenTelemetry's semantic conventions for HTTP (stable) and generative AI (in development), and vLLM's
+//         tracing. A value that vLLM has under another name is exported under both, so that dashboards of either work.
 #pragma once
 
 namespace quire::api::tracing::name {

@@ -7,31 +7,30 @@
 #include <cstdint>
 #include <optional>
 
-#include "api/http/response_head.h"
-#include "api/openai/response_writer.h"
+#include "api/json/response_writer.h"
 #include "api/tracing/attribute_names.h"
+#include "api/wire/response_head.h"
 
 namespace quire::api::tracing {
 namespace {
 
-using openai::JsonWriter;
 using Micros = bridge::Timeline::Micros;
 
-// Numbers of opentelemetry/proto/trace/v1/trace.proto.
+// The numbers of opentelemetry/proto/trace/v1/trace.proto.
 enum class Kind : std::uint8_t { kInternal = 1, kServer = 2 };
 constexpr std::int64_t kStatusError = 2;
 constexpr std::int64_t kSampledFlag = 1;
-constexpr std::int64_t kParentKnownFlag = 0x100;   // whether the parent is of another process
-constexpr std::int64_t kParentRemoteFlag = 0x200;  // it is
-constexpr int kCallersFault = 400;                 // from there on
-constexpr int kOurFault = 500;                     // from there on
-// Any other is a client's invention: names of spans are to be few.
+constexpr std::int64_t kParentKnownFlag = 0x100;   // the next flag is valid
+constexpr std::int64_t kParentRemoteFlag = 0x200;  // the parent span is of another process
+constexpr int kCallersFault = 400;                 // lowest status of a client error
+constexpr int kOurFault = 500;                     // lowest status of a server error
+// Other methods are inventions of clients; a span's name must have few values.
 constexpr std::array<std::string_view, 9> kMethods = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                                       "CONNECT", "OPTIONS", "TRACE", "PATCH"};
 constexpr std::size_t kChildIdDigits = 16;
 constexpr std::int64_t kNanosPerMicro = 1000;
 
-// [{"key","value":{…}}, …]
+// Writes "attributes":[{"key","value":{…}}, …]; its destructor closes the list.
 class Attributes {
  public:
   explicit Attributes(JsonWriter& json) : json_(json) { json_.key("attributes").begin_array(); }
@@ -87,7 +86,8 @@ std::string_view operation_of(std::string_view route) {
 
 std::string_view kind_of(const bridge::Timeline::Preemption& one) { return one.swapped ? "swap" : "recompute"; }
 
-// What all spans begin with; attributes, events and status are the caller's, and end_object().
+// Begins a span with the members that all spans have. The caller writes times, attributes, events and status, and calls
+// end_object().
 void begin_span(JsonWriter& json, const Context& context, std::string_view id, std::string_view parent_id,
                 std::string_view name, Kind kind) {
   json.begin_object().key("traceId").text(context.trace_id).key("spanId").text(id);
@@ -113,7 +113,7 @@ void write_asked(Attributes& out, const Generated& one) {
   if (one.max_tokens) out.number(name::kMaxTokens, *one.max_tokens);
   out.real(name::kTemperature, one.temperature);
   out.real(name::kTopP, one.top_p);
-  if (one.top_k > 0) out.real(name::kTopK, static_cast<double>(one.top_k));  // a double, say the conventions
+  if (one.top_k > 0) out.real(name::kTopK, static_cast<double>(one.top_k));  // a double in the conventions
   out.number(name::kChoices, one.n);
   out.number(name::kN, one.n);
   out.flag(name::kStream, one.streams);
@@ -152,8 +152,8 @@ std::string error_type_of(const RequestSpan& span) {
   return span.status >= kCallersFault ? std::to_string(span.status) : std::string();
 }
 
-// The caller's fault is none of the server's: OpenTelemetry's rule for spans of servers. An answer that broke off is, though
-// its status was out already.
+// True if the span's status is an error. By OpenTelemetry's rule for server spans a 4xx is none. An answer that broke
+// off is one, although its status had been sent.
 bool failed(const RequestSpan& span) {
   const bool broke_off = span.status < kCallersFault && span.generated && !span.generated->error_type.empty();
   return span.status >= kOurFault || broke_off;
@@ -200,7 +200,8 @@ void write_request(JsonWriter& json, const RequestSpan& span) {
   json.end_object();
 }
 
-// A part of it, in times after its arrival; what has no end yet ends with the request.
+// Writes the child spans of a request. Times are microseconds after its arrival; a part without an end ends with the
+// request.
 class Parts {
  public:
   Parts(JsonWriter& json, const RequestSpan& span) : json_(json), span_(span) {}

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/http/response_head.h"
+#include "api/wire/response_head.h"
 
 namespace quire::api::tracing {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kSpanDigits = 16;
 constexpr char kZero = '0';
 
-// Not all zeros, which would be none; one in 2^64 would be.
+// A random span id. All zeros, 1 of 2^64 ids, would mean that there is none.
 std::string span_id() {
   std::string id = http::random_id().substr(0, kSpanDigits);
   if (id.find_first_not_of(kZero) == id.npos) id.back() = '1';

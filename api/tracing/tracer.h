@@ -1,24 +1,24 @@
-// Decides which requests are traced, and hands their spans over when they have ended.
-// Owner   app; outlives the Server.
-// Thread  any; nothing here waits.
-// Fails   end(): a span that finds the line full is dropped and counted.
+// Decides which requests are sampled, and queues their spans for the exporter when they have ended.
+// Owner   app; outlives the Server. Borrows the queue and the metrics.
+// Thread  any; no call waits.
+// Fails   end(): spans for which the queue has no room are dropped and counted.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "api/tracing/request_span.h"
-#include "core/bridge/batch_queue.h"
+#include "api/wire/request_span.h"
+#include "core/concurrent/batch_queue.h"
 #include "core/observe/metrics.h"
 #include "core/observe/trace_context.h"
 
 namespace quire::api::tracing {
 
-using SpanQueue = bridge::BatchQueue<RequestSpan>;
+using SpanQueue = concurrent::BatchQueue<RequestSpan>;
 
 class Tracer {
  public:
-  // Both are the caller's.
+  // `queue` and `metrics` outlive it.
   Tracer(const observe::Sampler& sampler, SpanQueue& queue, observe::Metrics& metrics)
       : sampler_(sampler), queue_(queue), metrics_(metrics) {}
 
@@ -31,10 +31,11 @@ class Tracer {
   observe::Metrics& metrics_;
 };
 
-// Of a server that may not trace: then a request still names its caller's trace, for the log.
+// Also for a server without a tracer (null): then a request is not sampled, but keeps its caller's trace id for the
+// log.
 Context begin(const Tracer* tracer, const std::optional<observe::TraceParent>& parent, std::string state);
 
-// A request's span with those of its waiting, prompt and answer, where it had them.
+// The number of spans of a request: its own, and `queue`, `prefill` and `decode` if it has them.
 std::size_t num_spans(const RequestSpan& span);
 
 }  // namespace quire::api::tracing

@@ -15,7 +15,7 @@ namespace {
 using flow::CacheChange;
 using Kind = CacheChange::Kind;
 
-// How many of the first changes are one event.
+// The number of leading changes that form one event.
 std::size_t length_of_event(std::span<const CacheChange> changes) {
   const Kind kind = changes.front().kind;
   std::size_t length = 1;
@@ -32,15 +32,15 @@ std::size_t num_events(std::span<const CacheChange> changes) {
   return num;
 }
 
-// Values by name, or by place: an event's own form.
+// Writes events, with fields by name (maps) or by position (arrays).
 class EventWriter {
  public:
   EventWriter(std::string& out, const PayloadFacts& facts) : pack_(out), facts_(facts) {}
 
   void stored(std::span<const CacheChange> changes, std::span<const TokenId> tokens) {
     const CacheChange& first = changes.front();
-    const bool has_root = first.parent == 0 && first.root != facts_.plain_root;
-    begin("BlockStored", has_root ? 8 : 7);
+    const bool has_namespace = first.parent == 0 && first.cache_namespace != facts_.plain_namespace;
+    begin("BlockStored", has_namespace ? 8 : 7);
     hashes(changes);
     name("parent_block_hash");
     if (first.parent == 0) {
@@ -58,7 +58,7 @@ class EventWriter {
     medium();
     name("lora_name");
     pack_.nil();
-    if (has_root) extra_keys(first.root, changes.size());
+    if (has_namespace) extra_keys(first.cache_namespace, changes.size());
   }
 
   void removed(std::span<const CacheChange> changes) {
@@ -89,10 +89,10 @@ class EventWriter {
     name("medium");
     pack_.text(facts_.medium);
   }
-  // Of the first block; the others stand behind it.
-  void extra_keys(CacheRoot root, std::size_t num_blocks) {
+  // Key of the first block; the others are its descendants and need none.
+  void extra_keys(CacheNamespace cache_namespace, std::size_t num_blocks) {
     name("extra_keys");
-    pack_.array(num_blocks).array(1).text(fmt::format("{:016x}{:016x}", root.high, root.low));
+    pack_.array(num_blocks).array(1).text(fmt::format("{:016x}{:016x}", cache_namespace.high, cache_namespace.low));
     for (std::size_t i = 1; i < num_blocks; ++i) pack_.nil();
   }
   bool maps() const { return facts_.format == KvEventsConfig::Format::kMap; }
@@ -102,6 +102,10 @@ class EventWriter {
 };
 
 }  // namespace
+
+std::string medium_of(std::string_view numeric_mode) {
+  return numeric_mode.find(" backend=cpu ") != numeric_mode.npos ? "CPU" : "GPU";
+}
 
 std::string event_payload(const flow::CacheChanges& changes, double unix_seconds, const PayloadFacts& facts) {
   std::string out;
@@ -122,12 +126,12 @@ std::string event_payload(const flow::CacheChanges& changes, double unix_seconds
       event.cleared();
     }
   }
-  pack.number(0);  // one rank
+  pack.number(0);  // data-parallel rank: there is only one
   return out;
 }
 
-// The finaliser of MurmurHash3 (Appleby, public domain), which is one to one and sends 0 alone to 0. Entries count up from
-// 1 and never come to 2^63, which the key's top bit keeps them apart from.
+// The finaliser of MurmurHash3 (Appleby, public domain): a bijection that maps only 0 to 0. Entry ids count up from 1
+// and never reach 2^63, while the key has its top bit set; so `value` is never 0 before it.
 std::uint64_t block_hash(std::uint64_t entry, std::uint64_t hash_key) {
   std::uint64_t value = entry ^ (hash_key | std::uint64_t{1} << 63);
   value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;

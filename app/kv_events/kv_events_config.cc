@@ -31,19 +31,19 @@ Result<Done> store(std::string_view key, const json::value& value, std::uint32_t
   return Done{};
 }
 
-// "*": the system chooses it. ZeroMQ would take a larger number for what is left of it in 16 bits.
+// A port, or "*": the system chooses one. Checked here, as ZeroMQ would take a larger number modulo 2^16.
 bool is_port(std::string_view text) {
   std::uint32_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   return text == "*" || (error == std::errc() && end == text.data() + text.size() && port >= 1 && port <= 65535);
 }
 
-// What ZeroMQ can open; more it says itself.
+// Checks the form of an address that ZeroMQ can open; ZeroMQ itself reports the rest.
 Result<Done> store_endpoint(std::string_view key, const json::value& value, std::string& endpoint) {
   const std::string_view text = value.is_string() ? std::string_view(value.get_string()) : std::string_view();
   const bool is_tcp = text.starts_with("tcp://") && is_port(text.substr(text.rfind(':') + 1));
   if (!is_tcp && !text.starts_with("ipc://")) {
-    return wrong(key, "an address like tcp://*:5557, with a port from 1 to 65535, or ipc:///path");
+    return wrong(key, "an address such as tcp://*:5557, with a port from 1 to 65535, or ipc:///path");
   }
   endpoint = std::string(text);
   return Done{};
@@ -57,7 +57,7 @@ Result<Done> store_topic(const json::value& value, std::optional<std::string>& t
   return Done{};
 }
 
-// One of two words: whether it is the second.
+// True if the value is `second`, false if it is `first`; an error for anything else.
 Result<bool> second_of(std::string_view key, const json::value& value, std::string_view first,
                        std::string_view second) {
   const std::string_view word = value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -88,10 +88,9 @@ Result<Done> store_key(std::string_view key, const json::value& value, KvEventsC
     config.format = *arrays ? KvEventsConfig::Format::kArray : KvEventsConfig::Format::kMap;
     return Done{};
   }
-  return invalid(std::string(key),
-                 "unknown key " + log_safe(key) +
-                     "; there are enable_kv_cache_events, publisher, endpoint, replay_endpoint, buffer_steps, hwm, "
-                     "max_queue_size, topic and format");
+  return invalid(std::string(key), "unknown key " + log_safe(key) +
+                                       "; the keys are enable_kv_cache_events, publisher, endpoint, replay_endpoint, "
+                                       "buffer_steps, hwm, max_queue_size, topic and format");
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ Result<KvEventsConfig> parse_kv_events_config(std::string_view text) {
   json::error_code error;
   const json::value read = json::parse(text, error);
   if (error || !read.is_object()) {
-    return invalid("", "expected a JSON object like {\"enable_kv_cache_events\": true}");
+    return invalid("", "expected a JSON object such as {\"enable_kv_cache_events\": true}");
   }
   bool publishes = true;
   for (const auto& [key, value] : read.get_object()) {

@@ -1,7 +1,7 @@
-// MessagePack, written front to back into a string: as much of it as KV events have. Numbers take the fewest bytes.
-// Shape   an array or a map is its size and then its values: the caller writes as many.
-// Owner   a view of the caller's string.
-// Fails   never: sizes below 2^32 are the caller's to keep.
+// Writer of MessagePack into a string: only the types that KV events use, numbers in the fewest bytes.
+// Shape   an array or a map is its size and then its values; the caller writes that many.
+// Owner   borrows the caller's string.
+// Fails   never; the caller keeps sizes below 2^32.
 // Source  the MessagePack specification.
 #pragma once
 
@@ -24,7 +24,7 @@ class MsgpackWriter {
 
  private:
   void big_endian(std::uint64_t value, int num_bytes);
-  // A size that fits into the type's own byte, or behind one of two others in 16 or 32 bits.
+  // Writes a size: in the type byte `fixed` if below `fixed_below`, else after the type byte for 16 or 32 bits.
   void size(std::size_t value, unsigned fixed, std::size_t fixed_below, unsigned of_16, unsigned of_32);
   void byte(unsigned value) { out_ += static_cast<char>(value); }
 

@@ -30,8 +30,8 @@ std::uint64_t number_of(const zmq::message_t& frame) {
   return value;
 }
 
-// vLLM's rule: an address that may be many machines' is bound, one that names another is connected to (a router that
-// binds).
+// vLLM's rule: an address with a wildcard or a path is bound; one that names another host is connected to (a router
+// that binds).
 bool is_bound(std::string_view endpoint) {
   return endpoint.find('*') != endpoint.npos || endpoint.find("::") != endpoint.npos || endpoint.starts_with("ipc://");
 }
@@ -67,7 +67,7 @@ KvEventPublisher::KvEventPublisher(const KvEventsConfig& config, PayloadFacts fa
   endpoint_ = events_.get(zmq::sockopt::last_endpoint);
   if (!config.replay_endpoint.empty()) {
     replays_ = zmq::socket_t(context_, zmq::socket_type::router);
-    // One whole replay and its end may wait for who asked: no more is ever given.
+    // Room for one whole replay and its end marker for one client that does not read.
     replays_.set(zmq::sockopt::sndhwm, static_cast<int>(config.buffer_steps + 1));
     open(replays_, config.replay_endpoint, /*bind=*/true, "replay_endpoint");
     replay_endpoint_ = replays_.get(zmq::sockopt::last_endpoint);
@@ -87,8 +87,8 @@ void KvEventPublisher::run() {
   if (replays_) waits.push_back({replays_.handle(), 0, ZMQ_POLLIN, 0});
   try {
     while (!stopping_.load(std::memory_order_acquire)) {
-      zmq_poll(waits.data(), static_cast<int>(waits.size()), -1);  // a signal is no reason to end
-      feed_.hear();
+      zmq_poll(waits.data(), static_cast<int>(waits.size()), -1);  // a signal that interrupts it does not end the loop
+      feed_.drain();
       publish_waiting();
       if (replays_) answer_replays();
     }
@@ -105,7 +105,7 @@ void KvEventPublisher::publish_waiting() {
     zmq::message_t going;
     going.copy(sent.payload);
     const Number number = big_endian(batch->number);
-    // A PUB socket never waits.
+    // A PUB socket never blocks.
     events_.send(zmq::buffer(*config_.topic), zmq::send_flags::sndmore);
     events_.send(zmq::buffer(number), zmq::send_flags::sndmore);
     events_.send(going, zmq::send_flags::none);
@@ -117,7 +117,7 @@ void KvEventPublisher::publish_waiting() {
   }
 }
 
-// What is no request is passed over.
+// Ignores messages that are not replay requests.
 void KvEventPublisher::answer_replays() {
   for (;;) {
     std::vector<zmq::message_t> frames;
@@ -126,7 +126,7 @@ void KvEventPublisher::answer_replays() {
       if (!replays_.recv(frames.back(), zmq::recv_flags::dontwait)) return;
     } while (frames.back().more());
     if (frames.size() != 3 || frames[1].size() != 0 || frames[2].size() != sizeof(Number)) continue;
-    publish_waiting();  // so that a replay has all that was told before it was asked for
+    publish_waiting();  // so that a replay has all batches from before its request
     replay_from(frames[0], number_of(frames[2]));
     metrics_.kv_event_replays.add();
   }
@@ -137,7 +137,7 @@ void KvEventPublisher::replay_from(zmq::message_t& client, std::uint64_t number)
     zmq::message_t to;
     to.copy(client);
     const Number bytes = big_endian(its_number);
-    // A ROUTER drops what is for somebody who has gone, or who does not read.
+    // A ROUTER drops messages to a client that has disconnected or does not read.
     replays_.send(to, zmq::send_flags::sndmore);
     replays_.send(zmq::message_t(), zmq::send_flags::sndmore);
     replays_.send(zmq::buffer(topic), zmq::send_flags::sndmore);

@@ -1,14 +1,13 @@
-// Publishes what becomes of the prefix cache over ZeroMQ: one thread, a PUB socket, and a ROUTER socket for who missed
-// something.
+// Publisher of prefix-cache events over ZeroMQ: one thread, a PUB socket, and a ROUTER socket for replays.
 //   PUB     [topic, sequence number, payload]: the number has 8 bytes, big endian, and counts the batches from 0
-//   ROUTER  a request ["", number] is answered with ["", topic, number, payload] for each batch from that number on that is
-//           still kept, and then ["", "", -1, ""]
-// A subscriber that does not read loses messages once hwm of them wait for it, and nobody waits for it; the numbers show the
-// gap.
-// Owner   serve. Borrows the feed and the metrics; gone before they are.
-// Thread  the constructor and destructor: main. All else: its own.
+//   ROUTER  a request ["", number] is answered with ["", topic, number, payload] for each stored batch from that number
+//           on, and then ["", "", -1, ""]
+// A subscriber that does not read loses messages once `hwm` of them are queued for it; it blocks nothing, and the gap
+// shows in the numbers.
+// Owner   serve. Borrows the feed and the metrics, which outlive it.
+// Thread  the constructor and destructor: main. All else: its own thread.
 // Fails   StartError from the constructor: an address that cannot be bound.
-// Source  vLLM's ZmqEventPublisher: frames, the addresses that are bound and the ones that are connected to, the replay.
+// Source  vLLM's ZmqEventPublisher: frames, which addresses are bound and which are connected to, replays.
 #pragma once
 
 #include <atomic>
@@ -26,21 +25,21 @@ namespace quire::app {
 
 class KvEventPublisher {
  public:
-  // `config` has a topic.
+  // `config` must have a topic.
   KvEventPublisher(const KvEventsConfig& config, PayloadFacts facts, bridge::CacheFeed& feed,
                    observe::Metrics& metrics);
   ~KvEventPublisher();
   KvEventPublisher(const KvEventPublisher&) = delete;
   KvEventPublisher& operator=(const KvEventPublisher&) = delete;
 
-  // As they were bound: with the port where the system chose it. Empty: no replays.
+  // Addresses as bound, with the actual port. replay_endpoint() is empty if there are no replays.
   std::string endpoint() const { return endpoint_; }
   std::string replay_endpoint() const { return replay_endpoint_; }
 
  private:
   struct Sent {
     std::uint64_t number = 0;
-    zmq::message_t payload;  // shared with whoever it still goes out to
+    zmq::message_t payload;  // shares its bytes with copies that are being sent
   };
 
   void run();
@@ -57,7 +56,7 @@ class KvEventPublisher {
   zmq::socket_t replays_;
   std::string endpoint_;
   std::string replay_endpoint_;
-  std::deque<Sent> sent_;              // the last buffer_steps, numbers ascending
+  std::deque<Sent> sent_;              // the last buffer_steps batches, numbers ascending
   std::atomic<bool> stopping_{false};  // written by the destructor (release), read by the thread (acquire)
   std::thread thread_;
 };

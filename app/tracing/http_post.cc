@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/http/text.h"
-#include "app/version.h"
+#include "api/wire/text.h"
+#include "app/config/version.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {

@@ -1,13 +1,13 @@
-// A receiver of traces behind HTTP, or TLS.
-// Owner   the exporter's, and outlives it.
+// TraceReceiver behind HTTP or HTTPS.
+// Owner   Tracing; outlives the exporter.
 // Thread  as TraceReceiver says.
-// Fails   the constructor: StartError where the CA's file cannot be used. send(): as TraceReceiver says.
+// Fails   the constructor: StartError if the CA file cannot be used. send(): as TraceReceiver says.
 // Source  OTLP/HTTP in JSON.
 #pragma once
 
 #include <string>
 
-#include "app/http_client.h"
+#include "app/http/http_client.h"
 #include "app/tracing/trace_receiver.h"
 
 namespace quire::app {
@@ -21,7 +21,7 @@ class HttpPost final : public TraceReceiver {
 
  private:
   HttpClient client_;
-  HttpClient::Fields fields_;  // of every request
+  HttpClient::Fields fields_;  // sent with every request
 };
 
 }  // namespace quire::app

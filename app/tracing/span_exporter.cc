@@ -9,7 +9,7 @@
 #include <charconv>
 #include <utility>
 
-#include "app/version.h"
+#include "app/config/version.h"
 #include "core/base/log.h"
 
 namespace quire::app {
@@ -30,7 +30,7 @@ std::uint64_t spans_of(const std::vector<api::tracing::RequestSpan>& batch) {
   return spans;
 }
 
-// {"partialSuccess":{"rejectedSpans":"3"}}; 0 where the reply says nothing of that, or is no JSON.
+// Number in {"partialSuccess":{"rejectedSpans":"3"}}; 0 if the reply has none or is not JSON.
 std::uint64_t rejected_of(const std::string& reply) {
   json::error_code error;
   const json::value parsed = json::parse(reply, error);
@@ -74,7 +74,7 @@ void SpanExporter::run() {
     deliver(batch);
     if (metrics_.trace_spans_without_room.value() != 0) say_dropped("the export queue was full");
   }
-  told_at_ = {};  // the last word is said in any case
+  reported_at_ = {};  // the last line is logged in any case
   say_dropped(std::exchange(why_, {}));
 }
 
@@ -83,11 +83,12 @@ void SpanExporter::deliver(const Batch& batch) {
   const std::string body = api::tracing::otlp_json(resource_, kVersion, batch);
   Duration wait = limits_.first_wait;
   for (std::uint32_t attempt = 1;; ++attempt) {
-    if (ending() && now() >= end()) return drop(spans, "the server ends");
+    if (ending() && now() >= end()) return drop(spans, "the server is shutting down");
     const Result<ReceiverReply> reply =
         receiver_.send(body, ending() ? std::min(limits_.timeout, end() - now()) : limits_.timeout);
     if (reply && is_success(reply->status)) return note_taken(spans, reply->body);
-    const std::string why = reply ? fmt::format("the receiver answers {}", reply->status) : reply.error().message;
+    const std::string why =
+        reply ? fmt::format("the receiver answered with status {}", reply->status) : reply.error().message;
     const bool again = !reply || may_try_again(reply->status);
     if (!again || attempt >= limits_.attempts || ending()) return drop(spans, why);
     const Duration asked = reply ? reply->retry_after.value_or(wait) : wait;
@@ -101,7 +102,7 @@ void SpanExporter::note_taken(std::uint64_t spans, const std::string& reply) {
   metrics_.trace_spans_sent.add(spans - rejected);
   if (rejected == 0) return;
   metrics_.trace_spans_rejected.add(rejected);
-  say_dropped("the receiver rejected some of a batch");
+  say_dropped("the receiver rejected spans of a batch");
 }
 
 void SpanExporter::drop(std::uint64_t spans, const std::string& why) {
@@ -113,11 +114,11 @@ void SpanExporter::say_dropped(const std::string& why) {
   why_ = why;
   const std::uint64_t dropped = metrics_.trace_spans_without_room.value() + metrics_.trace_spans_not_sent.value() +
                                 metrics_.trace_spans_rejected.value();
-  const bool due = told_at_ == TimePoint{} || now() - told_at_ >= kBetweenLines;
-  if (dropped == num_told_ || !due) return;
-  log_warn("trace_spans_dropped", "spans={} why={}", dropped - num_told_, log_safe(why));
-  num_told_ = dropped;
-  told_at_ = now();
+  const bool due = reported_at_ == TimePoint{} || now() - reported_at_ >= kBetweenLines;
+  if (dropped == num_reported_ || !due) return;
+  log_warn("trace_spans_dropped", "spans={} why={}", dropped - num_reported_, log_safe(why));
+  num_reported_ = dropped;
+  reported_at_ = now();
 }
 
 }  // namespace quire::app

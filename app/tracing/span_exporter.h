@@ -1,11 +1,11 @@
-// Sends spans to their receiver, in batches, on a thread of its own: nobody who has a span waits for it.
-// Shape   a batch goes once it is full, or some seconds after its first span. While one is tried again the line fills; what it
-//         has no room for, and what the receiver does not take, is dropped and counted, and the log says so once a minute at most,
-//         and at the end.
+// Sends spans to their receiver in batches, on its own thread: no producer of a span waits.
+// Shape   a batch is sent when it is full, or `delay` after its first span. While a batch is retried, the queue fills.
+//         Spans that the queue has no room for or that the receiver rejects are dropped and counted; the log says so at
+//         most once a minute, and at the end.
 // Owner   app.
-// Thread  queue(): any. The rest: main.
-// Fails   never outwards.
-// Source  OpenTelemetry: batch span processor; OTLP/HTTP: which statuses are tried again, Retry-After, partial success.
+// Thread  queue(): any. All else: main.
+// Fails   never for its callers.
+// Source  OpenTelemetry: batch span processor; OTLP/HTTP: statuses that are retried, Retry-After, partial success.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace quire::app {
 
 class SpanExporter {
  public:
-  // `receiver` and `metrics` outlive it.
+  // `receiver` and `metrics` outlive the exporter.
   SpanExporter(const ExportLimits& limits, api::tracing::Resource resource, TraceReceiver& receiver,
                observe::Metrics& metrics);
   ~SpanExporter() { stop(Duration{0}); }
@@ -33,7 +33,7 @@ class SpanExporter {
   SpanExporter& operator=(const SpanExporter&) = delete;
 
   api::tracing::SpanQueue& queue() { return queue_; }
-  // Sends what waits, each batch once and all of them within that time, and ends.
+  // Sends the queued spans, each batch once, in at most `within` altogether, and ends the thread.
   void stop(Duration within);
 
  private:
@@ -51,12 +51,12 @@ class SpanExporter {
   TraceReceiver& receiver_;
   observe::Metrics& metrics_;
   api::tracing::SpanQueue queue_;
-  std::uint64_t num_told_ = 0;  // dropped spans that the log has told of
-  TimePoint told_at_{};         // never: 0
-  std::string why_;             // the last ones were
-  // When nothing is sent any more; written by stop() (release), read by the thread (acquire).
+  std::uint64_t num_reported_ = 0;  // dropped spans that the log has reported
+  TimePoint reported_at_{};         // 0: never
+  std::string why_;                 // reason of the last drop
+  // Time after which nothing is sent; written by stop() (release), read by the thread (acquire).
   std::atomic<Duration::rep> end_{TimePoint::max().time_since_epoch().count()};
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member: it uses all of the above
 };
 
 }  // namespace quire::app

@@ -1,6 +1,6 @@
-// Who takes spans: one POST of a body, as the exporter sees it.
-// Thread  send(): the exporter's, and blocks for `timeout` at most, a name that has to be resolved besides. give_up_at(): any.
-// Fails   send(): no answer, with a text for the log.
+// Interface of a receiver of spans: one POST of a body, as the exporter sees it.
+// Thread  send(): the exporter's; blocks for at most `timeout` plus the time of a name lookup. give_up_at(): any.
+// Fails   send(): an error with a text for the log if there is no answer.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace quire::app {
 
 struct ReceiverReply {
   int status = 0;
-  std::optional<Duration> retry_after;  // as it asked; in seconds alone, not as a date
+  std::optional<Duration> retry_after;  // from the header Retry-After; only if it is in seconds, not a date
   std::string body;
 };
 
@@ -21,7 +21,7 @@ class TraceReceiver {
  public:
   virtual ~TraceReceiver() = default;
   virtual Result<ReceiverReply> send(const std::string& body, Duration timeout) = 0;
-  // No send() goes on past that, the one under way included.
+  // Ends every send() at `time` at the latest, including one that is running.
   virtual void give_up_at(TimePoint time) = 0;
 };
 

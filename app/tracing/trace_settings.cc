@@ -6,8 +6,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "api/http/text.h"
-#include "app/version.h"
+#include "api/wire/text.h"
+#include "app/config/version.h"
 #include "core/base/log.h"
 
 namespace quire::app {
@@ -27,7 +27,7 @@ bool is_header_value(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; });
 }
 
-// The variables, and what is wrong with them. Values are not repeated: they may be secrets.
+// Access to the variables, with notes on invalid ones. Notes do not repeat values: they may be secrets.
 class Environment {
  public:
   Environment(const char* const* entries, std::vector<std::string>& notes) : entries_(entries), notes_(notes) {}
@@ -39,7 +39,7 @@ class Environment {
     }
     return {};
   }
-  // Of the variable for traces, or else of the one for all signals: its name.
+  // Name of the variable in force: the one for traces if it is set, else the one for all signals.
   std::string either(std::string_view what) const {
     std::string name = fmt::format("OTEL_EXPORTER_OTLP_TRACES_{}", what);
     return get(name).empty() ? fmt::format("OTEL_EXPORTER_OTLP_{}", what) : name;
@@ -64,7 +64,7 @@ class Environment {
     number<std::uint32_t>(name, 1, 3'600'000, value);
     if (value != 0) out = std::chrono::milliseconds(value);
   }
-  // a=b,c=d with percent signs in the values. All of it or nothing.
+  // Pairs a=b,c=d with percent-encoded values. If one is invalid, none is returned.
   Pairs pairs(std::string_view name) {
     Pairs out;
     for (std::string_view rest = get(name); !rest.empty();) {
@@ -73,7 +73,7 @@ class Environment {
       if (one.empty()) continue;
       const std::size_t equals = one.find('=');
       if (equals == one.npos || equals == 0) {
-        note(name, "name=value pairs with commas between them");
+        note(name, "comma-separated name=value pairs");
         return {};
       }
       out.emplace_back(api::http::trim(one.substr(0, equals)),
@@ -97,14 +97,14 @@ std::optional<Url> url_of_flag(const std::string& endpoint, Problems& problems) 
   return *std::move(url);
 }
 
-// For all signals the path of this one is put behind; the one for traces is taken as it is.
+// Receiver from the environment. The path for traces is appended to the URL for all signals, not to the one for traces.
 std::optional<Url> url_of(Environment& environment) {
   const std::string name = environment.either("ENDPOINT");
   const std::string_view text = api::http::trim(environment.get(name));
   if (text.empty()) return std::nullopt;
   Result<Url> url = parse_url(text, UrlSchemes::kHttpAndHttps);
   if (!url) {
-    environment.note(name, "a URL like http://collector:4318; nothing is traced");
+    environment.note(name, "a URL such as http://collector:4318; tracing is off");
     return std::nullopt;
   }
   if (!name.ends_with("_TRACES_ENDPOINT")) url->path += kTracesPath;
@@ -129,7 +129,8 @@ observe::Sampler sampler_of(Environment& environment) {
   } else if (root == "traceidratio") {
     environment.number("OTEL_TRACES_SAMPLER_ARG", 0.0, 1.0, sampler.root_share);
   } else if (!root.empty() && root != "always_on") {
-    environment.note("OTEL_TRACES_SAMPLER", "always_on, always_off or traceidratio, alone or behind parentbased_");
+    environment.note("OTEL_TRACES_SAMPLER",
+                     "always_on, always_off or traceidratio, alone or after the prefix parentbased_");
     sampler.follows_parent = true;
   }
   return sampler;
@@ -154,7 +155,7 @@ Pairs headers_of(Environment& environment) {
   const std::string name = environment.either("HEADERS");
   Pairs headers = environment.pairs(name);
   const auto is_none = [](const auto& one) { return !is_header_name(one.first) || !is_header_value(one.second); };
-  if (std::erase_if(headers, is_none) != 0) environment.note(name, "names and values that a header may have");
+  if (std::erase_if(headers, is_none) != 0) environment.note(name, "valid names and values of headers");
   return headers;
 }
 
@@ -174,15 +175,14 @@ std::optional<TraceSettings> trace_settings(const std::string& endpoint, const c
                                             std::vector<std::string>& notes) {
   Environment environment(entries, notes);
   if (is_off(environment)) {
-    if (!endpoint.empty())
-      notes.push_back("OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER says that nothing is to be traced");
+    if (!endpoint.empty()) notes.push_back("OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER disables tracing");
     return std::nullopt;
   }
   std::optional<Url> url = endpoint.empty() ? url_of(environment) : url_of_flag(endpoint, problems);
   if (!url) return std::nullopt;
   const std::string protocol = environment.either("PROTOCOL");
   if (environment.get(protocol) == "grpc") {
-    environment.note(protocol, "http/json, in which spans are sent; the receiver's port for HTTP is 4318 mostly");
+    environment.note(protocol, "http/json, the only protocol supported; the receiver's HTTP port is usually 4318");
   }
   TraceSettings settings{.url = *std::move(url),
                          .ca_file = std::string(environment.get(environment.either("CERTIFICATE"))),

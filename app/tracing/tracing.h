@@ -1,5 +1,5 @@
-// Everything that a traced server has: who decides, who sends, and to whom.
-// Owner   serve. It outlives the Server, and stops once that has ended.
+// All parts of tracing for a server: the tracer (sampling decisions), the exporter and the receiver.
+// Owner   serve. Outlives the Server, and is stopped after it.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// One step as a device sees it: rows, positions, slots, block tables, and the logits rows. Borrowed views.
-// Shape   T rows, S sequences, R logit rows. Rows of a sequence are contiguous, positions ascend by one inside it, but
-//         for a draft's.
-// Owner   the caller; must stay alive and unchanged until collect() of this step returns.
+// The input of one step on a device: rows, positions, slots, block tables and logits rows, as borrowed views.
+// Shape   T rows, S sequences, R logits rows, N groups of layers in the cache (KvLayer::group). Rows of a sequence are
+//         contiguous; their positions ascend by one, except at draft-tree nodes.
+// Owner   the caller. The viewed data stays alive and unchanged until collect() of this step returns.
 #pragma once
 
 #include <cstdint>
@@ -19,74 +19,80 @@ struct SequenceRows {
   std::uint32_t first_row = 0;
   std::uint32_t num_rows = 0;
   std::uint32_t first_position = 0;
-  std::uint32_t first_table = 0;  // block_tables[first_table + p / P] holds position p
+  std::uint32_t first_table = 0;  // of each group's tables: block_tables[first_table + p / P] holds position p
   std::uint32_t num_table = 0;
-  // Where earlier positions were dropped: bit g of kept_groups[first_kept + s] says that the 16 positions from
-  // 256 s + 16 g are still there, one word for each span before that of the rows, which all lie in one. The first group
-  // is always there. num_kept 0: everything is.
+  // Dropped earlier positions: bit g of kept_groups[first_kept + s] is set if the 16 positions from 256 s + 16 g are
+  // still stored. There is one word per span of 256 positions before the span of the rows; all rows lie in one span.
+  // The first group is always stored. num_kept 0: nothing was dropped.
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
-  // int4: where the sequence's newest, unfinished group of 16 positions is kept from step to step, in full precision.
-  // No two sequences of a step share one; a sequence that has none yet begins at a multiple of 16.
-  std::uint32_t open_group = 0;
-  // Place and number of its accumulated scores, one for each group of 16 positions up to its last row, in
-  // Ops::read_accumulated_scores(). num_accumulated_scores 0: not wanted.
+  // int4: index of the sequence's residual group (KIVI): the newest, unfinished group of 16 positions, kept in full
+  // precision from step to step. No two sequences of a step share one; a sequence that has no rows in it yet begins at
+  // a multiple of 16.
+  std::uint32_t residual_group = 0;
+  // First index and count of the sequence's accumulated attention scores in StepOps::read_accumulated_scores(): one for
+  // each group of 16 positions up to its last row. num_accumulated_scores 0: not requested.
   std::uint32_t first_accumulated_score = 0;
   std::uint32_t num_accumulated_scores = 0;
-  // A draft that is no chain: its last rows are a tree's nodes below the row before them, the root.
-  // Batch::ancestors[first_node + i] says which nodes node i sees, itself included (bit by node); it stands popcount
-  // positions behind the root, and its K and V in the slot i + 1 behind the root's. num_nodes 0: all rows ascend by one
-  // position. Not for int4.
+  // A draft tree that is not a chain: the sequence's last num_nodes rows are its nodes; the row before them is the
+  // root. Batch::ancestors[first_node + i] has a bit for each node that node i attends to, itself included. Node i's
+  // position is popcount(ancestors) after the root's; its K and V are in slot i + 1 after the root's. num_nodes 0:
+  // the positions of all rows ascend by one. Not for int4.
   std::uint32_t first_node = 0;
   std::uint32_t num_nodes = 0;
 
   std::uint32_t num_plain() const { return num_rows - num_nodes; }
-  std::uint32_t root_position() const { return first_position + num_plain() - 1; }  // where num_nodes > 0
+  std::uint32_t root_position() const { return first_position + num_plain() - 1; }  // requires num_nodes > 0
 };
 
 struct LogitsRow {
   std::uint32_t row = 0;
-  std::uint32_t position = 0;  // of the token to be emitted: the row's position + 1. The noise counter.
+  std::uint32_t position = 0;  // of the next token: the row's position + 1. Counter of the sampling noise.
   sample::Params params;
-  sample::Edits edits{};  // what the sequence's rules do to the row before a token is drawn
-  TokenId given = -1;     // >= 0: nothing is drawn, this token's log probability and rank are wanted
+  sample::Edits edits{};  // edits of the request's rules, applied to the logits before sampling
+  TokenId given = -1;     // >= 0: nothing is sampled; this token's log probability and rank are wanted
   // Draft verification: this row, followed by its draft nodes. A node is sampled only if its parent was sampled and
-  // produced the node's token; of siblings with the same token the first one counts. params.accept, the same for all
-  // of a verification, says whether a row is sampled as without a draft or by the rule of core/sample/acceptance.h. A
-  // lookahead node that no verification reaches gives the token of its highest logit, without any logits edits.
-  std::uint32_t num_nodes = 0;               // behind this one; 0 for those nodes themselves
-  const sample::TokenTree* draft = nullptr;  // where num_nodes > 0
+  // produced the node's token; of siblings with the same token the first one counts. params.accept is the same for all
+  // rows of a verification: it says if a row is sampled as without a draft, or by rejection sampling
+  // (core/sample/acceptance.h). A lookahead node that the verification does not reach gives the token of its highest
+  // logit, without logits edits.
+  std::uint32_t num_nodes = 0;               // draft nodes after this row; 0 in the nodes themselves
+  const sample::TokenTree* draft = nullptr;  // requires num_nodes > 0
 };
 
-struct Choice {
-  TokenId token = -1;                        // drawn or given; -1: a node that no walk came to, and no lookahead node
-  bool finite = true;                        // false: the row's logits held a NaN or infinity
-  float logprob = 0.0f;                      // of the token, where asked for
-  std::span<const sample::Candidate> top{};  // [num_top] where asked for; the device's, until its next begin()
-  std::uint32_t rank = 0;                    // of a given token: 1 + how many have a higher logit
-};
+using sample::Choice;
 
-// A row whose token nobody knew when the batch was made: the choice of that logits row of the batch begun before this
-// one.
-// Where that choice is not finite the row runs any token, and nobody looks at what becomes of it.
+// A row whose token was not known when the batch was made: it takes the token sampled at index `logits_row` of the
+// previous batch's logits rows. If that row was not finite, this row runs with any token and its result is ignored.
 struct FedRow {
   std::uint32_t row = 0;
   std::uint32_t logits_row = 0;
 };
 
 struct Batch {
-  std::span<const TokenId> tokens;           // [T] -1: of a row in `fed`
+  std::span<const TokenId> tokens;           // [T] -1: the row is in `fed`
   std::span<const std::uint32_t> positions;  // [T]
-  std::span<const std::uint32_t> slots;      // [T] block id * P + offset
+  std::span<const std::uint32_t> slots;      // [N, T] block id * P + offset
   std::span<const SequenceRows> sequences;   // [S]
-  std::span<const BlockId> block_tables;     // what no row of a sequence looks at need not be there: any id will do
+  std::span<const BlockId> block_tables;     // [N, tables of all sequences] those that no row reads may hold any id
   std::span<const LogitsRow> logits_rows{};  // [R] rows ascending
   std::span<const std::uint16_t> kept_groups{};
-  std::uint32_t num_accumulated_scores = 0;    // of all sequences together
-  std::span<const std::uint64_t> ancestors{};  // of all drafts' nodes
-  std::span<const FedRow> fed{};               // rows ascending; only for ops of more steps than one (Ops::depth())
+  std::uint32_t num_accumulated_scores = 0;    // total over all sequences
+  std::span<const std::uint64_t> ancestors{};  // of the nodes of all draft trees
+  std::span<const FedRow> fed{};               // rows ascending; empty unless Ops::depth() > 1
 
   std::uint32_t num_rows() const { return static_cast<std::uint32_t>(tokens.size()); }
+  std::uint32_t num_groups() const {
+    return tokens.empty() ? 1 : static_cast<std::uint32_t>(slots.size() / tokens.size());
+  }
+  // The batch as layers of one group see it: slots [T], and its tables.
+  Batch of_group(std::uint32_t group) const {
+    Batch one = *this;
+    const std::size_t num_tables = block_tables.size() / num_groups();
+    one.slots = slots.subspan(group * tokens.size(), tokens.size());
+    one.block_tables = block_tables.subspan(group * num_tables, num_tables);
+    return one;
+  }
 };
 
 }  // namespace quire::backend

@@ -1,6 +1,7 @@
-// What a backend made itself, behind the opaque type that its callers hold: its ops take nothing else.
+// Downcast from the opaque type that callers hold (Weight, Buffer, ...) to the type of the backend that made the
+// object. A backend's ops accept only objects of that backend.
 // Thread  any.
-// Fails   a thing of another backend is our bug: a debug build CHECKs.
+// Fails   an object of another backend is our bug: a debug build CHECKs, a release build does not.
 #pragma once
 
 #include "core/base/check.h"

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 
 namespace quire::backend {
 namespace {
@@ -15,20 +16,36 @@ void expect_tree(const Batch& batch, const SequenceRows& sequence) {
   CHECK_LE(std::uint64_t{sequence.first_node} + sequence.num_nodes, batch.ancestors.size());
   for (std::uint32_t i = 0; i < sequence.num_nodes; ++i) {
     const std::uint64_t ancestors = batch.ancestors[sequence.first_node + i];
-    CHECK_EQ(ancestors >> i, 1u);  // itself, and nobody behind it
+    CHECK_EQ(ancestors >> i, 1u);  // itself, and no later node
     CHECK_EQ(batch.positions[sequence.first_row + sequence.num_plain() + i],
              sequence.root_position() + static_cast<std::uint32_t>(std::popcount(ancestors)));
   }
 }
 
-void expect_attention(const AttentionSpec& spec, const KvShape& shape) {
+void expect_vectors(const Norm& norm, std::uint32_t width) {
+  CHECK(norm);
+  expect(*norm.scale, width);
+  CHECK(norm.bias == nullptr || norm.kind == NormKind::kLayer);
+  if (norm.bias != nullptr) expect(*norm.bias, width);
+}
+
+void expect_heads(const HeadNorm& heads, std::uint32_t num_heads, std::uint32_t head_dim) {
+  if (!heads) return;
+  const std::uint32_t size = heads.norm.scale->size();
+  CHECK(heads.norm.bias == nullptr || heads.norm.bias->size() == size);
+  if (heads.whole_row) return expect(*heads.norm.scale, num_heads * head_dim);
+  if (size != head_dim) CHECK_LE(std::uint64_t{heads.first} + num_heads * head_dim, size);
+}
+
+void expect_attention(const Batch& batch, const AttentionSpec& spec, const KvShape& shape) {
   CHECK_GT(spec.num_kv_heads, 0u);
   CHECK_GT(spec.num_heads, 0u);
   CHECK_EQ(spec.num_heads % spec.num_kv_heads, 0u);
   CHECK_EQ(spec.head_dim % 2, 0u);
-  CHECK_EQ(spec.head_dim, shape.head_dim);
-  CHECK_EQ(spec.num_kv_heads, shape.num_kv_heads);
-  CHECK_LT(spec.layer, shape.all_layers());
+  CHECK_LT(spec.layer, shape.num_layers());
+  CHECK_EQ(spec.head_dim, shape.layers[spec.layer].head_dim);
+  CHECK_EQ(spec.num_kv_heads, shape.layers[spec.layer].num_kv_heads);
+  CHECK_LT(shape.layers[spec.layer].group, batch.num_groups());
 }
 
 }  // namespace
@@ -49,7 +66,9 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
   const std::uint32_t num_rows = batch.num_rows();
   CHECK_LE(num_rows, max_rows);
   CHECK_EQ(batch.positions.size(), num_rows);
-  CHECK_EQ(batch.slots.size(), num_rows);
+  CHECK_EQ(batch.slots.size(), std::size_t{num_rows} * batch.num_groups());
+  CHECK_EQ(batch.block_tables.size() % batch.num_groups(), 0u);
+  const std::size_t num_tables = batch.block_tables.size() / batch.num_groups();
   std::uint32_t next_row = 0;
   for (const SequenceRows& sequence : batch.sequences) {
     CHECK_EQ(sequence.first_row, next_row);
@@ -60,7 +79,7 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
     CHECK_EQ(batch.positions[sequence.first_row], sequence.first_position);
     const std::uint32_t last_plain = sequence.num_plain() - 1;
     CHECK_EQ(batch.positions[sequence.first_row + last_plain], sequence.first_position + last_plain);
-    CHECK_LE(std::uint64_t{sequence.first_table} + sequence.num_table, batch.block_tables.size());
+    CHECK_LE(std::uint64_t{sequence.first_table} + sequence.num_table, num_tables);
     expect_tree(batch, sequence);
   }
   CHECK_EQ(next_row, num_rows);
@@ -85,29 +104,67 @@ void expect_embed(const Batch& batch, const Weight& table, const Buffer& out) {
   }
 }
 
-void expect_norm(const Buffer& x, const Vector& scale, std::uint32_t rows, const Buffer& out) {
-  expect(x, rows, scale.size());
-  expect(out, rows, scale.size());
+void expect_norm(const Buffer& x, const Norm& norm, std::uint32_t rows, const Buffer& out) {
+  expect_vectors(norm, x.width());
+  expect(x, rows, x.width());
+  expect(out, rows, x.width());
 }
 
-void expect_linear(const Buffer& x, const Weight& w, std::uint32_t rows, const Buffer& out) {
+void expect_norm_columns(const Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group,
+                         const Norm& norm, std::uint32_t rows) {
+  CHECK_LE(rows, x.max_rows());
+  CHECK_LE(std::uint64_t{column} + width, x.width());
+  CHECK_GT(group, 0u);
+  CHECK_EQ(width % group, 0u);
+  CHECK(norm);
+  expect_vectors(norm, norm.scale->size() == group ? group : width);
+}
+
+void expect_multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, const Buffer& out) {
   CHECK(&x != &out);
   expect(x, rows, w.k());
-  expect(out, rows, w.n());
+  CHECK_LE(rows, out.max_rows());
+  CHECK_LE(std::uint64_t{column} + w.n(), out.width());
+}
+
+void expect_linear(const Batch& batch, const Buffer& x, const WeightList& weights, std::uint32_t rows,
+                   const Buffer& out, const Before& before, const After& after) {
+  if (before.norm) expect_norm(x, before.norm, rows, *before.normed);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    expect_multiply(before.norm ? *before.normed : x, weights[i], rows, 0, out);
+  }
+  expect(out, rows, weights.n());
+  if (const auto* then = std::get_if<ThenRopeStore>(&after)) {
+    CHECK_EQ(rows, batch.num_rows());
+    expect_rope_store(batch, *then->attention, out, *then->cache);
+  }
+  if (const auto* then = std::get_if<ThenActivate>(&after)) expect_activate(out, then->gated, rows, *then->out);
+  if (const auto* then = std::get_if<ThenAdd>(&after)) {
+    if (then->norm) expect_norm(out, then->norm, rows, out);
+    expect_add(*then->x, out, rows);
+  }
+  if (const auto* then = std::get_if<ThenChoose>(&after)) {
+    CHECK_EQ(rows, num_logits_rows(batch));
+    expect_choose(batch, out, then->vocab);
+  }
 }
 
 void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache) {
   const KvShape& shape = cache.shape();
-  expect_attention(spec, shape);
+  expect_attention(batch, spec, shape);
   expect(qkv, batch.num_rows(), spec.qkv_width());
-  if (spec.q_norm != nullptr) expect(*spec.q_norm, spec.head_dim);
-  if (spec.k_norm != nullptr) expect(*spec.k_norm, spec.head_dim);
-  CHECK(spec.rope != nullptr);
-  for (const std::uint32_t position : batch.positions) CHECK_LT(position, spec.rope->positions());
+  expect_heads(spec.q_norm, spec.num_heads, spec.head_dim);
+  expect_heads(spec.k_norm, spec.num_kv_heads, spec.head_dim);
+  expect_heads(spec.v_norm, spec.num_kv_heads, spec.head_dim);
+  const std::uint32_t turned = spec.rope == nullptr ? ~0u : spec.rope->positions();
+  const std::uint32_t scaled = spec.q_scale == nullptr ? ~0u : spec.q_scale->size();
+  const std::uint32_t positions = std::min(turned, scaled);
+  for (const std::uint32_t position : batch.positions) CHECK_LT(position, positions);
+  CHECK(spec.stores || shape.type != KvType::kInt4);
   for (const std::uint32_t slot : batch.slots) CHECK_LT(slot / shape.block_tokens, shape.num_blocks);
   if (shape.type != KvType::kInt4) return;
   for (const SequenceRows& sequence : batch.sequences) {
-    CHECK_LT(sequence.open_group, shape.num_open_groups);
+    CHECK_LT(sequence.residual_group, shape.num_residual_groups);
     CHECK_EQ(sequence.num_nodes, 0u);
   }
 }
@@ -115,7 +172,7 @@ void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buff
 void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache,
                    const Buffer& out) {
   const KvShape& shape = cache.shape();
-  expect_attention(spec, shape);
+  expect_attention(batch, spec, shape);
   expect(qkv, batch.num_rows(), spec.qkv_width());
   expect(out, batch.num_rows(), spec.q_width());
   for (const SequenceRows& sequence : batch.sequences) {
@@ -134,10 +191,17 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   }
 }
 
-void expect_act_mul(const Buffer& gate_up, std::uint32_t rows, const Buffer& out) {
-  CHECK(&gate_up != &out);
-  expect(gate_up, rows, 2 * out.width());
+void expect_activate(const Buffer& x, bool gated, std::uint32_t rows, const Buffer& out) {
+  CHECK(&x != &out);
+  expect(x, rows, (gated ? 2 : 1) * out.width());
   expect(out, rows, out.width());
+}
+
+void expect_multiply_by(const Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) {
+  CHECK(&x != &y);
+  CHECK_LE(rows, x.max_rows());
+  CHECK_LE(rows, y.max_rows());
+  CHECK_LE(std::uint64_t{column} + x.width(), y.width());
 }
 
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows) {

@@ -1,5 +1,5 @@
-// Checks for our own bugs: the process prints both values and dies.
-// Fails   never returns on failure; a caller's fault is a Result, not a CHECK.
+// Checks for our own bugs. A failed one prints the expression (CHECK_EQ and the like: and both values) and aborts.
+// Fails   a failed check does not return. A caller's fault is a Result, not a CHECK.
 #pragma once
 
 #include <sstream>

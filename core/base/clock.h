@@ -1,5 +1,5 @@
-// Time as the engine sees it, so that tests own it: a monotonic clock that can be faked.
-// Thread  any; FakeClock is for one thread.
+// The engine's monotonic clock, which tests replace by a FakeClock.
+// Thread  any; a FakeClock: one.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// bf16, f16 and fp8 (e4m3fn) as bits, and their exact or round-to-nearest-even conversions to f32. Same results as the
-// vector units give.
+// Conversions of bf16, f16 and fp8 (e4m3fn), as bits, to f32 (exact), and of bf16 and fp8 from it (to nearest, ties to
+// even). Results are those of the vector instructions.
 // Shape   scalars.
 // Source  bf16: top half of an f32; f16: IEEE 754-2019 binary16; fp8: OCP 8-bit Floating Point Specification 1.0.
 #pragma once
@@ -39,7 +39,7 @@ constexpr float f32_of_fp8(std::uint8_t bits) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-9f) | sign);
 }
 
-// To the nearest, ties to even, no further than 448. Infinity is no large number but a fault: it becomes NaN.
+// Rounds to nearest, ties to even, and saturates at 448. An infinity becomes NaN: it is a fault, not a large number.
 constexpr std::uint8_t fp8_of_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint8_t>(bits >> 24 & 0x80u);

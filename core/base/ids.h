@@ -1,4 +1,5 @@
-// Numbers that name things and do not mix: a BlockId is no SeqId is no int.
+// Typed ids, which do not convert into each other or from integers: BlockId, SeqId, CacheNamespace; and TokenId.
+// Thread  any; values.
 #pragma once
 
 #include <algorithm>
@@ -24,20 +25,19 @@ struct Id {
 using BlockId = Id<struct BlockIdTag, std::uint32_t>;  // a physical KV block of the pool
 using SeqId = Id<struct SeqIdTag, std::uint64_t>;      // a sequence inside the engine; never reused
 
-// Who may share cached blocks with whom: prompts meet in the prefix cache only under equal roots. A digest of
-// everything
-// besides the tokens that K and V, or the right to see them, depend on (numeric mode, adapter, tenant, salt).
-struct CacheRoot {
+// Key of the prefix cache: requests share cached blocks only if theirs are equal. A digest of everything besides the
+// tokens that K and V, or the right to see them, depend on (numeric mode, adapter, tenant, salt).
+struct CacheNamespace {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
-  friend constexpr auto operator<=>(CacheRoot, CacheRoot) = default;
+  friend constexpr auto operator<=>(CacheNamespace, CacheNamespace) = default;
 };
 
-// A token's number in the vocabulary. Plain, because kernels index with it; validated against the logits width at
-// admission.
+// Index of a token in the vocabulary. A plain integer, because kernels index with it; validated against the logits
+// width at admission.
 using TokenId = std::int32_t;
 
-// A tokenizer may know more tokens than the model has rows for.
+// True if all ids are valid. A tokenizer may have more tokens than the model has logits.
 inline bool all_below(std::span<const TokenId> ids, std::uint32_t logits_width) {
   return std::ranges::all_of(ids, [=](TokenId id) { return id >= 0 && static_cast<std::uint32_t>(id) < logits_width; });
 }

@@ -80,7 +80,8 @@ namespace {
 using boost::json::error_code;
 using boost::json::string_view;
 
-// The handler that Boost.JSON's parser calls; its own tree finds members by a hash that a client can flood.
+// The handler that Boost.JSON's parser calls. Boost's own tree is not used: it finds members by a hash for which a
+// client can choose colliding names.
 class Builder {
  public:
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
@@ -104,7 +105,7 @@ class Builder {
   bool on_number_part(string_view part, error_code&) { return add_part(part); }
   bool on_int64(std::int64_t number, string_view, error_code&) { return put_number(number); }
   bool on_uint64(std::uint64_t number, string_view, error_code&) { return put_number(number); }
-  // Its text is read again: the parser's own reading may be off in the last bit.
+  // Parses the number's text again: the parser's own value may be off in the last bit.
   bool on_double(double number, string_view part, error_code&) {
     const std::string text = take_text(part);
     std::from_chars(text.data(), text.data() + text.size(), number);
@@ -120,7 +121,7 @@ class Builder {
  private:
   struct Level {
     Value value;
-    std::string name;  // of the member that comes next
+    std::string name;  // of the next member
   };
 
   bool add_part(string_view part) {
@@ -157,7 +158,7 @@ class Builder {
 
   Value root_;
   std::vector<Level> levels_;
-  std::string text_;  // of a key, string or number that comes in parts
+  std::string text_;  // of a key, string or number that arrives in parts
 };
 
 void append(std::string& out, const Value& value) {
@@ -223,7 +224,7 @@ std::string number_text(const Value& number) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, number.get_double()).ptr;
   std::string out(text, end);
-  if (out.find_first_of(".en") == std::string::npos) out += ".0";  // as it was written: not an integer
+  if (out.find_first_of(".en") == std::string::npos) out += ".0";  // a double stays one when it is read again
   return out;
 }
 

@@ -1,11 +1,12 @@
-// A JSON document as a tree, for parts of a request that are kept as they came: schemas, tools, arguments and
-// template variables.
-// Shape   members of an object stand in the order they came; of two with one name the later value counts, in the
-//         earlier place. A member is found by comparing names, in O(log n): names that a client has chosen cannot
-//         collide.
-// Owner   values. Thread  any one at a time; reading: any.
+// A JSON document as a tree, for parts of a request that are kept as received: schemas, tools, arguments and template
+// variables.
+// Shape   members of an object are in the order received. Of two with the same name the later value counts, at the
+//         earlier position. Lookup compares names, in O(log n): there is no hash for which a client could choose
+//         colliding names.
+// Owner   values.
+// Thread  one at a time; reading: any.
 // Fails   parse(): kInvalidArgument (no param: the caller knows the field). at(), get_...(): CHECK.
-// Source  RFC 8259; whole numbers beyond 64 bits are read as doubles.
+// Source  RFC 8259; integers beyond 64 bits are read as doubles.
 #pragma once
 
 #include <cstddef>
@@ -45,16 +46,16 @@ class Object {
   const Value* if_contains(std::string_view name) const;
   bool contains(std::string_view name) const { return if_contains(name) != nullptr; }
   const Value& at(std::string_view name) const;
-  Value& operator[](std::string_view name);  // null where it was not there
-  void erase(std::string_view name);         // those behind it move up
+  Value& operator[](std::string_view name);  // adds a null member if there is none
+  void erase(std::string_view name);         // later members move up
 
  private:
-  static constexpr std::size_t kFewMembers = 16;  // are looked through
+  static constexpr std::size_t kFewMembers = 16;  // up to here lookup is linear
 
-  std::size_t place_of(std::string_view name) const;  // size(): it is not there
+  std::size_t place_of(std::string_view name) const;  // size() if there is no such member
 
   std::vector<Member> members_;
-  std::map<std::string, std::size_t, std::less<>> places_;  // of members_; empty while they are few
+  std::map<std::string, std::size_t, std::less<>> places_;  // indices into members_ by name; empty for few members
 };
 
 enum class Kind : std::uint8_t { kNull, kBool, kInt64, kUint64, kDouble, kString, kArray, kObject };
@@ -84,13 +85,13 @@ class Value {
   bool is_array() const { return kind() == Kind::kArray; }
   bool is_object() const { return kind() == Kind::kObject; }
   bool is_number() const { return is_int64() || is_uint64() || is_double(); }
-  bool is_text(std::string_view text) const { return is_string() && get_string() == text; }  // this very one
+  bool is_text(std::string_view text) const { return is_string() && get_string() == text; }  // equals `text`
 
   bool get_bool() const { return get<bool>(); }
   std::int64_t get_int64() const { return get<std::int64_t>(); }
   std::uint64_t get_uint64() const { return get<std::uint64_t>(); }
   double get_double() const { return get<double>(); }
-  double as_double() const;  // of any number
+  double as_double() const;  // any number
   const std::string& get_string() const { return get<std::string>(); }
   std::string& get_string() { return get<std::string>(); }
   const Array& get_array() const { return get<Array>(); }
@@ -124,10 +125,10 @@ struct Member {
   Value value;
 };
 
-// Errors say what is wrong with it: "is not JSON: …", "is nested more than … deep".
+// Parses a whole document. Error messages continue a sentence about it: "is not JSON: …", "is nested more than … deep".
 Result<Value> parse(std::string_view text, std::size_t max_depth);
 
-// On one line without white space. A double has the fewest digits that read back, and a point or an exponent.
+// JSON on one line without white space. A double has the fewest digits that round-trip, and a point or an exponent.
 std::string serialize(const Value& value);
 std::string number_text(const Value& number);
 

@@ -62,7 +62,7 @@ void append_escape(std::string& out, unsigned char c) {
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    // The long run of characters that stand for themselves.
+    // The run of characters that need no escape, in one append.
     std::size_t plain = 0;
     while (plain < text.size()) {
       const auto c = static_cast<unsigned char>(text[plain]);

@@ -1,7 +1,7 @@
-// Text as a JSON string: what answers, spans and logs are written with.
+// Text as a JSON string, for answers, spans and logs.
 // Thread  any; a pure function.
-// Fails   never: bytes that are not UTF-8 come out as U+FFFD.
-// Source  RFC 8259, section 7. What follows ASCII stands as it is.
+// Fails   never: bytes that are not UTF-8 become U+FFFD.
+// Source  RFC 8259, section 7. Characters beyond ASCII are not escaped.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace quire {
 
-// With its quotes, appended.
+// Appends the string with its quotes.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace quire

@@ -24,12 +24,12 @@ namespace {
 constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
 
-LogFormat the_format = LogFormat::kText;  // set before there are threads
+LogFormat the_format = LogFormat::kText;  // set before threads start
 
-// What a line says behind time and level.
+// The part of a line after time and level.
 std::string message_of(std::string_view event, fmt::string_view format, fmt::format_args args);
 
-// Standard error, by who logs or by a thread.
+// spdlog's sink to standard error: the calling thread writes, or a LogWriter.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void begin_thread() {
@@ -86,8 +86,8 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   }
 
   const bool colours_ = spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
-  std::shared_ptr<LogWriter> writer_;  // null: lines are written at once
-  std::uint64_t num_dropped_ = 0;      // by writers of before
+  std::shared_ptr<LogWriter> writer_;  // null: the calling thread writes
+  std::uint64_t num_dropped_ = 0;      // by earlier writers
 };
 
 const std::shared_ptr<Sink> kSink = [] {
@@ -109,7 +109,7 @@ struct KeyAndField {
   std::string_view field;  // "{}", "{:.1f}"
 };
 
-// Of "id={} ms={:.1f}"; empty where a format is anything else.
+// The keys and fields of a format such as "id={} ms={:.1f}"; empty for any other format.
 std::vector<KeyAndField> keys_of(std::string_view format) {
   std::vector<KeyAndField> keys;
   while (!format.empty()) {
@@ -124,7 +124,7 @@ std::vector<KeyAndField> keys_of(std::string_view format) {
   return keys;
 }
 
-// Numbers that JSON has, and yes or no: the rest is text.
+// True if the argument is written to JSON without quotes: a finite number or a bool.
 bool is_bare(fmt::format_args args, int index) {
   return fmt::visit_format_arg(
       [](auto value) {
@@ -135,7 +135,8 @@ bool is_bare(fmt::format_args args, int index) {
       args.get(index));
 }
 
-// Nothing that ends a line, for whoever reads it: control characters of ASCII, U+0080 to U+009F, U+2028 and U+2029.
+// Escapes every character that some reader takes as the end of a line or for control: ASCII's control characters,
+// U+0080 to U+009F, U+2028 and U+2029.
 std::string one_line(std::string_view text) {
   std::string out;
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
@@ -154,7 +155,7 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-// The members behind time and level.
+// The members of a JSON line after time and level.
 std::string json_members(std::string_view event, fmt::string_view format, fmt::format_args args) {
   std::string out = "\"event\":";
   append_json_string(out, event);

@@ -1,9 +1,10 @@
 // One line per event on standard error, fixed keys: log_info("request_done", "id={} tokens={}", id, n). Never prompts.
-// Shape   text: time, level, event, and what follows. json: an object of these; a format that is nothing but `key={}` makes
-//         members of its keys, another one `message`.
-// Thread  any; set_log_level() and set_log_format(): main, while starting. Lines are written by whoever logs, or, while there is a
-//         LogThread, by that: then nobody waits for a reader that is slow, and lines are lost where it stays so.
-// Fails   never: whatever a line is made of, it stays one line, and the JSON is JSON.
+// Shape   text: time, level, event, and the formatted rest. json: an object of these; a format of `key={}` words alone
+//         makes a member of each key, any other format one member `message`.
+// Thread  any; set_log_level() and set_log_format(): main, while starting. The calling thread writes the line, or,
+//         while there is a LogThread, that thread does: then no caller waits for a slow reader, and lines are dropped
+//         while the reader is too slow.
+// Fails   never: for any arguments an event is one line, and json is valid JSON.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,7 +23,7 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
-// From its beginning to its end a thread writes what is logged. One at a time.
+// RAII: while it lives, a thread of its own writes all log lines. At most one at a time.
 class LogThread {
  public:
   LogThread();
@@ -31,15 +32,15 @@ class LogThread {
   LogThread& operator=(const LogThread&) = delete;
 };
 
-// What was logged is written, or some time has passed: before the process dies.
+// Waits until all lines are written, 200 ms at most; called before the process aborts.
 void flush_log();
-// Lines that no reader has, because so much waited for it.
+// Number of lines dropped because too many waited for the reader.
 std::uint64_t log_lines_dropped();
 
-// What came from outside, fit for one log line: control characters escaped, cut at 200 bytes.
+// Text from outside made safe for one log line: control characters escaped, cut at 200 bytes.
 std::string log_safe(std::string_view text);
 
-// Behind the templates, so that one unit alone compiles the logging library.
+// The function behind the templates, so that only one source file compiles the logging library.
 void write_log(LogLevel level, std::string_view event, fmt::string_view format, fmt::format_args args);
 
 template <typename... Args>

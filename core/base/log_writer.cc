@@ -26,7 +26,7 @@ LogWriter::~LogWriter() {
 void LogWriter::write(std::string line) {
   {
     const std::lock_guard lock(mutex_);
-    // Half a line is never dropped: the one that is being written stays.
+    // The line being written stays, since a part of it may be out already.
     const std::size_t kept = writing_ ? 1 : 0;
     while (bytes_ + line.size() > max_bytes_ && lines_.size() > kept) {
       const auto oldest = lines_.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -59,7 +59,7 @@ void LogWriter::run() {
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !lines_.empty(); });
     if (lines_.empty()) return;
-    const std::uint64_t missing = num_dropped_ - std::exchange(num_told_, num_dropped_);
+    const std::uint64_t missing = num_dropped_ - std::exchange(num_reported_, num_dropped_);
     const std::string line = lines_.front();
     writing_ = true;
     lock.unlock();
@@ -73,7 +73,7 @@ void LogWriter::run() {
   }
 }
 
-// In pieces that a pipe takes at once; between them the end may come.
+// Writes in pieces that a pipe takes without blocking; between them it checks if the destructor's time is over.
 bool LogWriter::put(std::string_view text) {
   constexpr int kLookUpMs = 50;
   while (!text.empty()) {
@@ -85,7 +85,7 @@ bool LogWriter::put(std::string_view text) {
         text.remove_prefix(static_cast<std::size_t>(bytes));
         continue;
       }
-      if (bytes < 0 && errno != EINTR && errno != EAGAIN) return true;  // nobody reads any more
+      if (bytes < 0 && errno != EINTR && errno != EAGAIN) return true;  // the reader is gone: the line is dropped
     }
     const std::lock_guard lock(mutex_);
     if (stopping_ && std::chrono::steady_clock::now() >= give_up_at_) return false;

@@ -1,5 +1,5 @@
-// The time that this thread has had of a processor, ever. Limits of time count it, so that a busy machine refuses
-// nothing else.
+// CPU time of the calling thread since its start. Time limits count it instead of wall time, so that a busy machine
+// rejects no more work than an idle one.
 // Thread  any.
 #pragma once
 

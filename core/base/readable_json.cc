@@ -1,5 +1,6 @@
 #include "core/base/readable_json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace quire {
 namespace {
 
 constexpr std::string_view kLargest = "1.7976931348623157e308";
-constexpr std::string_view kInfinity = "Infinity", kNan = "NaN";  // behind a minus too: -Infinity becomes -1.79…e308
+constexpr std::string_view kInfinity = "Infinity", kNan = "NaN";  // a minus before stays: -Infinity becomes -1.79…e308
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -17,7 +18,7 @@ std::size_t skip_digits(std::string_view json, std::size_t at) {
   return at;
 }
 
-// Behind the number that begins there; `at` itself: there is none.
+// The end of the number that begins at `at`; `at` itself if there is none.
 std::size_t end_of_number(std::string_view json, std::size_t at) {
   const std::size_t digits = json[at] == '-' ? at + 1 : at;
   std::size_t end = skip_digits(json, digits);
@@ -46,15 +47,33 @@ bool is_zero(std::string_view number) {
   return number.substr(0, number.find_first_of("eE")).find_first_not_of("-0.") == number.npos;
 }
 
+// True if a number that no double holds is too large for one, false if it is too small; not for zero.
+bool is_large(std::string_view number) {
+  const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view mantissa = number.substr(0, exponent_at);
+  std::string_view digits = number.substr(std::min(exponent_at + 1, number.size()));
+  const bool is_negative = digits.starts_with('-');
+  if (is_negative || digits.starts_with('+')) digits.remove_prefix(1);
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;  // further than any text has digits
+  std::int64_t exponent = 0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), exponent).ec == std::errc::result_out_of_range) {
+    exponent = kFar;
+  }
+  exponent = std::min(exponent, kFar) * (is_negative ? -1 : 1);
+  const auto point = static_cast<std::int64_t>(std::min(mantissa.find('.'), mantissa.size()));
+  const auto first = static_cast<std::int64_t>(mantissa.find_first_of("123456789"));
+  return point - first + exponent > 0;
+}
+
 void add_number(std::string_view number, std::string& out) {
   const bool is_whole = number.find_first_of(".eE") == number.npos;
   if (number.find_first_of("eE") != number.npos && is_zero(number)) {
-    out += '0';  // whatever its exponent
+    out += '0';  // for any exponent, even one that from_chars() rejects
   } else if (is_whole ? fits<std::int64_t>(number) || fits<std::uint64_t>(number) : fits<double>(number)) {
     out += number;
   } else if (is_whole && fits<double>(number)) {
     out.append(number).append(".0");
-  } else if (number.find("e-") != number.npos || number.find("E-") != number.npos) {
+  } else if (!is_large(number)) {
     out += '0';
   } else {
     if (number.front() == '-') out += '-';
@@ -62,7 +81,7 @@ void add_number(std::string_view number, std::string& out) {
   }
 }
 
-// Behind the string that begins there.
+// The end of the string that begins at `at`, behind its closing quote.
 std::size_t end_of_string(std::string_view json, std::size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at) {
     if (json[at] == '\\') ++at;

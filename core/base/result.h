@@ -1,5 +1,5 @@
-// A value, or the normal "no" that a caller has to be told.
-// Fails   value() on an error is our bug: CHECK. Broken invariants are CHECKs, start-up problems are StartError.
+// A value, or an Error: a normal failure that the caller has to handle.
+// Fails   value() of an error is our bug: CHECK. Broken invariants are CHECKs, start-up problems are StartError.
 #pragma once
 
 #include <string>
@@ -10,32 +10,32 @@
 
 namespace quire {
 
-// Every way a request can be told no. api/openai/errors.cc maps each to one HTTP status; every Code is produced by a
-// test.
+// Every reason for which a request is rejected or fails. api/wire/errors.cc maps each to one HTTP status; every Code is
+// produced by a test.
 enum class Code {
   kInvalidArgument,   // a field is wrong: Error::param names it
-  kUnauthorized,      // no or a wrong key
-  kForbidden,         // a key that may not do this
+  kUnauthorized,      // missing or wrong API key
+  kForbidden,         // the API key does not permit this
   kNotFound,          // no such route, model or request
   kMethodNotAllowed,  // the route exists, the verb does not
   kTooLarge,          // the body passes its limit
   kHeaderTooLarge,    // header bytes or fields pass their limit
   kUnsupportedMedia,  // content type or encoding we do not read
-  kTimeout,           // the client took too long to send, or a thing takes longer than it may
+  kTimeout,           // the client took too long to send, or the work exceeds its time limit
   kQueueFull,         // no admission credit left: try again later
   kUnavailable,       // loading, draining or failed
-  kDeadline,          // the request's deadline passed before its answer was whole
-  kOutOfBlocks,       // the pool is dry: the scheduler tries a later step
-  kCancelled,         // the caller went away
-  kInternal,          // a row's logits were not finite, or a similar fault of ours contained to one request
+  kDeadline,          // the request's deadline passed before its answer was complete
+  kOutOfBlocks,       // no KV block is free: the scheduler tries a later step
+  kCancelled,         // the caller disconnected
+  kInternal,          // a row's logits were not finite, or a similar fault of ours that affects one request only
 };
 
 struct Error {
   Code code = Code::kInternal;
   std::string message;           // for the caller: what was asked, what the limit is, what to do
-  std::string param;             // the request's field, as a dotted path; empty where none is at fault
+  std::string param;             // the field at fault, as a dotted path; empty if there is none
   int retry_after_s = 0;         // with kQueueFull and kUnavailable: seconds until it is worth trying again
-  const char* reason = nullptr;  // a word that tells programs more than the status; a literal
+  const char* reason = nullptr;  // a literal for programs, more specific than the status
 };
 
 template <typename T>
@@ -80,7 +80,7 @@ class [[nodiscard]] Result {
 
 struct Done {};  // the value of a Result that carries none
 
-// Seconds for Retry-After: whole ones, 1 to 60.
+// Rounds up to whole seconds for Retry-After, 1 to 60.
 inline int whole_retry_s(double seconds) {
   if (!(seconds > 1.0)) return 1;
   if (seconds > 59.0) return 60;

@@ -1,5 +1,5 @@
 // Cannot start: a bad configuration, model file or device. Thrown while starting, caught only in main(): exit code 2.
-// Source  DESIGN: four kinds of error, never mixed.
+// Source  ours: one of four kinds of error (Result, CHECK, StartError, device failure).
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,7 @@
-// Which thread a method is for, said in its signature: void plan() REQUIRES(engine_role).
-// Of the threads (io, worker, engine) the engine has state that is its alone, and so a role. clang's -Wthread-safety proves them at compile time;
-// debug builds check them at run time: a thread declares its role once by holding a RoleScope for as long as it runs.
+// Thread roles: a method's signature names the thread that may call it, as in void plan() REQUIRES(engine_role).
+// Only the engine thread has state that no other thread touches, and so a role; io and worker threads have none.
+// clang's -Wthread-safety proves the annotations at compile time; debug builds check them at run time: a thread holds a
+// RoleScope for as long as it runs.
 // Source  clang's Thread Safety Analysis, with a role as the capability.
 #pragma once
 
@@ -27,7 +28,7 @@ class CAPABILITY("role") ThreadRole {
   enum class Name { kNone, kEngine };
   constexpr explicit ThreadRole(Name name) : name_(name) {}
 
-  // Debug builds die here when the calling thread does not hold this role; release builds only tell clang.
+  // Debug builds: CHECK that the calling thread holds this role. Release builds: an annotation for clang only.
   void check() const ASSERT_ROLE(this) {
 #ifndef NDEBUG
     CHECK(current() == name_);
@@ -45,7 +46,8 @@ class CAPABILITY("role") ThreadRole {
 
 inline ThreadRole engine_role{ThreadRole::Name::kEngine};
 
-// Owner   the thread's top function. Declares the role for the scope; nested scopes of one role are our bug.
+// RAII: the calling thread has the role while the scope lives. Nested scopes of one role are our bug (CHECK).
+// Owner   the thread's top function.
 class SCOPED_CAPABILITY RoleScope {
  public:
   explicit RoleScope(ThreadRole& role) ACQUIRE(role) : before_(ThreadRole::current()) {

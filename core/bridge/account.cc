@@ -11,7 +11,7 @@ namespace {
 constexpr double kMinute_s = 60.0;
 constexpr const char* kReason = "rate_limit_exceeded";
 
-// What no wait can change.
+// The error of a request that exceeds a limit by itself: waiting cannot help.
 Error never(const char* limit, std::uint64_t most, const std::string& asked) {
   return invalid(limit, "the request asks for " + asked + " and this key's " + limit + " is " + std::to_string(most) +
                             ": ask for less at once");
@@ -23,7 +23,7 @@ std::string sequences_text(std::uint32_t sequences) {
 
 }  // namespace
 
-WaitingPlace& WaitingPlace::operator=(WaitingPlace&& other) noexcept {
+QueueSlot& QueueSlot::operator=(QueueSlot&& other) noexcept {
   if (this != &other) {
     give_back();
     account_ = std::move(other.account_);
@@ -31,7 +31,7 @@ WaitingPlace& WaitingPlace::operator=(WaitingPlace&& other) noexcept {
   return *this;
 }
 
-void WaitingPlace::give_back() {
+void QueueSlot::give_back() {
   if (const std::shared_ptr<Account> account = std::exchange(account_, nullptr)) {
     account->waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -53,7 +53,7 @@ void Reservation::end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t 
   const std::shared_ptr<Account> account = std::exchange(account_, nullptr);
   if (!account) return;
   const std::uint64_t used = prompt_tokens + completion_tokens;
-  const bool reserved = reserved_tokens_ > 0;  // else there was no bucket when it came
+  const bool reserved = reserved_tokens_ > 0;  // false: there was no token limit at admission
   account->leave(sequences_,
                  reserved ? static_cast<std::int64_t>(reserved_tokens_) - static_cast<std::int64_t>(used) : 0);
   const std::lock_guard lock(account->mutex_);
@@ -70,7 +70,7 @@ const char* Account::name_of(Limit limit) {
 
 void Account::set_limits(AccountLimits limits) {
   const std::lock_guard lock(mutex_);
-  if (limits.tokens_per_minute != limits_.tokens_per_minute) filled_at_.reset();  // a new bucket, and a full one
+  if (limits.tokens_per_minute != limits_.tokens_per_minute) filled_at_.reset();  // the new bucket is full
   limits_ = limits;
 }
 
@@ -83,7 +83,7 @@ Result<Account::Admitted> Account::take(Demand demand, TimePoint now) {
   ++figures_.requests;
 
   Admitted admitted;
-  for (std::uint32_t i = 0; i < demand.waiting; ++i) admitted.places.push_back(WaitingPlace(shared_from_this()));
+  for (std::uint32_t i = 0; i < demand.waiting; ++i) admitted.slots.push_back(QueueSlot(shared_from_this()));
   admitted.reservation.account_ = shared_from_this();
   admitted.reservation.sequences_ = demand.sequences;
   admitted.reservation.begun_ = now;
@@ -146,7 +146,8 @@ Error Account::busy(Limit limit, std::uint64_t limit_value, const std::string& f
           name, whole_retry_s(seconds), kReason};
 }
 
-// At the pace of this client's own requests: of those under way, one ends each mean duration divided by their number.
+// Expected time until `sequences` more sequences of this account have ended: of n that run, each for the mean duration,
+// one ends every mean duration / n.
 double Account::seconds_until_ended(std::uint32_t sequences) const {
   return mean_reserved_s_ * sequences / std::max(running_, 1u);
 }
@@ -155,7 +156,7 @@ void Account::leave(std::uint32_t sequences, std::int64_t unused_tokens) {
   const std::lock_guard lock(mutex_);
   CHECK_GE(running_, sequences);
   running_ -= sequences;
-  level_tokens_ += static_cast<double>(unused_tokens);  // fill() keeps it below the rim
+  level_tokens_ += static_cast<double>(unused_tokens);  // fill() caps it at the bucket's size
 }
 
 }  // namespace quire::bridge

@@ -1,15 +1,15 @@
-// What one client has under way, what it may have, and what it has had: sequences that wait, sequences in all, and
-// tokens a minute.
+// Limits and usage of one API key: waiting sequences, sequences in all, and tokens per minute.
 // Shape   a sequence counts as running from admission until its whole request has ended, and as waiting until it first
-//         runs. The bucket holds a minute's tokens and fills evenly; a request takes its prompts and the longest
-//         answers that it asked for, and gives back at its end what it did not use. One that may use more than a
-//         minute's tokens needs a full bucket, and leaves it in debt: few answers become as long as they may, and the
-//         debt keeps the mean.
-// Owner   shared: the table of keys, a Reservation for each request, a WaitingPlace for each sequence that waits.
-// Thread  any: a mutex guards it, but a WaitingPlace that goes is one atomic, because the engine drops it.
-// Fails   take(): kQueueFull naming the limit, with the seconds after which trying again may help; kInvalidArgument
-//         where the request could never pass. Nothing changed but the count of refusals.
-// Source  token bucket: RFC 2697, section 3, with one colour; reserve and settle are ours.
+//         runs. The token bucket holds one minute's tokens and fills evenly. A request takes the tokens of its prompts
+//         and of the longest answers that it allows, and returns the unused ones at its end. A request for more than
+//         one minute's tokens needs a full bucket and leaves it in debt: few answers become as long as they may, and
+//         the debt keeps the mean rate within the limit.
+// Owner   shared by the key table, one Reservation per request and one QueueSlot per waiting sequence.
+// Thread  any: a mutex guards it. Releasing a QueueSlot is one atomic decrement without the mutex, because the engine
+//         thread does it.
+// Fails   take(): kQueueFull naming the limit, with the seconds after which a retry may succeed, counted in
+//         Figures::refused; kInvalidArgument if the request exceeds a limit by itself. Nothing else changed.
+// Source  token bucket: RFC 2697, section 3, with one colour; reserving and settling are ours.
 #pragma once
 
 #include <array>
@@ -29,29 +29,29 @@
 namespace quire::bridge {
 
 struct AccountLimits {
-  std::optional<std::uint32_t> max_running{};  // sequences under way, those that wait included; >= 1
-  std::optional<std::uint32_t> max_queued{};   // of them, those that wait; >= 1
+  std::optional<std::uint32_t> max_running{};  // sequences under way, including waiting ones; >= 1
+  std::optional<std::uint32_t> max_queued{};   // waiting sequences; >= 1
   std::optional<std::uint32_t> tokens_per_minute{};
 };
 
 class Account;
 
-// A sequence that has not run yet. Moves; counts no more when dropped.
-class WaitingPlace {
+// Counts one waiting sequence in its account. Move-only; destruction or give_back() releases it.
+class QueueSlot {
  public:
-  WaitingPlace() = default;
-  WaitingPlace(WaitingPlace&& other) noexcept : account_(std::move(other.account_)) {}
-  WaitingPlace& operator=(WaitingPlace&& other) noexcept;
-  ~WaitingPlace() { give_back(); }
+  QueueSlot() = default;
+  QueueSlot(QueueSlot&& other) noexcept : account_(std::move(other.account_)) {}
+  QueueSlot& operator=(QueueSlot&& other) noexcept;
+  ~QueueSlot() { give_back(); }
   void give_back();
 
  private:
   friend class Account;
-  explicit WaitingPlace(std::shared_ptr<Account> account) : account_(std::move(account)) {}
+  explicit QueueSlot(std::shared_ptr<Account> account) : account_(std::move(account)) {}
   std::shared_ptr<Account> account_;
 };
 
-// A request that was let in. Moves. Dropped before it has ended it was never there: its tokens come back, all of them.
+// RAII reservation of an admitted request. Move-only. If destroyed before end(), all its tokens are refunded.
 class Reservation {
  public:
   Reservation() = default;
@@ -59,12 +59,12 @@ class Reservation {
   Reservation& operator=(Reservation&& other) noexcept;
   ~Reservation();
 
-  // Once, later calls do nothing: it has used so many tokens.
+  // Settles it: refunds the tokens that were not used. Only the first call has an effect.
   void end(TimePoint now, std::uint64_t prompt_tokens, std::uint64_t completion_tokens);
 
  private:
   friend class Account;
-  std::shared_ptr<Account> account_;  // null: ended, or never begun
+  std::shared_ptr<Account> account_;  // null: ended, or empty
   std::uint32_t sequences_ = 0;
   std::uint64_t reserved_tokens_ = 0;
   TimePoint begun_;
@@ -75,16 +75,16 @@ class Account : public std::enable_shared_from_this<Account> {
   Account(std::string name, AccountLimits limits) : name_(std::move(name)), limits_(limits) {}
 
   const std::string& name() const { return name_; }
-  void set_limits(AccountLimits limits);  // what is under way stays, even where it is more than that
+  void set_limits(AccountLimits limits);  // requests under way stay, even above the new limits
 
   struct Demand {
-    std::uint32_t sequences = 1;  // that run at once: a search has as many as it is wide
-    std::uint32_t waiting = 1;    // of them, those that wait each by itself: a search waits as one
-    std::uint64_t tokens = 0;     // that it may use at most
+    std::uint32_t sequences = 1;  // that run at once; a beam search: its width
+    std::uint32_t waiting = 1;    // entries in the admission queue; a beam search is one
+    std::uint64_t tokens = 0;     // most tokens that the request may use
   };
   struct Admitted {
     Reservation reservation;
-    std::vector<WaitingPlace> places;  // one for each that waits
+    std::vector<QueueSlot> slots;  // [Demand::waiting]
   };
   Result<Admitted> take(Demand demand, TimePoint now);
 
@@ -92,18 +92,18 @@ class Account : public std::enable_shared_from_this<Account> {
   static const char* name_of(Limit limit);
 
   struct Figures {
-    std::uint32_t running = 0;  // sequences
-    std::uint32_t waiting = 0;  // of them
+    std::uint32_t running = 0;  // sequences, including waiting ones
+    std::uint32_t waiting = 0;
     std::uint64_t requests = 0;
     std::uint64_t prompt_tokens = 0;
     std::uint64_t completion_tokens = 0;
-    std::array<std::uint64_t, kNumLimits> refused{};  // requests, by the limit that they met
+    std::array<std::uint64_t, kNumLimits> refused{};  // requests, by limit
   };
   Figures figures() const;
 
  private:
   friend class Reservation;
-  friend class WaitingPlace;
+  friend class QueueSlot;
 
   void fill(TimePoint now);
   std::optional<Error> refusal(Demand demand);
@@ -112,15 +112,15 @@ class Account : public std::enable_shared_from_this<Account> {
   void leave(std::uint32_t sequences, std::int64_t unused_tokens);
 
   const std::string name_;
-  std::atomic<std::uint32_t> waiting_{
-      0};                     // added to under mutex_, subtracted from by any: relaxed, it is a count alone
-  mutable std::mutex mutex_;  // guards all below
+  // Incremented under mutex_, decremented by any thread; relaxed: it publishes nothing.
+  std::atomic<std::uint32_t> waiting_{0};
+  mutable std::mutex mutex_;  // guards all members below
   AccountLimits limits_;
   std::uint32_t running_ = 0;
-  double level_tokens_ = 0.0;           // of the bucket, once filled_at_ says when
-  std::optional<TimePoint> filled_at_;  // none: nothing was ever taken, the bucket is full
-  double mean_reserved_s_ = 1.0;        // of the requests that ended, the last ones most
-  Figures figures_;                     // but for running and waiting
+  double level_tokens_ = 0.0;           // of the bucket at filled_at_
+  std::optional<TimePoint> filled_at_;  // none: the bucket is full
+  double mean_reserved_s_ = 1.0;        // exponential mean over ended requests
+  Figures figures_;                     // except running and waiting
 };
 
 }  // namespace quire::bridge

@@ -18,7 +18,7 @@ Credit& Credit::operator=(Credit&& other) noexcept {
     give_back();
     queue_ = std::exchange(other.queue_, nullptr);
     tokens_ = std::exchange(other.tokens_, 0);
-    place_ = std::move(other.place_);
+    slot_ = std::move(other.slot_);
   }
   return *this;
 }
@@ -26,7 +26,7 @@ Credit& Credit::operator=(Credit&& other) noexcept {
 void Credit::give_back() {
   if (AdmissionQueue* queue = std::exchange(queue_, nullptr)) {
     queue->held_.fetch_sub(packed(1, tokens_), std::memory_order_release);
-    place_.give_back();
+    slot_.give_back();
   }
 }
 
@@ -44,7 +44,7 @@ bool AdmissionQueue::take(std::uint32_t sequences, std::uint64_t tokens) {
 }
 
 Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
-  if (closed_.load(std::memory_order_seq_cst)) return closed_error();  // also when it is full
+  if (closed_.load(std::memory_order_seq_cst)) return closed_error();  // also if it is full
   std::uint64_t tokens = 0;
   for (const Submission& submission : submissions) tokens += submission.request.prompt.size();
   const auto sequences = static_cast<std::uint32_t>(submissions.size());
@@ -60,15 +60,15 @@ Result<Done> AdmissionQueue::admit(std::vector<Submission>& submissions) {
                      std::to_string(limits_.max_sequences) + " sequences are waiting; try again later",
                  "", retry_after_s()};
   }
-  // Credits first, then the question: either we see that the queue was closed, or whoever closed it sees our credits
-  // and waits for what we push.
+  // Checked again with the credits taken: either this thread sees that the queue was closed, or the thread that closed
+  // it sees the credits, and waits for the submissions.
   if (closed_.load(std::memory_order_seq_cst)) {
     held_.fetch_sub(packed(sequences, tokens), std::memory_order_seq_cst);
     return closed_error();
   }
   for (Submission& submission : submissions) {
     submission.credit =
-        Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()), std::move(submission.place));
+        Credit(this, static_cast<std::uint32_t>(submission.request.prompt.size()), std::move(submission.slot));
     CHECK(ring_.try_push(submission));  // the ring is never smaller than the credits
   }
   doorbell_.ring();
@@ -86,10 +86,10 @@ std::uint32_t AdmissionQueue::waiting_tokens() const {
   return static_cast<std::uint32_t>(held_.load(std::memory_order_relaxed));
 }
 
-// Until half of today's line has moved at the measured pace: whoever waits that long finds room.
+// Expected time until half of the sequences that wait now have started, at the measured rate.
 int AdmissionQueue::retry_after_s() const {
   const double line = waiting_sequences() / 2.0 + 1.0;
-  return whole_retry_s(line * pace_.rates().start_s);
+  return whole_retry_s(line * load_estimate_.rates().start_s);
 }
 
 }  // namespace quire::bridge

@@ -1,11 +1,11 @@
-// The way into the engine: credits for the whole request taken in one atomic, all or nothing, then a lock-free ring. A
-// credit is one waiting sequence and its prompt tokens; it is held from admission until the sequence first runs or
-// ends.
-// Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring is never smaller.
+// Queue of admitted sequences on their way to the engine. Credits for all sequences of a request are taken in one
+// atomic operation, all or none; then its sequences go through a lock-free ring. A credit is one waiting sequence and
+// its prompt tokens; it is held from admission until the sequence first runs or ends.
+// Shape   at most max_sequences waiting sequences and max_tokens waiting prompt tokens; the ring has a slot for each.
 // Owner   app; outlives every Credit.
-// Thread  admit(): any. pop(): engine. pace(): as its card says. close(), waiting_*(): any.
-// Fails   admit(): kQueueFull with the seconds after which it is worth trying again; kUnavailable once closed. Nothing
-//         changed.
+// Thread  pop(): engine. load_estimate(): as its card says. All else: any.
+// Fails   admit(): kQueueFull with the seconds after which a retry may succeed; kUnavailable once closed;
+//         kInvalidArgument if the request exceeds a limit by itself. Nothing changed.
 #pragma once
 
 #include <atomic>
@@ -18,16 +18,16 @@
 #include "core/base/result.h"
 #include "core/bridge/account.h"
 #include "core/bridge/doorbell.h"
-#include "core/bridge/mpsc_ring.h"
-#include "core/bridge/pace.h"
+#include "core/bridge/load_estimate.h"
 #include "core/bridge/token_stream.h"
+#include "core/concurrent/mpsc_ring.h"
 #include "core/flow/request.h"
 
 namespace quire::bridge {
 
 class AdmissionQueue;
 
-// One sequence's share of the waiting line. Moves; gives itself back when dropped.
+// Credit of one waiting sequence. Move-only; destruction or give_back() returns it.
 class Credit {
  public:
   Credit() = default;
@@ -38,20 +38,19 @@ class Credit {
 
  private:
   friend class AdmissionQueue;
-  Credit(AdmissionQueue* queue, std::uint32_t tokens, WaitingPlace place)
-      : queue_(queue), tokens_(tokens), place_(std::move(place)) {}
+  Credit(AdmissionQueue* queue, std::uint32_t tokens, QueueSlot slot)
+      : queue_(queue), tokens_(tokens), slot_(std::move(slot)) {}
   AdmissionQueue* queue_ = nullptr;
   std::uint32_t tokens_ = 0;
-  WaitingPlace place_;
+  QueueSlot slot_;
 };
 
 struct Submission {
   flow::Request request;
   std::shared_ptr<TokenStream> stream;
   Credit credit;
-  std::vector<std::shared_ptr<TokenStream>>
-      more_streams{};    // of a beam search: of the second best hypothesis, the third, …
-  WaitingPlace place{};  // where its client's waiting sequences are counted; the credit takes it along
+  std::vector<std::shared_ptr<TokenStream>> more_streams{};  // beam search: of the 2nd, 3rd, … best hypothesis
+  QueueSlot slot{};                                          // in its API key's account; admit() moves it into `credit`
 };
 
 class AdmissionQueue {
@@ -62,16 +61,16 @@ class AdmissionQueue {
   };
   AdmissionQueue(Limits limits, Doorbell& doorbell);
 
-  // All sequences of one HTTP request, or none of them.
+  // Admits all sequences of one HTTP request, or none.
   Result<Done> admit(std::vector<Submission>& submissions);
   std::optional<Submission> pop();
 
-  // What the engine measures of itself, and Retry-After is computed from.
-  Pace& pace() { return pace_; }
-  const Pace& pace() const { return pace_; }
+  // The engine's measurements of its speed; Retry-After is computed from them.
+  LoadEstimate& load_estimate() { return load_estimate_; }
+  const LoadEstimate& load_estimate() const { return load_estimate_; }
 
-  // Draining: admit() answers kUnavailable from now on; what is inside stays and can be popped. Once closed and
-  // waiting_sequences() is zero, nothing more will ever be popped.
+  // For draining: admit() fails with kUnavailable from now on; admitted sequences stay and can be popped. Once the
+  // queue is closed and waiting_sequences() is zero, pop() returns nothing more.
   void close();
 
   std::uint32_t waiting_sequences() const;
@@ -85,11 +84,11 @@ class AdmissionQueue {
 
   const Limits limits_;
   Doorbell& doorbell_;
-  // sequences << 32 | tokens. Producers add (seq_cst CAS, ordered with closed_), whoever drops a Credit subtracts.
+  // sequences << 32 | tokens. admit() adds (seq_cst CAS, ordered with closed_); returning a Credit subtracts (release).
   std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> closed_{false};  // written by close(), read by admit(): seq_cst, see admit()
-  Pace pace_;
-  MpscRing<Submission> ring_;  // last: what is left inside gives its credits back to held_ when it goes
+  LoadEstimate load_estimate_;
+  concurrent::MpscRing<Submission> ring_;  // last: submissions left in it return their credits to held_
 };
 
 }  // namespace quire::bridge

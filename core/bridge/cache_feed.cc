@@ -42,13 +42,14 @@ CacheFeed::Batch CacheFeed::take() {
   return std::move(*batch);
 }
 
-// Both cannot fail but for a counter that is full, or empty: then the other side knows already.
+// A write to an eventfd fails only if its counter is at its maximum: the descriptor is readable already. A read, in
+// drain(), fails only if the counter is zero: there is nothing to drain.
 void CacheFeed::wake() {
   constexpr std::uint64_t kOne = 1;
   [[maybe_unused]] const auto written = write(wake_fd_, &kOne, sizeof(kOne));
 }
 
-void CacheFeed::hear() {
+void CacheFeed::drain() {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto seen = read(wake_fd_, &count, sizeof(count));
 }

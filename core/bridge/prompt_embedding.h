@@ -1,9 +1,9 @@
-// What the model made of a whole prompt: the hidden states behind its final norm, added up over the rows that are pooled.
-// Shape   E sums in f64, row after row in position order: neither chunks nor preemptions move a rounding. One row where
-//         the last is taken.
-// Owner   made by whoever opens the stream, in full; the TokenStream holds it.
+// Embedding of a prompt: the hidden states after the model's final norm, summed over the rows that are pooled (all, or
+// the last one).
+// Shape   E sums in f64. Rows are added in order of position, so that chunks and preemptions change no rounding.
+// Owner   allocated at its full size by api/sequences; owned by the TokenStream.
 // Thread  as PromptScores.
-// Fails   nothing: where a row is not finite, neither is its sum, for f64 holds the sum of any finite f32.
+// Fails   nothing. A row that is not finite makes its sum not finite; sums of finite f32 values cannot overflow an f64.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace quire::bridge {
 struct PromptEmbedding {
   explicit PromptEmbedding(std::size_t width) : sums(width) {}
 
-  // Of the next `rows.size() / E` positions.
+  // Adds the hidden states of the next rows.size() / E positions.
   void add(std::span<const float> rows) {
     CHECK_EQ(rows.size() % sums.size(), 0u);
     for (std::size_t first = 0; first < rows.size(); first += sums.size()) {

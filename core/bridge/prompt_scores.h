@@ -1,11 +1,11 @@
-// What the model thought of a prompt's tokens: the log probability of each, its rank, and the likeliest ones in its place.
-// Shape   P tokens; entry i is of prompt token i + 1, for the first has nothing before it. Of the logits as the model gave
-//         them.
-// Owner   made by whoever opens the stream; the TokenStream holds it. Its memory is not touched before it is written: a
-//         prompt that waits takes none of it.
-// Thread  written by the engine before its first push to the stream, read by io after its first pop() from it: the ring's
-//         tail pairs them (release, acquire). Never written later: what was scored once is not scored again.
-// Fails   nothing. Where the first event is kFailed or kCancelled, the engine got as far as it got.
+// Scores of a prompt's tokens: the log probability and rank of each, and the likeliest tokens at its position.
+// Shape   N = number of prompt tokens; entry i scores prompt token i + 1, since the first has no token before it. From
+//         the model's unmodified logits.
+// Owner   allocated by api/sequences; owned by the TokenStream. The memory is not initialised, so that a waiting prompt
+//         occupies no physical pages for it.
+// Thread  written by the engine before its first push() to the stream, read by io after its first pop() from it: the
+//         ring's tail pairs them (release, acquire). Never written later: no token is scored twice.
+// Fails   nothing. If the first event is kFailed, kCancelled or kLate, only the first entries may be written.
 #pragma once
 
 #include <cstddef>
@@ -40,9 +40,9 @@ class PromptScores {
   const std::unique_ptr<std::byte[]> top_;
 
  public:
-  const std::span<float> logprobs;       // [P-1]
-  const std::span<std::uint32_t> ranks;  // [P-1] 1 + how many tokens have a higher logit
-  const std::span<flow::Candidate> top;  // [P-1, num_top] likeliest first; token -1 where the vocabulary has no more
+  const std::span<float> logprobs;       // [N-1]
+  const std::span<std::uint32_t> ranks;  // [N-1] 1 + number of tokens with a higher logit
+  const std::span<flow::Candidate> top;  // [N-1, num_top] likeliest first; token -1: the vocabulary has no more
 };
 
 }  // namespace quire::bridge

@@ -37,23 +37,23 @@ void StreamHub::give_back(std::uint32_t slot) {
 }
 
 void StreamHub::drain() {
-  news_since_ = waking_since_.load(std::memory_order_relaxed);
-  if (left_since_ != TimePoint{}) news_since_ = std::min(news_since_, std::exchange(left_since_, {}));
+  pending_since_ = waking_since_.load(std::memory_order_relaxed);
+  if (left_since_ != TimePoint{}) pending_since_ = std::min(pending_since_, std::exchange(left_since_, {}));
   waking_.exchange(false, std::memory_order_acq_rel);
-  std::uint32_t num_told = 0;
+  std::uint32_t num_called = 0;
   for (std::size_t words = ready_.size(); words > 0; --words) {
     const std::uint32_t word = next_word_;
     std::uint64_t bits = ready_[word].load(std::memory_order_relaxed);
-    if (bits != 0 && num_told >= kMostTold) {
-      left_since_ = news_since_;
+    if (bits != 0 && num_called >= kMaxCalled) {
+      left_since_ = pending_since_;
       if (!waking_.exchange(true, std::memory_order_acq_rel)) wake_();
       break;
     }
     next_word_ = (word + 1) % static_cast<std::uint32_t>(ready_.size());
     if (bits != 0) bits = ready_[word].exchange(0, std::memory_order_acquire);
-    for (; bits != 0; bits &= bits - 1, ++num_told) {
+    for (; bits != 0; bits &= bits - 1, ++num_called) {
       const auto slot = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-      std::shared_ptr<TokenStream> stream;  // outside the lock: the callback may open or drop streams
+      std::shared_ptr<TokenStream> stream;  // called outside the lock: on_ready may open or drop streams
       {
         const std::lock_guard lock(mutex_);
         stream = streams_[slot].lock();
@@ -61,7 +61,7 @@ void StreamHub::drain() {
       if (stream) stream->on_ready_();
     }
   }
-  news_since_ = {};
+  pending_since_ = {};
 }
 
 void StreamHub::mark(std::uint32_t slot) {

@@ -1,10 +1,11 @@
-// What happened to one sequence in the engine, and when: written as it happens, readable at any time.
+// History of one sequence in the engine: times of its first run, prompt chunks, tokens, drafts, preemptions and end.
+// Written as it happens, readable at any time.
 // Shape   times are microseconds after the request's arrival, at most 2^32 - 2 (71 minutes). The lists keep their first
-//         entries and only count what comes later: no step allocates.
-// Owner   shared by the TokenStream, the engine's sequence and whoever is asked about the request.
-// Thread  begin(), note_*() and end(): engine. All else: any.
+//         entries and only count later ones, so that no step allocates.
+// Owner   shared by the TokenStream, the engine's Live and the api's RequestBook.
+// Thread  begin(), note_*(): engine. All else: any.
 // Fails   never.
-// Source  ours. An entry is written before the count that publishes it and never changed, so a reader needs no lock.
+// Source  ours. An entry is written before the count that publishes it and never changed, so that readers need no lock.
 #pragma once
 
 #include <algorithm>
@@ -30,34 +31,34 @@ class Trail {
     if (n < capacity) entries_[n] = entry;
     num_.store(n + 1, std::memory_order_release);
   }
-  std::uint32_t num() const { return num_.load(std::memory_order_acquire); }  // those that were not kept included
+  std::uint32_t num() const { return num_.load(std::memory_order_acquire); }  // including those not kept
   std::span<const T> kept() const { return {entries_.data(), std::min(num(), capacity)}; }
 
  private:
   std::array<T, capacity> entries_{};
-  std::atomic<std::uint32_t> num_{0};  // written by the one that appends (release), read by any (acquire)
+  std::atomic<std::uint32_t> num_{0};  // written by the appending thread (release), read by any (acquire)
 };
 
 class Timeline {
  public:
   using Micros = std::uint32_t;
 
-  struct Chunk {  // a part of the prompt (or, after a preemption, of all that was said) in one step
+  struct Chunk {  // rows of the prompt (after a preemption: of prompt and answer) in one step
     Micros at = 0;
-    Micros took = 0;  // the whole step, whoever else was in it
+    Micros took = 0;  // duration of the whole step, other sequences included
     std::uint32_t rows = 0;
   };
   struct Preemption {
     Micros at = 0;
-    bool swapped = false;  // its blocks were moved; else they are computed again
+    bool swapped = false;  // its blocks were swapped to host memory; false: they are recomputed
   };
   struct Gap {                // between two tokens
     std::uint32_t token = 0;  // index of the later one
     Micros length = 0;
   };
-  struct Draft {                // guesses that one step verified
+  struct Draft {                // draft tokens that one step verified
     std::uint8_t drafted = 0;   // <= 64
-    std::uint8_t accepted = 0;  // of them, those that were said
+    std::uint8_t accepted = 0;  // of these
   };
   enum class End : std::uint8_t { kNone, kStop, kLength, kAborted, kLate, kFailed };
 
@@ -66,7 +67,7 @@ class Timeline {
     arrival_ = arrival;
     prompt_tokens_.store(prompt_tokens, std::memory_order_relaxed);
   }
-  // Its first run, behind so many tokens that the cache held.
+  // Its first run. cached_tokens: prompt tokens found in the prefix cache.
   void note_start(TimePoint now, std::uint32_t cached_tokens, flow::WaitCause waited_for = flow::WaitCause::kNone) {
     waited_for_.store(waited_for, std::memory_order_relaxed);
     cached_tokens_.store(cached_tokens, std::memory_order_relaxed);
@@ -77,7 +78,7 @@ class Timeline {
     chunks_.add({at, since_arrival(now) - at, rows});
   }
   void note_preemption(TimePoint now, bool swapped) { preemptions_.add({since_arrival(now), swapped}); }
-  // At the commit of a step in which a draft of its own, of one node at least, was verified.
+  // At the commit of a step that verified a draft of this sequence with at least one node.
   void note_draft(std::uint32_t drafted, std::uint32_t accepted) {
     num_drafted_.store(num_drafted_.load(std::memory_order_relaxed) + drafted, std::memory_order_relaxed);
     num_accepted_.store(num_accepted_.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
@@ -101,19 +102,18 @@ class Timeline {
   }
 
   // ---- any
-  std::uint32_t prompt_tokens() const { return prompt_tokens_.load(std::memory_order_relaxed); }  // 0: not begun
-  // When it first ran; empty while it waits.
+  std::uint32_t prompt_tokens() const { return prompt_tokens_.load(std::memory_order_relaxed); }  // 0: before begin()
+  // Time of its first run; empty while it waits for that.
   std::optional<Micros> start() const {
     const Micros at = start_.load(std::memory_order_acquire);
     return at == kNever ? std::nullopt : std::optional(at);
   }
-  std::uint32_t cached_tokens() const {
-    return cached_tokens_.load(std::memory_order_relaxed);
-  }                                                                                           // once start() is known
-  flow::WaitCause waited_for() const { return waited_for_.load(std::memory_order_relaxed); }  // once start() is known
+  // Valid once start() is set, as is waited_for().
+  std::uint32_t cached_tokens() const { return cached_tokens_.load(std::memory_order_relaxed); }
+  flow::WaitCause waited_for() const { return waited_for_.load(std::memory_order_relaxed); }
   const Trail<Chunk, 64>& chunks() const { return chunks_; }
   const Trail<Preemption, 16>& preemptions() const { return preemptions_; }
-  const Trail<Micros, 256>& tokens() const { return tokens_; }  // when each was said
+  const Trail<Micros, 256>& tokens() const { return tokens_; }  // time of each
   const Trail<Draft, 256>& drafts() const { return drafts_; }
   std::uint32_t num_drafted() const { return num_drafted_.load(std::memory_order_relaxed); }    // of all drafts
   std::uint32_t num_accepted() const { return num_accepted_.load(std::memory_order_relaxed); }  // of all drafts
@@ -126,7 +126,7 @@ class Timeline {
     return Gap{static_cast<std::uint32_t>(packed >> 32), static_cast<Micros>(packed)};
   }
   End end() const { return end_.load(std::memory_order_acquire); }
-  Micros ended() const { return ended_.load(std::memory_order_relaxed); }  // once end() says how
+  Micros ended() const { return ended_.load(std::memory_order_relaxed); }  // valid once end() is not kNone
 
  private:
   static constexpr Micros kNever = ~0u;
@@ -136,8 +136,8 @@ class Timeline {
     return static_cast<Micros>(std::clamp<std::int64_t>(micros, 0, kNever - 1));
   }
 
-  // All atomics are written by the engine and read by any thread. Relaxed ones are published by the release behind
-  // them, or are good by themselves.
+  // All atomics are written by the engine and read by any thread. Relaxed ones are published by a later release store,
+  // or are valid without one.
   TimePoint arrival_{};  // engine only
   std::atomic<std::uint32_t> prompt_tokens_{0};
   std::atomic<std::uint32_t> cached_tokens_{0};                      // published by start_

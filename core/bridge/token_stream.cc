@@ -28,7 +28,7 @@ bool TokenStream::can_take_token() const {
     return kCapacity - (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_seq_cst));
   };
   if (free() >= 2) return true;
-  // Say that we park, then look again: either the consumer sees the flag and rings, or we see its pop.
+  // Set the flag, then check again: either pop() sees the flag and rings the doorbell, or this thread sees that pop().
   auto& flag = const_cast<std::atomic<bool>&>(was_full_);
   flag.store(true, std::memory_order_seq_cst);
   return free() >= 2;

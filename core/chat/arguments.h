@@ -1,7 +1,7 @@
-// The arguments of a call, matched to its parameters as Python does.
-// Shape   operator[] by the parameter's place; null where it was not given.
+// The arguments of a call, matched to its parameters by Python's rules.
+// Shape   operator[] by the parameter's index; null if it was not given.
 // Owner   borrows the Arguments.
-// Fails   TemplateError: too many, unknown or repeated names, a required one missing, the wrong type.
+// Fails   TemplateError: too many, unknown or repeated arguments, a missing required one, a wrong type.
 // Source  Python's calling convention.
 #pragma once
 
@@ -45,7 +45,7 @@ class Bound {
     if (!number) fail(what_ + " takes a number, not a " + values_[place]->type_name());
     return *number;
   }
-  // Null where not given or none.
+  // Null if the argument was not given or is none.
   const std::string* text(std::size_t place) const {
     if (values_[place] == nullptr || values_[place]->is_none()) return nullptr;
     if (!values_[place]->is_text()) fail(what_ + " takes a text, not a " + values_[place]->type_name());

@@ -1,8 +1,8 @@
-// A parsed template: what the parser makes and the Renderer walks.
+// The syntax tree of a template: the parser makes it, the Renderer evaluates it.
 // Shape   Expression::children by kind: kConditional condition, then, else (may be null); kItem object, key; kSlice
-//         start, stop, step (each may be null); kCall, kFilter, kTest what it is applied to, then the positional
-//         arguments; kDict key, value, key, value ...; operators their operands. Depth is at most kMaxTreeDepth.
-// Owner   Template; never changes.
+//         start, stop, step (each may be null); kCall, kFilter, kTest their object, then the positional arguments;
+//         kDict key, value, key, value ...; operators their operands. Depth is at most kMaxTreeDepth.
+// Owner   Template; immutable.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ enum class ExpressionKind {
   // clang-format off
   kConstant, kName, kTuple, kList, kDict, kConditional, kOr, kAnd, kNot, kCompare, kBinary, kConcat, kNegate, kPlus,
   kAttribute, kItem, kSlice, kCall, kFilter, kTest,
-  kCaptured,  // the text of the block that a filter stands before
+  kCaptured,  // the text of a captured block: input of the block's filters
   // clang-format on
 };
 
@@ -31,12 +31,12 @@ struct Expression {
   ExpressionKind kind;
   int line;
   int depth = 1;
-  std::string name;  // of the variable, attribute, filter, test; of the operator
+  std::string name;  // of the variable, attribute, filter, test or operator
   Value constant;
   std::vector<ExpressionPtr> children;
-  std::vector<std::string> comparisons;  // kCompare: "<", "in", "not in" ...: one less than children
+  std::vector<std::string> comparisons;  // kCompare: "<", "in", "not in" ...; one fewer than children
   std::vector<std::pair<std::string, ExpressionPtr>> named;  // key=value of kCall, kFilter, kTest
-  ExpressionPtr star, star_star;                             // *values and **values of these
+  ExpressionPtr star, star_star;                             // *values and **values of the same
 };
 
 enum class NodeKind {
@@ -66,16 +66,17 @@ struct Branch {
 struct Node {
   NodeKind kind;
   int line;
-  std::string text;                    // kText; the name of kMacro
-  ExpressionPtr target;                // kFor, kSet, kSetBlock: kName, kTuple of those, kAttribute of a kName
-  ExpressionPtr value;                 // what is printed, set, iterated, called; the filters of kSetBlock (may be null)
-  ExpressionPtr condition;             // kFor: which items; may be null
-  bool recursive = false;              // kFor
-  std::vector<Branch> branches;        // kIf
-  std::vector<ExpressionPtr> targets;  // kMacro, kCall: parameters (kName); kWith: what is bound
-  std::vector<ExpressionPtr> values;   // kMacro, kCall: the defaults of the last parameters; kWith: one for each target
+  std::string text;              // kText; the name of kMacro
+  ExpressionPtr target;          // kFor, kSet, kSetBlock: kName, kTuple of those, kAttribute of a kName
+  ExpressionPtr value;           // printed, assigned, iterated or called value; the filters of kSetBlock (may be null)
+  ExpressionPtr condition;       // kFor: the filter of items; may be null
+  bool recursive = false;        // kFor
+  std::vector<Branch> branches;  // kIf
+  std::vector<ExpressionPtr> targets;  // kMacro, kCall: parameters (kName); kWith: the bound names
+  // kMacro, kCall: the defaults of the last parameters; kWith: one value for each target.
+  std::vector<ExpressionPtr> values;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // kMacro, kCall
-  Block body, otherwise;                                                // otherwise: the else of kFor
+  Block body, otherwise;                                                // otherwise: the else block of kFor
 };
 
 }  // namespace quire::chat

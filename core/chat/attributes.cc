@@ -19,7 +19,7 @@ namespace {
 using Names = std::set<std::string_view>;
 using MethodFunction = Value (*)(const Value& self, const Arguments& arguments, Budget& budget);
 
-// What Python has and we do not: reaching for it is refused rather than undefined.
+// Python attributes and methods that are not implemented: access is an error, not undefined.
 const Names kOtherOfText = {
     "casefold",  "center",    "encode",       "expandtabs", "format",    "format_map",  "isalnum", "isalpha", "isascii",
     "isdecimal", "isdigit",   "isidentifier", "islower",    "isnumeric", "isprintable", "isspace", "istitle", "isupper",
@@ -96,7 +96,7 @@ Value method_change(const Value& self, const Arguments& arguments, Budget& budge
 Value method_replace(const Value& self, const Arguments& arguments, Budget& budget) {
   const Bound given("replace", arguments, {"old", "new", "count"}, 2);
   if (given.text(0) == nullptr || given.text(1) == nullptr) fail("replace takes texts");
-  // As large as it may get: each place an old one begins holds a new one.
+  // Counts the largest possible result first: every position where `old` fits has a `new`.
   const std::size_t old_bytes = std::max<std::size_t>(given.text(0)->size(), 1);
   const std::size_t places = self.as_text()->size() / old_bytes + 1;
   if (given.text(1)->size() > old_bytes && places * given.text(1)->size() > (std::size_t{1} << 16)) {
@@ -231,8 +231,8 @@ const Methods kNoMethods;
 const Names kNoNames, kFromKeys = {"fromkeys"};
 
 struct Reach {
-  const Methods& methods;  // given out
-  const Names& refused;    // of Python, but not ours
+  const Methods& methods;  // callable
+  const Names& refused;    // of Python, not implemented
   const Names& changing;   // of Python, undefined in the sandbox
 };
 
@@ -260,7 +260,7 @@ Value missing(const Value& object, const std::string& name) {
   return Value::undefined("'" + name + "' of a " + object.type_name());
 }
 
-// What Python's getattr gives; nothing where it has no such attribute.
+// The result of Python's getattr; nothing if there is no such attribute.
 std::optional<Value> python_attribute(const Value& object, const std::string& name) {
   if (const auto* space = object.as<Namespace*>()) {
     const auto found = (*space)->values.find(name);

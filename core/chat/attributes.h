@@ -1,8 +1,8 @@
-// value.name, value[key] and value.name(...): what the sandbox lets a template reach.
-// Shape   a dict's methods hide its keys behind a dot; behind [] the keys come first. What is not there is undefined,
-//         and so is whatever would change a list or a dict.
+// Attribute access, item access and method calls (value.name, value[key], value.name(...)) as the sandbox allows them.
+// Shape   value.name prefers a dict's methods to its keys, value[key] its keys. A missing attribute is undefined, and
+//         so is a method that would change a list or a dict.
 // Thread  any.
-// Fails   TemplateError: anything of an undefined value; attributes and methods of Python that are not offered.
+// Fails   TemplateError: access to an undefined value; attributes and methods of Python that are not implemented.
 // Source  jinja2 3.1.6's ImmutableSandboxedEnvironment.getattr() and getitem().
 #pragma once
 

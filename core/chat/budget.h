@@ -1,8 +1,8 @@
-// What one rendering may use up, counted as it goes.
-// Shape   a step is a node of the template worked on, or 16 bytes of text or one item of a list made.
+// Limits of one rendering's work, depth and text sizes, counted while it runs.
+// Shape   a step is one evaluated template node, 16 bytes of new text, or one item of a new list.
 // Owner   one rendering.
-// Fails   TemplateError that names the limit passed. RenderingStopped: the allowance has ended.
-// Source  ours: jinja2 has no bounds but a range's length.
+// Fails   TemplateError that names the exceeded limit. RenderingStopped if the allowance has ended.
+// Source  ours: jinja2 limits only the length of a range.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ namespace quire::chat {
 
 struct Limits {
   std::size_t max_steps = 4'000'000;
-  int max_depth = 300;  // nodes of the template inside each other, through macro calls and all
-  std::size_t max_output_bytes = std::size_t{8} << 20;  // also of any text on the way
+  int max_depth = 300;                                  // nested template nodes, through macro calls too
+  std::size_t max_output_bytes = std::size_t{8} << 20;  // also of every intermediate text
 };
 
 class Budget {
  public:
-  // Without an allowance: as long as it takes.
+  // Without an allowance the time is not limited.
   explicit Budget(const Limits& limits, Allowance* allowance = nullptr) : limits_(limits), allowance_(allowance) {}
 
   void steps(std::size_t num_steps) {
@@ -33,14 +33,14 @@ class Budget {
     }
     num_steps_ += num_steps;
   }
-  // A text of so many bytes is about to be.
+  // Counts a text of `num_bytes` before it is made.
   void bytes(std::size_t num_bytes) {
     if (num_bytes > limits_.max_output_bytes) {
       fail("a text is larger than " + std::to_string(limits_.max_output_bytes) + " bytes");
     }
     steps(num_bytes / 16);
   }
-  // A text is being written, and one value more is to be added to it.
+  // Counts one more value that is about to be appended to `text`.
   void grown(const std::string& text) {
     steps(1);
     if (text.size() > limits_.max_output_bytes) bytes(text.size());
@@ -56,7 +56,8 @@ class Budget {
 
   void enter() {
     steps(1);
-    if (depth_ >= limits_.max_depth) fail("rendering nests more than " + std::to_string(limits_.max_depth) + " deep");
+    if (depth_ >= limits_.max_depth)
+      fail("rendering is nested more than " + std::to_string(limits_.max_depth) + " deep");
     ++depth_;
   }
   void leave() { --depth_; }
@@ -68,7 +69,7 @@ class Budget {
   int depth_ = 0;
 };
 
-// One level of depth, as long as it lives.
+// RAII: one level of depth for its lifetime.
 class Level {
  public:
   explicit Level(Budget& budget) : budget_(budget) { budget_.enter(); }

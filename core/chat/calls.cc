@@ -13,7 +13,7 @@ namespace quire::chat {
 namespace {
 
 constexpr std::int64_t kMaxRange = 100000;  // jinja2's sandbox: MAX_RANGE
-constexpr std::size_t kMacroSteps = 64;     // what is kept for a macro, a namespace and the scopes around it
+constexpr std::size_t kMacroSteps = 64;     // cost of a macro, a namespace and the scopes that it keeps alive
 
 Value range(const Arguments& arguments, Budget& budget) {
   if (!arguments.named.empty()) fail("range takes no named arguments");

@@ -36,7 +36,7 @@ std::string ExpressionParser::expect_name() {
 
 void ExpressionParser::unexpected() const {
   const bool ends = token().text.empty() && !is(TokenKind::kString);
-  fail(ends ? "an expression ends too early" : "unexpected '" + token().text + "'", line());
+  fail(ends ? "an expression is incomplete" : "unexpected '" + token().text + "'", line());
 }
 
 ExpressionPtr ExpressionParser::make(Kind kind, int line, std::string name) const {
@@ -62,7 +62,7 @@ ExpressionPtr ExpressionParser::read_expression(bool with_conditional) {
   const std::size_t num_unknown = unknown_.size();
   ExpressionPtr value = read_operators(0);
   while (is_name("if")) {
-    unknown_.resize(num_unknown);  // what stands before an if was conditional
+    unknown_.resize(num_unknown);  // the expression before an if was conditional
     ExpressionPtr node = make(Kind::kConditional, take().line);
     ++num_ifs_;
     node = with(std::move(node), read_operators(0));
@@ -74,7 +74,7 @@ ExpressionPtr ExpressionParser::read_expression(bool with_conditional) {
   return value;
 }
 
-// or, and: level 0 and 1; then not, comparisons, +, ~, *, **.
+// Levels 0 and 1: or, and; then not, comparisons, +, ~, *, **.
 ExpressionPtr ExpressionParser::read_operators(std::size_t level) {
   static constexpr std::array<std::string_view, 2> kWords = {"or", "and"};
   if (level < kWords.size()) {
@@ -220,7 +220,7 @@ ExpressionPtr ExpressionParser::read_target(bool with_namespace) {
     } else {
       if (!is(TokenKind::kName)) unexpected();
       ExpressionPtr part = read_primary(with_namespace);
-      if (part->kind != Kind::kConstant) seen_names_.pop_back();  // set, not read
+      if (part->kind != Kind::kConstant) seen_names_.pop_back();  // assigned, not read
       node = with(std::move(node), std::move(part));
     }
     const Expression& part = *node->children.back();

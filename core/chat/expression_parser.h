@@ -1,5 +1,5 @@
-// The part of the parser that reads expressions: a cursor over tokens and jinja2's ladder of precedence.
-// Shape   every read_x() begins at its first token and ends behind its last.
+// The expression part of the parser: a cursor over tokens, and recursive descent by jinja2's precedence.
+// Shape   every read_x() begins at its first token and ends after its last.
 // Thread  one.
 // Fails   TemplateError as parse_template().
 // Source  jinja2 3.1.6's grammar.
@@ -37,7 +37,7 @@ class ExpressionParser {
   [[noreturn]] void unexpected() const;
 
   ExpressionPtr make(ExpressionKind kind, int line, std::string name = {}) const;
-  // Finishes a node: its depth, which is bounded.
+  // Adds a child and updates the node's depth; fails beyond kMaxTreeDepth.
   static ExpressionPtr with(ExpressionPtr node, ExpressionPtr child);
 
   ExpressionPtr read_expression(bool with_conditional = true);
@@ -47,11 +47,13 @@ class ExpressionParser {
   ExpressionPtr read_filters(ExpressionPtr value, bool starts_inline);
   ExpressionPtr read_unary(bool with_filters = true);
 
-  int num_ifs_ = 0;     // around this place: unknown filters and tests are then left to the renderer
-  int num_nested_ = 0;  // brackets and statements around this place: bounded, as the parser recurses
+  // Number of enclosing ifs. Inside an if, unknown filters and tests fail when they are evaluated, not when parsed.
+  int num_ifs_ = 0;
+  // Number of enclosing brackets and statements; bounded, since the parser recurses.
+  int num_nested_ = 0;
   struct Nested;
-  std::vector<std::string> seen_names_;  // every variable read so far
-  std::vector<TemplateError> unknown_;   // filters and tests that are not known and stand in no if
+  std::vector<std::string> seen_names_;  // every variable that is read so far
+  std::vector<TemplateError> unknown_;   // unknown filters and tests outside of any if
 
  private:
   ExpressionPtr read_operators(std::size_t level);

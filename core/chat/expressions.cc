@@ -58,7 +58,7 @@ Value Renderer::evaluate_any(const Expression& node, Scope& scope) {
     case Kind::kItem:
       return evaluate_item(node, scope);
     case Kind::kSlice:
-      fail("a slice belongs into []");
+      fail("a slice is only allowed in []");
     case Kind::kCall: {
       const Value callee = child(0);
       return call(callee, evaluate_arguments(node, scope));
@@ -104,7 +104,8 @@ Value Renderer::evaluate_logic(const Expression& node, Scope& scope) {
   if (node.kind == Kind::kNot) return Value(!first.truth());
   if (node.kind == Kind::kConditional) {
     const Expression* chosen = node.children[first.truth() ? 1 : 2].get();
-    return chosen != nullptr ? evaluate(*chosen, scope) : Value::undefined("an if without else that does not hold");
+    return chosen != nullptr ? evaluate(*chosen, scope)
+                             : Value::undefined("an if without else whose condition is false");
   }
   const bool decided = first.truth() == (node.kind == Kind::kOr);
   return decided ? first : evaluate(*node.children[1], scope);
@@ -169,7 +170,7 @@ Value Renderer::attribute(const Value& object, const std::string& name) {
 }
 
 Value Renderer::loop_attribute(Loop& loop, const std::string& name) {
-  const auto num_left = [&] {  // behind the current item
+  const auto num_left = [&] {  // number of items after the current one
     while (loop.running && pull(loop)) continue;
     return loop.pending.size();
   };

@@ -1,5 +1,5 @@
-// How filters are kept: a name and a function each, in two files.
-// Shape   filters.cc has those of single values, sequence_filters.cc those of lists and dicts.
+// Table of filters, name → function, in two files.
+// Shape   filters.cc has the filters of single values, sequence_filters.cc those of lists and dicts.
 // Thread  any.
 #pragma once
 

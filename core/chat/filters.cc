@@ -14,7 +14,7 @@
 namespace quire::chat {
 namespace {
 
-// jinja2's soft_str: a safe text stays one.
+// jinja2's soft_str: a safe text stays safe.
 Value soft(const Value& value, std::string text, Budget& budget) {
   return budget.text(std::move(text), value.is_safe());
 }
@@ -103,7 +103,7 @@ Value default_value(const Value& value, const Arguments& arguments, Budget&) {
   return given[0] != nullptr ? *given[0] : Value::text("");
 }
 
-// What float() reads, without digits outside ASCII.
+// Parses as Python's float() does, but ASCII digits only.
 std::optional<double> read_float(std::string_view text) {
   text = strip(text, nullptr, true, true);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -175,7 +175,7 @@ Value round(const Value& value, const Arguments& arguments, Budget&) {
   const double number = *value.as_number();
   if (method == "common") return Value(std::nearbyint(number));
   if (method != "ceil" && method != "floor") fail("round: method is common, ceil or floor");
-  if (!std::isfinite(number)) fail("round of what is not finite");
+  if (!std::isfinite(number)) fail("round of NaN or infinity");
   return Value(method == "ceil" ? std::ceil(number) : std::floor(number));
 }
 

@@ -1,6 +1,6 @@
-// The filters: value | name(arguments).
+// jinja2's filters: value | name(arguments).
 // Thread  any.
-// Fails   TemplateError where jinja2 raises, where the budget ends, and for an unknown name.
+// Fails   TemplateError if jinja2 raises, if the budget is exceeded, and for an unknown name.
 // Source  jinja2 3.1.6's filters; tojson as transformers defines it.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace quire::chat {
 bool is_filter(std::string_view name);
 Value apply_filter(std::string_view name, const Value& value, const Arguments& arguments, Budget& budget);
 
-// What a text, a list or a dict has below a filter's attribute argument: "a.0.b".
+// The value that a filter's attribute argument, a path like "a.0.b", selects from `value`.
 Value nested_attribute(const Value& value, const Value& attribute);
 
 }  // namespace quire::chat

@@ -16,7 +16,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_part(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// "\r\n" and "\r" are "\n", and one newline at the very end is dropped.
+// Turns "\r\n" and "\r" into "\n"; drop_last removes one newline at the very end.
 std::string with_plain_newlines(std::string_view source, bool drop_last) {
   std::string text;
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -68,7 +68,7 @@ class Lexer {
     return std::string::npos;
   }
 
-  // Text up to a tag at `tag` whose sign is `sign`, as much of it as white space control leaves.
+  // The text up to the tag at `tag` with the given sign, after white space control.
   std::string_view left_of(std::size_t tag, char sign, bool is_output) const {
     const std::string_view text = std::string_view(text_).substr(at_, tag - at_);
     if (sign == '-') return strip(text, nullptr, false, true);
@@ -78,7 +78,7 @@ class Lexer {
     return strip(text.substr(line), nullptr, true, true).empty() ? text.substr(0, line) : text;
   }
 
-  // Where the tag at `tag` ends if it is {% word %} with any signs; npos where it is not.
+  // The end of the tag at `tag` if it is {% word %} with any signs; npos if it is another tag.
   std::size_t end_of_plain_tag(std::size_t tag, std::string_view word, bool trims_newline) const {
     std::size_t at = tag + 2;
     if (at < text_.size() && (text_[at] == '-' || text_[at] == '+')) ++at;
@@ -121,13 +121,13 @@ class Lexer {
       if (!content.empty()) add(TokenKind::kText, std::string(content));
       return advance_to(end);
     }
-    fail("{% raw %} has no {% endraw %}", line_);
+    fail("{% raw %} without {% endraw %}", line_);
   }
 
   void comment() {
     const std::size_t end = text_.find("#}", at_);
-    if (at_ >= text_.size()) return;  // jinja2 takes this as the end of the template
-    if (end == std::string::npos) fail("a comment has no #}", line_);
+    if (at_ >= text_.size()) return;  // jinja2 treats this as the end of the template
+    if (end == std::string::npos) fail("a comment without #}", line_);
     const char sign = end > at_ ? text_[end - 1] : 0;
     if (sign == '-') return advance_to(past_space(end + 2));
     advance_to(end + 2 + (sign != '+' && follows("\n", end + 2) ? 1 : 0));
@@ -137,7 +137,7 @@ class Lexer {
     std::string open;
     while (true) {
       advance_to(past_space(at_));
-      if (at_ >= text_.size()) fail(is_output ? "{{ has no }}" : "{% has no %}", line_);
+      if (at_ >= text_.size()) fail(is_output ? "{{ without }}" : "{% without %}", line_);
       if (open.empty() && end_of_tag(is_output)) return;
       const char c = text_[at_];
       if (is_digit(c)) {
@@ -202,7 +202,7 @@ class Lexer {
   void string(char quote) {
     std::size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
-    if (end >= text_.size()) fail("a string has no end", line_);
+    if (end >= text_.size()) fail("a string is not closed", line_);
     add(TokenKind::kString, unescaped(text_.substr(at_ + 1, end - at_ - 1), line_));
     advance_to(end + 1);
   }
@@ -218,12 +218,12 @@ class Lexer {
     if (found == kOperators.end() || *found == "!" || *found == ";") {
       std::size_t next = at_;
       text::next_code_point(text_, next);
-      fail("'" + text_.substr(at_, next - at_) + "' is not understood", line_);
+      fail("'" + text_.substr(at_, next - at_) + "' is not valid here", line_);
     }
     const char c = (*found)[0];
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) fail(std::string("'") + c + "' closes nothing", line_);
+      if (open.empty() || open.back() != c) fail(std::string("'") + c + "' has no matching opening bracket", line_);
       open.pop_back();
     }
     add(TokenKind::kOperator, std::string(*found));
@@ -237,7 +237,7 @@ class Lexer {
   std::vector<Token> tokens_;
 };
 
-// Python's "unicode-escape", without \N{name}.
+// Decodes Python's "unicode-escape", without \N{name}.
 std::string Lexer::unescaped(const std::string& text, int line) {
   static constexpr std::string_view kPlain = "\\'\"abfnrtv", kMeant = "\\'\"\a\b\f\n\r\t\v";
   std::string out;
@@ -266,7 +266,7 @@ std::string Lexer::unescaped(const std::string& text, int line) {
     const auto read = std::from_chars(begin, limit, code, octal ? 8 : 16);
     const bool whole = octal || read.ptr == begin + num_digits;
     if (read.ec != std::errc() || !whole || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
-      fail("an escape in a string is no character", line);
+      fail("an escape in a string is not a character", line);
     }
     text::append_utf8(out, code);
     at = static_cast<std::size_t>(read.ptr - text.data());

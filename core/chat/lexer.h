@@ -1,7 +1,8 @@
-// A template's source as tokens, white space control already applied (trim_blocks and lstrip_blocks are on).
-// Shape   kText between tags; inside them names, numbers, strings (unescaped) and operators, ended by kEnd of the tag.
+// Splits a template's source into tokens, with white space control applied (trim_blocks and lstrip_blocks are on).
+// Shape   kText between tags; inside tags names, numbers, strings (unescaped) and operators up to the tag's end token.
+//         kEnd is the last token.
 // Thread  any.
-// Fails   TemplateError: a tag or string without end, a character no token begins with, unbalanced brackets.
+// Fails   TemplateError: an unterminated tag or string, a character that begins no token, unbalanced brackets.
 // Source  jinja2 3.1.6's lexer with the settings of transformers' apply_chat_template.
 #pragma once
 

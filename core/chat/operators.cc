@@ -56,7 +56,7 @@ Value integer_operation(std::string_view symbol, std::int64_t a, std::int64_t b)
   return Value(result);
 }
 
-// As CPython's float_divmod, so that the pieces fit together.
+// CPython's float_divmod: a consistent quotient and remainder.
 std::pair<double, double> float_divmod(double a, double b) {
   double rest = std::fmod(a, b), quotient = (a - rest) / b;
   if (rest != 0) {
@@ -153,7 +153,7 @@ bool contains(const Value& given, const Value& item) {
     return false;
   }
   if (container.is_undefined()) return false;
-  fail(std::string("a ") + container.type_name() + " contains nothing");
+  fail(std::string("a ") + container.type_name() + " is not a container");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Operators on values: + - * / // % **, comparisons and in.
+// Operators on values: + - * / // % **, comparisons, in and not in.
 // Thread  any.
-// Fails   TemplateError where Python raises, and where an integer leaves 64 bits.
+// Fails   TemplateError if Python raises, and if an integer exceeds 64 bits.
 // Source  Python's data model.
 #pragma once
 

@@ -33,7 +33,8 @@ class Parser : public ExpressionParser {
     return node;
   }
 
-  // Up to a tag that begins with one of `ends`; its {% is read, its name not. With none, to the end of the template.
+  // Reads up to a tag that begins with one of `ends`; its {% is consumed, its name is not. Without `ends`: to the end
+  // of the template.
   Block read_block(std::initializer_list<std::string_view> ends) {
     const Nested nested(*this);
     Block block;
@@ -57,7 +58,7 @@ class Parser : public ExpressionParser {
 
   void end_tag() { expect(TokenKind::kBlockEnd, "%}"); }
 
-  // A block and its end tag.
+  // Reads a block and its end tag.
   Block read_body(std::string_view end) {
     end_tag();
     Block body = read_block({end});
@@ -140,7 +141,7 @@ class Parser : public ExpressionParser {
     return node;
   }
 
-  // A body that is run apart from the loops around it: no break leaves it.
+  // Reads a body that renders apart from the surrounding loops: break and continue cannot leave it.
   Block read_separate(std::string_view end) {
     const int num_loops = std::exchange(num_loops_, 0);
     Block body = read_body(end);
@@ -222,12 +223,12 @@ class Parser : public ExpressionParser {
   NodePtr read_break(int first_line) { return read_jump(NodeKind::kBreak, first_line); }
   NodePtr read_continue(int first_line) { return read_jump(NodeKind::kContinue, first_line); }
   NodePtr read_jump(NodeKind kind, int first_line) {
-    if (num_loops_ == 0) fail("break and continue belong into a for", first_line);
+    if (num_loops_ == 0) fail("break and continue are only allowed in a for", first_line);
     end_tag();
     return make_node(kind, first_line);
   }
 
-  int num_loops_ = 0;  // that a break here would leave
+  int num_loops_ = 0;  // number of loops that a break here could leave
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// A template's tokens as statements, everything that is not understood refused with its line.
+// Parses a template's source into statements; unsupported syntax is an error with its line.
 // Thread  any.
-// Fails   TemplateError: wrong syntax, a statement that is not supported, an unknown filter or test outside of any if
-//         (inside, it fails when it is reached, as in jinja2), nesting past kMaxTreeDepth.
+// Fails   TemplateError: wrong syntax, an unsupported statement, an unknown filter or test outside of any if (inside an
+//         if it fails when evaluated, as in jinja2), nesting beyond kMaxTreeDepth.
 // Source  jinja2 3.1.6's grammar with the loop controls and transformers' {% generation %}.
 #pragma once
 

@@ -69,7 +69,7 @@ void append_quoted(std::string& out, const std::string& text) {
   out += static_cast<char>(quote);
 }
 
-// Python's repr, into one text that is counted as it grows.
+// Python's repr, written into one text that is counted as it grows.
 class Repr {
  public:
   explicit Repr(Budget& budget) : budget_(budget) {}

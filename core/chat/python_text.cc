@@ -17,7 +17,7 @@ bool is_cased(char32_t code) {
   return (text::set_of(text::category_of(code)) & kCased) != 0;
 }
 
-// Whether Python's mappings to upper case leave this character alone is known for ASCII and where there is no case.
+// Upper case of ASCII; characters without case are unchanged. Fails for others, whose mappings are not implemented.
 char32_t upper_of(char32_t code) {
   if (code < 0x80) return code >= 'a' && code <= 'z' ? code - 32 : code;
   const bool is_letter_without_case = text::category_of(code) == text::Category::kLo;
@@ -131,7 +131,7 @@ std::string replaced(std::string_view text, std::string_view old, std::string_vi
   std::string out;
   std::size_t at = 0;
   while (max_count-- != 0) {
-    if (old.empty()) {  // between all characters, and at both ends
+    if (old.empty()) {  // `with` goes between all characters and at both ends
       out += with;
       if (at >= text.size()) break;
       const std::size_t begin = at;
@@ -196,7 +196,7 @@ std::vector<std::size_t> sliced(const Slice& slice, std::size_t length) {
   const std::int64_t stop = bounded(slice.stop, step > 0 ? high : low);
   for (std::int64_t at = bounded(slice.start, step > 0 ? low : high); step > 0 ? at < stop : at > stop;) {
     positions.push_back(static_cast<std::size_t>(at));
-    if (step > size || step < -size) break;  // and no overflow
+    if (step > size || step < -size) break;  // the only position; also avoids overflow
     at += step;
   }
   return positions;

@@ -16,7 +16,7 @@ std::string checked_text(const std::string& text) {
 
 Value value_of(const json::Value& json, int depth);
 
-// What a model was told in a message whose content is null is nothing, not the word None.
+// A message as a dict. Null content becomes a silent None: it stands for no text, not for the word None.
 Value message_of(const json::Value& json, int depth) {
   if (!json.is_object()) return value_of(json, depth);
   Dict dict;
@@ -66,7 +66,7 @@ Value value_of(const json::Value& json, int depth) {
   return Value::sequence(std::move(values));
 }
 
-// Sets a flag back at the end of a loop, however that comes.
+// Clears Loop::running at the end of a loop, also when an exception ends it.
 struct Running {
   explicit Running(Loop& running) : loop(running) {}
   ~Running() { loop.running = false; }
@@ -196,7 +196,8 @@ std::optional<Value> Renderer::next_item(Loop& loop) {
   return item;
 }
 
-// The next item that the loop's condition lets through becomes pending: late, as the body may change what it asks.
+// Moves the next item that passes the loop's condition to `pending`; false if none is left. Filters lazily, since the
+// body may change variables that the condition reads.
 bool Renderer::pull(Loop& loop) {
   while (loop.next_unfiltered < loop.source.size()) {
     const Value& item = loop.source[loop.next_unfiltered++];

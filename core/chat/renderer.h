@@ -1,6 +1,8 @@
-// One rendering of a template: walks its nodes with the variables in scope.
-// Shape   scopes as jinja2's: a for's pass, a macro's call, a with and a captured block open one; if does not.
-// Owner   one call of Template::render(); namespaces, macros and the scopes that macros close over live as long as it.
+// One rendering of a template: evaluates its nodes with the variables in scope.
+// Shape   scopes as in jinja2: each iteration of a for, each macro call, each with and each captured block opens one;
+//         if does not.
+// Owner   one call of Template::render(). Namespaces, macros and the scopes that macros close over live as long as the
+//         Renderer.
 // Thread  one.
 // Fails   TemplateError, with the line of the innermost node.
 // Source  jinja2 3.1.6's code generator and runtime.
@@ -33,7 +35,7 @@ class Scope {
     }
     return nullptr;
   }
-  // A macro was defined here and may be called later: this scope and those around it are kept.
+  // Keeps this scope and its parents alive: a macro that was defined here may be called later.
   void keep() {
     for (Scope* scope = this; scope != nullptr && !scope->kept_; scope = scope->parent_) scope->kept_ = true;
   }
@@ -94,13 +96,13 @@ class Renderer {
   Limits limits_;
   Budget budget_;
   Scope root_{nullptr};
-  Value captured_;  // what kCaptured stands for
+  Value captured_;  // value of kCaptured
   std::vector<std::unique_ptr<Scope>> kept_scopes_;
   std::vector<std::unique_ptr<Namespace>> namespaces_;
   std::vector<std::unique_ptr<Macro>> macros_;
 };
 
-// A scope for as long as it lives, handed to the renderer at the end where a macro closed over it.
+// RAII scope. If a macro closed over it, the destructor moves it to the renderer's kept_scopes_.
 class Renderer::LocalScope {
  public:
   LocalScope(Renderer& renderer, Scope* parent) : renderer_(renderer), scope_(std::make_unique<Scope>(parent)) {}

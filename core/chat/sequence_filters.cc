@@ -36,19 +36,19 @@ Value first(const Value& value, const Arguments& arguments, Budget& budget) {
     Iterator& items = **iterator;
     if (!items.failure.empty()) fail(items.failure);
     return items.next < items.values.size() ? items.values[items.next++]
-                                            : Value::undefined("the first item of nothing");
+                                            : Value::undefined("the first item of an empty sequence");
   }
   const Values values = iterate(value, budget);
   budget.steps(values.size());
-  return values.empty() ? Value::undefined("the first item of nothing") : values.front();
+  return values.empty() ? Value::undefined("the first item of an empty sequence") : values.front();
 }
 
 Value last(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("last", arguments, {}, 0);
-  if (value.as<std::shared_ptr<Iterator>>() != nullptr) fail("the last item of a generator is not known");
+  if (value.as<std::shared_ptr<Iterator>>() != nullptr) fail("last cannot be used on a generator");
   const Values values = iterate(value, budget);
   budget.steps(values.size());
-  return values.empty() ? Value::undefined("the last item of nothing") : values.back();
+  return values.empty() ? Value::undefined("the last item of an empty sequence") : values.back();
 }
 
 Value reverse(const Value& value, const Arguments& arguments, Budget& budget) {
@@ -94,7 +94,7 @@ struct Keyed {
   Value key, value;
 };
 
-// Stable, also backwards, as Python's sorted().
+// Sorts stably, in reverse too, as Python's sorted().
 Values sorted(std::vector<Keyed> pairs, bool backwards, Budget& budget) {
   budget.steps(pairs.size() * 16);
   if (backwards) std::reverse(pairs.begin(), pairs.end());
@@ -153,7 +153,7 @@ Value extreme(const Value& value, const Arguments& arguments, Budget& budget) {
   const Bound given("min", arguments, {"case_sensitive", "attribute"}, 0);
   std::vector<Keyed> pairs = keyed(value, given[1], given.flag(0, false), budget);
   budget.steps(pairs.size());
-  if (pairs.empty()) return Value::undefined("the extreme of nothing");
+  if (pairs.empty()) return Value::undefined("the min or max of an empty sequence");
   std::size_t best = 0;
   for (std::size_t i = 1; i < pairs.size(); ++i) {
     if (kLargest ? less(pairs[best].key, pairs[i].key) : less(pairs[i].key, pairs[best].key)) best = i;
@@ -171,7 +171,8 @@ Value sum(const Value& value, const Arguments& arguments, Budget& budget) {
     compensated = compensated || part.as<double>() != nullptr;
     total = binary("+", total, part, budget);
   }
-  if (compensated) fail("sum of floats is not supported");  // Python versions differ in how they round it
+  // Python versions differ in the rounding.
+  if (compensated) fail("sum of floats is not supported");
   return total;
 }
 
@@ -220,7 +221,7 @@ Value select(const Value& value, const Arguments& arguments, Budget& budget) {
   return Value::iterator(std::move(values));
 }
 
-// A filter that is a generator in Python: it fails where it is read.
+// Wraps a filter that is a generator in Python: its error is raised when the result is read.
 template <FilterFunction kFilter>
 Value late(const Value& value, const Arguments& arguments, Budget& budget) try {
   return kFilter(value, arguments, budget);

@@ -14,7 +14,7 @@ struct Tree {
 
 namespace {
 
-Error told(const TemplateError& error) {
+Error as_error(const TemplateError& error) {
   return invalid("chat_template", "chat template, line " + std::to_string(error.line) + ": " + error.message);
 }
 
@@ -23,7 +23,7 @@ Error told(const TemplateError& error) {
 Result<Template> Template::parse(std::string_view source) try {
   return Template(std::make_shared<const Tree>(Tree{parse_template(source)}));
 } catch (const TemplateError& error) {
-  return told(error);
+  return as_error(error);
 }
 
 Result<std::string> Template::render(const json::Object& variables, const std::tm& now, const Limits& limits,
@@ -32,7 +32,7 @@ Result<std::string> Template::render(const json::Object& variables, const std::t
 } catch (const RenderingStopped&) {
   return Error{Code::kTimeout, "rendering the chat template takes too long", "", 0};
 } catch (const TemplateError& error) {
-  return told(error);
+  return as_error(error);
 }
 
 }  // namespace quire::chat

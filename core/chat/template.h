@@ -1,13 +1,13 @@
-// A model's chat template: Jinja source read once, rendered with a conversation as its variables.
-// Shape   the bytes are those of transformers' apply_chat_template (jinja2's immutable sandbox, trim_blocks,
-//         lstrip_blocks, loop controls, raise_exception, strftime_now, tojson) or there are none: what is not supported
-//         is refused. One rule is ours: a message's null content is none to every test of the template, and an empty
-//         text where Python would print the word None or fail, for no model was taught that word.
+// A model's chat template: Jinja source, parsed once, rendered with a conversation as its variables.
+// Shape   the rendered bytes equal those of transformers' apply_chat_template (jinja2's immutable sandbox, trim_blocks,
+//         lstrip_blocks, loop controls, raise_exception, strftime_now, tojson); an unsupported construct is an error.
+//         One rule is ours: a message's null content is none in every test, but an empty text where Python would print
+//         the word None or fail, since no model was trained on that word.
 // Owner   the caller; copies share the parsed tree.
-// Thread  any: a Template never changes.
-// Fails   parse(): kInvalidArgument naming line and construct. render(): kInvalidArgument with what raise_exception
-//         says, where jinja2 raises, at a limit, and where a construct is reached that is not supported; kTimeout
-//         once the allowance has ended.
+// Thread  any: a Template is immutable.
+// Fails   parse(): kInvalidArgument naming line and construct. render(): kInvalidArgument with the message of
+//         raise_exception, if jinja2 raises, at a limit, and for an unsupported construct that is reached; kTimeout if
+//         the allowance has ended.
 // Source  jinja2 3.1.6, transformers 5's chat_template_utils.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Tree;
 class Template {
  public:
   static Result<Template> parse(std::string_view source);
-  // `now` is what strftime_now prints.
+  // `now` is the time that strftime_now prints.
   Result<std::string> render(const json::Object& variables, const std::tm& now, const Limits& limits = {},
                              Allowance* allowance = nullptr) const;
 

@@ -1,6 +1,6 @@
-// How a template fails inside core/chat; Template turns it into a Result at its door.
-// Shape   line 0: not known yet. The parser and the Renderer fill in the line of what they work on.
-// Fails   thrown, and never past Template::parse() and Template::render().
+// Error of a template inside core/chat; Template::parse() and Template::render() turn it into a Result.
+// Shape   line 0: not known yet; the parser and the Renderer fill in the line of their node.
+// Fails   thrown; never leaves Template::parse() and Template::render().
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TemplateError {
   int line = 0;
 };
 
-// The work is wanted no more, or has taken all its time.
+// Thrown if the allowance has ended: the result is no longer wanted, or the time is used up.
 struct RenderingStopped {};
 
 [[noreturn]] inline void fail(std::string message, int line = 0) { throw TemplateError{std::move(message), line}; }

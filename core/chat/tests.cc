@@ -17,7 +17,7 @@ using TestFunction = bool (*)(const Value& value, const Value* argument);
 
 Value remainder(const Value& value, const Value& divisor) {
   Budget budget{Limits{}};
-  if (!value.as_number()) fail(std::string("a ") + value.type_name() + " is no number");
+  if (!value.as_number()) fail(std::string("a ") + value.type_name() + " is not a number");
   return binary("%", value, divisor, budget);
 }
 
@@ -34,10 +34,10 @@ bool is_callable(const Value& value) {
 bool is_same(const Value& a, const Value& b) {
   if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
   if (a.as<bool>() != nullptr || b.as<bool>() != nullptr) return a.state().index() == b.state().index() && equal(a, b);
-  fail("sameas is supported for none, true and false");
+  fail("sameas is supported only for none, true and false");
 }
 
-// str.islower and str.isupper: some cased character, and none of the other case.
+// str.islower and str.isupper: at least one cased character, and none of the other case.
 bool has_case(const Value& value, bool wants_lower) {
   Budget budget{Limits()};
   const std::string text = str(value, budget);

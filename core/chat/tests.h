@@ -1,6 +1,6 @@
-// The tests: value is name(arguments).
+// jinja2's tests: value is name(arguments).
 // Thread  any.
-// Fails   TemplateError where jinja2 raises, and for an unknown name.
+// Fails   TemplateError if jinja2 raises, and for an unknown name.
 // Source  jinja2 3.1.6's tests.
 #pragma once
 

@@ -35,7 +35,7 @@ bool equal_dicts(const Dict& a, const Dict& b) {
   });
 }
 
-// An int and a float are compared as the real numbers they are.
+// Compares an int and a float as exact real numbers.
 int compare_mixed(std::int64_t a, double b) {
   if (b >= 0x1p63) return -1;
   if (b < -0x1p63) return 1;
@@ -45,7 +45,7 @@ int compare_mixed(std::int64_t a, double b) {
   return rest > 0 ? -1 : rest < 0 ? 1 : 0;
 }
 
-std::optional<int> compare_numbers(const Value& a, const Value& b) {  // nothing where a NaN is asked
+std::optional<int> compare_numbers(const Value& a, const Value& b) {  // nullopt if one is NaN
   const std::optional<std::int64_t> left = a.as_integer(), right = b.as_integer();
   if (left && right) return *left < *right ? -1 : *left > *right ? 1 : 0;
   const double x = *a.as_number(), y = *b.as_number();
@@ -152,7 +152,7 @@ bool less(const Value& a, const Value& b) {
     const std::optional<int> order = compare_numbers(a, b);
     return order && *order < 0;
   }
-  if (a.is_text() && b.is_text()) return *a.as_text() < *b.as_text();  // UTF-8 orders as code points do
+  if (a.is_text() && b.is_text()) return *a.as_text() < *b.as_text();  // UTF-8 has the order of code points
   const auto *left = a.as<Sequence>(), *right = b.as<Sequence>();
   if (left != nullptr && right != nullptr && left->kind == right->kind && is_ordered_sequence(*left)) {
     const Values &x = left->items->values, &y = right->items->values;

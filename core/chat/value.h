@@ -1,8 +1,8 @@
-// What an expression of a template is worth: Python's values as far as chat templates see them.
-// Shape   text is valid UTF-8. Lists and dicts never change once made (the sandbox refuses it), so copies share them.
-// Owner   a Value shares its parts; namespaces and macros belong to the Renderer, which outlives every Value it made.
-// Thread  any one at a time.
-// Fails   TemplateError where Python raises; depth past kMaxValueDepth.
+// The value of a template expression: Python's values as far as chat templates use them.
+// Shape   text is valid UTF-8. Lists and dicts are immutable (as in jinja2's sandbox), so copies share them.
+// Owner   a Value shares its parts. The Renderer owns namespaces and macros and outlives every Value it made.
+// Thread  any, one at a time.
+// Fails   TemplateError if Python raises, and for depth beyond kMaxValueDepth.
 // Source  Python's data model and jinja2 3.1.6's Undefined, Namespace and LoopContext.
 #pragma once
 
@@ -31,14 +31,14 @@ struct Loop;
 using Values = std::vector<Value>;
 
 struct Undefined {
-  std::string what;  // 'name' is undefined: for the error of who uses it
+  std::string what;  // the 'name' in "'name' is undefined", for the error when it is used
 };
 struct None {
-  bool silent = false;  // of a message's null content: none to every test, "" where Python would print None or fail
+  bool silent = false;  // a message's null content: none in every test, "" where Python would print None or fail
 };
 struct Text {
   std::shared_ptr<const std::string> text;
-  bool safe = false;  // markupsafe.Markup: + escapes what it is joined with
+  bool safe = false;  // markupsafe.Markup: + escapes the other operand
 };
 enum class SequenceKind { kList, kTuple, kRange, kKeys, kValues, kItems };
 struct Items {
@@ -51,17 +51,18 @@ struct Sequence {
 };
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
-  std::map<std::string, std::size_t> index;  // key_text() of the key -> entry; ordered: keys come from clients
+  // key_text() of the key → entry. Not a hash table: clients choose keys and could make them collide.
+  std::map<std::string, std::size_t> index;
   int depth = 0;
 
   void set(Value key, Value value);
-  const Value* find(const Value& key) const;  // null where absent; unhashable keys fail
+  const Value* find(const Value& key) const;  // null if absent; fails for unhashable keys
   const Value* find(std::string_view key) const;
 };
-struct Iterator {  // what Python's generators are: read once
+struct Iterator {  // a Python generator: can be read once
   Values values;
   std::size_t next = 0;
-  std::string failure;  // why it gives nothing, told when it is read and not when it is made
+  std::string failure;  // error of making it, raised when it is read (as in Python)
 };
 struct Method {
   std::shared_ptr<const Value> self;
@@ -111,7 +112,7 @@ class Value {
 
   bool truth() const;
   int depth() const;
-  const char* type_name() const;  // Python's: "str", "dict", ...
+  const char* type_name() const;  // Python's name: "str", "dict", ...
 
  private:
   State state_;
@@ -123,16 +124,16 @@ struct Namespace {
 
 struct Macro {
   const Node* node;
-  Scope* scope;  // where it was defined
+  Scope* scope;  // the scope that defined it
 };
 
-// The state of one running for.
+// The state of one running for loop.
 struct Loop {
   const Node* node = nullptr;
-  Scope* scope = nullptr;  // around the for
-  bool running = true;     // false once the for has ended: a kept loop can then no longer be called
+  Scope* scope = nullptr;  // scope around the for
+  bool running = true;     // false after the loop ended: a stored loop can then no longer be called
   std::deque<Value> pending;
-  std::size_t next_unfiltered = 0;  // of source: items before it passed the filter into pending, or failed it
+  std::size_t next_unfiltered = 0;  // index in `source` of the first item that the filter has not seen
   Values source;
   Value current, previous;
   std::size_t index0 = 0;
@@ -144,13 +145,14 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// The value, or an empty text where it is a silent None: for what would print it, join it, look into it.
+// The value, or an empty text if it is a silent None: for printing, joining and attribute access.
 const Value& spoken(const Value& value);
 bool equal(const Value& a, const Value& b);
-bool less(const Value& a, const Value& b);  // TypeError where Python has no order
-// Equal for equal keys: what a dict or a set finds a value by. Lists and dicts cannot be keys.
+bool less(const Value& a, const Value& b);  // TemplateError if Python has no order
+// Text key by which dicts and sets find a value; the same for equal values. Lists and dicts cannot be keys.
 std::string key_text(const Value& value);
-// The items Python's iteration gives: a dict's keys, a text's characters. An iterator is used up. Each costs a step.
+// The items of Python's iteration: a dict's keys, a text's characters. Uses an iterator up. Costs a step for each item,
+// for a text each byte, for an iterator nothing (its items were counted when it was made).
 Values iterate(const Value& value, Budget& budget);
 bool is_iterable(const Value& value);
 std::optional<std::size_t> length_of(const Value& value);

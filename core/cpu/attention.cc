@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 #include "core/cpu/share_out.h"
 
 namespace quire::cpu {
@@ -18,9 +19,9 @@ namespace {
 
 constexpr std::uint32_t kMaxTileRows = 16;
 
-static_assert(kSpan == backend::kSpanTokens && kLanes == backend::kGroupTokens);
+static_assert(kLanes == kGroupTokens);
 
-// Where offset j of a span lies among its kept groups put side by side.
+// Position of offset j of a span if its kept groups lie side by side.
 constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
   if (kept == kAllGroups) return j;
   const std::uint32_t group = j / kLanes;
@@ -28,9 +29,7 @@ constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
   return before * kLanes + (kept >> group & 1u) * (j % kLanes);
 }
 
-constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
-
-// Of the types that are stored row by row f32 takes the most.
+// f32 takes the most of the types that are stored row by row.
 std::size_t most_group_floats(std::uint32_t head_dim) {
   return GroupCodec(KvType::kF32, head_dim).bytes() / sizeof(float);
 }
@@ -41,7 +40,7 @@ struct Attention::Call {
   // int4: every row reads its own group as it was before storing.
   bool own_groups() const { return cache.shape().type == KvType::kInt4; }
 
-  // Not all rows read the same of this span.
+  // True if rows of the sequence read different K and V in this span.
   bool has_paths(const SequenceRows& sequence, std::uint32_t span) const {
     return sequence.num_nodes != 0 && (spec.window != 0 || span >= sequence.root_position() / kSpan);
   }
@@ -49,11 +48,11 @@ struct Attention::Call {
   std::uint32_t lowest(const QueryRow& row) const {
     return spec.window == 0 || row.position < spec.window ? 0 : row.position - spec.window + 1;
   }
-  // Bit g: group g of the span is there.
+  // Bit g: group g of the span is kept.
   std::uint32_t kept(const SequenceRows& sequence, std::uint32_t span) const {
     return span < sequence.num_kept ? batch.kept_groups[sequence.first_kept + span] : kAllGroups;
   }
-  // What a row sees of a span, as a range of its kept groups put side by side; empty where last <= first. Dropped
+  // Part of a span that a row sees, as a range with its kept groups side by side; empty if last <= first. Dropped
   // groups are whole, so that j mod 16 is the position's.
   Range seen(const QueryRow& row, std::uint32_t span) const {
     const std::uint32_t from = lowest(row);
@@ -75,28 +74,30 @@ struct Attention::Scratch {
   std::size_t q_stride;
   float* q;                           // [kUnitRows, D]
   float* o;                           // [kUnitRows, width] merged over the spans so far
-  float* span_o;                      // [kMaxTileRows, width] of the span at hand
+  float* span_o;                      // [kMaxTileRows, width] of the current span
   float* z;                           // [kMaxTileRows, kSpan] scores, then exponentials
   float* max;                         // [kUnitRows]
   float* sum;                         // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
-  float* own_group;                   // KvReader::own_group_floats(): int4's
-  std::byte* path;                    // [kSpanGroups] groups: of a draft that is no chain
+  float* own_group;                   // KvReader::own_group_floats(): int4
+  std::byte* path;                    // [kSpanGroups] groups: draft trees
   std::uint64_t* accumulated_scores;  // [num_accumulated_scores]
 
   static std::size_t floats(std::uint32_t head_dim) {
-    const std::size_t width = padded(head_dim);
+    const std::size_t width = padded_width(head_dim);
     return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan) +
            KvReader::own_group_floats(head_dim) + kSpanGroups * most_group_floats(head_dim);
   }
 };
 
 Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
-    : kernels_(kernels), team_(team), units_(max_rows), scratch_(team.size()), accumulated_scores_(team.size()) {
+    : kernels_(kernels), team_(team), max_rows_(max_rows), scratch_(team.size()), accumulated_scores_(team.size()) {
   CHECK_LE(kernels.tile_rows, kMaxTileRows);
+  units_.emplace_back(max_rows);
 }
 
 void Attention::reserve(const backend::KvShape& shape) {
-  const std::uint32_t size = shape.head_dim;
+  while (units_.size() < shape.num_groups()) units_.emplace_back(max_rows_);
+  const std::uint32_t size = shape.most_head_dim();
   if (size <= max_head_) return;
   max_head_ = size;
   for (Memory& memory : scratch_) memory = Memory(Scratch::floats(size) * sizeof(float), "attention scratch");
@@ -105,7 +106,7 @@ void Attention::reserve(const backend::KvShape& shape) {
 Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call) {
   const std::uint32_t size = call.spec.head_dim;
   Scratch s{};
-  s.width = padded(size);
+  s.width = padded_width(size);
   s.q_stride = row_stride(size);
   s.q = scratch_[worker].floats();
   s.o = s.q + kUnitRows * s.q_stride;
@@ -120,27 +121,29 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
 }
 
 void Attention::begin(const Batch& batch) {
-  units_.begin(batch);
+  CHECK_LE(batch.num_groups(), units_.size());
+  for (std::uint32_t group = 0; group < batch.num_groups(); ++group) units_[group].begin(batch.of_group(group));
   num_accumulated_scores_ = batch.num_accumulated_scores;
   for (std::vector<std::uint64_t>& accumulated_scores : accumulated_scores_)
     accumulated_scores.assign(num_accumulated_scores_, 0);
 }
 
 void Attention::attend(const AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out) {
-  const Batch& batch = units_.batch();
+  AttentionUnits& units = units_[cache.shape().layers[spec.layer].group];
+  const Batch& batch = units.batch();
   CHECK_LE(spec.head_dim, max_head_);
   const Call call{batch, spec, qkv, cache, out};
-  units_.cut(spec, cache.shape().block_tokens, kernels_.tile_rows, team_.size());
+  units.cut(spec, cache.shape().block_tokens, kernels_.tile_rows, team_.size());
   std::size_t cost = 0;
   for (const SequenceRows& sequence : batch.sequences) {
     const std::size_t last = sequence.first_position + sequence.num_rows;
     cost += sequence.num_rows * spec.q_width() * last;
   }
-  const std::uint32_t chunks = std::min(units_.count(), num_chunks(cost, team_.size()));
+  const std::uint32_t chunks = std::min(units.count(), num_chunks(cost, team_.size()));
   team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
     const Scratch scratch = scratch_of(worker, call);
-    const Range range = part_of(units_.count(), chunks, chunk);
-    for (std::uint32_t i = range.first; i < range.last; ++i) attend_unit(call, units_.unit(i), scratch);
+    const Range range = part_of(units.count(), chunks, chunk);
+    for (std::uint32_t i = range.first; i < range.last; ++i) attend_unit(call, units.unit(i), scratch);
   });
 }
 
@@ -152,8 +155,8 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
     scratch.sum[u] = 0.0f;
   }
   attend_spans(call, unit, scratch, Pass::kWeigh);
-  if (unit.rows[0].sequence->num_accumulated_scores !=
-      0) {  // once more, now that every row's maximum and sum are known
+  // Second pass: every row's maximum and sum are known now.
+  if (unit.rows[0].sequence->num_accumulated_scores != 0) {
     attend_spans(call, unit, scratch, Pass::kAccumulate);
   }
   for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
@@ -178,7 +181,7 @@ void Attention::attend_spans(const Call& call, const AttentionUnit& unit, const 
   }
 }
 
-// Query rows that read the same K and V. Where they are of several sequences, all of them see all of the span.
+// Attends query rows that read the same K and V. If they are of several sequences, all of them see all of the span.
 void Attention::attend_span(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                             Range rows, Pass pass) const {
   const SequenceRows& sequence = *unit.rows[rows.first].sequence;
@@ -190,7 +193,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
   while (rows.first < rows.last) {
     Range tile{rows.first, tile_end(call, unit, span, rows)};
     rows.first = tile.last;
-    // Rows that end before the span come first, rows whose window begins after all that is there come last.
+    // Rows that end before the span come first; rows whose window begins behind its last kept position come last.
     const auto sees_nothing = [&](std::uint32_t u) {
       const Range seen = call.seen(unit.rows[u], span);
       return seen.last <= seen.first;
@@ -211,7 +214,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
   }
 }
 
-// Rows of a draft that is no chain do not read the same: one at a time, with all its query heads.
+// Rows of a draft tree read different K and V: attends one row at a time, with all its query heads.
 void Attention::attend_paths(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                              Range rows, Pass pass) const {
   CHECK(pass == Pass::kWeigh);
@@ -232,7 +235,7 @@ void Attention::attend_paths(const Call& call, const AttentionUnit& unit, const 
   }
 }
 
-// Of query rows, from the first on, those that go through the kernels together: where they end.
+// End of the query rows, from the first on, that go through the kernels together.
 std::uint32_t Attention::tile_end(const Call& call, const AttentionUnit& unit, std::uint32_t span, Range rows) const {
   const std::uint32_t end = std::min(rows.last, rows.first + kernels_.tile_rows);
   const std::uint32_t position = unit.rows[rows.first].position;
@@ -242,7 +245,7 @@ std::uint32_t Attention::tile_end(const Call& call, const AttentionUnit& unit, s
   return same;
 }
 
-// z of a tile: q·k, unscaled.
+// Computes z of a tile: q·k, unscaled.
 void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                       Range rows, const SpanGroups& groups) const {
   const std::uint32_t first_group = call.seen(unit.rows[rows.first], span).first / kLanes;
@@ -264,7 +267,14 @@ void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch
   score_groups(KvType::kF32, std::max(first_group, groups.own), last_group);
 }
 
-// Softmax of a tile over the span, its sums of V, and the merge into what earlier spans gave.
+// Caps a row's scores if the spec says so. Returns the scale that is still to be applied.
+float Attention::scale_scores(const Call& call, float* z, Range seen) const {
+  if (call.spec.softcap == 0.0f) return call.spec.scale;
+  kernels_.rescale(z + seen.first, call.spec.scale, call.spec.softcap, seen.last - seen.first);
+  return 1.0f;
+}
+
+// Computes the softmax of a tile over the span and its sums of V, and merges them into the earlier spans' results.
 void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                       Range rows, const SpanGroups& groups) const {
   const auto [first, last] = rows;
@@ -273,14 +283,16 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
   for (std::uint32_t i = first; i < last; ++i) {
     const Range seen = call.seen(unit.rows[i], span);
     const std::uint32_t r = i - first;
-    kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last, call.spec.scale, max + r, sum + r);
+    kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last, scale_scores(call, scratch.z + r * kSpan, seen),
+                     max + r, sum + r);
   }
 
   std::memset(scratch.span_o, 0, (last - first) * scratch.width * sizeof(float));
   const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t from_j, std::uint32_t to_j) {
     add_values(call, scratch, groups, {from - first, to - first}, {from_j, to_j});
   };
-  // What all rows see is weighed for all at once; what lies before and after it by the rows of one position at a time.
+  // V is weighed for all rows at once where all see it; before and after that, for the query heads of one row at a
+  // time.
   const Range common{call.seen(unit.rows[last - 1], span).first, call.seen(unit.rows[first], span).last};
   const bool shared = common.first < common.last;
   const auto for_positions = [&](auto&& body) {
@@ -312,7 +324,7 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
   }
 }
 
-// V at offsets `range` of the span to the sums of some of a tile's rows.
+// Adds V at offsets `range` of the span to the sums of some of a tile's rows.
 void Attention::add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows,
                            Range range) const {
   const auto add = [&](KvType type, std::size_t row_bytes, std::uint32_t first, std::uint32_t last) {
@@ -331,18 +343,18 @@ void Attention::add_values(const Call& call, const Scratch& scratch, const SpanG
     kernels_.weigh[static_cast<int>(type)](args);
   };
   const std::uint32_t own = groups.own * kLanes;
-  add(call.cache.shape().type, call.cache.codec().v_row_bytes(), range.first, std::min(range.last, own));
+  add(call.cache.shape().type, call.cache.codec(call.spec.layer).v_row_bytes(), range.first, std::min(range.last, own));
   add(KvType::kF32, scratch.width * sizeof(float), std::max(range.first, own), range.last);
 }
 
-// The scores of a tile, as the probabilities they came to, to their positions' groups.
+// Adds the probabilities of a tile's scores to the accumulated scores of their positions' groups.
 void Attention::accumulate(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                            Range rows) const {
   const auto [first, last] = rows;
   const SequenceRows& sequence = *unit.rows[first].sequence;
   std::uint64_t* accumulated_scores =
       scratch.accumulated_scores + sequence.first_accumulated_score + std::size_t{span} * kSpanGroups;
-  std::uint32_t groups[kSpanGroups];  // of the span, by where they lie side by side
+  std::uint32_t groups[kSpanGroups];  // groups of the span that are kept, side by side
   for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
     if ((call.kept(sequence, span) >> group & 1u) != 0) groups[next++] = group;
   }
@@ -351,7 +363,8 @@ void Attention::accumulate(const Call& call, const AttentionUnit& unit, const Sc
     const float max = scratch.max[i];
     const float inverse = 1.0f / scratch.sum[i];
     float* z = scratch.z + (i - first) * kSpan;
-    for (std::uint32_t j = seen.first; j < seen.last; ++j) z[j] = z[j] * call.spec.scale - max;
+    const float scale = scale_scores(call, z, seen);
+    for (std::uint32_t j = seen.first; j < seen.last; ++j) z[j] = z[j] * scale - max;
     kernels_.exp_each(z + seen.first, seen.last - seen.first);
     for (std::uint32_t j = seen.first; j < seen.last; ++j) {
       const double share = static_cast<double>(z[j] * inverse) * 0x1p32;

@@ -1,10 +1,11 @@
-// Attention over the paged cache (equations: core/backend/ops.h).
-// Shape   units of query rows (attention_units.h) go to the team. Of a unit, the rows that read the same K and V in a
-//         span go over it together: those of one sequence always, those of several while these lie in the same blocks.
-// Order   spans of 256 positions in order, for every row alone: units, tiles and threads change nothing. A row weighs
-//         V up to its own position only, so nothing that it does not see can touch it, not even a NaN.
-//         int4: no tile spans two groups, since a row's own is put together in f32 from the open group and the step's
-//         rows instead.
+// Attention over the paged cache (equations: core/backend/step_ops.h).
+// Shape   units of query rows (attention_units.h) are run by the team. In each span, the rows of a unit that read the
+//         same K and V go over it together: always those of one sequence; those of several sequences as long as their
+//         spans are in the same blocks.
+// Order   spans of 256 positions in order, for every row by itself: units, tiles and threads change no bit. A row
+//         weighs V up to its own position only, so that nothing it does not see can affect it, not even a NaN. int4: in
+//         the span of its rows a tile has rows of one group of 16 positions only, because their own group is put
+//         together in f32 from the residual group and the step's rows.
 // Owner   CpuOps.
 // Thread  engine; units run on the team.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
@@ -14,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "core/backend/attention_spec.h"
 #include "core/backend/batch.h"
-#include "core/backend/layer_spec.h"
 #include "core/cpu/attention_units.h"
 #include "core/cpu/isa/kernels.h"
 #include "core/cpu/memory.h"
@@ -31,14 +32,14 @@ class Attention {
  public:
   Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows);
 
-  // Sizes the scratch for caches of this shape: while starting, so that steps do not allocate.
+  // Sizes the scratch for caches of this shape: called while starting, so that steps do not allocate.
   void reserve(const backend::KvShape& shape);
 
-  // Of every step, first. What `batch` views must outlive the step.
+  // Called first in every step. The arrays that `batch` refers to outlive the step.
   void begin(const backend::Batch& batch);
   void attend(const backend::AttentionSpec& spec, const HostBuffer& qkv, const PagedCache& cache, HostBuffer& out);
 
-  // Accumulated scores of a step, added up over layers and workers.
+  // Accumulated scores of the step, summed over layers and workers.
   void read_accumulated_scores(std::span<std::uint64_t> out) const;
 
  private:
@@ -56,6 +57,7 @@ class Attention {
   std::uint32_t tile_end(const Call& call, const AttentionUnit& unit, std::uint32_t span, Range rows) const;
   void score(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
+  float scale_scores(const Call& call, float* z, Range seen) const;
   void weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
   void add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows, Range range) const;
@@ -64,12 +66,13 @@ class Attention {
 
   const Kernels& kernels_;
   Team& team_;
-  AttentionUnits units_;
+  const std::uint32_t max_rows_;
+  std::vector<AttentionUnits> units_;  // one per group of layers
   std::uint32_t max_head_ = 0;
   std::vector<Memory> scratch_;  // one per worker
   std::uint32_t num_accumulated_scores_ = 0;
-  std::vector<std::vector<std::uint64_t>>
-      accumulated_scores_;  // one per worker; they grow with the longest step that wants accumulated scores
+  // One per worker; they grow with the longest step that wants accumulated scores.
+  std::vector<std::vector<std::uint64_t>> accumulated_scores_;
 };
 
 }  // namespace quire::cpu

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kAllSpans = std::numeric_limits<std::uint32_t>::max();
 
-// Spans that every row of the sequence sees whole.
+// First spans that every row of the sequence sees whole.
 std::uint32_t num_whole_spans(const SequenceRows& sequence) {
   const bool is_plain = sequence.num_kept == 0 && sequence.num_accumulated_scores == 0;
   return is_plain ? sequence.first_position / kSpan : 0;
@@ -81,7 +81,8 @@ void AttentionUnits::cut(const AttentionSpec& spec, std::uint32_t block_tokens, 
     runs_.back().last_query = num_queries;
   }
 
-  // Four for each worker, so that one who lost its core holds up little; less than a tile would read K and V for few.
+  // Four per worker, so that a worker that lost its core delays little; less than a tile would read K and V for few
+  // rows.
   constexpr std::uint32_t kUnitsOfWorker = 4;
   const std::uint32_t even = num_queries * num_kv_heads_ / (kUnitsOfWorker * num_workers);
   const std::uint32_t tiles = std::max((even + tile_rows - 1) / tile_rows, 1u);
@@ -110,7 +111,7 @@ AttentionUnit AttentionUnits::unit(std::uint32_t index) const {
     const bool is_next = place + 1 != order_.end() && (place + 1)->first_query == first + u;
     if (is_next) ++place;
     const SequenceRows& sequence = sequence_of(*place);
-    const std::uint32_t query = first + u - place->first_query;  // of the sequence
+    const std::uint32_t query = first + u - place->first_query;  // within the sequence
     const std::uint32_t row = query / heads_of_group_;
     unit.rows[u] = {&sequence, sequence.first_row + row, unit.kv_head * heads_of_group_ + query % heads_of_group_,
                     batch_.positions[sequence.first_row + row], is_next ? place->num_shared : kAllSpans};

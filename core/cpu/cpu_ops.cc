@@ -4,9 +4,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/backend/choices.h"
 #include "core/backend/device_cast.h"
 #include "core/backend/expect.h"
+#include "core/backend/host_sampler.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
 #include "core/cpu/fused.h"
@@ -46,7 +46,7 @@ class CpuOps final : public Ops {
   }
 
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
-                               Quantize quantize) override {
+                               std::optional<Format> quantize) override {
     return ready(pack_weight(matrices, biases, quantize, team_));
   }
   std::string layout() const override { return PackedWeight::kLayout; }
@@ -80,40 +80,52 @@ class CpuOps final : public Ops {
     expect_batch(batch, max_rows_);
     CHECK(batch.fed.empty());  // one step at a time
     batch_ = batch;
-    num_rows_ = batch.num_rows();
-    num_logits_rows_ = static_cast<std::uint32_t>(batch.logits_rows.size());
     choices_.forget();
     attention_.begin(batch);
   }
 
-  void embed(const Weight& table, Buffer& out) override {
+  void embed(const Weight& table, float scale, Buffer& out) override {
     expect_embed(batch_, table, out);
     const auto& w = device_cast<const PackedWeight>(table);
     auto& rows = device_cast<HostBuffer>(out);
-    // A row of a packed table lies in as many cache lines as it has elements (pairs, in bf16).
-    for_rows(team_, num_rows_, std::size_t{w.k()} * 64,
-             [&](std::uint32_t row) { unpack_row(w, static_cast<std::uint32_t>(batch_.tokens[row]), rows.row(row)); });
-  }
-
-  void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
-    expect_norm(x, scale, rows, out);
-    const auto& in = device_cast<const HostBuffer>(x);
-    const auto& factors = device_cast<const HostVector>(scale);
-    auto& normed = device_cast<HostBuffer>(out);
-    for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float), [&](std::uint32_t row) {
-      kernels_.norm(in.row(row), factors.data(), eps, factors.size(), normed.row(row));
+    // A row of a packed table is spread over as many cache lines as it has elements (in bf16: pairs of elements).
+    for_rows(team_, batch_.num_rows(), std::size_t{w.k()} * 64, [&](std::uint32_t row) {
+      unpack_row(w, static_cast<std::uint32_t>(batch_.tokens[row]), rows.row(row));
+      if (scale != 1.0f) kernels_.rescale(rows.row(row), scale, 0.0f, w.k());
     });
   }
 
-  void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
-    expect_linear(x, w, rows, out);
-    cpu::linear(context_, device_cast<const HostBuffer>(x), device_cast<const PackedWeight>(w), rows,
-                device_cast<HostBuffer>(out));
+  void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
+    expect_norm(x, norm, rows, out);
+    const auto& in = device_cast<const HostBuffer>(x);
+    auto& normed = device_cast<HostBuffer>(out);
+    for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
+             [&](std::uint32_t row) { norm_values(kernels_, norm, in.row(row), normed.row(row), 0, x.width()); });
+  }
+
+  void norm_columns(Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group, const Norm& norm,
+                    std::uint32_t rows) override {
+    expect_norm_columns(x, column, width, group, norm, rows);
+    auto& values = device_cast<HostBuffer>(x);
+    const bool shared = norm.scale->size() == group;
+    for_rows(team_, rows, std::size_t{width} * 2 * sizeof(float), [&](std::uint32_t row) {
+      for (std::uint32_t first = 0; first < width; first += group) {
+        float* at = values.row(row) + column + first;
+        norm_values(kernels_, norm, at, at, shared ? 0 : first, group);
+      }
+    });
+  }
+
+  void multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
+    expect_multiply(x, w, rows, column, out);
+    cpu::multiply(context_, device_cast<const HostBuffer>(x), device_cast<const PackedWeight>(w), rows, column,
+                  device_cast<HostBuffer>(out));
   }
 
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
-    cpu::rope_store(kernels_, team_, batch_, spec, device_cast<HostBuffer>(qkv), device_cast<PagedCache>(cache));
+    cpu::rope_store(kernels_, team_, batch_of(spec, cache), spec, device_cast<HostBuffer>(qkv),
+                    device_cast<PagedCache>(cache));
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
@@ -122,21 +134,38 @@ class CpuOps final : public Ops {
                       device_cast<HostBuffer>(out));
   }
 
-  void act_mul(const Buffer& gate_up, Buffer& out) override {
-    expect_act_mul(gate_up, num_rows_, out);
-    const auto& in = device_cast<const HostBuffer>(gate_up);
-    auto& product = device_cast<HostBuffer>(out);
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
+    expect_activate(x, gated, rows, out);
+    const auto& in = device_cast<const HostBuffer>(x);
+    auto& activated = device_cast<HostBuffer>(out);
     const std::uint32_t width = out.width();
-    for_rows(team_, num_rows_, std::size_t{width} * 4 * sizeof(float),
-             [&](std::uint32_t row) { kernels_.act_mul(in.row(row), in.row(row) + width, width, product.row(row)); });
+    const auto kernel = kernels_.activate[static_cast<int>(kind)];
+    for_rows(team_, rows, std::size_t{width} * 4 * sizeof(float), [&](std::uint32_t row) {
+      kernel(in.row(row), gated ? in.row(row) + width : nullptr, width, activated.row(row));
+    });
   }
 
-  void add(Buffer& x, const Buffer& y) override {
-    expect_add(x, y, num_rows_);
+  void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
+    expect_add(x, y, rows);
     auto& sum = device_cast<HostBuffer>(x);
     const auto& term = device_cast<const HostBuffer>(y);
-    for_rows(team_, num_rows_, std::size_t{x.width()} * 3 * sizeof(float),
-             [&](std::uint32_t row) { kernels_.add(sum.row(row), term.row(row), x.width()); });
+    for_rows(team_, rows, std::size_t{x.width()} * 3 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.add(sum.row(row), term.row(row), scale, x.width()); });
+  }
+
+  void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) override {
+    expect_multiply_by(x, y, column, rows);
+    auto& product = device_cast<HostBuffer>(x);
+    const auto& factors = device_cast<const HostBuffer>(y);
+    for_rows(team_, rows, std::size_t{x.width()} * 3 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.multiply(product.row(row), factors.row(row) + column, x.width()); });
+  }
+
+  void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
+    CHECK_LE(rows, x.max_rows());
+    auto& values = device_cast<HostBuffer>(x);
+    for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.rescale(values.row(row), scale, cap, x.width()); });
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
@@ -181,7 +210,7 @@ class CpuOps final : public Ops {
     for (const BlockCopy& copy : copies) device_cast<PagedCache>(cache).copy(copy.from, copy.to);
   }
   void copy_rows(KvCache& cache, std::span<const RowCopy> copies) override {
-    for (const RowCopy& copy : copies) device_cast<PagedCache>(cache).copy_row(copy.from, copy.to);
+    for (const RowCopy& copy : copies) device_cast<PagedCache>(cache).copy_row(copy);
   }
   void poison_block(KvCache& cache, BlockId block) override { device_cast<PagedCache>(cache).poison(block); }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
@@ -190,66 +219,36 @@ class CpuOps final : public Ops {
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
     device_cast<PagedCache>(cache).write(block, bytes);
   }
-  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
-    device_cast<PagedCache>(cache).copy_open_group(from, to);
-  }
-  void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    const std::span<const std::byte> tail = device_cast<const PagedCache>(cache).tail(block);
-    CHECK_EQ(out.size(), tail.size());
-    std::copy(tail.begin(), tail.end(), out.begin());
-  }
-  void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    const std::span<std::byte> tail = device_cast<PagedCache>(cache).tail(block);
-    CHECK_EQ(bytes.size(), tail.size());
-    std::copy(bytes.begin(), bytes.end(), tail.begin());
+  void copy_residual_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    device_cast<PagedCache>(cache).copy_residual_group(from, to);
   }
 
-  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
-                           KvCache& cache) override {
-    if (!can_fuse_qkv(layer.attention, cache)) return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
-    expect_norm(x, *layer.input_norm, num_rows_, scratch);
-    expect_linear(scratch, *layer.qkv, num_rows_, qkv);
-    expect_rope_store(batch_, layer.attention, qkv, cache);
-    cpu::norm_qkv_rope_store(context_, batch_, layer, device_cast<const HostBuffer>(x),
-                             device_cast<HostBuffer>(scratch), device_cast<HostBuffer>(qkv),
-                             device_cast<PagedCache>(cache));
-  }
-  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override {
-    if (!can_fuse_gate_up(*layer.gate_up)) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
-    expect_norm(x, *layer.post_norm, num_rows_, scratch);
-    expect_linear(scratch, *layer.gate_up, num_rows_, gate_up);
-    expect_act_mul(gate_up, num_rows_, out);
-    cpu::norm_gate_up(context_, layer, num_rows_, device_cast<const HostBuffer>(x), device_cast<HostBuffer>(scratch),
-                      device_cast<HostBuffer>(gate_up), device_cast<HostBuffer>(out));
-  }
-  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override {
-    expect_linear(y, w, num_rows_, scratch);
-    expect_add(x, scratch, num_rows_);
-    cpu::project_add(context_, num_rows_, device_cast<const HostBuffer>(y), device_cast<const PackedWeight>(w),
-                     device_cast<HostBuffer>(scratch), device_cast<HostBuffer>(x));
-  }
-
-  // Whoever makes a piece of the logits looks for its highest, too.
-  void project_choose(const Buffer& x, const Weight& head, std::uint32_t vocab, Buffer& logits) override {
-    expect_linear(x, head, num_logits_rows_, logits);
-    expect_choose(batch_, logits, vocab);
-    const auto& w = device_cast<const PackedWeight>(head);
-    auto& rows = device_cast<HostBuffer>(logits);
-    const ProductChunks chunks = tile_chunks(context_, w, num_logits_rows_);
-    const std::size_t num_pieces = chunks.num_unit_parts();
-    highest_.resize(num_logits_rows_ * num_pieces);
-    multiply_then(context_, device_cast<const HostBuffer>(x), w, chunks, rows,
-                  [&](Range part, Range panels, std::uint32_t piece) {
-                    const std::size_t first = std::min(panels.first * kLanes, vocab);
-                    const std::size_t last = std::min(panels.last * kLanes, vocab);
-                    for (std::uint32_t r = part.first; r < part.last; ++r) {
-                      highest_[r * num_pieces + piece] = {kernels_.highest(rows.row(r) + first, last - first), first};
-                    }
-                  });
-    choose_each(rows, vocab, [&](std::uint32_t r) {
-      const auto pieces = std::span(highest_).subspan(r * num_pieces, num_pieces);
-      return std::accumulate(pieces.begin() + 1, pieces.end(), pieces.front(), sample::join);
-    });
+  void linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out, const Before& before,
+              const After& after) override {
+    expect_linear(batch_, x, weights, rows, out, before, after);
+    if (weights.size() != 1) return Ops::linear(x, weights, rows, out, before, after);
+    const auto& w = device_cast<const PackedWeight>(weights[0]);
+    const auto& in = device_cast<const HostBuffer>(x);
+    auto& products = device_cast<HostBuffer>(out);
+    if (before.norm) {
+      auto& normed = device_cast<HostBuffer>(*before.normed);
+      const auto* store = std::get_if<ThenRopeStore>(&after);
+      if (store != nullptr && can_fuse_qkv(*store->attention, *store->cache)) {
+        return norm_qkv_rope_store(context_, batch_of(*store->attention, *store->cache), *store->attention, before.norm,
+                                   in, w, normed, products, device_cast<PagedCache>(*store->cache));
+      }
+      const auto* activate = std::get_if<ThenActivate>(&after);
+      if (activate != nullptr && activate->gated && can_fuse_gate_up(w)) {
+        return norm_gate_up(context_, rows, before.norm, in, w, activate->kind, normed, products,
+                            device_cast<HostBuffer>(*activate->out));
+      }
+    } else {
+      if (const auto* add = std::get_if<ThenAdd>(&after); add != nullptr && !add->norm) {
+        return project_add(context_, rows, in, w, products, add->scale, device_cast<HostBuffer>(*add->x));
+      }
+      if (const auto* choose = std::get_if<ThenChoose>(&after)) return project_choose(in, w, *choose, products);
+    }
+    Ops::linear(x, weights, rows, out, before, after);
   }
 
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
@@ -270,26 +269,52 @@ class CpuOps final : public Ops {
   }
 
  private:
-  // What its steps need is there.
+  Batch batch_of(const AttentionSpec& spec, const KvCache& cache) const {
+    return batch_.of_group(cache.shape().layers[spec.layer].group);
+  }
+
+  // Reserves what steps with the weight need.
   std::unique_ptr<Weight> ready(std::unique_ptr<PackedWeight> weight) {
     if (weight->wants_codes()) coder_.reserve(*weight);
     return weight;
   }
 
-  // Every logits row's choice; highest_of(r) is of its logits.
+  // The worker that computes a piece of the logits also rescales it and finds its highest.
+  void project_choose(const HostBuffer& x, const PackedWeight& w, const ThenChoose& then, HostBuffer& rows) {
+    const std::uint32_t vocab = then.vocab;
+    const auto num_rows = static_cast<std::uint32_t>(batch_.logits_rows.size());
+    const ProductChunks chunks = tile_chunks(context_, w, num_rows);
+    const std::size_t num_pieces = chunks.num_unit_parts();
+    highest_.resize(num_rows * num_pieces);
+    multiply_then(context_, x, w, chunks, rows, [&](Range part, Range panels, std::uint32_t piece) {
+      const std::size_t first = std::min(panels.first * kLanes, vocab);
+      const std::size_t last = std::min(panels.last * kLanes, vocab);
+      for (std::uint32_t r = part.first; r < part.last; ++r) {
+        if (then.rescales()) kernels_.rescale(rows.row(r) + first, then.scale, then.softcap, last - first);
+        highest_[r * num_pieces + piece] = {kernels_.highest(rows.row(r) + first, last - first), first};
+      }
+    });
+    choose_each(rows, vocab, [&](std::uint32_t r) {
+      const auto pieces = std::span(highest_).subspan(r * num_pieces, num_pieces);
+      return std::accumulate(pieces.begin() + 1, pieces.end(), pieces.front(), sample::join);
+    });
+  }
+
+  // Samples every logits row; highest_of(r) returns the highest of its logits.
   template <typename HighestOf>
   void choose_each(const HostBuffer& logits, std::uint32_t vocab, const HighestOf& highest_of) {
     choices_.begin(batch_);
-    const std::uint32_t num_walks = choices_.num_walks();
-    const std::uint32_t chunks = std::min(num_walks, num_chunks(std::size_t{num_walks} * vocab * 16, team_.size()));
+    const std::uint32_t num_verifications = choices_.num_verifications();
+    const std::uint32_t chunks =
+        std::min(num_verifications, num_chunks(std::size_t{num_verifications} * vocab * 16, team_.size()));
     const auto row_of = [&](std::uint32_t r) { return LogitRow{{logits.row(r), vocab}, highest_of(r)}; };
     team_.for_chunks(chunks, [&](std::uint32_t chunk, std::uint32_t worker) {
-      const Range range = part_of(num_walks, chunks, chunk);
+      const Range range = part_of(num_verifications, chunks, chunk);
       for (std::uint32_t i = range.first; i < range.last; ++i) choices_.run(i, row_of, sampling_[worker]);
     });
   }
 
-  // Logits live in the widest buffers: scratch for a row of any is made with it, so that choose() never allocates.
+  // Any buffer may hold logits: scratch for a row is made with the buffer, so that choose() never allocates.
   void reserve_sampling(std::uint32_t width) {
     const std::size_t vocab = std::min<std::size_t>(width, sample::kMaxVocab);
     if (vocab <= sampling_vocab_) return;
@@ -304,7 +329,7 @@ class CpuOps final : public Ops {
   const KernelContext context_{kernels_, team_, coder_};
   std::uint32_t max_rows_;
   Batch batch_;
-  Choices choices_;
+  HostSampler choices_;
   std::vector<sample::Highest> highest_;   // [R, pieces of a row]
   std::vector<sample::Scratch> sampling_;  // one per worker
   std::size_t sampling_vocab_ = 0;

@@ -8,6 +8,7 @@
 
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
+#include "core/base/kv_constants.h"
 
 namespace quire::cpu {
 
@@ -15,14 +16,12 @@ using backend::KvType;
 
 namespace {
 
-using backend::kGroupTokens;
-
 constexpr std::uint32_t padded(std::uint32_t count, std::uint32_t to) { return (count + to - 1) / to * to; }
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// To the nearest whole number, ties to even, |x| < 2^22: the first addition rounds.
+// Rounds to the nearest integer, ties to even, |x| < 2^22: the first addition rounds.
 float rounded(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
 
 float largest_size(const float* x, std::uint32_t count) {
@@ -36,28 +35,28 @@ float largest_size(const float* x, std::uint32_t count) {
   return finite ? largest : kNaN;
 }
 
-// Codes `stride` apart; returns the scale.
+// Writes codes `stride` apart; returns the scale.
 float store_as_int8(const float* x, std::uint32_t count, std::int8_t* codes, std::size_t stride) {
   const float scale = largest_size(x, count) / 127.0f;
   for (std::uint32_t i = 0; i < count; ++i) {
-    // No scale: all is zero, or too small to have one. NaN: whatever the code, it reads as NaN.
+    // scale 0: all values are 0, or too small to have a scale. NaN: the value reads as NaN, whatever the code.
     const float code = scale > 0.0f ? rounded(std::clamp(x[i] / scale, -127.0f, 127.0f)) : 0.0f;
     codes[i * stride] = static_cast<std::int8_t>(code);
   }
   return scale;
 }
 
-// bf16 not above x, and not below it.
+// The nearest bf16 not above x, and the nearest not below x.
 std::uint16_t bf16_below(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  const bool goes_down = (bits >> 31) != 0 && (bits & 0xffffu) != 0;  // cut off, a negative number goes up
+  const bool goes_down = (bits >> 31) != 0 && (bits & 0xffffu) != 0;  // truncation moves a negative number up
   return static_cast<std::uint16_t>((bits >> 16) + (goes_down ? 1 : 0));
 }
 std::uint16_t bf16_above(float x) { return static_cast<std::uint16_t>(bf16_below(-x) ^ 0x8000u); }
 
 struct Steps {
   std::uint16_t step = 0;
-  std::uint16_t lowest = 0;  // NaN, with step 0: a fault
+  std::uint16_t lowest = 0;  // NaN, with step 0: a value was not finite
   int code_of(float x) const {
     const float size = f32_of_bf16(step);
     if (!(size > 0.0f)) return 0;
@@ -65,7 +64,7 @@ struct Steps {
   }
 };
 
-// `at(i)` for i < count.
+// Steps of the values at(i), i < count.
 template <typename At>
 Steps steps_of(std::uint32_t count, const At& at) {
   float low = kInfinity;
@@ -123,7 +122,7 @@ GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
 void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
   if (type_ == KvType::kFp8) return store_fp8(group, lane, k, v);
   if (type_ == KvType::kInt8) return store_int8(group, lane, k, v);
-  CHECK(type_ != KvType::kInt4);  // which has no tokens of its own
+  CHECK(type_ != KvType::kInt4);  // int4 has no codes of a single token
   if (type_ == KvType::kF32) {
     auto* keys = reinterpret_cast<float*>(group) + lane;
     for (std::uint32_t d = 0; d < head_dim_; ++d) keys[d * kGroupTokens] = k[d];
@@ -203,7 +202,7 @@ void GroupCodec::poison(std::byte* groups, std::size_t bytes) const {
     std::fill_n(groups, bytes, std::byte{0x7f});
     return;
   }
-  // NaN in bf16, and twice in a row in f32: numbers, and the scales of int8 and int4.
+  // NaN in bf16, and in f32 as two of these: values, and the scales of int8 and int4.
   std::fill_n(reinterpret_cast<std::uint16_t*>(groups), bytes / sizeof(std::uint16_t), std::uint16_t{0x7fc0});
 }
 

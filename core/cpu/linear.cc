@@ -20,19 +20,19 @@ void Product::multiply(Range rows, Range panels) const {
   args.n = std::min(w_.n(), panels.last * kLanes) - panels.first * kLanes;
   args.scales = w_.scales() == nullptr ? nullptr : w_.scales() + panels.first * kLanes;
   args.bias = w_.bias() == nullptr ? nullptr : w_.bias() + panels.first * kLanes;
-  args.out = out_.row(rows.first) + panels.first * kLanes;
+  args.out = out_.row(rows.first) + column_ + panels.first * kLanes;
   args.out_stride = out_.stride();
-  context_.kernels.gemm[static_cast<int>(w_.type())](args);
+  context_.kernels.gemm[w_.kernels().gemm](args);
 }
 
 ProductChunks::ProductChunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows,
                              std::uint32_t num_units)
     : num_units_(num_units), num_rows_(rows) {
-  // However few bits a weight has, multiplying by it takes as long as in bf16.
+  // Multiplying by a weight takes as long as in bf16, however few bits it has.
   const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
   const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), context.team.size());
   unit_parts_ = std::min(num_units, wanted);
-  // A narrow matrix with many rows: rows are cut too, in pieces of a few tiles.
+  // A narrow matrix with many rows: rows are cut, too, into pieces of a few tiles.
   row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * context.kernels.tile_rows)));
 }
 
@@ -48,9 +48,10 @@ ProductChunks tile_chunks(const KernelContext& context, const PackedWeight& w, s
   return {context, w, rows, num_units(context.kernels, w.num_panels())};
 }
 
-void linear(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
-            HostBuffer& out) {
-  multiply_then(context, x, w, tile_chunks(context, w, rows), out, [](Range, Range, std::uint32_t) {});
+void multiply(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
+              std::uint32_t column, HostBuffer& out) {
+  multiply_then(
+      context, x, w, tile_chunks(context, w, rows), out, [](Range, Range, std::uint32_t) {}, column);
 }
 
 }  // namespace quire::cpu

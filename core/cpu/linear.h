@@ -1,8 +1,7 @@
-// out[r,:] = x[r,:] · Wᵀ (· scales) + bias for any number of rows, in one pass over the weights: a whole linear, and
-// the pieces of it for ops that do more than that. Rows are quantised or rounded first where the weight wants that.
-// Shape   x [rows, K], w [N, K] in panels, out [rows, N].
-// Thread  linear: engine; shares panels, and rows where there are few panels, out over the team. The pieces: any
-//         worker.
+// Products: out[r, column + n] = x[r,:] · w[n,:] (· scale) + bias for any number of rows, in one pass over the weights;
+// and the pieces of one, for ops that do more than that. Rows are quantised or rounded first if the weight needs it.
+// Shape   x [rows, K], w [N, K] in panels, out [rows, column + N or wider].
+// Thread  multiply(): engine; the team shares the panels, and rows if there are few panels. The pieces: any worker.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +14,25 @@
 
 namespace quire::cpu {
 
-// What ops compute with: CpuOps has one of each.
+// Objects that ops compute with: CpuOps has one of each.
 struct KernelContext {
   const Kernels& kernels;
   Team& team;
   RowCoder& coder;
 };
 
-// One product: prepare() every row, then multiply() all of it in any pieces.
+// One product: prepare() every row, then multiply() everything in any pieces.
 class Product {
  public:
-  Product(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, HostBuffer& out)
-      : context_(context), x_(x), w_(w), out_(out) {}
+  Product(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, HostBuffer& out,
+          std::uint32_t column = 0)
+      : context_(context), x_(x), w_(w), out_(out), column_(column) {}
 
-  // Whether prepare() has anything to do.
+  // True if prepare() has anything to do.
   bool prepares() const { return w_.wants_codes(); }
-  // The row of x is there: codes it.
+  // Codes a row of x, once the row is complete.
   void prepare(std::uint32_t row) const;
-  // Some panels' outputs for some rows.
+  // Computes some panels' outputs for some rows.
   void multiply(Range rows, Range panels) const;
 
  private:
@@ -40,9 +40,10 @@ class Product {
   const HostBuffer& x_;
   const PackedWeight& w_;
   HostBuffer& out_;
+  std::uint32_t column_;
 };
 
-// How a product is dealt out: chunk i is a part of the units that its outputs come in, times a part of its rows.
+// Chunks of a product: chunk i is a part of the units of its outputs, times a part of its rows.
 class ProductChunks {
  public:
   // A unit is one or several panels that go to one worker together; the last may have fewer.
@@ -52,7 +53,7 @@ class ProductChunks {
   Range units(std::uint32_t chunk) const { return part_of(num_units_, unit_parts_, chunk / row_parts_); }
   Range rows(std::uint32_t chunk) const { return part_of(num_rows_, row_parts_, chunk % row_parts_); }
   std::uint32_t num_rows() const { return num_rows_; }
-  // Which part of the units it is.
+  // Index of the chunk's part of the units.
   std::uint32_t unit_part(std::uint32_t chunk) const { return chunk / row_parts_; }
   std::uint32_t num_unit_parts() const { return unit_parts_; }  // at most most_chunks()
 
@@ -63,18 +64,18 @@ class ProductChunks {
   std::uint32_t row_parts_;
 };
 
-// Units of tile_panels panels, as panels.
+// Panels of units that have tile_panels panels each.
 Range panels_of(const Kernels& kernels, const PackedWeight& w, Range units);
 std::uint32_t num_units(const Kernels& kernels, std::uint32_t num_panels);
-// All of w in such units.
+// Chunks of all of w in such units.
 ProductChunks tile_chunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows);
 
-// A product in one job of the team, in chunks of such units, and what is done with each piece of it:
-// finish(rows, panels, chunk's part of the units).
+// Runs a product in one job of the team, in chunks of such units. Calls finish(rows, panels, index of the units' part)
+// for each piece when it is computed.
 template <typename Finish>
 void multiply_then(const KernelContext& context, const HostBuffer& x, const PackedWeight& w,
-                   const ProductChunks& chunks, HostBuffer& out, const Finish& finish) {
-  const Product product(context, x, w, out);
+                   const ProductChunks& chunks, HostBuffer& out, const Finish& finish, std::uint32_t column = 0) {
+  const Product product(context, x, w, out, column);
   const std::uint32_t num_prepared = product.prepares() ? chunks.num_rows() : 0;
   const RowChunks preparing(context.team, num_prepared, std::size_t{w.k()} * 2 * sizeof(float));
   context.team.for_chunks(
@@ -91,7 +92,7 @@ void multiply_then(const KernelContext& context, const HostBuffer& x, const Pack
       });
 }
 
-void linear(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
-            HostBuffer& out);
+void multiply(const KernelContext& context, const HostBuffer& x, const PackedWeight& w, std::uint32_t rows,
+              std::uint32_t column, HostBuffer& out);
 
 }  // namespace quire::cpu

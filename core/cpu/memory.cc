@@ -33,11 +33,11 @@ Memory::Memory(std::size_t bytes, const char* what) : bytes_(bytes) {
       mapping_ = mapping;
       const auto start = reinterpret_cast<std::uintptr_t>(mapping);
       data_ = static_cast<std::byte*>(mapping) + (round_up(start, kHugePage) - start);
-      madvise(data_, round_up(bytes, kHugePage), MADV_HUGEPAGE);  // advice: without it only slower
+      madvise(data_, round_up(bytes, kHugePage), MADV_HUGEPAGE);  // advice; without huge pages it is only slower
     }
   }
   if (data_ == nullptr) {
-    throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
+    throw StartError("out of memory: " + std::to_string(bytes) + " bytes needed for " + what);
   }
 }
 

@@ -1,6 +1,6 @@
-// Zeroed memory on 64-byte lines; large pieces are mapped, on huge pages where the kernel gives them.
-// Owner   whoever holds it; movable.
-// Fails   StartError with the bytes asked.
+// Zeroed memory, aligned to 64 bytes; large pieces are mapped, on huge pages if the kernel has any.
+// Owner   the holder; move-only.
+// Fails   StartError with the bytes requested.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace quire::cpu {
 class Memory {
  public:
   Memory() = default;
-  // `what` names it in the error: "the KV cache".
+  // Allocates `bytes`; the error names the memory as `what`: "the KV cache".
   Memory(std::size_t bytes, const char* what);
   ~Memory();
   Memory(Memory&& other) noexcept { swap(other); }
@@ -42,8 +42,8 @@ class Memory {
   std::size_t mapping_bytes_ = 0;
 };
 
-// 16 floats more than a whole number of lines: rows of a power of two would otherwise share a few sets of the first
-// cache.
+// Row stride in floats: 16 more than a whole number of cache lines, because rows whose length is a power of two would
+// share a few sets of L1.
 constexpr std::size_t row_stride(std::size_t width) { return (width + 15) / 16 * 16 + 16; }
 
 }  // namespace quire::cpu

@@ -1,89 +1,127 @@
 #include "core/cpu/pack.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
-#include "core/backend/quantize.h"
+#include "core/backend/weights/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
-#include "core/cpu/isa/kernels.h"
+#include "core/base/start_error.h"
+#include "core/cpu/parallel_for.h"
+#include "core/cpu/tensors.h"
 
 namespace quire::cpu {
 namespace {
 
-using backend::DType;
+using backend::Format;
 using backend::HostMatrix;
-using backend::int4_codes;
-using backend::int4_scale;
-using backend::output_codes;
-using backend::output_scale;
-using backend::Quantize;
-using backend::WeightType;
-using backend::widen;
 
-// Elements of k copied for all 16 outputs before the next: that part of the panel stays in the first cache.
-constexpr std::uint32_t kPart = 256;
-static_assert(kPart % (2 * kInt4Group) == 0);
+static_assert(kPartInputs % (2 * kInt4Group) == 0);
 
-// Copies a row's elements into its lane of a panel, element i to `out + i * 16`. T is the element, or for bf16 a pair of
-// them, whose word order is the layout's. The source may be unaligned.
+template <std::size_t kStep, std::size_t kBits>
+std::size_t panel_bytes(std::uint32_t k) {
+  return (k + kStep - 1) / kStep * kStep * kLanes * kBits / 8;
+}
+
+// The part's inputs as f32.
+struct Widened {
+  explicit Widened(const LanePart& part) : w(values, part.count) { backend::widen(part.source, part.stored, w); }
+  float values[kPartInputs];
+  std::span<float> w;
+};
+
+// ---- f32, f16: an input's 16 elements side by side
+
+// Copies elements into a lane, element i to out[i * 16]. T is the element or a pair of them, in the order of the panel.
 template <typename T>
 void fill_lane(const std::byte* source, std::size_t count, T* out) {
   for (std::size_t i = 0; i < count; ++i, source += sizeof(T)) std::memcpy(out + i * kLanes, source, sizeof(T));
 }
 
-// Elements [first, last) of a row; `first` is even.
-void pack_part(const std::byte* row, std::size_t first, std::size_t last, DType dtype, std::uint32_t lane,
-               std::byte* panel) {
-  const std::byte* source = row + first * backend::bytes_of(dtype);
-  const std::size_t count = last - first;
-  if (dtype == DType::kF32) {
-    fill_lane(source, count, reinterpret_cast<std::uint32_t*>(panel) + first * kLanes + lane);
-  } else if (dtype == DType::kF16) {
-    fill_lane(source, count, reinterpret_cast<std::uint16_t*>(panel) + first * kLanes + lane);
-  } else {
-    auto* words = reinterpret_cast<std::uint32_t*>(panel) + first / 2 * kLanes + lane;
-    fill_lane(source, count / 2, words);
-    if (count % 2 != 0) std::memcpy(words + count / 2 * kLanes, source + (count - 1) * 2, 2);  // the high half stays 0
-  }
+template <typename Bits, Format kFormat>
+void pack_elements(const LanePart& part) {
+  CHECK(part.stored == kFormat);
+  fill_lane(part.source, part.count, reinterpret_cast<Bits*>(part.panel) + part.first * kLanes + part.lane);
 }
 
-// The 64 inputs of int4 that share a line of scales, and the line.
-constexpr std::size_t kInt4Inputs = 2 * kInt4Group;
-constexpr std::size_t kInt4Words = kLanes + kInt4Inputs / 8 * kLanes;  // 32-bit
+void unpack_f32(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+  const auto* values = reinterpret_cast<const float*>(panel) + lane;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = values[i * kLanes];
+}
+void unpack_f16(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+  const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + lane;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = f32_of_f16(values[i * kLanes]);
+}
 
-// Where input i of an output lies in a panel of bf16, behind the output's first.
+// ---- bf16, w16a16: in pairs
+
+// Place of input i of an output, relative to the output's first.
 std::size_t bf16_at(std::size_t i) { return i / 2 * 2 * kLanes + i % 2; }
 
-// Where input i of an output lies in a panel of int8 or fp8 or, four of them in a word, of w8a8.
-std::size_t byte_at(std::size_t i, std::uint32_t lane, WeightType type) {
-  return type == WeightType::kW8A8 ? (i / 4 * kLanes + lane) * 4 + i % 4 : i * kLanes + lane;
+void pack_bf16(const LanePart& part) {
+  if (part.stored == Format::kBF16) {
+    auto* words = reinterpret_cast<std::uint32_t*>(part.panel) + part.first / 2 * kLanes + part.lane;
+    fill_lane(part.source, part.count / 2, words);
+    if (part.count % 2 != 0) {  // the high half stays 0
+      std::memcpy(words + part.count / 2 * kLanes, part.source + (part.count - 1) * 2, 2);
+    }
+    return;
+  }
+  const Widened from(part);
+  auto* halves = reinterpret_cast<std::uint16_t*>(part.panel) + 2 * part.lane;
+  for (std::size_t i = 0; i < from.w.size(); ++i) halves[bf16_at(part.first + i)] = bf16_of_f32(from.w[i]);
 }
 
-// Elements [first, first + w.size()) of an output's lane.
-void pack_bytes(std::span<const float> w, std::size_t first, float scale, std::uint32_t lane, WeightType type,
-                std::byte* panel) {
-  std::byte codes[kPart];
-  output_codes(type, w, scale, codes);
-  for (std::size_t i = 0; i < w.size(); ++i) panel[byte_at(first + i, lane, type)] = codes[i];
+void unpack_bf16(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+  const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + 2 * lane;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = f32_of_bf16(values[bf16_at(i)]);
 }
 
-void pack_bf16(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
-  auto* halves = reinterpret_cast<std::uint16_t*>(panel) + 2 * lane;
-  for (std::size_t i = 0; i < w.size(); ++i) halves[bf16_at(first + i)] = bf16_of_f32(w[i]);
+// ---- int8, fp8: an input's 16 codes side by side. w8a8: four inputs of an output in a word
+
+std::size_t byte_at(std::size_t i, std::uint32_t lane) { return i * kLanes + lane; }
+std::size_t byte_in_words_at(std::size_t i, std::uint32_t lane) { return (i / 4 * kLanes + lane) * 4 + i % 4; }
+
+using ByteAt = std::size_t (*)(std::size_t i, std::uint32_t lane);
+
+template <Format kFormat, ByteAt kAt>
+void pack_bytes(const LanePart& part) {
+  const Widened from(part);
+  std::byte codes[kPartInputs];
+  backend::output_codes(kFormat, from.w, part.scale, codes);
+  for (std::size_t i = 0; i < from.w.size(); ++i) part.panel[kAt(part.first + i, part.lane)] = codes[i];
 }
 
-void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, std::byte* panel) {
-  for (std::size_t start = 0; start < w.size(); start += kInt4Group) {
-    const std::span<const float> group = w.subspan(start, std::min<std::size_t>(kInt4Group, w.size() - start));
-    const std::size_t k = first + start;
-    auto* line = reinterpret_cast<std::uint32_t*>(panel) + k / kInt4Inputs * kInt4Words + lane;
+template <ByteAt kAt>
+void unpack_int8(const std::byte* panel, std::uint32_t lane, float scale, std::span<float> out) {
+  const auto* codes = reinterpret_cast<const std::int8_t*>(panel);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(codes[kAt(i, lane)]) * scale;
+}
+void unpack_fp8(const std::byte* panel, std::uint32_t lane, float scale, std::span<float> out) {
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(panel);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = f32_of_fp8(codes[byte_at(i, lane)]) * scale;
+}
+
+// ---- int4, w4a8: lines of scales and of codes
+
+constexpr std::size_t kInt4Inputs = 2 * kInt4Group;                    // that share a line of scales
+constexpr std::size_t kInt4Words = kLanes + kInt4Inputs / 8 * kLanes;  // of the line and of its codes
+
+std::size_t int4_panel_bytes(std::uint32_t k) {
+  return panel_bytes<8, 4>(k) + panel_bytes<kInt4Inputs, 8>(k) / kInt4Inputs * sizeof(std::uint32_t);
+}
+
+void pack_int4(const LanePart& part) {
+  const Widened from(part);
+  for (std::size_t start = 0; start < from.w.size(); start += kInt4Group) {
+    const auto group = from.w.subspan(start, std::min<std::size_t>(kInt4Group, from.w.size() - start));
+    const std::size_t k = part.first + start;
+    auto* line = reinterpret_cast<std::uint32_t*>(part.panel) + k / kInt4Inputs * kInt4Words + part.lane;
     const std::uint32_t half = k % kInt4Inputs / kInt4Group;
-    const std::uint16_t scale = int4_scale(group);
-    *line |= std::uint32_t{scale} << 16 * half;  // the panel was zeroed
+    const std::uint16_t scale = backend::int4_scale(group);
+    *line |= std::uint32_t{scale} << 16 * half;
     std::int8_t codes[kInt4Group];
-    int4_codes(group, scale, codes);
+    backend::int4_codes(group, scale, codes);
     std::uint32_t* words = line + (1 + half * kInt4Group / 8) * kLanes;
     for (std::size_t i = 0; i < group.size(); ++i) {
       words[i / 8 * kLanes] |= static_cast<std::uint32_t>(codes[i] & 15) << kInt4Shift[i % 8];
@@ -91,7 +129,31 @@ void pack_int4(std::span<const float> w, std::size_t first, std::uint32_t lane, 
   }
 }
 
-// Finds the rows of the concatenated matrices.
+void unpack_int4(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+  const auto* words = reinterpret_cast<const std::uint32_t*>(panel) + lane;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint32_t* line = words + i / kInt4Inputs * kInt4Words;
+    const std::size_t at = i % kInt4Inputs;
+    const std::uint32_t nibble = line[(1 + at / 8) * kLanes] << (28 - kInt4Shift[at % 8]);
+    const auto scale = static_cast<std::uint16_t>(line[0] >> 16 * (at / kInt4Group));
+    out[i] = static_cast<float>(static_cast<std::int32_t>(nibble) >> 28) * f32_of_bf16(scale);
+  }
+}
+
+constexpr FormatKernels kFormats[] = {
+    {Format::kF32, kGemmF32, panel_bytes<1, 32>, pack_elements<std::uint32_t, Format::kF32>, unpack_f32},
+    {Format::kBF16, kGemmBF16, panel_bytes<2, 16>, pack_bf16, unpack_bf16},
+    {Format::kF16, kGemmF16, panel_bytes<1, 16>, pack_elements<std::uint16_t, Format::kF16>, unpack_f16},
+    {Format::kInt8, kGemmInt8, panel_bytes<4, 8>, pack_bytes<Format::kInt8, byte_at>, unpack_int8<byte_at>},
+    {Format::kInt4, kGemmInt4, int4_panel_bytes, pack_int4, unpack_int4},
+    {Format::kW8A8, kGemmW8A8, panel_bytes<4, 8>, pack_bytes<Format::kW8A8, byte_in_words_at>,
+     unpack_int8<byte_in_words_at>},
+    {Format::kW4A8, kGemmW4A8, int4_panel_bytes, pack_int4, unpack_int4},
+    {Format::kW16A16, kGemmW16A16, panel_bytes<2, 16>, pack_bf16, unpack_bf16},
+    {Format::kFp8, kGemmFp8, panel_bytes<4, 8>, pack_bytes<Format::kFp8, byte_at>, unpack_fp8},
+};
+
+// Rows of the concatenated matrices.
 struct Rows {
   std::span<const HostMatrix> matrices;
   std::size_t row_bytes;
@@ -105,19 +167,27 @@ struct Rows {
 
 }  // namespace
 
+std::span<const FormatKernels> format_kernels() { return kFormats; }
+
+const FormatKernels& kernels_of(Format format) {
+  const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
+  if (found == std::end(kFormats)) throw StartError("the CPU has no kernels for weights in " + name_of(format));
+  return *found;
+}
+
 std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
-                                          std::span<const std::span<const float>> biases, Quantize quantize,
-                                          Team& team) {
+                                          std::span<const std::span<const float>> biases,
+                                          std::optional<Format> quantize, Team& team) {
   CHECK(!matrices.empty());
   CHECK(biases.empty() || biases.size() == matrices.size());
   const std::uint32_t k = matrices.front().k;
-  const DType dtype = matrices.front().dtype;
+  const Format stored = matrices.front().format;
   CHECK_GT(k, 0u);
   std::uint32_t n = 0;
   bool has_bias = false;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
-    CHECK(matrices[i].dtype == dtype);
+    CHECK(matrices[i].format == stored);
     CHECK_GT(matrices[i].n, 0u);
     n += matrices[i].n;
     if (!biases.empty() && !biases[i].empty()) {
@@ -126,40 +196,34 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     }
   }
 
-  const WeightType type = backend::weight_type(dtype, quantize);
-  auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, type, has_bias});
+  const Format format = quantize.value_or(stored);
+  auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, format, has_bias});
   std::uint32_t next = 0;
   for (std::size_t i = 0; has_bias && i < matrices.size(); next += matrices[i].n, ++i) {
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);
   }
 
-  const Rows rows{matrices, std::size_t{k} * backend::bytes_of(dtype)};
-  set_float_mode();  // as the team's threads have it
+  const Rows rows{matrices, std::size_t{k} * bytes_of(stored)};
+  const auto pack = weight->kernels().pack;
+  set_float_mode();  // the mode of the team's threads
   team.for_chunks(weight->num_panels(), [&](std::uint32_t panel, std::uint32_t) {
     const std::uint32_t lanes = std::min(kLanes, n - panel * kLanes);
     float* scales = weight->scales() == nullptr ? nullptr : weight->scales() + panel * kLanes;
     const std::byte* sources[kLanes];
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       sources[lane] = rows.row(panel * kLanes + lane);
-      if (scales != nullptr) scales[lane] = output_scale(type, sources[lane], dtype, k);
+      if (scales != nullptr) scales[lane] = backend::output_scale(format, sources[lane], stored, k);
     }
-    for (std::uint32_t first = 0; first < k; first += kPart) {
-      const std::uint32_t last = std::min(k, first + kPart);
+    for (std::uint32_t first = 0; first < k; first += kPartInputs) {
+      const std::uint32_t count = std::min(k - first, kPartInputs);
       for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-        if (quantize == Quantize::kNone) {
-          pack_part(sources[lane], first, last, dtype, lane, weight->panel(panel));
-          continue;
-        }
-        float part[kPart];
-        const std::span<float> w(part, last - first);
-        widen(sources[lane] + first * backend::bytes_of(dtype), dtype, w);
-        if (type == WeightType::kW16A16) {
-          pack_bf16(w, first, lane, weight->panel(panel));
-        } else if (scales != nullptr) {
-          pack_bytes(w, first, scales[lane], lane, type, weight->panel(panel));
-        } else {
-          pack_int4(w, first, lane, weight->panel(panel));
-        }
+        pack({.source = sources[lane] + first * bytes_of(stored),
+              .stored = stored,
+              .scale = scales == nullptr ? 1.0f : scales[lane],
+              .first = first,
+              .count = count,
+              .lane = lane,
+              .panel = weight->panel(panel)});
       }
     }
   });
@@ -167,51 +231,8 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
 }
 
 void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
-  const std::byte* panel = w.panel(row / kLanes);
-  const std::uint32_t lane = row % kLanes;
-  switch (w.type()) {
-    case WeightType::kF32: {
-      const auto* values = reinterpret_cast<const float*>(panel) + lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = values[i * kLanes];
-      return;
-    }
-    case WeightType::kBF16:
-    case WeightType::kW16A16: {
-      const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + 2 * lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_bf16(values[bf16_at(i)]);
-      return;
-    }
-    case WeightType::kF16: {
-      const auto* values = reinterpret_cast<const std::uint16_t*>(panel) + lane;
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_f16(values[i * kLanes]);
-      return;
-    }
-    case WeightType::kInt8:
-    case WeightType::kW8A8: {
-      const auto* codes = reinterpret_cast<const std::int8_t*>(panel);
-      const float scale = w.scales()[row];
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = static_cast<float>(codes[byte_at(i, lane, w.type())]) * scale;
-      return;
-    }
-    case WeightType::kFp8: {
-      const auto* codes = reinterpret_cast<const std::uint8_t*>(panel);
-      const float scale = w.scales()[row];
-      for (std::size_t i = 0; i < w.k(); ++i) out[i] = f32_of_fp8(codes[byte_at(i, lane, w.type())]) * scale;
-      return;
-    }
-    case WeightType::kInt4:
-    case WeightType::kW4A8: {
-      const auto* words = reinterpret_cast<const std::uint32_t*>(panel) + lane;
-      for (std::size_t i = 0; i < w.k(); ++i) {
-        const std::uint32_t* line = words + i / kInt4Inputs * kInt4Words;
-        const std::size_t at = i % kInt4Inputs;
-        const std::uint32_t nibble = line[(1 + at / 8) * kLanes] << (28 - kInt4Shift[at % 8]);
-        const auto scale = static_cast<std::uint16_t>(line[0] >> 16 * (at / kInt4Group));
-        out[i] = static_cast<float>(static_cast<std::int32_t>(nibble) >> 28) * f32_of_bf16(scale);
-      }
-      return;
-    }
-  }
+  const float scale = w.scales() == nullptr ? 1.0f : w.scales()[row];
+  w.kernels().unpack(w.panel(row / kLanes), row % kLanes, scale, {out, w.k()});
 }
 
 }  // namespace quire::cpu

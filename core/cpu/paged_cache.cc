@@ -5,17 +5,17 @@
 #include <initializer_list>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 #include "core/cpu/cpu_ops.h"
 
 namespace quire::cpu {
 namespace {
 
+using backend::KvLayer;
 using backend::KvShape;
 using backend::KvType;
 
-using backend::kGroupTokens;
-
-// SIZE_MAX where the product is larger than that, which Memory then refuses.
+// The product of the factors; SIZE_MAX if it overflows, which Memory then refuses.
 std::size_t bytes_of_all(std::initializer_list<std::size_t> factors) {
   std::size_t bytes = 1;
   for (const std::size_t factor : factors) {
@@ -24,100 +24,93 @@ std::size_t bytes_of_all(std::initializer_list<std::size_t> factors) {
   return bytes;
 }
 
-std::size_t layer_bytes_of(const KvShape& shape) {
-  return bytes_of_all(
-      {GroupCodec(shape.type, shape.head_dim).bytes(), shape.block_tokens / kGroupTokens, shape.num_kv_heads});
+backend::KvBlockLayout layout_of(const KvShape& shape) {
+  return backend::block_layout(shape, [&](const KvLayer& layer) {
+    return bytes_of_all(
+        {GroupCodec(shape.type, layer.head_dim).bytes(), shape.block_tokens / kGroupTokens, layer.num_kv_heads});
+  });
+}
+
+// Of the largest layer's part of a residual group.
+std::size_t open_floats_of(const KvShape& shape) {
+  return shape.most([](const KvLayer& layer) {
+    return bytes_of_all({layer.num_kv_heads, kGroupTokens, 2 * std::size_t{layer.head_dim}});
+  });
 }
 
 }  // namespace
 
-std::uint64_t kv_open_group_bytes(const KvShape& shape) {
+std::uint64_t kv_residual_group_bytes(const KvShape& shape) {
   if (shape.type != KvType::kInt4) return 0;
-  const std::size_t layers = std::size_t{shape.all_layers()} + 1;
-  return bytes_of_all({layers, shape.num_kv_heads, kGroupTokens, 2 * std::size_t{shape.head_dim}, sizeof(float)});
+  return bytes_of_all({std::size_t{shape.num_layers()} + 1, open_floats_of(shape), sizeof(float)});
 }
 
-std::uint64_t kv_block_bytes(const KvShape& shape) {
-  return bytes_of_all({layer_bytes_of(shape), shape.all_layers()}) + shape.tail_bytes;
-}
+std::uint64_t kv_block_bytes(const KvShape& shape) { return layout_of(shape).bytes; }
 
 PagedCache::PagedCache(const KvShape& shape)
-    : shape_(shape), codec_(shape.type, shape.head_dim), layer_bytes_(layer_bytes_of(shape)) {
+    : shape_(shape), layout_(layout_of(shape)), open_floats_(open_floats_of(shape)) {
   CHECK_GT(shape.block_tokens, 0u);
   CHECK_EQ(shape.block_tokens % kGroupTokens, 0u);
-  CHECK_GT(shape.head_dim, 0u);
-  CHECK_EQ(shape.head_dim % 2, 0u);
-  memory_ = Memory(bytes_of_all({layer_bytes_, shape.num_blocks, shape.all_layers()}), "the KV cache");
-  if (shape.tail_bytes > 0) tails_ = Memory(bytes_of_all({shape.tail_bytes, shape.num_blocks}), "the KV cache's tails");
-  open_ = Memory(bytes_of_all({kv_open_group_bytes(shape), shape.num_open_groups}), "the KV cache's open groups");
+  for (const KvLayer& layer : shape.layers) {
+    CHECK_GT(layer.head_dim, 0u);
+    CHECK_EQ(layer.head_dim % 2, 0u);
+    codecs_.emplace_back(shape.type, layer.head_dim);
+  }
+  memory_ = Memory(bytes_of_all({layout_.bytes, shape.num_blocks}), "the KV cache");
+  open_ = Memory(bytes_of_all({kv_residual_group_bytes(shape), shape.num_residual_groups}),
+                 "the KV cache's residual groups");
 #ifndef NDEBUG
-  codec_.poison(memory_.data(), memory_.bytes());  // whatever reads a slot that no row has stored is seen
+  poison(memory_.data(), memory_.bytes());  // shows reads of slots that no row has stored
 #endif
 }
 
 void PagedCache::copy(BlockId from, BlockId to) {
   CHECK_LT(from.value, shape_.num_blocks);
   CHECK_LT(to.value, shape_.num_blocks);
-  for (std::size_t layer = 0; layer < shape_.all_layers(); ++layer) {
-    std::memmove(layer_start(layer, to), layer_start(layer, from), layer_bytes_);
-  }
-  const std::span<const std::byte> bytes = tail(from);
-  std::copy(bytes.begin(), bytes.end(), tail(to).begin());
+  std::memmove(start_of(to), start_of(from), block_bytes());
 }
 
-void PagedCache::copy_row(std::uint32_t from, std::uint32_t to) {
-  const BlockId from_block{from / shape_.block_tokens};
-  const BlockId to_block{to / shape_.block_tokens};
-  CHECK_LT(from_block.value, shape_.num_blocks);
-  CHECK_LT(to_block.value, shape_.num_blocks);
-  for (std::uint32_t layer = 0; layer < shape_.all_layers(); ++layer) {
-    for (std::uint32_t head = 0; head < shape_.num_kv_heads; ++head) {
-      codec_.copy(group(layer, from_block, head, from % shape_.block_tokens), from % kGroupTokens,
-                  group(layer, to_block, head, to % shape_.block_tokens), to % kGroupTokens);
+void PagedCache::copy_row(const backend::RowCopy& copy) {
+  const std::uint32_t block_tokens = shape_.block_tokens;
+  const BlockId from{copy.from / block_tokens};
+  const BlockId to{copy.to / block_tokens};
+  CHECK_LT(from.value, shape_.num_blocks);
+  CHECK_LT(to.value, shape_.num_blocks);
+  for (std::uint32_t layer = 0; layer < shape_.num_layers(); ++layer) {
+    if (shape_.layers[layer].group != copy.group) continue;
+    for (std::uint32_t head = 0; head < shape_.layers[layer].num_kv_heads; ++head) {
+      codecs_[layer].copy(group(layer, from, head, copy.from % block_tokens), copy.from % kGroupTokens,
+                          group(layer, to, head, copy.to % block_tokens), copy.to % kGroupTokens);
     }
   }
 }
 
 void PagedCache::poison(BlockId block) {
   CHECK_LT(block.value, shape_.num_blocks);
-  for (std::size_t layer = 0; layer < shape_.all_layers(); ++layer) {
-    codec_.poison(layer_start(layer, block), layer_bytes_);
-  }
+  poison(start_of(block), block_bytes());
+}
+
+// All layers have codes of one type, whose NaN does not depend on the layer.
+void PagedCache::poison(std::byte* begin, std::size_t bytes) {
+  if (!codecs_.empty()) codecs_.front().poison(begin, bytes);
 }
 
 void PagedCache::read(BlockId block, std::span<std::byte> out) const {
   CHECK_LT(block.value, shape_.num_blocks);
   CHECK_EQ(out.size(), block_bytes());
-  for (std::size_t layer = 0; layer < shape_.all_layers(); ++layer) {
-    std::copy_n(layer_start(layer, block), layer_bytes_, out.data() + layer * layer_bytes_);
-  }
-  const std::span<const std::byte> bytes = tail(block);
-  std::copy(bytes.begin(), bytes.end(), out.end() - shape_.tail_bytes);
+  std::copy_n(start_of(block), out.size(), out.data());
 }
 
 void PagedCache::write(BlockId block, std::span<const std::byte> bytes) {
   CHECK_LT(block.value, shape_.num_blocks);
   CHECK_EQ(bytes.size(), block_bytes());
-  for (std::size_t layer = 0; layer < shape_.all_layers(); ++layer) {
-    std::copy_n(bytes.data() + layer * layer_bytes_, layer_bytes_, layer_start(layer, block));
-  }
-  std::copy(bytes.end() - shape_.tail_bytes, bytes.end(), tail(block).begin());
+  std::copy_n(bytes.data(), bytes.size(), start_of(block));
 }
 
-void PagedCache::copy_open_group(std::uint32_t from, std::uint32_t to) {
-  CHECK_LT(from, shape_.num_open_groups);
-  CHECK_LT(to, shape_.num_open_groups);
-  std::memmove(open_row(to, 0, 0, 0), open_row(from, 0, 0, 0), kv_open_group_bytes(shape_));
-}
-
-std::span<std::byte> PagedCache::tail(BlockId block) {
-  CHECK_LT(block.value, shape_.num_blocks);
-  return {tails_.data() + std::size_t{block.value} * shape_.tail_bytes, shape_.tail_bytes};
-}
-
-std::span<const std::byte> PagedCache::tail(BlockId block) const {
-  CHECK_LT(block.value, shape_.num_blocks);
-  return {tails_.data() + std::size_t{block.value} * shape_.tail_bytes, shape_.tail_bytes};
+void PagedCache::copy_residual_group(std::uint32_t from, std::uint32_t to) {
+  CHECK_LT(from, shape_.num_residual_groups);
+  CHECK_LT(to, shape_.num_residual_groups);
+  std::memmove(open_row(to, 0, 0, 0), open_row(from, 0, 0, 0), kv_residual_group_bytes(shape_));
 }
 
 }  // namespace quire::cpu

@@ -1,18 +1,22 @@
-// K and V of all blocks, in groups of 16 tokens, the byte tails of the blocks, and the open groups of int4.
-// Shape   [layer][block][kv head][P/16] groups; kv_codec.h says what a group is. An open group is [layer][kv head][16
-//         tokens] of k | v in f32; behind the layers lies one more, the group of the layer at hand as the step found it.
-// Owner   whoever asked Ops to make it.
+// K and V of all blocks, in groups of 16 tokens, and the residual groups of int4.
+// Shape   [block][layer of its group] layers (KvLayer), which are [kv head][P/16] groups as in kv_codec.h; behind a
+//         smaller group's layers the block is unused. A residual group is [layer][kv head][16 tokens] of k | v in f32;
+//         one more layer behind the others is the current layer's group as the step found it.
+// Owner   the caller of Ops that asked for it.
 // Thread  engine; different tokens may be stored by different workers of the team.
-// Fails   StartError: out of memory. A block that is not there is our bug: CHECK.
+// Fails   StartError: out of memory. A block number out of range is our bug: CHECK.
 // Source  PagedAttention (Kwon et al. 2023); K transposed by groups of 16 tokens is ours.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "core/backend/cache_ops.h"
 #include "core/backend/tensors.h"
 #include "core/base/ids.h"
+#include "core/base/kv_constants.h"
 #include "core/cpu/kv_codec.h"
 #include "core/cpu/memory.h"
 
@@ -23,58 +27,65 @@ class PagedCache final : public backend::KvCache {
   explicit PagedCache(const backend::KvShape& shape);
 
   const backend::KvShape& shape() const override { return shape_; }
-  std::size_t bytes() const override { return memory_.bytes() + tails_.bytes() + open_.bytes(); }
-  std::size_t block_bytes() const override { return shape_.all_layers() * layer_bytes_ + shape_.tail_bytes; }
+  std::size_t bytes() const override { return memory_.bytes() + open_.bytes(); }
+  std::size_t block_bytes() const override { return layout_.bytes; }
 
-  const GroupCodec& codec() const { return codec_; }
-  // The 16 tokens that hold `offset` of a block.
+  const GroupCodec& codec(std::uint32_t layer) const { return codecs_[layer]; }
+  // The group of 16 tokens that has `offset` of a block.
   const std::byte* group(std::uint32_t layer, BlockId block, std::uint32_t head, std::uint32_t offset) const {
-    return layer_start(layer, block) + (std::size_t{head} * shape_.block_tokens + offset) / 16 * codec_.bytes();
+    return start_of(block) + group_at(layer, head, offset);
   }
   std::byte* group(std::uint32_t layer, BlockId block, std::uint32_t head, std::uint32_t offset) {
-    return layer_start(layer, block) + (std::size_t{head} * shape_.block_tokens + offset) / 16 * codec_.bytes();
+    return start_of(block) + group_at(layer, head, offset);
   }
 
-  // k | v of token `lane`. layer_as_found(): of whichever layer rope_store() met last.
-  float* open_row(std::uint32_t open_group, std::uint32_t layer, std::uint32_t head, std::uint32_t lane) {
-    return open_.floats() + open_row_index(open_group, layer, head, lane) * 2 * shape_.head_dim;
+  // k | v of token `lane`, and the same as rope_store() found it: valid until it runs on the next layer.
+  float* open_row(std::uint32_t residual_group, std::uint32_t layer, std::uint32_t head, std::uint32_t lane) {
+    return open_.floats() + open_row_at(residual_group, layer, layer, head, lane);
   }
-  const float* open_row(std::uint32_t open_group, std::uint32_t layer, std::uint32_t head, std::uint32_t lane) const {
-    return open_.floats() + open_row_index(open_group, layer, head, lane) * 2 * shape_.head_dim;
+  const float* open_row(std::uint32_t residual_group, std::uint32_t layer, std::uint32_t head,
+                        std::uint32_t lane) const {
+    return open_.floats() + open_row_at(residual_group, layer, layer, head, lane);
   }
-  std::uint32_t layer_as_found() const { return shape_.all_layers(); }
-  void copy_open_group(std::uint32_t from, std::uint32_t to);
+  float* found_row(std::uint32_t residual_group, std::uint32_t layer, std::uint32_t head, std::uint32_t lane) {
+    return open_.floats() + open_row_at(residual_group, shape_.num_layers(), layer, head, lane);
+  }
+  const float* found_row(std::uint32_t residual_group, std::uint32_t layer, std::uint32_t head,
+                         std::uint32_t lane) const {
+    return open_.floats() + open_row_at(residual_group, shape_.num_layers(), layer, head, lane);
+  }
+  void copy_residual_group(std::uint32_t from, std::uint32_t to);
 
-  // Whole blocks: all layers and the byte tail.
+  // Whole blocks.
   void copy(BlockId from, BlockId to);
-  // K and V of one row, by slot: all layers.
-  void copy_row(std::uint32_t from, std::uint32_t to);
+  // K and V of one row, by slot: all layers of the group.
+  void copy_row(const backend::RowCopy& copy);
   void poison(BlockId block);
   void read(BlockId block, std::span<std::byte> out) const;
   void write(BlockId block, std::span<const std::byte> bytes);
 
-  std::span<std::byte> tail(BlockId block);
-  std::span<const std::byte> tail(BlockId block) const;
-
  private:
-  std::size_t open_row_index(std::size_t open_group, std::uint32_t layer, std::uint32_t head,
-                             std::uint32_t lane) const {
-    const std::size_t layers = std::size_t{shape_.all_layers()} + 1;
-    return ((open_group * layers + layer) * shape_.num_kv_heads + head) * backend::kGroupTokens + lane;
+  std::size_t group_at(std::uint32_t layer, std::uint32_t head, std::uint32_t offset) const {
+    return layout_.offsets[layer] +
+           (std::size_t{head} * shape_.block_tokens + offset) / kGroupTokens * codecs_[layer].bytes();
   }
-  const std::byte* layer_start(std::size_t layer, BlockId block) const {
-    return memory_.data() + (layer * shape_.num_blocks + block.value) * layer_bytes_;
+  // `part`: the layer, or num_layers() for the layer as found.
+  std::size_t open_row_at(std::size_t residual_group, std::uint32_t part, std::uint32_t layer, std::uint32_t head,
+                          std::uint32_t lane) const {
+    const std::size_t row = std::size_t{head} * kGroupTokens + lane;
+    return (residual_group * (shape_.num_layers() + std::size_t{1}) + part) * open_floats_ +
+           row * 2 * shape_.layers[layer].head_dim;
   }
-  std::byte* layer_start(std::size_t layer, BlockId block) {
-    return memory_.data() + (layer * shape_.num_blocks + block.value) * layer_bytes_;
-  }
+  const std::byte* start_of(BlockId block) const { return memory_.data() + block.value * block_bytes(); }
+  std::byte* start_of(BlockId block) { return memory_.data() + block.value * block_bytes(); }
+  void poison(std::byte* begin, std::size_t bytes);
 
   backend::KvShape shape_;
-  GroupCodec codec_;
-  std::size_t layer_bytes_;  // of a block: all heads
+  std::vector<GroupCodec> codecs_;  // [layers]
+  backend::KvBlockLayout layout_;
+  std::size_t open_floats_ = 0;  // of a residual group's layer: those of the largest
   Memory memory_;
-  Memory tails_;  // [block][tail_bytes]
-  Memory open_;   // [num_open_groups][layers + 1][kv head][16][2 D] f32
+  Memory open_;  // [num_residual_groups][layers + 1][kv head][16][2 D] f32
 };
 
 }  // namespace quire::cpu

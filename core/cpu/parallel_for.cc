@@ -16,7 +16,7 @@ constexpr auto kSpin = std::chrono::microseconds(50);  // longer than the gap be
 constexpr std::uint64_t kChunkMask = 0xffffffffu;
 constexpr unsigned kDefaultMode = 0x1f80;  // all exceptions masked, round to nearest even, no FTZ, no DAZ
 
-// Spins until `done` says so or the time is over; returns done's last answer.
+// Spins until done() is true or the time is over; returns done()'s last answer.
 template <typename Done>
 bool spin_until(const Done& done) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -45,7 +45,7 @@ Team::Team(std::uint32_t num_threads) {
     const std::size_t num_started = threads_.size() + 1;
     stop();
     throw StartError("cannot start " + std::to_string(num_threads) + " compute threads (got " +
-                     std::to_string(num_started) + "): " + error.what() + "; ask for fewer with --threads");
+                     std::to_string(num_started) + "): " + error.what() + "; lower --threads");
   }
 }
 
@@ -66,7 +66,8 @@ void Team::share(std::uint32_t num_chunks, const void* context, Call call) {
   unfinished_.store(num_chunks, std::memory_order_relaxed);
   const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
   ticket_.store(std::uint64_t{job} << 32 | num_chunks, std::memory_order_release);
-  job_.store(job, std::memory_order_seq_cst);  // not release: notify_all() must not look for sleepers before it is seen
+  // Not release: notify_all() must not look for sleepers before the store is visible.
+  job_.store(job, std::memory_order_seq_cst);
   job_.notify_all();
 
   while (take_and_run(0)) {
@@ -78,7 +79,7 @@ void Team::finish_first() {
   if (first_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) first_left_.notify_all();
 }
 
-// Of the first part: whoever runs one of its chunks waits for nobody, so this ends.
+// Also ends for the first part of a job: a worker that runs one of its chunks waits for nothing.
 void Team::wait_for_zero(const std::atomic<std::uint32_t>& count) const {
   const auto is_zero = [&] { return count.load(std::memory_order_acquire) == 0; };
   if (is_zero() || (may_spin_ && spin_until(is_zero))) return;

@@ -25,14 +25,30 @@ RopeStore::RopeStore(const Kernels& kernels, const Batch& batch, const Attention
       spec_(spec),
       qkv_(qkv),
       cache_(cache),
-      rope_(static_cast<const HostRope&>(*spec.rope)) {
-  CHECK_EQ(2 * rope_.half(), spec.head_dim);
+      rope_(static_cast<const HostRope*>(spec.rope)) {
+  if (rope_ != nullptr) CHECK_LE(2 * rope_->half(), spec.head_dim);
 }
 
-void RopeStore::turn_queries(std::uint32_t row, Range heads) const {
+void RopeStore::norm_rows(std::uint32_t row) const {
+  float* q = qkv_.row(row);
+  const auto norm_row = [&](float* heads, const backend::HeadNorm& norm, std::uint32_t width) {
+    if (norm && norm.whole_row) norm_values(kernels_, norm.norm, heads, heads, 0, width);
+  };
+  norm_row(q, spec_.q_norm, spec_.q_width());
+  if (!spec_.stores) return;
+  norm_row(q + spec_.q_width(), spec_.k_norm, spec_.kv_width());
+  norm_row(q + spec_.q_width() + spec_.kv_width(), spec_.v_norm, spec_.kv_width());
+}
+
+void RopeStore::rotate_queries(std::uint32_t row, Range heads) const {
+  const std::uint32_t position = batch_.positions[row];
   float* q = qkv_.row(row);
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
-    turn(q + h * spec_.head_dim, static_cast<const HostVector*>(spec_.q_norm), batch_.positions[row]);
+    float* head = q + h * spec_.head_dim;
+    norm_head(head, h, spec_.q_norm);
+    rotate(head, position);
+    if (spec_.q_scale == nullptr) continue;
+    kernels_.rescale(head, static_cast<const HostVector&>(*spec_.q_scale).data()[position], 0.0f, spec_.head_dim);
   }
 }
 
@@ -40,28 +56,36 @@ void RopeStore::store_keys(std::uint32_t row, Range heads) const {
   const std::uint32_t size = spec_.head_dim;
   const std::uint32_t block_tokens = cache_.shape().block_tokens;
   float* k = qkv_.row(row) + spec_.q_width();
-  const float* v = k + spec_.kv_width();
+  float* v = k + spec_.kv_width();
   const BlockId block{batch_.slots[row] / block_tokens};
   const std::uint32_t offset = batch_.slots[row] % block_tokens;
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
-    turn(k + h * size, static_cast<const HostVector*>(spec_.k_norm), batch_.positions[row]);
+    norm_head(k + h * size, h, spec_.k_norm);
+    norm_head(v + h * size, h, spec_.v_norm);
+    rotate(k + h * size, batch_.positions[row]);
     if (!stores_rows()) continue;
     std::byte* group = cache_.group(spec_.layer, block, h, offset);
-    cache_.codec().store(group, offset % kLanes, k + h * size, v + h * size);
+    cache_.codec(spec_.layer).store(group, offset % kLanes, k + h * size, v + h * size);
   }
 }
 
-void RopeStore::turn(float* head, const HostVector* scale, std::uint32_t position) const {
-  if (scale != nullptr) kernels_.norm(head, scale->data(), spec_.norm_eps, spec_.head_dim, head);
-  kernels_.rotate(head, rope_.cosines(position), rope_.sines(position), rope_.half());
+void RopeStore::norm_head(float* head, std::uint32_t index, const backend::HeadNorm& norm) const {
+  if (!norm || norm.whole_row) return;
+  const bool shared = norm.norm.scale->size() == spec_.head_dim;
+  norm_values(kernels_, norm.norm, head, head, shared ? 0 : norm.first + index * spec_.head_dim, spec_.head_dim);
+}
+
+void RopeStore::rotate(float* head, std::uint32_t position) const {
+  if (rope_ != nullptr) kernels_.rotate(head, rope_->cosines(position), rope_->sines(position), rope_->half());
 }
 
 void rope_store(const Kernels& kernels, Team& team, const Batch& batch, const AttentionSpec& spec, HostBuffer& qkv,
                 PagedCache& cache) {
   const RopeStore rows(kernels, batch, spec, qkv, cache);
   for_rows(team, batch.num_rows(), 4 * spec.qkv_width() * sizeof(float), [&](std::uint32_t row) {
-    rows.turn_queries(row, {0, spec.num_heads});
-    rows.store_keys(row, {0, spec.num_kv_heads});
+    rows.norm_rows(row);
+    rows.rotate_queries(row, {0, spec.num_heads});
+    if (spec.stores) rows.store_keys(row, {0, spec.num_kv_heads});
   });
   if (rows.stores_rows()) return;
   const auto num_sequences = static_cast<std::uint32_t>(batch.sequences.size());
@@ -71,8 +95,9 @@ void rope_store(const Kernels& kernels, Team& team, const Batch& batch, const At
 
 namespace {
 
-// int4: the sequence's groups that are whole now go into their blocks, the rows of the last, unfinished one into the open
-// group. attend() wants the first group as this step found it: it is set aside, since the last may take its place.
+// int4: stores the sequence's groups that are complete now into their blocks, and the rows of the last, unfinished one
+// into the residual group. attend() needs the first group as this step found it: it is copied first, because the last
+// one may take its place.
 void store_groups(const Batch& batch, const SequenceRows& sequence, const AttentionSpec& spec, const HostBuffer& qkv,
                   PagedCache& cache) {
   const std::uint32_t size = spec.head_dim;
@@ -81,10 +106,10 @@ void store_groups(const Batch& batch, const SequenceRows& sequence, const Attent
   const std::uint32_t end = begin + sequence.num_rows;
   for (std::uint32_t head = 0; head < spec.num_kv_heads; ++head) {
     const auto open_row = [&](std::uint32_t lane) {
-      return cache.open_row(sequence.open_group, spec.layer, head, lane);
+      return cache.open_row(sequence.residual_group, spec.layer, head, lane);
     };
     const auto found_row = [&](std::uint32_t lane) {
-      return cache.open_row(sequence.open_group, cache.layer_as_found(), head, lane);
+      return cache.found_row(sequence.residual_group, spec.layer, head, lane);
     };
     const auto k_of = [&](std::uint32_t position) {
       return qkv.row(sequence.first_row + (position - begin)) + spec.q_width() + head * size;
@@ -107,7 +132,7 @@ void store_groups(const Batch& batch, const SequenceRows& sequence, const Attent
         v[lane] = k[lane] + (is_earlier ? size : spec.kv_width());
       }
       const BlockId block{batch.slots[sequence.first_row + (std::max(start, begin) - begin)] / block_tokens};
-      cache.codec().store_all(cache.group(spec.layer, block, head, start % block_tokens), k, v);
+      cache.codec(spec.layer).store_all(cache.group(spec.layer, block, head, start % block_tokens), k, v);
     }
   }
 }

@@ -5,14 +5,14 @@
 namespace quire::cpu {
 namespace {
 
-bool is_rounded(const PackedWeight& w) { return w.type() == backend::WeightType::kW16A16; }
+bool is_rounded(const PackedWeight& w) { return w.format().activation == backend::Format::Activation::kBF16; }
 
-// Of whole numbers.
+// Number of groups of int8 codes.
 std::uint32_t num_groups_of(const PackedWeight& w) {
   return is_rounded(w) ? 0 : (w.k() + kCodedGroup - 1) / kCodedGroup;
 }
 
-// A line more than there are: rows of a power of two would share a few sets of the first cache.
+// One cache line more than needed, because rows whose length is a power of two would share a few sets of L1.
 std::size_t code_stride_of(const PackedWeight& w) {
   const std::size_t rounded = (std::size_t{w.k()} * sizeof(float) + 63) / 64 * 64;
   return (is_rounded(w) ? rounded : std::size_t{num_groups_of(w)} * kCodedGroup) + 64;

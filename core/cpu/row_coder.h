@@ -1,6 +1,6 @@
-// Rows of a linear's input in fewer bits, once for all outputs: whole numbers of 8 bits for w8a8 and w4a8, bf16 for w16a16.
-// Shape   at most max_rows rows; of every row the codes and, of whole numbers, the groups of 256 (isa/kernels.h).
-// Owner   CpuOps; the codes are those of one linear's input at a time.
+// Rows of a linear layer's input in fewer bits, coded once for all outputs: int8 for w8a8 and w4a8, bf16 for w16a16.
+// Shape   at most max_rows rows; for every row its codes and, for int8, its groups of 256 (isa/kernels.h).
+// Owner   CpuOps; holds the codes of one linear layer's input at a time.
 // Thread  reserve(): engine, while starting. The others: any worker; different rows at a time.
 // Fails   reserve(): StartError, out of memory. More rows or inputs than there is room for are our bug: CHECK.
 #pragma once
@@ -18,16 +18,16 @@ class RowCoder {
  public:
   explicit RowCoder(std::uint32_t max_rows) : max_rows_(max_rows) {}
 
-  // Room for rows of a weight that wants them: when it is made, so that no step allocates.
+  // Makes room for rows of the weight. Called when the weight is made, so that no step allocates.
   void reserve(const PackedWeight& w);
   void code_row(const Kernels& kernels, const PackedWeight& w, const HostBuffer& x, std::uint32_t row);
-  // From row `first` on, as they were coded last.
+  // The rows from `first` on, as coded last.
   CodedRows rows(const PackedWeight& w, std::uint32_t first) const;
 
  private:
   std::uint32_t max_rows_;
-  std::size_t code_stride_ = 0;   // bytes of a row that there is room for
-  std::uint32_t num_groups_ = 0;  // likewise
+  std::size_t code_stride_ = 0;   // bytes reserved per row
+  std::uint32_t num_groups_ = 0;  // groups reserved per row
   Memory codes_;
   Memory groups_;
 };

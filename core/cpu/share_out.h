@@ -1,4 +1,4 @@
-// How work is cut into chunks for the team.
+// Division of work into chunks for the team.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Range {
   std::uint32_t last = 0;
 };
 
-// Part i of [0, count) cut into `parts` nearly equal ones.
+// Part i of [0, count) that is cut into `parts` nearly equal ones.
 constexpr Range part_of(std::uint32_t count, std::uint32_t parts, std::uint32_t i) {
   return {static_cast<std::uint32_t>(std::uint64_t{count} * i / parts),
           static_cast<std::uint32_t>(std::uint64_t{count} * (i + 1) / parts)};
@@ -22,10 +22,10 @@ constexpr Range part_of(std::uint32_t count, std::uint32_t parts, std::uint32_t 
 
 constexpr std::uint32_t most_chunks(std::uint32_t num_workers) { return 64 * num_workers; }
 
-// Into how many chunks to cut work that touches `bytes` (weights read once for up to eight rows, or rows read and
-// written): below kAlone the caller does it by itself, since waking others costs more; above, chunks of at least
-// kLeast, several per worker and none much longer than kLong, some 50 us, so that a worker who lost its core to a thread
-// that answers somebody holds up little.
+// Number of chunks for work that touches `bytes` (weights read once for up to eight rows, or rows read and written).
+// Below kAlone the caller works alone, because waking others costs more. Otherwise chunks have at least kLeast bytes;
+// there are several per worker, and none is much longer than kLong, some 50 us, so that a worker that lost its core to
+// a thread that serves requests delays little.
 constexpr std::uint32_t num_chunks(std::size_t bytes, std::uint32_t num_workers) {
   constexpr std::size_t kAlone = 128 << 10;
   constexpr std::size_t kLeast = 64 << 10;
@@ -35,7 +35,7 @@ constexpr std::uint32_t num_chunks(std::size_t bytes, std::uint32_t num_workers)
   return static_cast<std::uint32_t>(std::min(bytes / kLeast, wanted));
 }
 
-// How rows are dealt out, each touching `row_bytes`.
+// Chunks of rows that touch `row_bytes` each.
 class RowChunks {
  public:
   RowChunks(const Team& team, std::uint32_t rows, std::size_t row_bytes)
@@ -52,7 +52,7 @@ class RowChunks {
   std::uint32_t count_;
 };
 
-// body(row) for rows [0, rows), each touching `row_bytes`.
+// Calls body(row) for rows [0, rows), each touching `row_bytes`, on the team.
 template <typename Body>
 void for_rows(Team& team, std::uint32_t rows, std::size_t row_bytes, const Body& body) {
   const RowChunks chunks(team, rows, row_bytes);

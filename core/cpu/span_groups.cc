@@ -7,11 +7,7 @@
 #include "core/base/check.h"
 
 namespace quire::cpu {
-namespace {
-
-constexpr std::size_t padded(std::uint32_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
-
-}  // namespace
+namespace {}  // namespace
 
 KvReader::KvReader(const backend::Batch& batch, const backend::AttentionSpec& spec, const HostBuffer& qkv,
                    const PagedCache& cache, const backend::SequenceRows& sequence, std::uint32_t kv_head)
@@ -27,9 +23,9 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
     const std::uint32_t index = next++;
     const std::uint32_t position = span * kSpan + group * kLanes;
     if ((index + 1) * kLanes <= seen.first || index * kLanes >= seen.last) continue;
-    if (in_groups && position + kLanes > end) continue;  // unfinished: not stored yet, and only its own rows see it
+    if (in_groups && position + kLanes > end) continue;  // unfinished: not stored yet, and seen by its own rows only
     groups.k()[index] = stored_group(position);
-    groups.v()[index] = stored_group(position) + cache_.codec().v_offset();
+    groups.v()[index] = stored_group(position) + cache_.codec(spec_.layer).v_offset();
   }
   for (std::uint32_t ahead = 0; ahead < kGroupsAhead; ++ahead) {
     const std::uint32_t position = (span + 1) * kSpan + ahead * kLanes;
@@ -39,11 +35,11 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
   return groups;
 }
 
-// Rows of earlier steps from the open group as this step found it, the others from the step itself. What lies beyond the
-// sequence's last row stays as it is: nobody sees it.
+// Takes rows of earlier steps from the residual group as this step found it, the others from the step itself. Places
+// behind the sequence's last row stay as they are: no row sees them.
 void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const {
   const std::uint32_t size = spec_.head_dim;
-  const std::size_t width = padded(size);
+  const std::size_t width = padded_width(size);
   const std::uint32_t start = position / kLanes * kLanes;
   const std::uint32_t end = std::min(start + kLanes, sequence_.first_position + sequence_.num_rows);
   float* v_rows = room + kLanes * size;
@@ -51,7 +47,7 @@ void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& gr
     const std::uint32_t lane = p - start;
     const bool is_earlier = p < sequence_.first_position;
     const float* k =
-        is_earlier ? cache_.open_row(sequence_.open_group, cache_.layer_as_found(), kv_head_, lane)
+        is_earlier ? cache_.found_row(sequence_.residual_group, spec_.layer, kv_head_, lane)
                    : qkv_.row(sequence_.first_row + (p - sequence_.first_position)) + spec_.q_width() + kv_head_ * size;
     const float* v = k + (is_earlier ? size : spec_.kv_width());
     for (std::uint32_t d = 0; d < size; ++d) room[d * kLanes + lane] = k[d];
@@ -63,10 +59,10 @@ void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& gr
   groups.v()[groups.own] = v_rows;
 }
 
-// Of the root's group everything is taken as it lies, the rows of nodes in it included: whatever is no ancestor's is written over
-// or lies behind what the row sees.
+// Groups from the root's on are copied as stored, including the rows of other nodes: these are overwritten by the
+// ancestors' rows, or lie behind what the row sees.
 void KvReader::put_path(std::uint32_t row, std::uint32_t span, std::byte* room, SpanGroups& groups) const {
-  const GroupCodec& codec = cache_.codec();
+  const GroupCodec& codec = cache_.codec(spec_.layer);
   const std::uint32_t root = sequence_.root_position();
   const std::uint32_t last = batch_.positions[row];
   const std::uint32_t begin = std::max(root / kLanes * kLanes, span * kSpan);
@@ -87,12 +83,12 @@ void KvReader::put_path(std::uint32_t row, std::uint32_t span, std::byte* room, 
   }
 }
 
-std::size_t KvReader::own_group_floats(std::uint32_t head_dim) { return kLanes * (head_dim + padded(head_dim)); }
+std::size_t KvReader::own_group_floats(std::uint32_t head_dim) { return kLanes * (head_dim + padded_width(head_dim)); }
 
 const std::byte* KvReader::stored_group(std::uint32_t position) const {
   const backend::KvShape& shape = cache_.shape();
   const BlockId block = batch_.block_tables[sequence_.first_table + position / shape.block_tokens];
-  CHECK_LT(block.value, shape.num_blocks);  // what a row sees is there
+  CHECK_LT(block.value, shape.num_blocks);  // a row sees it, so it exists
   return cache_.group(spec_.layer, block, kv_head_, position % shape.block_tokens);
 }
 

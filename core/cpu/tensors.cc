@@ -5,58 +5,34 @@
 
 #include "core/base/check.h"
 #include "core/cpu/cpu_ops.h"
-#include "core/cpu/isa/kernels.h"
 
 namespace quire::cpu {
 namespace {
 
-using backend::WeightType;
-
-// The layouts of isa/kernels.h.
-std::size_t panel_bytes_of(std::uint32_t k, WeightType type) {
-  const auto padded = [&](std::size_t step) { return (k + step - 1) / step * step * kLanes; };
-  switch (type) {
-    case WeightType::kF32:
-      return padded(1) * 4;
-    case WeightType::kBF16:
-    case WeightType::kW16A16:
-      return padded(2) * 2;
-    case WeightType::kF16:
-      return padded(1) * 2;
-    case WeightType::kInt8:
-    case WeightType::kW8A8:
-    case WeightType::kFp8:
-      return padded(4);
-    case WeightType::kInt4:
-    case WeightType::kW4A8:
-      return padded(8) / 2 + padded(2 * kInt4Group) / (2 * kInt4Group) * sizeof(std::uint32_t);
-  }
-  return 0;
-}
-
 std::size_t num_panels_of(std::uint32_t n) { return (std::size_t{n} + kLanes - 1) / kLanes; }
 
-std::size_t scale_bytes_of(std::uint32_t n, WeightType type) {
-  return backend::has_output_scales(type) ? num_panels_of(n) * kLanes * sizeof(float) : 0;
+std::size_t scale_bytes_of(std::uint32_t n, backend::Format format) {
+  return backend::has_output_scales(format) ? num_panels_of(n) * kLanes * sizeof(float) : 0;
 }
 
 }  // namespace
 
-std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, WeightType type) {
-  return num_panels_of(n) * panel_bytes_of(k, type) + scale_bytes_of(n, type);
+std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format) {
+  return num_panels_of(n) * kernels_of(format).panel_bytes(k) + scale_bytes_of(n, format);
 }
 
 std::size_t packed_bytes(const backend::WeightShape& shape) {
-  return weight_bytes(shape.n, shape.k, shape.type) +
+  return weight_bytes(shape.n, shape.k, shape.format) +
          (shape.has_bias ? num_panels_of(shape.n) * kLanes * sizeof(float) : 0);
 }
 
 PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed,
                            std::shared_ptr<const void> owner)
     : shape_(shape),
-      panel_bytes_(panel_bytes_of(shape.k, shape.type)),
+      kernels_(kernels_of(shape.format)),
+      panel_bytes_(kernels_.panel_bytes(shape.k)),
       scales_at_(num_panels_of(shape.n) * panel_bytes_),
-      bias_at_(weight_bytes(shape.n, shape.k, shape.type)),
+      bias_at_(weight_bytes(shape.n, shape.k, shape.format)),
       owner_(std::move(owner)),
       packed_(packed) {
   CHECK_EQ(packed.size(), packed_bytes(shape));
@@ -64,9 +40,10 @@ PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const st
 
 PackedWeight::PackedWeight(const backend::WeightShape& shape)
     : shape_(shape),
-      panel_bytes_(panel_bytes_of(shape.k, shape.type)),
+      kernels_(kernels_of(shape.format)),
+      panel_bytes_(kernels_.panel_bytes(shape.k)),
       scales_at_(num_panels_of(shape.n) * panel_bytes_),
-      bias_at_(weight_bytes(shape.n, shape.k, shape.type)),
+      bias_at_(weight_bytes(shape.n, shape.k, shape.format)),
       memory_(packed_bytes(shape), "a weight"),
       packed_(memory_.data(), memory_.bytes()) {
   if (shape.has_bias) std::fill_n(bias(), std::size_t{num_panels()} * kLanes, -0.0f);

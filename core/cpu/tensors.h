@@ -1,7 +1,7 @@
-// What the CPU backend holds: packed weights, row buffers, rope tables. Panels: isa/kernels.h.
-// Owner   whoever asked Ops to make them.
+// Tensors of the CPU backend: packed weights, vectors, row buffers, rope tables. Panels: isa/kernels.h.
+// Owner   the caller of Ops that asked for them.
 // Thread  made while starting; then the engine thread and its team.
-// Fails   StartError: out of memory.
+// Fails   StartError: out of memory; PackedWeight: a format without kernels.
 #pragma once
 
 #include <cstddef>
@@ -12,40 +12,39 @@
 
 #include "core/backend/tensors.h"
 #include "core/cpu/memory.h"
+#include "core/cpu/pack.h"
 
 namespace quire::cpu {
 
-// In one piece: panels | scales | bias. Panels of 16 outputs (isa/kernels.h); outputs beyond n, and k's that only fill a
-// panel up, are zero.
+// A packed weight in one piece: panels | scales | bias. Panels have 16 outputs (isa/kernels.h); outputs beyond n, and
+// k's that only pad a panel, are zero.
 class PackedWeight final : public backend::Weight {
  public:
-  // Whatever changes what these bytes mean gives it a new number: files of packed weights outlive the program.
+  // Every change of what these bytes mean changes the number: files of packed weights outlive the program.
   static constexpr const char* kLayout = "cpu panels/2";
 
-  explicit PackedWeight(const backend::WeightShape& shape);  // zero, in memory of its own
-  // Somebody else's bytes, of the shape's packed_bytes(), to be read only.
+  explicit PackedWeight(const backend::WeightShape& shape);  // zeroed, in its own memory
+  // Borrows the bytes, packed_bytes() of the shape, which `owner` keeps alive. Read only.
   PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed, std::shared_ptr<const void> owner);
 
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
-  backend::WeightType type() const override { return shape_.type; }
+  backend::Format format() const override { return shape_.format; }
   std::span<const std::byte> packed() const override { return packed_; }
 
-  // Whether its linear's input is quantised or rounded first (RowCoder).
-  bool wants_codes() const {
-    using enum backend::WeightType;
-    return type() == kW8A8 || type() == kW4A8 || type() == kW16A16;
-  }
+  const FormatKernels& kernels() const { return kernels_; }
+  // True if the input of its linear layer is quantised or rounded first (RowCoder).
+  bool wants_codes() const { return shape_.format.activation != backend::Format::Activation::kF32; }
 
   std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(std::uint32_t i) const { return packed_.data() + i * panel_bytes_; }
-  // int8, w8a8 and fp8 [num_panels * 16]; null: any other type.
+  // [num_panels * 16]; null: the format has no scales per output.
   const float* scales() const { return scales_at_ == bias_at_ ? nullptr : floats_at(scales_at_); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
   const float* bias() const { return bias_at_ == packed_.size() ? nullptr : floats_at(bias_at_); }
 
-  // Of a weight in memory of its own.
+  // For a weight in its own memory only.
   std::byte* panel(std::uint32_t i) { return memory_.data() + i * panel_bytes_; }
   float* scales() { return const_cast<float*>(std::as_const(*this).scales()); }
   float* bias() { return const_cast<float*>(std::as_const(*this).bias()); }
@@ -54,15 +53,16 @@ class PackedWeight final : public backend::Weight {
   const float* floats_at(std::size_t at) const { return reinterpret_cast<const float*>(packed_.data() + at); }
 
   backend::WeightShape shape_;
+  const FormatKernels& kernels_;
   std::size_t panel_bytes_;
   std::size_t scales_at_;
   std::size_t bias_at_;
   Memory memory_;
-  std::shared_ptr<const void> owner_;  // of bytes that are not in memory_
+  std::shared_ptr<const void> owner_;  // keeps bytes that are not in memory_
   std::span<const std::byte> packed_;
 };
 
-// Of a weight with its scales and bias.
+// Bytes of a packed weight with its scales and bias.
 std::size_t packed_bytes(const backend::WeightShape& shape);
 
 class HostVector final : public backend::Vector {

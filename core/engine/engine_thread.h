@@ -1,7 +1,7 @@
-// The one engine thread: steps the engine until told to stop, and says so when the device fails.
+// The engine thread: calls Engine::step() until stop(), and reports a device failure.
 // Owner   app. Destruction stops and joins.
-// Thread  start(), stop(): the owner's. The engine itself is touched by this thread alone from start() to the join.
-// Fails   an exception out of a step: status.fail(), every sequence ends with kFailed, `on_failure` is called once.
+// Thread  start(), stop(): the owner's. From start() to the join only this thread touches the engine.
+// Fails   an exception out of a step: status.fail(), `on_failure` is called once, every sequence ends with kFailed.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class EngineThread {
   ~EngineThread();
 
   void start();
-  // Ends what still runs with kFailed and joins. Draining is the caller's: stop when no request is inside any more.
+  // Ends the remaining sequences with kFailed, and joins. The caller drains before: it stops once no request is left.
   void stop();
 
  private:

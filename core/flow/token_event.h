@@ -1,4 +1,4 @@
-// What the engine tells a stream: a token, or the end. Plain data, 12 bytes.
+// An event of the engine for a stream: a token, or the end. Plain data, 12 bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ using sample::Candidate;
 
 enum class Finish : std::uint8_t {
   kNone,       // a token, more may follow
-  kStop,       // the token is one of the request's stop tokens: end, the token's text is not part of the answer
+  kStop,       // the token is a stop token: its text is not part of the answer
   kLength,     // the token is the last that max_tokens allows
-  kComplete,   // the token is part of the answer, and the request's grammar allows no more
-  kScored,     // no token: max_tokens is 0, and the prompt has its scores, or its embedding
+  kComplete,   // the token is part of the answer, and the grammar allows no more
+  kScored,     // no token: max_tokens is 0, and the prompt is scored or pooled
   kCancelled,  // no token: the request was cancelled (disconnect, stop string, stall)
   kLate,       // no token: the request's deadline has passed
-  kNoToken,    // no token: its rules and its grammar forbid every one
+  kNoToken,    // no token: rules and grammar forbid every one
   kFailed,     // no token: a fault contained to this request (non-finite logits) or the engine stopped
 };
 
 struct TokenEvent {
   TokenId token = -1;  // valid where has_token(finish)
   Finish finish = Finish::kNone;
-  float logprob = 0.0f;  // of the token, where the request asked for it
+  float logprob = 0.0f;  // of the token, if the request asks for it
 };
 
 inline constexpr bool is_fault(Finish finish) { return finish == Finish::kNoToken || finish == Finish::kFailed; }

@@ -1,4 +1,4 @@
-// What a sequence waited for at the end of its first wait, in the last plan that left it waiting.
+// Cause of a sequence's first wait, as of the last plan that left it waiting.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 namespace quire::flow {
 
 enum class WaitCause : std::uint8_t {
-  kNone,    // nothing but the step in flight: the first plan that knew it let it in
-  kPlaces,  // max_num_seqs sequences ran
-  kRows,    // the step had no row left, or no row of logits
+  kNone,    // none but the step in flight: the first plan after its arrival admitted it
+  kPlaces,  // max_num_seqs sequences were running
+  kRows,    // the step had no row, or no logits row, left
   kBlocks,  // too few KV blocks were free
-  kPrefix,  // somebody else was computing the beginning of its prompt
+  kPrefix,  // a running sequence was computing a prefix of its prompt
 };
 
-// A literal; null for kNone.
+// Name of the cause, a literal; null for kNone.
 constexpr const char* name_of(WaitCause cause) {
   switch (cause) {
     case WaitCause::kNone:

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/grammar/code_points.h"
+#include "core/grammar/rules/code_points.h"
 #include "core/grammar/schema/language.h"
 
 namespace quire::grammar {

@@ -1,21 +1,23 @@
-// Texts that may say anything but what has a meaning where they stand: an answer before its first call, reasoning before its end.
-// Shape   well-formed UTF-8, the empty text too.
+// Rules of free text up to a mark that has a meaning: an answer before its first tool call, reasoning before its end.
+// Shape   well-formed UTF-8; may be empty.
 // Thread  any one at a time, as their Rules.
-// Fails   CHECK: a mark of more than 64 bytes, or one that begins as it ends ("aba"): its first place would be ambiguous.
+// Fails   CHECK: a mark that is empty, has more than 64 bytes, or begins as it ends ("aba"): the place of its first
+//         occurrence would be ambiguous.
 // Source  Knuth, Morris and Pratt 1977, as a difference of regular sets (schema/language.h).
 #pragma once
 
 #include <span>
 #include <string_view>
 
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 
 Expr any_text(Rules& rules);
-// Every text in which no part is one of `marks`. `blank_and` (none where empty): nor does it begin with white space and this.
+// Matches every text that contains none of `marks`, and that does not begin with white space (or none) and `blank_and`,
+// unless that is empty.
 Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::string_view blank_and = {});
-// Every text up to its first `mark`, and that.
+// Matches every text that ends with its first `mark`.
 Expr text_until(Rules& rules, std::string_view mark);
 
 }  // namespace quire::grammar

@@ -1,11 +1,13 @@
-// A grammar ready to be matched against a vocabulary: an automaton over bytes, and the token masks found so far: compile() finds
-// those of short texts.
-// Owner   shared_ptr<const Grammar>, which holds its Vocabulary. Every sequence that it governs shares it.
-// Thread  compile(): any, and the end of its last owner. Matchers of one Grammar: one thread at a time (the engine's), for they
+// A compiled grammar: an automaton over bytes, the vocabulary that it is matched against, and a cache of token masks.
+// compile() already finds the masks of short texts.
+// Owner   shared_ptr<const Grammar>, which owns the automaton and the masks and shares the Vocabulary. All sequences
+//         that it governs share it.
+// Thread  compile() and destruction: any. Matchers of one Grammar: one thread at a time (the engine's), because they
 //         share masks(), which is not locked.
-// Fails   compile(): kTimeout beyond max_time of the processor. kInvalidArgument (no param: the caller knows the field) for an undefined rule, left recursion, a grammar
-//         that no text matches, a repetition of more than 256 of what may be empty, and beyond the other limit. What
-//         matches nothing is dropped where something else does.
+// Fails   compile(): kTimeout after max_time of processor time, or if is_dropped() returns true. kInvalidArgument (no
+//         param: the caller knows the field) for an undefined rule, left recursion, a grammar that no text matches,
+//         expressions nested more than 1000 deep, a repetition of more than 256 of something that may be empty, and
+//         beyond max_states. An expression that matches nothing is dropped if there is an alternative to it.
 #pragma once
 
 #include <chrono>
@@ -15,16 +17,11 @@
 #include <memory>
 
 #include "core/base/result.h"
-#include "core/grammar/rules.h"
-#include "core/grammar/vocabulary.h"
+#include "core/grammar/rules/compile_limits.h"
+#include "core/grammar/rules/rules.h"
+#include "core/grammar/rules/vocabulary.h"
 
 namespace quire::grammar {
-
-struct CompileLimits {
-  std::uint32_t max_states = 200'000;
-  std::chrono::milliseconds max_time{2'000};
-  std::function<bool()> is_dropped{};  // nobody waits for it any more: it ends as where its time is over
-};
 
 struct Automaton;  // automaton/automaton.h
 class Masks;       // automaton/masks.h
@@ -36,7 +33,7 @@ class Grammar {
                                                         const CompileLimits& limits = {});
   ~Grammar();
 
-  // About what it holds: its automaton, and the most that its masks may become.
+  // Its approximate memory: the automaton, and the most that the masks may take.
   std::size_t num_bytes() const;
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }

@@ -12,7 +12,8 @@ Error refused(std::string_view pointer, std::string_view message) {
   return invalid("", "schema: #" + shown(pointer) + " " + std::string(message));
 }
 
-// Whether a document made elsewhere keeps to the depth that parse_schema() allows: what follows walks it by recursion.
+// True if the value is nested more than `most` deep. A document that parse_schema() did not parse may be, and the code
+// below recurses into it.
 bool is_deeper(const json::Value& value, std::uint32_t most) {
   if (most == 0) return value.is_array() || value.is_object();
   if (const auto* array = value.if_array()) {

@@ -20,8 +20,8 @@ constexpr std::size_t kUsualTops = 64;
 struct Matcher::State {
   std::shared_ptr<const Grammar> grammar;
   Stacks stacks;
-  std::vector<Stack> tops{};                // in their least form (frontier.h)
-  std::size_t compact_above = kUsualNodes;  // nodes; then those that nothing needs are dropped
+  std::vector<Stack> tops{};                // in their minimal form (frontier.h)
+  std::size_t compact_above = kUsualNodes;  // nodes; beyond, unused nodes are dropped
 };
 
 Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : state_(std::make_unique<State>()) {

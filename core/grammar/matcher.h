@@ -1,12 +1,15 @@
-// Where one sequence stands in its grammar: which tokens may come next.
-// Shape   mask [V/32 words, or more, which become 0]: bit t % 32 of word t / 32 is token t. It holds token t if and only if
-//         accept(t) would take it. It holds none where the vocabulary has no token for what the grammar wants next, and behind
-//         a text that the grammar can read in more than 2000 ways (kMaxStacks), which accept() takes, but follows no further,
-//         nor where it would take too long to find (kMaxMaskWork); then nothing is accepted any more.
-// Owner   a sequence; copied where a sequence forks. Memory grows with how deep the text is nested; a Matcher that is assigned
-//         to keeps its own.
+// The position of one sequence in its grammar: which tokens may come next.
+// Shape   mask [V/32 words; words beyond become 0]: bit t % 32 of word t / 32 is token t. It is set if and only if
+//         accept(t) would succeed. The mask is empty
+//           if the vocabulary has no token for what the grammar requires next;
+//           after a text that can be parsed in more than 2000 ways (kMaxStacks): accept() takes the token that leads
+//             there, but follows the text no further;
+//           if it would take too long to find (kMaxMaskWork).
+//         After the last two, nothing is accepted any more.
+// Owner   a sequence; copied when a sequence forks. Memory grows with the nesting depth of the text; copy assignment
+//         reuses the memory of its target.
 // Thread  one at a time (the engine's), for all Matchers of one Grammar.
-// Fails   nothing: accept() says whether the token was allowed, and changes nothing where it was not.
+// Fails   never: accept() returns false for a token that is not allowed, and then changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +30,10 @@ class Matcher {
   Matcher& operator=(Matcher&& other) noexcept;
   ~Matcher();
 
-  bool accept(TokenId token);                   // a token that ends the answer: where complete(), and changes nothing
-  void allowed(std::span<std::uint32_t> mask);  // overwrites all of it
-  bool complete() const;                        // the text so far is one of the grammar's
-  bool only_ends() const;                       // and nothing may follow
+  bool accept(TokenId token);  // a token that ends the answer is accepted if complete(), and changes nothing
+  void allowed(std::span<std::uint32_t> mask);  // overwrites the whole mask
+  bool complete() const;                        // the text so far matches the grammar
+  bool only_ends() const;                       // complete(), and nothing may follow
 
  private:
   struct State;

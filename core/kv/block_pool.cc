@@ -1,12 +1,17 @@
 #include "core/kv/block_pool.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 
 namespace quire::kv {
 
-BlockPool::BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens)
-    : block_tokens_(block_tokens), blocks_(num_blocks) {
+BlockPool::BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens, std::vector<CacheGroup> groups)
+    : block_tokens_(block_tokens), groups_(std::move(groups)), blocks_(num_blocks) {
   CHECK_GT(block_tokens, 0u);
+  CHECK(!groups_.empty());
+  CHECK(groups_[0].full() || std::ranges::none_of(groups_, &CacheGroup::full));
+  CHECK(std::ranges::all_of(groups_, [](const CacheGroup& group) { return group.full() || group.tokens > 0; }));
   empty_.reserve(num_blocks);
   for (std::uint32_t i = num_blocks; i > 0; --i) {
     empty_.push_back(BlockId(i - 1));
@@ -22,8 +27,10 @@ Result<BlockId> BlockPool::take() {
     id = empty_.back();
     empty_.pop_back();
   } else if (!lru_.empty()) {
-    id = empty_oldest();
-    ++num_evicted_;
+    const std::uint32_t num_cached = num_cached_blocks();
+    id = lru_.front();
+    take_out(id);
+    num_evicted_ += num_cached - num_cached_blocks();  // the listener may have evicted others
   } else {
     return Error{Code::kOutOfBlocks, "no free KV block", "", 0};
   }
@@ -32,22 +39,44 @@ Result<BlockId> BlockPool::take() {
   return id;
 }
 
-BlockId BlockPool::empty_oldest() {
-  const BlockId id = lru_.front();
-  others_.splice(others_.begin(), lru_, lru_.begin());
-  blocks_[id.value].watched = blocks_[id.value].keep = false;
+void BlockPool::take_out(BlockId id) {
+  Block& block = blocks_[id.value];
+  others_.splice(others_.begin(), lru_, block.place);
+  block.watched = block.keep = false;
   if (on_emptied_) on_emptied_(id);
-  return id;
 }
 
-std::uint32_t BlockPool::empty_kept() {
+void BlockPool::add_empty(BlockId id) {
+  empty_.push_back(id);
+  if (lists_emptied_) emptied_.push_back(id);
+}
+
+void BlockPool::evict(BlockId id) {
   engine_role.check();
-  const auto num_kept_blocks = num_kept();
-  while (!lru_.empty()) {
-    empty_.push_back(empty_oldest());
-    if (lists_emptied_) emptied_.push_back(empty_.back());
-  }
+  CHECK(blocks_.at(id.value).holders == 0 && blocks_[id.value].keep);
+  take_out(id);
+  add_empty(id);
+}
+
+bool BlockPool::evict_oldest() {
+  if (lru_.empty()) return false;
+  const std::uint32_t num_cached = num_cached_blocks();
+  evict(lru_.front());
+  num_evicted_ += num_cached - num_cached_blocks();
+  return true;
+}
+
+std::uint32_t BlockPool::evict_all() {
+  engine_role.check();
+  const auto num_kept_blocks = num_cached_blocks();
+  while (!lru_.empty()) evict(lru_.front());
   return num_kept_blocks;
+}
+
+void BlockPool::touch(BlockId id) {
+  engine_role.check();
+  const Block& block = blocks_.at(id.value);
+  if (block.holders == 0 && block.keep) lru_.splice(lru_.end(), lru_, block.place);
 }
 
 void BlockPool::share(BlockId id) {
@@ -63,12 +92,19 @@ void BlockPool::share(BlockId id) {
 }
 
 void BlockPool::give_back(BlockId id) {
-  if (let_go(id)) ++num_given_back_;
+  if (drop_holder(id)) ++num_given_back_;
 }
 
-void BlockPool::give_back_unused(BlockId id) { let_go(id); }
+void BlockPool::give_back_cold(BlockId id) {
+  if (!drop_holder(id)) return;
+  ++num_given_back_;
+  const Block& block = blocks_[id.value];
+  if (block.keep) lru_.splice(lru_.begin(), lru_, block.place);
+}
 
-bool BlockPool::let_go(BlockId id) {
+void BlockPool::give_back_unused(BlockId id) { drop_holder(id); }
+
+bool BlockPool::drop_holder(BlockId id) {
   engine_role.check();
   Block& block = blocks_.at(id.value);
   CHECK_GT(block.holders, 0u);
@@ -80,8 +116,7 @@ bool BlockPool::let_go(BlockId id) {
     lru_.splice(lru_.end(), others_, block.place);
     return true;
   }
-  empty_.push_back(id);
-  if (lists_emptied_) emptied_.push_back(id);
+  add_empty(id);
   if (std::exchange(block.watched, false)) on_emptied_(id);
   return true;
 }
@@ -92,6 +127,13 @@ void BlockPool::watch(BlockId id, bool keep) {
   CHECK_GT(block.holders, 0u);
   block.watched = true;
   block.keep = block.keep || keep;
+}
+
+void BlockPool::unwatch(BlockId id) {
+  engine_role.check();
+  Block& block = blocks_.at(id.value);
+  CHECK_GT(block.holders, 0u);
+  block.watched = block.keep = false;
 }
 
 void BlockPool::check_invariants() const {

@@ -1,92 +1,111 @@
-// The physical KV blocks. A block is held (one holder or more), kept (nobody holds it, but its content may be wanted
-// again) or empty. Held and kept blocks change state by their holders alone; who takes a block gets an empty one first,
-// else the kept one that was wanted least recently.
-// Shape   num_blocks blocks of P tokens; empty + kept + held = num_blocks.
-// Owner   the engine's instance; outlives every BlockTable and the PrefixIndex.
+// The physical KV blocks, with a reference count each. A block is held (one holder or more), cached (no holder, but the
+// prefix index has its content: evictable; "kept" in names) or empty. take() gives an empty block, or else evicts the
+// least recently used cached one; a held block is never evicted.
+// The groups of the model's layers (cache_group.h) all take blocks of one size from here; the pool does not know which
+// group has a block.
+// Shape   num_blocks blocks of P tokens; empty + cached + held = num_blocks.
+// Owner   app::Instance; outlives every BlockTable and the PrefixIndex.
 // Thread  engine.
 // Fails   take(): kOutOfBlocks, and nothing changed. Giving back or sharing a block in the wrong state is our bug
 //         (CHECK).
-// Source  PagedAttention (Kwon et al. 2023); the notebook's BlockPool; the kept blocks are vLLM's free-block queue as
-//         an idea.
+// Source  PagedAttention (Kwon et al. 2023); cached blocks: the idea of vLLM's free block queue.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/thread_role.h"
+#include "core/kv/cache_group.h"
 
 namespace quire::kv {
 
 class BlockPool {
  public:
-  BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens);
+  // `groups`: of the model whose blocks these are; the first is a full one if there is any.
+  BlockPool(std::uint32_t num_blocks, std::uint32_t block_tokens, std::vector<CacheGroup> groups = {CacheGroup{}});
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // An empty block, now held once. Where none is empty, a kept one is emptied first: `on_emptied` hears of it.
+  // Takes a block, which then has one holder. If none is empty, evicts a cached one, and calls the listener.
   Result<BlockId> take() REQUIRES(engine_role);
-  // One more holder, of a held block or a kept one.
+  // Adds a holder to a held or cached block.
   void share(BlockId block) REQUIRES(engine_role);
-  // One holder less; with the last one the block is kept, if it was watched for that, or empty.
+  // Removes a holder. Without holders the block is cached if it was watched with `keep`, else empty.
   void give_back(BlockId block) REQUIRES(engine_role);
+  // The same for a block that is hardly wanted again: if it is cached, it is evicted before all others.
+  void give_back_cold(BlockId block) REQUIRES(engine_role);
 
-  // The same of a block in which nothing stood that lasted: it does not count as given back.
+  // The same for a block that had rejected draft tokens only: num_given_back() does not count it.
   void give_back_unused(BlockId block) REQUIRES(engine_role);
 
-  // Empties every kept block, as take() would; gives how many there were.
-  std::uint32_t empty_kept() REQUIRES(engine_role);
+  // Empties every cached block, and calls the listener for each. Returns their number.
+  std::uint32_t evict_all() REQUIRES(engine_role);
+  // Empties this cached block, and calls the listener.
+  void evict(BlockId block) REQUIRES(engine_role);
+  // Empties the least recently used cached block. False: none is cached.
+  bool evict_oldest() REQUIRES(engine_role);
+  // Counts a block, if it is cached, as used just now.
+  void touch(BlockId block) REQUIRES(engine_role);
 
-  // Somebody remembers what is in this held block: the listener hears when it is emptied, and is then to forget it.
-  // With `keep` that is not when the last holder lets go, but when take() needs the block.
+  // The prefix index has an entry for this held block: the listener is called when the block becomes empty. With `keep`
+  // that is not at the last give_back(), after which the block is cached, but when take() or evict_all() evicts it.
   void watch(BlockId block, bool keep) REQUIRES(engine_role);
-  // One listener, set once.
+  // The prefix index no longer has an entry for this held block.
+  void unwatch(BlockId block) REQUIRES(engine_role);
+  // One listener, set once. It may evict() other blocks.
   void on_emptied(std::function<void(BlockId)> listener) { on_emptied_ = std::move(listener); }
 
-  // From now on the blocks that become empty are listed until they are taken from the list: for who wants to poison
-  // them.
+  // From now on blocks that become empty are listed until take_emptied() takes the list, so that they can be poisoned.
   void list_emptied() { lists_emptied_ = true; }
   std::vector<BlockId> take_emptied() { return std::exchange(emptied_, {}); }
 
   std::uint32_t num_blocks() const { return static_cast<std::uint32_t>(blocks_.size()); }
   std::uint32_t block_tokens() const { return block_tokens_; }
-  // Blocks that take() can give: empty and kept ones.
+  std::span<const CacheGroup> groups() const { return groups_; }
+  std::uint32_t num_groups() const { return static_cast<std::uint32_t>(groups_.size()); }
+  // Number of blocks that take() can give: empty and cached ones.
   std::uint32_t num_free() const { return static_cast<std::uint32_t>(empty_.size() + lru_.size()); }
   std::uint32_t num_empty() const { return static_cast<std::uint32_t>(empty_.size()); }
-  std::uint32_t num_kept() const { return static_cast<std::uint32_t>(lru_.size()); }
+  std::uint32_t num_cached_blocks() const { return static_cast<std::uint32_t>(lru_.size()); }
   std::uint32_t num_held() const { return num_blocks() - num_free(); }
   std::uint32_t holders(BlockId block) const { return blocks_.at(block.value).holders; }
   bool is_empty(BlockId block) const { return holders(block) == 0 && !blocks_[block.value].keep; }
-  // Blocks that would be needed more if nobody shared: the sum of holders - 1.
+  // Number of blocks saved by sharing: the sum of holders - 1 over held blocks.
   std::uint64_t num_saved() const { return num_saved_; }
-  // Since the start: blocks let go by their last holder (unused ones apart), and kept ones that take() emptied.
+  // Counts since the start: blocks given back by their last holder (unused ones apart), and blocks evicted because
+  // another was wanted.
   std::uint64_t num_given_back() const { return num_given_back_; }
   std::uint64_t num_evicted() const { return num_evicted_; }
 
-  // Every block is empty, kept or held, and in the one place that goes with it. CHECKs; the engine calls it when idle,
-  // debug builds at every step.
+  // CHECKs that every block is empty, cached or held, and that lists and counts agree with that. The engine calls it
+  // when idle, and in debug builds after every step.
   void check_invariants() const;
 
  private:
-  bool let_go(BlockId block) REQUIRES(engine_role);  // by its last holder?
-  BlockId empty_oldest() REQUIRES(engine_role);      // of the kept blocks, of which there is one; it is nowhere then
+  bool drop_holder(BlockId block) REQUIRES(engine_role);  // removes a holder; true: it was the last one
+  // Takes a cached block out of the cache. It is in no list then: the caller holds it or adds it to empty_.
+  void take_out(BlockId block) REQUIRES(engine_role);
+  void add_empty(BlockId block) REQUIRES(engine_role);
 
   struct Block {
     std::uint32_t holders = 0;
     bool watched = false;
     bool keep = false;
-    std::list<BlockId>::iterator place;  // in lru_ while kept, else in others_
+    std::list<BlockId>::iterator place;  // in lru_ while cached, else in others_
   };
 
   const std::uint32_t block_tokens_;
+  const std::vector<CacheGroup> groups_;
   std::vector<Block> blocks_;   // [num_blocks]
-  std::vector<BlockId> empty_;  // used as a stack: the block given back last is still warm in cache
-  std::list<BlockId> lru_;      // kept blocks, wanted least recently in front
-  std::list<BlockId> others_;   // list nodes of all other blocks: moving one never allocates
+  std::vector<BlockId> empty_;  // a stack: the block given back last is still warm in the CPU's cache
+  std::list<BlockId> lru_;      // cached blocks, least recently used first
+  std::list<BlockId> others_;   // list nodes of all other blocks, so that moving a block between lists never allocates
   std::function<void(BlockId)> on_emptied_;
   mutable std::vector<bool> is_free_;  // scratch of check_invariants()
   bool lists_emptied_ = false;

@@ -1,4 +1,4 @@
-// Where a token's K and V live: arithmetic of blocks and slots, nothing else.
+// Arithmetic of blocks and slots: the place of a token's K and V in the cache.
 //   block of position p: p / P     slot: block id * P + p mod P     blocks for n tokens: ceil(n / P)
 // Shape   P tokens per block.
 // Thread  any.
@@ -8,10 +8,9 @@
 #include <cstdint>
 
 #include "core/base/ids.h"
+#include "core/base/kv_constants.h"
 
 namespace quire::kv {
-
-inline constexpr BlockId kNoBlock{~0u};
 
 constexpr std::uint32_t blocks_for(std::uint32_t num_tokens, std::uint32_t block_tokens) {
   return num_tokens / block_tokens + (num_tokens % block_tokens != 0 ? 1 : 0);

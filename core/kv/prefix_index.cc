@@ -1,19 +1,11 @@
 #include "core/kv/prefix_index.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/base/check.h"
 
 namespace quire::kv {
 namespace {
-
-// The finaliser of MurmurHash3 (Appleby, public domain): every input bit reaches every output bit.
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdu;
-  value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return value ^ (value >> 33);
-}
 
 std::uint32_t common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
   const auto [end, _] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -26,135 +18,243 @@ PrefixIndex::PrefixIndex(BlockPool& pool, const PrefixIndexOptions& options)
     : pool_(pool),
       options_(options),
       block_tokens_(pool.block_tokens()),
-      entries_(pool.num_blocks()),
-      tokens_(std::size_t{pool.num_blocks()} * pool.block_tokens()) {
-  CHECK_LE(options.hash_bits, 64u);
-  const std::size_t enough = std::bit_ceil(std::size_t{2} * pool.num_blocks());
-  const std::size_t num_buckets = std::min(enough, std::size_t{1} << std::min(options.hash_bits, 31u));
-  full_.resize(num_buckets, pool.num_blocks());
-  siblings_.resize(num_buckets, pool.num_blocks());
-  hits_.reserve(pool.num_blocks());
-  pool.on_emptied([this](BlockId block) { forget(block); });
+      num_groups_(pool.num_groups()),
+      tree_(2 * pool.num_blocks(), pool.block_tokens(), options.hash_key, options.hash_bits),
+      slots_(std::size_t{tree_.capacity()} * num_groups_, kNoBlock),
+      owners_(pool.num_blocks()),
+      bundles_(pool.num_blocks()),
+      run_begin_(num_groups_) {
+  CHECK_GT(options.restore_tokens, 0u);
+  path_.reserve(tree_.capacity());
+  entries_.reserve(tree_.capacity());
+  blocks_.reserve(slots_.size());
+  pool.on_emptied([this](BlockId block) REQUIRES(engine_role) { forget(block); });
 }
 
-std::span<const PrefixIndex::Hit> PrefixIndex::match(CacheRoot root, std::span<const TokenId> tokens) {
-  hits_.clear();
-  EntryId parent = kRoot;
-  for (; tokens.size() >= block_tokens_; tokens = tokens.subspan(block_tokens_)) {
-    const auto block_tokens = tokens.first(block_tokens_);
-    const BlockId block = find_full(bucket_of(root, parent, block_tokens), root, parent, block_tokens);
-    if (block == kNoBlock) break;
-    parent = entries_[block.value].id;
-    hits_.push_back({parent, block, block_tokens_});
+PrefixIndex::Match PrefixIndex::match(CacheNamespace cache_namespace, std::span<const TokenId> tokens) {
+  path_.clear();
+  std::ranges::fill(run_begin_, 0u);
+  Deepest best;
+  std::uint32_t depth = 0;
+  std::uint32_t at = tree_.root();
+  for (; tokens.size() - depth >= block_tokens_; depth += block_tokens_) {
+    const std::uint32_t end = depth + block_tokens_;
+    const std::uint32_t child = tree_.find(cache_namespace, at, tokens.subspan(depth, block_tokens_));
+    if (child == kNone || !has_full_slots(child)) break;
+    best.take(deepest_valid(child, depth, end), child);
+    if (best.num_tokens < end) look_inside(cache_namespace, at, tokens.subspan(depth), depth, best);
+    at = child;
+    path_.push_back(at);
+    extend_runs(at, end);
   }
-  if (options_.tails && !tokens.empty()) {
-    const Hit tail = longest_beginning(root, parent, tokens);
-    if (tail.num_tokens > 0) hits_.push_back(tail);
-  }
-  return hits_;
+  if (tokens.size() > depth) look_inside(cache_namespace, at, tokens.subspan(depth), depth, best);
+  return give(best, depth);
 }
 
-PrefixIndex::Hit PrefixIndex::insert(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block) {
+// Looks for the child of `parent`, whose tokens begin at position `first`, that makes the deepest hit.
+void PrefixIndex::look_inside(CacheNamespace cache_namespace, std::uint32_t parent, std::span<const TokenId> tokens,
+                              std::uint32_t first, Deepest& best) const {
+  if (!options_.partial_blocks) return;
+  tree_.visit_children(cache_namespace, parent, tokens[0], [&](std::uint32_t child) {
+    if (!has_full_slots(child)) return true;
+    const std::uint32_t common = common_beginning(tree_.tokens(child), tokens);
+    best.take(deepest_valid(child, first, first + common), child);
+    return best.num_tokens < first + tokens.size();
+  });
+}
+
+// The position `last` if a row can go on there, behind the path so far and the first tokens of an entry, which begin at
+// `first`; else 0: nor can a row at any position inside the entry, since it would need no less. All slots of full
+// groups are there, on the path too. Inside the entry the sequence needs all its slots: it goes on to fill copies of
+// them.
+std::uint32_t PrefixIndex::deepest_valid(std::uint32_t place, std::uint32_t first, std::uint32_t last) const {
+  const bool is_inside = last < first + block_tokens_;
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    const std::uint32_t needed = pool_.groups()[group].first_needed(last);
+    const bool is_there = slots_at(place)[group] != kNoBlock;
+    if (needed < last ? !is_there || run_begin_[group] > needed : is_inside && !is_there) return 0;
+  }
+  return last;
+}
+
+void PrefixIndex::extend_runs(std::uint32_t place, std::uint32_t end) {
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (slots_at(place)[group] == kNoBlock) run_begin_[group] = end;
+  }
+}
+
+PrefixIndex::Match PrefixIndex::give(const Deepest& best, std::uint32_t num_agreeing) {
+  const std::uint32_t num_tokens = best.num_tokens;
+  const std::uint32_t num_rows = blocks_for(num_tokens, block_tokens_);
+  path_.resize(num_rows);
+  if (num_rows > 0) path_.back() = best.last;
+  entries_.clear();
+  blocks_.clear();
+  for (std::uint32_t row = 0; row < num_rows; ++row) {
+    entries_.push_back(tree_.entry(path_[row]).id);
+    for (std::uint32_t group = 0; group < num_groups_; ++group) {
+      const std::uint32_t needed = pool_.groups()[group].first_needed(num_tokens);
+      const bool is_filled = (row + 1) * block_tokens_ > num_tokens;  // rows from num_tokens on are stored there
+      const bool is_read = is_filled || (needed < num_tokens && needed < (row + 1) * block_tokens_);
+      blocks_.push_back(is_read ? slots_at(path_[row])[group] : kNoBlock);
+    }
+  }
+  return {num_tokens, num_agreeing, entries_, blocks_};
+}
+
+std::optional<EntryId> PrefixIndex::insert(CacheNamespace cache_namespace, EntryId parent,
+                                           std::span<const TokenId> tokens, std::span<BlockId> blocks) {
   CHECK_EQ(tokens.size(), std::size_t{block_tokens_});
-  const std::uint32_t bucket = bucket_of(root, parent, tokens);
-  const BlockId there = find_full(bucket, root, parent, tokens);
-  if (there != kNoBlock) return {entries_[there.value].id, there, block_tokens_};
-  if (entries_[block.value].id != kRoot) forget(block);  // its own tail: now the block is full
-  put(root, parent, tokens, block);
-  full_.link(block, bucket);
-  if (listener_ != nullptr) listener_->on_stored(entries_[block.value], this->tokens(block));
-  return {entries_[block.value].id, block, block_tokens_};
+  CHECK_EQ(blocks.size(), std::size_t{num_groups_});
+  const std::uint32_t behind = tree_.place_of(parent);
+  if (behind == kNone) return std::nullopt;
+  std::uint32_t place = tree_.find(cache_namespace, behind, tokens);
+  const bool is_new = place == kNone;
+  if (is_new) place = make(cache_namespace, behind, tokens);
+  if (place == kNone) return std::nullopt;
+  std::uint32_t shorter = kNone;
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (blocks[group] == kNoBlock) continue;
+    const BlockId there = slot(place, group);
+    if (there == kNoBlock) {
+      shorter = fill(place, group, blocks[group], shorter);
+    } else {
+      blocks[group] = there;
+    }
+  }
+  if (shorter != kNone) forget_rest(shorter);
+  if (is_new) mark_parting(behind);
+  return tree_.entry(place).id;
 }
 
-void PrefixIndex::insert_tail(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block) {
+std::optional<EntryId> PrefixIndex::insert_partial(CacheNamespace cache_namespace, EntryId parent,
+                                                   std::span<const TokenId> tokens, std::span<const BlockId> blocks) {
   CHECK(!tokens.empty() && tokens.size() < block_tokens_);
-  if (!options_.tails || longest_beginning(root, parent, tokens).num_tokens == tokens.size()) return;
-  if (entries_[block.value].id != kRoot) forget(block);  // its own, shorter tail
-  put(root, parent, tokens, block);
+  const std::uint32_t behind = tree_.place_of(parent);
+  if (!options_.partial_blocks || behind == kNone) return std::nullopt;
+  std::uint32_t place = kNone;
+  tree_.visit_children(cache_namespace, behind, tokens[0], [&](std::uint32_t child) {
+    if (common_beginning(tree_.tokens(child), tokens) < tokens.size()) return true;
+    for (std::uint32_t group = 0; group < num_groups_; ++group) {
+      if (blocks[group] != kNoBlock && slots_at(child)[group] == kNoBlock) return true;  // it has less
+    }
+    place = child;
+    return false;
+  });
+  if (place != kNone) return tree_.entry(place).id;
+  place = make(cache_namespace, behind, tokens);
+  if (place == kNone) return std::nullopt;
+  std::uint32_t shorter = kNone;
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (blocks[group] != kNoBlock) shorter = fill(place, group, blocks[group], shorter);
+  }
+  if (shorter != kNone) forget_rest(shorter);
+  mark_parting(behind);
+  const EntryId entry = tree_.entry(place).id;
+  remove_if_empty(place);
+  return has(entry) ? std::optional(entry) : std::nullopt;
 }
 
-void PrefixIndex::put(CacheRoot root, EntryId parent, std::span<const TokenId> tokens, BlockId block) {
-  Entry& entry = entries_[block.value];
-  CHECK_EQ(entry.id, kRoot);
-  entry = {EntryId(next_entry_++), parent, root, static_cast<std::uint32_t>(tokens.size())};
-  std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(std::size_t{block.value} * block_tokens_));
-  siblings_.link(block, bucket_of(root, parent, tokens.first(1)));
+// An entry without slots. kNone: no place is free. Then `parent`, too, may be gone.
+std::uint32_t PrefixIndex::make(CacheNamespace cache_namespace, std::uint32_t parent, std::span<const TokenId> tokens) {
+  guarded_ = parent;
+  for (std::uint32_t i = 0; i < kMaxEvictions && !tree_.has_free_place(); ++i) {
+    if (!pool_.evict_oldest()) break;
+  }
+  guarded_ = kNone;
+  const std::uint32_t place = tree_.make(cache_namespace, parent, tokens);
+  if (place == kNone) remove_if_empty(parent);
+  return place;
+}
+
+// Makes `block` a slot. It may be one of a partial entry until now, whose tokens are the first of this one's: returns
+// that entry's place, for forget_rest(), and calls it for another one before; else `shorter`, the one before.
+std::uint32_t PrefixIndex::fill(std::uint32_t place, std::uint32_t group, BlockId block, std::uint32_t shorter) {
+  SlotOwner& owner = owners_[block.value];
+  if (const SlotOwner before = owner; before.place != kNone) {
+    CHECK(!tree_.is_full(before.place) && before.group == group);
+    empty(before.place, group);
+    if (shorter != kNone && shorter != before.place) forget_rest(shorter);
+    shorter = before.place;
+  }
+  owner = {place, group};
+  slot(place, group) = block;
   pool_.watch(block, options_.keep);
-  ++num_entries_;
-}
-
-void PrefixIndex::forget(BlockId block) {
-  Entry& entry = entries_[block.value];
-  CHECK_NE(entry.id, kRoot);
-  if (entry.num_tokens == block_tokens_) {
-    full_.unlink(block);
-    if (listener_ != nullptr) listener_->on_removed(entry.id);
+  if (listener_ != nullptr && group == 0 && tree_.is_full(place)) {
+    listener_->on_stored(tree_.entry(place), tree_.tokens(place));
   }
-  siblings_.unlink(block);
-  entry = {};
-  --num_entries_;
+  return shorter;
 }
 
-BlockId PrefixIndex::find_full(std::uint32_t bucket, CacheRoot root, EntryId parent,
-                               std::span<const TokenId> tokens) const {
-  for (std::uint32_t at = full_.heads[bucket]; at != kNone; at = full_.next[at]) {
-    const BlockId block(at);
-    if (is_child(block, root, parent) && std::ranges::equal(this->tokens(block), tokens)) return block;
+void PrefixIndex::empty(std::uint32_t place, std::uint32_t group) {
+  owners_[slot(place, group).value] = {};
+  slot(place, group) = kNoBlock;
+  if (listener_ != nullptr && group == 0 && tree_.is_full(place)) listener_->on_removed(tree_.entry(place).id);
+}
+
+bool PrefixIndex::has_slots(std::uint32_t place) const {
+  return std::ranges::any_of(slots_at(place), [](BlockId block) { return block != kNoBlock; });
+}
+
+bool PrefixIndex::has_full_slots(std::uint32_t place) const {
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (pool_.groups()[group].full() && slots_at(place)[group] == kNoBlock) return false;
   }
-  return kNoBlock;
+  return true;
 }
 
-// Of the entries behind `parent`, the one that begins with most of `tokens`.
-PrefixIndex::Hit PrefixIndex::longest_beginning(CacheRoot root, EntryId parent, std::span<const TokenId> tokens) const {
-  Hit best;
-  std::uint32_t looks = 0;
-  for (std::uint32_t at = siblings_.heads[bucket_of(root, parent, tokens.first(1))];
-       at != kNone && looks < kMaxSiblings; at = siblings_.next[at], ++looks) {
-    const BlockId block(at);
-    if (!is_child(block, root, parent)) continue;
-    const std::uint32_t common = common_beginning(this->tokens(block), tokens);
-    if (common > best.num_tokens) best = {entries_[at].id, block, common};
-    if (common == tokens.size()) break;
+// Two prompts part behind `parent` once that has a second child.
+void PrefixIndex::mark_parting(std::uint32_t parent) {
+  if (parent == tree_.root()) return;
+  const std::uint32_t second = tree_.next_sibling(tree_.first_child(parent));
+  if (second == kNone || tree_.next_sibling(second) != kNone) return;
+  mark_restore_point_at_end(tree_.entry(parent).id);
+}
+
+void PrefixIndex::mark_restore_point_at_end(EntryId entry) {
+  const std::uint32_t place = tree_.place_of(entry);
+  if (place == kNone) return;
+  mark_restore_point(entry, tree_.entry(place).row * block_tokens_ + tree_.entry(place).num_tokens);
+}
+
+void PrefixIndex::mark_restore_point(EntryId entry, std::uint32_t num_tokens) {
+  const std::uint32_t last = tree_.place_of(entry);
+  if (!options_.keep || last == kNone || last == tree_.root() || num_tokens == 0) return;
+  const auto first_row = [&](std::uint32_t group, std::uint32_t position) {
+    return pool_.groups()[group].first_needed(position) / block_tokens_;
+  };
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (pool_.groups()[group].full() || pool_.groups()[group].first_needed(num_tokens) == num_tokens) continue;
+    for (std::uint32_t at = last; at != tree_.root(); at = tree_.parent(at)) {
+      if (tree_.entry(at).row < first_row(group, num_tokens)) break;
+      if (slot(at, group) == kNoBlock) return;
+    }
   }
-  return best;
-}
-
-bool PrefixIndex::is_child(BlockId block, CacheRoot root, EntryId parent) const {
-  const Entry& entry = entries_[block.value];
-  return entry.parent == parent && entry.root == root;
-}
-
-std::uint32_t PrefixIndex::bucket_of(CacheRoot root, EntryId parent, std::span<const TokenId> tokens) const {
-  std::uint64_t hash = mixed(options_.hash_key ^ root.high);
-  hash = mixed(hash ^ root.low) ^ parent.value;
-  for (const TokenId token : tokens) hash = mixed(hash ^ options_.hash_key) + static_cast<std::uint32_t>(token);
-  return static_cast<std::uint32_t>(mixed(hash) & (full_.heads.size() - 1));
-}
-
-void PrefixIndex::Chains::resize(std::size_t num_buckets, std::size_t num_blocks) {
-  heads.assign(num_buckets, kNone);
-  next.assign(num_blocks, kNone);
-  previous.assign(num_blocks, kNone);
-  bucket.assign(num_blocks, 0);
-}
-
-void PrefixIndex::Chains::link(BlockId block, std::uint32_t to_bucket) {
-  const std::uint32_t at = block.value;
-  bucket[at] = to_bucket;
-  previous[at] = kNone;
-  next[at] = heads[to_bucket];
-  if (next[at] != kNone) previous[next[at]] = at;
-  heads[to_bucket] = at;
-}
-
-void PrefixIndex::Chains::unlink(BlockId block) {
-  const std::uint32_t at = block.value;
-  if (previous[at] != kNone) {
-    next[previous[at]] = next[at];
-  } else {
-    heads[bucket[at]] = next[at];
+  BlockId member = kNoBlock;
+  for (std::uint32_t group = 0; group < num_groups_; ++group) {
+    if (pool_.groups()[group].full()) continue;
+    // The same prompt again runs its last token anew: what the row before reads is kept, too.
+    for (std::uint32_t at = last; at != tree_.root(); at = tree_.parent(at)) {
+      if (tree_.entry(at).row < first_row(group, num_tokens - 1)) break;
+      if (slot(at, group) == kNoBlock) continue;
+      bundles_.add(slot(at, group), member);
+      member = slot(at, group);
+      pool_.touch(member);
+    }
   }
-  if (next[at] != kNone) previous[next[at]] = previous[at];
+}
+
+void PrefixIndex::touch(EntryId entry) {
+  const std::uint32_t place = tree_.place_of(entry);
+  if (place == kNone) return;
+  for (const BlockId block : slots_at(place)) {
+    if (block != kNoBlock) pool_.touch(block);
+  }
+}
+
+void PrefixIndex::forget_if_empty(EntryId entry) {
+  const std::uint32_t place = tree_.place_of(entry);
+  if (place != kNone) remove_if_empty(place);
 }
 
 }  // namespace quire::kv

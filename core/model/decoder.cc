@@ -1,127 +1,261 @@
 #include "core/model/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/model/rope.h"
+#include "core/model/rope_math.h"
 
 namespace quire::model {
 
-Decoder::Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
-                 backend::Quantize quantize, const std::string& packed_file)
-    : ops_(ops), config_(config), max_model_len_(max_model_len) {
+using backend::Before;
+using backend::ThenActivate;
+using backend::ThenAdd;
+using backend::ThenChoose;
+using backend::ThenRopeStore;
+
+Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
+                 std::optional<backend::Format> quantize, const std::string& packed_file)
+    : ops_(ops), spec_(config), max_model_len_(max_model_len), ropes_(config.ropes.size()) {
   if (max_model_len == 0 || max_model_len > config.max_model_len()) {
     throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
                      std::to_string(config.max_model_len()) + "], the range of this model's positions");
   }
   weights_ = load_weights(ops, config, files, quantize, packed_file);
-  weight_type_ = weights_.layers.empty() ? weights_.embed->type() : weights_.layers.front().qkv->type();
-  const RopeAngles angles = rope_angles(config.rope, config.head_dim, max_model_len);
-  rope_ = ops.upload_rope(angles.cosines, angles.sines, config.head_dim / 2);
-  make_layers();
+  weight_format_ = weights_.list(Role::kQkv, 0)[0].format();
+  for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
+  final_norm_ = norm_of(spec_.final_norm, Role::kFinalNorm);
+}
+
+Layer Decoder::make_layer(std::uint32_t index) {
+  const LayerSpec& spec = spec_.layers[index];
+  Layer layer;
+  layer.attention = make_attention(index);
+  layer.placement = spec.placement;
+  layer.residual_scale = spec.residual_scale;
+  layer.input_norm = norm_of(spec.norm, Role::kInputNorm, index);
+  layer.attention_norm = norm_of(spec.norm, Role::kAttentionNorm, index);
+  layer.mlp_norm = norm_of(spec.norm, Role::kMlpNorm, index);
+  layer.mlp_out_norm = norm_of(spec.norm, Role::kMlpOutNorm, index);
+  layer.qkv = weights_.list(Role::kQkv, index);
+  layer.out = weights_.list(Role::kOut, index);
+  layer.gate_up = weights_.list(Role::kGateUp, index);
+  layer.down = weights_.list(Role::kDown, index);
+  if (spec_.per_layer) {
+    layer.per_layer_gate = weights_.list(Role::kPerLayerGate, index);
+    layer.per_layer_out = weights_.list(Role::kPerLayerOut, index);
+    layer.per_layer_norm = norm_of(spec.norm, Role::kPerLayerNorm, index);
+  }
+  if (spec.scaled) layer.scale = weights_.number(Role::kLayerScale, index);
+  layer.activation = spec.mlp.activation;
+  layer.gated = spec.mlp.gated;
+  return layer;
+}
+
+backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
+  const AttentionLayer& spec = spec_.layers[index].attention;
+  backend::AttentionSpec attention;
+  attention.layer = spec_.kv_layer(index);
+  attention.num_heads = spec.num_heads;
+  attention.num_kv_heads = spec.num_kv_heads;
+  attention.head_dim = spec.head_dim;
+  attention.scale = spec.scale;
+  attention.window = spec.window;
+  attention.softcap = spec.softcap;
+  attention.q_norm = heads_norm(spec.q_norm, Role::kQNorm, index);
+  attention.k_norm = heads_norm(spec.k_norm, Role::kKNorm, index);
+  if (spec.v_norm) attention.v_norm.norm = {ones(spec.head_dim), spec.v_norm->norm.eps, spec.v_norm->norm.kind};
+  attention.stores = !spec.kv_source;
+  attention.rope = rope_of(spec);
+  if (spec.q_scale) attention.q_scale = position_scale(*spec.q_scale);
+  return attention;
+}
+
+const backend::RopeTable* Decoder::rope_of(const AttentionLayer& attention) {
+  if (attention.rope == AttentionLayer::kNoRope) return nullptr;
+  std::unique_ptr<backend::RopeTable>& table = ropes_[attention.rope];
+  if (table == nullptr) {
+    const RopeConfig& rope = spec_.ropes[attention.rope];
+    const RopeAngles angles = rope_angles(rope, attention.head_dim, max_model_len_);
+    table = ops_.upload_rope(angles.cosines, angles.sines, rope.rotary_dims(attention.head_dim) / 2);
+  }
+  return table.get();
+}
+
+const backend::Vector* Decoder::position_scale(const PositionScale& scale) {
+  for (const auto& [known, vector] : position_scales_) {
+    if (known == scale) return vector.get();
+  }
+  std::vector<float> values(max_model_len_);
+  for (std::uint32_t position = 0; position < max_model_len_; ++position) {
+    values[position] = static_cast<float>(1.0 + scale.beta * rope_math::log(1.0 + position / scale.original));
+  }
+  position_scales_.emplace_back(scale, ops_.upload(values));
+  return position_scales_.back().second.get();
+}
+
+const backend::Vector* Decoder::ones(std::uint32_t size) {
+  for (const auto& known : ones_) {
+    if (known->size() == size) return known.get();
+  }
+  ones_.push_back(ops_.upload(std::vector<float>(size, 1.0f)));
+  return ones_.back().get();
+}
+
+// No norm if the table has none there.
+backend::Norm Decoder::norm_of(const NormSpec& norm, Role role, std::uint32_t layer) const {
+  return {weights_.vector(role, layer), norm.eps, norm.kind, weights_.bias(role, layer)};
+}
+
+backend::HeadNorm Decoder::heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t layer) const {
+  if (!heads) return {};
+  return {norm_of(heads->norm, role, layer), heads->over == HeadNormSpec::Over::kRow};
+}
+
+void BuffersByWidth::add(backend::Factory& factory, std::uint32_t max_rows, std::uint32_t width) {
+  const auto is_there = [&](const auto& buffer) { return buffer->width() == width; };
+  if (std::ranges::none_of(buffers_, is_there)) buffers_.push_back(factory.make_buffer(max_rows, width));
+}
+
+backend::Buffer& BuffersByWidth::of(std::uint32_t width) const {
+  const auto found = std::ranges::find_if(buffers_, [&](const auto& buffer) { return buffer->width() == width; });
+  CHECK(found != buffers_.end());
+  return **found;
 }
 
 Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows,
                                   const Captures& captures) const {
-  const std::uint32_t q_width = config_.num_heads * config_.head_dim;
-  const std::uint32_t kv_width = config_.num_kv_heads * config_.head_dim;
+  const std::uint32_t hidden = spec_.hidden;
   Workspace workspace;
-  workspace.x = ops_.make_buffer(max_rows, config_.hidden);
-  workspace.scratch = ops_.make_buffer(max_rows, config_.hidden);
-  workspace.qkv = ops_.make_buffer(max_rows, q_width + 2 * kv_width);
-  workspace.attention = ops_.make_buffer(max_rows, q_width);
-  workspace.gate_up = ops_.make_buffer(max_rows, 2 * config_.ffn);
-  workspace.activated = ops_.make_buffer(max_rows, config_.ffn);
-  workspace.logits_rows = ops_.make_buffer(max_logits_rows, config_.hidden);
-  workspace.normed = ops_.make_buffer(max_logits_rows, config_.hidden);
-  workspace.logits = ops_.make_buffer(max_logits_rows, config_.vocab);
+  workspace.x = ops_.make_buffer(max_rows, hidden);
+  workspace.normed = ops_.make_buffer(max_rows, hidden);
+  workspace.product = ops_.make_buffer(max_rows, hidden);
+  for (const Layer& layer : layers_) {
+    workspace.qkv.add(ops_, max_rows, layer.attention.qkv_width());
+    workspace.attention.add(ops_, max_rows, layer.attention.q_width());
+    workspace.gate_up.add(ops_, max_rows, layer.gate_up.n());
+    workspace.activated.add(ops_, max_rows, layer.down[0].k());
+  }
+  if (spec_.per_layer) {
+    const std::uint32_t width = spec_.per_layer->width;
+    workspace.per_layer = ops_.make_buffer(max_rows, spec_.num_layers() * width);
+    workspace.projected = ops_.make_buffer(max_rows, spec_.num_layers() * width);
+    workspace.gate_up.add(ops_, max_rows, width);
+    workspace.activated.add(ops_, max_rows, width);
+  }
+  workspace.logits_rows = ops_.make_buffer(max_logits_rows, hidden);
+  workspace.normed_rows = ops_.make_buffer(max_logits_rows, hidden);
+  workspace.logits = ops_.make_buffer(max_logits_rows, spec_.vocab);
   workspace.captures = captures;
-  if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * config_.hidden);
+  if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * hidden);
   return workspace;
 }
 
 void Decoder::capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const {
   const std::vector<std::uint32_t>& wanted = workspace.captures.boundaries;
   for (std::uint32_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == boundary) ops_.place(*workspace.x, num_rows, i * config_.hidden, *workspace.states);
+    if (wanted[i] == boundary) ops_.place(*workspace.x, num_rows, i * spec_.hidden, *workspace.states);
   }
 }
 
 void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                       bool norms_all) const {
   ops_.begin(batch);
-  ops_.embed(*weights_.embed, *workspace.x);
-  for (const backend::LayerSpec& layer : layers_) {
-    capture(layer.attention.layer, batch.num_rows(), workspace);
-    attend(layer, cache, workspace);
-    feed_forward(layer, workspace);
+  embed(batch.num_rows(), workspace);
+  for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) {
+    capture(index, batch.num_rows(), workspace);
+    run(index, {}, batch.num_rows(), cache, workspace);
   }
-  capture(config_.num_layers, batch.num_rows(), workspace);
-  if (workspace.captures.final_norm) {
-    ops_.norm(*workspace.x, *weights_.norm, config_.norm_eps, batch.num_rows(), *workspace.states);
-  }
-  if (norms_all) {
-    ops_.norm(*workspace.x, *weights_.norm, config_.norm_eps, batch.num_rows(), *workspace.scratch);
-  }
-  speak(batch, workspace);
+  capture(spec_.num_layers(), batch.num_rows(), workspace);
+  if (workspace.captures.final_norm) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.states);
+  if (norms_all) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.normed);
+  add_logits_row(batch, workspace);
 }
 
 void Decoder::forward_parts(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                             std::span<const LayerParts> parts) const {
   CHECK_EQ(parts.size(), layers_.size());
   ops_.begin(batch);
-  ops_.embed(*weights_.embed, *workspace.x);
-  for (std::size_t index = 0; index < parts.size(); ++index) {
-    if (parts[index].attention) attend(layers_[index], cache, workspace);
-    if (parts[index].mlp) feed_forward(layers_[index], workspace);
+  embed(batch.num_rows(), workspace);
+  for (std::uint32_t index = 0; index < parts.size(); ++index) {
+    LayerParts some = parts[index];
+    some.attention = some.attention && parts[spec_.layers[index].attention.kv_source.value_or(index)].attention;
+    run(index, some, batch.num_rows(), cache, workspace);
   }
-  speak(batch, workspace);
+  add_logits_row(batch, workspace);
 }
 
-void Decoder::attend(const backend::LayerSpec& layer, backend::KvCache& cache, Workspace& workspace) const {
-  ops_.norm_qkv_rope_store(layer, *workspace.x, *workspace.scratch, *workspace.qkv, cache);
-  ops_.attend(layer.attention, *workspace.qkv, cache, *workspace.attention);
-  ops_.project_add(*workspace.attention, *layer.out, *workspace.scratch, *workspace.x);
+void Decoder::embed(std::uint32_t rows, Workspace& workspace) const {
+  ops_.embed(weights_.weight(Role::kEmbedding), spec_.embedding_scale, *workspace.x);
+  if (spec_.per_layer) embed_per_layer(rows, workspace);
 }
 
-void Decoder::feed_forward(const backend::LayerSpec& layer, Workspace& workspace) const {
-  ops_.norm_gate_up(layer, *workspace.x, *workspace.scratch, *workspace.gate_up, *workspace.activated);
-  ops_.project_add(*workspace.activated, *layer.down, *workspace.scratch, *workspace.x);
+void Decoder::embed_per_layer(std::uint32_t rows, Workspace& workspace) const {
+  const std::uint32_t width = spec_.per_layer->width;
+  backend::Buffer& projected = *workspace.projected;
+  ops_.embed(weights_.weight(Role::kPerLayerEmbedding), std::sqrt(static_cast<float>(width)), *workspace.per_layer);
+  ops_.linear(*workspace.x, weights_.list(Role::kPerLayerProjection), rows, projected);
+  ops_.rescale(projected, 1.0f / std::sqrt(static_cast<float>(spec_.hidden)), 0.0f, rows);
+  ops_.norm_columns(projected, 0, projected.width(), width, norm_of(spec_.final_norm, Role::kPerLayerProjectionNorm),
+                    rows);
+  ops_.add(*workspace.per_layer, projected, 1.0f, rows);
+  ops_.rescale(*workspace.per_layer, std::sqrt(0.5f), 0.0f, rows);
 }
 
-void Decoder::speak(const backend::Batch& batch, Workspace& workspace) const {
+void Decoder::run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
+                  Workspace& workspace) const {
+  const Layer& layer = layers_[index];
+  backend::Buffer* const normed = workspace.normed.get();
+  const bool parallel = layer.placement == Placement::kParallel;
+  if (parallel) ops_.norm(*workspace.x, layer.input_norm, rows, *normed);  // of x before attention adds to it
+  const auto before = [&](const backend::Norm& norm) { return parallel ? Before{} : Before{norm, normed}; };
+  if (parts.attention) attend(layer, before(layer.input_norm), rows, cache, workspace);
+  if (parts.mlp) feed_forward(layer, before(layer.mlp_norm), rows, workspace);
+  if (spec_.per_layer) add_per_layer(layer, index, rows, workspace);
+  if (layer.scale != 1.0f) ops_.rescale(*workspace.x, layer.scale, 0.0f, rows);
+}
+
+void Decoder::add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const {
+  const std::uint32_t width = spec_.per_layer->width;
+  backend::Buffer& activated = workspace.activated.of(width);
+  ops_.linear(*workspace.x, layer.per_layer_gate, rows, workspace.gate_up.of(width), {},
+              ThenActivate{&activated, layer.activation, /*gated=*/false});
+  ops_.multiply_by(activated, *workspace.per_layer, index * width, rows);
+  ops_.linear(activated, layer.per_layer_out, rows, *workspace.product, {},
+              ThenAdd{workspace.x.get(), 1.0f, layer.per_layer_norm});
+}
+
+void Decoder::attend(const Layer& layer, const Before& before, std::uint32_t rows, backend::KvCache& cache,
+                     Workspace& workspace) const {
+  const bool parallel = layer.placement == Placement::kParallel;
+  backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
+  backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
+  ops_.linear(parallel ? *workspace.normed : *workspace.x, layer.qkv, rows, qkv, before,
+              ThenRopeStore{&layer.attention, &cache});
+  ops_.attend(layer.attention, qkv, cache, attention);
+  ops_.linear(attention, layer.out, rows, *workspace.product, {},
+              ThenAdd{workspace.x.get(), layer.residual_scale, layer.attention_norm});
+}
+
+void Decoder::feed_forward(const Layer& layer, const Before& before, std::uint32_t rows, Workspace& workspace) const {
+  const bool parallel = layer.placement == Placement::kParallel;
+  backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
+  ops_.linear(parallel ? *workspace.normed : *workspace.x, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()),
+              before, ThenActivate{&activated, layer.activation, layer.gated});
+  ops_.linear(activated, layer.down, rows, *workspace.product, {},
+              ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
+}
+
+void Decoder::add_logits_row(const backend::Batch& batch, Workspace& workspace) const {
   const auto num_logits_rows = static_cast<std::uint32_t>(batch.logits_rows.size());
   if (num_logits_rows == 0) return;
   ops_.gather_logits_rows(*workspace.x, *workspace.logits_rows);
-  ops_.norm(*workspace.logits_rows, *weights_.norm, config_.norm_eps, num_logits_rows, *workspace.normed);
-  ops_.project_choose(*workspace.normed, weights_.output(), config_.vocab, *workspace.logits);
-}
-
-void Decoder::make_layers() {
-  for (std::uint32_t index = 0; index < config_.num_layers; ++index) {
-    const LayerWeights& weights = weights_.layers[index];
-    backend::LayerSpec layer;
-    layer.attention.layer = index;
-    layer.attention.num_heads = config_.num_heads;
-    layer.attention.num_kv_heads = config_.num_kv_heads;
-    layer.attention.head_dim = config_.head_dim;
-    layer.attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
-    layer.attention.window = config_.windows[index];
-    layer.attention.norm_eps = config_.norm_eps;
-    layer.attention.q_norm = weights.q_norm.get();
-    layer.attention.k_norm = weights.k_norm.get();
-    layer.attention.rope = rope_.get();
-    layer.norm_eps = config_.norm_eps;
-    layer.input_norm = weights.input_norm.get();
-    layer.qkv = weights.qkv.get();
-    layer.out = weights.out.get();
-    layer.post_norm = weights.post_norm.get();
-    layer.gate_up = weights.gate_up.get();
-    layer.down = weights.down.get();
-    layers_.push_back(layer);
-  }
+  ops_.norm(*workspace.logits_rows, final_norm_, num_logits_rows, *workspace.normed_rows);
+  ops_.linear(*workspace.normed_rows, weights_.output(), num_logits_rows, *workspace.logits, {},
+              ThenChoose{spec_.vocab, spec_.logit_scale, spec_.logit_softcap});
 }
 
 }  // namespace quire::model

@@ -1,51 +1,67 @@
-// The decoder, written once for every architecture and every backend: layers as data, ops in a fixed order.
-//   x = embed;  per layer: qkv = store(rope(norm(x)·Wqkv)); x += attend(qkv)·Wo; x += act(norm(x)·Wgate|up)·Wdown
-//   logits = norm(x of the logits rows) · Whead, a choice from each
+// The decoder, one implementation for every architecture and backend: it runs a ModelSpec, its layers as data, by ops
+// in the order that spec.h gives for each placement of norms.
+//   x = embed · scale;  layers;  logits = cap(norm(x of the logits rows) · Whead · scale); one sampled token from each
 // Shape   x [T,E], qkv [T,(H+2G)·D], gate_up [T,2F], logits [R,V].
-// Owner   the decoder owns weights and rope table; the Ops must outlive it. ModelFiles: for the constructor only.
-// Thread  made while starting; forward() on the engine thread.
+// Owner   owns weights and RoPE tables; Ops must outlive it. ModelFiles is used by the constructor only.
+// Thread  made at start; forward() on the engine thread.
 // Fails   StartError from the constructor: every problem of the checkpoint at once, before anything is packed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/backend/batch.h"
-#include "core/backend/layer_spec.h"
 #include "core/backend/ops.h"
-#include "core/model/config.h"
-#include "core/model/model_files.h"
+#include "core/model/layer.h"
+#include "core/model/source/model_files.h"
+#include "core/model/spec.h"
 #include "core/model/weights.h"
 
 namespace quire::model {
 
-// Of every row of a step, for who drafts: states of the residual stream, side by side; boundary b stands before layer
-// b, and num_layers behind the last one. Or instead the last of them, as the final norm leaves it.
+// Hidden states of every row of a step that are captured for a drafter, side by side: the residual stream at layer
+// boundaries (boundary b is before layer b, num_layers after the last layer), or instead the output of the final norm.
 struct Captures {
   std::vector<std::uint32_t> boundaries{};
   bool final_norm = false;
   std::uint32_t num() const { return final_norm ? 1 : static_cast<std::uint32_t>(boundaries.size()); }
 };
 
+// Row buffers of one kind, one for each width that layers have.
+class BuffersByWidth {
+ public:
+  void add(backend::Factory& factory, std::uint32_t max_rows, std::uint32_t width);  // if there is none
+  backend::Buffer& of(std::uint32_t width) const;
+
+ private:
+  std::vector<std::unique_ptr<backend::Buffer>> buffers_;
+};
+
 // The row buffers of one step in flight.
 struct Workspace {
   std::unique_ptr<backend::Buffer> x;            // [T, E] the residual stream
-  std::unique_ptr<backend::Buffer> scratch;      // [T, E]
-  std::unique_ptr<backend::Buffer> qkv;          // [T, (H+2G)·D]
-  std::unique_ptr<backend::Buffer> attention;    // [T, H·D]
-  std::unique_ptr<backend::Buffer> gate_up;      // [T, 2F]
-  std::unique_ptr<backend::Buffer> activated;    // [T, F]
+  std::unique_ptr<backend::Buffer> normed;       // [T, E]
+  std::unique_ptr<backend::Buffer> product;      // [T, E]
+  BuffersByWidth qkv;                            // [T, (H+2G)·D]
+  BuffersByWidth attention;                      // [T, H·D]
+  BuffersByWidth gate_up;                        // [T, 2F]; not gated [T, F]
+  BuffersByWidth activated;                      // [T, F]
+  std::unique_ptr<backend::Buffer> per_layer;    // [T, L·P] of PerLayerEmbedding; null: the model has none
+  std::unique_ptr<backend::Buffer> projected;    // [T, L·P]
   std::unique_ptr<backend::Buffer> logits_rows;  // [R, E]
-  std::unique_ptr<backend::Buffer> normed;       // [R, E]
+  std::unique_ptr<backend::Buffer> normed_rows;  // [R, E]
   std::unique_ptr<backend::Buffer> logits;       // [R, V]
   Captures captures;
-  std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: nothing is captured
+  std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: no captures
 };
 
-// What a self-draft runs of a layer. A part that is left out adds nothing to the residual stream and stores nothing.
+// The parts of a layer that a self-draft runs. A part that is left out adds nothing to the residual stream and stores
+// no K and V.
 struct LayerParts {
   bool attention = true;
   bool mlp = true;
@@ -54,47 +70,64 @@ struct LayerParts {
 class Decoder {
  public:
   // max_model_len: positions the rope table covers, 1 .. config.max_model_len(). packed_file: as load_weights().
-  Decoder(backend::Ops& ops, const Config& config, const ModelFiles& files, std::uint32_t max_model_len,
-          backend::Quantize quantize = backend::Quantize::kNone, const std::string& packed_file = "");
+  Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
+          std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "");
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
   Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows, const Captures& captures = {}) const;
 
-  // Begins the step and queues all of it; collect() has the choices. The logits rows' logits end up in
-  // workspace.logits, and with `norms_all` every row's hidden state behind the final norm in workspace.scratch.
+  // Begins the step and queues all its ops; StepOps::collect() returns the choices. The logits are left in
+  // workspace.logits and, with `norms_all`, every row's hidden state after the final norm in workspace.normed.
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                bool norms_all = false) const;
-  // The same, of these parts alone [L]; the final norm and the head as ever.
+  // As forward(), with only these parts of the layers [L]; final norm and head as in forward(). Captures nothing. No
+  // attention reads K and V of a layer whose attention is left out.
   void forward_parts(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                      std::span<const LayerParts> parts) const;
 
-  const Config& config() const { return config_; }
-  // What a draft head may share.
-  const backend::Weight& embedding() const { return *weights_.embed; }
+  const ModelSpec& config() const { return spec_; }
+  // Weights that a draft head may share.
+  const backend::Weight& embedding() const { return weights_.weight(Role::kEmbedding); }
   const backend::Weight& output() const { return weights_.output(); }
   std::uint32_t max_model_len() const { return max_model_len_; }
   std::size_t packed_bytes() const { return weights_.packed_bytes(); }
   std::size_t step_bytes() const { return weights_.step_bytes(); }
-  // Quantised or as stored; the embedding and the output matrix may keep more bits (quantize_of()).
-  backend::WeightType weight_type() const { return weight_type_; }
-  std::uint64_t checkpoint_digest() const { return weights_.digest; }
-  bool from_packed_file() const { return weights_.from_packed_file; }
+  // Type of the layers' matrices; embedding and output matrix may keep more bits (quantize_of()).
+  backend::Format weight_format() const { return weight_format_; }
+  std::uint64_t checkpoint_digest() const { return weights_.digest(); }
+  bool from_packed_file() const { return weights_.from_packed_file(); }
 
  private:
-  void make_layers();
+  Layer make_layer(std::uint32_t index);
+  backend::AttentionSpec make_attention(std::uint32_t index);
+  const backend::RopeTable* rope_of(const AttentionLayer& attention);
+  const backend::Vector* position_scale(const PositionScale& scale);
+  const backend::Vector* ones(std::uint32_t size);
+  backend::Norm norm_of(const NormSpec& norm, Role role, std::uint32_t layer = Weights::kTop) const;
+  backend::HeadNorm heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t layer) const;
+
+  void embed(std::uint32_t rows, Workspace& workspace) const;
+  void embed_per_layer(std::uint32_t rows, Workspace& workspace) const;
+  void run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
+           Workspace& workspace) const;
+  void attend(const Layer& layer, const backend::Before& before, std::uint32_t rows, backend::KvCache& cache,
+              Workspace& workspace) const;
+  void add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const;
+  void feed_forward(const Layer& layer, const backend::Before& before, std::uint32_t rows, Workspace& workspace) const;
   void capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const;
-  void attend(const backend::LayerSpec& layer, backend::KvCache& cache, Workspace& workspace) const;
-  void feed_forward(const backend::LayerSpec& layer, Workspace& workspace) const;
-  void speak(const backend::Batch& batch, Workspace& workspace) const;
+  void add_logits_row(const backend::Batch& batch, Workspace& workspace) const;
 
   backend::Ops& ops_;
-  Config config_;
+  ModelSpec spec_;
   std::uint32_t max_model_len_;
-  std::unique_ptr<backend::RopeTable> rope_;
+  std::vector<std::unique_ptr<backend::RopeTable>> ropes_;  // [spec_.ropes]; null until a layer has it
+  std::vector<std::pair<PositionScale, std::unique_ptr<backend::Vector>>> position_scales_;
+  std::vector<std::unique_ptr<backend::Vector>> ones_;
   Weights weights_;
-  backend::WeightType weight_type_;
-  std::vector<backend::LayerSpec> layers_;  // [L] borrows from weights_ and rope_
+  backend::Format weight_format_;
+  std::vector<Layer> layers_;  // [L] borrows the tables and weights_
+  backend::Norm final_norm_;
 };
 
 }  // namespace quire::model

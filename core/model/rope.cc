@@ -29,8 +29,8 @@ std::vector<float> default_frequencies(double theta, std::uint32_t head_dim) {
   return inverse;
 }
 
-// Long waves are slowed by `factor`, short ones are kept, those between are blended. A number over a tensor is the
-// reciprocal times the number in torch: two roundings, kept here.
+// Long wavelengths are stretched by `factor`, short ones are kept, those between are blended. torch divides a number by
+// a tensor as reciprocal times number: two roundings, repeated here.
 void slow_llama3(const RopeConfig& rope, std::vector<float>& inverse) {
   const double original = rope.original_positions;
   const float longest_kept = f32(original / rope.high_freq_factor);
@@ -48,7 +48,7 @@ void slow_llama3(const RopeConfig& rope, std::vector<float>& inverse) {
   }
 }
 
-// The dimension whose wave turns `rotations` times within the original length (YaRN eq. 21 solved for the dimension).
+// The dimension whose wave makes `rotations` turns within the original length (YaRN eq. 21 solved for the dimension).
 double yarn_dimension(double rotations, const RopeConfig& rope, std::uint32_t head_dim) {
   return (head_dim * rope_math::log(rope.original_positions / (rotations * 2 * kPi))) /
          (2 * rope_math::log(rope.theta));
@@ -76,6 +76,21 @@ std::vector<float> yarn_frequencies(const RopeConfig& rope, std::uint32_t head_d
   return inverse;
 }
 
+// The factor and theta^(2i/D) are multiplied first, in f32, as transformers does.
+std::vector<float> longrope_frequencies(const RopeConfig& rope, std::uint32_t head_dim) {
+  const std::vector<double>& factors = rope.is_long ? rope.long_factors : rope.short_factors;
+  std::vector<float> inverse = wavelengths_over_2pi(rope.theta, head_dim);
+  CHECK_EQ(factors.size(), inverse.size());
+  for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] = 1.0f / (f32(factors[i]) * inverse[i]);
+  return inverse;
+}
+
+double longrope_attention_factor(const RopeConfig& rope) {
+  if (rope.attention_factor) return *rope.attention_factor;
+  if (rope.factor <= 1.0) return 1.0;
+  return std::sqrt(1.0 + rope_math::log(rope.factor) / rope_math::log(rope.original_positions));
+}
+
 double yarn_mscale(double factor, double mscale) {
   return factor <= 1.0 ? 1.0 : 0.1 * mscale * rope_math::log(factor) + 1.0;
 }
@@ -90,10 +105,17 @@ double yarn_attention_factor(const RopeConfig& rope) {
 
 }  // namespace
 
-RopeFrequencies rope_frequencies(const RopeConfig& rope, std::uint32_t head_dim) {
+RopeFrequencies rope_frequencies(const RopeConfig& rope, std::uint32_t whole_head) {
+  const std::uint32_t head_dim = rope.rotary_dims(whole_head);
+  if (rope.kind == RopeKind::kLongRope)
+    return {longrope_frequencies(rope, head_dim), f32(longrope_attention_factor(rope))};
   if (rope.kind == RopeKind::kYarn) return {yarn_frequencies(rope, head_dim), f32(yarn_attention_factor(rope))};
   std::vector<float> inverse = default_frequencies(rope.theta, head_dim);
-  if (rope.kind == RopeKind::kLinear) {
+  if (rope.kind == RopeKind::kProportional) {
+    const auto turned = static_cast<std::ptrdiff_t>(std::floor(rope.rotary_fraction * head_dim / 2));
+    std::fill(inverse.begin() + turned, inverse.end(), 0.0f);
+  }
+  if (rope.kind == RopeKind::kLinear || rope.kind == RopeKind::kProportional) {
     for (float& value : inverse) value /= f32(rope.factor);
   }
   if (rope.kind == RopeKind::kLlama3) slow_llama3(rope, inverse);

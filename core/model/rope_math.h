@@ -1,6 +1,6 @@
-// sin, cos, log, exp and pow in double from + - * / and fma alone: the same bits on every machine, no libm.
-// Used for rope tables and nothing else; about 1e-15 accurate, which leaves every f32 rounding but a rare tie as exact
-// arithmetic would have it (tests/core/model/rope_math_test.cc measures against long double).
+// sin, cos, log, exp and pow in double from + - * / and fma alone: the same bits on every machine, no libm. Used for
+// RoPE tables only. About 1e-15 accurate: all but rare near-ties round to the same f32 as exact arithmetic
+// (tests/core/model/rope_math_test.cc measures against long double).
 // Thread  any; pure.
 // Source  Cody and Waite's two-constant range reduction with fma (Muller et al., Handbook of Floating-Point Arithmetic,
 //         2nd ed., 10.2); Taylor series; atanh series for log as in fdlibm's e_log.c. The code is ours.
@@ -21,7 +21,7 @@ namespace detail {
 
 inline constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 inline constexpr double kPiOver2High = 0x1.921fb54442d18p+0;  // pi/2 to 53 bits
-inline constexpr double kPiOver2Low = 0x1.1a62633145c07p-54;  // and the next 53
+inline constexpr double kPiOver2Low = 0x1.1a62633145c07p-54;  // the next 53 bits
 inline constexpr double kLn2High = 0x1.62e42fefa39efp-1;
 inline constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;
 inline constexpr double kInverseLn2 = 0x1.71547652b82fep+0;
@@ -96,17 +96,17 @@ inline DoubleDouble log_parts(double x) {
   }
   const double divisor = m + 1.0;
   const double divisor_back = divisor - m;
-  const double divisor_rest = (m - (divisor - divisor_back)) + (1.0 - divisor_back);  // what m + 1 rounded away
+  const double divisor_rest = (m - (divisor - divisor_back)) + (1.0 - divisor_back);  // rounding error of m + 1
   const double f = (m - 1.0) / divisor;
-  const double f_rest = (std::fma(-f, divisor, m - 1.0) - f * divisor_rest) / divisor;  // and the division
+  const double f_rest = (std::fma(-f, divisor, m - 1.0) - f * divisor_rest) / divisor;  // rounding error of f
   const double y = f * f;
-  double tail = 1.0 / 25;  // f^25 / 25: the first term left out is below 1e-21
+  double tail = 1.0 / 25;  // f^25 / 25; the first omitted term is below 1e-21
   for (int n = 23; n >= 3; n -= 2) tail = 1.0 / n + y * tail;
   const double e = static_cast<double>(exponent);
   const double high = e * detail::kLn2High;
   const double high_rest = std::fma(e, detail::kLn2High, -high);
   const double lead = 2.0 * f;
-  const double sum = high + lead;  // and its exact remainder: Knuth's two-sum
+  const double sum = high + lead;  // with its exact remainder sum_rest: Knuth's two-sum
   const double back = sum - high;
   const double sum_rest = (high - (sum - back)) + (lead - back);
   const double low = sum_rest + (high_rest + (e * detail::kLn2Low + (2.0 * f_rest + lead * (y * tail))));

@@ -5,54 +5,34 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
-#include "core/base/float_bits.h"
+#include "core/backend/weights/quantize.h"
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
-#include "core/model/numeric_mode.h"
-#include "core/model/other_formats.h"
-#include "core/model/packed_file.h"
+#include "core/model/source/digest.h"
+#include "core/model/source/other_formats.h"
+#include "core/model/source/packed_file.h"
 
 namespace quire::model {
 namespace {
 
-constexpr std::size_t kMaxProblemsTold = 20;
-constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
-constexpr std::string_view kHead = "lm_head.weight";
+using Kind = TensorEntry::Kind;
 
-std::string layer_prefix(std::uint32_t layer) { return "model.layers." + std::to_string(layer) + "."; }
-
-// Matrices that are packed as one weight: names without ".weight", biases by the same names.
-struct PackList {
-  std::vector<std::string> names;
-  bool bias = false;
-};
-
-PackList qkv_list(const Config& config, std::uint32_t layer) {
-  const std::string at = layer_prefix(layer) + "self_attn.";
-  return {{at + "q_proj", at + "k_proj", at + "v_proj"}, config.qkv_bias};
-}
-PackList out_list(const Config& config, std::uint32_t layer) {
-  return {{layer_prefix(layer) + "self_attn.o_proj"}, config.out_bias};
-}
-PackList gate_up_list(const Config& config, std::uint32_t layer) {
-  return {{layer_prefix(layer) + "mlp.gate_proj", layer_prefix(layer) + "mlp.up_proj"}, config.mlp_bias};
-}
-PackList down_list(const Config& config, std::uint32_t layer) {
-  return {{layer_prefix(layer) + "mlp.down_proj"}, config.mlp_bias};
-}
+constexpr std::size_t kMaxProblemsReported = 20;
 
 class Problems {
  public:
   void add(std::string text) {
-    if (++count_ <= kMaxProblemsTold) told_.push_back(std::move(text));
+    if (++count_ <= kMaxProblemsReported) reported_.push_back(std::move(text));
   }
   void throw_if_any(const Checkpoint& checkpoint) const {
     if (count_ == 0) return;
     std::string text = checkpoint.file() + " does not fit config.json: " + std::to_string(count_) +
                        (count_ == 1 ? " problem" : " problems");
-    for (const std::string& problem : told_) text += "\n  " + problem;
-    if (count_ > told_.size()) text += "\n  and " + std::to_string(count_ - told_.size()) + " more";
+    for (const std::string& problem : reported_) text += "\n  " + problem;
+    if (count_ > reported_.size()) text += "\n  and " + std::to_string(count_ - reported_.size()) + " more";
     for (const auto& [name, tensor] : checkpoint.tensors()) {
       const std::string known = explain_tensors(name);
       if (!known.empty()) throw StartError(text + "\n  " + known);
@@ -62,15 +42,15 @@ class Problems {
 
  private:
   std::size_t count_ = 0;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
-void check_tensor(const ExpectedTensor& expected, const Checkpoint& checkpoint, Problems& problems) {
+void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Checkpoint& checkpoint, Problems& problems) {
   const Tensor* tensor = checkpoint.find(expected.name);
   if (tensor == nullptr) {
     std::string text =
         checkpoint.file() + ": tensor '" + expected.name + "' is missing; expected shape " + shape_text(expected.shape);
-    if (expected.name == kHead)
+    if (expected.name == spec.names.head + ".weight")
       text += " (config.json's tie_word_embeddings is false: set it to true if the embedding is the output matrix)";
     problems.add(std::move(text));
     return;
@@ -79,327 +59,357 @@ void check_tensor(const ExpectedTensor& expected, const Checkpoint& checkpoint, 
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
                  "; config.json expects " + shape_text(expected.shape));
   }
-  if (!tensor->number()) {
+  if (!tensor->format()) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
                  "; expected F32, BF16 or F16");
   }
 }
 
-// One packed weight has one storage form.
-void check_same_dtype(const PackList& list, const Checkpoint& checkpoint, Problems& problems) {
-  const Tensor* first = checkpoint.find(list.names.front() + ".weight");
-  for (const std::string& name : list.names) {
-    const Tensor* tensor = checkpoint.find(name + ".weight");
-    if (first != nullptr && tensor != nullptr && tensor->dtype != first->dtype) {
-      problems.add(tensor->file + ": tensor '" + tensor->name + "' is " + log_safe(tensor->dtype) + " but '" +
-                   first->name + "' is " + log_safe(first->dtype) +
-                   "; tensors that are packed together must have one dtype");
-    }
-  }
+bool is_same(const Tensor& a, const Tensor& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.data.size() == b.data.size() &&
+         (a.data.empty() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0);
 }
 
-bool is_rope_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+std::string head_name(const ModelSpec& spec) { return spec.names.head + ".weight"; }
+std::string embedding_name(const ModelSpec& spec) { return spec.names.prefix + "embed_tokens.weight"; }
 
-void check_tied_head(const Checkpoint& checkpoint, Problems& problems) {
-  const Tensor* head = checkpoint.find(kHead);
-  const Tensor* embedding = checkpoint.find(kEmbedding);
-  if (head == nullptr || embedding == nullptr) return;
-  const bool same =
-      head->shape == embedding->shape && head->dtype == embedding->dtype &&
-      head->data.size() == embedding->data.size() &&
-      (head->data.empty() || std::memcmp(head->data.data(), embedding->data.data(), head->data.size()) == 0);
-  if (!same) {
-    problems.add(head->file + ": tensor '" + head->name + "' differs from '" + embedding->name +
-                 "', but config.json's tie_word_embeddings is true; set it to false if the checkpoint has its own "
-                 "output matrix");
-  }
+void check_tied_head(const ModelSpec& spec, const Checkpoint& checkpoint, Problems& problems) {
+  const Tensor* head = checkpoint.find(head_name(spec));
+  const Tensor* embedding = checkpoint.find(embedding_name(spec));
+  if (head == nullptr || embedding == nullptr || is_same(*head, *embedding)) return;
+  problems.add(head->file + ": tensor '" + head->name + "' differs from '" + embedding->name +
+               "', but config.json's tie_word_embeddings is true; set it to false if the checkpoint has its own "
+               "output matrix");
 }
 
-std::vector<float> widened(const Tensor& tensor) {
-  std::vector<float> out(tensor.num_elements());
-  const std::byte* bytes = tensor.data.data();
-  if (tensor.number() == backend::DType::kF32) {
-    if (!out.empty()) std::memcpy(out.data(), bytes, tensor.data.size());
-    return out;
-  }
-  const bool bf16 = tensor.number() == backend::DType::kBF16;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, bytes + 2 * i, sizeof(bits));
-    out[i] = bf16 ? f32_of_bf16(bits) : f32_of_f16(bits);
-  }
+std::vector<float> widened(FileBytes bytes, std::uint64_t count, backend::Format format) {
+  std::vector<float> out(count);
+  backend::widen(bytes.data(), format, out);
   return out;
 }
 
-// What load_weights() was given.
+// The rows of a matrix, or the values of a vector, that the table asks for, in its order.
+class Rows {
+ public:
+  Rows(const Tensor& tensor, const TensorPart& part, Kind kind) {
+    const bool whole = kind != Kind::kMatrix;
+    num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
+    row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : tensor.shape.front());
+    bytes_ = tensor.data.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
+    if (part.turned != 0) reorder(part);
+    if (part.copies != 1) copy_heads(part);
+  }
+  std::uint64_t size() const { return num_rows_; }
+  FileBytes bytes() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
+
+ private:
+  // Pairs (2i, 2i+1) become (i, i + turned/2).
+  void reorder(const TensorPart& part) {
+    ordered_.assign(bytes_.begin(), bytes_.end());
+    for (std::uint64_t head = 0; head < num_rows_; head += part.head_rows) {
+      for (std::uint32_t i = 0; i < part.turned; ++i) {
+        const std::uint64_t to = head + i / 2 + i % 2 * (part.turned / 2);
+        std::memcpy(ordered_.data() + to * row_bytes_, bytes_.data() + (head + i) * row_bytes_, row_bytes_);
+      }
+    }
+  }
+
+  void copy_heads(const TensorPart& part) {
+    const FileBytes heads = bytes();
+    const std::size_t head_bytes = part.head_rows * row_bytes_;
+    std::vector<std::byte> copied;
+    copied.reserve(heads.size() * part.copies);
+    for (std::size_t at = 0; at < heads.size(); at += head_bytes) {
+      for (std::uint32_t i = 0; i < part.copies; ++i) {
+        copied.insert(copied.end(), heads.begin() + at, heads.begin() + at + head_bytes);
+      }
+    }
+    ordered_ = std::move(copied);
+    num_rows_ *= part.copies;
+  }
+
+  std::uint64_t num_rows_ = 0;
+  std::size_t row_bytes_ = 0;
+  FileBytes bytes_;
+  std::vector<std::byte> ordered_;
+};
+
+// Arguments of load_weights().
 struct Loading {
-  backend::Ops& ops;
-  const Config& config;
+  backend::Factory& factory;
+  const ModelSpec& spec;
+  const TensorTable table;
   const Checkpoint& checkpoint;
   const ModelFiles& files;
-  backend::Quantize quantize;
-  bool keeps_packed;  // for who writes them to a file
-
-  backend::Quantize quantize_of(const PackList& list) const {
-    return model::quantize_of(list.names.front() + ".weight", config, quantize);
-  }
+  std::optional<backend::Format> quantize;
+  bool keeps_packed;  // packed bytes are needed for a packed file
 };
 
-// Where weights come from, in the order of gather().
-class Source {
- public:
-  explicit Source(const Loading& loading) : loading_(loading) {}
-  virtual ~Source() = default;
-
-  // Null where there is none that fits.
-  virtual std::unique_ptr<backend::Weight> weight(const PackList& list) = 0;
-  virtual std::uint64_t digest() const = 0;
-
-  std::unique_ptr<backend::Vector> vector(const std::string& name) { return loading_.ops.upload(floats(name)); }
-
- protected:
-  const Tensor& tensor(const std::string& name) const { return *loading_.checkpoint.find(name); }
-  virtual std::vector<float> floats(const std::string& name) {
-    std::vector<float> values = widened(tensor(name));
-    loading_.files.release(tensor(name).data);
-    return values;
-  }
-
-  const Loading& loading_;
+// A run of an entry's parts that are packed as one weight: all of them, or one, if their types differ.
+struct Run {
+  std::size_t first = 0;
+  std::size_t last = 0;
 };
 
-// Turns tensors of a checked checkpoint into what the backend made of them. Each is digested, packed and its pages given
-// back before the next: a file is read once, and little of it is in memory at a time.
-class Packer final : public Source {
+// Reads the table's entries in order: packs tensors of a checked checkpoint, or adopts the weights of a packed file. A
+// tensor is digested and packed, and its pages are released before the next: a file is read once, and little of it is
+// in memory at a time. Vectors are small: they always come from the checkpoint.
+class WeightReader {
  public:
-  using Source::Source;
+  WeightReader(const Loading& loading, const PackedFile* packed) : loading_(loading), packed_(packed) {}
 
-  std::unique_ptr<backend::Weight> weight(const PackList& list) override {
+  // Nothing if the packed file has other weights than the table.
+  std::optional<Weights> read() {
+    for (const TensorEntry& entry : loading_.table.entries) {
+      if (entry.kind == Kind::kMatrix && !read_matrix(entry)) return std::nullopt;
+      if (entry.kind != Kind::kMatrix) read_vector(entry);
+    }
+    if (packed_ != nullptr && next_ != packed_->weights().size()) return std::nullopt;
+    out_.end(packed_ != nullptr ? packed_->checkpoint_digest() : digest_, packed_ != nullptr);
+    return std::move(out_);
+  }
+
+ private:
+  const Tensor& tensor(const TensorPart& part) const { return *loading_.checkpoint.find(part.name); }
+
+  void digest(const TensorPart& part) {
+    if (packed_ == nullptr && digested_.insert(part.name).second) digest_ += tensor_digest(tensor(part));
+  }
+
+  bool read_matrix(const TensorEntry& entry) {
+    const auto differs = [&](const TensorPart& part) {
+      return tensor(part).dtype != tensor(entry.parts.front()).dtype;
+    };
+    std::vector<Run> runs = {{0, entry.parts.size()}};
+    if (std::ranges::any_of(entry.parts, differs)) {
+      runs.clear();
+      for (std::size_t i = 0; i < entry.parts.size(); ++i) runs.push_back({i, i + 1});
+    }
+    for (const Run& run : runs) {
+      std::unique_ptr<backend::Weight> weight = packed_ != nullptr ? adopt(entry, run) : pack(entry, run);
+      if (weight == nullptr) return false;
+      out_.add(entry, std::move(weight));
+    }
+    return true;
+  }
+
+  std::optional<backend::Format> quantize(const TensorEntry& entry) const {
+    return quantize_of(entry.role, loading_.spec, loading_.quantize);
+  }
+
+  std::unique_ptr<backend::Weight> pack(const TensorEntry& entry, const Run& run) {
+    std::vector<Rows> rows;
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
-    for (const std::string& name : list.names) {
-      const Tensor& source = take(name + ".weight");
-      matrices.push_back({source.data.data(), *source.number(), static_cast<std::uint32_t>(source.shape[0]),
-                          static_cast<std::uint32_t>(source.shape[1])});
-      if (list.bias) bias_values.push_back(floats(name + ".bias"));
+    rows.reserve(run.last - run.first);
+    for (std::size_t i = run.first; i < run.last; ++i) {
+      const TensorPart& part = entry.parts[i];
+      digest(part);
+      rows.emplace_back(tensor(part), part, entry.kind);
+      matrices.push_back({rows.back().bytes().data(), *tensor(part).format(),
+                          static_cast<std::uint32_t>(part.num_rows()), static_cast<std::uint32_t>(part.shape[1])});
+      if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
-    std::unique_ptr<backend::Weight> packed = loading_.ops.pack(matrices, biases, loading_.quantize_of(list));
-    for (const std::string& name : list.names) loading_.files.release(tensor(name + ".weight").data);
-    if (!loading_.keeps_packed) packed->forget_packed();
+    std::unique_ptr<backend::Weight> packed = loading_.factory.pack(matrices, biases, quantize(entry));
+    for (std::size_t i = run.first; i < run.last; ++i) loading_.files.release(tensor(entry.parts[i]).data);
+    if (!loading_.keeps_packed) packed->free_host_copy();
     return packed;
   }
 
-  std::uint64_t digest() const override { return digest_; }
-
- private:
-  const Tensor& take(const std::string& name) {
-    digest_ += tensor_digest(tensor(name));
-    return tensor(name);
-  }
-  std::vector<float> floats(const std::string& name) override {
-    take(name);
-    return Source::floats(name);
-  }
-
-  std::uint64_t digest_ = 0;
-};
-
-// What a Packer made in an earlier start. Vectors are small: they come from the checkpoint.
-class Adopter final : public Source {
- public:
-  Adopter(const Loading& loading, const PackedFile& file) : Source(loading), file_(file) {}
-
-  std::unique_ptr<backend::Weight> weight(const PackList& list) override {
-    if (next_ == file_.weights().size()) return nullptr;
-    const Tensor& first = tensor(list.names.front() + ".weight");
+  std::unique_ptr<backend::Weight> adopt(const TensorEntry& entry, const Run& run) {
+    if (next_ == packed_->weights().size()) return nullptr;
     backend::WeightShape shape;
-    for (const std::string& name : list.names) {
-      shape.n += static_cast<std::uint32_t>(tensor(name + ".weight").shape[0]);
+    for (std::size_t i = run.first; i < run.last; ++i) {
+      shape.n += static_cast<std::uint32_t>(entry.parts[i].num_rows());
     }
+    const TensorPart& first = entry.parts[run.first];
     shape.k = static_cast<std::uint32_t>(first.shape[1]);
-    shape.type = backend::weight_type(*first.number(), loading_.quantize_of(list));
-    shape.has_bias = list.bias;
-    return loading_.ops.adopt(shape, file_.weights()[next_++], file_.owner());
+    shape.format = quantize(entry).value_or(*tensor(first).format());
+    shape.has_bias = !entry.biases.empty();
+    return loading_.factory.adopt(shape, packed_->weights()[next_++], packed_->owner());
   }
 
-  std::uint64_t digest() const override { return file_.checkpoint_digest(); }
+  // A vector's values as f32.
+  std::vector<float> values(const TensorPart& part) {
+    digest(part);
+    const Rows rows(tensor(part), part, Kind::kVector);
+    std::vector<float> out = widened(rows.bytes(), rows.size(), *tensor(part).format());
+    loading_.files.release(tensor(part).data);
+    return out;
+  }
 
- private:
-  const PackedFile& file_;
-  std::size_t next_ = 0;
+  void read_vector(const TensorEntry& entry) {
+    std::vector<float> all;
+    for (const TensorPart& part : entry.parts) {
+      const std::vector<float> some = values(part);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    if (entry.kind == Kind::kNumber) return out_.add(entry, all.front());
+    for (float& value : all) value = value + entry.offset;
+    out_.add(entry, loading_.factory.upload(all));
+  }
+
+  const Loading& loading_;
+  const PackedFile* packed_;  // null: the checkpoint
+  std::size_t next_ = 0;      // of the packed file's weights
+  std::set<std::string> digested_;
+  std::uint64_t digest_ = 0;
+  Weights out_;
 };
 
-LayerWeights gather_layer(Source& source, const Config& config, std::uint32_t layer) {
-  const std::string at = layer_prefix(layer);
-  LayerWeights weights;
-  weights.input_norm = source.vector(at + "input_layernorm.weight");
-  weights.qkv = source.weight(qkv_list(config, layer));
-  if (config.qk_norm) {
-    weights.q_norm = source.vector(at + "self_attn.q_norm.weight");
-    weights.k_norm = source.vector(at + "self_attn.k_norm.weight");
-  }
-  weights.out = source.weight(out_list(config, layer));
-  weights.post_norm = source.vector(at + "post_attention_layernorm.weight");
-  weights.gate_up = source.weight(gate_up_list(config, layer));
-  weights.down = source.weight(down_list(config, layer));
-  return weights;
-}
-
-Weights gather(Source& source, const Config& config) {
-  Weights weights;
-  weights.embed = source.weight({{"model.embed_tokens"}, false});
-  weights.layers.reserve(config.num_layers);
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
-    weights.layers.push_back(gather_layer(source, config, layer));
-  }
-  weights.norm = source.vector("model.norm.weight");
-  if (!config.tied_head) weights.head = source.weight({{"lm_head"}, false});
-  weights.digest = source.digest();
-  return weights;
-}
-
-// In the order of gather().
-std::vector<backend::Weight*> matrices_of(const Weights& weights) {
-  std::vector<backend::Weight*> out = {weights.embed.get()};
-  for (const LayerWeights& layer : weights.layers) {
-    for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) out.push_back(weight->get());
-  }
-  if (weights.head) out.push_back(weights.head.get());
-  return out;
-}
-
-// Nothing where the file is not good for this; the log says why.
+// The weights of a packed file; nothing if it cannot be used, with the reason in the log.
 std::optional<Weights> read_packed(const Loading& loading, const std::string& path, std::uint64_t key) {
-  const Result<PackedFile> file = PackedFile::open(path, key, loading.ops);
+  const Result<PackedFile> file = PackedFile::open(path, key, loading.factory);
   if (!file) {
     if (file.error().code != Code::kNotFound) {
       log_info("packed_cache", "{}: {}; packing again", log_safe(path), file.error().message);
     }
     return std::nullopt;
   }
-  Adopter adopter(loading, *file);
-  Weights weights = gather(adopter, loading.config);
-  const std::vector<backend::Weight*> matrices = matrices_of(weights);
-  if (matrices.size() != file->weights().size() || std::ranges::count(matrices, nullptr) != 0) {
-    log_info("packed_cache", "{}: its weights are not this model's; packing again", log_safe(path));
+  std::optional<Weights> weights = WeightReader(loading, &*file).read();
+  if (!weights) {
+    log_info("packed_cache", "{}: its weights belong to another model; packing again", log_safe(path));
     return std::nullopt;
   }
-  weights.from_packed_file = true;
-  for (backend::Weight* weight : matrices) weight->forget_packed();
+  for (backend::Weight* weight : weights->matrices()) weight->free_host_copy();
   return weights;
 }
 
 void write_packed(const Weights& weights, const std::string& path, std::uint64_t key) {
   std::vector<FileBytes> packed;
-  for (const backend::Weight* weight : matrices_of(weights)) packed.push_back(weight->packed());
-  const Result<Done> written = write_packed_file(path, key, weights.digest, packed);
+  for (const backend::Weight* weight : weights.matrices()) packed.push_back(weight->packed());
+  const Result<Done> written = write_packed_file(path, key, weights.digest(), packed);
   if (written) {
-    log_info("packed_cache", "{}: written, for the next start", log_safe(path));
+    log_info("packed_cache", "{}: written for the next start", log_safe(path));
   } else {
     log_warn("packed_cache", "{}: not written: {}", log_safe(path), written.error().message);
   }
 }
 
-// Of headers alone.
-void check_headers(const Config& config, const Checkpoint& checkpoint, Problems& problems) {
+// Checks that need no tensor data.
+void check_headers(const ModelSpec& spec, const TensorTable& table, const Checkpoint& checkpoint, Problems& problems) {
   std::set<std::string, std::less<>> known;
-  for (const ExpectedTensor& expected : expected_tensors(config)) {
-    check_tensor(expected, checkpoint, problems);
+  for (const TensorPart& expected : table.tensors()) {
+    check_tensor(expected, spec, checkpoint, problems);
     known.insert(expected.name);
   }
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
-    check_same_dtype(qkv_list(config, layer), checkpoint, problems);
-    check_same_dtype(gate_up_list(config, layer), checkpoint, problems);
-  }
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (known.contains(name) || is_rope_buffer(name) || (config.tied_head && name == kHead)) continue;
-    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + config.architecture +
+    if (known.contains(name) || table.skips(name)) continue;
+    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + spec.architecture +
                  " with this config.json");
   }
 }
 
 }  // namespace
 
-std::vector<ExpectedTensor> expected_tensors(const Config& config) {
-  const std::uint64_t hidden = config.hidden;
-  const std::uint64_t q = std::uint64_t{config.num_heads} * config.head_dim;
-  const std::uint64_t kv = std::uint64_t{config.num_kv_heads} * config.head_dim;
-  std::vector<ExpectedTensor> tensors;
-  const auto matrix = [&](const std::string& name, std::uint64_t n, std::uint64_t k, bool bias) {
-    tensors.push_back({name + ".weight", {n, k}});
-    if (bias) tensors.push_back({name + ".bias", {n}});
-  };
-
-  tensors.push_back({std::string(kEmbedding), {config.vocab, hidden}});
-  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
-    const std::string at = layer_prefix(layer);
-    tensors.push_back({at + "input_layernorm.weight", {hidden}});
-    matrix(at + "self_attn.q_proj", q, hidden, config.qkv_bias);
-    matrix(at + "self_attn.k_proj", kv, hidden, config.qkv_bias);
-    matrix(at + "self_attn.v_proj", kv, hidden, config.qkv_bias);
-    if (config.qk_norm) {
-      tensors.push_back({at + "self_attn.q_norm.weight", {config.head_dim}});
-      tensors.push_back({at + "self_attn.k_norm.weight", {config.head_dim}});
-    }
-    matrix(at + "self_attn.o_proj", hidden, q, config.out_bias);
-    tensors.push_back({at + "post_attention_layernorm.weight", {hidden}});
-    matrix(at + "mlp.gate_proj", config.ffn, hidden, config.mlp_bias);
-    matrix(at + "mlp.up_proj", config.ffn, hidden, config.mlp_bias);
-    matrix(at + "mlp.down_proj", hidden, config.ffn, config.mlp_bias);
-  }
-  tensors.push_back({"model.norm.weight", {hidden}});
-  if (!config.tied_head) tensors.push_back({std::string(kHead), {config.vocab, hidden}});
-  return tensors;
+backend::WeightList Weights::list(Role role, std::uint32_t layer) const {
+  const auto found = lists_.find(key_of(role, layer));
+  CHECK(found != lists_.end());
+  if (found->second.size() == 1) return backend::WeightList(*found->second.front());
+  return backend::WeightList(found->second);
 }
 
-void check_weights(const Config& config, const Checkpoint& checkpoint) {
-  Problems problems;
-  check_headers(config, checkpoint, problems);
-  if (config.tied_head) check_tied_head(checkpoint, problems);
-  problems.throw_if_any(checkpoint);
+void Weights::add(const TensorEntry& entry, std::unique_ptr<backend::Weight> weight) {
+  lists_[key_of(entry.role, entry.layer)].push_back(weight.get());
+  weights_.push_back(std::move(weight));
+}
+
+void Weights::add(const TensorEntry& entry, std::unique_ptr<backend::Vector> vector) {
+  auto& by_role = entry.kind == Kind::kBias ? bias_of_ : vector_of_;
+  by_role[key_of(entry.role, entry.layer)] = vector.get();
+  vectors_.push_back(std::move(vector));
+}
+
+void Weights::add(const TensorEntry& entry, float number) { number_of_[key_of(entry.role, entry.layer)] = number; }
+
+void Weights::end(std::uint64_t digest, bool from_packed_file) {
+  digest_ = digest;
+  from_packed_file_ = from_packed_file;
+}
+
+bool Weights::has(Role role) const { return lists_.contains(key_of(role, kTop)); }
+
+const backend::Vector* Weights::vector(Role role, std::uint32_t layer) const {
+  const auto found = vector_of_.find(key_of(role, layer));
+  return found == vector_of_.end() ? nullptr : found->second;
+}
+
+const backend::Vector* Weights::bias(Role role, std::uint32_t layer) const {
+  const auto found = bias_of_.find(key_of(role, layer));
+  return found == bias_of_.end() ? nullptr : found->second;
+}
+
+float Weights::number(Role role, std::uint32_t layer) const {
+  const auto found = number_of_.find(key_of(role, layer));
+  CHECK(found != number_of_.end());
+  return found->second;
+}
+
+std::vector<backend::Weight*> Weights::matrices() const {
+  std::vector<backend::Weight*> out;
+  for (const auto& weight : weights_) out.push_back(weight.get());
+  return out;
 }
 
 std::size_t Weights::packed_bytes() const {
-  std::size_t bytes = embed->bytes() + (head ? head->bytes() : 0) + norm->size() * sizeof(float);
-  for (const LayerWeights& layer : layers) {
-    for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) bytes += (*weight)->bytes();
-    for (const auto* vector : {&layer.input_norm, &layer.q_norm, &layer.k_norm, &layer.post_norm}) {
-      if (*vector) bytes += (*vector)->size() * sizeof(float);
-    }
-  }
+  std::size_t bytes = 0;
+  for (const auto& weight : weights_) bytes += weight->bytes();
+  for (const auto& vector : vectors_) bytes += vector->size() * sizeof(float);
   return bytes;
 }
 
-backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked) {
-  using enum backend::Quantize;
-  if (asked == kNone) return kNone;
-  // Types of a scale for each group leave the head in 8 bits.
-  const auto head = asked == kInt4 ? kInt8 : asked == kW4A8 ? kW8A8 : asked;
-  if (name == kHead) return head;
-  if (name == kEmbedding) return config.tied_head ? head : kNone;
+std::size_t Weights::step_bytes() const {
+  std::size_t bytes = packed_bytes();
+  if (has(Role::kHead)) bytes -= weight(Role::kEmbedding).bytes();
+  if (has(Role::kPerLayerEmbedding)) bytes -= weight(Role::kPerLayerEmbedding).bytes();
+  return bytes;
+}
+
+void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  Problems problems;
+  check_headers(spec, tensor_table(spec), checkpoint, problems);
+  if (spec.tied_head) check_tied_head(spec, checkpoint, problems);
+  problems.throw_if_any(checkpoint);
+}
+
+std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std::optional<backend::Format> asked) {
+  using backend::Format;
+  // Formats with a scale per group leave the head in 8 bits.
+  const auto head = asked == Format::kInt4 ? Format::kInt8 : asked == Format::kW4A8 ? Format::kW8A8 : asked;
+  if (role == Role::kHead) return head;
+  if (role == Role::kEmbedding) return spec.tied_head ? head : std::nullopt;
+  if (role == Role::kPerLayerEmbedding) return std::nullopt;
   return asked;
 }
 
-Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files, backend::Quantize quantize,
-                     const std::string& packed_file) {
+ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
+  ModelSpec out = spec;
+  const Tensor* head = checkpoint.find(head_name(spec));
+  const Tensor* embedding = checkpoint.find(embedding_name(spec));
+  if (!spec.tied_head || !spec.tied_by_default || head == nullptr || embedding == nullptr) return out;
+  out.tied_head = is_same(*head, *embedding);
+  return out;
+}
+
+Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
+                     std::optional<backend::Format> quantize, const std::string& packed_file) {
   const Checkpoint checkpoint = Checkpoint::open_decoder(files);
   const std::optional<std::uint64_t> key =
-      packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, ops.layout());
-  const Loading loading{ops, config, checkpoint, files, quantize, key.has_value()};
+      packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, factory.layout());
+  const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, quantize, key.has_value()};
   if (key) {
-    // A copy of the embedding among the tensors was compared with it when the file was written.
+    // No check_tied_head(): it compared the head with the embedding when the packed file was written.
     Problems problems;
-    check_headers(config, checkpoint, problems);
+    check_headers(spec, loading.table, checkpoint, problems);
     problems.throw_if_any(checkpoint);
     if (std::optional<Weights> read = read_packed(loading, packed_file, *key)) return *std::move(read);
   }
-  check_weights(config, checkpoint);
-  Packer packer(loading);
-  Weights weights = gather(packer, config);
+  check_weights(spec, checkpoint);
+  Weights weights = *WeightReader(loading, nullptr).read();
   if (!key) return weights;
   write_packed(weights, packed_file, *key);
-  for (backend::Weight* weight : matrices_of(weights)) weight->forget_packed();
+  for (backend::Weight* weight : weights.matrices()) weight->free_host_copy();
   return weights;
 }
 

@@ -1,8 +1,9 @@
-// A checkpoint's tensors, checked against a Config and packed for a backend.
-// Shape   per layer q|k|v as one [(H+2G)·D, E] weight, gate|up as one [2F, E]; norms and biases widened to f32.
-// Owner   Weights owns what it packed, and the mapping of a file of packed weights; nothing points into the checkpoint's files
+// A checkpoint's tensors, checked against a ModelSpec's table and packed for a backend.
+// Shape   an entry of the table (tensor_table.h) is one weight: q|k|v as [(H+2G)·D, E], gate|up as [2F, E]. Parts of
+//         different types are a weight each. Vectors are widened to f32.
+// Owner   Weights owns the packed weights and the mapping of a packed file; nothing points into the checkpoint's files
 //         afterwards.
-// Thread  one, while starting.
+// Thread  one, at start.
 // Fails   StartError: every missing, unexpected, wrongly shaped or unreadable tensor at once (the first 20 in full),
 //         found before anything is packed.
 #pragma once
@@ -10,63 +11,82 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/backend/ops.h"
-#include "core/model/config.h"
-#include "core/model/model_files.h"
-#include "core/model/safetensors.h"
+#include "core/model/source/model_files.h"
+#include "core/model/source/safetensors.h"
+#include "core/model/spec.h"
+#include "core/model/tensor_table.h"
 
 namespace quire::model {
 
-struct ExpectedTensor {
-  std::string name;
-  std::vector<std::uint64_t> shape;
-};
+// Throws if checkpoint and spec do not match. Reads headers only; a tied head's data too, if the file has one.
+void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Every tensor that a checkpoint of this Config must hold, in the order the decoder uses them. No lm_head where it is
-// tied.
-std::vector<ExpectedTensor> expected_tensors(const Config& config);
+// The weights of a model by their role.
+class Weights {
+ public:
+  static constexpr std::uint32_t kTop = TensorEntry::kTop;
 
-// Throws where checkpoint and config do not fit each other. Reads headers only, and lm_head where the config ties it.
-void check_weights(const Config& config, const Checkpoint& checkpoint);
+  // A weight that is not there is our bug: CHECK.
+  backend::WeightList list(Role role, std::uint32_t layer = kTop) const;
+  // The only weight of its entry.
+  const backend::Weight& weight(Role role) const { return list(role)[0]; }
+  bool has(Role role) const;
+  // Null if the table has no such vector.
+  const backend::Vector* vector(Role role, std::uint32_t layer = kTop) const;
+  const backend::Vector* bias(Role role, std::uint32_t layer = kTop) const;
 
-struct LayerWeights {
-  std::unique_ptr<backend::Vector> input_norm;  // [E]
-  std::unique_ptr<backend::Weight> qkv;         // [(H+2G)·D, E]
-  std::unique_ptr<backend::Vector> q_norm;      // [D] or none
-  std::unique_ptr<backend::Vector> k_norm;      // [D] or none
-  std::unique_ptr<backend::Weight> out;         // [E, H·D]
-  std::unique_ptr<backend::Vector> post_norm;   // [E]
-  std::unique_ptr<backend::Weight> gate_up;     // [2F, E]
-  std::unique_ptr<backend::Weight> down;        // [E, F]
-};
+  float number(Role role, std::uint32_t layer) const;  // CHECKs that the table has it
 
-struct Weights {
-  std::unique_ptr<backend::Weight> embed;  // [V, E]
-  std::vector<LayerWeights> layers;        // [L]
-  std::unique_ptr<backend::Vector> norm;   // [E]
-  std::unique_ptr<backend::Weight> head;   // [V, E]; none where tied: the embedding serves
-  std::uint64_t digest = 0;                // checkpoint_digest() of the tensors used
-  bool from_packed_file = false;
-
-  const backend::Weight& output() const { return head ? *head : *embed; }
+  // The output matrix: the embedding if it is tied.
+  const backend::Weight& output() const { return weight(has(Role::kHead) ? Role::kHead : Role::kEmbedding); }
   std::size_t packed_bytes() const;
-  // What one step reads of them: all but an embedding that is not also the output matrix.
-  std::size_t step_bytes() const { return packed_bytes() - (head ? embed->bytes() : 0); }
+  // Bytes of weights that one step reads: all but embeddings that are not also the output matrix.
+  std::size_t step_bytes() const;
+  std::uint64_t digest() const { return digest_; }  // checkpoint_digest() of the used tensors
+  bool from_packed_file() const { return from_packed_file_; }
+
+  // All matrices, in the order of the table.
+  std::vector<backend::Weight*> matrices() const;
+
+  // Called while loading, entry by entry.
+  void add(const TensorEntry& entry, std::unique_ptr<backend::Weight> weight);
+  void add(const TensorEntry& entry, std::unique_ptr<backend::Vector> vector);
+  void add(const TensorEntry& entry, float number);
+  void end(std::uint64_t digest, bool from_packed_file);
+
+ private:
+  using Key = std::uint64_t;
+  static Key key_of(Role role, std::uint32_t layer) {
+    return std::uint64_t{layer} << 8 | static_cast<std::uint8_t>(role);
+  }
+
+  std::vector<std::unique_ptr<backend::Weight>> weights_;
+  std::vector<std::unique_ptr<backend::Vector>> vectors_;
+  std::unordered_map<Key, std::vector<const backend::Weight*>> lists_;
+  std::unordered_map<Key, const backend::Vector*> vector_of_;
+  std::unordered_map<Key, const backend::Vector*> bias_of_;
+  std::unordered_map<Key, float> number_of_;
+  std::uint64_t digest_ = 0;
+  bool from_packed_file_ = false;
 };
 
-// What becomes of a matrix where `asked` is asked for. The output matrix is quantised to 8 bits at most: in 4, this one
-// matrix would add half of what all others cost (docs/quantization.md). An embedding that is not also the output matrix
-// stays as it is: a step reads one row a token of it. One that is, is there once, in 8 bits: a copy of its own to look
-// tokens up in would be the largest matrix of a small model, to save an error that cannot be measured.
-backend::Quantize quantize_of(std::string_view name, const Config& config, backend::Quantize asked);
+// Quantisation of an entry's matrices if `asked` is requested. The output matrix keeps at least 8 bits: in 4 bits, this
+// one matrix would add half the error of all others together (docs/quantization.md). An embedding that is not tied to
+// it stays as stored: a step reads only one row of it per token. A tied embedding exists once, as the output matrix: a
+// second copy for lookups would be the largest matrix of a small model, to save an error too small to measure.
+std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std::optional<backend::Format> asked);
 
-// Checks, then packs tensor by tensor, giving each one's mapped pages back as it goes. Norms and biases stay f32.
-// `packed_file`: a path, or empty. What lies there is used where it is good for exactly this (packed_file.h); if not, the log
-// says why, and what was packed is written there. The weights are the same, bit for bit.
-Weights load_weights(backend::Ops& ops, const Config& config, const ModelFiles& files,
-                     backend::Quantize quantize = backend::Quantize::kNone, const std::string& packed_file = "");
+// The spec with the output matrix that the checkpoint has: its own one, if config.json leaves open that it is tied.
+ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint);
+
+// Checks, then packs tensor by tensor and releases each one's mapped pages. Norms and biases stay f32. `packed_file` is
+// a path or empty. A file there is used if its key matches (packed_file.h); if not, the log has the reason, and the
+// packed weights are written to that path. Both ways give the same weights, bit for bit.
+Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
+                     std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "");
 
 }  // namespace quire::model

@@ -1,6 +1,6 @@
-// Writes bucket bounds of histograms with a decimal point, as Python programs do: le="1" → le="1.0".
-// Thread  any; a pure function. Time is linear in the text.
-// Source  dashboards of vLLM match the label to the letter, and Prometheus 3 stores this form whatever is sent.
+// Writes bucket bounds of histograms with a decimal point, as Python clients do: le="1" → le="1.0".
+// Thread  any; a pure function, linear in the size of the text.
+// Source  vLLM's dashboards match the label exactly; Prometheus 3 stores this form even if it receives the other.
 #pragma once
 
 #include <string>

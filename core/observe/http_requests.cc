@@ -28,13 +28,13 @@ void HttpRequests::count(std::string_view method, std::string_view handler, int 
   entry.seconds.observe(seconds);
 }
 
-void HttpRequests::for_each(const std::function<void(const Row&)>& tell) const {
+void HttpRequests::for_each(const std::function<void(const Row&)>& visit) const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Row row{kMethods[i % kMethods.size()], handlers_[i / kMethods.size()], {}, entries_[i].seconds};
     for (std::size_t hundreds = 0; hundreds < kNumStatusClasses; ++hundreds) {
       row.counts[hundreds] = entries_[i].counts[hundreds].value();
     }
-    if (std::ranges::any_of(row.counts, [](std::uint64_t count) { return count != 0; })) tell(row);
+    if (std::ranges::any_of(row.counts, [](std::uint64_t count) { return count != 0; })) visit(row);
   }
 }
 

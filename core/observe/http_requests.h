@@ -1,6 +1,6 @@
-// Requests by method, handler and status, as the instrumentation of vLLM's HTTP server counts them.
-// Shape   a handler is a path as the server lists it ("/v1/models/{model}"); any other path counts as "none", an
-//         unusual method as "other". The caller leaves probes and scrapes out.
+// Counts of HTTP requests by method, handler and status class, as the instrumentation of vLLM's HTTP server has them.
+// Shape   a handler is a path as the server lists it ("/v1/models/{model}"); any other path counts as "none", a method
+//         that is not in kMethods as "other". The caller leaves out probes and scrapes.
 // Thread  any.
 // Source  names, labels and buckets: prometheus_fastapi_instrumentator's http_requests_total,
 //         http_request_duration_seconds.
@@ -26,7 +26,7 @@ class HttpRequests {
 
   explicit HttpRequests(std::vector<std::string> handlers);
 
-  // Its answer has ended.
+  // Counts a request whose answer has ended.
   void count(std::string_view method, std::string_view handler, int status, double seconds);
 
   struct Row {
@@ -34,8 +34,8 @@ class HttpRequests {
     std::array<std::uint64_t, kNumStatusClasses> counts;
     const Histogram& seconds;
   };
-  // Of each method and handler that was asked for.
-  void for_each(const std::function<void(const Row&)>& tell) const;
+  // Visits each pair of method and handler that was requested.
+  void for_each(const std::function<void(const Row&)>& visit) const;
 
  private:
   struct Entry {

@@ -1,5 +1,5 @@
-// Counters, gauges and histograms that cost one relaxed atomic to write and can be read at any time.
-// Thread  any writes, any reads; a reader may see a histogram whose sum is one observation ahead of its count.
+// Counters, gauges and histograms. A write is one relaxed atomic operation (of a histogram two) and takes no lock.
+// Thread  any thread writes and reads. A reader may see a histogram between the updates of its count and its sum.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ class Gauge {
   std::atomic<double> value_{0.0};
 };
 
-// Owner   `bounds` are ascending and outlive the histogram (static tables).
+// A histogram of fixed buckets.
+// Owner   borrows `bounds`, which are ascending and outlive the histogram (static tables).
 class Histogram {
  public:
   explicit Histogram(std::span<const double> bounds) : bounds_(bounds), counts_(bounds.size() + 1) {}
@@ -46,7 +47,7 @@ class Histogram {
 
  private:
   std::span<const double> bounds_;
-  std::vector<std::atomic<std::uint64_t>> counts_;  // [bounds + 1], the last one is above all bounds
+  std::vector<std::atomic<std::uint64_t>> counts_;  // [bounds + 1], the last for values above all bounds
   std::atomic<double> sum_{0.0};
 };
 

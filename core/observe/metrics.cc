@@ -24,13 +24,13 @@
 namespace quire::observe {
 namespace {
 
-// Bucket bounds: vLLM's, so that quantiles of both servers can be compared.
+// Bucket bounds of vLLM, so that quantiles of both servers can be compared.
 constexpr double kStepRows[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 constexpr double kToFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
                                     1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
 constexpr double kBetweenTokens[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
                                      .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
-// vLLM's, which begin at .3, and shorter ones: quantiles of small models are in these.
+// vLLM's bounds, which begin at .3, and smaller ones for the quantiles of small models.
 constexpr double kRequest[] = {.001, .0025, .005, .01, .025, .05, .1, .15, .2, .3,  .5,  .8,  1,   1.5,  2,
                                2.5,  5,     10,   15,  20,   30,  40, 50,  60, 120, 240, 480, 960, 1920, 7680};
 constexpr double kAnswers[] = {1, 2, 5, 10, 20};
@@ -62,7 +62,7 @@ class Families {
     metric.gauge.value = value;
     add(name, help, MetricType::Gauge, std::move(metric));
   }
-  // Of the process and of HTTP: without the model's labels, as everybody has them.
+  // Series of the process and of HTTP have no model labels, as in other exporters.
   void plain_counter(const char* name, const char* help, double value, const Labels& labels = {}) {
     ClientMetric metric;
     metric.label = labels;
@@ -106,7 +106,7 @@ class Families {
     metric.label.insert(metric.label.end(), labels.begin(), labels.end());
     return metric;
   }
-  // Metrics of one name stand in one family; callers add them one after the other.
+  // Appends to the last family if it has this name: callers add metrics of one name one after the other.
   void add(const char* name, const char* help, MetricType type, ClientMetric metric) {
     if (families_.empty() || families_.back().name != name) families_.push_back({name, help, type, {}});
     families_.back().metric.push_back(std::move(metric));
@@ -150,7 +150,7 @@ void add_process(double started, Families& out) {
   out.plain_gauge("process_resident_memory_bytes", "Resident memory, bytes.", memory.resident);
   out.plain_gauge("process_start_time_seconds", "Start of the process, unix seconds.", started);
   out.plain_gauge("process_open_fds", "Open file descriptors.", open_files());
-  out.plain_gauge("process_max_fds", "Most of them.", most_files());
+  out.plain_gauge("process_max_fds", "Maximum number of open file descriptors.", most_files());
 }
 
 void add_http(const Metrics& m, Families& out) {
@@ -165,7 +165,7 @@ void add_http(const Metrics& m, Families& out) {
     }
   });
   m.http_requests.for_each([&](const HttpRequests::Row& row) {
-    out.plain_histogram("http_request_duration_seconds", "From a request being there to its answer's end, seconds.",
+    out.plain_histogram("http_request_duration_seconds", "Time from a request's arrival to its answer's end, seconds.",
                         row.seconds, {{"handler", std::string(row.handler)}, {"method", std::string(row.method)}});
   });
 }
@@ -188,8 +188,8 @@ void add_cache(const Metrics& m, Families& out) {
   out.gauge("quire:kv_blocks_pinned", "KV blocks of pinned prefixes, never freed.", m.kv_blocks_pinned.value());
   out.gauge("quire:kv_blocks_saved_by_sharing",
             "KV blocks saved by sharing now: holders minus one, summed over all blocks.", m.kv_blocks_saved.value());
-  out.counter("quire:kv_block_hits_total", "KV blocks reused from the prefix cache.", number(m.kv_block_hits));
-  out.counter("quire:kv_block_misses_total", "KV blocks looked up in the prefix cache and not found.",
+  out.counter("quire:kv_block_hits_total", "KV blocks taken from the prefix cache.", number(m.kv_block_hits));
+  out.counter("quire:kv_block_misses_total", "KV blocks needed at admission that were not taken from the prefix cache.",
               number(m.kv_block_misses));
   out.counter("quire:kv_blocks_freed_total", "KV blocks freed by their last holder.", number(m.kv_blocks_freed));
   out.counter("quire:kv_block_evictions_total", "Cached KV blocks evicted because a sequence needed a block.",
@@ -225,7 +225,7 @@ void add_prompts(const Metrics& m, Families& out) {
   out.counter("vllm:prompt_tokens_cached_total", "Prompt tokens found in the prefix cache.", cached);
 }
 
-// Of one request: its parameters and its cost.
+// Series of single requests: their parameters and their cost.
 void add_requests(const Metrics& m, Families& out) {
   out.histogram("vllm:request_time_per_output_token_seconds",
                 "Mean time per output token of a sequence after the first, seconds.",
@@ -254,7 +254,7 @@ void add_slos(const Metrics& m, Families& out) {
 }
 
 void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
-  out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified, one a sequence.", number(m.spec_drafts));
+  out.counter("vllm:spec_decode_num_drafts_total", "Drafts verified, one per sequence.", number(m.spec_drafts));
   out.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.", number(m.spec_draft_tokens));
   out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens accepted.", number(m.spec_accepted_tokens));
   const std::uint32_t num_positions = std::min(info.num_speculative_tokens, Metrics::kMaxDraft);
@@ -266,7 +266,7 @@ void add_speculation(const Metrics& m, const MetricsInfo& info, Families& out) {
       "quire:spec_decode_info", "Speculative decoding settings, as labels.", 1,
       {{"method", info.speculative_method}, {"num_speculative_tokens", std::to_string(info.num_speculative_tokens)}});
   out.counter("quire:spec_decode_proposed_tokens_total",
-              "Draft tokens proposed, including those that no step had room for.", number(m.spec_proposed_tokens));
+              "Draft tokens proposed, including those for which a step had no room.", number(m.spec_proposed_tokens));
   out.histogram("quire:spec_decode_step_nodes", "Draft tokens verified in an engine step, of all its sequences.",
                 m.spec_step_nodes);
   out.histogram("quire:spec_decode_budget_nodes",
@@ -315,7 +315,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
              {"max_model_len", std::to_string(info.max_model_len)},
              {"cache_dtype", info.cache_dtype},
              {"enable_prefix_caching", info.prefix_caching ? "True" : "False"},
-             {"prefix_caching_hash_algo", "none"},  // tokens are compared
+             {"prefix_caching_hash_algo", "none"},  // hits compare tokens
              {"gpu_memory_utilization", "None"},
              {"kv_offloading_backend", "None"},
              {"kv_offloading_size", "None"}});
@@ -336,7 +336,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
                             {"length", &m.success_length},
                             {"abort", &m.success_abort},
                             {"error", &m.success_error},
-                            {"repetition", nullptr}};  // nothing ends so here
+                            {"repetition", nullptr}};  // vLLM's; never the reason here
   for (const auto& [reason, counter] : finished) {
     out.counter("vllm:request_success_total", "Finished sequences by reason.",
                 counter == nullptr ? 0.0 : number(*counter), {{"finished_reason", reason}});
@@ -363,19 +363,18 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   add_cache(m, out);
   add_slos(m, out);
   if (!info.speculative_method.empty()) add_speculation(m, info, out);
-  out.counter("quire:engine_steps_total", "Engine steps done.", static_cast<double>(m.engine_steps.value()));
-  out.histogram("quire:step_time_seconds", "Submit to commit of an engine step, seconds.", m.step_time_s);
-  out.histogram("quire:disconnect_to_free_seconds", "A cancel being seen to its blocks being back, seconds.",
+  out.counter("quire:engine_steps_total", "Engine steps completed.", static_cast<double>(m.engine_steps.value()));
+  out.histogram("quire:step_time_seconds", "Time of an engine step from submit to commit, seconds.", m.step_time_s);
+  out.histogram("quire:disconnect_to_free_seconds", "Time from seeing a cancel to its KV blocks being free, seconds.",
                 m.disconnect_to_free_s);
-  out.histogram("quire:disconnect_to_free_steps", "Engine steps from a cancel to its sequence's blocks being back.",
+  out.histogram("quire:disconnect_to_free_steps", "Engine steps from a cancel to its KV blocks being free.",
                 m.disconnect_to_free_steps);
   out.histogram("quire:event_to_socket_seconds",
-                "Time from the engine's event to its bytes in the socket, seconds, each write by "
-                "its first event.",
+                "Time from an engine event to its bytes in the socket, seconds; a write counts from its first event.",
                 m.event_to_socket_s);
   out.histogram("quire:io_turn_seconds",
                 "CPU time of one handler on an io thread, during which the thread serves no other connection, seconds.",
-                m.io_turn_s);
+                m.io_slice_s);
   out.gauge("quire:build_info", "Version and numeric mode, as labels.", 1,
             {{"version", info.version}, {"numeric_mode", info.numeric_mode}});
   for (int hundreds = 2; hundreds < kNumStatusClasses; ++hundreds) {
@@ -383,17 +382,17 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
                 static_cast<double>(m.http_responses[static_cast<std::size_t>(hundreds)].value()),
                 {{"status", std::to_string(hundreds) + "xx"}});
   }
-  out.counter("quire:internal_errors_total", "Faults of the server that ended one request or job, and nothing else.",
+  out.counter("quire:internal_errors_total", "Server faults that ended one request or job.",
               static_cast<double>(m.internal_errors.value()));
-  out.counter("quire:client_disconnects_total", "Clients that left before their answer was whole.",
+  out.counter("quire:client_disconnects_total", "Clients that disconnected before their answer was complete.",
               static_cast<double>(m.client_disconnects.value()));
   out.gauge("quire:open_connections", "Open client connections.", m.open_connections.value());
-  out.counter("quire:trace_spans_sent_total", "Spans that the receiver of traces took.", number(m.trace_spans_sent));
+  out.counter("quire:trace_spans_sent_total", "Spans that the trace receiver accepted.", number(m.trace_spans_sent));
   const std::pair<const char*, const Counter*> dropped[] = {{"no_room", &m.trace_spans_without_room},
                                                             {"not_sent", &m.trace_spans_not_sent},
                                                             {"rejected", &m.trace_spans_rejected}};
   for (const auto& [reason, counter] : dropped) {
-    out.counter("quire:trace_spans_dropped_total", "Spans that no receiver has, by reason.", number(*counter),
+    out.counter("quire:trace_spans_dropped_total", "Spans that were not delivered, by reason.", number(*counter),
                 {{"reason", reason}});
   }
   out.counter("quire:log_lines_dropped_total", "Log lines dropped because the reader of standard error was too slow.",
@@ -430,7 +429,7 @@ Metrics::Metrics(MetricsInfo info)
       request_n(kAnswers),
       request_longest_answer(kTokens),
       event_to_socket_s(kStepTime),
-      io_turn_s(kShortTime),
+      io_slice_s(kShortTime),
       info_(std::move(info)),
       started_s_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
       collector_(std::make_unique<Collector>(*this)) {

@@ -13,7 +13,7 @@ constexpr std::size_t kFlagsDigits = 2;
 constexpr std::size_t kTraceAt = kVersionDigits + 1;
 constexpr std::size_t kSpanAt = kTraceAt + kTraceDigits + 1;
 constexpr std::size_t kFlagsAt = kSpanAt + kSpanDigits + 1;
-constexpr std::size_t kLength = kFlagsAt + kFlagsDigits;  // of version 00, and of the part that later ones begin with
+constexpr std::size_t kLength = kFlagsAt + kFlagsDigits;  // of version 00; later versions begin with the same fields
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -38,7 +38,7 @@ bool is_key_part(std::string_view text, std::size_t max_bytes, bool may_begin_wi
   return std::all_of(text.begin(), text.end(), is_key_char);
 }
 
-// `vendor`, or `tenant@vendor`.
+// True for a key `vendor` or `tenant@vendor`.
 bool is_key(std::string_view key) {
   const std::size_t at = key.find('@');
   if (at == key.npos) return is_key_part(key, 256, false);
@@ -76,7 +76,7 @@ bool is_tracestate(std::string_view fields) {
     const std::string_view member = trimmed(fields.substr(0, comma));
     more = comma != fields.npos;
     if (more) fields.remove_prefix(comma + 1);
-    if (member.empty()) continue;  // allowed, and no member
+    if (member.empty()) continue;  // allowed; does not count as a member
     const std::size_t equals = member.find('=');
     if (equals == member.npos || !is_key(member.substr(0, equals)) || !is_value(member.substr(equals + 1)))
       return false;
@@ -88,7 +88,7 @@ bool is_tracestate(std::string_view fields) {
 bool Sampler::takes(std::string_view trace_id, const TraceParent* parent) const {
   if (parent != nullptr && follows_parent) return parent->sampled;
   if (root_share >= 1.0) return true;
-  // The last 64 bits of an id are random; of 2^64 values the share's lowest are taken.
+  // The last 64 bits of a trace id are random: it is sampled if they are below root_share * 2^64.
   std::uint64_t low = 0;
   for (const char digit : trace_id.substr(trace_id.size() - kSpanDigits)) low = low << 4 | value_of(digit);
   return low < static_cast<std::uint64_t>(std::round(std::ldexp(root_share, 64)));

@@ -1,8 +1,9 @@
-// Whose trace a request belongs to: what its caller says of it in `traceparent` and `tracestate`, and what we make of that.
-// Shape   a trace's id is 32 hexadecimal digits, a span's 16, in lower case and not all of them 0.
+// Trace context of a request: parses the headers `traceparent` and `tracestate`, and decides if the trace is sampled.
+// Shape   a trace id has 32 hexadecimal digits, a span id 16, in lower case and not all of them 0.
 // Thread  any; pure functions.
-// Fails   never: a field that breaks its rules counts as one that did not come.
-// Source  W3C Trace Context, level 1, sections 3.2 and 3.3; sampling: OpenTelemetry's specification of its built-in samplers.
+// Fails   never: an invalid header counts as a missing one.
+// Source  W3C Trace Context, level 1, sections 3.2 and 3.3; sampling: the built-in samplers of OpenTelemetry's
+//         specification.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@
 
 namespace quire::observe {
 
-inline constexpr std::size_t kMaxTraceStateBytes = 512;  // that much everybody has to pass on; a longer one is left out
+inline constexpr std::size_t kMaxTraceStateBytes =
+    512;  // as much as every vendor should pass on; a longer one is dropped
 inline constexpr std::size_t kMaxTraceStateMembers = 32;
 
 // The caller's span.
@@ -23,17 +25,17 @@ struct TraceParent {
   bool sampled = false;
 };
 
-// `field` is the value of the one traceparent that came; with two of them there is none.
+// Parses the value of a traceparent header. A request with two such headers has none: the caller checks that.
 std::optional<TraceParent> parse_traceparent(std::string_view field);
 
-// `fields` are the values of all tracestates, in their order, with commas between them.
+// True if `fields`, the values of all tracestate headers in order and joined by commas, are valid.
 bool is_tracestate(std::string_view fields);
 
-// Which traces are told. A share of those that begin here is one of their ids: whoever samples by the same share takes
-// the same ones.
+// Decides which traces are exported. The share is taken by trace id, so that all services with an equal share sample
+// the same traces.
 struct Sampler {
-  double root_share = 1.0;     // 0..1, of the traces that begin here
-  bool follows_parent = true;  // others are told where their caller's span is; else by the share, too
+  double root_share = 1.0;     // 0..1: share of the traces that begin here
+  bool follows_parent = true;  // a trace with a parent is sampled if its parent span is; false: by root_share, too
 
   bool takes(std::string_view trace_id, const TraceParent* parent) const;
 };

@@ -1,8 +1,9 @@
-// By which rule guesses at a sequence's tokens are taken (acceptance.h).
-//   match   the row's own draw is said, and a guess is right where it is that: the tokens are those of no guesses at all
-//   ratio   a guess is taken with a chance, from what it was drawn from and what the row says; else what is left is drawn from
-//   block   ratio for a chain as a whole: more of it is taken
-// Under ratio and block what is promised is the law that tokens are drawn from, not the tokens. A greedy request matches.
+// The rule by which the draft tokens of a sequence are accepted (acceptance.h).
+//   match   a draft token is accepted if the row samples that same token: the output is the one without speculation
+//   ratio   rejection sampling: a draft token is accepted with a probability computed from its draft distribution and
+//           the row's distribution; after a rejection, the token is sampled from the rest of the row's distribution
+//   block   block verification: ratio for a chain as a whole, which accepts more of it
+// Under ratio and block the distribution of the output is guaranteed, not its tokens. Greedy requests always use match.
 // Thread  any; pure.
 // Source  match: ours. ratio: Leviathan et al. 2023, Chen et al. 2023. block: Sun et al. 2024.
 #pragma once

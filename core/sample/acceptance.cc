@@ -8,42 +8,42 @@
 namespace quire::sample {
 namespace {
 
-// What is left of a row's law: scratch.weights, in no particular scale, and scratch.z, their logarithms.
-class Remainder {
+// The residual distribution of a row: scratch.weights, not normalised, and scratch.z, their logarithms.
+class Residual {
  public:
-  Remainder(const Odds& odds, Scratch& scratch);
+  Residual(const RowDistribution& odds, Scratch& scratch);
 
   double total() const { return static_cast<double>(mass_) / kMassOfOne; }
   double weight(TokenId token) const {
     const auto at = static_cast<std::size_t>(token);
     return at < odds_.vocab ? static_cast<double>(scratch_.weights[at]) : 0.0;
   }
-  // Whether the guess is taken. If not, what it was drawn from is taken away.
-  bool take(const Guess& guess, double coin);
-  // weight = max(weight - scale · q, 0). False, and nothing changed: that would leave nothing.
-  bool remove(const Guess& guess, double scale);
+  // True if the draft token is accepted. If not, its distribution q is subtracted from the residual.
+  bool take(const DraftToken& draft_token, double coin);
+  // weight = max(weight - scale · q, 0). Returns false and changes nothing if that would leave no mass.
+  bool remove(const DraftToken& draft_token, double scale);
   void remove(TokenId token) { set(token, 0.0f); }
   TokenId draw(const Params& params, std::uint32_t position, std::uint32_t depth);
 
  private:
   void set(TokenId token, float weight);
 
-  Odds odds_;
+  RowDistribution odds_;
   Scratch& scratch_;
   std::uint64_t mass_ = 0;
 };
 
-// What there is of a guess's law, token by token.
+// Calls body(likelihood) for each token of the draft token's distribution q.
 template <typename Body>
-void for_each_of(const Guess& guess, const Body& body) {
-  if (guess.law.empty()) return body(Likelihood{guess.token, 1.0f});
-  for (const Likelihood& one : guess.law) body(one);
+void for_each_of(const DraftToken& draft_token, const Body& body) {
+  if (draft_token.distribution.empty()) return body(TokenProbability{draft_token.token, 1.0f});
+  for (const TokenProbability& one : draft_token.distribution) body(one);
 }
 
-double chance_of(const Guess& guess) {
+double chance_of(const DraftToken& draft_token) {
   double chance = 0.0;
-  for_each_of(guess, [&](const Likelihood& one) {
-    if (one.token == guess.token) chance = static_cast<double>(one.chance);
+  for_each_of(draft_token, [&](const TokenProbability& one) {
+    if (one.token == draft_token.token) chance = static_cast<double>(one.chance);
   });
   return chance;
 }
@@ -52,30 +52,31 @@ double coin_at(const Params& params, std::uint32_t index, std::uint32_t position
   return coin(params.seed, index, position, params.choice_index, ahead(Domain::kCoin, depth));
 }
 
-Odds odds_of_row(const JudgedRow& row, const Params& params, Scratch& scratch) {
-  return odds_of(row.logits, row.highest, params, row.edits, scratch);
+RowDistribution odds_of_row(const VerifiedRow& row, const Params& params, Scratch& scratch) {
+  return distribution_of(row.logits, row.highest, params, row.edits, scratch);
 }
 
-// How many of the chain are taken, and P of the last one.
+// The number of draft tokens of the chain that are accepted, and P after the last of them.
 struct Taken {
   std::size_t num = 0;
   double part = 1.0;
 };
-Taken take_block(std::span<const JudgedRow> rows, std::span<const Guess> chain, const Params& params, Scratch& scratch);
+Taken take_block(std::span<const VerifiedRow> rows, std::span<const DraftToken> chain, const Params& params,
+                 Scratch& scratch);
 
 }  // namespace
 
-Drawn judge(const JudgedRow& row, std::span<const Guess> guesses, std::uint32_t depth, const Params& params,
-            Scratch& scratch) {
-  const Odds odds = odds_of_row(row, params, scratch);
+SampledToken accept_or_resample(const VerifiedRow& row, std::span<const DraftToken> draft_tokens, std::uint32_t depth,
+                                const Params& params, Scratch& scratch) {
+  const RowDistribution odds = odds_of_row(row, params, scratch);
   if (odds.likeliest < 0) return {-1, false};
-  Drawn drawn;
-  if (guesses.empty()) {
+  SampledToken drawn;
+  if (draft_tokens.empty()) {
     drawn.token = draw_from(odds, params, row.position, ahead(Domain::kResidual, depth), scratch);
   } else {
-    Remainder left(odds, scratch);
-    for (std::uint32_t i = 0; i < guesses.size() && drawn.token < 0; ++i) {
-      if (left.take(guesses[i], coin_at(params, i, row.position, depth))) drawn.token = guesses[i].token;
+    Residual left(odds, scratch);
+    for (std::uint32_t i = 0; i < draft_tokens.size() && drawn.token < 0; ++i) {
+      if (left.take(draft_tokens[i], coin_at(params, i, row.position, depth))) drawn.token = draft_tokens[i].token;
     }
     if (drawn.token < 0) drawn.token = left.draw(params, row.position, depth);
   }
@@ -83,28 +84,28 @@ Drawn judge(const JudgedRow& row, std::span<const Guess> guesses, std::uint32_t 
   return drawn;
 }
 
-void judge_chain(std::span<const JudgedRow> rows, std::span<const Guess> chain, const Params& params, Scratch& scratch,
-                 std::span<Drawn> drawn) {
+void verify_chain(std::span<const VerifiedRow> rows, std::span<const DraftToken> chain, const Params& params,
+                  Scratch& scratch, std::span<SampledToken> drawn) {
   CHECK_EQ(rows.size(), chain.size() + 1);
   CHECK_EQ(drawn.size(), rows.size());
   const Taken taken = take_block(rows, chain, params, scratch);
-  std::ranges::fill(drawn, Drawn{});
+  std::ranges::fill(drawn, SampledToken{});
   for (std::size_t i = 0; i < taken.num; ++i) {
     drawn[i].token = chain[i].token;
     describe(drawn[i], rows[i].logits, rows[i].highest, params, scratch, rows[i].room);
   }
-  const JudgedRow& last = rows[taken.num];
-  Drawn& said = drawn[taken.num];
-  const Odds odds = odds_of_row(last, params, scratch);
+  const VerifiedRow& last = rows[taken.num];
+  SampledToken& said = drawn[taken.num];
+  const RowDistribution odds = odds_of_row(last, params, scratch);
   said.finite = odds.likeliest >= 0;
   if (!said.finite) return;
   const auto depth = static_cast<std::uint32_t>(taken.num) + 1;
   if (taken.num == chain.size()) {
     said.token = draw_from(odds, params, last.position, ahead(Domain::kResidual, depth), scratch);
   } else {
-    Remainder left(odds, scratch);
+    Residual left(odds, scratch);
     left.remove(chain[taken.num], left.total() / taken.part);
-    left.remove(chain[taken.num].token);  // nothing is left of it but what rounding leaves
+    left.remove(chain[taken.num].token);  // its weight is 0 but for rounding
     said.token = left.draw(params, last.position, depth);
   }
   describe(said, last.logits, last.highest, params, scratch, last.room);
@@ -112,7 +113,7 @@ void judge_chain(std::span<const JudgedRow> rows, std::span<const Guess> chain, 
 
 namespace {
 
-Taken take_block(std::span<const JudgedRow> rows, std::span<const Guess> chain, const Params& params,
+Taken take_block(std::span<const VerifiedRow> rows, std::span<const DraftToken> chain, const Params& params,
                  Scratch& scratch) {
   Taken taken;
   double part = 1.0;
@@ -121,15 +122,15 @@ Taken take_block(std::span<const JudgedRow> rows, std::span<const Guess> chain, 
     if (num > 0 && coin_at(params, 0, rows[num - 1].position, depth) < chance) taken = {num, part};
   };
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    const Odds odds = odds_of_row(rows[i], params, scratch);
+    const RowDistribution odds = odds_of_row(rows[i], params, scratch);
     if (odds.likeliest < 0) {
       settle(i, part);
       return taken;
     }
-    const Remainder row(odds, scratch);
+    const Residual row(odds, scratch);
     const double total = row.total();
     double common = 0.0;
-    for_each_of(chain[i], [&](const Likelihood& one) {
+    for_each_of(chain[i], [&](const TokenProbability& one) {
       common += std::min(part * row.weight(one.token) / total, static_cast<double>(one.chance));
     });
     const double rest = std::max(part - common, 0.0);
@@ -142,7 +143,7 @@ Taken take_block(std::span<const JudgedRow> rows, std::span<const Guess> chain, 
   return taken;
 }
 
-Remainder::Remainder(const Odds& odds, Scratch& scratch) : odds_(odds), scratch_(scratch) {
+Residual::Residual(const RowDistribution& odds, Scratch& scratch) : odds_(odds), scratch_(scratch) {
   float* z = scratch.z.data();
   float* weights = scratch.weights.data();
   for (std::size_t i = 0; i < odds.vocab; ++i) {
@@ -154,27 +155,27 @@ Remainder::Remainder(const Odds& odds, Scratch& scratch) : odds_(odds), scratch_
   for (std::size_t i = 0; i < odds.vocab; ++i) mass_ += mass_of(weights[i]);
 }
 
-bool Remainder::take(const Guess& guess, double coin) {
-  if (coin * chance_of(guess) * total() < weight(guess.token)) return true;
-  // Where p and q differ by rounding alone nothing would be left.
-  return !remove(guess, total()) && weight(guess.token) > 0.0;
+bool Residual::take(const DraftToken& draft_token, double coin) {
+  if (coin * chance_of(draft_token) * total() < weight(draft_token.token)) return true;
+  // If p and q differ by rounding alone, no mass would be left: accept, unless p(x) is 0.
+  return !remove(draft_token, total()) && weight(draft_token.token) > 0.0;
 }
 
-bool Remainder::remove(const Guess& guess, double scale) {
-  const auto after = [&](const Likelihood& one) {
+bool Residual::remove(const DraftToken& draft_token, double scale) {
+  const auto after = [&](const TokenProbability& one) {
     const double rest = weight(one.token) - static_cast<double>(one.chance) * scale;
     return rest > 0.0 ? static_cast<float>(rest) : 0.0f;
   };
   std::uint64_t left = mass_;
-  for_each_of(guess, [&](const Likelihood& one) {
+  for_each_of(draft_token, [&](const TokenProbability& one) {
     left -= mass_of(static_cast<float>(weight(one.token))) - mass_of(after(one));
   });
   if (left == 0) return false;
-  for_each_of(guess, [&](const Likelihood& one) { set(one.token, after(one)); });
+  for_each_of(draft_token, [&](const TokenProbability& one) { set(one.token, after(one)); });
   return true;
 }
 
-void Remainder::set(TokenId token, float weight) {
+void Residual::set(TokenId token, float weight) {
   const auto at = static_cast<std::size_t>(token);
   if (at >= odds_.vocab) return;
   mass_ -= mass_of(scratch_.weights[at]) - mass_of(weight);
@@ -182,7 +183,7 @@ void Remainder::set(TokenId token, float weight) {
   scratch_.z[at] = weight > 0.0f ? log_f32(weight) : kMasked;
 }
 
-TokenId Remainder::draw(const Params& params, std::uint32_t position, std::uint32_t depth) {
+TokenId Residual::draw(const Params& params, std::uint32_t position, std::uint32_t depth) {
   const auto z = std::span(scratch_.z).first(odds_.vocab);
   odds_.likeliest = static_cast<TokenId>(std::ranges::max_element(z) - z.begin());
   CHECK_GT(z[static_cast<std::size_t>(odds_.likeliest)], kMasked);

@@ -60,7 +60,7 @@ Edit& Adjustment::edit_of(TokenId token) {
   return each_.back();
 }
 
-// The tokens that would complete a bad word, and those that would end the answer too early.
+// Lists the tokens that would complete a bad word, and those that would end the answer before min_tokens.
 void Adjustment::forbid(std::span<const TokenId> answer) {
   forbidden_.clear();
   for (const std::vector<TokenId>& word : rules_->bad_words) {

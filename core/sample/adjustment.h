@@ -1,10 +1,10 @@
-// What a request's rules make of one sequence's tokens so far: a function of the prompt and the answer, kept up to date
-// token by token.
-// Shape   one Edit for every token that has a bias, or was seen where penalties ask for that; room for all that may come is
-//         taken when made. append() costs a look-up, and a comparison for every bad word.
-// Owner   a sequence. Edits are good until the next append().
+// The logit edits that a request's rules make for one sequence's next token: a function of the prompt and the answer so
+// far, updated token by token.
+// Shape   one Edit for each token that has a bias, or that was seen and is penalised; the constructor reserves room for
+//         all that max_tokens may add. append() costs one hash look-up and one comparison for each bad word.
+// Owner   a sequence. The spans of edits() are valid until the next append().
 // Thread  one at a time (the engine's). append() does not allocate.
-// Source  rules.h. Bad words are looked for in the answer alone, as vLLM does it.
+// Source  rules.h. Bad words are matched in the answer only, as in vLLM.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace quire::sample {
 
 class Adjustment {
  public:
-  // `ends`: the tokens that end the answer, forbidden before min_tokens. `answer`: what was said before it is made.
+  // `ends`: the tokens that end the answer, forbidden before min_tokens. `answer`: the tokens generated so far.
   Adjustment(std::shared_ptr<const Rules> rules, std::span<const TokenId> prompt, std::vector<TokenId> ends,
              std::uint32_t max_tokens, std::span<const TokenId> answer = {});
 
-  // The last token of `answer` has been said.
+  // Counts the token just generated, answer.back(); `answer` is the whole answer so far.
   void append(std::span<const TokenId> answer);
-  // Of the next token.
+  // The edits of the next token's logits.
   Edits edits() const;
 
  private:
@@ -36,11 +36,11 @@ class Adjustment {
 
   const std::shared_ptr<const Rules> rules_;
   const std::vector<TokenId> ends_;
-  const bool penalises_;    // what was said changes edits
+  const bool penalises_;    // a penalty is on, so generated tokens change edits
   std::vector<Edit> each_;  // reserved
-  std::vector<std::uint32_t>
-      places_;  // open addressing: 1 + index into each_, 0 where nothing is; a power of two of them
-  std::vector<std::uint32_t> allowed_;  // [up to the highest one]
+  // Hash table with open addressing, token -> 1 + index into each_, 0 if free; the size is a power of two.
+  std::vector<std::uint32_t> places_;
+  std::vector<std::uint32_t> allowed_;  // bits, up to the highest allowed token; empty: all are allowed
   std::vector<TokenId> forbidden_;      // reserved
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kWordTokens = 32;
 
-// A word at a time: most words of a grammar's mask allow all of their tokens or none.
+// Copies the allowed logits, one mask word at a time: most words of a grammar's mask allow all of their tokens or none.
 void copy_allowed(std::span<const float> logits, std::span<const std::uint32_t> allowed, float* out) {
   for (std::size_t first = 0; first < logits.size(); first += kWordTokens) {
     const std::size_t count = std::min(kWordTokens, logits.size() - first);

@@ -1,14 +1,14 @@
-// What a sequence's rules and grammar do to the logits of its next token, as borrowed lists, and the one function that does
-// it.
-// Steps   for every token listed, in this order, each operation in f32:
-//           x = x > 0 ? x / repetition : x * repetition    where it was seen
-//           x = x - frequency * times                      where it was said
-//           x = x - presence                               where it was said
-//           x = x + bias, and no farther than the largest finite number: an extreme penalty neither masks nor breaks a row
-//         then -inf for what is forbidden and what is not allowed. What the model masked (-inf) stays masked.
-// Shape   each: a token at most once. allowed [words]: bit t % 32 of word t / 32 is token t; beyond it nothing is allowed;
-//         empty: all are. Tokens outside the row are passed over.
-// Owner   borrowed: whoever made them says until when.
+// The changes that a sequence's rules and grammar make to the logits of its next token, as borrowed lists, and
+// adjust(), which applies them.
+// Steps   for every token listed in `each`, in this order, each operation in f32:
+//           x = x > 0 ? x / repetition : x * repetition    if it was seen
+//           x = x - frequency * times                      if times > 0
+//           x = x - presence                               if times > 0
+//           x = x + bias, clamped to the finite f32 range: an extreme penalty neither masks a token nor breaks a row
+//         then -inf for tokens that are forbidden or not allowed. Logits that the model masked (-inf) stay masked.
+// Shape   each: a token at most once. allowed [words]: bit t % 32 of word t / 32 is token t; tokens beyond its end are
+//         not allowed; an empty span allows all. Tokens outside the row are ignored.
+// Owner   borrowed: the function that returns an Edits says until when its spans are valid.
 // Thread  any, with its own scratch; nothing allocates.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace quire::sample {
 
 struct Edit {
   TokenId token = -1;
-  std::uint32_t times = 0;  // in the answer so far: how often it was said
+  std::uint32_t times = 0;  // occurrences in the answer so far
   float bias = 0.0f;
   bool seen = false;  // in the prompt or the answer so far
 };
@@ -41,7 +41,7 @@ struct Edits {
 
 inline constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-// A logit that is allowed, of a token that is listed.
+// The edited logit of an allowed token that has an Edit.
 constexpr float edited(float x, const Edit& edit, float repetition, float frequency, float presence) {
   constexpr float kMost = std::numeric_limits<float>::max();
   if (x == kMasked) return x;
@@ -54,7 +54,7 @@ constexpr float edited(float x, const Edit& edit, float repetition, float freque
   return x < -kMost ? -kMost : kMost < x ? kMost : x;
 }
 
-// The row as it is to be drawn from: scratch.adjusted[0, V).
+// Returns the row with its edits applied, in scratch.adjusted[0, V).
 std::span<const float> adjust(std::span<const float> logits, const Edits& edits, Scratch& scratch);
 
 }  // namespace quire::sample

@@ -1,6 +1,7 @@
-// Every constant of exp_f32 and log_f32 (math.h), for the files that write the same operations with vector intrinsics.
-// Shape   f32 scalars. Includes nothing but <cstdint>: a file compiled for one instruction set includes this and not
-//         math.h, whose inline functions, compiled there, the linker could hand to everybody.
+// Every constant of exp_f32, tanh_f32 and log_f32 (math.h), for the files that write the same operations with vector
+// intrinsics.
+// Shape   f32 scalars. Includes nothing but <cstdint>: files compiled for one instruction set include this and not
+//         math.h, since the linker may pick their copy of math.h's inline functions for the whole program.
 // Source  ours: weighted minimax fits (relative error 2^-28.2 for exp, 2^-27.6 for log), each coefficient rounded to
 //         f32 before the next one is fitted. Cody & Waite 1980 for the split of ln 2.
 #pragma once
@@ -9,8 +10,8 @@
 
 namespace quire::sample {
 
-inline constexpr float kExpLowest = -104.0f;        // below: the result is +0 (it is so at -104 already)
-inline constexpr float kExpHighest = 89.0f;         // above: +inf (it is so at 89 already)
+inline constexpr float kExpLowest = -104.0f;        // x is clamped to it: the result is +0 from here down
+inline constexpr float kExpHighest = 89.0f;         // x is clamped to it: the result is +inf from here up
 inline constexpr float kExpLog2E = 0x1.715476p+0f;  // 1 / ln 2
 inline constexpr float kExpMagic = 0x1.8p+23f;  // added, it rounds to the nearest integer and leaves it in the low bits
 inline constexpr std::uint32_t kExpMagicBits = 0x4b400000u;
@@ -23,6 +24,11 @@ inline constexpr float kExpC5 = 0x1.12398p-7f;
 inline constexpr float kExpC6 = 0x1.6a4f72p-10f;
 inline constexpr std::uint32_t kExpBias = 127u;  // of the f32 exponent field
 inline constexpr int kExpFractionBits = 23;
+
+// gelu(x) by tanh is x / (1 + exp(-x (linear + cubic x²))): 2 sqrt(2 / pi), and that times 0.044715.
+inline constexpr float kGeluLinear = 0x1.988454p+0f;
+inline constexpr float kGeluCubic = 0x1.2444f2p-4f;
+inline constexpr float kTanhHighest = 9.0f;  // tanh of it rounds to 1
 
 inline constexpr float kLogSmallestNormal = 0x1p-126f;
 inline constexpr float kLogLift = 0x1p+23f;  // makes a subnormal normal, exactly

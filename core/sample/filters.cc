@@ -34,14 +34,14 @@ KeptRange kept_range(const Params& params, std::size_t vocab, Scratch& scratch) 
   }
   if (use_top_p) {
     const std::uint64_t target = mass_aimed_at(params.top_p, weigh(count, scratch));
-    range.lowest = reach(target, count, true, scratch);  // of 0: the highest, which is 0
+    range.lowest = reach(target, count, true, scratch);  // for target 0 it is 0, the highest z
   }
   return use_typical ? typical(params.typical_p, range.lowest, vocab, scratch) : range;
 }
 
 namespace {
 
-// Copies the z that matter and reach `lowest` to kept; says how many.
+// Copies every z that is at least `lowest` and kLowestThatMatters to kept; returns their number.
 std::size_t gather(float lowest, std::size_t vocab, Scratch& scratch) {
   const float from = std::max(lowest, kLowestThatMatters);
   const float* z = scratch.z.data();
@@ -64,8 +64,8 @@ std::uint64_t weigh(std::size_t count, Scratch& scratch) {
   return sum;
 }
 
-// The largest value of kept[0, count), none above 0, whose count or mass, with that of all values above it, reaches `target`. Radix
-// select: a pass bins what shares the digits found so far, walks to the bin where the target lies, keeps that bin only.
+// The largest value of kept[0, count), all <= 0, such that the count or mass at and above it reaches `target`. Radix
+// select: each pass bins the values that share the digits found so far and keeps only the bin that reaches the target.
 float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scratch) {
   float* kept = scratch.kept.data();
   float* weights = scratch.weights.data();
@@ -79,7 +79,7 @@ float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scra
     std::uint32_t digit = 0;
     for (; bins[digit] < target; ++digit) {
       target -= bins[digit];
-      CHECK_LT(digit, width - 1);  // all of them together reach it
+      CHECK_LT(digit, width - 1);  // the bins together reach the target
     }
     std::size_t left = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -95,7 +95,7 @@ float reach(std::uint64_t target, std::size_t count, bool by_mass, Scratch& scra
   return -std::bit_cast<float>(found);
 }
 
-// Of the z that reach `lowest`, those whose distance from their mean is small enough.
+// The typical filter over every z of at least `lowest`: the range from the lowest to the highest z that it keeps.
 KeptRange typical(float typical_p, float lowest, std::size_t vocab, Scratch& scratch) {
   const std::size_t count = gather(lowest, vocab, scratch);
   const std::uint64_t sum = weigh(count, scratch);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kLookAhead = 16;
 
-// While a list is being made, logprob holds the logit.
+// While a list is being made, Candidate::logprob holds the logit.
 bool likelier(const Candidate& a, const Candidate& b) {
   return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
 }
@@ -31,8 +31,8 @@ double log_sum_of(std::span<const float> logits, float highest, Scratch& scratch
   return log_of_mass(sum);
 }
 
-// A heap with the least likely of the best so far on top. Tokens come by ascending id, so one that ties with the least
-// likely is not better than it.
+// `best` is a heap with the least likely of the best tokens so far on top. Tokens are visited by ascending id, so a
+// token that ties with the top one is not better.
 std::span<const Candidate> list_likeliest(std::span<const float> logits, float highest, double log_sum,
                                           std::span<Candidate> room) {
   const std::span<Candidate> best = room.first(std::min(room.size(), logits.size()));

@@ -1,11 +1,13 @@
-// exp and log of one f32: our own, the same bits on every instruction set, on host and device.
+// exp, tanh and log of one f32: our own, with the same bits on every instruction set, on host and device.
 // Steps   each line below is one IEEE operation, round to nearest even, subnormals kept; a vector file that does the
 //         same lines in lanes has the same bits. min(a, b) is (a < b ? a : b) and max(a, b) is (a > b ? a : b), as
 //         x86's minps and maxps are: with x as the second operand a NaN passes through. Integers wrap; >> keeps the
-//         sign. Which NaN it is, is not promised.
-// Range   exp: NaN -> NaN; x <= -104 -> +0; exp(0) = 1; results go down through the subnormals; overflow -> +inf.
-//         log: NaN and x < 0 -> NaN; +-0 -> -inf; 1 -> +0; +inf -> +inf; subnormals are taken as they are.
-// Error   at most 0.90 ulp for exp (every f32 was tried) and 0.94 ulp for log; math_test.cc samples both against f64.
+//         sign. The payload of a NaN is not guaranteed.
+// Range   exp: NaN -> NaN; x <= -104 -> +0; exp(0) = 1; small results are subnormal; overflow -> +inf.
+//         tanh: NaN -> NaN; |x| >= 9 -> 1 with its sign; 0 -> 0.
+//         log: NaN and x < 0 -> NaN; +-0 -> -inf; 1 -> +0; +inf -> +inf; subnormals are not flushed to zero.
+// Error   at most 0.90 ulp for exp and 3.38 ulp for tanh (every f32 was tried), 0.94 ulp for log; math_test.cc samples
+//         all of them against f64.
 // Thread  any; the caller's floating-point mode must be the default one (no flush to zero).
 // Source  Cody & Waite 1980 (reduction); coefficients ours, exp_constants.h.
 #pragma once
@@ -16,8 +18,8 @@
 
 #include "core/sample/exp_constants.h"
 
-// constexpr is how these become device functions too (nvcc --expt-relaxed-constexpr). clang cannot fold __builtin_fmaf
-// and would refuse the word, here and in noise.h.
+// constexpr makes these device functions too (nvcc --expt-relaxed-constexpr). clang cannot fold __builtin_fmaf and
+// would reject constexpr here and in noise.h.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Winvalid-constexpr"
 #endif
@@ -27,6 +29,14 @@ namespace quire::sample {
 // 2^n, n in [-126, 127], by its bits.
 constexpr float power_of_two_f32(std::int32_t n) {
   return std::bit_cast<float>((static_cast<std::uint32_t>(n) + kExpBias) << kExpFractionBits);
+}
+
+// p * 2^n, n in the low bits of t = n + kExpMagic, n in [-150, 128], in two steps: the first product is exact, the
+// second rounds once, to a subnormal or +inf too.
+constexpr float times_power_of_two_f32(float p, float t) {
+  const auto whole = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(t) - kExpMagicBits);
+  const std::int32_t half = whole >> 1;
+  return (p * power_of_two_f32(half)) * power_of_two_f32(whole - half);
 }
 
 constexpr float exp_f32(float x) {
@@ -41,13 +51,28 @@ constexpr float exp_f32(float x) {
   p = __builtin_fmaf(p, r, kExpC2);
   p = __builtin_fmaf(p, r, 1.0f);
   p = __builtin_fmaf(p, r, 1.0f);
-  // 2^n in two steps, n in [-150, 128]: the first product is exact, the second rounds once, to a subnormal or +inf too.
-  const auto whole = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(t) - kExpMagicBits);
-  const std::int32_t half = whole >> 1;
-  return (p * power_of_two_f32(half)) * power_of_two_f32(whole - half);
+  return times_power_of_two_f32(p, t);
 }
 
-// log(1 + f), |f| <= 1/3: accurate relative to f, so also where 1 + f would round f away.
+// (e^2x - 1) / (e^2x + 1), where e^2x - 1 = 2^n (e^r - 1) + (2^n - 1): accurate near 0, where n is 0.
+constexpr float tanh_f32(float x) {
+  x = -kTanhHighest > x ? -kTanhHighest : x;
+  x = kTanhHighest < x ? kTanhHighest : x;
+  const float y = x + x;
+  const float t = __builtin_fmaf(y, kExpLog2E, kExpMagic);
+  const float n = t - kExpMagic;
+  const float r = __builtin_fmaf(n, -kExpLn2Low, __builtin_fmaf(n, -kExpLn2High, y));
+  float p = __builtin_fmaf(kExpC6, r, kExpC5);
+  p = __builtin_fmaf(p, r, kExpC4);
+  p = __builtin_fmaf(p, r, kExpC3);
+  p = __builtin_fmaf(p, r, kExpC2);
+  p = __builtin_fmaf(p, r, 1.0f);
+  const float power = times_power_of_two_f32(1.0f, t);
+  const float q = __builtin_fmaf(power, p * r, power - 1.0f);
+  return q / (q + 2.0f);
+}
+
+// log(1 + f), |f| <= 1/3: accurate relative to f, even if 1 + f would round f away.
 constexpr float log_near_one_f32(float f) {
   float p = __builtin_fmaf(kLogC10, f, kLogC9);
   p = __builtin_fmaf(p, f, kLogC8);

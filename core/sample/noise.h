@@ -1,14 +1,14 @@
-// Gumbel noise of a token: a function of seed, token id, position, choice and domain. Nothing advances.
+// Gumbel noise of a token: a pure function of seed, token id, position, choice index and domain. No generator state.
 // Steps   Philox4x32-10 with key = (low, high half of seed), counter = (token id / 4, position, choice, domain); the
 //         word of a token is token id % 4. From the word w, every operation in f32, rounded to nearest even:
 //           w <  3 * 2^30:  u = (float(w) + 0.5) * 2^-32;   E = -log_f32(u)
 //           w >= 3 * 2^30:  v = (float(~w) + 0.5) * 2^-32;  E = -log_near_one_f32(-v)   (u = 1 - v, too fine for f32)
 //           noise = -log_f32(E)
-// Range   u lies in [2^-33, 1 - 2^-33], so E is never 0 and the noise always in [-3.13, 22.88]: it is finite, and a
-//         token whose z is more than 26.01 below the highest can never be chosen.
+// Range   u lies in [2^-33, 1 - 2^-33], so E is never 0 and the noise is always finite, in [-3.13, 22.88]. A token
+//         whose z is more than 26.01 below the highest is never sampled.
 // Thread  any. Same bits on host and device.
-// Source  Gumbel 1954: the argmax of z + noise has the law softmax(z). The two branches are ours: small E decides who
-//         wins, so E must be accurate relative to itself.
+// Source  Gumbel 1954: the argmax of z + noise has the distribution softmax(z). The two branches are ours: small E
+//         decides the argmax, so E must be accurate relative to itself.
 #pragma once
 
 #include <bit>
@@ -20,11 +20,12 @@
 
 namespace quire::sample {
 
-// What the noise is for: streams of different domains never meet.
+// The use of the noise. Streams of different domains are independent.
 enum class Domain : std::uint32_t { kTarget = 0, kProposal = 1, kCoin = 2, kResidual = 3 };
 
-// A stream of its own for each number of tokens behind the last one said: where guesses at a position were judged, and not all
-// taken, the next step guesses at it anew, and what is known of the old noise by then must not be seen in the new.
+// A separate stream for each depth, the number of tokens after the last emitted one. A position whose draft tokens were
+// verified and not all accepted is drafted again in the next step, at a smaller depth. That it is drafted again depends
+// on the old noise, so the new draws need other noise.
 constexpr Domain ahead(Domain domain, std::uint32_t depth) {
   return static_cast<Domain>(static_cast<std::uint32_t>(domain) + 4 * depth);
 }
@@ -47,12 +48,12 @@ constexpr float gumbel_of_word(std::uint32_t word) {
   return -log_f32(exponential);
 }
 
-// At least gumbel_of_word(word), without a logarithm: E >= v, and v >= 2^-(leading ones of the word + 1).
+// An upper bound of gumbel_of_word(word), without a logarithm: E >= v, and v >= 2^-(leading ones of the word + 1).
 constexpr float gumbel_bound(std::uint32_t word) {
   return 0.6932f * static_cast<float>(std::countl_one(word) + 1);  // 0.6932 > ln 2: room for every rounding
 }
 
-// Uniform, in [2^-33, 1 - 2^-33]: never 0, so that a chance of 0 is none, and never 1.
+// A uniform number in [2^-33, 1 - 2^-33]: never 0, so an event of probability 0 never happens, and never 1.
 constexpr double coin(std::uint64_t seed, std::uint32_t index, std::uint32_t position, std::uint32_t choice_index,
                       Domain domain) {
   const PhiloxCounter block = noise_block(seed, index / kTokensPerNoiseBlock, position, choice_index, domain);

@@ -1,4 +1,4 @@
-// Philox4x32-10: four random words from a counter and a key. A pure function: nothing advances.
+// Philox4x32-10: four random words from a counter and a key. A pure function without generator state.
 // Shape   counter 4 x u32, key 2 x u32 -> 4 x u32. Integers only, so the same bits everywhere.
 // Thread  any.
 // Source  Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"; tested with the known

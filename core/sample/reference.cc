@@ -15,7 +15,7 @@ bool finite(std::span<const float> logits) {
          std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); });
 }
 
-// How many of the leading values, best first, a filter keeps when it wants `count` of them: ties with the last one too.
+// The number of leading values, best first, that a filter keeps if it asks for `count`: with ties of the last one.
 std::size_t with_ties(const std::vector<double>& sorted, std::size_t count) {
   while (count < sorted.size() && sorted[count] == sorted[count - 1]) ++count;
   return count;
@@ -26,7 +26,7 @@ struct Range {
   double highest;
 };
 
-// Of z, best first, those nearest to their mean that have typical_p of the mass.
+// The range of the z nearest to their mean that together have typical_p of the mass. z: best first.
 Range typical(const std::vector<double>& z, double typical_p) {
   double sum = 0.0;
   double mean = 0.0;
@@ -44,7 +44,7 @@ Range typical(const std::vector<double>& z, double typical_p) {
   return {*std::min_element(nearest.begin(), nearest.end()), *std::max_element(nearest.begin(), nearest.end())};
 }
 
-// The z that the filters keep.
+// The range of z that the filters keep.
 Range filtered(std::vector<double> z, const Params& params) {
   std::sort(z.begin(), z.end(), std::greater<>());
   const double min_p = params.min_p;
@@ -64,13 +64,13 @@ Range filtered(std::vector<double> z, const Params& params) {
 
 }  // namespace
 
-std::vector<double> reference_law(std::span<const float> logits, const Params& params) {
+std::vector<double> reference_distribution(std::span<const float> logits, const Params& params) {
   if (!finite(logits)) return {};
-  std::vector<double> law(logits.size(), 0.0);
+  std::vector<double> distribution(logits.size(), 0.0);
   const auto highest = std::max_element(logits.begin(), logits.end());  // the first of equals
   if (params.temperature < kGreedyTemperature) {
-    law[static_cast<std::size_t>(highest - logits.begin())] = 1.0;
-    return law;
+    distribution[static_cast<std::size_t>(highest - logits.begin())] = 1.0;
+    return distribution;
   }
   std::vector<double> z(logits.size());
   for (std::size_t i = 0; i < z.size(); ++i) {
@@ -79,10 +79,10 @@ std::vector<double> reference_law(std::span<const float> logits, const Params& p
   const Range kept = filtered(z, params);
   double sum = 0.0;
   for (std::size_t i = 0; i < z.size(); ++i) {
-    sum += law[i] = z[i] >= kept.lowest && z[i] <= kept.highest ? std::exp(z[i]) : 0.0;
+    sum += distribution[i] = z[i] >= kept.lowest && z[i] <= kept.highest ? std::exp(z[i]) : 0.0;
   }
-  for (double& p : law) p /= sum;
-  return law;
+  for (double& p : distribution) p /= sum;
+  return distribution;
 }
 
 std::vector<double> reference_logprobs(std::span<const float> logits) {

@@ -1,12 +1,14 @@
-// What a request forbids, favours and likes to see less often: fixed when it arrives, shared by its choices. Plain data.
+// The rules of a request for its tokens (penalties, biases, allowed and forbidden tokens): fixed when it arrives,
+// shared by its choices. Plain data.
 // Steps   applied to a row's logits before everything of sampler.h, in this order, each in f32:
 //           repetition   x > 0 ? x / r : x * r, once, for every token of the prompt or the answer so far
-//           frequency    x - f * (times the token stands in the answer so far);  presence: x - p where that is not 0
+//           frequency    x - f * (occurrences of the token in the answer so far);  presence: x - p if there are any
 //           bias         x + b
-//           forbidden    x = -inf: tokens not in `allowed`, the last token of a bad word whose others were just said, and
-//                        the tokens that end the sequence as long as fewer than min_tokens were generated
-// Owner   shared and immutable; a sequence keeps what depends on its tokens.
-// Fails   never here: api/ refuses what is outside the ranges below.
+//           forbidden    x = -inf: tokens not in `allowed`, the last token of a bad word if the answer so far ends with
+//                        its other tokens, and the tokens that end the sequence while fewer than min_tokens were
+//                        generated
+// Owner   shared and immutable; the state that depends on a sequence's tokens is the sequence's (adjustment.h).
+// Fails   never here: api/ rejects values outside the ranges below.
 // Source  OpenAI's logit_bias and penalties; CTRL (Keskar et al. 2019) for repetition, signs as in transformers; vLLM's
 //         names. The order is vLLM's.
 #pragma once

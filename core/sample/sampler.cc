@@ -17,22 +17,22 @@ void shift_and_scale(std::span<const float> logits, float highest, float tempera
 
 }  // namespace
 
-Drawn draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
-           std::span<Candidate> room, const Edits& edits) {
+SampledToken draw(std::span<const float> logits, const Params& params, std::uint32_t position, Scratch& scratch,
+                  std::span<Candidate> room, const Edits& edits) {
   return draw(logits, highest_of(logits), params, position, scratch, room, edits);
 }
 
-Drawn draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
-           Scratch& scratch, std::span<Candidate> room, const Edits& edits) {
+SampledToken draw(std::span<const float> logits, Highest highest, const Params& params, std::uint32_t position,
+                  Scratch& scratch, std::span<Candidate> room, const Edits& edits) {
   CHECK_GT(logits.size(), 0u);
   CHECK_LE(logits.size(), kMaxVocab);
   CHECK_LE(logits.size(), scratch.kept.size());
   CHECK_LE(params.num_top, kMaxTop);
   CHECK_LE(params.num_top, room.size());
 
-  const Odds odds = odds_of(logits, highest, params, edits, scratch);
+  const RowDistribution odds = distribution_of(logits, highest, params, edits, scratch);
   if (odds.likeliest < 0) return {-1, false};
-  Drawn drawn{.token = odds.likeliest};
+  SampledToken drawn{.token = odds.likeliest};
   if (params.temperature >= kGreedyTemperature) {
     drawn.token = draw_from(odds, params, position, Domain::kTarget, scratch);
   }
@@ -40,16 +40,16 @@ Drawn draw(std::span<const float> logits, Highest highest, const Params& params,
   return drawn;
 }
 
-void describe(Drawn& drawn, std::span<const float> logits, Highest highest, const Params& params, Scratch& scratch,
-              std::span<Candidate> room) {
+void describe(SampledToken& drawn, std::span<const float> logits, Highest highest, const Params& params,
+              Scratch& scratch, std::span<Candidate> room) {
   if (!params.logprob && params.num_top == 0) return;
   const double log_sum = log_sum_of(logits, highest.logit, scratch);
   if (params.logprob) drawn.logprob = logprob_of(logits[static_cast<std::size_t>(drawn.token)], highest.logit, log_sum);
   drawn.top = list_likeliest(logits, highest.logit, log_sum, room.first(params.num_top));
 }
 
-Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top, Scratch& scratch,
-            std::span<Candidate> room) {
+SampledToken score(std::span<const float> logits, Highest highest, TokenId given, std::uint32_t num_top,
+                   Scratch& scratch, std::span<Candidate> room) {
   CHECK_LE(logits.size(), scratch.weights.size());
   CHECK_LT(static_cast<std::size_t>(given), logits.size());
   CHECK_LE(num_top, kMaxTop);
@@ -57,7 +57,7 @@ Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::
   if (!finite(highest)) return {-1, false};
   const double log_sum = log_sum_of(logits, highest.logit, scratch);
   const float logit = logits[static_cast<std::size_t>(given)];
-  Drawn scored{.token = given};
+  SampledToken scored{.token = given};
   scored.logprob = logprob_of(logit, highest.logit, log_sum);
   scored.top = list_likeliest(logits, highest.logit, log_sum, room.first(num_top));
   scored.rank = 1;
@@ -65,7 +65,7 @@ Drawn score(std::span<const float> logits, Highest highest, TokenId given, std::
   return scored;
 }
 
-// Lanes, so that the compiler can use vectors.
+// Works in independent lanes, so that the compiler can use vectors.
 Highest highest_of(std::span<const float> logits) {
   constexpr std::size_t kLanes = 16;
   float highest[kLanes];
@@ -89,15 +89,15 @@ Highest join(Highest earlier, Highest later) {
   return later.logit <= earlier.logit ? earlier : later;  // NaN wins
 }
 
-Odds odds_of(std::span<const float> logits, Highest highest, const Params& params, const Edits& edits,
-             Scratch& scratch) {
+RowDistribution distribution_of(std::span<const float> logits, Highest highest, const Params& params,
+                                const Edits& edits, Scratch& scratch) {
   if (!finite(highest)) return {};
   if (!edits.empty()) {
     logits = adjust(logits, edits, scratch);
     highest = highest_of(logits);
     if (!finite(highest)) return {};
   }
-  Odds odds{.vocab = logits.size()};
+  RowDistribution odds{.vocab = logits.size()};
   const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(highest.from);
   odds.likeliest = static_cast<TokenId>(std::find(begin, logits.end(), highest.logit) - logits.begin());
   if (params.temperature < kGreedyTemperature) return odds;
@@ -111,8 +111,8 @@ Odds odds_of(std::span<const float> logits, Highest highest, const Params& param
 }
 
 // argmax of z + noise over the z in range. Noise is bounded, so most tokens are ruled out before their noise, or its
-// logarithms, are computed; the likeliest in range goes first, to give the bounds something to beat.
-TokenId draw_from(const Odds& odds, const Params& params, std::uint32_t position, Domain domain,
+// logarithms, are computed. The likeliest token in range goes first, so that the bounds rule out many from the start.
+TokenId draw_from(const RowDistribution& odds, const Params& params, std::uint32_t position, Domain domain,
                   const Scratch& scratch) {
   const float* z = scratch.z.data();
   const KeptRange range = odds.range;
@@ -140,7 +140,7 @@ TokenId draw_from(const Odds& odds, const Params& params, std::uint32_t position
 
 namespace {
 
-// z, and -inf behind it to the end of the last noise block.
+// Fills scratch.z, and pads it with -inf to the end of the last noise block.
 void shift_and_scale(std::span<const float> logits, float highest, float temperature, Scratch& scratch) {
   float* z = scratch.z.data();
   const std::size_t vocab = logits.size();

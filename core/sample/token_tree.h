@@ -1,16 +1,15 @@
-// A draft: guesses at what a sequence says next, as a tree below its last token, the root.
-// Shape   at most 64 nodes, the root not counted; a parent stands before its children. Node i has one bit for itself
-//         and each of its ancestors: its row sees these alone of all nodes, and stands popcount(bits) positions behind
-//         the root.
-//         In slot order node i lies i + 1 slots behind the root; where the tree is a chain that is its position, too.
-// LookaheadNodes  nodes whose drafter wants to know what their rows say, taken or not: each has a number of the
-//         drafter's choosing, and comes back with it (speculate::LookaheadResult). Else they are nodes as all others.
-// Owner   whoever drafts; then the sequence, until its step is committed. What its nodes were drawn from is borrowed
-//         (proposal_laws.h); a node that was drawn must stand where its law does, so such a tree is used whole or not
-//         at all.
+// A draft: draft tokens for the next positions of a sequence, as a tree below its last token, the root.
+// Shape   at most 64 nodes, not counting the root; a parent comes before its children. A node's `ancestors` has one bit
+//         for itself and each of its ancestors: the node's row attends to no other node, and lies popcount(ancestors)
+//         positions after the root.
+//         In slot order node i lies i + 1 slots after the root; in a chain that is its position, too.
+// LookaheadNodes  nodes whose row results the drafter wants even if they are not accepted. Each has a number of the
+//         drafter's choosing, which is returned with the result (speculate::LookaheadResult). Otherwise they are nodes
+//         as all others.
+// Owner   the drafter; then the sequence, until its step is committed. The distributions that nodes were drawn from are
+//         borrowed and found by node index (proposal_distributions.h): such a tree is used whole or not at all.
 // Thread  one at a time. Nothing allocates.
-// Fails   add(): -1, and nothing changed, where the tree is full or there is no such parent. A cycle cannot be written
-//         down.
+// Fails   add(): -1, and nothing changed, if the tree is full or there is no such parent. Cycles cannot be expressed.
 // Source  SpecInfer (Miao et al. 2023), tree attention; EAGLE-2 (Li et al. 2024).
 #pragma once
 
@@ -20,7 +19,7 @@
 #include <span>
 
 #include "core/base/ids.h"
-#include "core/sample/proposal_laws.h"
+#include "core/sample/proposal_distributions.h"
 
 namespace quire::sample {
 
@@ -29,8 +28,8 @@ class TokenTree {
   static constexpr std::uint32_t kMaxNodes = 64;
   static constexpr int kRoot = -1;
 
-  // Another node; gives its index. `likely`: what the drafter thinks the chance is that its whole path is taken, for
-  // budgets alone.
+  // Adds a node and returns its index. `likely`: the drafter's estimate of the probability that its whole path is
+  // accepted, used for budgets only.
   int add(TokenId token, int parent, float likely = 0.0f) {
     if (size_ == kMaxNodes || parent < kRoot || parent >= static_cast<int>(size_)) return -1;
     const std::uint32_t i = size_++;
@@ -44,9 +43,9 @@ class TokenTree {
   }
   void clear() {
     shrink_to(0);
-    laws_ = nullptr;
+    distributions_ = nullptr;
   }
-  // The first nodes alone: parents stand first, so it is a tree still.
+  // Keeps the first `size` nodes, which are still a tree, since parents come first.
   void shrink_to(std::uint32_t size) {
     size_ = size < size_ ? size : size_;
     lookahead_nodes_ = lookahead_nodes(size_);
@@ -59,13 +58,13 @@ class TokenTree {
   std::uint64_t ancestors(std::uint32_t i) const { return nodes_[i].ancestors; }  // itself included
   std::uint32_t depth(std::uint32_t i) const { return static_cast<std::uint32_t>(std::popcount(nodes_[i].ancestors)); }
   float likely(std::uint32_t i) const { return nodes_[i].likely; }
-  void set_laws(const ProposalLaws* laws) { laws_ = laws; }
-  const ProposalLaws* laws() const { return laws_; }
-  // What node i was drawn from; empty: it was no draw.
-  std::span<const Likelihood> law(std::uint32_t i) const {
-    return laws_ == nullptr ? std::span<const Likelihood>() : laws_->of(i);
+  void set_distributions(const ProposalDistributions* distributions) { distributions_ = distributions; }
+  const ProposalDistributions* distributions() const { return distributions_; }
+  // The distribution that node i was drawn from; empty: not drawn at random.
+  std::span<const TokenProbability> distribution(std::uint32_t i) const {
+    return distributions_ == nullptr ? std::span<const TokenProbability>() : distributions_->of(i);
   }
-  // Bit i: node i is a lookahead node; of the first nodes.
+  // Bit i: node i is a lookahead node and i < first.
   std::uint64_t lookahead_nodes(std::uint32_t first) const {
     return first >= kMaxNodes ? lookahead_nodes_ : lookahead_nodes_ & ((std::uint64_t{1} << first) - 1);
   }
@@ -94,7 +93,7 @@ class TokenTree {
     std::uint8_t lookahead_node;
   };
   std::uint32_t size_ = 0;
-  const ProposalLaws* laws_ = nullptr;
+  const ProposalDistributions* distributions_ = nullptr;
   std::uint64_t lookahead_nodes_ = 0;
   std::array<Node, kMaxNodes> nodes_;
 };

@@ -1,36 +1,36 @@
-// What the operator decides about scheduling. Plain data, checked in app/.
+// Scheduling options of the operator. Plain data, checked in app/.
 #pragma once
 
 #include <cstdint>
 
 namespace quire::schedule {
 
-// Who is admitted next.
+// Order of admission (waiting_queue.h).
 enum class Policy : std::uint8_t {
   kFcfs,      // by arrival
   kPriority,  // Request::priority, lower first
-  kDeadline,  // Request::deadline, earlier first, none last
-  kFair,      // the tenant that was served least, and of its own by priority
+  kDeadline,  // Request::due(), earlier first: the earlier of deadline and first_token_by; none last
+  kFair,      // the tenant that was served least for its weight, within a tenant by priority
   kCache,     // the longest cached prefix first
 };
-// Who gives up its place when the pool is dry. Ties, and what the name leaves open: the newest.
+// The sequence that is preempted when no block is free. The newest one of equals.
 enum class Victim : std::uint8_t { kNewest, kLongest, kLowestPriority };
 
 struct SchedulerOptions {
   std::uint32_t max_num_seqs = 64;
-  // Rows of a step, >= 2 or max_num_seqs. Fewer than max_num_seqs: those that decode are served round-robin.
+  // Rows of a step, >= min(2, max_num_seqs). If fewer than max_num_seqs, decoding sequences are served round-robin.
   std::uint32_t max_num_batched_tokens = 512;
-  // Rows of a step whose logits are computed, >= max_num_seqs: one for every sequence that speaks, what is left for prompts
-  // that are scored. What the device has room for; 0: max_num_seqs.
-  std::uint32_t max_logit_rows = 0;
+  // Logits rows of a step that the device has room for, >= max_num_seqs: one for every running sequence, the rest for
+  // scored prompts and drafts. 0: max_num_seqs.
+  std::uint32_t max_logits_rows = 0;
   Policy policy = Policy::kFcfs;
   Victim victim = Victim::kNewest;
-  std::uint32_t max_overtakes = 64;   // so many later arrivals may go first; then a waiting sequence is next
-  std::uint32_t num_swap_blocks = 0;  // host blocks that preempted sequences move to; 0: they are recomputed
-  std::uint32_t window = 0;  // every layer looks back so far and no farther: older blocks are given back; 0: all
-  bool open_groups =
-      false;            // int4: a sequence's newest, unfinished group of 16 positions is kept apart, in full precision
-  bool poison = false;  // blocks given back, and fresh ones, are filled with NaN
+  std::uint32_t max_overtakes = 64;   // later arrivals that may be admitted first; then a waiting sequence is next
+  std::uint32_t num_swap_blocks = 0;  // host blocks for preempted sequences; 0: these are recomputed
+  // int4: the newest, incomplete group of 16 positions of each sequence is stored apart in full precision (KIVI's
+  // residual).
+  bool residual_groups = false;
+  bool poison = false;  // fills blocks that become empty, and blocks just taken, with NaN (debugging)
 };
 
 }  // namespace quire::schedule

@@ -8,9 +8,10 @@
 namespace quire::schedule {
 
 void UrgencyTree::add(Sequence& sequence) {
-  const bool last = places_.empty() || (places_.back() != nullptr && places_.back()->arrived_before(sequence));
+  const bool last =
+      places_.empty() || (places_.back() != nullptr && places_.back()->queue.arrived_before(sequence.queue));
   if (!last || places_.size() == capacity()) return rebuild(&sequence);
-  sequence.place = static_cast<std::uint32_t>(places_.size());
+  sequence.queue.place = static_cast<std::uint32_t>(places_.size());
   places_.push_back(&sequence);
   ++num_held_;
   open(sequence);
@@ -18,26 +19,26 @@ void UrgencyTree::add(Sequence& sequence) {
 
 void UrgencyTree::remove(Sequence& sequence) {
   close(sequence);
-  places_[sequence.place] = nullptr;
+  places_[sequence.queue.place] = nullptr;
   while (!places_.empty() && places_.back() == nullptr)
-    places_.pop_back();  // whoever comes next stands behind the last
+    places_.pop_back();  // add() appends behind a last leaf that has a sequence
   if (--num_held_ > 0) return;
-  places_ = {};  // there may have been many, and never so many again
+  places_ = {};  // frees the memory of a crowd that may not come again
   nodes_ = {};
 }
 
 void UrgencyTree::close(Sequence& sequence) {
-  CHECK(sequence.place < places_.size() && places_[sequence.place] == &sequence);
-  const std::size_t leaf = capacity() + sequence.place;
+  CHECK(sequence.queue.place < places_.size() && places_[sequence.queue.place] == &sequence);
+  const std::size_t leaf = capacity() + sequence.queue.place;
   if (nodes_[leaf].best == nullptr) return;
-  sequence.overtaken = static_cast<std::uint32_t>(nodes_[leaf].overtaken + added_above(leaf));
+  sequence.queue.overtaken = static_cast<std::uint32_t>(nodes_[leaf].overtaken + added_above(leaf));
   nodes_[leaf] = {};
   refresh_above(leaf);
 }
 
 void UrgencyTree::open(Sequence& sequence) {
-  const std::size_t leaf = capacity() + sequence.place;
-  nodes_[leaf] = {&sequence, 1, 0, std::int64_t{sequence.overtaken} - added_above(leaf)};
+  const std::size_t leaf = capacity() + sequence.queue.place;
+  nodes_[leaf] = {&sequence, 1, 0, std::int64_t{sequence.queue.overtaken} - added_above(leaf)};
   refresh_above(leaf);
 }
 
@@ -56,8 +57,8 @@ Sequence* UrgencyTree::next(std::uint32_t max_overtakes) const {
 
 std::uint32_t UrgencyTree::overtake(const Sequence& sequence) {
   std::uint32_t num_overtaken = 0;
-  for (std::size_t node = capacity() + sequence.place; node > 1; node /= 2) {
-    if (node % 2 == 1) {  // all that is left of it arrived before
+  for (std::size_t node = capacity() + sequence.queue.place; node > 1; node /= 2) {
+    if (node % 2 == 1) {  // all below its left sibling arrived earlier
       Node& earlier = nodes_[node - 1];
       num_overtaken += earlier.num_open;
       ++earlier.overtaken;
@@ -93,7 +94,7 @@ void UrgencyTree::refresh_above(std::size_t node) {
   for (node /= 2; node > 0; node /= 2) refresh(node);
 }
 
-// Room for as many again, whoever was closed stays so; `more` is open.
+// Rebuilds the tree with `more`, which is open, and leaves for at least twice as many. Closed sequences stay closed.
 void UrgencyTree::rebuild(Sequence* more) {
   std::vector<Sequence*> held;
   std::vector<Sequence*> closed;
@@ -101,19 +102,19 @@ void UrgencyTree::rebuild(Sequence* more) {
   for (Sequence* one : places_) {
     if (one == nullptr) continue;
     held.push_back(one);
-    if (nodes_[capacity() + one->place].best == nullptr) closed.push_back(one);
+    if (nodes_[capacity() + one->queue.place].best == nullptr) closed.push_back(one);
     close(*one);
   }
-  const auto in_order = [](const Sequence* a, const Sequence* b) { return a->arrived_before(*b); };
+  const auto in_order = [](const Sequence* a, const Sequence* b) { return a->queue.arrived_before(b->queue); };
   held.insert(std::ranges::upper_bound(held, more, in_order), more);
   num_held_ = held.size();
   nodes_.assign(2 * std::bit_ceil(std::max<std::size_t>(4, 2 * held.size())), Node{});
   places_ = std::move(held);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Sequence& one = *places_[i];
-    one.place = static_cast<std::uint32_t>(i);
+    one.queue.place = static_cast<std::uint32_t>(i);
     if (!std::ranges::binary_search(closed, &one, in_order)) {
-      nodes_[capacity() + i] = {&one, 1, 0, std::int64_t{one.overtaken}};
+      nodes_[capacity() + i] = {&one, 1, 0, std::int64_t{one.queue.overtaken}};
     }
   }
   for (std::size_t node = capacity() - 1; node > 0; --node) refresh(node);

@@ -1,10 +1,12 @@
-// One tenant's sequences that wait for their first run: who of them is next, in O(log n).
-// Shape   a tournament over places in order of arrival. A node has the most urgent sequence below it (of equals the earliest), how often
-//         the one below it was overtaken that was most often, and what is to be added to that of all below: so that who is admitted
-//         touches one path, however many it overtakes. A place is open, or closed: passed over until it is opened.
-// Owner   a FairLine's tenant. Borrows sequences; Sequence::overtaken is up to date when its place is closed or given up.
+// One tenant's sequences that wait for their first run, and the next of them, in O(log n).
+// Shape   a tournament tree whose leaves are in order of arrival. A node has the most urgent open sequence below it (of
+//         equals the earliest), the highest overtaken count below it, and an addition to the counts of all below it: an
+//         admission updates one path, however many sequences it overtakes. A leaf is open, or closed: skipped until it
+//         is opened again.
+// Owner   a FairQueue's tenant. Borrows sequences; QueueEntry::overtaken is up to date once its leaf is closed or
+//         removed.
 // Thread  engine.
-// Source  ours: a segment tree with additions that stay where they were made.
+// Source  ours: a segment tree whose range additions are never pushed down.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +14,7 @@
 #include <vector>
 
 #include "core/base/thread_role.h"
-#include "core/schedule/sequence.h"
+#include "core/schedule/sequence/sequence.h"
 
 namespace quire::schedule {
 
@@ -23,19 +25,20 @@ class UrgencyTree {
   void close(Sequence& sequence) REQUIRES(engine_role);
   void open(Sequence& sequence) REQUIRES(engine_role);
 
-  // Of those that are open the first that was overtaken so often, or else the most urgent; null: there is none.
+  // Among the open sequences: the first, by arrival, that was overtaken at least max_overtakes times, else the most
+  // urgent one. Null: none is open.
   Sequence* next(std::uint32_t max_overtakes) const;
-  // Those open that arrived before it are overtaken once more. How many that are.
+  // Adds one to the overtaken count of every open sequence that arrived before it. Returns their number.
   std::uint32_t overtake(const Sequence& sequence) REQUIRES(engine_role);
 
   bool empty() const { return num_held_ == 0; }
 
  private:
   struct Node {
-    Sequence* best = nullptr;  // null: nobody below is open
+    Sequence* best = nullptr;  // most urgent open sequence below; null: none is open
     std::uint32_t num_open = 0;
-    std::int64_t added = 0;      // to all below
-    std::int64_t overtaken = 0;  // the most of those below, with added; of a leaf without what was added above it
+    std::int64_t added = 0;      // addition to the counts of all below
+    std::int64_t overtaken = 0;  // highest count below, this node's addition included, those above it not
   };
 
   std::size_t capacity() const { return nodes_.size() / 2; }
@@ -45,8 +48,8 @@ class UrgencyTree {
   void refresh_above(std::size_t node);
   void rebuild(Sequence* more) REQUIRES(engine_role);
 
-  std::vector<Sequence*> places_;  // in order of arrival; null: given up
-  std::vector<Node> nodes_;        // [2 · capacity] the root is 1, the leaf of place i is capacity + i
+  std::vector<Sequence*> places_;  // by leaf, in order of arrival; null: removed
+  std::vector<Node> nodes_;        // [2 · capacity] the root is 1, leaf i is capacity + i
   std::size_t num_held_ = 0;
 };
 

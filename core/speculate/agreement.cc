@@ -10,17 +10,17 @@
 namespace quire::speculate {
 namespace {
 
-constexpr SeqId kSeq(0);  // the engine's begin with 1
+constexpr SeqId kSeq(0);  // the engine's ids begin with 1
 constexpr sample::Params kGreedy{.temperature = 0.0f};
 
-// The text, and where it stands.
+// The generated text, its block table and the rows that have run.
 class OwnText {
  public:
   explicit OwnText(const AgreementText& text) : block_tokens_(text.block_tokens), tokens_(text.prompt) {
     for (std::uint32_t block = 0; block < text.num_blocks(); ++block) table_.emplace_back(block);
   }
 
-  // Runs the rows that have not run, and takes what the last of them says. False: nothing finite.
+  // Runs the rows that have not run and appends the token sampled from the last one. False: the row is not finite.
   bool say(model::Runner& runner) REQUIRES(engine_role) {
     plan_rows();
     runner.submit(plan_);
@@ -39,8 +39,8 @@ class OwnText {
     drafter.observe({{&observed, 1}, states});
   }
 
-  // -1: the drafter does not know.
-  TokenId guess(Drafter& drafter) REQUIRES(engine_role) {
+  // The drafter's first draft token; -1: an empty draft.
+  TokenId draft(Drafter& drafter) REQUIRES(engine_role) {
     const Asked asked{kSeq, tokens_, table_, &kGreedy, 1, 1};
     tree_.clear();
     drafter.propose({&asked, 1}, {&tree_, 1});
@@ -65,7 +65,7 @@ class OwnText {
     planned.num_rows = static_cast<std::uint32_t>(plan_.tokens.size());
     planned.first_position = first;
     planned.num_table = (static_cast<std::uint32_t>(num_run_) + block_tokens_ - 1) / block_tokens_;
-    planned.speaks = true;
+    planned.samples = true;
     planned.sampling = kGreedy;
     plan_.sequences.push_back(planned);
   }
@@ -74,7 +74,7 @@ class OwnText {
   std::vector<TokenId> tokens_;
   std::vector<BlockId> table_{};
   std::size_t num_run_ = 0;
-  std::uint32_t first_position_ = 0;  // of the step's rows
+  std::uint32_t first_position_ = 0;  // of the last step's rows
   std::vector<std::uint32_t> rows_{};
   flow::StepPlan plan_{};
   sample::TokenTree tree_{};
@@ -86,15 +86,14 @@ std::vector<OtherReading> other_readings(std::span<const std::uint32_t> boundari
   std::vector<OtherReading> out;
   if (boundaries.empty()) return out;
   const std::vector<std::uint32_t> as_they_are(boundaries.begin(), boundaries.end());
-  const auto moved = [&](std::uint32_t by) {  // ~0u: back by one
+  const auto moved = [&](std::uint32_t by) {  // ~0u: earlier by one
     std::vector<std::uint32_t> other = as_they_are;
     for (std::uint32_t& boundary : other) boundary += by;
     return other;
   };
   if (std::ranges::min(boundaries) > 0) out.push_back({"each layer one earlier", moved(~0u)});
   if (std::ranges::max(boundaries) < num_layers) out.push_back({"each layer one later", moved(1)});
-  if (boundaries.size() > 1)
-    out.push_back({"the states the other way round", {as_they_are.rbegin(), as_they_are.rend()}});
+  if (boundaries.size() > 1) out.push_back({"the states in reverse order", {as_they_are.rbegin(), as_they_are.rend()}});
   return out;
 }
 
@@ -104,18 +103,18 @@ Agreement measure_agreement(Drafter& drafter, model::Runner& runner, const Agree
   const TimePoint started = clock.now();
   const auto over = [&](const Agreement& seen) {
     const bool late = clock.now() - started >= text.limit;
-    return seen.num_guesses >= text.num_guesses || (late && seen.num_guesses >= text.least);
+    return seen.num_draft_tokens >= text.num_draft_tokens || (late && seen.num_draft_tokens >= text.least);
   };
   OwnText own(text);
   Agreement seen;
   drafter.admit({kSeq, text.prompt});
   for (bool sound = own.say(runner); sound && !over(seen);) {
     own.show(drafter, runner.states());
-    const TokenId guess = own.guess(drafter);
+    const TokenId draft_token = own.draft(drafter);
     sound = own.say(runner);
     if (!sound) break;
-    ++seen.num_guesses;
-    if (guess == own.newest()) ++seen.num_right;
+    ++seen.num_draft_tokens;
+    if (draft_token == own.newest()) ++seen.num_right;
   }
   drafter.release(kSeq, /*ended=*/true);
   return seen;

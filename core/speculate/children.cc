@@ -9,22 +9,22 @@
 namespace quire::speculate {
 namespace {
 
-// Beyond these a guess is too unlikely for its noise to bring it back often.
-constexpr std::uint32_t kNoisyGuesses = 64;
-// Of what stands behind the draws.
+// Top candidates to consider with noise; a token beyond them is too unlikely for its noise to lift it often.
+constexpr std::uint32_t kNoisyDrafts = 64;
+// log_likely of the tokens that fill up after the draws.
 constexpr float kNeverDrawn = -30.0f;
 
 }  // namespace
 
-std::uint32_t Children::num_guesses(std::uint32_t num, const sample::Params& params, bool shared_noise) {
-  if (sample::accepts_by_law(params)) return sample::kMaxTop;
+std::uint32_t Children::num_candidates_to_request(std::uint32_t num, const sample::Params& params, bool shared_noise) {
+  if (sample::accepts_by_rejection(params)) return sample::kMaxTop;
   const bool with_noise = shared_noise && params.temperature >= sample::kGreedyTemperature;
-  return std::min(with_noise ? std::max(num, kNoisyGuesses) : num, sample::kMaxTop);
+  return std::min(with_noise ? std::max(num, kNoisyDrafts) : num, sample::kMaxTop);
 }
 
-std::span<const Child> Children::chosen(const Wanted& wanted, const sample::Params& params,
-                                        sample::ProposalLaws& laws) {
-  if (sample::accepts_by_law(params)) return proposed(wanted, params, laws);
+std::span<const Child> Children::chosen(const ChildRequest& wanted, const sample::Params& params,
+                                        sample::ProposalDistributions& distributions) {
+  if (sample::accepts_by_rejection(params)) return proposed(wanted, params, distributions);
   const bool with_noise = wanted.shared_noise && params.temperature >= sample::kGreedyTemperature;
   return with_noise ? drawn(wanted.num, params, wanted.position) : likeliest(wanted.num);
 }
@@ -52,8 +52,8 @@ std::span<const Child> Children::drawn(std::uint32_t num, const sample::Params& 
   return likeliest(num);
 }
 
-std::span<const Child> Children::proposed(const Wanted& wanted, const sample::Params& params,
-                                          sample::ProposalLaws& laws) {
+std::span<const Child> Children::proposed(const ChildRequest& wanted, const sample::Params& params,
+                                          sample::ProposalDistributions& distributions) {
   if (children_.empty()) return {};
   for (Child& child : children_) child.log_likely /= params.temperature;
   const std::size_t kept = num_kept(params);
@@ -70,18 +70,18 @@ std::span<const Child> Children::proposed(const Wanted& wanted, const sample::Pa
   }
   picked_.clear();
   const std::size_t num = std::min<std::size_t>(wanted.num, children_.size());
-  while (picked_.size() < num && draw_next(highest, laws)) {
+  while (picked_.size() < num && draw_next(highest, distributions)) {
   }
   for (std::size_t i = 0; i < children_.size() && picked_.size() < num; ++i) {
     if (std::ranges::find(picked_, children_[i].token, &Child::token) != picked_.end()) continue;
     picked_.push_back({children_[i].token, kNeverDrawn});
-    laws.close();
+    distributions.close();
   }
   return picked_;
 }
 
-// The next of what is left, with what it was drawn from; false where nothing is.
-bool Children::draw_next(float highest, sample::ProposalLaws& laws) {
+// Draws the next token and adds its proposal distribution; false if no token with a positive probability is left.
+bool Children::draw_next(float highest, sample::ProposalDistributions& distributions) {
   double sum = 0.0;
   for (const double weight : weights_) sum += weight;
   const std::size_t nobody = children_.size();
@@ -89,11 +89,11 @@ bool Children::draw_next(float highest, sample::ProposalLaws& laws) {
   for (std::size_t i = 0; i < children_.size(); ++i) {
     const auto chance = static_cast<float>(weights_[i] / sum);
     if (!(chance > 0.0f)) continue;
-    laws.add(children_[i].token, chance);
+    distributions.add(children_[i].token, chance);
     if (best == nobody || scores_[i] > scores_[best]) best = i;
   }
   if (best == nobody) return false;
-  laws.close();
+  distributions.close();
   const float log_sum = highest + sample::log_f32(static_cast<float>(sum));
   picked_.push_back({children_[best].token, children_[best].log_likely - log_sum});
   weights_[best] = 0.0;
@@ -105,7 +105,8 @@ void Children::scale_and_filter(const sample::Params& params) {
   children_.resize(num_kept(params));
 }
 
-// The request's filters as far as these guesses know: what the target would not draw is not guessed.
+// Number of tokens that pass the request's top-k, top-p and min-p as far as the listed candidates show it: a token that
+// the target cannot sample is not drafted.
 std::size_t Children::num_kept(const sample::Params& params) const {
   std::size_t keep = children_.size();
   if (params.top_k > 0) keep = std::min(keep, static_cast<std::size_t>(params.top_k));

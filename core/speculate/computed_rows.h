@@ -1,9 +1,9 @@
-// Which slots of a drafter's own cache hold which row: by slot a hash of all tokens that the row is a function of. What stands
-// there is a function of those alone, so nothing has to be told when a sequence ends, is sent back or begins with
-// blocks of others: a slot has the row, or another, or none.
-// Shape   slots block id * P + offset, as everywhere; 8 bytes each.
+// Content of a drafter's own cache by slot: the hash of all tokens that the slot's row is a function of. The hash alone
+// says whether a slot has the wanted row, so nothing has to be reported when a sequence ends, is preempted or starts
+// with blocks that other sequences filled.
+// Shape   slot = block id * P + offset in the block; 8 bytes a slot.
 // Owner   DraftCache, StoredRows.
-// Thread  engine. Nothing allocates after the constructor.
+// Thread  engine. Allocates only in the constructor.
 // Source  ours.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace quire::speculate {
 
-using RowHash = std::uint64_t;  // chained(); of a draft model's row: of the tokens up to its own and with that
+// chained(); for a draft model's row: over all tokens up to and including its own.
+using RowHash = std::uint64_t;
 inline constexpr RowHash kNoRow = 0;
 
 class ComputedRows {

@@ -48,7 +48,7 @@ void GrowingTree::find_shape(const TreeLimits& limits) {
 
 void GrowingTree::add(int parent, TokenId token, float log_likely) {
   const float above = parent == kRoot ? 0.0f : nodes_[static_cast<std::size_t>(parent)].score;
-  // A child is no likelier than its parent, whatever rounding says.
+  // The clamp keeps a child's score at or below its parent's in spite of rounding.
   nodes_.push_back({token, parent, above + std::min(log_likely, 0.0f)});
 }
 
@@ -66,7 +66,7 @@ std::span<const int> GrowingTree::next_frontier() {
   first_new_ = nodes_.size();
   if (depth_ >= limits_.max_depth) frontier_.clear();
   keep_likeliest(frontier_, limits_.width);
-  // Nobody below one that is out already will get in.
+  // Descendants of a node that is already out cannot get in.
   std::erase_if(frontier_, [&](int i) { return !std::ranges::binary_search(best_, i); });
   return frontier_;
 }

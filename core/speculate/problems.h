@@ -1,6 +1,6 @@
-// What is wrong with a drafter's files, gathered so that all of it is told at once.
-// Owner   whoever reads them. The first 20 are told in full.
-// Thread  one, while starting.
+// Problems found in a drafter's files, collected so that one StartError lists them all.
+// Owner   the loader that reads the files. The error lists the first 20 in full and counts the rest.
+// Thread  one, at startup.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace quire::speculate {
 class Problems {
  public:
   void add(std::string text) {
-    if (++count_ <= kMaxTold) told_.push_back(std::move(text));
+    if (++count_ <= kMaxReported) reported_.push_back(std::move(text));
   }
-  // What `read()` gives; where it refuses, its reason is kept and `otherwise` serves.
+  // Result of `read()`; if it throws StartError, its text is added and `otherwise` is returned.
   template <typename Read, typename Value>
   Value take(Read&& read, Value otherwise) {
     try {
@@ -30,15 +30,15 @@ class Problems {
   void throw_if_any(const std::string& what) const {
     if (count_ == 0) return;
     std::string text = what + ": " + std::to_string(count_) + (count_ == 1 ? " problem" : " problems");
-    for (const std::string& problem : told_) text += "\n  " + problem;
-    if (count_ > told_.size()) text += "\n  and " + std::to_string(count_ - told_.size()) + " more";
+    for (const std::string& problem : reported_) text += "\n  " + problem;
+    if (count_ > reported_.size()) text += "\n  and " + std::to_string(count_ - reported_.size()) + " more";
     throw StartError(text);
   }
 
  private:
-  static constexpr std::size_t kMaxTold = 20;
+  static constexpr std::size_t kMaxReported = 20;
   std::size_t count_ = 0;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 }  // namespace quire::speculate

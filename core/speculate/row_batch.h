@@ -1,6 +1,6 @@
-// Rows of a drafter's step, sequence by sequence, as the ops take them.
-// Shape   as backend::Batch: rows of a sequence together, positions ascending by one.
-// Owner   a value, to be used again and again; it allocates for the largest step yet. batch() borrows from it.
+// Builder of a backend::Batch for a drafter's step, sequence by sequence.
+// Shape   as backend::Batch: the rows of a sequence together, their positions consecutive.
+// Owner   a reusable value; allocates only for a larger step than any before. batch() borrows from it.
 // Thread  any; one at a time.
 #pragma once
 
@@ -25,7 +25,7 @@ class RowBatch {
     kept_groups_.clear();
     logits_rows_.clear();
   }
-  // Of the rows added next; more of its table may follow.
+  // Starts the sequence of the rows added next; add_block() may extend its table.
   void begin_sequence(std::span<const BlockId> table) {
     backend::SequenceRows sequence;
     sequence.first_row = num_rows();
@@ -38,7 +38,8 @@ class RowBatch {
     tables_.push_back(block);
     ++sequences_.back().num_table;
   }
-  // Of the next span, where something before its rows is not looked at (core/backend/batch.h).
+  // Appends the kept-groups word of the next 256-position span, where some earlier positions are not attended to
+  // (core/backend/batch.h).
   void add_kept(std::uint16_t groups) {
     kept_groups_.push_back(groups);
     ++sequences_.back().num_kept;
@@ -50,15 +51,16 @@ class RowBatch {
     positions_.push_back(position);
     slots_.push_back(slot);
   }
-  // The row added last is to say what comes next: drawn so, or its `num` likeliest guesses.
-  void speak(const sample::Params& params) {
+  // Makes the row added last a logits row: sampled with `params`, or (second form) greedily with its `num` top
+  // candidates.
+  void add_logits_row(const sample::Params& params) {
     backend::LogitsRow logits_row;
     logits_row.row = num_rows() - 1;
     logits_row.position = positions_.back() + 1;
     logits_row.params = params;
     logits_rows_.push_back(logits_row);
   }
-  void speak(std::uint32_t num) { speak({.temperature = 0.0f, .num_top = num}); }
+  void add_logits_row(std::uint32_t num) { add_logits_row({.temperature = 0.0f, .num_top = num}); }
 
   bool empty() const { return sequences_.empty(); }
   std::uint32_t num_sequences() const { return static_cast<std::uint32_t>(sequences_.size()); }

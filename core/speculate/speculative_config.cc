@@ -16,13 +16,13 @@ namespace {
 namespace json = boost::json;
 using enum Method;
 using Config = SpeculativeConfig;
-using Methods = std::uint32_t;  // a bit each
+using Methods = std::uint32_t;  // one bit per Method
 
 constexpr std::array<std::string_view, 16> kNames = {
     "none",   "draft_model", "eagle",     "eagle3",       "medusa",     "hydra",    "specinfer", "ngram",
     "suffix", "rest",        "lookahead", "draft_verify", "layer_skip", "magicdec", "triforce",  "hybrid"};
 
-// What make_drafter() makes. A name comes in here together with its drafter.
+// Methods that Drafting::make_drafter() makes. A name is added together with its drafter.
 constexpr std::string_view kBuilt[] = {"none",       "draft_model", "eagle",    "eagle3", "medusa",    "hydra",
                                        "specinfer",  "ngram",       "suffix",   "rest",   "lookahead", "draft_verify",
                                        "layer_skip", "magicdec",    "triforce", "hybrid"};
@@ -36,16 +36,16 @@ constexpr Methods kDrafting = kAll & ~bits(kNone);
 constexpr Methods kHeads = bits(kEagle, kEagle3, kMedusa, kHydra, kHybrid);
 constexpr Methods kSelf = bits(kDraftVerify, kLayerSkip, kMagicdec);
 constexpr Methods kModels = bits(kDraftModel, kSpecinfer, kTriforce);
-constexpr Methods kComputing = kHeads | kSelf | kModels;  // guesses come from logits
+constexpr Methods kComputing = kHeads | kSelf | kModels;  // drafts come from logits
 constexpr Methods kSuffixes = bits(kSuffix, kHybrid);
-// Guesses of triforce are a chain that the target refines.
+// A triforce draft is a chain that the sparse target refines.
 constexpr Methods kBranching = (kComputing & ~bits(kTriforce)) | kSuffixes | bits(kRest);
 constexpr Methods kSparse = bits(kMagicdec, kTriforce);
 
-// ---- kinds of values, each with where it goes
+// ---- kinds of values, each with the member that it is stored in
 
 struct Name {};  // the method
-struct Rule {};  // how drafts are accepted
+struct Rule {};  // the acceptance rule
 struct Flag {
   bool Config::*member;
 };
@@ -60,8 +60,8 @@ struct Real {
 struct Path {
   std::string Config::*member;
 };
-struct Paths {};   // a text, or a list of them
-struct Layers {};  // a list of whole numbers
+struct Paths {};   // a string, or a list of strings
+struct Layers {};  // a list of integers
 
 struct Key {
   std::string_view name;
@@ -69,7 +69,7 @@ struct Key {
   std::variant<Name, Rule, Flag, Whole, Real, Path, Paths, Layers> kind;
 };
 
-// A name may stand here again for other methods.
+// A name may occur twice, for different methods.
 constexpr Key kKeys[] = {
     {"method", kAll, Name{}},
     {"num_speculative_tokens", kDrafting, Whole{1, 64, &Config::num_speculative_tokens}},
@@ -93,14 +93,14 @@ constexpr Key kKeys[] = {
     {"window", kSparse, Whole{1, 1048576, &Config::window}},
     {"window", bits(kLookahead), Whole{0, 32, &Config::lookahead_window}},
     {"ngram_size", bits(kLookahead), Whole{2, 8, &Config::lookahead_ngram_size}},
-    {"guesses", bits(kLookahead), Whole{1, 32, &Config::lookahead_guesses}},
+    {"guesses", bits(kLookahead), Whole{1, 32, &Config::lookahead_ngrams}},
 };
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::size_t kMaxModels = 16;
 
-// ---- words
+// ---- texts of errors
 
-// "a, b and c"; of a few.
+// "a, b and c".
 template <typename Range>
 std::string listed(const Range& names) {
   std::string out;
@@ -112,7 +112,7 @@ std::string listed(const Range& names) {
   return out;
 }
 
-// What came from outside, short, and without what could end a line.
+// Caller's text for an error message: at most 64 bytes, and only printable ASCII.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMaxShown = 64;
   std::string out(text.substr(0, kMaxShown));
@@ -143,7 +143,7 @@ Error wrong(std::string_view key, const std::string& expected) {
   return invalid(std::string(key), std::string(key) + " must be " + expected);
 }
 
-// ---- values
+// ---- parsing of values
 
 std::optional<std::uint32_t> whole(const json::value& value, std::uint32_t low, std::uint32_t high) {
   if (!value.is_int64() && !value.is_uint64()) return std::nullopt;
@@ -159,7 +159,7 @@ std::optional<std::string> path(const json::value& value) {
   return std::string(value.get_string());
 }
 
-// One overload a kind of value; the method is known.
+// Stores one value: one overload per kind. config.method is already set.
 struct Store {
   std::string_view key;
   const json::value& value;
@@ -249,17 +249,17 @@ Result<Done> store(std::string_view name, const json::value& value, Config& conf
     }
   }
   if (!known) return invalid(shown(name), "unknown key " + shown(name));
-  return invalid(std::string(name), std::string(name) + " belongs to " + methods_text(name) + ", not to " +
+  return invalid(std::string(name), std::string(name) + " is a key of " + methods_text(name) + ", not of " +
                                         std::string(name_of(config.method)));
 }
 
-// A window's rows promise nothing, so a budget that goes by what pays would never run them.
+// Adaptive budgets keep nodes by their expected gain; lookahead nodes promise none, so they would never run.
 Result<Done> settle_window(const json::object& given, Config& config) {
   if (config.lookahead_window == 0) return Done{};
   if (!given.contains("num_speculative_tokens")) config.num_speculative_tokens = sample::TokenTree::kMaxNodes;
   if (given.contains("adaptive") && config.adaptive) {
     return invalid("adaptive",
-                   "adaptive must be false where lookahead has a window: its rows pay in later steps alone");
+                   "adaptive must be false if lookahead has a window: its rows pay off only in later steps");
   }
   config.adaptive = false;
   const std::uint32_t rows = config.lookahead_window * (config.lookahead_ngram_size - 1);
@@ -269,7 +269,8 @@ Result<Done> settle_window(const json::object& given, Config& config) {
                                std::to_string(most) + ", half of num_speculative_tokens");
 }
 
-// What must be there, and what must hold between keys. Of an n-gram's two ends one may be given alone.
+// Checks required keys and relations between keys. If only one of prompt_lookup_min and max is given, the other
+// follows.
 Result<Done> settle(const json::object& given, Config& config) {
   const bool needs_model = config.method == kDraftModel || config.method == kSpecinfer || config.method == kTriforce;
   if (needs_model && config.models.empty()) return invalid("model", "model is missing: the directory of a draft model");
@@ -279,9 +280,10 @@ Result<Done> settle(const json::object& given, Config& config) {
   if (config.accept != sample::Accept::kMatch) {
     if (!given.contains("adaptive")) config.adaptive = false;
     if (config.adaptive) {
-      return invalid("accept", "accept \"" + std::string(name_of(config.accept)) +
-                                   "\" and adaptive true exclude each other: a draft whose size follows what was drawn "
-                                   "changes the law of the tokens; leave adaptive out, or say accept \"match\"");
+      return invalid("accept",
+                     "accept \"" + std::string(name_of(config.accept)) +
+                         "\" cannot be combined with adaptive true: a draft size that depends on sampled tokens would "
+                         "change the output distribution; leave adaptive out, or set accept to \"match\"");
     }
   }
   if (!given.contains("prompt_lookup_min")) {
@@ -293,7 +295,7 @@ Result<Done> settle(const json::object& given, Config& config) {
   if (config.prompt_lookup_min > config.prompt_lookup_max) {
     return invalid("prompt_lookup_min", "prompt_lookup_min is " + std::to_string(config.prompt_lookup_min) +
                                             " and prompt_lookup_max " + std::to_string(config.prompt_lookup_max) +
-                                            ": nothing lies between");
+                                            ": the minimum must not exceed the maximum");
   }
   return settle_window(given, config);
 }

@@ -9,7 +9,7 @@
 namespace quire::speculate {
 namespace {
 
-void turn_for(double seconds) {
+void spin_for(double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
   }
@@ -18,11 +18,11 @@ void turn_for(double seconds) {
 }  // namespace
 
 SyntheticDrafter::SyntheticDrafter(const SyntheticOptions& options, std::function<void(double)> burn)
-    : options_(options), burn_(burn ? std::move(burn) : turn_for), random_(options.seed) {
+    : options_(options), burn_(burn ? std::move(burn) : spin_for), random_(options.seed) {
   CHECK_GE(options_.vocab, 2u);
 }
 
-void SyntheticDrafter::tell(std::vector<TokenId> prompt, std::vector<TokenId> answer) {
+void SyntheticDrafter::add_answer(std::vector<TokenId> prompt, std::vector<TokenId> answer) {
   CHECK(sequences_.empty());
   answers_[std::move(prompt)] = std::move(answer);
 }
@@ -41,13 +41,13 @@ void SyntheticDrafter::propose(std::span<const Asked> asked, std::span<sample::T
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto at = sequences_.find(asked[i].seq);
     if (at == sequences_.end()) continue;
-    guess(at->second, asked[i], trees[i]);
+    draft(at->second, asked[i], trees[i]);
     most = std::max(most, trees[i].size());
   }
   burn_(most * options_.seconds_per_node);
 }
 
-void SyntheticDrafter::guess(const Known& known, const Asked& asked, sample::TokenTree& tree) {
+void SyntheticDrafter::draft(const Known& known, const Asked& asked, sample::TokenTree& tree) {
   std::size_t next = asked.tokens.size() - known.prompt_tokens;
   bool is_right = true;
   for (std::uint32_t depth = 0; depth < std::min(asked.max_nodes, asked.max_depth); ++depth, ++next) {

@@ -1,9 +1,10 @@
-// Guesses that are right as often as it is told, at a cost as it is told: to measure what verifying brings, whatever a model
-// says. It is given the answers beforehand.
-// Shape   chains; a guess is right with chance alpha if all before it are, and nothing is right behind a wrong one.
-// Owner   a bench; it outlives what it is given.
-// Thread  engine; answers are told while nothing runs.
-// Source  the drafting cost and acceptance of Leviathan et al. 2023, section 3.2, as two numbers.
+// Drafter with a given acceptance rate and a given cost, to measure the speedup of verification independently of a
+// model. The right answers are given to it beforehand.
+// Shape   chains. A draft token is right with probability alpha if all before it are right; after a wrong one all are
+//         wrong.
+// Owner   the benchmark; it outlives the engine that borrows it.
+// Thread  engine; add_answer() only while no sequence is admitted.
+// Source  Leviathan et al. 2023, section 3.2: acceptance rate and drafting cost as two parameters.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +22,18 @@ namespace quire::speculate {
 
 struct SyntheticOptions {
   double alpha = 0.75;
-  double seconds_per_node = 0;  // of a call: by the most nodes that a sequence asks for
-  std::uint32_t vocab = 2;      // wrong guesses are below it
+  double seconds_per_node = 0;  // of a propose() call, times the nodes of its largest draft
+  std::uint32_t vocab = 2;      // wrong draft tokens are below it
   std::uint64_t seed = 1;
 };
 
 class SyntheticDrafter final : public Drafter {
  public:
-  // `burn` spends so many seconds; none: it turns in a loop for as long.
+  // `burn(s)` spends s seconds; null: a busy loop does.
   explicit SyntheticDrafter(const SyntheticOptions& options, std::function<void(double)> burn = nullptr);
 
-  // What is said to this prompt without drafts. Sequences with other prompts get no guesses.
-  void tell(std::vector<TokenId> prompt, std::vector<TokenId> answer);
+  // Adds the answer that the target gives to this prompt. Sequences with other prompts get no draft.
+  void add_answer(std::vector<TokenId> prompt, std::vector<TokenId> answer);
   void set_seconds_per_node(double seconds) { options_.seconds_per_node = seconds; }
 
   std::string method() const override { return "synthetic"; }
@@ -46,7 +47,7 @@ class SyntheticDrafter final : public Drafter {
     std::size_t prompt_tokens = 0;
     const std::vector<TokenId>* answer = nullptr;
   };
-  void guess(const Known& known, const Asked& asked, sample::TokenTree& tree);
+  void draft(const Known& known, const Asked& asked, sample::TokenTree& tree);
 
   SyntheticOptions options_;
   const std::function<void(double)> burn_;

@@ -1,7 +1,7 @@
-// A hash of a text, token by token: what a row of a cache is a function of, in 64 bits.
-// Shape   chained(chained(kChainRoot, a), b) is of the text a b. Never 0, which stands for no row at all.
+// Chained 64-bit hash of a token sequence: it names the prefix that a cached row is a function of.
+// Shape   chained(chained(kChainRoot, a), b) is the hash of the text a b. Never 0, which means "no row".
 // Thread  any; pure.
-// Source  the mixing is splitmix64's (Steele et al. 2014). Two texts that collide cost a worse guess, never a wrong token.
+// Source  mixing function of splitmix64 (Steele et al. 2014). A collision costs a worse draft, never a wrong token.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,6 @@ constexpr std::uint64_t chained(std::uint64_t before, TokenId token) {
   return x == 0 ? 1 : x;
 }
 
-inline constexpr std::uint64_t kChainRoot = 0x243f6a8885a308d3u;  // any
+inline constexpr std::uint64_t kChainRoot = 0x243f6a8885a308d3u;  // arbitrary start value
 
 }  // namespace quire::speculate

@@ -18,7 +18,7 @@ bool word_begins_at(std::string_view text, std::size_t at) {
   return at < text.size() && is_word(next_code_point(text, at));
 }
 
-// Where the blanks before text[at] begin, but not before from.
+// Start of the white space that ends at text[at], but not before `from`.
 std::size_t blanks_begin(std::string_view text, std::size_t at, std::size_t from) {
   while (at > from) {
     const std::size_t last = previous_character(text, at);
@@ -90,7 +90,7 @@ std::vector<AddedTokens::Piece> AddedTokens::split(std::string_view valid_text) 
     }
     const AddedToken& token = tokens_[match->token];
     std::size_t begin = at, end = match->end;
-    at = end;  // also where the match is dropped: nothing inside of it is looked at again
+    at = end;  // also if the match is dropped: its inside is not searched again
     if (token.single_word && (word_ends_at(valid_text, begin) || word_begins_at(valid_text, end))) continue;
     if (token.lstrip) begin = std::max(blanks_begin(valid_text, begin, std::min(begin, done)), done);
     if (token.rstrip) end = blanks_end(valid_text, end);

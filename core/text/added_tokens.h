@@ -1,8 +1,8 @@
-// The tokens that are found in the text itself, before any merge: <|im_start|>, <s>, and what a fine-tuning added.
-// Shape   split() covers the text with pieces, in order: tokens, and the text between them.
+// Finds added tokens in the text itself, before any merge: <|im_start|>, <s>, and tokens that a fine-tuning added.
+// Shape   split() returns pieces in order that cover the text: tokens, and the text between them.
 // Thread  any, once built.
-// Source  the `tokenizers` package's AddedVocabulary: leftmost longest match, then single_word, lstrip, rstrip. A trie is
-//         walked from every position where a token may begin; the longest token bounds a walk.
+// Source  the `tokenizers` package's AddedVocabulary: leftmost longest match, then single_word, lstrip, rstrip. A trie
+//         is searched from every position at which a token may begin; the longest token bounds a search.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ namespace quire::text {
 
 struct AddedToken {
   TokenId id = 0;
-  std::string content;  // as the file spells it
-  std::string match;    // what to look for: content, or what the normalizer makes of it
+  std::string content;  // as in the file
+  std::string match;    // the text to find: content, or content after the normalizer
   bool special = false;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the blanks on its left along
-  bool rstrip = false;       // and on its right
-  bool normalized = false;   // looked for in normalized text; the others before
+  bool single_word = false;  // matches only if no word character is adjacent
+  bool lstrip = false;       // includes the white space on its left
+  bool rstrip = false;       // includes the white space on its right
+  bool normalized = false;   // found in normalized text; all others before normalization
 };
 
 class AddedTokens {
@@ -33,14 +33,14 @@ class AddedTokens {
 
   struct Piece {
     std::string_view text;
-    std::optional<TokenId> token;  // none: ordinary text
+    std::optional<TokenId> token;  // nullopt: ordinary text
   };
   std::vector<Piece> split(std::string_view valid_text) const;
 
  private:
   struct Match {
     std::size_t end;
-    std::size_t token;  // into tokens_
+    std::size_t token;  // index in tokens_
   };
   std::optional<Match> longest_at(std::string_view text, std::size_t begin) const;
 

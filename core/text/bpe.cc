@@ -13,8 +13,9 @@
 namespace quire::text {
 namespace {
 
-constexpr TokenId kMaxTokenId = (1 << 20) - 1;  // as model::Config's vocab; larger ones would size our tables
-constexpr std::size_t kWorthCutting = 48;       // bytes; shorter words are merged as they are
+constexpr TokenId kMaxTokenId =
+    (1 << 20) - 1;                         // model::ModelSpec's limit of vocab; larger ids would make our tables huge
+constexpr std::size_t kWorthCutting = 48;  // bytes; shorter words are not cut
 
 [[noreturn]] void refuse_model(const std::string& what) { throw StartError("tokenizer.json: model: " + what); }
 
@@ -68,7 +69,7 @@ void Bpe::load_vocabulary(std::vector<std::pair<std::string, TokenId>>&& vocabul
     const std::string& piece = pieces_[i];
     if (piece.empty()) continue;
     const auto id = static_cast<TokenId>(i);
-    if (!ids_.emplace(piece, id).second) refuse_model("token '" + piece + "' is there twice");
+    if (!ids_.emplace(piece, id).second) refuse_model("token '" + piece + "' occurs twice");
     std::size_t behind = 0;
     const char32_t first = next_code_point(piece, behind);
     if (behind == piece.size() && first < characters_.size()) characters_[first] = id;
@@ -90,8 +91,8 @@ void Bpe::load_merges(const BpeSpec& spec) {
   }
 }
 
-// Two neighbouring characters that are tokens are joined only by a merge whose left side ends in the one and whose right
-// side begins with the other: a token's spelling is that of the symbols it was merged from, in a row.
+// Two neighbouring characters that are tokens are joined only by a merge whose left side ends with the first and whose
+// right side begins with the second, since a token's spelling is that of its merged symbols in a row.
 void Bpe::find_cuts(const BpeSpec& spec) {
   std::vector<std::pair<char32_t, char32_t>> pairs;
   pairs.reserve(spec.merges.size());
@@ -144,7 +145,7 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenI
   }
 }
 
-// The first place behind begin that no merge reaches across: between two characters that are tokens, and not joinable.
+// The first position after `begin` that no merge crosses: between two characters that are tokens and not joinable.
 std::size_t Bpe::cut_after(std::string_view word, std::size_t begin) const {
   std::size_t at = begin;
   char32_t left = next_code_point(word, at);
@@ -203,8 +204,8 @@ void Bpe::load_symbols(std::string_view word, Workspace& workspace) const {
   }
 }
 
-// False where the vocabulary lacks one of the character's bytes. (An unknown character that still waits keeps waiting, so
-// it comes out behind these bytes: so do the ids we are compared with.)
+// Adds the character's bytes as tokens <0xNN>; false if the vocabulary lacks one of them. A pending unknown token stays
+// pending and so comes after these bytes, as in the `tokenizers` package.
 bool Bpe::add_bytes(std::string_view character, Workspace& workspace) const {
   if (byte_ids_.empty()) return false;
   const auto id_of_byte = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
@@ -214,7 +215,7 @@ bool Bpe::add_bytes(std::string_view character, Workspace& workspace) const {
   return true;
 }
 
-// The symbol at left and its neighbour, if a merge joins them.
+// The pair of the symbol at `left` and its right neighbour, if a merge joins them.
 std::optional<std::uint64_t> Bpe::candidate(const Workspace& workspace, std::int32_t left) const {
   const Workspace::Symbol& symbol = workspace.symbols[static_cast<std::size_t>(left)];
   if (symbol.id == kMerged || symbol.next < 0) return std::nullopt;
@@ -252,7 +253,7 @@ void Bpe::merge(Workspace& workspace) const {
       std::pop_heap(heap.begin(), heap.end(), std::greater<>());
       heap.pop_back();
     }
-    // The symbols may have changed since. What counts is whether the pair there now becomes the same token.
+    // The symbols may have changed since: the candidate counts only if the pair there now merges to the same token.
     const auto position = static_cast<std::int32_t>(top & UINT32_MAX);
     const TokenId merged = merged_[static_cast<std::size_t>(top >> 32)];
     const auto now = candidate(workspace, position);

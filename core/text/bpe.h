@@ -1,10 +1,10 @@
 // Byte-pair encoding: a vocabulary, and the merges that build its tokens from single characters.
-// Shape   a word's symbols are merged pair by pair, lowest rank first, leftmost first among equals.
+// Shape   a word's symbols are merged pair by pair, lowest rank first, leftmost first among equal ranks.
 // Thread  any; every method is const.
-// Fails   constructor: StartError for a vocabulary that contradicts itself.
-// Source  Sennrich et al. 2016, as the `tokenizers` package's BPE model does it. Merging with a heap of (rank, position) is
-//         O(n log n) for a word of n characters. Two shortcuts are ours, and change no id: a word that is a token which
-//         its own merges build is that token; a long word is cut where no merge reaches across.
+// Fails   constructor: StartError if the vocabulary contradicts itself.
+// Source  Sennrich et al. 2016, as in the `tokenizers` package's BPE model. Merging with a heap of (rank, position) is
+//         O(n log n) for a word of n characters. Two shortcuts are ours and change no id: a word that is a token and
+//         that its own merges build gives that token; a long word is cut at places that no merge crosses.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct BpeSpec {
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   std::optional<std::string> unknown_token;
   bool fuse_unknown = false;   // a run of unknown characters is one unknown token
-  bool byte_fallback = false;  // an unknown character is spelled <0xNN>, where the vocabulary has these
-  bool ignore_merges = false;  // a word that is a token is that token, even if its merges build something else
+  bool byte_fallback = false;  // an unknown character becomes its bytes <0xNN>, if the vocabulary has them
+  bool ignore_merges = false;  // a word that is a token becomes that token, even if its merges build something else
 };
 
 class Bpe {
@@ -36,19 +36,19 @@ class Bpe {
   Bpe(const Bpe&) = delete;
   Bpe& operator=(const Bpe&) = delete;
 
-  // Memory that encode() uses again from word to word.
+  // Memory that encode() reuses from word to word.
   class Workspace;
 
   // Appends the ids of one word of valid UTF-8, shorter than 2 GiB.
   void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const;
 
   std::optional<TokenId> id_of(std::string_view piece) const;
-  std::string_view piece(TokenId id) const;            // empty where there is none
+  std::string_view piece(TokenId id) const;            // empty if there is no such token
   std::size_t size() const { return pieces_.size(); }  // highest id + 1
 
-  // Whether every text has tokens for all of its bytes.
+  // True if every byte has a token, so that no text can vanish:
   bool has_all_bytes() const;            // as <0xNN>
-  bool has_byte_level_alphabet() const;  // of text that is spelled in GPT-2's alphabet
+  bool has_byte_level_alphabet() const;  // in GPT-2's byte alphabet
 
  private:
   static constexpr TokenId kMerged = -1;
@@ -67,33 +67,33 @@ class Bpe {
 
   std::vector<std::string> pieces_;                    // by id
   std::unordered_map<std::string_view, TokenId> ids_;  // views into pieces_
-  std::vector<bool> built_by_merges_;                  // by id: encoding the piece by merges gives the id alone
-  std::vector<TokenId> characters_;                    // by code point of the basic plane: its id, or kMerged
+  std::vector<bool> built_by_merges_;                  // by id: merging the piece's characters gives exactly this id
+  std::vector<TokenId> characters_;                    // by code point of the basic plane: its token id, or kMerged
   PairTable rank_of_;                                  // (left id, right id) -> rank
-  std::vector<TokenId> merged_;                        // by rank: what the pair becomes
-  PairTable joinable_;                                 // (last character of a left side, first of its right side)
-  std::vector<TokenId> byte_ids_;  // 256 of <0xNN>, kMerged where missing; empty without byte fallback
+  std::vector<TokenId> merged_;                        // by rank: the token that the pair becomes
+  PairTable joinable_;             // pairs (last character of a merge's left side, first of its right side)
+  std::vector<TokenId> byte_ids_;  // 256 ids of <0xNN>, kMerged if missing; empty without byte fallback
   std::optional<TokenId> unknown_;
   bool fuse_unknown_, ignore_merges_;
 };
 
 class Bpe::Workspace {
  public:
-  explicit Workspace(Allowance* limit = nullptr) : allowance(limit) {}  // once it ends, merges are left undone
+  explicit Workspace(Allowance* limit = nullptr) : allowance(limit) {}  // if it ends, remaining merges are not made
 
  private:
   friend class Bpe;
   struct Symbol {
-    TokenId id;  // kMerged: swallowed by its left neighbour
+    TokenId id;  // kMerged: absorbed by its left neighbour
     std::int32_t previous, next;
   };
   void add(TokenId id) { symbols.push_back({id, 0, 0}); }
 
   Allowance* const allowance;
   std::vector<Symbol> symbols;
-  // Pairs that may be merged, as rank << 32 | position of the left symbol: the smallest is the next.
-  std::vector<std::uint64_t> first_candidates;  // of neighbouring characters, sorted
-  std::vector<std::uint64_t> new_candidates;    // of what was merged since, a heap
+  // Candidate pairs to merge, as rank << 32 | position of the left symbol: the smallest is next.
+  std::vector<std::uint64_t> first_candidates;  // of the initial neighbours, sorted
+  std::vector<std::uint64_t> new_candidates;    // of pairs with a merged symbol, a heap
 };
 
 }  // namespace quire::text

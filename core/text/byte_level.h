@@ -1,4 +1,4 @@
-// GPT-2's spelling of bytes as printable characters: 'A' is A, a blank is Ġ, a line feed is Ċ.
+// GPT-2's byte alphabet: each byte as a printable character. 'A' is A, a blank is Ġ, a line feed is Ċ.
 // Source  openai/gpt-2, encoder.py, bytes_to_unicode().
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace quire::text {
 
-// Bytes that print stand for themselves; the other 68 are U+0100 and up, in order.
+// Printable bytes map to themselves; the other 68 map to U+0100 and up, in order.
 constexpr std::array<char16_t, 256> byte_level_alphabet() {
   std::array<char16_t, 256> letters{};
   char16_t next = 0x100;
@@ -24,7 +24,7 @@ inline constexpr std::array<char16_t, 256> kByteLevelAlphabet = byte_level_alpha
 
 void append_byte_level(std::string& out, std::string_view bytes);
 
-// The bytes a token spells; nothing where a character is not of the alphabet.
+// The bytes that a token spells; nullopt if a character is not of the alphabet.
 std::optional<std::string> bytes_of_byte_level(std::string_view valid_token);
 
 }  // namespace quire::text

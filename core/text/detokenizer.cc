@@ -32,13 +32,13 @@ std::string Detokenizer::push(TokenId id) {
   } else {
     append_level_bytes(bytes, out);
   }
-  return told(std::move(out), false);
+  return stripped(std::move(out), false);
 }
 
 std::string Detokenizer::finish() {
   std::string out;
   end_run(out);
-  return told(std::move(out), true);
+  return stripped(std::move(out), true);
 }
 
 void Detokenizer::append_level_bytes(std::string_view bytes, std::string& out) {
@@ -72,7 +72,7 @@ void Detokenizer::append_fallback_byte(char byte, std::string& out) {
 void Detokenizer::end_run(std::string& out) {
   if (is_fallback_ && whole_ == held_.size()) {
     out += held_;
-  } else {  // byte level: one for the beginning of a character
+  } else {  // byte level: one U+FFFD for an unfinished character
     const std::size_t num = is_fallback_ ? held_.size() : held_.empty() ? 0 : 1;
     for (std::size_t i = 0; i < num; ++i) out += kReplacementCharacter;
   }
@@ -81,7 +81,7 @@ void Detokenizer::end_run(std::string& out) {
   is_fallback_ = is_broken_ = false;
 }
 
-std::string Detokenizer::told(std::string text, bool ends) {
+std::string Detokenizer::stripped(std::string text, bool ends) {
   const std::string_view content = tokenizer_->decoder().strip_content();
   while (left_to_strip_ > 0 && !text.empty()) {
     if (!text.starts_with(content)) {

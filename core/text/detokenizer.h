@@ -1,10 +1,10 @@
-// The text of one growing answer, token by token, never with half a character in it.
-// Shape   push() pieces and finish() joined equal Tokenizer::decode() of all the ids. Characters that byte-fallback tokens
-//         spell (<0xE2>, and <0x0A> for a line break) are held until another kind of token or the end: one wrong byte makes
-//         U+FFFD of each byte of its run, those of whole characters before it, too.
+// Detokenizes one answer token by token, and never returns a part of a character.
+// Shape   the texts of all push() and finish() calls, joined, equal Tokenizer::decode() of all ids. Characters of
+//         byte-fallback tokens (<0xE2>, and <0x0A> for a line break) are held until another kind of token or the end,
+//         since one invalid byte turns every byte of its run into U+FFFD, those of earlier whole characters too.
 // Owner   one per stream; shares the tokenizer.
 // Thread  one at a time.
-// Fails   never: bytes that cannot become a character come out as U+FFFD, when the next byte proves it or at finish().
+// Fails   never: bytes that form no character become U+FFFD, once a later byte or finish() decides it.
 // Source  the `tokenizers` package's ByteFallback and ByteLevel decoders.
 #pragma once
 
@@ -20,33 +20,33 @@ namespace quire::text {
 
 class Detokenizer {
  public:
-  // `goes_on`: there is text in front already, so the first token keeps the blank that a text's beginning loses.
+  // `goes_on`: there is earlier text, so the first token keeps the blank that would be dropped at the start of a text.
   Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens, bool goes_on = false);
 
   std::string push(TokenId id);  // O(bytes of the token)
-  std::string finish();          // what was held back; call once, last
+  std::string finish();          // returns the held text; call once, last
 
-  // The character that the last push() completed and holds; else empty. It is in the text if the answer ends here.
+  // The character that the last push() completed and holds; else empty. It is part of the text if the answer ends here.
   std::string_view completed() const { return std::string_view(held_).substr(held_.size() - completed_); }
-  std::size_t num_held() const { return num_held_; }  // whole characters
+  std::size_t num_held() const { return num_held_; }  // number of whole characters that are held
 
  private:
   void append_level_bytes(std::string_view bytes, std::string& out);
   void append_fallback_byte(char byte, std::string& out);
   void end_run(std::string& out);
-  std::string told(std::string text, bool ends);  // as the decoder's last step has it
+  std::string stripped(std::string text, bool ends);  // applies the decoder's Strip and rewrite()
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
   bool at_first_token_;
-  std::size_t left_to_strip_;  // of the answer's beginning, as the decoder's Strip asks
-  std::string rewritten_;      // the end of what was made, in which the decoder's rewrite() may begin
-  std::string held_;           // the run of bytes that has no end yet; of byte level the beginning of a character alone
+  std::size_t left_to_strip_;  // copies of strip_content() that may still be removed at the answer's start
+  std::string rewritten_;      // the end of the text so far, in which a match of rewrite() may begin
+  std::string held_;           // bytes of the unfinished run; for byte level only an unfinished character
   bool is_fallback_ = false;   // the run is of byte-fallback tokens
-  bool is_broken_ = false;     // and is no UTF-8: nothing of it is held any more
-  std::size_t whole_ = 0;      // so many bytes of held_ are whole characters
-  std::size_t num_held_ = 0;   // so many
-  std::size_t completed_ = 0;  // bytes of the last one, if the last push() made it whole
+  bool is_broken_ = false;     // the run is invalid UTF-8: its bytes are no longer held
+  std::size_t whole_ = 0;      // bytes of held_ that form whole characters
+  std::size_t num_held_ = 0;   // number of these characters
+  std::size_t completed_ = 0;  // bytes of the last character, if the last push() completed it
 };
 
 }  // namespace quire::text

@@ -45,8 +45,8 @@ std::string Normalizer::apply(std::string text) const {
   return text;
 }
 
-// The canonical composition of most bytes to one is by three ("\u03B9\u0308\u0301", six bytes, becomes two).
-// Compatibility and case can take more away; what takes text out, any number.
+// NFC and NFD shrink text by a factor of 3 at most ("\u03B9\u0308\u0301", six bytes, becomes two); 4 is safe.
+// Compatibility forms and case mapping can shrink more, and steps that delete text have no bound.
 std::size_t Normalizer::most_shrinking() const {
   std::size_t most = 1;
   for (const Step& step : steps_) {

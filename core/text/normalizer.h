@@ -1,4 +1,4 @@
-// The first change of text on its way to tokens: normal forms, case, blanks, replacements, in tokenizer.json's order.
+// The first step of encoding: normal forms, case, white space and replacements, in tokenizer.json's order.
 // Shape   valid UTF-8 in, valid UTF-8 out.
 // Thread  any, once built.
 // Source  the `tokenizers` package's normalizers of the same names.
@@ -18,7 +18,7 @@ namespace quire::text {
 class Normalizer {
  public:
   struct Lowercase {};
-  struct StripAccents {};  // drops combining marks; nothing is decomposed first
+  struct StripAccents {};  // drops combining marks, without decomposing first
   struct Strip {
     bool left, right;
   };
@@ -26,7 +26,7 @@ class Normalizer {
     Pattern pattern;
     std::string content;
   };
-  struct Prepend {  // to text that is not empty
+  struct Prepend {  // not to empty text
     std::string content;
   };
   using Step = std::variant<NormalForm, Lowercase, StripAccents, Strip, Replace, Prepend>;
@@ -35,7 +35,7 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   std::string apply(std::string text) const;
 
-  // The most bytes that can become one; 0: any number.
+  // Upper bound of the input bytes per output byte; 0: no bound.
   std::size_t most_shrinking() const;
 
  private:

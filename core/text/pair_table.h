@@ -1,7 +1,7 @@
-// A map from pairs of 32-bit numbers to a 32-bit number: built once, then asked millions of times.
-// Shape   open addressing with linear probing, at most half full, so that most answers touch one cache line.
+// A map from pairs of 32-bit numbers to a 32-bit number: built once, then queried millions of times.
+// Shape   open addressing with linear probing, at most half full, so that most lookups touch one cache line.
 // Thread  any, once built.
-// Source  ours; std::unordered_map took three times as long for each merge looked up.
+// Source  ours; std::unordered_map took three times as long per merge lookup.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ class PairTable {
       : slots_(std::bit_ceil(2 * max_pairs + 2), Slot{kEmpty, 0}),
         shift_(64 - static_cast<int>(std::bit_width(slots_.size() - 1))) {}
 
-  // The last value set for a pair holds. (2^32 - 1, 2^32 - 1) is no pair.
+  // Sets or overwrites a pair's value. The pair (2^32 - 1, 2^32 - 1) is reserved for empty slots.
   void set(std::uint32_t first, std::uint32_t second, std::uint32_t value) {
     const std::uint64_t key = key_of(first, second);
     std::size_t at = home(key);

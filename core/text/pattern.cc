@@ -7,8 +7,8 @@ namespace quire::text {
 
 struct Pattern::Scan {
   std::string_view text;
-  // For each alternative: no start before this one can match. Where the first item has no upper count and the match
-  // failed, a later start inside the same run reaches a subset of the same ends, so it fails too.
+  // For each alternative: no match starts before this position. If the first item has no upper count and the match
+  // failed, a later start in the same run reaches a subset of the same ends, so it fails too.
   std::array<std::size_t, kMaxAlternatives> dead_until{};
 };
 
@@ -60,8 +60,8 @@ std::optional<std::size_t> Pattern::match_at(Scan& scan, std::size_t at) const {
   return std::nullopt;
 }
 
-// Greedy matching with an explicit stack: level i holds how much item i took; a failure gives back one character of the
-// deepest level that can spare it.
+// Greedy matching with an explicit stack: level i has the length that item i took. A failure gives back one character
+// of the deepest level that can spare one.
 std::optional<std::size_t> Pattern::match_alternative(Scan& scan, std::size_t index, std::size_t at) const {
   const Alternative& alternative = program_.alternatives[index];
   const std::string_view text = scan.text;

@@ -1,13 +1,14 @@
-// The regular expressions that tokenizer.json files split text with, compiled to a small form and matched in linear time.
-// Shape   a pattern is alternatives, tried in order; an alternative is a row of character classes with greedy counts,
-//         then at most one optional group of endings ('s|'t|...), or one look-ahead: (?!class), (?=class) or $.
-//         That covers GPT-2, Llama 3, Qwen 2, StarCoder, DeepSeek and o200k; lazy and possessive counts, other groups,
-//         references and the rest are refused.
+// The regular expressions by which tokenizer.json files split text, compiled and matched in linear time.
+// Shape   a pattern is alternatives, tried in order. An alternative is a row of character classes with greedy counts,
+//         then at most one optional group of endings ('s|'t|...) or one look-ahead: (?!class), (?=class) or $. That
+//         covers GPT-2, Llama 3, Qwen 2, StarCoder, DeepSeek and o200k. Lazy and possessive counts, other groups,
+//         references and all other syntax are refused.
 // Thread  any; every method is const.
-// Fails   regex(): StartError naming the pattern and what in it is not understood.
-// Source  ours; meaning as Oniguruma's Ruby syntax, which the `tokenizers` package uses ($ is the end of a line). Time:
-//         no start scans a run again that led nowhere (Scan::dead_until in pattern.cc). Linear for the patterns above; one
-//         with several unlimited counts of overlapping classes in a row may give back and forth more than that.
+// Fails   regex(): StartError naming the pattern and the unsupported part.
+// Source  ours; semantics of Oniguruma's Ruby syntax, as the `tokenizers` package uses it ($ is the end of a line). A
+//         run that led to no match is not scanned from a later start again (Scan::dead_until in pattern.cc). Linear for
+//         the patterns above; a pattern with several unlimited counts of overlapping classes in a row can backtrack
+//         more.
 #pragma once
 
 #include <array>
@@ -26,12 +27,12 @@ class Pattern {
  public:
   static Pattern regex(std::string_view source);
   static Pattern literal(std::string_view text);
-  std::size_t literal_bytes() const { return literal_bytes_; }  // of every match; 0: not a literal
+  std::size_t literal_bytes() const { return literal_bytes_; }  // length of every match; 0: not a literal
 
   struct Match {
     std::size_t begin, end;  // never empty
   };
-  // Appends the leftmost matches that do not overlap, ascending. Look-aheads see no further than the text's end.
+  // Appends the leftmost matches that do not overlap, ascending. Look-aheads end at the text's end.
   void find_all(std::string_view valid_text, std::vector<Match>& matches) const;
 
   // The compiled form, for the parser in pattern_parser.cc.
@@ -40,13 +41,13 @@ class Pattern {
   static constexpr std::uint32_t kUnlimited = UINT32_MAX;
   enum class Ahead { kAnything, kClass, kNotClass, kLineEnd };
   struct Item {
-    std::uint32_t char_class = 0;  // into classes
+    std::uint32_t char_class = 0;  // index in classes
     std::uint32_t min = 1, max = 1;
   };
   struct Alternative {
     std::vector<Item> items;
-    std::vector<std::vector<std::uint32_t>>
-        endings;  // of classes, one for each character; the first that fits is taken
+    // Class sequences, one class for each character; the first sequence that fits is taken.
+    std::vector<std::vector<std::uint32_t>> endings;
     Ahead ahead = Ahead::kAnything;
     std::uint32_t ahead_class = 0;
   };
@@ -69,7 +70,7 @@ class Pattern {
   std::array<std::uint32_t, 128> starts_{};  // bit i: alternative i may begin with this ASCII character
 };
 
-// Reads the source; pattern_parser.cc.
+// Parses a pattern's source (pattern_parser.cc).
 Pattern::Program parse_pattern(std::string_view source);
 
 }  // namespace quire::text

@@ -1,4 +1,4 @@
-// The source of a Pattern, read in one pass; what pattern.h does not list is refused by name.
+// Parser of a Pattern's source, in one pass. Syntax that pattern.h does not list is refused by name.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -29,7 +29,7 @@ class PatternParser {
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw StartError("tokenizer.json: the pattern '" + std::string(source_) + "' has, at byte " + std::to_string(at_) +
-                     ", " + what + ", which quire's patterns do not know");
+                     ", " + what + ", which quire does not support");
   }
 
   bool done() const { return at_ == source_.size(); }
@@ -40,15 +40,16 @@ class PatternParser {
     return true;
   }
   char32_t take_character() {
-    if (done()) refuse("an end too early");
+    if (done()) refuse("an unexpected end");
     return next_code_point(source_, at_);
   }
 
   void parse_alternative() {
     Pattern::Alternative alternative;
-    bool closed = false;  // by a group or a look-ahead: nothing may follow
+    // True after a group or a look-ahead: nothing may follow.
+    bool closed = false;
     while (!done() && !next_is("|") && !next_is(")")) {
-      if (closed) refuse("something behind a group or a look-ahead");
+      if (closed) refuse("something after a group or a look-ahead");
       if (take("$")) {
         alternative.ahead = Pattern::Ahead::kLineEnd;
         closed = true;
@@ -63,7 +64,7 @@ class PatternParser {
           for (Items& choice : choices) add({std::move(choice), {}, Pattern::Ahead::kAnything, 0});
           if (done() || next_is("|")) return;
         } else {
-          refuse("a group inside of an alternative");
+          refuse("a group within an alternative");
         }
         closed = true;
       } else {
@@ -85,10 +86,10 @@ class PatternParser {
     alternative.ahead = next_is("(?!") ? Pattern::Ahead::kNotClass : Pattern::Ahead::kClass;
     at_ += 3;
     alternative.ahead_class = parse_class(false);
-    if (!take(")")) refuse("a look-ahead for more than one character");
+    if (!take(")")) refuse("a look-ahead of more than one character");
   }
 
-  // ( (?: (?i: up to the closing parenthesis: rows of classes, without groups inside.
+  // Parses a group, begun by ( or (?: or (?i: up to its closing parenthesis: rows of classes, without nested groups.
   std::vector<Items> parse_group() {
     const bool any_case = take("(?i:");
     if (!any_case && !take("(?:")) take("(");
@@ -99,7 +100,7 @@ class PatternParser {
         if (choices.size() == Pattern::kMaxAlternatives) refuse("more than 32 choices in a group");
         choices.emplace_back();
       } else if (next_is("(") || next_is("$")) {
-        refuse("a group or look-ahead inside of a group");
+        refuse("a group or look-ahead within a group");
       } else {
         push_item(choices.back(), any_case);
       }
@@ -107,7 +108,7 @@ class PatternParser {
     return choices;
   }
 
-  // Limits hold before the next class is compiled: each takes 8 KiB.
+  // Checks the limit before the next class is compiled, since each class takes 8 KiB.
   void push_item(Items& items, bool any_case) {
     if (items.size() == Pattern::kMaxItems) refuse("more than 16 items in a row");
     items.push_back(parse_item(any_case));
@@ -116,7 +117,7 @@ class PatternParser {
   std::vector<std::uint32_t> ending_of(const Items& items) const {
     std::vector<std::uint32_t> ending;
     for (const Pattern::Item& item : items) {
-      if (item.min != 1 || item.max != 1) refuse("a count inside of an optional group");
+      if (item.min != 1 || item.max != 1) refuse("a count within an optional group");
       ending.push_back(item.char_class);
     }
     return ending;
@@ -145,7 +146,7 @@ class PatternParser {
     item.min = parse_number();
     item.max = item.min;
     if (take(",")) item.max = next_is("}") ? Pattern::kUnlimited : parse_number();
-    if (!take("}") || item.max < item.min || item.max == 0) refuse("a count it cannot read");
+    if (!take("}") || item.max < item.min || item.max == 0) refuse("an invalid count");
   }
 
   std::uint32_t parse_number() {
@@ -155,11 +156,11 @@ class PatternParser {
     while (!done() && source_[at_] >= '0' && source_[at_] <= '9' && number <= kMaxCount) {
       number = number * 10 + static_cast<std::uint32_t>(source_[at_++] - '0');
     }
-    if (at_ == begin || number > kMaxCount) refuse("a count it cannot read");
+    if (at_ == begin || number > kMaxCount) refuse("an invalid count");
     return number;
   }
 
-  // One character or set; the same spelling is compiled once.
+  // Parses one character or set; each spelling is compiled once.
   std::uint32_t parse_class(bool any_case) {
     const std::size_t begin = at_;
     Ranges ranges = parse_ranges(any_case);
@@ -171,7 +172,7 @@ class PatternParser {
 
   Ranges parse_ranges(bool any_case) {
     if (take("[")) {
-      if (any_case) refuse("a set without case");
+      if (any_case) refuse("a set that ignores case");
       return parse_set();
     }
     if (take(".")) return complement({{'\n', '\n'}});
@@ -179,13 +180,13 @@ class PatternParser {
     const char32_t code = take_character();
     if (code < 0x80 && std::string_view("^*+?{(").find(static_cast<char>(code)) != std::string_view::npos) {
       --at_;
-      refuse("an operator where a character belongs");
+      refuse("an operator instead of a character");
     }
     return any_case ? both_cases(code) : Ranges{{code, code}};
   }
 
   Ranges both_cases(char32_t code) const {
-    if (code >= 0x80) refuse("a letter beyond ASCII without case");
+    if (code >= 0x80) refuse("a non-ASCII letter that ignores case");
     const char32_t letter = code | 0x20;
     if (letter < 'a' || letter > 'z') return {{code, code}};
     Ranges ranges = {{letter, letter}, {letter - 0x20, letter - 0x20}};
@@ -204,7 +205,7 @@ class PatternParser {
         ++at_;
         const Ranges last = parse_set_member();
         const bool both_characters = is_one_character(part) && is_one_character(last);
-        if (!both_characters || last[0].first < part[0].first) refuse("a range it cannot read");
+        if (!both_characters || last[0].first < part[0].first) refuse("an invalid range");
         part[0].last = last[0].first;
       }
       ranges.insert(ranges.end(), part.begin(), part.end());
@@ -221,7 +222,7 @@ class PatternParser {
     return {{code, code}};
   }
 
-  // Behind a backslash.
+  // Parses the part after a backslash.
   Ranges parse_escape() {
     const char32_t code = take_character();
     switch (code) {

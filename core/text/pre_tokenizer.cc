@@ -13,10 +13,10 @@ using Range = Words::Range;
 
 struct Piece {
   Range range;
-  bool is_match;  // of the pattern, or of what lies between its matches if the split is inverted
+  bool is_match;  // of the pattern; with `invert`, of the text between its matches
 };
 
-// Whether a piece continues the word of the piece before it.
+// True if a piece continues the word of the piece before it.
 bool joins_previous(PreTokenizer::Behavior behavior, const Piece& before, const Piece& piece) {
   switch (behavior) {
     case PreTokenizer::Behavior::kMergedWithPrevious:
@@ -32,7 +32,7 @@ bool joins_previous(PreTokenizer::Behavior behavior, const Piece& before, const 
   return false;
 }
 
-// Cuts words by one Split, appending to ranges; one for many words, so that the matches' memory is used again.
+// Cuts words by one Split and appends to `ranges`. One object serves many words and reuses the matches' memory.
 class Splitter {
  public:
   Splitter(const PreTokenizer::Split& split, std::vector<Range>& ranges) : split_(split), ranges_(ranges) {}
@@ -64,10 +64,10 @@ class Splitter {
   const PreTokenizer::Split& split_;
   std::vector<Range>& ranges_;
   std::vector<Pattern::Match> matches_;
-  std::optional<Piece> before_;  // in the same word
+  std::optional<Piece> before_;  // the previous piece of the same word
 };
 
-// Spells every word anew; spell(out, word) appends to out.
+// Rewrites every word; spell(out, word) appends to `out`.
 template <typename Spell>
 Words respelled(const Words& words, const Spell& spell) {
   Words out;
@@ -102,7 +102,7 @@ struct ApplyToWords {
   }
 
   Words operator()(const PreTokenizer::Prefix& step) {
-    // A word is the first where it begins the text, and the text the input.
+    // The first word counts as first only if it starts the text, and the text starts the input.
     const bool first_word_counts = at_input_start && !words.ranges.empty() && words.ranges[0].begin == 0;
     bool eligible = !step.first_only || first_word_counts;
     return respelled(words, [&](std::string& out, std::string_view word) {

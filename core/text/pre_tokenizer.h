@@ -1,7 +1,7 @@
-// Cuts normalized text into the words that byte-pair merges never cross.
-// Shape   Words: one text and ascending ranges of it; steps cut ranges, or spell the text anew.
+// Splits normalized text into words; byte-pair merges never cross a word's end.
+// Shape   Words: one text and ascending ranges of it; steps split ranges, or rewrite the text.
 // Thread  any, once built.
-// Source  the `tokenizers` package: ByteLevel, Split, Digits, Punctuation and Metaspace are made of these steps.
+// Source  the `tokenizers` package: ByteLevel, Split, Digits, Punctuation and Metaspace are composed of these steps.
 #pragma once
 
 #include <cstddef>
@@ -35,17 +35,17 @@ class PreTokenizer {
   };
   struct Prefix {  // before every word that does not begin with it
     std::string content;
-    bool first_only;  // only before the word at the input's very beginning
+    bool first_only;  // only before the word at the input's start
   };
   struct ByteLevel {};  // spells bytes with GPT-2's alphabet
   using Step = std::variant<Split, Replace, Prefix, ByteLevel>;
 
   void add(Step step) { steps_.push_back(std::move(step)); }
 
-  bool is_byte_level() const;  // the text comes out in GPT-2's alphabet
-  bool drops_text() const;     // some of it may not come out at all
+  bool is_byte_level() const;  // the result is in GPT-2's byte alphabet
+  bool drops_text() const;     // some of the text may not be in the result
 
-  // at_input_start: nothing of the input, not even an added token, stands before this text.
+  // at_input_start: nothing of the input, not even an added token, is before this text.
   Words apply(std::string normalized_text, bool at_input_start) const;
 
  private:

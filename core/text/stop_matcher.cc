@@ -22,7 +22,7 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) {
 
 StopMatcher::Step StopMatcher::push(std::string_view text) {
   if (stopped_by_) return {"", true, *stopped_by_};
-  if (text.empty()) return {};  // and what would_stop() was asked about goes on
+  if (text.empty()) return {};  // keeps the texts of would_stop()
   const std::size_t before_text = held_.size();
   held_ += text;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -45,7 +45,7 @@ StopMatcher::Step StopMatcher::push(std::string_view text) {
   }
   std::string safe = held_.substr(sent_, held_.size() - keep - sent_);
   sent_ += safe.size();
-  if (sent_ > keep) {  // else moving what is kept would cost more than was sent since the last time
+  if (sent_ > keep) {  // otherwise moving the kept text would cost more than was sent since the last move
     held_.erase(0, sent_);
     sent_ = 0;
   }

@@ -28,7 +28,7 @@ std::string without_metaspace(std::string_view token, const DecoderSteps::Metasp
   return out;
 }
 
-// <0xNN>
+// The byte of a token <0xNN>.
 std::optional<char> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   unsigned value = 0;
@@ -50,12 +50,13 @@ void DecoderSteps::add(Step step) {
   if (std::holds_alternative<Fuse>(step)) {
     fused_ = true;
   } else if (const auto* bytes = std::get_if<Bytes>(&step)) {
-    if (bytes_ || fused_) refuse_decoder("ByteFallback or ByteLevel behind a step that joins tokens");
+    if (bytes_ || fused_) refuse_decoder("ByteFallback or ByteLevel after a step that joins tokens is not supported");
     bytes_ = *bytes;
-    fused_ = *bytes == Bytes::kByteLevel;  // which joins all tokens
+    fused_ = *bytes == Bytes::kByteLevel;  // ByteLevel joins all tokens
   } else if (!fused_) {
-    // No token <0xNN> has a blank's mark, so that its own text comes out the same before as behind.
-    if (bytes_ && !std::holds_alternative<Metaspace>(step)) refuse_decoder("a step between ByteFallback and Fuse");
+    // Metaspace may follow ByteFallback: a token <0xNN> has no replacement character, so the order makes no difference.
+    if (bytes_ && !std::holds_alternative<Metaspace>(step))
+      refuse_decoder("a step between ByteFallback and Fuse is not supported");
     per_token_.push_back(std::move(step));
   } else if (const auto* replace = std::get_if<Replace>(&step); replace != nullptr && !replace->literal.empty() &&
                                                                 !strip_answer_ && !replace_answer_ &&
@@ -66,8 +67,7 @@ void DecoderSteps::add(Step step) {
     strip_answer_ = *strip;
   } else {
     refuse_decoder(
-        "a step behind Fuse or ByteLevel that is neither one Strip of the beginning nor, behind Fuse, one Replace of a "
-        "text");
+        "after Fuse or ByteLevel only one Strip of the beginning is supported, and after Fuse one Replace of a text");
   }
 }
 
@@ -130,7 +130,7 @@ std::string TokenDecoder::decode(std::span<const TokenId> ids, bool skip_special
       answer += with_replacement_characters(run);
     } else if (is_utf8(run)) {
       answer += run;
-    } else {  // one wrong byte spoils its whole run of fallback bytes
+    } else {  // one invalid byte makes its whole run of fallback bytes invalid
       for (std::size_t i = 0; i < run.size(); ++i) answer += kReplacementCharacter;
     }
     run.clear();

@@ -1,7 +1,7 @@
-// What each token adds to the answer's text, worked out for the whole vocabulary when it is loaded.
+// The text or bytes of each token of the vocabulary, computed when the tokenizer is loaded.
 // Shape   a token is text, or bytes that become text only together with their neighbours.
 // Thread  any; every method is const.
-// Fails   add(): StartError for an order of steps that would need the whole answer at once.
+// Fails   DecoderSteps::add(): StartError for an order of steps that would need the whole answer at once.
 // Source  the `tokenizers` package's decoders of the same names.
 #pragma once
 
@@ -24,11 +24,11 @@ class DecoderSteps {
   struct Replace {
     Pattern pattern;
     std::string content;
-    std::string literal{};  // what the pattern is; empty: a regular expression
+    std::string literal{};  // the pattern if it is a literal; empty: a regular expression
   };
   struct Strip {
     char32_t content;
-    std::size_t start, stop;  // at most so many at either end
+    std::size_t start, stop;  // at most so many at the start and at the end
   };
   struct Metaspace {
     char32_t replacement;
@@ -47,7 +47,7 @@ class DecoderSteps {
   std::optional<Bytes> bytes_;
   bool fused_ = false;
   std::optional<Strip> strip_answer_;
-  std::optional<Replace> replace_answer_;  // a literal
+  std::optional<Replace> replace_answer_;  // its pattern is a literal
   bool empty_ = true;
 };
 
@@ -55,18 +55,18 @@ class TokenDecoder {
  public:
   struct Token {
     std::string spelling;  // empty: no such token
-    bool skip = false;     // a special token, passed over on request
+    bool skip = false;     // a special token, skipped on request
   };
   TokenDecoder(const DecoderSteps& steps, const std::vector<Token>& tokens);
 
-  // The text of a whole answer. (Detokenizer gives it in parts.)
+  // The text of a whole answer. Detokenizer returns the same text in parts.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
   enum class Kind : std::uint8_t {
     kMissing,       // no token has this id
-    kText,          // UTF-8 of its own
-    kFallbackByte,  // one byte of a character spelled in bytes
-    kLevelBytes,    // byte-level: any part of the answer's bytes
+    kText,          // complete UTF-8 text
+    kFallbackByte,  // one byte of a character, from a token <0xNN>
+    kLevelBytes,    // byte-level: bytes that may begin or end inside a character
   };
   struct Piece {
     Kind kind = Kind::kMissing;
@@ -74,14 +74,14 @@ class TokenDecoder {
     std::string bytes;
   };
   const Piece& piece(TokenId id) const;
-  // As the answer's first token. The id has a token.
+  // The token's bytes if it is the answer's first. Requires an id that has a token.
   std::string_view first_bytes(TokenId id) const;
 
   std::string_view separator() const { return separator_; }  // between tokens
-  // The answer begins with at most strip_count() copies of this too many.
+  // At most strip_count() copies of strip_content() are removed from the answer's start.
   std::string_view strip_content() const { return strip_content_; }
   std::size_t strip_count() const { return strip_count_; }
-  // Of the answer's text, left to right, this becomes that; null: nothing does.
+  // Replaces `from` by `to` in the answer's text, left to right; null: no replacement.
   struct Rewrite {
     std::string from, to;
   };
@@ -91,7 +91,7 @@ class TokenDecoder {
   Piece decoded(const DecoderSteps& steps, const Token& token, bool first) const;
 
   std::vector<Piece> pieces_;        // by id
-  std::vector<Piece> first_pieces_;  // by id, where the first token is read differently; else empty
+  std::vector<Piece> first_pieces_;  // by id, if some tokens differ as the first token; else empty
   std::string separator_;
   std::string strip_content_;
   std::size_t strip_count_ = 0;

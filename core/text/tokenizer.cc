@@ -19,7 +19,7 @@
 namespace quire::text {
 namespace {
 
-// Tokens found before and after normalization are looked for separately.
+// Selects tokens by `normalized`: those found before and after normalization are searched separately.
 std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, bool normalized) {
   std::vector<AddedToken> chosen;
   std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(chosen),
@@ -31,7 +31,7 @@ std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, b
   throw StartError("tokenizer.json: added_tokens: " + what);
 }
 
-// Checked against the vocabulary, spelled as the normalizer would spell them, ascending by id.
+// Checks the tokens against the vocabulary, sets `match` to the normalized spelling if needed, and sorts them by id.
 std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe, const Normalizer& normalizer) {
   std::erase_if(tokens, [](const AddedToken& token) { return token.content.empty(); });
   std::stable_sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -40,14 +40,15 @@ std::vector<AddedToken> prepared(std::vector<AddedToken> tokens, const Bpe& bpe,
     const auto in_vocabulary = bpe.id_of(token.content);
     const bool id_taken = !bpe.piece(token.id).empty() && bpe.piece(token.id) != token.content;
     if (id_taken || in_vocabulary.value_or(token.id) != token.id || (i > 0 && tokens[i - 1].id == token.id)) {
-      refuse_added_token("'" + token.content + "' has the id " + std::to_string(token.id) + ", which is not its own");
+      refuse_added_token("'" + token.content + "' has the id " + std::to_string(token.id) +
+                         ", which conflicts with the vocabulary");
     }
     if (token.normalized) token.match = normalizer.apply(token.content);
   }
   return tokens;
 }
 
-// Tokens that other files name and tokenizer.json lacks; what has another name or number there stays as it is.
+// Adds tokens of other files that tokenizer.json lacks. A token whose name or id exists there is not added.
 void add_missing(std::vector<AddedToken> tokens, TokenizerFile& file) {
   std::unordered_set<std::string> names;
   std::unordered_set<TokenId> ids;
@@ -65,7 +66,7 @@ void add_missing(std::vector<AddedToken> tokens, TokenizerFile& file) {
 std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToken>& tokens) {
   std::unordered_map<std::string_view, TokenId> ids;
   for (const AddedToken& token : tokens) {
-    if (!ids.emplace(token.content, token.id).second) refuse_added_token("'" + token.content + "' is there twice");
+    if (!ids.emplace(token.content, token.id).second) refuse_added_token("'" + token.content + "' occurs twice");
   }
   return ids;
 }
@@ -75,11 +76,11 @@ std::unordered_map<std::string_view, TokenId> ids_of(const std::vector<AddedToke
 struct Tokenizer::Parts {
   explicit Parts(TokenizerFile file);
 
-  // False: the limits have ended it.
+  // False if the limits ended it.
   bool encode_text(std::string_view text, bool at_input_start, const EncodeLimits& limits, Bpe::Workspace& workspace,
                    std::vector<TokenId>& ids) const;
   std::size_t longest_token() const;
-  const AddedToken* added_token(TokenId id) const;  // none: nullptr
+  const AddedToken* added_token(TokenId id) const;  // nullptr if there is none
   std::vector<TokenDecoder::Token> decoder_tokens() const;
 
   Bpe bpe;
@@ -92,7 +93,7 @@ struct Tokenizer::Parts {
   std::size_t vocab_size;
   TokenDecoder decoder;
   std::optional<TokenId> bos, eos;
-  std::size_t bytes_per_token;  // of a text, at most; 0: not known
+  std::size_t bytes_per_token;  // upper bound of a text's bytes per token; 0: unknown
 };
 
 Tokenizer::Parts::Parts(TokenizerFile file)
@@ -115,7 +116,8 @@ const AddedToken* Tokenizer::Parts::added_token(TokenId id) const {
   return at != added.end() && at->id == id ? &*at : nullptr;
 }
 
-// A token found in normalized text is decoded from its normalized spelling, and is then only special under that.
+// A token found in normalized text is decoded as its normalized spelling, and skipped as special only if a special
+// token is spelled like that.
 std::vector<TokenDecoder::Token> Tokenizer::Parts::decoder_tokens() const {
   std::vector<TokenDecoder::Token> tokens(vocab_size);
   for (std::size_t id = 0; id < tokens.size(); ++id) tokens[id].spelling = bpe.piece(static_cast<TokenId>(id));
@@ -128,7 +130,8 @@ std::vector<TokenDecoder::Token> Tokenizer::Parts::decoder_tokens() const {
   return tokens;
 }
 
-// Nothing is known where white space beside a token, characters that are no tokens, or what a step takes out vanish.
+// Upper bound of a text's bytes per token; 0 if text can vanish: white space beside a token, characters without a
+// token, or text that a step deletes.
 std::size_t Tokenizer::Parts::longest_token() const {
   const std::size_t shrinks = normalizer.most_shrinking();
   const auto eats_blanks = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
@@ -176,7 +179,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(std::string_view tokenizer_json
     if (!named) return std::nullopt;
     const std::optional<TokenId> id = tokenizer->id_of(*named);
     if (!id)
-      log_warn("tokenizer", "{} is '{}', which is no token of tokenizer.json and is ignored", key, log_safe(*named));
+      log_warn("tokenizer", "{} is '{}', which is not a token of tokenizer.json and is ignored", key, log_safe(*named));
     return id;
   };
   tokenizer->parts_->bos = id_of("bos_token", &TokenizerConfig::bos_token);

@@ -1,8 +1,8 @@
-// Text to token ids and back, as the Hugging Face tokenizer.json beside a model's weights defines it.
+// Text to token ids and back, as defined by the Hugging Face tokenizer.json of a model.
 // Shape   encode: added tokens -> normalizer -> pre-tokenizer (words) -> byte-pair merges -> BOS/EOS template.
 // Owner   shared_ptr<const Tokenizer>: loaded once, immutable, read by every request.
 // Thread  any; every method is const.
-// Fails   load(): StartError naming the part of the file that is wrong, or that quire does not know. Nothing else fails.
+// Fails   load(): StartError naming the invalid or unsupported part of the file. Nothing else fails.
 // Source  the `tokenizers` package, whose ids and text this reproduces (tests/text_reference); Unicode 16.0.
 #pragma once
 
@@ -23,9 +23,10 @@ class TokenDecoder;
 
 class Tokenizer {
  public:
-  // Whole files; empty: it is not there. BOS and EOS are tokenizer_config.json's, else special_tokens_map.json's; the other way
-  // round where the first has no added_tokens_decoder. This one's tokens, else those of added_tokens.json, are added to
-  // tokenizer.json's where that lacks them. A BOS or EOS that is no token is logged and ignored.
+  // Arguments are the contents of whole files; empty: no such file. BOS and EOS come from tokenizer_config.json, else
+  // from special_tokens_map.json; in the reverse order if tokenizer_config.json has no added_tokens_decoder. The tokens
+  // of added_tokens_decoder, or without one those of added_tokens.json, are added if tokenizer.json lacks them. A BOS
+  // or EOS that is not a token is logged and ignored.
   static std::shared_ptr<const Tokenizer> load(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
                                                std::string_view special_tokens_map_json = {},
                                                std::string_view added_tokens_json = {});
@@ -34,31 +35,31 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Any bytes: what is not UTF-8 is read as U+FFFD, one for each maximal subpart. Time and memory are linear in the
-  // text; how long it may be is the caller's to limit. Special tokens spelled in the text become their ids.
+  // Encodes any bytes: invalid UTF-8 is read as U+FFFD, one for each maximal subpart. Time and memory are linear in the
+  // text; the caller limits its length. Special tokens spelled in the text become their ids.
   std::vector<TokenId> encode(std::string_view text, bool add_special_tokens) const;
 
-  // The same, ended early: once there are more than max_tokens, or once the allowance ends. Then what it gives is a
-  // beginning, of more than max_tokens ids in the first case.
+  // Limits that end encode() early: as soon as it has more than max_tokens ids, or when the allowance ends. It then
+  // returns the beginning of the ids, in the first case more than max_tokens.
   struct EncodeLimits {
     std::size_t max_tokens = ~std::size_t{0};
-    Allowance* allowance = nullptr;  // null: as long as it takes
+    Allowance* allowance = nullptr;  // null: no time limit
   };
   std::vector<TokenId> encode(std::string_view text, bool add_special_tokens, const EncodeLimits& limits) const;
 
-  // So many bytes of a text have at least this many tokens: for the longest token there is. 0 where that is not known,
-  // because text can vanish on its way to tokens.
+  // A lower bound of the number of tokens of a text of that many bytes, from the longest token. 0 if there is no bound,
+  // since text can vanish during encoding.
   std::size_t least_tokens(std::size_t text_bytes) const;
 
-  // The text of a whole sequence; ids without a token are passed over.
+  // The text of a whole sequence; ids without a token are skipped.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
   std::size_t vocab_size() const;                              // highest id + 1, added tokens included
   std::optional<TokenId> id_of(std::string_view token) const;  // spelled as in the vocabulary or the added tokens
-  std::string_view piece(TokenId id) const;  // the vocabulary's own spelling ("Ġthe", "<0x0A>"); empty: no such token
+  std::string_view piece(TokenId id) const;  // the vocabulary's spelling ("Ġthe", "<0x0A>"); empty: no such token
   bool is_special(TokenId id) const;
 
-  // As those two files name them.
+  // From tokenizer_config.json or special_tokens_map.json, see load().
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
 

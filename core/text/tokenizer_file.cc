@@ -18,9 +18,9 @@ using Json = simdjson::dom::element;
 constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 
-constexpr std::uint64_t kTokenIds = 1u << 20;  // more than any logits are wide; would size our tables
+constexpr std::uint64_t kTokenIds = 1u << 20;  // above every logits width; larger ids would make our tables huge
 
-// One component or sub-object of a file, with the name that errors give it.
+// A component or sub-object of a file, with its name for errors.
 class Node {
  public:
   Node(Json json, std::string name) : json_(json), name_(std::move(name)) {}
@@ -30,12 +30,12 @@ class Node {
   const std::string& name() const { return name_; }
   Json json() const { return json_; }
 
-  // Absent and null are the same.
+  // The value of a key; nullopt if absent or null.
   std::optional<Node> find(std::string_view key) const {
-    if (!json_.is_object()) refuse("an object was expected");
+    if (!json_.is_object()) refuse("expected an object");
     std::optional<Json> found;
     for (const auto member : object()) {
-      if (member.key == key) found = member.value;  // of several the last, as Python reads them
+      if (member.key == key) found = member.value;  // the last of several, as in Python
     }
     if (!found || found->is_null()) return std::nullopt;
     return Node(*found, name_ + "." + std::string(key));
@@ -58,12 +58,12 @@ class Node {
   }
   char32_t character() const {
     const std::u32string codes = code_points(text());
-    if (codes.size() != 1) refuse("one character was expected");
+    if (codes.size() != 1) refuse("expected one character");
     return codes[0];
   }
   TokenId token_id() const {
     const std::uint64_t id = count();
-    if (id >= kTokenIds) refuse("a token id beyond 2^20");
+    if (id >= kTokenIds) refuse("a token id must be below 2^20");
     return static_cast<TokenId>(id);
   }
   // {"String": "..."} or {"Regex": "..."}
@@ -77,7 +77,7 @@ class Node {
   template <typename T>
   T value(const char* expected) const {
     T out;
-    if (json_.get(out) != simdjson::SUCCESS) refuse(std::string(expected) + " was expected");
+    if (json_.get(out) != simdjson::SUCCESS) refuse(std::string("expected ") + expected);
     return out;
   }
 
@@ -85,7 +85,7 @@ class Node {
   std::string name_;
 };
 
-// A component's parts in order, Sequences inside of Sequences laid flat.
+// A component's parts in order, with nested Sequences flattened.
 std::vector<Node> flattened(const std::optional<Node>& component, std::string_view list_key) {
   std::vector<Node> flat, open;
   if (component) open.push_back(*component);
@@ -154,7 +154,7 @@ PreTokenizer::Behavior behavior_of(const Node& node) {
   node.refuse("the behavior '" + name + "' is not supported");
 }
 
-// "always", "first" or "never"; add_prefix_space is the older spelling of "never".
+// "always", "first" or "never"; add_prefix_space = false is the older spelling of "never".
 std::string prepend_scheme_of(const Node& node) {
   const auto scheme = node.find("prepend_scheme");
   const std::string name = scheme ? scheme->text() : "always";
@@ -205,7 +205,7 @@ void add_pre_tokenizer(const Node& node, PreTokenizer& pre_tokenizer) {
   }
 }
 
-// "a b" or ["a", "b"]
+// Parses "a b" or ["a", "b"].
 std::pair<std::string, std::string> read_merge(Json merge, const Node& merges) {
   std::string_view both, left, right;
   if (merge.get(both) == simdjson::SUCCESS) {
@@ -224,9 +224,9 @@ std::pair<std::string, std::string> read_merge(Json merge, const Node& merges) {
 }
 
 BpeSpec read_model(const Node& node) {
-  const auto type = node.find("type");  // GPT-2's own file has none
+  const auto type = node.find("type");  // GPT-2's file has no type
   if (type ? type->text() != "BPE" : !node.find("merges").has_value()) {
-    node.refuse("the type '" + (type ? type->text() : "") + "' is not supported; BPE is");
+    node.refuse("the type '" + (type ? type->text() : "") + "' is not supported; expected BPE");
   }
   BpeSpec spec;
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -244,7 +244,7 @@ BpeSpec read_model(const Node& node) {
   for (const auto field : vocabulary.object()) {
     std::uint64_t id;
     if (field.value.get(id) != simdjson::SUCCESS || id > INT32_MAX) {
-      vocabulary.refuse("the id of '" + std::string(field.key) + "' is no token id");
+      vocabulary.refuse("the id of '" + std::string(field.key) + "' is not a token id");
     }
     spec.vocabulary.emplace_back(field.key, static_cast<TokenId>(id));
   }
@@ -275,7 +275,7 @@ void add_decoder(const Node& node, DecoderSteps& decoder) {
   }
 }
 
-// The special tokens of "single"; a later processor's stand outside of an earlier one's.
+// Adds the special tokens of "single"; those of a later processor are outside those of an earlier one.
 void add_template(const Node& node, TokenizerFile& file) {
   std::vector<TokenId> before, after;
   bool text_seen = false;
@@ -283,7 +283,8 @@ void add_template(const Node& node, TokenizerFile& file) {
   for (const Json json : pieces.array()) {
     const Node piece(json, pieces.name());
     if (const auto sequence = piece.find("Sequence")) {
-      if (text_seen || sequence->at("id").text() != "A") pieces.refuse("a template of one text holds A once");
+      if (text_seen || sequence->at("id").text() != "A")
+        pieces.refuse("a template of one text must have A exactly once");
       text_seen = true;
       continue;
     }
@@ -291,7 +292,7 @@ void add_template(const Node& node, TokenizerFile& file) {
     for (const Json id : token.at("ids").array())
       (text_seen ? after : before).push_back(Node(id, token.name()).token_id());
   }
-  if (!text_seen) pieces.refuse("a template of one text holds A once");
+  if (!text_seen) pieces.refuse("a template of one text must have A exactly once");
   file.before.insert(file.before.begin(), before.begin(), before.end());
   file.after.insert(file.after.end(), after.begin(), after.end());
 }
@@ -300,12 +301,12 @@ void add_post_processor(const Node& node, TokenizerFile& file) {
   const std::string type = node.type();
   if (type == "TemplateProcessing") {
     add_template(node, file);
-  } else if (type != "ByteLevel") {  // which changes offsets, not ids
+  } else if (type != "ByteLevel") {  // ByteLevel changes offsets, not ids
     refuse_type(node);
   }
 }
 
-// The parser owns what the Node views.
+// Parses a file. The parser owns the memory that the Node views.
 Node parse(simdjson::dom::parser& parser, std::string_view json, const std::string& name) {
   Json root;
   auto error = parser.parse(json.data(), json.size()).get(root);
@@ -323,7 +324,7 @@ TokenizerFile read_tokenizer_file(std::string_view json) {
   simdjson::dom::parser parser;
   const Node root = parse(parser, json, "tokenizer.json");
   if (const auto version = root.find("version"); version && version->text() != "1.0") {
-    version->refuse("'" + version->text() + "' is not supported; 1.0 is");
+    version->refuse("'" + version->text() + "' is not supported; expected 1.0");
   }
   TokenizerFile file;
   if (const auto tokens = root.find("added_tokens")) {
@@ -362,7 +363,7 @@ TokenizerConfig read_tokenizer_config(std::string_view json, const char* file) {
     std::uint64_t id = kTokenIds;
     const auto read = std::from_chars(member.key.data(), member.key.data() + member.key.size(), id);
     const bool is_whole = read.ec == std::errc() && read.ptr == member.key.data() + member.key.size();
-    if (!is_whole || id >= kTokenIds) node.refuse("the name is no token id");
+    if (!is_whole || id >= kTokenIds) node.refuse("the name is not a token id");
     config.added_tokens->push_back(read_added_token(node, static_cast<TokenId>(id)));
   }
   return config;

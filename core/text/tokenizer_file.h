@@ -1,8 +1,8 @@
-// tokenizer.json and tokenizer_config.json, read into the parts that do the work.
-// Shape   each component of the file ("normalizer", ...) becomes the steps it is made of, Sequences flattened.
-// Thread  any; called while starting.
-// Fails   StartError: not JSON, a field is missing or of the wrong kind, or something quire does not know (named).
-// Source  the `tokenizers` package's file format, version 1.0. truncation and padding are left out on purpose.
+// Reader of tokenizer.json and tokenizer_config.json: turns them into the parts of a Tokenizer.
+// Shape   each component of the file ("normalizer", ...) becomes its steps; nested Sequences are flattened.
+// Thread  any; called at start.
+// Fails   StartError: bad JSON, a missing field or one of the wrong kind, or an unsupported feature (named).
+// Source  the `tokenizers` package's file format, version 1.0. truncation and padding are ignored on purpose.
 #pragma once
 
 #include <optional>
@@ -20,25 +20,25 @@
 namespace quire::text {
 
 struct TokenizerFile {
-  std::vector<AddedToken> added_tokens;  // match is still the content
+  std::vector<AddedToken> added_tokens;  // `match` is still equal to `content`
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   BpeSpec model;
   DecoderSteps decoder;
-  std::vector<TokenId> before, after;  // what special tokens stand around a text
+  std::vector<TokenId> before, after;  // special tokens before and after a text
 };
 TokenizerFile read_tokenizer_file(std::string_view json);
 
 struct TokenizerConfig {
-  std::optional<std::string> bos_token, eos_token;  // none, and empty ones, are absent
-  // added_tokens_decoder, where it is there. A file without it is an older one, to which special_tokens_map.json and
-  // added_tokens.json are later words.
+  std::optional<std::string> bos_token, eos_token;  // nullopt for missing and empty ones
+  // added_tokens_decoder, if present. A file without it has the older layout, in which special_tokens_map.json and
+  // added_tokens.json take precedence.
   std::optional<std::vector<AddedToken>> added_tokens;
 };
-// Likewise of special_tokens_map.json, which has the same keys. Empty: there is none.
+// Reads special_tokens_map.json too, which has the same keys. Empty `json`: no such file.
 TokenizerConfig read_tokenizer_config(std::string_view json, const char* file = "tokenizer_config.json");
 
-// added_tokens.json: names and numbers; what has no token's number is none. Empty: there is no such file.
+// Reads added_tokens.json: names and ids. Entries without a valid token id are skipped. Empty `json`: no such file.
 std::vector<AddedToken> read_added_tokens(std::string_view json);
 
 }  // namespace quire::text

@@ -1,5 +1,5 @@
 # quire on CPUs: docker build -f deploy/docker/cpu.Dockerfile -t quire:0.1.0 .
-# Built and installed by the scripts of the quickstart. Both stages are Debian 12, or something made of it.
+# Built and installed by the scripts of the quickstart. Both stages are Debian 12, or derived from it.
 ARG BASE_IMAGE=debian:bookworm-slim
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
@@ -21,7 +21,7 @@ LABEL org.opencontainers.image.title=quire \
       org.opencontainers.image.version=0.1.0
 USER 65532:65532
 EXPOSE 8000
-# Whether the server on the usual port tells its statistics; Kubernetes asks with probes of its own.
+# Checks that the server on the default port returns its statistics; Kubernetes uses its own probes.
 HEALTHCHECK --interval=10s --timeout=12s --start-period=30m --retries=6 CMD ["/usr/local/bin/quire", "inspect", "--url", "http://127.0.0.1:8000"]
 ENTRYPOINT ["/usr/local/bin/quire"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -1,4 +1,4 @@
-// In place of cuda_device.cc where nvcc built nothing.
+// Replaces cuda_device.cc in builds without nvcc.
 #include "core/base/start_error.h"
 #include "gpu/cuda/cuda_device.h"
 

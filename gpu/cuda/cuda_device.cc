@@ -15,7 +15,7 @@
 namespace quire::gpu {
 namespace {
 
-constexpr std::size_t kPlainShared = 48 * 1024;  // bytes that a kernel gets without asking
+constexpr std::size_t kPlainShared = 48 * 1024;  // bytes of shared memory that a kernel may use without an attribute
 
 std::string failed(const char* call, cudaError_t error) {
   return std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
@@ -25,7 +25,7 @@ void check_start(const char* call, cudaError_t error) {
   if (error != cudaSuccess) throw StartError(failed(call, error));
 }
 
-// While serving: what is in the cache is lost, and streams end.
+// For calls while serving: after a failure the cache is lost, and all streams end.
 void check(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return;
   log_error("device_failed", "what=\"{}\"", failed(call, error));
@@ -34,7 +34,7 @@ void check(const char* call, cudaError_t error) {
 
 struct CudaStep final : CapturedStep {
   explicit CudaStep(cudaGraphExec_t instance) : graph(instance) {}
-  ~CudaStep() override { cudaGraphExecDestroy(graph); }  // one that runs is destroyed when it has
+  ~CudaStep() override { cudaGraphExecDestroy(graph); }  // a graph that runs is destroyed when it has ended
   CudaStep(const CudaStep&) = delete;
   CudaStep& operator=(const CudaStep&) = delete;
   cudaGraphExec_t graph = nullptr;
@@ -64,14 +64,14 @@ class CudaDevice final : public Device {
     check_start("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number));
     name_ = properties.name;
     if (cuda_launch_facts() != launch_facts()) {
-      throw StartError("the kernels are of another build than this program: build both from the same sources");
+      throw StartError("the kernels are from another build than this program: build both from the same sources");
     }
     architecture_ = "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
     can_overlap_ = properties.major >= 9;
     cudaFuncAttributes attributes{};
     const cudaError_t code = cudaFuncGetAttributes(&attributes, kernels().norm.code);
     if (code != cudaSuccess)
-      throw StartError(name_ + " runs no kernel of this build: " + failed("cudaFuncGetAttributes", code));
+      throw StartError(name_ + " cannot run the kernels of this build: " + failed("cudaFuncGetAttributes", code));
     load_kernels();
     check_start("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
@@ -101,13 +101,13 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // it is told of here
-      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
+      cudaGetLastError();  // reported here
+      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes needed for " + what + ": " +
                        failed("cudaMalloc", error));
     }
-    check_start("cudaMalloc", error);  // what went wrong before, and is said by every call from then on
-    // It begins as 0. Attention multiplies numbers that no row sees by 0, and it is not documented how a tensor core
-    // adds up 0 times some huge number that was left there.
+    check_start("cudaMalloc", error);  // an earlier error, which every later call returns
+    // The memory begins as 0: attention multiplies numbers that no row sees by 0, and it is not documented how a tensor
+    // core adds 0 times a huge number that was left there.
     check_start("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));
     return memory;
   }
@@ -117,7 +117,8 @@ class CudaDevice final : public Device {
     cudaFree(memory);
   }
 
-  void upload(void* to, const void* from, std::size_t bytes) override {  // pageable memory is read before this returns
+  // Pageable memory is read before cudaMemcpyAsync returns.
+  void upload(void* to, const void* from, std::size_t bytes) override {
     make_current();
     check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
   }
@@ -140,7 +141,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
     if (error != cudaSuccess) {
-      throw StartError("out of pinned memory: " + std::to_string(bytes) + " bytes asked for " + what + ": " +
+      throw StartError("out of pinned memory: " + std::to_string(bytes) + " bytes needed for " + what + ": " +
                        failed("cudaHostAlloc", error));
     }
     return memory;
@@ -174,8 +175,8 @@ class CudaDevice final : public Device {
     const cudaError_t made = cudaGraphInstantiate(&instance, graph, 0);
     check("cudaGraphDestroy", cudaGraphDestroy(graph));
     if (made == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // no fault: such steps run kernel by kernel
-      log_warn("device_memory", "no memory for a captured step: it runs kernel by kernel");
+      cudaGetLastError();  // not an error: such steps run kernel by kernel
+      log_warn("device_memory", "no memory to capture a step: its kernels are launched one by one");
       return nullptr;
     }
     check("cudaGraphInstantiate", made);
@@ -210,36 +211,36 @@ class CudaDevice final : public Device {
     make_current();
     cudaFuncAttributes attributes{};
     const bool has = cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
-    cudaGetLastError();  // that it has none is no fault
+    cudaGetLastError();  // a kernel without code is not an error
     return has;
   }
   void run(const Launch& launch) override {
     make_current();
     prepare(launch);
     std::array<void*, 1> arguments = {const_cast<void*>(launch.args)};
-    cudaLaunchAttribute before_its_turn{};  // captured, it becomes an edge of the graph that says so
-    before_its_turn.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    before_its_turn.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute before_wait{};  // in a captured step, a programmatic edge of the graph
+    before_wait.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    before_wait.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = {launch.grid.x, launch.grid.y, 1};
     config.blockDim = {launch.threads, 1, 1};
     config.dynamicSmemBytes = launch.shared_bytes;
     config.stream = stream_;
-    config.attrs = &before_its_turn;
+    config.attrs = &before_wait;
     config.numAttrs = overlaps_ ? 1 : 0;
     check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, launch.code, arguments.data()));
   }
 
  private:
-  // Left to its first launch, loading a kernel may wait for all that runs on the device, and so for a rank's kernel
-  // that waits for this one; and the first step of every kind would take longer.
+  // Loads all kernels at start. A load at first launch may wait for all that runs on the device, and so for another
+  // rank's kernel that waits for this one; also, the first step of every kind would take longer.
   void load_kernels() {
     using Codes = std::array<const void*, sizeof(KernelTable) / sizeof(const void*)>;
     for (const void* code : std::bit_cast<Codes>(kernels())) {
       if (code != nullptr) has_code(code);
     }
   }
-  // Once for a kernel; whatever is captured ran before that.
+  // Sets a kernel's attributes once; a kernel that is captured ran before.
   void prepare(const Launch& launch) {
     if (!prepared_.insert(launch.code).second) return;
     if (launch.shared_bytes > kPlainShared) {
@@ -251,7 +252,7 @@ class CudaDevice final : public Device {
             cudaFuncSetAttribute(launch.code, cudaFuncAttributePreferredSharedMemoryCarveout, carveout_));
     }
   }
-  // CUDA has a current device for each thread, and begins with the first.
+  // CUDA has a current device per thread, at first device 0.
   void make_current() const {
     if (current() != number_) check("cudaSetDevice", try_to_make_current());
   }
@@ -274,17 +275,18 @@ class CudaDevice final : public Device {
   bool can_overlap_ = false;
   bool overlaps_ = false;
   int carveout_ = -1;
-  std::unordered_set<const void*> prepared_;  // kernels that have their attributes
+  std::unordered_set<const void*> prepared_;  // kernels whose attributes are set
   std::array<cudaEvent_t, kMarks> marks_{};
 };
 
 class CudaRanks final : public Rendezvous {
  public:
-  // Its memory reaches that of those before it, and theirs it.
+  // Gives the device and the earlier ones access to each other's memory.
   void add(CudaDevice& device) {
     for (CudaDevice* other : devices_) {
       if (other->number_ == device.number_) {
-        // A block that began early waits on a multiprocessor that the other rank's kernel needs to meet it.
+        // No dependent launch: a block that starts early would hold a multiprocessor that the other rank's kernel
+        // needs.
         other->can_overlap_ = device.can_overlap_ = false;
         continue;
       }
@@ -301,7 +303,7 @@ class CudaRanks final : public Rendezvous {
     int can = 0;
     check_start("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can, from.number_, to.number_));
     if (can == 0) {
-      throw StartError("CUDA device " + std::to_string(from.number_) + " does not reach the memory of device " +
+      throw StartError("CUDA device " + std::to_string(from.number_) + " cannot access the memory of device " +
                        std::to_string(to.number_) +
                        " (cudaDeviceCanAccessPeer): ranks need NVLink, or PCIe with peer access");
     }
@@ -322,7 +324,8 @@ std::unique_ptr<CudaDevice> device_of(int number) {
   int count = 0;
   check_start("cudaGetDeviceCount", cudaGetDeviceCount(&count));
   if (number >= count) {
-    throw StartError("no CUDA device " + std::to_string(number) + ": cudaGetDeviceCount says " + std::to_string(count));
+    throw StartError("no CUDA device " + std::to_string(number) + ": cudaGetDeviceCount returns " +
+                     std::to_string(count));
   }
   return std::make_unique<CudaDevice>(number);
 }
@@ -334,7 +337,7 @@ bool has_cuda() { return true; }
 int num_cuda_devices() noexcept {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // that there is none is no fault
+  cudaGetLastError();  // no device is not an error
   return 0;
 }
 

@@ -1,7 +1,8 @@
-// CUDA devices, a stream of each.
-// Thread  make_cuda_device(): any, while starting; the device is current on the engine thread from its first call on.
-// Fails   both: StartError, there is no driver, no such device, or one that this build has no code for; it names the
-//         call that failed. In a program built without CUDA (cuda_absent.cc) always.
+// CUDA devices, each with one stream.
+// Thread  make_cuda_device(): any, while starting. The device becomes current on the engine thread with its first call
+//         there.
+// Fails   both: StartError that names the failed call, if there is no driver, no such device, or no code for it in this
+//         build. In a program built without CUDA (cuda_absent.cc) always.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,12 @@
 
 namespace quire::gpu {
 
-bool has_cuda();                  // whether this program was built with it
-int num_cuda_devices() noexcept;  // 0 where it was not, or where there is no driver
+bool has_cuda();                  // true: this program was built with CUDA
+int num_cuda_devices() noexcept;  // 0 in a program without CUDA, or without a driver
 
 std::unique_ptr<Device> make_cuda_device(int number = 0);
 
-// A rank for each number; the same number again is another stream of the same device. Different devices have to reach each other's
+// One rank per number; equal numbers are several streams of one device. Different devices need access to each other's
 // memory.
 Ranks make_cuda_ranks(std::span<const int> numbers);
 

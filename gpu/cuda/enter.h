@@ -1,4 +1,4 @@
-// The __global__ function of a kernel. For nvcc alone.
+// The __global__ function of a kernel. For nvcc only.
 // Thread  any: no state.
 #pragma once
 
@@ -10,7 +10,7 @@ template <typename Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, min_blocks_of<Kernel>())
     enter(const __grid_constant__ typename Kernel::Args args) {
   extern __shared__ __align__(128) std::byte shared[];
-  run_in_turn<Kernel>(args, shared);
+  run_dependent<Kernel>(args, shared);
 }
 
 template <typename Kernel>

@@ -1,4 +1,4 @@
-// Kernels of linear layers, in a unit of their own: they are many, and take a compiler long.
+// Kernels of linear layers, in a translation unit of their own: there are many, and they compile slowly.
 // Thread  any: no state.
 #pragma once
 

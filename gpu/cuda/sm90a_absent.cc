@@ -1,4 +1,4 @@
-// In place of sm90a_kernels.cu where nothing is compiled for sm_90a.
+// Replaces sm90a_kernels.cu in builds that compile nothing for sm_90a.
 #include "gpu/cuda/sm90a_kernels.h"
 
 namespace quire::gpu {

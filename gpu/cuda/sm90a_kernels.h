@@ -1,4 +1,4 @@
-// Kernels of instructions that sm_90a alone has, compiled for it alone.
+// Kernels with instructions that only sm_90a has, compiled for it alone.
 // Thread  any: no state.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace quire::gpu {
 
-// No code (sm90a_absent.cc): this build is not for sm_90a.
+// Entries without code if this build is not for sm_90a (sm90a_absent.cc).
 WarpgroupTable linear_warpgroups();
 
 }  // namespace quire::gpu

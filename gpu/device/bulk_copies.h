@@ -1,10 +1,11 @@
-// Copies of any length to what the block shares, by the device's own copier, and the barrier that says when they have come: threads that
-// wait for data, and threads that wait for its place to be free again, without the rest of the block.
-//   A barrier goes from phase to phase: a phase ends when so many threads have arrived and all bytes that were announced have come. Who
-//   waits names the parity of the phase, 0 for the first; of the phase before the first, parity 1, everybody knows that it has ended.
-//   On the host a copy happens at once or while somebody waits, in an order that is drawn.
-// Shape   barriers on a multiple of 8; copies of a multiple of 16 bytes on multiples of 16.
-// Owner   a barrier lies in the block's shared memory; begin() before anybody else looks at it: a barrier of the block stands between.
+// Bulk copies (cp.async.bulk) from global to shared memory, and mbarriers that signal their completion, so that threads
+// wait for data, and for a stage to be free again, without the rest of the block.
+//   A barrier goes from phase to phase: a phase ends when the given number of threads have arrived and all announced
+//   bytes have been copied. wait(parity) returns once the phase of that parity has ended: the first phase has parity 0;
+//   the phase before the first, parity 1, counts as ended.
+//   On the host a copy happens at once or while a thread waits, in an order drawn from the seed.
+// Shape   barriers are aligned to 8; a copy is a multiple of 16 bytes, aligned to 16.
+// Owner   a barrier lies in the block's shared memory. A barrier of the block stands between begin() and any other use.
 // Thread  any, each for itself.
 // Source  PTX ISA, mbarrier and cp.async.bulk; sm_90 and later.
 #pragma once
@@ -29,7 +30,7 @@ class alignas(8) PhaseBarrier {
  public:
   QUIRE_DEVICE void begin(std::uint32_t arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(arrivals) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");  // the copier is to see it, too
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");  // visible to the copy engine, too
   }
   QUIRE_DEVICE void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
@@ -53,7 +54,7 @@ class alignas(8) PhaseBarrier {
   std::uint64_t state_;
 };
 
-// Its bytes were, or will be, announced to the barrier.
+// The copy's bytes are announced to the barrier before or after this call.
 QUIRE_DEVICE void copy_in_bulk(void* shared, const void* memory, std::uint32_t bytes, PhaseBarrier& barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(shared)),
@@ -63,7 +64,7 @@ QUIRE_DEVICE void copy_in_bulk(void* shared, const void* memory, std::uint32_t b
 
 #else
 
-// As on a device nothing lies at 0.
+// Not 0: on a device, too, nothing lies at shared address 0.
 inline constexpr std::uint32_t kFirstSharedAddress = 1024;
 inline std::uint32_t shared_address(const void* shared) {
   return kFirstSharedAddress + static_cast<std::uint32_t>(static_cast<const std::byte*>(shared) - sim::shared_memory());
@@ -117,13 +118,13 @@ inline void copy_in_bulk(void* shared, const void* memory, std::uint32_t bytes, 
 
 static_assert(sizeof(PhaseBarrier) == 8);
 
-// Which of so many stages step i of a block goes through, and the parity of its phase there.
+// Stage of step i of a block in a ring of kStages stages, and the parity of its phase there.
 template <unsigned kStages>
 struct StageOf {
   std::uint32_t stage;
   std::uint32_t parity;
   QUIRE_DEVICE constexpr explicit StageOf(std::uint32_t i) : stage(i % kStages), parity(i / kStages % 2) {}
-  // Of the phase that ends when whoever was there before has left.
+  // Parity of the phase that ends when the stage's previous user has left it.
   QUIRE_DEVICE constexpr std::uint32_t parity_before() const { return parity ^ 1; }
 };
 

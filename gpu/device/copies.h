@@ -1,8 +1,8 @@
-// Copies from memory to what the block shares, under way while the thread goes on.
-//   On the host they happen when they are waited for and not before, as late as they may on the device.
-// Shape   16 or 8 bytes each, on a multiple of that.
-// Owner   a value of each thread.
-// Thread  a thread waits for its own; for the others' a barrier comes after.
+// Asynchronous copies (cp.async) from global to shared memory: the thread goes on meanwhile.
+//   On the host they happen when they are waited for, as late as a device may do them.
+// Shape   16 or 8 bytes per copy, aligned to its size.
+// Owner   one value per thread.
+// Thread  a thread waits for its own copies; a barrier must follow before it reads those of other threads.
 // Source  PTX ISA, cp.async.
 #pragma once
 
@@ -29,7 +29,7 @@ class Copies {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to), "l"(memory) : "memory");
   }
   QUIRE_DEVICE void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-  // Until no more than the newest kLeft groups are under way.
+  // Waits until at most the newest kLeft groups are in flight.
   template <unsigned kLeft>
   QUIRE_DEVICE void wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");

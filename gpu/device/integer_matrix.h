@@ -1,6 +1,7 @@
-// The tensor cores' product of 16 outputs, 8 rows and 32 inputs in whole numbers of 8 bits: sums are exact, so order is nothing.
-//   c[o, t] += sum over k of a[o, k] * b[k, t]: weights are a, rows b.
-// Shape   a: 4 words of four numbers a lane, b: 2, c: 4 whole numbers of 32 bits. Lane l = 4 g + q, word w, byte i:
+// Tensor-core product of 16 outputs, 8 rows and 32 inputs, int8 with int32 sums. Sums are exact, so their order does
+// not matter.
+//   c[o, t] += sum over k of a[o, k] * b[k, t]: a are weights, b rows.
+// Shape   per lane, a: 4 words of four int8; b: 2; c: 4 int32. Lane l = 4 g + q, word w, byte i:
 //           a  output g + 8 (w mod 2), input 4 q + i + 16 (w div 2)
 //           b  row g, input 4 q + i + 16 w
 //           c  as in matrix.h
@@ -18,7 +19,7 @@ struct IntegerPlace {
   unsigned word = 0;
   unsigned byte = 0;
 };
-// Of a weight within 16 outputs × 32 inputs.
+// Place of a weight within 16 outputs × 32 inputs.
 constexpr IntegerPlace integer_place(unsigned output, unsigned input) {
   return {output % 8 * 4 + input % 16 / 4, output / 8 + input / 16 * 2, input % 4};
 }
@@ -27,7 +28,7 @@ struct IntegerProduct {
   std::int32_t c[4] = {0, 0, 0, 0};
 };
 
-// Met by all lanes of a warp.
+// Called by all lanes of a warp.
 QUIRE_DEVICE void add_product(IntegerProduct& sum, const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
 #if defined(__CUDACC__)
   asm volatile(

@@ -1,6 +1,6 @@
-// Numbers of K and V as caches of each type hold them: what core/cpu/kv_codec.h says, one IEEE operation a line, so that a cache
-// gives back what the CPU's does. Where they lie: layout.h.
-// Shape   by group of 16 positions, and code of its K or V.
+// Codes of K and V by cache type, as in core/cpu/kv_codec.h, one IEEE operation a line, so that a cache reads back as
+// the CPU's does. Their layout: layout.h.
+// Shape   arguments are a group of 16 positions, and the index of a code in its K or V.
 // Thread  host and device; pure but for the stores.
 // Source  conversions: core/base/float_bits.h; int8 and int4: core/cpu/kv_codec.h.
 #pragma once
@@ -11,41 +11,49 @@
 
 namespace quire::gpu {
 
+// K and V of one layer.
 struct KvView {
   std::byte* numbers = nullptr;
   KvLayout layout;
-  // int4: the newest, unfinished groups in full precision, [open group][layer][kv head][16 positions] of k | v; behind the
-  // layers one more, the group of the layer at hand as the step found it.
+  // int4: the residual groups (newest, unfinished ones) in f32, [kv head][16 positions] of k | v, `open_stride` numbers
+  // apart; and the same of the current layer as the step found them.
   float* open = nullptr;
-  std::uint32_t num_layers = 0;  // the one more not counted
+  float* found = nullptr;
+  std::size_t open_stride = 0;
 
-  QUIRE_DEVICE std::byte* group(std::uint32_t layer, std::uint32_t head, std::uint32_t slot) const {
-    return numbers + layout.group_at(layer, head, slot);
+  QUIRE_DEVICE std::byte* group(std::uint32_t head, std::uint32_t slot) const {
+    return numbers + layout.group_at(head, slot);
   }
-  QUIRE_DEVICE float* open_row(std::uint32_t open_group, std::uint32_t layer, std::uint32_t head,
-                               std::uint32_t position) const {
-    const std::size_t of_layer = (std::size_t{open_group} * (num_layers + 1) + layer) * layout.num_kv_heads + head;
-    return open + (of_layer * KvLayout::kGroup + position % KvLayout::kGroup) * 2 * layout.head_dim;
+  QUIRE_DEVICE float* open_row(std::uint32_t residual_group, std::uint32_t head, std::uint32_t position) const {
+    return open + row_at(residual_group, head, position);
   }
-  QUIRE_DEVICE std::uint32_t layer_as_found() const { return num_layers; }
+  QUIRE_DEVICE float* found_row(std::uint32_t residual_group, std::uint32_t head, std::uint32_t position) const {
+    return found + row_at(residual_group, head, position);
+  }
+
+ private:
+  QUIRE_DEVICE std::size_t row_at(std::uint32_t residual_group, std::uint32_t head, std::uint32_t position) const {
+    const std::size_t row = std::size_t{head} * KvLayout::kGroup + position % KvLayout::kGroup;
+    return residual_group * open_stride + row * 2 * layout.head_dim;
+  }
 };
 
 QUIRE_DEVICE float kv_infinity() { return f32_of_bits(0x7f800000u); }
 QUIRE_DEVICE float kv_nan() { return f32_of_bits(0x7fc00000u); }
 
-// To the nearest whole number, ties to even, |x| < 2^22: the first addition rounds.
+// Rounds to the nearest integer, ties to even, |x| < 2^22: the first addition rounds.
 QUIRE_DEVICE float rounded(float x) { return (x + 12582912.0f) - 12582912.0f; }
 QUIRE_DEVICE float clamped(float x, float low, float high) { return x < low ? low : high < x ? high : x; }
 
-// No scale: all is zero, or too small to have one. NaN: whatever the code, it reads as NaN.
+// scale 0: all values are 0, or too small to have a scale. NaN: the value reads as NaN, whatever the code.
 QUIRE_DEVICE std::int8_t int8_code(float x, float scale) {
   return static_cast<std::int8_t>(scale > 0.0f ? rounded(clamped(quotient(x, scale), -127.0f, 127.0f)) : 0.0f);
 }
 
-// int4: what channels of K and positions of V share.
+// int4: the step and lowest value that the positions of a K channel share, or the channels of a V position.
 struct Steps {
   std::uint16_t step = 0;
-  std::uint16_t lowest = 0;  // NaN, with step 0: a fault
+  std::uint16_t lowest = 0;  // NaN, with step 0: a value was not finite
 
   QUIRE_DEVICE std::uint32_t code_of(float x) const {
     const float size = f32_of_bf16(step);
@@ -54,7 +62,7 @@ struct Steps {
   }
 };
 
-// The lowest and highest of numbers, and whether all are finite. In any order but for the sign of a zero.
+// Lowest and highest of some numbers, and whether all are finite. Their order matters only to the sign of a zero.
 struct Extent {
   float low = kv_infinity();
   float high = -kv_infinity();
@@ -67,10 +75,10 @@ struct Extent {
   }
 };
 
-// bf16 not above x, and not below it.
+// The nearest bf16 not above x, and the nearest not below x.
 QUIRE_DEVICE std::uint16_t bf16_below(float x) {
   const std::uint32_t bits = bits_of(x);
-  const bool goes_down = (bits >> 31) != 0 && (bits & 0xffffu) != 0;  // cut off, a negative number goes up
+  const bool goes_down = (bits >> 31) != 0 && (bits & 0xffffu) != 0;  // truncation moves a negative number up
   return static_cast<std::uint16_t>((bits >> 16) + (goes_down ? 1 : 0));
 }
 QUIRE_DEVICE std::uint16_t bf16_above(float x) { return static_cast<std::uint16_t>(bf16_below(-x) ^ 0x8000u); }
@@ -84,7 +92,7 @@ QUIRE_DEVICE Steps steps_of(const Extent& extent) {
 
 constexpr unsigned int4_shift(std::uint32_t place) { return place % 8 / 2 * 4 + place % 2 * 16; }
 
-// A code as a number, its scale apart.
+// A code as a number, without its scale.
 QUIRE_DEVICE float kv_code_at(backend::KvType type, const std::byte* codes, std::uint32_t place) {
   switch (type) {
     case backend::KvType::kF32:
@@ -103,13 +111,13 @@ QUIRE_DEVICE float kv_code_at(backend::KvType type, const std::byte* codes, std:
 QUIRE_DEVICE float int8_scale_at(const std::byte* scales, std::uint32_t slot) {
   return reinterpret_cast<const float*>(scales)[slot % KvLayout::kGroup];
 }
-// `scales`: `count` steps and as many lowests.
+// `scales`: `count` steps, then `count` lowests.
 QUIRE_DEVICE Steps int4_steps_at(const std::byte* scales, std::uint32_t count, std::uint32_t index) {
   const auto* steps = reinterpret_cast<const std::uint16_t*>(scales);
   return {steps[index], steps[count + index]};
 }
 
-// As it is stored, in f32.
+// Values as they are stored, in f32.
 QUIRE_DEVICE float stored_k(const KvLayout& layout, const std::byte* group, std::uint32_t slot, std::uint32_t d) {
   const float code = kv_code_at(layout.type, group, layout.k_place(slot, d));
   if (layout.type == backend::KvType::kInt8) return code * int8_scale_at(group + layout.k_scales_at(), slot);
@@ -125,7 +133,7 @@ QUIRE_DEVICE float stored_v(const KvLayout& layout, const std::byte* group, std:
   return fma(code, f32_of_bf16(steps.step), f32_of_bf16(steps.lowest));
 }
 
-// Not int4, whose codes are stored a word at a time. `scale`: int8's.
+// Not for int4, whose codes are stored a word at a time. scale: int8 only.
 QUIRE_DEVICE void store_code(backend::KvType type, std::byte* codes, std::uint32_t place, float x, float scale) {
   switch (type) {
     case backend::KvType::kF32:
@@ -142,7 +150,7 @@ QUIRE_DEVICE void store_code(backend::KvType type, std::byte* codes, std::uint32
   }
 }
 
-// The bits as they are; not int4.
+// Copies the bits of a code; not for int4.
 QUIRE_DEVICE void copy_code(backend::KvType type, const std::byte* from, std::uint32_t from_place, std::byte* to,
                             std::uint32_t to_place) {
   switch (type) {

@@ -1,9 +1,10 @@
-// What a lane reads of a tile of K or V, and the tensor cores' words of bf16 that it means.
-//   bf16  16 bytes, as they are        fp8, int8  8 bytes: exact in bf16, int8's scales left out
-//   int4  4 bytes; code · step + lowest, rounded once to bf16
-// Shape   a lane's eight numbers of a tile (layout.h), word w and half h of number 2 w + h.
-// Thread  will_read() and any_of_warp() are met by all lanes.
-// Source  PTX ISA: ld.global, prefetch, cp.async.bulk.prefetch. Codes as bf16: codes.h.
+// Fragments of K and V: what a lane loads of a tile, and its conversion to the bf16 words that the tensor cores take.
+//   bf16       16 bytes, used as they are
+//   fp8, int8  8 bytes; exact in bf16; int8's scales are left out
+//   int4       4 bytes; code · step + lowest, rounded once to bf16
+// Shape   a lane's eight numbers of a tile (layout.h): half h of word w is number 2 w + h.
+// Thread  will_read() and any_of_warp() are called by all lanes of a warp.
+// Source  PTX ISA: ld.global, prefetch, cp.async.bulk.prefetch. Conversion to bf16: codes.h.
 #pragma once
 
 #include "core/base/float_bits.h"
@@ -13,8 +14,7 @@
 
 namespace quire::gpu {
 
-// Whoever reads from there next will find it in the second cache: by a warp. Nothing comes of it where there is no memory.
-// On boundaries of 16 bytes.
+// Prefetches into L2, by a warp. No effect where there is no memory. Address and size are multiples of 16.
 QUIRE_DEVICE void will_read([[maybe_unused]] const std::byte* memory, [[maybe_unused]] std::size_t bytes) {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
   if (thread() % kWarp == 0) {
@@ -44,7 +44,7 @@ struct KvFragment {
   std::uint32_t words[4] = {0, 0, 0, 0};
 };
 
-// As it lies in memory: words of a lane.
+// A lane's words as they are stored.
 constexpr unsigned words_of_fragment(backend::KvType type) {
   return type == backend::KvType::kBF16 ? 4 : type == backend::KvType::kInt4 ? 1 : 2;
 }
@@ -56,13 +56,14 @@ struct RawKvFragment {
   } bits;
 };
 
-// `codes`: of a group's K or V. The lane's of a tile; that of the i-th tile behind it is i * kWarp further on.
+// The lane's fragment of a tile; codes: K or V of a group. The fragment of the i-th tile behind it is i * kWarp
+// further.
 template <backend::KvType kType>
 QUIRE_DEVICE const RawKvFragment<kType>* place_of_fragment(const std::byte* codes, std::uint32_t tile, unsigned lane) {
   return reinterpret_cast<const RawKvFragment<kType>*>(codes) + (tile * kWarp + lane);
 }
-// Of memory that no thread of this kernel writes, and that is read once. Loads stay where they are written: all that are wanted at once
-// before the first that is waited for.
+// Loads from memory that no thread of this kernel writes and that is read once. Loads stay in program order (asm
+// volatile), so that all that are wanted at once are issued before the first is waited for.
 template <backend::KvType kType>
 QUIRE_DEVICE RawKvFragment<kType> load_fragment(const RawKvFragment<kType>* at) {
 #if defined(__CUDACC__)
@@ -83,12 +84,12 @@ QUIRE_DEVICE RawKvFragment<kType> load_fragment(const RawKvFragment<kType>* at) 
 #endif
 }
 
-// Steps and lowests of a lane's inputs, in pairs: those of its words 0 and 1, and of 2 and 3.
+// Steps and lowests of a lane's inputs, in pairs: [0] for its words 0 and 1, [1] for 2 and 3.
 struct StepPairs {
   std::uint32_t steps[2];
   std::uint32_t lowests[2];
 };
-// `scales`: `count` steps and as many lowests, of which the tile's inputs begin at `first`.
+// `scales`: `count` steps, then `count` lowests; those of the tile's inputs begin at `first`.
 QUIRE_DEVICE StepPairs step_pairs(const std::byte* scales, std::uint32_t count, std::uint32_t first, unsigned lane) {
   const auto* pairs = reinterpret_cast<const std::uint32_t*>(scales) + first / 2 + lane % 4;
   return {{pairs[0], pairs[4]}, {pairs[count / 2], pairs[count / 2 + 4]}};
@@ -101,7 +102,7 @@ QUIRE_DEVICE std::uint32_t pair_of_fp8(std::uint32_t bytes) { return pair_of_fp8
 QUIRE_DEVICE bool holds_nan_of_fp8(std::uint32_t bytes) {
   return (((bytes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) != 0;
 }
-// Of a pair of fp8 that pair_of_fp8() made `word` of.
+// Adds the NaNs of a pair of fp8 to the word that pair_of_fp8() made of it.
 QUIRE_DEVICE std::uint32_t with_nans_of_fp8(std::uint32_t bytes, std::uint32_t word) {
   const std::uint32_t low = (bytes & 0x7fu) == 0x7fu ? 0x7fc0u : 0u;
   const std::uint32_t high = (bytes & 0x7f00u) == 0x7f00u ? 0x7fc00000u : 0u;
@@ -116,7 +117,7 @@ QUIRE_DEVICE std::uint32_t pair_of_int4(std::uint32_t codes, std::uint32_t step,
   return fma_of_pair(whole, step, lowest);
 }
 
-// `steps` are looked at for int4 alone.
+// steps: for int4 only.
 template <backend::KvType kType>
 QUIRE_DEVICE KvFragment widened(const RawKvFragment<kType>& raw, [[maybe_unused]] const StepPairs& steps) {
   KvFragment out;
@@ -139,7 +140,7 @@ QUIRE_DEVICE KvFragment widened(const RawKvFragment<kType>& raw, [[maybe_unused]
   return out;
 }
 
-// Not finite: 0 times it is no 0.
+// True if not finite: 0 times such a number is not 0.
 QUIRE_DEVICE bool is_fault(std::uint32_t bf16) { return (bf16 & 0x7f80u) == 0x7f80u; }
 QUIRE_DEVICE bool holds_fault(const KvFragment& fragment) {
   bool any = false;

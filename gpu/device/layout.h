@@ -1,12 +1,10 @@
-// Where things lie in device memory, as functions of their indices: the same for whoever packs on the host and for
-// kernels.
+// Layout of device memory as functions of indices, the same for packing on the host and for kernels.
 // Shape   letters as in core/backend/tensors.h. Offsets are in elements unless they say bytes.
-//   weights, and rows that they multiply: weight_layout.h
-//   K and V  kF32         K [D][16], V [16][D]
-//            the others   tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D ×
-//                         positions, a tile behind the other, so that a lane's eight numbers of a tile lie side by
-//                         side; in kInt4 number i of the eight is the four bits from bit 4 (i div 2) + 16 (i mod 2) on
-//                         of one word
+//   weights, and the rows that they multiply: weight_layout.h
+//   K and V  kF32    K [D][16], V [16][D]
+//            others  tiles of 16 × 16 in the order of the tensor cores' lanes: K as positions × D, V as D × positions,
+//                    tile after tile, so that a lane's eight numbers of a tile are adjacent. In kInt4 number i of the
+//                    eight is the four bits from bit 4 (i div 2) + 16 (i mod 2) on of one word
 //   rows     [rows][width]
 // Thread  any; pure.
 // Source  ours.
@@ -16,37 +14,36 @@
 #include <cstdint>
 
 #include "core/backend/tensors.h"
+#include "core/base/kv_constants.h"
 #include "gpu/device/weight_layout.h"
 
 namespace quire::gpu {
 
-// K and V, in bytes: groups of 16 positions by layer, block and kv head, each of them codes of K, codes of V, scales.
+// One layer of the KV cache, in bytes: groups of 16 positions by block and kv head. A group is codes of K, codes of V,
+// scales.
 struct KvLayout {
-  std::uint32_t num_blocks = 0;
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t block_tokens = 0;
   backend::KvType type = backend::KvType::kF32;
+  std::size_t block_stride = 0;  // from a block of the cache, which has other layers too, to the next
 
-  static constexpr std::uint32_t kGroup = backend::kGroupTokens;
+  static constexpr std::uint32_t kGroup = kGroupTokens;
 
-  // Numbers of a position as they lie: what only fills a tile is 0.
+  // Numbers stored per position; those that only pad a tile are 0.
   constexpr std::uint32_t width() const { return in_tiles(type) ? round_up(head_dim, kTileInputs) : head_dim; }
-  // Of K in a group, and of V.
+  // Bytes of a group's K codes; V has as many.
   constexpr std::size_t code_bytes() const { return std::size_t{kGroup} * width() * bits_of(type) / 8; }
   constexpr std::size_t k_scales_at() const { return 2 * code_bytes(); }
   constexpr std::size_t v_scales_at() const { return k_scales_at() + scale_bytes(width()); }
   constexpr std::size_t group_bytes() const { return v_scales_at() + scale_bytes(kGroup); }
-  // Of a layer's block.
+  // Bytes of the layer in a block.
   constexpr std::size_t block_bytes() const { return block_tokens / kGroup * num_kv_heads * group_bytes(); }
-  constexpr std::size_t block_at(std::uint32_t layer, std::uint32_t block) const {
-    return (std::size_t{layer} * num_blocks + block) * block_bytes();
-  }
-  constexpr std::size_t group_at(std::uint32_t layer, std::uint32_t head, std::uint32_t slot) const {
+  constexpr std::size_t group_at(std::uint32_t head, std::uint32_t slot) const {
     const std::uint32_t offset = slot % block_tokens;
-    return block_at(layer, slot / block_tokens) + (head * (block_tokens / kGroup) + offset / kGroup) * group_bytes();
+    return slot / block_tokens * block_stride + (head * (block_tokens / kGroup) + offset / kGroup) * group_bytes();
   }
-  // Which code of the group's K or V it is. `slot` may be the position in the group alone.
+  // Index of a code in its group's K or V. `slot` may be the position in the group alone.
   constexpr std::uint32_t k_place(std::uint32_t slot, std::uint32_t d) const {
     if (!in_tiles(type)) return d * kGroup + slot % kGroup;
     return d / kTileInputs * kTileOutputs * kTileInputs + place_in_tile(slot % kGroup, d % kTileInputs);
@@ -64,7 +61,7 @@ struct KvLayout {
   }
 
  private:
-  // int8: one f32 for each position. int4: steps, then lowests, in bf16: of K for each channel, of V for each position.
+  // int8: an f32 per position. int4: steps, then lowests, in bf16: of K per channel, of V per position.
   constexpr std::size_t scale_bytes(std::uint32_t int4_count) const {
     if (type == backend::KvType::kInt8) return kGroup * sizeof(float);
     return type == backend::KvType::kInt4 ? std::size_t{int4_count} * 4 : 0;

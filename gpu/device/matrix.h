@@ -1,11 +1,11 @@
-// The tensor cores' product of 16 outputs, 8 rows and 16 inputs in bf16, and where each lane of a warp holds what of it.
-//   c[o, t] += sum over k of a[o, k] * b[k, t]: weights are a, rows of activations b.
-// Shape   a: 4 words of two bf16 a lane, b: 2, c: 4 floats. Lane l = 4 g + q, word w, half h:
+// Tensor-core product of 16 outputs, 8 rows and 16 inputs in bf16, and the fragment layout in the lanes of a warp.
+//   c[o, t] += sum over k of a[o, k] * b[k, t]: a are weights, b rows of activations.
+// Shape   per lane, a: 4 words of two bf16; b: 2; c: 4 floats. Lane l = 4 g + q, word w, half h:
 //           a  output g + 8 (w mod 2), input 2 q + h + 8 (w div 2)
 //           b  row g, input 2 q + h + 8 w
 //           c  element i: output g + 8 (i div 2), row 2 q + i mod 2
-// Order   on the device the hardware's, of which only this is used: it is the same for every column of b, and looks at no other. The
-//         simulator adds products with k ascending, each rounded once.
+// Order   on the device the hardware's. Kernels rely on two properties of it: it is the same for every column of b, and
+//         it does not depend on other columns. The simulator adds products with k ascending, each rounded once.
 // Source  PTX ISA, mma.m16n8k16.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr unsigned kTileOutputs = 16;
 inline constexpr unsigned kTileRows = 8;
 inline constexpr unsigned kTileInputs = 16;
 
-// Where element (output, input) of a tile of weights lies, so that a lane's four words lie side by side: 0..255.
+// Place of element (output, input) in a tile of weights, 0..255: a lane's four words are adjacent.
 constexpr unsigned place_in_tile(unsigned output, unsigned input) {
   const unsigned lane = output % 8 * 4 + input % 8 / 2;
   const unsigned word = output / 8 + input / 8 * 2;
@@ -29,7 +29,7 @@ struct Product {
   float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 };
 
-// Met by all lanes of a warp.
+// Called by all lanes of a warp.
 QUIRE_DEVICE void add_product(Product& sum, const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
 #if defined(__CUDACC__)
   asm volatile(

@@ -1,5 +1,5 @@
-// Numbers as weights hold them, read as f32.
-// Shape   by index within an array of their own size; layout.h says at which.
+// Elements of packed weights, read as f32.
+// Shape   an index counts elements of their own size; it comes from weight_layout.h.
 // Thread  host and device; pure.
 // Source  conversions: core/base/float_bits.h.
 #pragma once
@@ -18,31 +18,31 @@ struct WeightView {
   const float* bias = nullptr;    // [N]; null: none
   std::uint32_t n = 0;
   std::uint32_t k = 0;
-  backend::WeightType type = backend::WeightType::kF32;
+  backend::Format format;
 };
 
-// Of f32 and f16.
+// An element of an f32 or f16 weight.
 QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
-  return w.type == backend::WeightType::kF32 ? static_cast<const float*>(w.numbers)[place]
-                                             : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
+  return w.format.bits == 32 ? static_cast<const float*>(w.numbers)[place]
+                             : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
 }
 
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
-  if (!in_tiles(w.type)) return plain_number_at(w, place_in_columns(w.n, output, input));
+  if (!in_tiles(w.format)) return plain_number_at(w, place_in_columns(w.n, output, input));
   const std::uint32_t in_tile = output % kTileOutputs;
   const std::uint32_t in_step = input % kStepInputs;
-  const std::byte* step =
-      static_cast<const std::byte*>(w.numbers) + step_at(w.type, w.n, w.k, output / kTileOutputs, input / kStepInputs);
-  const std::uint32_t place = place_in_step(w.type, in_tile, in_step);
-  if (has_output_scales(w.type)) {
-    const float code = w.type == backend::WeightType::kFp8
+  const std::byte* step = static_cast<const std::byte*>(w.numbers) +
+                          step_at(w.format, w.n, w.k, output / kTileOutputs, input / kStepInputs);
+  const std::uint32_t place = place_in_step(w.format, in_tile, in_step);
+  if (has_output_scales(w.format)) {
+    const float code = w.format.element == backend::Format::Element::kE4M3
                            ? f32_of_fp8(reinterpret_cast<const std::uint8_t*>(step)[place])
                            : static_cast<float>(reinterpret_cast<const std::int8_t*>(step)[place]);
     return code * w.scales[output];
   }
-  if (!in_nibbles(w.type)) return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(step)[place]);
+  if (!in_nibbles(w.format)) return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(step)[place]);
   const auto nibble = static_cast<std::int32_t>(std::to_integer<std::uint32_t>(step[place / 2]) >> place % 2 * 4 & 15u);
-  const std::int32_t code = in_integers(w.type) ? (nibble ^ 8) - 8 : nibble - 8;
+  const std::int32_t code = in_integers(w.format) ? (nibble ^ 8) - 8 : nibble - 8;
   const auto scale = *reinterpret_cast<const std::uint16_t*>(step + scale_in_step(in_tile, in_step));
   return static_cast<float>(code) * f32_of_bf16(scale);
 }

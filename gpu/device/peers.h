@@ -1,6 +1,6 @@
 // Words of NCCL's LL protocol, between GPUs or between kernels that run side by side on one: 32 bits of payload and
 // their epoch in one 64-bit store. The reader spins on the epoch, so no flag or fence is needed.
-// Shape   8 bytes, aligned to 8. Memory begins with epoch 0, which no exchange uses.
+// Shape   8 bytes, aligned to 8. Memory begins with epoch 0, which no collective uses.
 // Thread  one writer and one reader of a word at a time.
 // Source  the LL protocol of NCCL (Jeaugey 2019); PTX ISA, ld and st with .relaxed.sys.
 #pragma once
@@ -33,16 +33,16 @@ QUIRE_DEVICE LlWord look(const LlWord* at) {
 #endif
 }
 
-// What the thread posted before comes before what it posts behind this.
+// Orders the thread's earlier posts before its later ones.
 QUIRE_DEVICE void post_in_order() {
 #if defined(__CUDACC__)
   __threadfence_system();
 #endif
 }
 
-// Between two looks, `looks` so far. A peer that never comes ends the kernel, and the process with it, after some ten
-// seconds (predicted; half a microsecond a look): better than a server that hangs. In the simulator sim::pause() finds
-// that out.
+// Wait between two polls, `looks` so far. A peer that never posts ends the kernel by a trap, and with it the process,
+// after some ten seconds (predicted: half a microsecond per poll): better than a server that hangs. In the simulator
+// sim::pause() detects such a wait.
 QUIRE_DEVICE void pause(unsigned looks) {
 #if defined(__CUDACC__)
   if (looks == 1u << 24) __trap();

@@ -1,16 +1,20 @@
-// The words that kernels are written in: threads of a block, barriers, shuffles, turns, and the arithmetic whose rounding is fixed.
-// One source for two machines: nvcc makes device code of it, any C++ compiler makes simulator threads
+// Vocabulary of the kernels: threads of a block, barriers, shuffles, the programmatic dependent launch wait, and
+// arithmetic with fixed rounding.
+// One source for two machines: nvcc compiles it to device code, any C++ compiler to simulator threads
 // (simulated_thread.h).
 //
-// A kernel is a struct: Args, a plain value; kThreads, of a block, a multiple of 32; run(args, shared), what one thread does.
-// Shape   grids have x and y; block.x < grid.x. A block's shared memory begins as garbage.
-// Rounding every operation is one IEEE operation: device code is compiled without contraction (-fmad=false), fma() is asked for
-//         by name.
-// Turns   a device may begin a kernel before its turn, while the one before it still runs. take_turn() waits until all before it have
-//         ended, with what they wrote; from there on the next one may begin, so that never more than two are at work. Before its turn
-//         a kernel reads constants (gpu/runtime/device.h) and writes nothing.
-// Thread  barriers and shuffles are met by all threads of the block, or of the warp; take_turn() by each of the block, once.
-// Source  ours; turns: programmatic dependent launch, CUDA C++ Programming Guide; PTX ISA, griddepcontrol.
+// A kernel is a struct: Args, a plain value; kThreads of a block, a multiple of 32; run(args, shared), the work of one
+// thread.
+// Shape   grids have x and y; block().x < grid.x. A block's shared memory begins as garbage.
+// Order   every operation is one IEEE operation: device code is compiled without contraction (-fmad=false); fma() is
+//         explicit.
+// Launch  programmatic dependent launch: a device may start a kernel while the one before it still runs.
+//         wait_for_previous_kernel() waits until all kernels before it have ended and their writes are visible; only
+//         then may the next one start, so that at most two overlap. Before this wait a kernel reads constants only
+//         (gpu/runtime/device.h) and writes nothing.
+// Thread  barriers and shuffles are called by all threads of the block, or of the warp; wait_for_previous_kernel() by
+//         every thread of the block, once.
+// Source  ours; programmatic dependent launch: CUDA C++ Programming Guide; PTX ISA, griddepcontrol.
 #pragma once
 
 #include <cstddef>
@@ -43,24 +47,24 @@ struct Index {
 QUIRE_DEVICE unsigned thread() { return threadIdx.x; }
 QUIRE_DEVICE Index block() { return {blockIdx.x, blockIdx.y}; }
 QUIRE_DEVICE void sync_block() { __syncthreads(); }
-QUIRE_DEVICE void take_turn() {
-#if __CUDA_ARCH__ >= 900  // before that kernels begin in their turn
+QUIRE_DEVICE void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900  // older devices start a kernel after the previous one
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// A barrier, too.
+// True if any thread says so. Also a barrier.
 QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; }
-// All lanes of the warp have come here, and see what the others wrote before.
+// Barrier of a warp: all lanes see what the others wrote before.
 QUIRE_DEVICE void sync_warp() { __syncwarp(); }
-// The value of the lane whose number differs by the bits of `mask`.
+// The value of the lane whose index differs in the bits of `mask`.
 QUIRE_DEVICE float shuffle_xor(float value, unsigned mask) { return __shfl_xor_sync(~0u, value, mask); }
 QUIRE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 QUIRE_DEVICE float root(float x) { return __fsqrt_rn(x); }
 QUIRE_DEVICE float quotient(float a, float b) { return __fdiv_rn(a, b); }
 QUIRE_DEVICE std::uint32_t bits_of(float x) { return __float_as_uint(x); }
 QUIRE_DEVICE float f32_of_bits(std::uint32_t bits) { return __uint_as_float(bits); }
-// By any threads at a time.
+// Atomic.
 QUIRE_DEVICE void add_whole(std::uint64_t* sum, std::uint64_t x) {
   atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(x));
 }
@@ -70,7 +74,7 @@ QUIRE_DEVICE void add_whole(std::uint64_t* sum, std::uint64_t x) {
 inline unsigned thread() { return sim::thread_of_block(); }
 inline Index block() { return {sim::block_x(), sim::block_y()}; }
 inline void sync_block() { sim::sync_block(); }
-inline void take_turn() { sim::take_turn(); }
+inline void wait_for_previous_kernel() { sim::wait_for_previous_kernel(); }
 inline bool any_of_block(bool says) { return sim::any_of_block(says); }
 inline void sync_warp() {
   sim::show({});

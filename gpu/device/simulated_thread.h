@@ -20,7 +20,7 @@ unsigned thread_of_block();
 unsigned block_x();
 unsigned block_y();
 void sync_block();
-void take_turn();
+void wait_for_previous_kernel();
 bool any_of_block(bool says);
 // Lets other threads run first: for a thread that polls.
 void pause();

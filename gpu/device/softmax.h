@@ -1,8 +1,8 @@
-// What attention by the tensor cores does with scores, as the hardware does it: its results are rounded to bf16, or merged, and no order
-// of sums depends on them.
+// Softmax arithmetic of tensor-core attention, by approximate hardware instructions: its results are rounded to bf16,
+// or merged, and no order of sums depends on them.
 //   exp_near(x), x <= 0: within 2^-19 of exp(x), relatively, and exp_near(0) is 1; NaN stays NaN.
 // Shape   a pair is two bf16 in a word, the first in the lower half.
-// Thread  any; pure. The same argument has the same bits everywhere on a device; the simulator's are those of the CPU.
+// Thread  any; pure. Equal arguments give equal bits everywhere on a device; the simulator's bits are the CPU's.
 // Source  PTX ISA: ex2.approx, max.NaN, cvt.rn.bf16x2.
 #pragma once
 
@@ -19,7 +19,7 @@ QUIRE_DEVICE float exp_near(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x * 1.44269504f));
   return out;
 }
-// NaN where one of them is.
+// The higher one; NaN if either is NaN.
 QUIRE_DEVICE float highest(float a, float b) {
   float out;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));

@@ -1,6 +1,7 @@
-// Words of memory beyond a plain load: what is read once, what another block wrote, and who of several blocks comes last.
-// Shape   pointers lie on a multiple of what they point to.
-// Thread  last_to_arrive() is met by all threads of the block.
+// Memory accesses beyond a plain load: data that is read once, data that another block wrote, and finding out which of
+// several blocks comes last.
+// Shape   pointers are aligned to what they point to.
+// Thread  last_to_arrive() is called by all threads of the block.
 // Source  PTX ISA, ld and membar; the counter: threadFenceReduction of the CUDA samples.
 #pragma once
 
@@ -15,8 +16,9 @@ struct alignas(8) Words2 {
   std::uint32_t words[2] = {};
 };
 
-// Constants that are read once: they leave the first cache to what is read again. Loads stay where they are written, so that those of
-// the next step are under way while this one is multiplied; as ld.global.nc the compiler moved the first of them behind take_turn().
+// Loads constants that are read once: they leave L1 to data that is read again. Loads stay in program order (asm
+// volatile), so that those of the next step are in flight while this one is multiplied; as ld.global.nc the compiler
+// moved the first of them behind wait_for_previous_kernel().
 QUIRE_DEVICE Words4 load_once(const Words4* at) {
 #if defined(__CUDACC__)
   Words4 out;
@@ -40,7 +42,7 @@ QUIRE_DEVICE Words2 load_once(const Words2* at) {
 #endif
 }
 
-// Written by another block of the same kernel: not from the first cache, which knows nothing of it.
+// Loads what another block of the same kernel wrote: not from L1, which does not see such writes.
 QUIRE_DEVICE float load_fresh(const float* at) {
 #if defined(__CUDACC__)
   return __ldcg(at);
@@ -49,8 +51,8 @@ QUIRE_DEVICE float load_fresh(const float* at) {
 #endif
 }
 
-// Whether this block is the last of `count` to come here. What all of them wrote before is there for it to read (load_fresh), and
-// the counter is 0 again, as it was before the first.
+// True if this block is the last of `count` to come here. It can then read all that the others wrote before
+// (load_fresh), and the counter is 0 again, as before the first.
 QUIRE_DEVICE bool last_to_arrive(std::uint32_t* counter, std::uint32_t count) {
 #if defined(__CUDACC__)
   __threadfence();

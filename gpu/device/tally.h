@@ -1,6 +1,7 @@
-// Counts, sums and maxima of whole numbers over a warp or a block: the same in whatever order, so that none is written down.
-// Shape   slots: a word of shared memory for each warp of the block.
-// Thread  add_to() and look_at(): any threads at a time. The others are met by all threads of the warp, or of the block.
+// Counts, sums and maxima of integers over a warp or a block. Their order does not matter.
+// Shape   slots: a word of shared memory per warp of the block.
+// Thread  add_to() and look_at(): any threads at a time. The others are called by all threads of the warp, or of the
+//         block.
 // Source  ours.
 #pragma once
 
@@ -10,9 +11,9 @@ namespace quire::gpu {
 
 #if defined(__CUDACC__)
 
-// What was there before.
+// Returns the value before the addition.
 QUIRE_DEVICE std::uint32_t add_to(std::uint32_t* count, std::uint32_t x) { return atomicAdd(count, x); }
-// What is there now, or was a moment ago.
+// The value now, or a moment ago.
 QUIRE_DEVICE std::uint32_t look_at(const std::uint32_t* count) {
   return *static_cast<const volatile std::uint32_t*>(count);
 }

@@ -1,14 +1,17 @@
-// The product of four warps at a time: 64 outputs, 32, 64 or 128 rows and 16 inputs in bf16. Weights are in registers, the words of matrix.h, 16
-// outputs a warp, so that they lie in memory as for single warps; rows are in shared memory, where a descriptor says they are.
+// Warpgroup product (wgmma): four warps multiply 64 outputs, 32, 64 or 128 rows and 16 inputs in bf16. Weights are in
+// registers, as the words of matrix.h, 16 outputs per warp, so that they are stored as for single warps. Rows are in
+// shared memory, located by a descriptor.
 //   c[o, t] += sum over k of a[o, k] * b[k, t]; a lane's c of rows 8 r .. 8 r + 7 is sums[r], as in matrix.h.
-//   Products are under way from add() to finish(), or in groups, each ended by end_group(), until wait() says how many
-//   of the newest may be left: until then nobody touches their a and rows, nor sums before all are done. On the host
-//   they happen in these.
-// Shape   rows in core matrices, of 8 rows × 8 inputs, a row's 16 bytes behind the other's: 128 bytes that all banks of the memory have a
-//         part in, so that nothing needs to be swizzled. Neighbours along inputs and along rows are where the descriptor says.
-// Order   on the device the hardware's; whether it is that of matrix.h is to be proven on one. The simulator adds products with k
-//         ascending, as there.
-// Thread  met by all lanes of the four warps, whose first is a multiple of four; at least one add() before finish().
+//   Products are in flight from add() to finish(); or in groups, each ended by end_group(), until wait() leaves only
+//   the newest kLeft. Until then nothing touches their a and rows, and the sums not before all are done. On the host
+//   they happen in wait() and finish().
+// Shape   rows in core matrices of 8 rows × 8 inputs, a row's 16 bytes behind another's: 128 bytes that use all banks
+//         of the memory, so that no swizzle is needed. The descriptor gives the distances to the next inputs and to the
+//         next rows.
+// Order   on the device the hardware's; on an H200 its sums were measured to equal those of matrix.h's mma.sync
+//         (docs/gpu.md). The simulator adds products with k ascending, as there.
+// Thread  called by all lanes of the four warps, the first of which is a multiple of four; at least one add() before
+//         finish().
 // Source  PTX ISA, wgmma.mma_async and its matrix descriptor; sm_90a alone.
 #pragma once
 
@@ -26,8 +29,8 @@ namespace quire::gpu {
 inline constexpr unsigned kWarpgroup = 4 * kWarp;
 inline constexpr unsigned kWarpgroupRows = 128;
 
-// Where rows lie: 14 bits each of the address, the way to the next inputs and the way to the next rows, in units of 16 bytes; the upper
-// bits say that nothing is swizzled.
+// Location of rows in shared memory. The descriptor has 14 bits each for the address, the distance to the next inputs
+// and the distance to the next rows, in units of 16 bytes; its upper bits are 0: no swizzle.
 struct RowsInShared {
   std::uint32_t address = 0;
   std::uint32_t to_next_inputs = 0;
@@ -48,22 +51,22 @@ struct RowsInShared {
   }
 };
 
-// What a thread wrote to the block's shared memory by itself is there for products, once a barrier has said that it did: by each thread
-// that wrote, before the barrier. Copies in bulk need it not.
+// Makes a thread's own writes to shared memory visible to products: called by each thread that wrote, before the
+// barrier that announces the data. Bulk copies do not need it.
 QUIRE_DEVICE void show_to_products() {
 #if defined(__CUDACC__)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
-// The compiler makes these words here, and not between products that are under way.
+// Makes the compiler compute these words here, not between products that are in flight.
 QUIRE_DEVICE void make_here([[maybe_unused]] std::uint32_t (&words)[4]) {
 #if defined(__CUDACC__)
   asm volatile("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
 #endif
 }
 
-// A thread's share of the four warps' products.
+// A thread's part of the four warps' products.
 template <unsigned kRows>
 class WarpgroupProducts {
  public:
@@ -79,7 +82,7 @@ class WarpgroupProducts {
 #define QUIRE_SUMS_OF_128(s)                                                                                 \
   QUIRE_SUMS_OF_64(s), QUIRE_SUMS_OF(s, 8), QUIRE_SUMS_OF(s, 9), QUIRE_SUMS_OF(s, 10), QUIRE_SUMS_OF(s, 11), \
       QUIRE_SUMS_OF(s, 12), QUIRE_SUMS_OF(s, 13), QUIRE_SUMS_OF(s, 14), QUIRE_SUMS_OF(s, 15)
-// `said` with the sums of as many rows.
+// The instruction `said` with the sums of kRows rows as operands.
 #define QUIRE_WITH_SUMS(said, s)                         \
   if constexpr (kRows == 32) {                           \
     asm volatile(said : QUIRE_SUMS_OF_32(s)::"memory");  \
@@ -105,7 +108,7 @@ class WarpgroupProducts {
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
   "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-  // What was put into registers is there.
+  // Orders earlier writes to registers before the products.
   QUIRE_DEVICE void begin(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE
       void add(Sums& s, const std::uint32_t (&a)[4], std::uint64_t rows) {
     if constexpr (kRows == 32) {
@@ -118,7 +121,7 @@ class WarpgroupProducts {
       QUIRE_MULTIPLY("128", QUIRE_TO_63, "%64, %65, %66, %67", "%68", QUIRE_SUMS_OF_128(s), a, rows);
     }
   }
-  // The same while products are under way, for what was put into a.
+  // The same while products are in flight, for writes to a.
   QUIRE_DEVICE void go_on() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
   QUIRE_DEVICE void go_on(Sums& s){QUIRE_WITH_SUMS("wgmma.fence.sync.aligned;", s)} QUIRE_DEVICE void end_group() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

@@ -1,22 +1,24 @@
-// Where the numbers of a weight, and of rows that it multiplies, lie in device memory: a lane's 16 bytes are what the tensor cores
-// want of it, so that weights go from memory to registers and are multiplied there.
+// Layout of weights, and of the rows that they multiply, in device memory: a lane's 16 bytes are what the tensor cores
+// take of it, so that weights go from memory to registers and are multiplied there.
 // Shape   a weight is cut into tiles of 16 outputs, a tile into steps of 64 inputs. Eight tiles are a group (the last
-//         may have fewer), whose first steps lie side by side, then their second ones, and so on: one copy in bulk
-//         brings a step of all of them. Outputs and inputs that only fill up are zero bits, which meet zeros of the
-//         rows. Lane and word are those of matrix.h and integer_matrix.h.
-//           kBF16, kW16A16  a step is 2,048 bytes: 4 parts of 16 inputs, a lane has 16 bytes of each: its fragment
-//           kInt8, kFp8     1,024: 2 parts of 32 inputs, a lane's 16 bytes are its numbers of two fragments; a word's two halves are
-//                           bytes 0 and 2, or 1 and 3, of a word here
-//           kW8A8           1,024: 2 parts of 32 inputs, a lane has 16 bytes of each: its fragment
-//           kInt4           576: a lane has 16 bytes, 4 for each 16 inputs, in nibbles that say q + 8; then the groups' scales
-//           kW4A8           576: a lane has 16 bytes, 8 for each 32 inputs, in nibbles that say q as two's complement; then scales
-//           kF32, kF16      [K][N']: inputs outside, outputs padded to 32
-//         scales: 8 outputs g, for each both groups of 32 inputs, of each outputs g and g + 8, in bf16
-//         rows, in tiles of 8 and halves of steps: bf16, a half is 512 bytes, a lane has 16 of them; whole numbers, a half is 256
-//         bytes, a lane has 8; blocks of 128 rows (warpgroup_matrix.h): step by step 16 tiles of 8 rows, of each 8 times 8 inputs of
-//         row after row, 16 bytes each
+//         may have fewer), whose first steps are adjacent, then their second ones, and so on: one bulk copy brings a
+//         step of all of them. Outputs and inputs that are only padding are zero bits, which meet zeros of the rows.
+//         Lane and word are those of matrix.h and integer_matrix.h. A step:
+//           kBF16, kW16A16  2,048 bytes: 4 parts of 16 inputs; a lane has 16 bytes of each, its fragment
+//           kInt8, kFp8     1,024: 2 parts of 32 inputs; a lane's 16 bytes are its numbers of two fragments; the two
+//                           halves of a fragment's word are bytes 0 and 2, or 1 and 3, of a word here
+//           kW8A8           1,024: 2 parts of 32 inputs; a lane has 16 bytes of each, its fragment
+//           kInt4           576: a lane has 16 bytes, 4 per 16 inputs, in nibbles that hold q + 8; then the groups'
+//                           scales
+//           kW4A8           576: a lane has 16 bytes, 8 per 32 inputs, in nibbles that hold q in two's complement;
+//                           then scales
+//           kF32, kF16      no steps: [K][N'], inputs outside, outputs padded to 32
+//         Scales, in bf16: for each of 8 outputs g, both groups of 32 inputs; for each group, outputs g and g + 8.
+//         Rows, in tiles of 8 rows and halves of steps. bf16: a half is 512 bytes, 16 per lane; int8: 256 bytes, 8 per
+//         lane. Blocks of 128 rows (warpgroup_matrix.h): step by step 16 tiles of 8 rows; a tile is 8 times 8 inputs
+//         of row after row, 16 bytes each.
 // Thread  any; pure.
-// Source  weights in the order of fragments: Marlin (Frantar et al. 2024); the rest ours.
+// Source  weights in fragment order: Marlin (Frantar et al. 2024); the rest ours.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +31,10 @@
 namespace quire::gpu {
 
 inline constexpr std::uint32_t kStepInputs = 64;
-inline constexpr std::uint32_t kSliceInputs = 256;  // whose sum is a number of its own: a row's group of w8a8 and w4a8
+// Inputs of a slice, whose sum is a number of its own: a row's quantization group in w8a8 and w4a8.
+inline constexpr std::uint32_t kSliceInputs = 256;
 inline constexpr std::uint32_t kSliceSteps = kSliceInputs / kStepInputs;
-inline constexpr std::uint32_t kGroupInputs = 32;  // of kInt4 and kW4A8, with a scale of their own
+inline constexpr std::uint32_t kGroupInputs = 32;  // inputs of a kInt4 or kW4A8 group, which has its own scale
 
 constexpr std::uint32_t round_up(std::uint32_t count, std::uint32_t unit) { return (count + unit - 1) / unit * unit; }
 constexpr std::uint32_t pieces_of(std::uint32_t count, std::uint32_t size) { return (count + size - 1) / size; }
@@ -40,35 +43,29 @@ constexpr std::uint32_t num_tiles(std::uint32_t num_outputs) { return pieces_of(
 constexpr std::uint32_t num_steps(std::uint32_t num_inputs) { return pieces_of(num_inputs, kStepInputs); }
 constexpr std::uint32_t num_slices(std::uint32_t num_inputs) { return pieces_of(num_inputs, kSliceInputs); }
 
-// By the tensor cores, or output by output as the CPU does it.
-constexpr bool in_tiles(backend::WeightType type) {
-  return type != backend::WeightType::kF32 && type != backend::WeightType::kF16;
+// True: the tensor cores multiply the format. False: f32 and f16, multiplied output by output as on the CPU.
+constexpr bool in_tiles(backend::Format format) {
+  return format.element != backend::Format::Element::kF32 && format.element != backend::Format::Element::kF16;
 }
-// Multiplied by rows of whole numbers, or by rows in bf16.
-constexpr bool in_integers(backend::WeightType type) {
-  return type == backend::WeightType::kW8A8 || type == backend::WeightType::kW4A8;
-}
-constexpr bool in_nibbles(backend::WeightType type) {
-  return type == backend::WeightType::kInt4 || type == backend::WeightType::kW4A8;
-}
-// Bytes that are widened to bf16 for the tensor cores.
-constexpr bool in_wide_bytes(backend::WeightType type) {
-  return type == backend::WeightType::kInt8 || type == backend::WeightType::kFp8;
+// True: rows are int8. False: rows are bf16.
+constexpr bool in_integers(backend::Format format) { return format.activation == backend::Format::Activation::kInt8; }
+constexpr bool in_nibbles(backend::Format format) { return format.bits == 4; }
+// True: bytes that are widened to bf16 for the tensor cores.
+constexpr bool in_wide_bytes(backend::Format format) { return format.bits == 8 && !in_integers(format); }
+
+inline constexpr std::uint32_t kNibbleBytes = 512;  // codes of a step
+
+constexpr std::uint32_t step_bytes(backend::Format format) {
+  if (in_nibbles(format)) return kNibbleBytes + 64;
+  return has_output_scales(format) ? 1024 : 2048;
 }
 
-inline constexpr std::uint32_t kNibbleBytes = 512;  // of a step
-
-constexpr std::uint32_t step_bytes(backend::WeightType type) {
-  if (in_nibbles(type)) return kNibbleBytes + 64;
-  return has_output_scales(type) ? 1024 : 2048;
-}
-
-// Of a number within its step, in units of itself: 2 bytes, a byte, a nibble.
-constexpr std::uint32_t place_in_step(backend::WeightType type, std::uint32_t output, std::uint32_t input) {
-  if (in_integers(type)) {
+// Place of a number within its step, in units of its size: 2 bytes, a byte, a nibble.
+constexpr std::uint32_t place_in_step(backend::Format format, std::uint32_t output, std::uint32_t input) {
+  if (in_integers(format)) {
     const IntegerPlace at = integer_place(output, input % kIntegerInputs);
     const std::uint32_t part = input / kIntegerInputs;
-    if (type == backend::WeightType::kW8A8) return part * 512 + at.lane * 16 + at.word * 4 + at.byte;
+    if (!in_nibbles(format)) return part * 512 + at.lane * 16 + at.word * 4 + at.byte;
     return at.lane * 32 + part * 16 + at.word / 2 * 8 + at.byte * 2 + at.word % 2;
   }
   const std::uint32_t part = input / kTileInputs;
@@ -76,46 +73,45 @@ constexpr std::uint32_t place_in_step(backend::WeightType type, std::uint32_t ou
   const std::uint32_t lane = at / 8;
   const std::uint32_t word = at % 8 / 2;
   const std::uint32_t half = at % 2;
-  if (in_wide_bytes(type)) {
+  if (in_wide_bytes(format)) {
     return part / 2 * 512 + lane * 16 + part % 2 * 8 + word / 2 * 4 + half * 2 + word % 2;
   }
-  if (type == backend::WeightType::kInt4) return lane * 32 + part * 8 + word + half * 4;
+  if (in_nibbles(format)) return lane * 32 + part * 8 + word + half * 4;
   return part * 256 + at;
 }
 
-// Of a group's scale within its step, in bytes.
+// Place of a group's scale within its step, in bytes.
 constexpr std::uint32_t scale_in_step(std::uint32_t output, std::uint32_t input) {
   return kNibbleBytes + output % 8 * 8 + input / kGroupInputs * 4 + output / 8 * 2;
 }
 
-// Tiles in the group that this one is in: from one of its steps to the next it is as many steps.
+// Number of tiles in the tile's group: also the distance, in steps, from one of its steps to the next.
 inline constexpr std::uint32_t kGroupTiles = 8;
 constexpr std::uint32_t tiles_of_group(std::uint32_t num_outputs, std::uint32_t tile) {
   const std::uint32_t left = num_tiles(num_outputs) - tile / kGroupTiles * kGroupTiles;
   return left < kGroupTiles ? left : kGroupTiles;
 }
-// Where a step of a tile begins, in bytes.
-constexpr std::size_t step_at(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs,
+// Byte offset of a tile's step.
+constexpr std::size_t step_at(backend::Format format, std::uint32_t num_outputs, std::uint32_t num_inputs,
                               std::uint32_t tile, std::uint32_t step) {
   const std::size_t before = std::size_t{tile / kGroupTiles * kGroupTiles} * num_steps(num_inputs);
-  return (before + std::size_t{step} * tiles_of_group(num_outputs, tile) + tile % kGroupTiles) * step_bytes(type);
+  return (before + std::size_t{step} * tiles_of_group(num_outputs, tile) + tile % kGroupTiles) * step_bytes(format);
 }
 
-// Of a number that is in no tile, in units of itself.
+// Place of a number of f32 and f16, in units of its size.
 constexpr std::size_t place_in_columns(std::uint32_t num_outputs, std::uint32_t output, std::uint32_t input) {
   return std::size_t{input} * round_up(num_outputs, kWarp) + output;
 }
 
-// A weight's numbers, with the scales of groups.
-constexpr std::size_t number_bytes(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_inputs) {
-  if (in_tiles(type)) return std::size_t{num_tiles(num_outputs)} * num_steps(num_inputs) * step_bytes(type);
-  const std::size_t size = type == backend::WeightType::kF32 ? 4 : 2;
-  return size * num_inputs * round_up(num_outputs, kWarp);
+// Bytes of a weight's numbers, including the scales of groups.
+constexpr std::size_t number_bytes(backend::Format format, std::uint32_t num_outputs, std::uint32_t num_inputs) {
+  if (in_tiles(format)) return std::size_t{num_tiles(num_outputs)} * num_steps(num_inputs) * step_bytes(format);
+  return bytes_of(format) * num_inputs * round_up(num_outputs, kWarp);
 }
 
-// Of a row's number, in units of itself: 2 bytes, or one.
+// Places of a row's number, in units of its size: 2 bytes, or one.
 inline constexpr std::uint32_t kRowBlock = 128;
-inline constexpr std::uint32_t kRowStep = kTileRows * kStepInputs;  // numbers
+inline constexpr std::uint32_t kRowStep = kTileRows * kStepInputs;  // numbers of a step in a tile of rows
 constexpr std::size_t place_in_rows(std::uint32_t num_inputs, std::uint32_t row, std::uint32_t input) {
   const std::size_t step = std::size_t{row / kTileRows} * num_steps(num_inputs) + input / kStepInputs;
   const std::uint32_t lane = row % kTileRows * 4 + input % 8 / 2;

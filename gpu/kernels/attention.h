@@ -1,9 +1,11 @@
-// Attention over the paged cache as core/backend/ops.h has it, bit for bit as on the CPU: for caches of f32, whose
-// numbers the tensor cores do not take, and for heads of more dimensions than attention_tiles.h has room for.
-// Shape   qkv [T, (H + 2 G) D], out [T, H D]; a block a row and head.
+// Attention over the paged cache without tensor cores, by core/backend/step_ops.h, bit for bit as on the CPU: for
+// f32 caches, which the tensor cores do not take, and for heads of more dimensions than attention_tiles.h has room for.
+// Shape   qkv [T, (H + 2 G) D], out [T, H D].
+// Launch  one thread block per row and head; a thread per position of a span.
 // Source  PagedAttention (Kwon et al. 2023); online softmax (Milakov & Gimelshein 2018); fixed spans are ours.
 #pragma once
 
+#include "core/base/kv_constants.h"
 #include "core/sample/math.h"
 #include "gpu/kernels/batch_rows.h"
 #include "gpu/kernels/rows.h"
@@ -20,7 +22,7 @@ struct Attend {
     float* out = nullptr;
     std::uint64_t* accumulated_scores = nullptr;
   };
-  static constexpr unsigned kThreads = backend::kSpanTokens;  // a position each
+  static constexpr unsigned kThreads = kSpanTokens;  // one position each
   static constexpr unsigned kMostDims = 2 * kThreads;
   static constexpr std::size_t kSharedBytes =
       kThreads * (sizeof(float) + sizeof(std::uint32_t)) + kSumLanes * sizeof(float) + kMostDims * sizeof(float);
@@ -49,7 +51,7 @@ struct Attend {
     }
     if (row.num_accumulated_scores == 0) return;
     for (std::uint32_t span = first_span; span <= row.position / kThreads;
-         ++span) {  // once more: max and sum are known
+         ++span) {  // second pass: max and sum are known
       const std::uint32_t position = span * kThreads + thread();
       if (!look(a, row, head, position, work)) continue;
       const float weight = sample::exp_f32(work.z[thread()] - merged.max);
@@ -62,7 +64,7 @@ struct Attend {
   static constexpr unsigned kDimsOfThread = kMostDims / kThreads;
   struct Work {
     float* z;              // [256] scores, then exponentials
-    std::uint32_t* slots;  // [256] where each position's K and V are; kUnseen
+    std::uint32_t* slots;  // [256] slot of each position's K and V, or kUnseen
     float* lanes;          // [16]
     float* q;              // [D]
   };
@@ -81,7 +83,7 @@ struct Attend {
     return work;
   }
 
-  // Whether the row sees the position at all, and its score.
+  // Computes the position's score. False: the row does not see it.
   QUIRE_DEVICE static bool look(const Args& a, const RowOfBatch& row, std::uint32_t head, std::uint32_t position,
                                 Work& work) {
     const AttentionView& spec = a.spec;
@@ -94,10 +96,10 @@ struct Attend {
       const float* k = own_row(spec, a.kv, a.qkv, row, kv_head, position).k;
       for (std::uint32_t d = 0; d < spec.head_dim; ++d) z = fma(work.q[d], k[d], z);
     } else {
-      const std::byte* group = a.kv.group(spec.layer, kv_head, slot);
+      const std::byte* group = a.kv.group(kv_head, slot);
       for (std::uint32_t d = 0; d < spec.head_dim; ++d) z = fma(work.q[d], stored_k(a.kv.layout, group, slot, d), z);
     }
-    work.z[thread()] = z * spec.scale;
+    work.z[thread()] = spec.softcap == 0.0f ? z * spec.scale : spec.capped(z * spec.scale);
     return true;
   }
 
@@ -108,7 +110,7 @@ struct Attend {
     return slot_of(a.batch, a.kv.layout, row, position);
   }
 
-  // One span: its maximum, exponentials, their sum and the weighted values, merged into what the spans before came to.
+  // Reduces one span (maximum, exponentials, their sum, the weighted values) and merges it into the earlier ones.
   QUIRE_DEVICE static void weigh(const Args& a, const RowOfBatch& row, std::uint32_t head, std::uint32_t span,
                                  bool seen, Work& work, Merged& merged) {
     const AttentionView& spec = a.spec;
@@ -142,10 +144,10 @@ struct Attend {
   QUIRE_DEVICE static float v_at(const Args& a, const RowOfBatch& row, std::uint32_t kv_head, std::uint32_t position,
                                  std::uint32_t slot, std::uint32_t d) {
     if (in_own_group(a.kv.layout, row, position)) return own_row(a.spec, a.kv, a.qkv, row, kv_head, position).v[d];
-    return stored_v(a.kv.layout, a.kv.group(a.spec.layer, kv_head, slot), slot, d);
+    return stored_v(a.kv.layout, a.kv.group(kv_head, slot), slot, d);
   }
 
-  // Maxima have no order but where something is NaN, and then all of it comes to NaN.
+  // Maxima have no order unless something is NaN, and then the result is NaN.
   QUIRE_DEVICE static float highest(bool seen, float z, Work& work) {
     float best = seen ? z : -kv_infinity();
     for (unsigned lane = kWarp / 2; lane > 0; lane /= 2) {

@@ -1,22 +1,26 @@
 // Attention over the paged cache by the tensor cores, for K and V in bf16, fp8, int8 and int4. Rows, heads and spans
-// are those of core/backend/ops.h; q is rounded to bf16, and so are the weights that V is multiplied by:
-//   s_j = K_j · q, tiles of 16 dimensions ascending in one chain;  z_j = s_j * scale (int8: (s_j * K's scale) * scale)
+// are those of core/backend/step_ops.h; q, and the softmax weights that V is multiplied by, are rounded to bf16:
+//   s_j = K_j · q, tiles of 16 dimensions ascending in one chain;  z_j = s_j * scale (int8: (s_j * K's scale) * scale),
+//   with a softcap c then c · tanh(z_j / c)
 //   m_s = max z_j;  e_j = exp_near(z_j - m_s) (softmax.h);  l_s = sum16 by j mod 16 of e_j
 //   o_s = V · p, groups of 16 positions ascending in one chain, p_j = bf16(e_j) (int8: bf16(e_j * V's scale))
-//   int4: K and V are code · step + lowest rounded to bf16, those of the row's own group as they were before storing,
-//   likewise
-// Spans are merged in ascending order as ops.h merges them: here, where a unit goes over all of them, or in MergeSpans.
-// So a row has the same bits however rows are cut into units, whichever rows stand in the columns beside it, and
-// whether its K and V were stored in this step or long ago:
-//   - what a row does not see has weight 0 in its column. Of V's numbers that some see and some do not, those that are
-//     not finite are left out of the product (0 times them is no 0) and then added to the columns that see them;
-//   - a tree's node has a unit for itself from the root's span on: its ancestors are gathered at their positions.
-// Shape   qkv [T, (H + 2 G) D], out [T, H D]; D <= kMostDims. A unit: kColumns columns, 256 threads, grid.x: units,
-//         grid.y: kv heads.
-// Order   of what a chain does within a tile: matrix.h. That a product by 0 leaves a sum as it is: to be proven on a
-// device.
-// Why it is long: it goes over a span in steps that share its memory: find, score, soften (tile_spans.h), weigh.
-// Source  FlashAttention-2 (Dao 2023); GQA heads as rows: Flash-Decoding; fixed spans are ours.
+//   int4: K and V are code · step + lowest rounded to bf16; those of the row's own group are the values before storing,
+//   rounded to bf16 too
+// Spans are merged in ascending order as ops.h merges them: here if a unit goes over all of them, else in MergeSpans. A
+// row has the same bits however rows are cut into units, whichever rows have the columns beside it, and whether its K
+// and V were stored in this step or long ago:
+//   - A position that a row does not see has weight 0 in its column. Values of V that some rows see and some do not are
+//     left out of the product if they are not finite (0 times them is not 0), and then added to the columns that see
+//     them.
+//   - A node of a draft tree has units of its own from the root's span on: its ancestors are gathered at their
+//     positions.
+// Shape   qkv [T, (H + 2 G) D], out [T, H D]; D <= kMostDims. A unit has kColumns columns.
+// Launch  grid.x: units, grid.y: kv heads; 256 threads.
+// Order   within a tile of a chain: matrix.h. That a product with 0 leaves a sum unchanged was measured on an H200
+//         (docs/gpu.md).
+// Length  the kernel goes over a span in steps that share its memory: find, score, soften (tile_spans.h), weigh.
+// Source  FlashAttention-2 (Dao 2023); query heads of a kv head as rows: Flash-Decoding (Dao et al. 2023); fixed spans
+//         are ours.
 #pragma once
 
 #include "gpu/kernels/tile_spans.h"
@@ -37,8 +41,8 @@ struct AttendTiles {
   static constexpr unsigned kSpan = Call::kSpan;
   static constexpr unsigned kGroups = Call::kGroups;
   static_assert(kSpan == kThreads && kWarps == kTileWarps);
-  static constexpr unsigned kDimTiles = kMostDims / (kWarps * kTileOutputs);  // of a warp
-  static constexpr unsigned kAhead = kColumnTiles == 1 ? 8 : 4;  // tiles of K or V that a warp waits for at once
+  static constexpr unsigned kDimTiles = kMostDims / (kWarps * kTileOutputs);  // per warp
+  static constexpr unsigned kAhead = kColumnTiles == 1 ? 8 : 4;  // tiles of K or V that a warp loads at once
   static constexpr std::uint32_t kOfAhead = (1u << kAhead) - 1;
 
  public:
@@ -58,6 +62,10 @@ struct AttendTiles {
       sync_block();
       score(call);
       sync_block();
+      if (a.spec.softcap != 0.0f) {
+        cap_scores(call);
+        sync_block();
+      }
       if (a.accumulated_scores != nullptr) {
         accumulate(call);
       } else {
@@ -68,27 +76,27 @@ struct AttendTiles {
       sync_block();
     }
     if (a.accumulated_scores != nullptr) return;
-    sync_block();  // where no span had anything, nobody has met
+    sync_block();  // no barrier was passed yet if no span had any group
     end_columns(call);
     sync_block();
     put_columns(call, merged);
   }
 
  private:
-  // A thread a group; or a position, where each has something of its own.
+  // One thread per group; or per position, if each position has something of its own.
   QUIRE_DEVICE static void find(const Call& call) {
     const bool by_position = kType == backend::KvType::kInt8 || call.gathered_groups() != 0;
     const unsigned j = by_position ? thread() : thread() * KvLayout::kGroup;
     if (j >= kSpan) return;
     const KvLayout& layout = call.a.kv.layout;
     if ((call.groups >> j / KvLayout::kGroup & 1u) == 0) {
-      if (j % KvLayout::kGroup == 0) call.work.groups[j / KvLayout::kGroup] = call.a.kv.numbers;  // of any
+      if (j % KvLayout::kGroup == 0) call.work.groups[j / KvLayout::kGroup] = call.a.kv.numbers;  // any valid address
       return;
     }
     const std::uint32_t slot = slot_of(call.a.batch, layout, call.row, call.start(0) + j);
     if (by_position) call.work.slots[j] = slot;
     if (slot == kUnseen || (kType != backend::KvType::kInt8 && j % KvLayout::kGroup != 0)) return;
-    const std::byte* group = call.a.kv.group(call.a.spec.layer, call.kv_head, slot);
+    const std::byte* group = call.a.kv.group(call.kv_head, slot);
     if (j % KvLayout::kGroup == 0) call.work.groups[j / KvLayout::kGroup] = group;
     if constexpr (kType == backend::KvType::kInt8) {
       call.work.k_scales[j] = int8_scale_at(group + layout.k_scales_at(), slot);
@@ -96,7 +104,7 @@ struct AttendTiles {
     }
   }
 
-  // A warp a group. All of K and V that it stands for is on its way before it waits for the first of it.
+  // One warp per group. Prefetches all of K and V of the warp's groups before it waits for the first of them.
   QUIRE_DEVICE static void score(const Call& call) {
     QUIRE_UNROLLED for (unsigned group = thread() / kWarp; group < kGroups; group += kWarps) {
       if (call.lies_in_one(group)) will_read(call.stored(group), 2 * call.code_bytes());
@@ -120,6 +128,14 @@ struct AttendTiles {
     }
   }
 
+  // One thread per position.
+  QUIRE_DEVICE static void cap_scores(const Call& call) {
+    QUIRE_ROLLED for (unsigned column = 0; column < call.unit.num_queries; ++column) {
+      float& z = call.work.score(column, thread());
+      z = call.a.spec.capped(z);
+    }
+  }
+
   QUIRE_DEVICE static void add_stored_scores(const Call& call, unsigned group, Product (&sums)[kColumnTiles]) {
     const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileInputs;
     std::uint32_t tile = 0;
@@ -132,7 +148,7 @@ struct AttendTiles {
               [&](unsigned t) -> const Words4& { return call.work.q[t][tile / 2][thread() % kWarp]; });
     }
   }
-  // The first one's number is even.
+  // `first` is even.
   template <unsigned kTiles>
   QUIRE_DEVICE static void add_tiles(const Call& call, unsigned group, std::uint32_t first,
                                      Product (&sums)[kColumnTiles]) {
@@ -165,7 +181,7 @@ struct AttendTiles {
               [&](unsigned t) -> const Words4& { return call.work.q[t][tile / 2][thread() % kWarp]; });
     }
   }
-  // sums[t] += left · the first 16 inputs of right(t), a lane's words of 32, or the others.
+  // sums[t] += left · 16 of the 32 inputs whose words right(t) has for a lane: the first 16, or the last (which = 1).
   template <typename Right>
   QUIRE_DEVICE static void add_one(const KvFragment& left, unsigned which, Product (&sums)[kColumnTiles],
                                    const Right& right) {
@@ -174,7 +190,7 @@ struct AttendTiles {
       add_product(sums[t], left.words, {words.words[2 * which], words.words[2 * which + 1]});
     }
   }
-  // By both, of those that are there.
+  // sums[t] += left · right(t) for both halves of the inputs, or only those that are there.
   template <typename Right>
   QUIRE_DEVICE static void add_two(const KvFragment (&left)[2], bool first, bool second, Product (&sums)[kColumnTiles],
                                    const Right& right) {
@@ -201,7 +217,7 @@ struct AttendTiles {
     }
   }
 
-  // A warp 16 dimensions.
+  // One warp per 16 dimensions.
   QUIRE_DEVICE static void weigh(const Call& call, Product (&merged)[kDimTiles][kColumnTiles]) {
     const std::uint32_t num_tiles = call.a.kv.layout.width() / kTileOutputs;
     QUIRE_UNROLLED for (unsigned i = 0; i < kDimTiles; ++i) {
@@ -218,12 +234,13 @@ struct AttendTiles {
     }
   }
 
-  // Of groups that lie as they are wanted. False, and nothing is added: what some see and some do not is not finite.
+  // Adds groups whose V is stored as the tensor cores take it. False, and nothing is added: a value that only some rows
+  // see is not finite.
   QUIRE_DEVICE static bool add_plain_values(const Call& call, unsigned first, std::uint32_t tile,
                                             Product (&sums)[kColumnTiles]) {
     const unsigned lane = thread() % kWarp;
     const std::size_t to_tile = place_in_values(call, tile);
-    RawKvFragment<kType> raw[kAhead];  // of a group that is not there, whatever lies there
+    RawKvFragment<kType> raw[kAhead];  // arbitrary data for a group that is not there
     QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) raw[i] = load_values(call.stored(first + i) + to_tile);
     if ((call.in_one & call.mixed) >> first & kOfAhead) {
       bool faulty = false;
@@ -245,7 +262,7 @@ struct AttendTiles {
     }
     return true;
   }
-  // Of a group, the lane's share of a tile of V.
+  // Byte offset in a group of the lane's part of a V tile.
   QUIRE_DEVICE static std::size_t place_in_values(const Call& call, std::uint32_t tile) {
     return call.code_bytes() + (tile * kWarp + thread() % kWarp) * sizeof(RawKvFragment<kType>);
   }
@@ -260,7 +277,7 @@ struct AttendTiles {
     return widened<kType>(raw, steps);
   }
 
-  // Of any groups, one after the other.
+  // Adds any groups, one after another.
   QUIRE_DEVICE static void add_all_values(const Call& call, unsigned first, std::uint32_t tile,
                                           Product (&sums)[kColumnTiles]) {
     QUIRE_ROLLED for (unsigned group = first; group < first + kAhead; ++group) {
@@ -295,7 +312,7 @@ struct AttendTiles {
         is_left_out);
   }
 
-  // Half a warp a column.
+  // Half a warp per column.
   QUIRE_DEVICE static void accumulate(const Call& call) {
     const unsigned lane = thread() % kSumLanes;
     for (unsigned column = thread() / kSumLanes; column < call.unit.num_queries; column += kThreads / kSumLanes) {
@@ -314,8 +331,8 @@ struct AttendTiles {
   }
 };
 
-// By what a tile's columns hold: the heads of one row, or of several. Left alone, the compiler aims at more blocks than
-// registers last for, or at fewer than there is shared memory for.
+// Narrow kernels have the heads of one row as columns, wide ones those of several rows. kMinBlocks: left to itself, the
+// compiler aims at more blocks than registers allow, or at fewer than shared memory allows.
 struct AttendBf16 : AttendTiles<backend::KvType::kBF16, 1, 256> {
   static constexpr unsigned kMinBlocks = 3;
   static constexpr unsigned kMinBlocksBeforeSm90 = 2;
@@ -337,7 +354,7 @@ struct AttendInt8 : AttendTiles<backend::KvType::kInt8, 1, 256> {
 struct AttendInt8Wide : AttendTiles<backend::KvType::kInt8, 4, 128> {
   static constexpr unsigned kMinBlocks = 2;
 };
-struct AttendInt4 : AttendTiles<backend::KvType::kInt4, 1, 128> {  // with 256 dimensions it spilled
+struct AttendInt4 : AttendTiles<backend::KvType::kInt4, 1, 128> {  // with 256 dimensions registers spilled
   static constexpr unsigned kMinBlocks = 2;
 };
 struct AttendInt4Wide : AttendTiles<backend::KvType::kInt4, 4, 128> {

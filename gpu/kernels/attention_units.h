@@ -1,7 +1,8 @@
-// What one block of threads attends to: some query rows of a sequence and kv head, over one span of positions or over all of theirs.
-//   The query heads of a kv head and the rows of a sequence are one list of queries, (row, head) with the head running fastest: they
-//   read the same K and V. A unit has so many of them in the columns of its tiles.
-// Shape   whoever is cut into units of single spans has room for each of its spans: its parts, [row's spans][H].
+// Work of one thread block in attention: some query rows of a sequence and kv head, over one span of positions or over
+// all of their spans.
+//   The queries of a sequence and kv head are pairs (row, head), head fastest, that read the same K and V. A unit has
+//   some of them as the columns of its tiles.
+// Shape   a row whose units are of one span each has a part for each of its spans: [row's spans][H].
 // Thread  host and device; pure.
 // Source  ours; fixed-size splits of a long sequence: Flash-Decoding (Dao et al. 2023), Thinking Machines 2025.
 #pragma once
@@ -15,19 +16,19 @@ inline constexpr std::uint32_t kNarrowQueries = 8;
 inline constexpr std::uint32_t kWideQueries = 32;
 
 struct AttentionUnit {
-  std::uint32_t first_row = 0;    // of the batch: the first query's
-  std::uint32_t first_head = 0;   // of the kv head's: the first query's
-  std::uint32_t num_queries = 0;  // 0: the unit fills up a grid
+  std::uint32_t first_row = 0;    // row of the first query, in the batch
+  std::uint32_t first_head = 0;   // its head, within the kv head
+  std::uint32_t num_queries = 0;  // 0: padding of a grid
   std::uint32_t first_span = 0;
   std::uint32_t last_span = 0;
-  // Of its rows: what some of them see, and what all of them see.
+  // Range of positions that some of its rows see: [min_lowest, max_position]; that all see: [max_lowest, min_position].
   std::uint32_t min_position = 0;
   std::uint32_t max_position = 0;
   std::uint32_t min_lowest = 0;
   std::uint32_t max_lowest = 0;
 };
 
-// Where a row's spans go before they are merged.
+// Parts that a row's spans are written to before they are merged.
 struct RowParts {
   std::uint32_t first_part = 0;
   std::uint32_t first_span = 0;
@@ -39,7 +40,7 @@ struct RowParts {
   }
 };
 
-// Of every part: its span's weighted values [D], and its maximum and sum (0: the row sees nothing of the span).
+// All parts. Each is a span's weighted values [D], and its maximum and sum (sum 0: the row sees nothing of the span).
 struct PartsView {
   float* values = nullptr;
   float* max_and_sum = nullptr;

@@ -1,46 +1,57 @@
-// What a kernel knows of a step's rows, and where a row finds the positions that it sees.
+// Rows of a step as kernels see them, and how a row finds the positions that it sees.
 // Shape   a RowOfBatch for each of T rows.
 // Thread  host and device; pure.
 #pragma once
 
+#include "core/sample/math.h"
 #include "gpu/device/kv_codes.h"
 
 namespace quire::gpu {
 
 inline constexpr std::uint32_t kUnseen = ~0u;
 
-// backend::SequenceRows, and what a kernel wants of the batch besides, for each row.
+// Fields of backend::SequenceRows, and what else a kernel needs of the batch, for each row.
 struct RowOfBatch {
   static constexpr std::uint32_t kNobody = ~0u;
   std::uint32_t position = 0;
-  std::uint32_t slot = 0;  // kNobody: the row is no sequence's, it fills up a grid
+  std::uint32_t slot = 0;  // kNobody: the row is padding of a grid
   std::uint32_t first_table = 0;
   std::uint32_t first_kept = 0;
   std::uint32_t num_kept = 0;
-  std::uint32_t root_position = 0;  // of a tree's node: it sees those before it, and of the others its ancestors
-  std::uint64_t ancestors = 0;      // 0: no node; it sees all up to its own
-  std::uint32_t first_row = 0;      // of its sequence
+  // Draft tree's node: it sees all positions up to here, and of those behind only its ancestors.
+  std::uint32_t root_position = 0;
+  std::uint64_t ancestors = 0;  // bit by node, itself included; 0: no node, it sees all positions up to its own
+  std::uint32_t first_row = 0;  // of its sequence
   std::uint32_t first_position = 0;
-  std::uint32_t open_group = 0;
+  std::uint32_t residual_group = 0;
   std::uint32_t first_accumulated_score = 0;
   std::uint32_t num_accumulated_scores = 0;  // 0: not wanted
 };
 
+// The RMS norm of each head with one scale for all of them; other norms are kernels of their own, before RopeStore.
+struct NormView {
+  const float* scale = nullptr;  // null: no norm
+  float eps = 0.0f;
+};
+
 struct AttentionView {
-  std::uint32_t layer = 0;
   std::uint32_t num_heads = 0;
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   float scale = 1.0f;
   std::uint32_t window = 0;
-  float norm_eps = 0.0f;
-  const float* q_norm = nullptr;
-  const float* k_norm = nullptr;
+  float softcap = 0.0f;
+  NormView q_norm;
+  NormView k_norm;
   const float* cosines = nullptr;  // [positions, half]
   const float* sines = nullptr;
-  std::uint32_t half = 0;
+  std::uint32_t half = 0;          // 0: no rotation
+  const float* q_scale = nullptr;  // [positions]; null: none
+  bool stores = true;              // false: qkv is q alone
 
-  QUIRE_DEVICE std::uint32_t width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  QUIRE_DEVICE std::uint32_t width() const { return (num_heads + (stores ? 2 * num_kv_heads : 0)) * head_dim; }
+  // A score by softcap, which is not 0.
+  QUIRE_DEVICE float capped(float z) const { return softcap * sample::tanh_f32(quotient(z, softcap)); }
   QUIRE_DEVICE std::uint32_t heads_of_group() const { return num_heads / num_kv_heads; }
   QUIRE_DEVICE std::uint32_t k_column(std::uint32_t kv_head) const { return (num_heads + kv_head) * head_dim; }
   QUIRE_DEVICE std::uint32_t v_column(std::uint32_t kv_head) const {
@@ -52,14 +63,14 @@ constexpr std::uint32_t lowest_seen(std::uint32_t position, std::uint32_t window
   return window == 0 || position < window ? 0 : position - window + 1;
 }
 
-// Of a step: what the rows' numbers point into.
+// Arrays of a step that the indices of a RowOfBatch refer to.
 struct BatchView {
   const RowOfBatch* rows = nullptr;
   const std::uint32_t* block_tables = nullptr;
   const std::uint16_t* kept_groups = nullptr;
 };
 
-// Which groups of a span are there for the row's sequence: bit by group.
+// Kept groups of a span for the row's sequence, bit by group.
 QUIRE_DEVICE std::uint32_t groups_kept(const BatchView& batch, const RowOfBatch& row, std::uint32_t span) {
   return span < row.num_kept ? batch.kept_groups[row.first_kept + span] : 0xffffu;
 }
@@ -70,8 +81,8 @@ QUIRE_DEVICE std::uint32_t lowest_bit(std::uint64_t bits) {
   return bit;
 }
 
-// Where the row finds a position of a group that is there. A node's ancestors stand in the order of their numbers, each
-// behind the root by its own: kUnseen behind the node itself.
+// Slot of a position in a kept group. A node's ancestors, in the order of their numbers, take the positions behind the
+// root one after another; node i is stored i + 1 behind the root. kUnseen behind the node itself.
 QUIRE_DEVICE std::uint32_t slot_of(const BatchView& batch, const KvLayout& layout, const RowOfBatch& row,
                                    std::uint32_t position) {
   std::uint32_t stands_at = position;
@@ -86,7 +97,7 @@ QUIRE_DEVICE std::uint32_t slot_of(const BatchView& batch, const KvLayout& layou
 }
 
 // int4: a position of the row's own group as it was before storing, k and v [D] in f32, from this step's rows or from
-// the open group as the step found it.
+// the residual group as the step found it.
 struct OwnRow {
   const float* k;
   const float* v;
@@ -94,7 +105,7 @@ struct OwnRow {
 QUIRE_DEVICE OwnRow own_row(const AttentionView& spec, const KvView& kv, const float* qkv, const RowOfBatch& row,
                             std::uint32_t kv_head, std::uint32_t position) {
   if (position < row.first_position) {
-    const float* k = kv.open_row(row.open_group, kv.layer_as_found(), kv_head, position);
+    const float* k = kv.found_row(row.residual_group, kv_head, position);
     return {k, k + spec.head_dim};
   }
   const float* x = qkv + std::size_t{row.first_row + (position - row.first_position)} * spec.width();
@@ -104,10 +115,10 @@ QUIRE_DEVICE bool in_own_group(const KvLayout& layout, const RowOfBatch& row, st
   return layout.type == backend::KvType::kInt4 && position / KvLayout::kGroup == row.position / KvLayout::kGroup;
 }
 
-// round(exp(z - max) / sum · 2^32), as a whole number: sums of these are the same in every order. A NaN adds 0.
+// round(exp(z - max) / sum · 2^32) as an integer: sums of these are the same in every order. A NaN adds 0.
 QUIRE_DEVICE std::uint64_t accumulated_score_of(float weight, float inverse) {
-  const double share = static_cast<double>(weight * inverse) * 4294967296.0;
-  return share > 0.0 ? static_cast<std::uint64_t>(share + 0.5) : 0;
+  const double weight_q32 = static_cast<double>(weight * inverse) * 4294967296.0;
+  return weight_q32 > 0.0 ? static_cast<std::uint64_t>(weight_q32 + 0.5) : 0;
 }
 
 }  // namespace quire::gpu

@@ -1,19 +1,20 @@
-// The first pass over the logits rows, in pieces, all rows of a step at a time: the highest logits, and where a row has
-// edits
-// (core/sample/edits.h) a copy of it with them.
-// Shape   logits [R, width], [0, V) of a row are looked at; a block a row (grid.x) and piece of kPiece tokens (grid.y).
+// First pass of sampling, in pieces of rows, all logits rows at a time: finds the highest logits and, for a row with
+// edits (core/sample/edits.h), writes a copy with the edits applied.
+// Shape   logits [R, width], of which columns [0, V) are read.
+// Launch  one thread block per row (grid.x) and piece of kPiece tokens (grid.y).
 // Order   none: maxima of keys. A key holds the logit and the token, so that equal logits go to the lowest id.
-// Source  core/sample/sampler.h; the copy is ours: log probabilities are told of the row as the model gave it.
+// Source  core/sample/sampler.h; the copy is ours: log probabilities are those of the model's logits, without edits.
 #pragma once
 
 #include "gpu/device/tally.h"
-#include "gpu/kernels/choose_told.h"
+#include "gpu/kernels/choose_args.h"
 
 namespace quire::gpu {
 
-inline constexpr float kNoLogit = std::numeric_limits<float>::infinity();  // not below it: the row is not finite
+// A row with a logit that is not below this is not finite.
+inline constexpr float kNoLogit = std::numeric_limits<float>::infinity();
 
-// Orders as floats do, both zeros alike.
+// Integers in the order of the floats; both zeros are equal.
 QUIRE_DEVICE std::uint32_t rising_bits(float x) {
   const std::uint32_t bits = bits_of(x + 0.0f);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -22,7 +23,7 @@ QUIRE_DEVICE float f32_of_rising(std::uint32_t bits) {
   return f32_of_bits((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
 }
 
-// The higher the likelier, of equal ones the lowest id first. What is not below infinity, NaN too, is above everything.
+// A higher key for a likelier token, and for the lower id of equal ones. Infinity and NaN are above everything.
 QUIRE_DEVICE std::uint64_t likely_key(float x, std::uint32_t token) {
   return std::uint64_t{rising_bits(x < kNoLogit ? x : kNoLogit)} << 32 | static_cast<std::uint32_t>(~token);
 }
@@ -53,13 +54,13 @@ struct PrepareRows {
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     auto* slots = reinterpret_cast<std::uint64_t*>(shared);
-    const RowToChoose& row = at_offset<RowToChoose>(a.packed, 0)[block().x];
+    const LogitsRowArgs& row = at_offset<LogitsRowArgs>(a.packed, 0)[block().x];
     const float* x = a.logits + std::size_t{row.logits_row} * a.width;
     const Piece piece = {block().y * kPiece,
                          a.vocab - block().y * kPiece < kPiece ? a.vocab : (block().y + 1) * kPiece};
     HighestOfPiece highest;
     highest.raw = most_of_block<kThreads>(highest_of(x, piece), slots);
-    if (row.copy != RowToChoose::kNoEdits) {
+    if (row.copy != LogitsRowArgs::kNoEdits) {
       float* y = a.copies + std::size_t{row.copy} * a.width;
       edit(a, row, x, piece, y);
       highest.edited = most_of_block<kThreads>(highest_of(y, piece), slots);
@@ -85,7 +86,7 @@ struct PrepareRows {
     return highest;
   }
 
-  QUIRE_DEVICE static void edit(const Args& a, const RowToChoose& row, const float* x, Piece piece, float* y) {
+  QUIRE_DEVICE static void edit(const Args& a, const LogitsRowArgs& row, const float* x, Piece piece, float* y) {
     const auto* allowed = at_offset<std::uint32_t>(a.packed, row.allowed);
     for (std::uint32_t i = piece.first + thread(); i < piece.last; i += kThreads) {
       const bool may = row.num_allowed == 0 || (i / 32 < row.num_allowed && (allowed[i / 32] >> i % 32 & 1u) != 0);

@@ -1,12 +1,14 @@
-// Where in a row, likeliest first, a count or a mass is reached: radix select by a block, exact, of what core/sample/filters.h and
-// logprob.h select on the host.
-// Steps   first by how far a value lies behind the best one, in 64ths, which spreads a row over the bins; the values that are not
-//         behind where the target lies are then listed in shared memory, if they fit, and only they are looked at from there on;
-//         then by the digits of a key, 11 bits at a time, the highest first. Every step bins what shares what was found so far.
-// Order   none: bins hold whole numbers. In which order values are listed is chance, and nothing depends on it.
-// Shape   bins of 64 bits in two words: the lower one wraps, and who makes it wrap adds 1 to the upper one.
-// Thread  met by all threads of the block; `found` and the like are the same in all of them.
-// Source  filters.h. The first digit and the list are ours: with the bits of a float alone most of a row falls into ten bins.
+// Exact radix select by one thread block: finds where in a row, likeliest first, a count or a mass is reached, as
+// core/sample/filters.h and logprob.h do on the host.
+// Steps   First bins by distance from the best value, in 64ths, which spreads a row over the bins. The values up to the
+//         target's bin are then listed in shared memory, if they fit, and only they are read from there on. Then bins
+//         by the digits of a key, 11 bits at a time, the highest first; every step bins the values that share the
+//         digits found so far.
+// Order   none: bins hold integers. The order of the listed values is arbitrary, and nothing depends on it.
+// Shape   bins of 64 bits in two words: the lower one wraps, and the thread that makes it wrap adds 1 to the upper one.
+// Thread  called by all threads of the block; results are the same in all of them.
+// Source  filters.h. The first digit and the list are ours: with the bits of a float alone most of a row falls into ten
+//         bins.
 #pragma once
 
 #include "core/sample/filters.h"
@@ -21,10 +23,10 @@ inline constexpr unsigned kDigitBits = 11;
 inline constexpr std::uint32_t kBins = 1u << kDigitBits;
 inline constexpr std::uint32_t kListed = 2048;
 
-// Shared memory of a block that chooses.
+// Shared memory of a block that samples.
 struct ChooseWork {
   std::uint64_t* slots;  // [warps]
-  std::uint64_t* left;   // of the target, in the bin where it lies
+  std::uint64_t* left;   // rest of the target in the bin where it lies
   std::uint32_t* lower;  // [kBins]
   std::uint32_t* upper;
   float* values;  // [kListed]
@@ -51,18 +53,18 @@ struct ChooseWork {
   }
 };
 
-// Values to look through: a row's z, or the list.
+// Values to search: a row's z, or the list.
 struct Values {
   const float* logits = nullptr;
   std::uint32_t vocab = 0;
-  float highest = 0.0f;  // with temperature 1: z is the logit itself
+  float highest = 0.0f;  // 0 with temperature 1: z is the logit
   float temperature = 1.0f;
   bool is_listed = false;
   std::uint32_t num_listed = 0;
 
   QUIRE_DEVICE float z(std::uint32_t token) const { return sample::z_of(logits[token], highest, temperature); }
 
-  // body(value, token). Of a row several are under way at a time: a block alone would wait for each.
+  // body(value, token). A thread loads several values of a row at a time: a block alone would wait for each.
   static constexpr std::uint32_t kAtOnce = 8;
   template <typename Body>
   QUIRE_DEVICE void each(const ChooseWork& work, const Body& body) const {
@@ -84,31 +86,31 @@ struct Values {
   }
 };
 
-// z of at least `from`, by count or by mass. Ties are kept together.
+// Order by z, of values of at least `from`, by count or by mass. Ties are kept together.
 struct ByZ {
   static constexpr unsigned kKeyBits = 31;
   float from = 0.0f;
   bool by_mass = false;
 
   QUIRE_DEVICE bool counts(float z) const { return z >= from; }
-  QUIRE_DEVICE float behind(float z) const { return -z; }
+  QUIRE_DEVICE float distance(float z) const { return -z; }
   QUIRE_DEVICE std::uint64_t key(float z, std::uint32_t) const { return sample::key_of(z); }
   QUIRE_DEVICE std::uint64_t amount(float z) const { return by_mass ? sample::mass_of(sample::exp_f32(z)) : 1; }
 };
 
-// The same by their distance from the mean z, nearest first.
+// Order by distance from the mean z, nearest first, of values of at least `from`, by mass.
 struct ByDistance {
   static constexpr unsigned kKeyBits = 31;
   float from = 0.0f;
   float center = 0.0f;
 
   QUIRE_DEVICE bool counts(float z) const { return z >= from; }
-  QUIRE_DEVICE float behind(float z) const { return sample::distance_of(z, center); }
-  QUIRE_DEVICE std::uint64_t key(float z, std::uint32_t) const { return sample::key_of(behind(z)); }
+  QUIRE_DEVICE float distance(float z) const { return sample::distance_of(z, center); }
+  QUIRE_DEVICE std::uint64_t key(float z, std::uint32_t) const { return sample::key_of(distance(z)); }
   QUIRE_DEVICE std::uint64_t amount(float z) const { return sample::mass_of(sample::exp_f32(z)); }
 };
 
-// Logits by count, of equal ones the lowest id first: every key is there once.
+// Order by logit, by count; the lowest id of equal ones first, so that every key occurs once.
 struct ByLogit {
   static constexpr unsigned kTokenBits = 20;
   static_assert(sample::kMaxVocab <= std::size_t{1} << kTokenBits);
@@ -116,14 +118,14 @@ struct ByLogit {
   float highest = 0.0f;
 
   QUIRE_DEVICE bool counts(float) const { return true; }
-  QUIRE_DEVICE float behind(float logit) const { return highest - logit; }
+  QUIRE_DEVICE float distance(float logit) const { return highest - logit; }
   QUIRE_DEVICE std::uint64_t key(float logit, std::uint32_t token) const {
     return std::uint64_t{~rising_bits(logit)} << kTokenBits | token;
   }
   QUIRE_DEVICE std::uint64_t amount(float) const { return 1; }
 };
 
-// Where the target lies: the key that reaches it. Not so where there was none.
+// Key at which the target is reached. is_there false: there was no target.
 struct Selected {
   bool is_there = false;
   std::uint64_t key = 0;
@@ -131,15 +133,16 @@ struct Selected {
 
 inline constexpr std::uint64_t kNoTarget = ~std::uint64_t{0};
 
-// target_of(amount of all), or kNoTarget; never more than all. Afterwards `values` may be the list: of whatever is not behind the key.
+// target_of(amount of all) gives the target, at most that amount, or kNoTarget. Afterwards `values` may be the list,
+// which has every value up to the key.
 template <typename By, typename TargetOf>
 QUIRE_DEVICE Selected select(Values& values, const By& by, const TargetOf& target_of, const ChooseWork& work);
 
-// The rest is select()'s.
+// Parts of select().
 struct Select {
-  // Rises with the distance.
-  QUIRE_DEVICE static std::uint32_t first_digit(float behind) {
-    const float digit = behind * 64.0f;
+  // Bin of the first digit: rises with the distance.
+  QUIRE_DEVICE static std::uint32_t first_digit(float distance) {
+    const float digit = distance * 64.0f;
     return digit < static_cast<float>(kBins - 1) ? static_cast<std::uint32_t>(digit) : kBins - 1;
   }
 
@@ -163,11 +166,12 @@ struct Select {
   struct Found {
     bool is_there = false;
     std::uint32_t bin = 0;
-    std::uint64_t left = 0;
+    std::uint64_t rest = 0;  // of the target, inside the bin
   };
-  // The first bin that with those before it reaches the target: each thread knows what lies before its own.
+  // The first bin at which the sum of all bins up to it reaches target_of(amount in all bins), which is at most that
+  // amount, or kNoTarget. All threads of the block call it and get the same result.
   template <typename TargetOf>
-  QUIRE_DEVICE static Found find(const TargetOf& target_of, const ChooseWork& work) {
+  QUIRE_DEVICE static Found find_bin(const TargetOf& target_of, const ChooseWork& work) {
     constexpr std::uint32_t kOwn = kBins / kChooseThreads;
     const std::uint32_t first = thread() * kOwn;
     sync_block();
@@ -192,7 +196,7 @@ struct Select {
     return {target != kNoTarget, *work.bin, *work.left};
   }
 
-  // keep(value, token): the list becomes those, if they fit.
+  // Makes `values` the list of those that keep(value) accepts, if they fit.
   template <typename Keep>
   QUIRE_DEVICE static void list(Values& values, const Keep& keep, const ChooseWork& work) {
     if (values.is_listed) return;
@@ -215,37 +219,37 @@ template <typename By, typename TargetOf>
 QUIRE_DEVICE Selected select(Values& values, const By& by, const TargetOf& target_of, const ChooseWork& work) {
   Select::empty_bins(work);
   values.each(work, [&](float value, std::uint32_t) {
-    if (by.counts(value)) Select::add(work, Select::first_digit(by.behind(value)), by.amount(value));
+    if (by.counts(value)) Select::add(work, Select::first_digit(by.distance(value)), by.amount(value));
   });
-  const Select::Found first = Select::find(target_of, work);
+  const Select::Found first = Select::find_bin(target_of, work);
   if (!first.is_there) return {};
   Select::list(
-      values, [&](float value) { return by.counts(value) && Select::first_digit(by.behind(value)) <= first.bin; },
+      values, [&](float value) { return by.counts(value) && Select::first_digit(by.distance(value)) <= first.bin; },
       work);
 
   std::uint64_t key = 0;
-  std::uint64_t target = first.left;
-  unsigned low = By::kKeyBits;  // the bits from here on are found
+  std::uint64_t target = first.rest;
+  unsigned low = By::kKeyBits;  // bits of the key from here on are known
   QUIRE_ROLLED while (low > 0) {
     const unsigned bits = low < kDigitBits ? low : kDigitBits;
     const std::uint64_t known = key >> low;
     const unsigned shift = low - bits;
     Select::empty_bins(work);
     values.each(work, [&](float value, std::uint32_t token) {
-      if (!by.counts(value) || Select::first_digit(by.behind(value)) != first.bin) return;
+      if (!by.counts(value) || Select::first_digit(by.distance(value)) != first.bin) return;
       const std::uint64_t its = by.key(value, token);
       if (its >> low != known) return;
       Select::add(work, static_cast<std::uint32_t>(its >> shift) & ((1u << bits) - 1), by.amount(value));
     });
-    const Select::Found digit = Select::find([target](std::uint64_t) { return target; }, work);
+    const Select::Found digit = Select::find_bin([target](std::uint64_t) { return target; }, work);
     key |= std::uint64_t{digit.bin} << shift;
-    target = digit.left;
+    target = digit.rest;
     low = shift;
   }
   return {true, key};
 }
 
-// filters.h's kept_range() of the values' z.
+// kept_range() of filters.h, of the values' z.
 struct KeptOf {
   QUIRE_DEVICE static sample::KeptRange range(const sample::Params& params, Values& values, const ChooseWork& work) {
     sample::KeptRange range;
@@ -291,7 +295,7 @@ struct KeptOf {
     const Selected selected = select(values, ByDistance{from, center}, target, work);
     const float distance = f32_of_bits(static_cast<std::uint32_t>(selected.key));
 
-    std::uint64_t highest = 0;  // by rising_bits(); of the lowest their complement
+    std::uint64_t highest = 0;  // as rising_bits(); lowest_kept as their complement
     std::uint64_t lowest_kept = 0;
     values.each(work, [&](float z, std::uint32_t) {
       if (!(z >= from) || sample::distance_of(z, center) > distance) return;

@@ -1,4 +1,4 @@
-// A kernel's code on one machine: what a device starts, and how it begins.
+// A kernel's code on one machine: the entry that a device starts, and how a thread begins.
 // Thread  any: no state.
 #pragma once
 
@@ -20,8 +20,9 @@ constexpr std::size_t shared_bytes_of() {
   }
 }
 
-// Blocks that are to fit a multiprocessor at least: where the compiler, left alone, keeps so many that registers spill, or too few. For
-// architectures before sm_90 a kernel may say another number. 0: as it likes.
+// Least number of blocks that must fit a multiprocessor (__launch_bounds__), for kernels where the compiler, left to
+// itself, keeps so many that registers spill, or too few. kMinBlocksBeforeSm90: another number for architectures before
+// sm_90. 0: the compiler's choice.
 template <typename Kernel>
 constexpr unsigned min_blocks_of() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -34,24 +35,25 @@ constexpr unsigned min_blocks_of() {
   }
 }
 
-// Reads constants before its turn, and takes it by itself. Of the others it is the first that they do.
+// True for a kernel that reads constants before the dependent launch wait and calls the wait itself. All others wait
+// first.
 template <typename Kernel>
-concept TakesItsTurn = requires { Kernel::kTakesItsTurn; };
+concept WaitsForPreviousKernel = requires { Kernel::kWaitsForPreviousKernel; };
 
-// What a thread of the kernel does.
+// Work of one thread of the kernel.
 template <typename Kernel>
-QUIRE_DEVICE void run_in_turn(const typename Kernel::Args& args, std::byte* shared) {
-  if constexpr (!TakesItsTurn<Kernel>) take_turn();
+QUIRE_DEVICE void run_dependent(const typename Kernel::Args& args, std::byte* shared) {
+  if constexpr (!WaitsForPreviousKernel<Kernel>) wait_for_previous_kernel();
   Kernel::run(args, shared);
 }
 
-// It waits for kernels of other devices, which have to run at the same time.
+// True for a kernel that waits for kernels of other devices, which have to run at the same time.
 template <typename Kernel>
 constexpr bool meets_peers() {
   return requires { Kernel::kMeetsPeers; };
 }
 
-// For CUDA the address of its __global__ function, for the simulator what a thread does.
+// Entry of a kernel: for CUDA the address of its __global__ function, for the simulator the function of a thread.
 template <typename Kernel>
 struct Entry {
   const void* code = nullptr;

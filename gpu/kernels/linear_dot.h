@@ -1,7 +1,7 @@
-// out[t, n] = x[t, :] · w[n, :] + bias[n] of f32 and f16: one accumulator an output, fma over k ascending, as on the CPU and with its
-// bits.
+// Linear layers of f32 and f16 weights: out[t, n] = x[t, :] · w[n, :] + bias[n], one accumulator per output, fma over k
+// ascending, with the bits of the CPU.
 // Shape   x [T, K], out [T, N].
-// Launch  grid.x: outputs, grid.y: rows.
+// Launch  grid.x: outputs, kThreads a block; grid.y: rows, kRows a block.
 // Source  ours.
 #pragma once
 
@@ -15,9 +15,10 @@ struct LinearDot {
     std::uint32_t num_rows = 0;
     WeightView w;
     float* out = nullptr;
+    std::uint32_t out_width = 0;  // of a row of out
   };
-  static constexpr unsigned kThreads = 128;  // an output each
-  static constexpr std::uint32_t kRows = 8;  // of a block
+  static constexpr unsigned kThreads = 128;  // one output each
+  static constexpr std::uint32_t kRows = 8;  // per block
   static constexpr std::uint32_t kInputs = 128;
   static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
 
@@ -51,7 +52,8 @@ struct LinearDot {
   QUIRE_DEVICE static void store(const Args& a, std::uint32_t output, std::uint32_t first_row,
                                  const float (&sums)[kRows]) {
     for (std::uint32_t r = 0; r < kRows && first_row + r < a.num_rows; ++r) {
-      a.out[std::size_t{first_row + r} * a.w.n + output] = a.w.bias == nullptr ? sums[r] : sums[r] + a.w.bias[output];
+      a.out[std::size_t{first_row + r} * a.out_width + output] =
+          a.w.bias == nullptr ? sums[r] : sums[r] + a.w.bias[output];
     }
   }
 };

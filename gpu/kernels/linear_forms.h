@@ -1,10 +1,10 @@
-// The types of weights that the tensor cores multiply: how a lane gets its share of a step (16 outputs × 64 inputs) from memory, and
-// what it adds to the sums of a slice.
+// Weight types that the tensor cores multiply: how a lane loads its part of a step (16 outputs × 64 inputs), and what
+// it adds to the sums of a slice.
 // Order   of a slice's sum, beginning with +0:
-//           bf16, int8, fp8, int4  a chain of four products of 16 inputs a step, inputs ascending
-//           w8a8        whole numbers
-//           w4a8        for each group of 32 inputs a whole number d; then sum = fma(d, scale, sum)
-// Shape   sums: for each tile of 8 rows a lane's four outputs and rows (matrix.h).
+//           bf16, int8, fp8, int4  a chain of four products of 16 inputs per step, inputs ascending
+//           w8a8                   integers
+//           w4a8                   for each group of 32 inputs an integer d; then sum = fma(d, scale, sum)
+// Shape   sums: for each tile of 8 rows a lane's four elements (matrix.h).
 // Source  ours.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace quire::gpu {
 
-// From where a step is loaded: memory that is read once, or memory that the block shares.
+// Sources of a step: global memory that is read once, or shared memory.
 struct FromMemory {
   template <typename T>
   QUIRE_DEVICE T operator()(const T* at) const {
@@ -29,7 +29,7 @@ struct FromShared {
   }
 };
 
-// A lane's share of half a step, 32 inputs, of 8 rows.
+// A lane's part of half a step, 32 inputs, of 8 rows.
 struct RowsInBf16 {
   using Words = Words4;
   static constexpr std::size_t kStepBytes = kRowStep * 2;
@@ -37,7 +37,7 @@ struct RowsInBf16 {
   QUIRE_DEVICE static RowsInBf16 load(const std::byte* step, unsigned half, unsigned lane) {
     return {reinterpret_cast<const Words4*>(step)[half * kWarp + lane]};
   }
-  // Of 16 inputs.
+  // The words of 16 inputs.
   QUIRE_DEVICE void put(unsigned part, std::uint32_t (&out)[2]) const {
     out[0] = words.words[part * 2];
     out[1] = words.words[part * 2 + 1];
@@ -50,14 +50,14 @@ struct RowsInIntegers {
   QUIRE_DEVICE static RowsInIntegers load(const std::byte* step, unsigned half, unsigned lane) {
     return {reinterpret_cast<const Words2*>(step)[half * kWarp + lane]};
   }
-  // Of all 32.
+  // The words of all 32 inputs.
   QUIRE_DEVICE void put(unsigned /*part*/, std::uint32_t (&out)[2]) const {
     out[0] = words.words[0];
     out[1] = words.words[1];
   }
 };
 
-// sums[r] += weights · the rows' part of their half.
+// sums[r] += weights · the given part of rows[r].
 template <typename Rows, typename Sum, unsigned kRowTiles>
 QUIRE_DEVICE void add_part(const std::uint32_t (&weights)[4], const Rows (&rows)[kRowTiles], unsigned part,
                            Sum (&sums)[kRowTiles]) {
@@ -68,7 +68,7 @@ QUIRE_DEVICE void add_part(const std::uint32_t (&weights)[4], const Rows (&rows)
   }
 }
 
-// The scales of a step's two groups, each of outputs g and g + 8.
+// Scales of a step's two groups, each for outputs g and g + 8.
 struct GroupScales {
   Words2 words;
   template <typename From>
@@ -81,7 +81,7 @@ struct GroupScales {
   }
 };
 
-// A lane's share of a step of weights.
+// A lane's part of a step of weights.
 struct PairStep {
   Words4 parts[4];
   template <typename From>
@@ -107,7 +107,7 @@ struct NibbleStep {
   }
 };
 
-// Steps of weights that LinearSplit has under way: as many as there are registers for, of kRegisters each.
+// Steps of weights that LinearSplit has in flight: as many as there are registers for, kRegisters each.
 template <unsigned kRegisters, unsigned kRowTiles, unsigned kTiles>
 constexpr unsigned steps_ahead() {
   constexpr unsigned room = kRowTiles == 1 && kRegisters < 16 ? 32 : kRowTiles <= 2 ? 64 : 32;
@@ -115,12 +115,13 @@ constexpr unsigned steps_ahead() {
   return steps >= 4 ? 4 : steps >= 2 ? 2 : 1;
 }
 
-// add(): half a step's inputs, of one tile of outputs. widen(): the words of a step's fragment of 16 inputs in bf16.
+// add(): multiplies half a step's inputs, for one tile of outputs. widen(): the bf16 words of a step's fragment of 16
+// inputs.
 struct Bf16Form {
   using Rows = RowsInBf16;
   using Sum = Product;
   using Step = PairStep;
-  static constexpr backend::WeightType kType = backend::WeightType::kBF16;
+  static constexpr backend::Format kFormat = backend::Format::kBF16;
   template <unsigned kRowTiles, unsigned kTiles>
   static constexpr unsigned ahead() {
     return steps_ahead<16, kRowTiles, kTiles>();
@@ -134,13 +135,13 @@ struct Bf16Form {
   }
 };
 
-// kPair: bytes 0 and 2 of a word in bf16.
-template <backend::WeightType kOf, std::uint32_t (*kPair)(std::uint32_t)>
+// kPair converts bytes 0 and 2 of a word to bf16.
+template <backend::Format kOf, std::uint32_t (*kPair)(std::uint32_t)>
 struct ByteForm {
   using Rows = RowsInBf16;
   using Sum = Product;
   using Step = ByteStep;
-  static constexpr backend::WeightType kType = kOf;
+  static constexpr backend::Format kFormat = kOf;
   template <unsigned kRowTiles, unsigned kTiles>
   static constexpr unsigned ahead() {
     return steps_ahead<8, kRowTiles, kTiles>();
@@ -162,15 +163,15 @@ struct ByteForm {
     words[3] = kPair(high >> 8);
   }
 };
-struct Int8Form : ByteForm<backend::WeightType::kInt8, pair_of_bytes> {};
-struct Fp8Form : ByteForm<backend::WeightType::kFp8, pair_of_fp8_bytes> {};
+struct Int8Form : ByteForm<backend::Format::kInt8, pair_of_bytes> {};
+struct Fp8Form : ByteForm<backend::Format::kFp8, pair_of_fp8_bytes> {};
 
 // A number is its code times the scale of its group and output, rounded once.
 struct Int4Form {
   using Rows = RowsInBf16;
   using Sum = Product;
   using Step = NibbleStep;
-  static constexpr backend::WeightType kType = backend::WeightType::kInt4;
+  static constexpr backend::Format kFormat = backend::Format::kInt4;
   template <unsigned kRowTiles, unsigned kTiles>
   static constexpr unsigned ahead() {
     return steps_ahead<12, kRowTiles, kTiles>();
@@ -184,7 +185,8 @@ struct Int4Form {
     }
   }
   QUIRE_DEVICE static void widen(const Step& w, unsigned part, std::uint32_t (&words)[4]) {
-    constexpr std::uint32_t kMinusZero = 0x80008000u;  // added to a product it leaves its sign, too
+    // The addend -0 leaves every product unchanged, including its sign.
+    constexpr std::uint32_t kMinusZero = 0x80008000u;
     const std::uint32_t both = w.scales.words.words[part / 2];
     const std::uint32_t scales[2] = {both << 16 | (both & 0xffffu), (both & 0xffff0000u) | both >> 16};
     QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
@@ -197,7 +199,7 @@ struct W8A8Form {
   using Rows = RowsInIntegers;
   using Sum = IntegerProduct;
   using Step = ByteStep;
-  static constexpr backend::WeightType kType = backend::WeightType::kW8A8;
+  static constexpr backend::Format kFormat = backend::Format::kW8A8;
   template <unsigned kRowTiles, unsigned kTiles>
   static constexpr unsigned ahead() {
     return steps_ahead<8, kRowTiles, kTiles>();
@@ -212,7 +214,7 @@ struct W4A8Form {
   using Rows = RowsInIntegers;
   using Sum = Product;
   using Step = NibbleStep;
-  static constexpr backend::WeightType kType = backend::WeightType::kW4A8;
+  static constexpr backend::Format kFormat = backend::Format::kW4A8;
   template <unsigned kRowTiles, unsigned kTiles>
   static constexpr unsigned ahead() {
     return steps_ahead<6, kRowTiles, kTiles>();
@@ -223,7 +225,7 @@ struct W4A8Form {
     const std::uint32_t high = w.nibbles.words[half * 2 + 1];
     const std::uint32_t words[4] = {bytes_of_low_nibbles(low), bytes_of_high_nibbles(low), bytes_of_low_nibbles(high),
                                     bytes_of_high_nibbles(high)};
-    // A few tiles at a time: of all eight they took more registers than there are.
+    // A few row tiles at a time: all eight took more registers than there are.
     constexpr unsigned kWholes = kRowTiles < 4 ? kRowTiles : 4;
     QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kWholes) {
       IntegerProduct wholes[kWholes];

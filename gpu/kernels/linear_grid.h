@@ -1,7 +1,7 @@
-// How a linear layer is dealt to blocks: which kernel, which rows, which outputs. All inputs of an output are one
-// block's, so that nothing is added up between blocks. It moves no bit (linear.h): it decides how evenly the
-// multiprocessors are at work, how many bytes are on their way at a time, and how often rows are read.
-// Shape   all row counts of a tile of 8 rows have the same grid.
+// Grid of a linear layer: which kernel, and how rows and outputs are divided among thread blocks. A block has all
+// inputs of its outputs (no split-K), so that no sum crosses blocks. The choice does not change any bit (linear.h): it
+// decides how evenly the multiprocessors are used, how many bytes are in flight, and how often rows are read.
+// Shape   all row counts within a tile of 8 rows have the same grid.
 // Thread  any; pure.
 // Source  ours; measured on an H200 (docs/gpu.md).
 #pragma once
@@ -10,16 +10,16 @@
 
 namespace quire::gpu {
 
-inline constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 or H200; another number costs speed alone
+inline constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 or H200; another number costs speed only
 inline constexpr std::uint32_t kPairTiles = 2;
 
 enum class LinearKernel : std::uint8_t { kSplit, kWide, kWarpgroups };
 
-// A block of LinearWide.
+// Shape of a block of LinearWide.
 struct LinearShape {
-  std::uint32_t row_tiles = 0;  // of 8 rows, a warp's
-  std::uint32_t pairs = 0;      // warps with a pair of tiles of outputs each, and the same rows
-  std::uint32_t row_warps = 0;  // of those, with other rows
+  std::uint32_t row_tiles = 0;  // of 8 rows, per warp
+  std::uint32_t pairs = 0;      // warps with the same rows, each with a pair of output tiles
+  std::uint32_t row_warps = 0;  // sets of such warps, each with other rows
 
   constexpr std::uint32_t rows() const { return row_tiles * kTileRows * row_warps; }
   constexpr std::uint32_t warps() const { return pairs * row_warps; }
@@ -27,29 +27,30 @@ struct LinearShape {
 inline constexpr LinearShape kManyRows{8, 4, 2};
 inline constexpr LinearShape kManyRowsTight{4, 4, 2};  // with 8 tiles of rows these would spill
 
-constexpr LinearShape many_rows(backend::WeightType type) { return in_integers(type) ? kManyRowsTight : kManyRows; }
+constexpr LinearShape many_rows(backend::Format format) { return in_integers(format) ? kManyRowsTight : kManyRows; }
 
-inline constexpr std::uint32_t kFewRows = 32;  // a block of LinearSplit has up to so many
-inline constexpr std::uint32_t kWarpgroupsFrom =
-    17;                                           // rows of bf16 weights; of those that are widened, more than kFewRows
-inline constexpr std::uint32_t kSplitRows = 128;  // up to so many it may be taken, too, in several blocks of rows
+inline constexpr std::uint32_t kFewRows = 32;  // at most, in a block of LinearSplit
+// Rows from which LinearWarpgroups is used for bf16; for types that are widened, from kFewRows + 1.
+inline constexpr std::uint32_t kWarpgroupsFrom = 17;
+// Up to this many rows LinearSplit may be used, in several row blocks.
+inline constexpr std::uint32_t kSplitRows = 128;
 
-// Blocks of LinearWarpgroups: so many tiles of outputs, and rows.
+// Blocks of LinearWarpgroups: tiles of outputs, and rows.
 inline constexpr std::uint32_t kFewTiles = 4;
 inline constexpr std::uint32_t kManyTiles = 8;
 inline constexpr std::uint32_t kHalfRowBlock = kRowBlock / 2;
 
 struct LinearGrid {
   LinearKernel kernel = LinearKernel::kSplit;
-  std::uint32_t row_tiles = 0;  // of a block
-  std::uint32_t tiles = 0;      // of outputs, likewise
+  std::uint32_t row_tiles = 0;  // per block
+  std::uint32_t tiles = 0;      // output tiles per block
   std::uint32_t row_blocks = 0;
-  std::uint32_t groups = 0;  // of outputs
+  std::uint32_t groups = 0;  // groups of output tiles
 
   constexpr std::uint32_t blocks() const { return row_blocks * groups; }
 };
 
-// How much of the time a multiprocessor has work, were so many blocks to begin at once and to take equally long.
+// Fraction of the time that multiprocessors are busy if that many blocks start at once and take equally long.
 constexpr double evenness(std::uint32_t blocks) {
   return 1.0 * blocks / (kMultiprocessors * pieces_of(blocks, kMultiprocessors));
 }
@@ -60,8 +61,8 @@ constexpr LinearGrid grid_of(LinearKernel kernel, std::uint32_t num_outputs, std
           pieces_of(num_tiles(num_outputs), tiles)};
 }
 
-// Half as many outputs a block where twice as many blocks keep the multiprocessors much busier: each then brings rows for fewer
-// products.
+// Uses half as many outputs per block if twice as many blocks keep the multiprocessors much busier; each block then
+// loads its rows for fewer products.
 constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t num_rows) {
   const std::uint32_t rows = num_rows <= kHalfRowBlock ? kHalfRowBlock : kRowBlock;
   const LinearGrid many = grid_of(LinearKernel::kWarpgroups, num_outputs, num_rows, rows / kTileRows, kManyTiles);
@@ -69,26 +70,26 @@ constexpr LinearGrid warpgroups_grid(std::uint32_t num_outputs, std::uint32_t nu
   return evenness(few.blocks()) >= 1.4 * evenness(many.blocks()) ? few : many;
 }
 
-// `gates`: outputs are gates and their other factors (Finish::kGate). `warpgroups`: LinearWarpgroups may be taken.
-constexpr LinearGrid linear_grid(backend::WeightType type, std::uint32_t num_outputs, std::uint32_t num_rows,
-                                 bool gates, bool warpgroups) {
+// gates: outputs are gates and their factors (Finish::kGate). warpgroups: LinearWarpgroups may be used.
+constexpr LinearGrid linear_grid(backend::Format format, std::uint32_t num_outputs, std::uint32_t num_rows, bool gates,
+                                 bool warpgroups) {
   const std::uint32_t pairs = pieces_of(num_tiles(num_outputs), kPairTiles);
-  const bool is_widened = in_wide_bytes(type) || in_nibbles(type);
+  const bool is_widened = in_wide_bytes(format) || in_nibbles(format);
   if (warpgroups && num_rows >= (is_widened ? kFewRows + 1 : kWarpgroupsFrom)) {
     const LinearGrid groups = warpgroups_grid(num_outputs, num_rows);
-    // Codes that are widened once for few rows are no work for half of the multiprocessors.
+    // Not for up to kHalfRowBlock rows of a widened format if the grid would leave half of the multiprocessors idle.
     const bool is_little = is_widened && num_rows <= kHalfRowBlock && groups.blocks() * 2 < kMultiprocessors;
     if (!is_little) return groups;
   }
   if (num_rows > kFewRows) {
-    const LinearShape many = many_rows(type);
+    const LinearShape many = many_rows(format);
     const LinearGrid wide =
         grid_of(LinearKernel::kWide, num_outputs, num_rows, many.rows() / kTileRows, many.pairs * kPairTiles);
     if (wide.blocks() * 2 >= kMultiprocessors || num_rows > kSplitRows) return wide;
   }
   const std::uint32_t needed = pieces_of(num_rows, kTileRows);
   const std::uint32_t row_tiles = needed <= 2 ? needed : 4;
-  // One tile, where two would leave multiprocessors without a block, or with too few bytes under way.
+  // Uses one tile if two would leave multiprocessors without a block, or with too few bytes in flight.
   const bool is_enough = evenness(pairs) >= 0.85 && (row_tiles > 1 || pairs >= 2 * kMultiprocessors);
   return grid_of(LinearKernel::kSplit, num_outputs, num_rows, row_tiles, gates || row_tiles > 2 || is_enough ? 2 : 1);
 }

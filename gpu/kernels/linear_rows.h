@@ -1,7 +1,8 @@
-// Rows as the tensor cores want them (weight_layout.h): as they are or normed first, rounded to bf16, or in whole numbers of 8 bits by
-// groups of 256 inputs with a scale each. Equations: core/backend/ops.h, norm and linear of w8a8; the bits are the CPU's.
-// Shape   x [T, K] f32. Inputs that only fill the last step are 0; rows that only fill the last tile are not written.
-// Launch  grid.x: rows, grid.y: pieces of a row. Each block of a normed row finds its sum of squares anew: it has one
+// Preparation of rows for the tensor cores (weight_layout.h): as they are or normed first; rounded to bf16, or
+// quantized to int8 by groups of 256 inputs with a scale each. Equations: core/backend/step_ops.h, norm and w8a8;
+// the bits are the CPU's.
+// Shape   x [T, K] f32. Inputs that pad the last step are 0; rows that pad the last tile are not written.
+// Launch  grid.x: rows, grid.y: pieces of a row. Every block of a normed row computes its sum of squares again, in one
 //         order.
 // Source  ours.
 #pragma once
@@ -13,14 +14,14 @@ namespace quire::gpu {
 
 struct RowsToPut {
   const float* x = nullptr;
-  const float* norm = nullptr;  // scale [K]; null: as they are
+  const float* norm = nullptr;  // scale [K]; null: no norm
   float eps = 0.0f;
   std::uint32_t width = 0;  // K
 };
 
 inline constexpr unsigned kPutThreads = 256;
 
-// A row's numbers by index, 0 behind its width.
+// Numbers of a prepared row by index; 0 behind its width.
 struct PreparedRow {
   const float* x;
   const float* norm;
@@ -41,7 +42,7 @@ struct PutInBf16 {
   struct Args {
     RowsToPut rows;
     std::uint16_t* out = nullptr;
-    bool in_blocks = false;  // as linear_warpgroups.h wants them
+    bool in_blocks = false;  // the layout of linear_warpgroups.h
   };
   static constexpr unsigned kThreads = kPutThreads;
   static constexpr std::size_t kSharedBytes = kNormShared;
@@ -50,7 +51,7 @@ struct PutInBf16 {
     return pieces_of(num_steps(width) * kStepInputs / 2, kThreads * kWordsOfThread);
   }
 
-  // A thread a few words of two numbers, in the order of places.
+  // A thread writes a few words of two numbers, in the order of their places.
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_words = num_steps(row.width) * kStepInputs / 2;
@@ -79,7 +80,7 @@ struct PutInIntegers {
   static constexpr std::uint32_t pieces(std::uint32_t width) { return pieces_of(num_slices(width), kWarps); }
   static constexpr unsigned kOfLane = kSliceInputs / kWarp;
 
-  // A warp a group of 256, each lane four numbers twice.
+  // One warp per group of 256; each lane has four adjacent numbers twice.
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_groups = num_slices(row.width);
@@ -87,7 +88,8 @@ struct PutInIntegers {
     const std::uint32_t group = block().y * kWarps + thread() / kWarp;
     if (group < num_groups) {
       float x[kOfLane];
-      std::uint32_t size_bits = 0;  // ordered as sizes are; what is not finite is above all that is
+      // Largest magnitude. The bits of magnitudes order like integers; those that are not finite are the highest.
+      std::uint32_t size_bits = 0;
       QUIRE_UNROLLED for (unsigned i = 0; i < kOfLane; ++i) {
         x[i] = row.at(input_of(group, lane, i));
         const std::uint32_t bits = bits_of(x[i]) & 0x7fffffffu;
@@ -111,7 +113,8 @@ struct PutInIntegers {
 
  private:
   static constexpr std::uint32_t kInfinity = 0x7f800000u;
-  static constexpr float kRounder = 0x1.8p23f;  // adding it and taking it off rounds to a whole number, ties to even
+  // Adding and subtracting it rounds to an integer, ties to even.
+  static constexpr float kRounder = 0x1.8p23f;
 
   QUIRE_DEVICE static std::uint32_t input_of(std::uint32_t group, unsigned lane, unsigned i) {
     return group * kSliceInputs + i / 4 * 4 * kWarp + lane * 4 + i % 4;

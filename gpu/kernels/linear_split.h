@@ -1,10 +1,10 @@
-// linear.h's product for few rows, or few outputs: a block has one tile or a pair of tiles of outputs, and its eight
-// warps take slices of the inputs in turn. After each round of eight slices their sums meet in what the block shares
-// and are added in order there, so that nothing goes through memory and no block waits for another.
-//   Weights stream from memory to registers, several loads of a lane under way, the first of them before the kernel's
-//   turn. Rows come by way of shared memory, a few steps ahead: each lane copies what it will read itself, so that
-//   nobody waits for anybody.
-// Launch  grid.x: blocks of rows, grid.y: tiles, or pairs of tiles (linear_grid.h). Where there are gates, kTiles is 2.
+// Product of linear.h for few rows, or few outputs: a block has one output tile or a pair of them, and its eight warps
+// take slices of the inputs in turn. After each round of eight slices their sums meet in shared memory and are added
+// there in order, so that nothing goes through global memory and no block waits for another.
+//   Weights stream from memory to registers, several loads of a lane in flight, the first of them before the dependent
+//   launch wait. Rows go through shared memory, a few steps ahead: each lane copies what it will read itself, so that
+//   no barrier is needed.
+// Launch  grid.x: row blocks, grid.y: output tiles, or pairs of them (linear_grid.h). With gates kTiles is 2.
 // Source  ours.
 #pragma once
 
@@ -26,10 +26,10 @@ struct LinearSplit {
 #else
   static constexpr unsigned kBlocksOfNarrow = 3;
 #endif
-  // On a multiprocessor: steps of narrow types are short, and more blocks hide that each begins and ends.
-  static constexpr bool kIsNarrow = Form::kType != backend::WeightType::kBF16;
+  // Blocks per multiprocessor. Steps of narrow types are short, and more blocks hide the start and end of each.
+  static constexpr bool kIsNarrow = Form::kFormat != backend::Format::kBF16;
   static constexpr unsigned kMinBlocks = kRowTiles > 2 ? 1 : kRowTiles == 1 && kIsNarrow ? kBlocksOfNarrow : 2;
-  static constexpr bool kTakesItsTurn = true;
+  static constexpr bool kWaitsForPreviousKernel = true;
 
  private:
   static constexpr unsigned kAhead = Form::template ahead<kRowTiles, kTiles>();  // steps of weights
@@ -37,10 +37,10 @@ struct LinearSplit {
   static_assert(kSliceSteps % kAhead == 0 && kSliceSteps % kRowsAhead == 0);
 
   using Words = typename Rows::Words;
-  static constexpr unsigned kNumbers = kTiles * kRowTiles * 4;  // of a lane
+  static constexpr unsigned kNumbers = kTiles * kRowTiles * 4;  // per lane
   static constexpr unsigned kOfBlock = kNumbers * kWarp;
   static constexpr unsigned kOfThread = kOfBlock > kThreads ? kOfBlock / kThreads : 1;
-  static constexpr unsigned kBuffers = kTiles * kRowTiles <= 4 ? 2 : 1;  // of sums
+  static constexpr unsigned kBuffers = kTiles * kRowTiles <= 4 ? 2 : 1;  // buffers of sums
 
   struct Work {
     Words rows[kWarps][kRowsAhead][kRowTiles][2][kWarp];
@@ -55,7 +55,7 @@ struct LinearSplit {
     const Place at(a);
     Step ahead[kAhead][kTiles] = {};
     QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, i, ahead[i]);
-    take_turn();
+    wait_for_previous_kernel();
     Copies copies;
     QUIRE_UNROLLED for (unsigned i = 0; i < kRowsAhead; ++i) fetch_rows(a, at, i, work, copies);
     float totals[kOfThread] = {};
@@ -109,7 +109,7 @@ struct LinearSplit {
           lane(thread() % kWarp) {
       for (unsigned t = 0; t < kTiles; ++t) tiles[t] = kTiles == 1 ? block().y : tile_of_pair(a, block().y, t);
     }
-    // A step of the warp's slices, one behind the other.
+    // Index of a step of the warp's slices, in the order it takes them.
     QUIRE_DEVICE std::uint32_t step(std::uint32_t turn) const {
       return (turn / kSliceSteps * kWarps + warp) * kSliceSteps + turn % kSliceSteps;
     }
@@ -120,11 +120,11 @@ struct LinearSplit {
     const std::uint32_t step = at.step(turn);
     QUIRE_UNROLLED for (unsigned t = 0; t < kTiles; ++t) {
       if (step < at.num_steps && at.tiles[t] < at.num_tiles) {
-        out[t] = Step::load(numbers + step_at(Form::kType, a.w.n, a.w.k, at.tiles[t], step), at.lane, FromMemory());
+        out[t] = Step::load(numbers + step_at(Form::kFormat, a.w.n, a.w.k, at.tiles[t], step), at.lane, FromMemory());
       }
     }
   }
-  // Of rows that are not there, whatever lies there: nobody looks at what comes of it.
+  // Rows that do not exist hold arbitrary data; their results are not used.
   QUIRE_DEVICE static void fetch_rows(const Args& a, const Place& at, std::uint32_t turn, Work& work, Copies& copies) {
     const std::uint32_t step = at.step(turn);
     if (step < at.num_steps) {
@@ -138,10 +138,10 @@ struct LinearSplit {
         }
       }
     }
-    copies.end_group();  // even where nothing is left to fetch
+    copies.end_group();  // even if nothing was left to fetch: wait() counts groups
   }
 
-  // Number j of a thread: of which lane's number it is the total.
+  // Number j of a thread: the lane, tile and element whose total it is.
   struct Number {
     unsigned lane;
     unsigned tile;
@@ -179,7 +179,7 @@ struct LinearSplit {
   QUIRE_DEVICE static void finish(const Args& a, const Place& at, float* shared, const float (&totals)[kOfThread]) {
     const bool gates = kTiles == 2 && a.finish == Finish::kGate;
     if (gates) {
-      sync_block();  // nobody looks at what was there
+      sync_block();  // no thread still reads the old contents
       QUIRE_UNROLLED for (unsigned j = 0; j < kOfThread; ++j) {
         const Number number(j);
         if (number.is_there && number.tile == 1) shared[j * kThreads + thread()] = totals[j];
@@ -190,7 +190,8 @@ struct LinearSplit {
       const Number number(j);
       const std::uint32_t row = row_of(at, number);
       if (!number.is_there || row >= a.num_rows) continue;
-      const std::uint32_t tile = number.tile == 0 ? at.tiles[0] : at.tiles[kTiles - 1];  // no index: they are registers
+      // Not indexed by number.tile: the tiles are registers.
+      const std::uint32_t tile = number.tile == 0 ? at.tiles[0] : at.tiles[kTiles - 1];
       const std::uint32_t output = tile * kTileOutputs + output_in_tile(number.lane, number.i);
       if (gates) {
         const std::uint32_t width = a.w.n / 2;

@@ -1,7 +1,7 @@
-// Parts that the kernels of a linear layer share, all but multiplying: their arguments, which tiles and rows are a
-// warp's, how slices become totals, and what becomes of these. linear.h has the order.
-// Shape   a warp has a pair of tiles of 16 outputs, or of gates and of their other factors, or one of the two (linear_warpgroups.h),
-//         and kRowTiles tiles of 8 rows; a lane's numbers of a tile are those of matrix.h.
+// Parts that the kernels of linear layers share, all but the products: arguments, the tiles and rows of a warp, how
+// slices become totals, and the finish. The order of sums is linear.h's.
+// Shape   a warp has a pair of tiles of 16 outputs (or of gates and of their factors), or one tile of a pair
+//         (linear_warpgroups.h), and kRowTiles tiles of 8 rows. A lane's numbers of a tile are those of matrix.h.
 // Source  ours.
 #pragma once
 
@@ -16,26 +16,29 @@ enum class Finish : std::uint8_t { kStore, kAdd, kGate };
 
 struct LinearArgs {
   const std::byte* x = nullptr;
-  const float* x_scales = nullptr;  // [T, slices], of whole numbers
+  const float* x_scales = nullptr;  // [T, slices], of int8 rows
   std::uint32_t num_rows = 0;
   WeightView w;
   Finish finish = Finish::kStore;
   float* out = nullptr;
+  std::uint32_t out_width = 0;                                  // of a row of out
+  float scale = 1.0f;                                           // kAdd: out += y · scale
+  backend::Activation activation = backend::Activation::kSilu;  // kGate
 };
 
-// Tile t of a pair; num_tiles or more: none.
+// Tile t of a pair; num_tiles or more: the pair has no such tile.
 QUIRE_DEVICE std::uint32_t tile_of_pair(const LinearArgs& a, std::uint32_t pair, unsigned t) {
   const std::uint32_t tiles = num_tiles(a.w.n);
   if (a.finish != Finish::kGate) return pair * kPairTiles + t;
   return pair < tiles / 2 ? pair + t * (tiles / 2) : tiles;
 }
-// Of a lane's number i of a tile.
+// Row and output of a lane's number i of a tile.
 QUIRE_DEVICE std::uint32_t row_in_tile(unsigned lane, unsigned i) { return lane % 4 * 2 + i % 2; }
 QUIRE_DEVICE std::uint32_t output_in_tile(unsigned lane, unsigned i) { return lane / 4 + 8 * (i / 2); }
 
 template <typename Form>
 QUIRE_DEVICE float joined(const LinearArgs& a, float total, float sum, std::uint32_t slice, std::uint32_t row) {
-  if constexpr (in_integers(Form::kType)) {
+  if constexpr (in_integers(Form::kFormat)) {
     return row < a.num_rows ? fma(sum, a.x_scales[std::size_t{row} * num_slices(a.w.k) + slice], total) : 0.0f;
   } else {
     return total + sum;
@@ -44,19 +47,19 @@ QUIRE_DEVICE float joined(const LinearArgs& a, float total, float sum, std::uint
 template <typename Form>
 QUIRE_DEVICE float finished(const LinearArgs& a, std::uint32_t output, float total) {
   float y = total;
-  if constexpr (has_output_scales(Form::kType)) y = y * a.w.scales[output];
+  if constexpr (has_output_scales(Form::kFormat)) y = y * a.w.scales[output];
   return a.w.bias == nullptr ? y : y + a.w.bias[output];
 }
 QUIRE_DEVICE void put_output(const LinearArgs& a, std::uint32_t row, std::uint32_t output, float y) {
-  float* out = a.out + std::size_t{row} * a.w.n + output;
-  *out = a.finish == Finish::kAdd ? *out + y : y;
+  float* out = a.out + std::size_t{row} * a.out_width + output;
+  *out = a.finish == Finish::kAdd ? fma(y, a.scale, *out) : y;
 }
 QUIRE_DEVICE void put_gated(const LinearArgs& a, std::uint32_t row, std::uint32_t output, float gate, float factor) {
-  a.out[std::size_t{row} * (a.w.n / 2) + output] = gated(gate, factor);
+  a.out[std::size_t{row} * a.out_width + output] = activated(a.activation, gate) * factor;
 }
 
-// Of a block of many rows. grid.x: blocks of rows, grid.y: groups of outputs. Warps that have the same rows are
-// neighbours.
+// A warp's place in a block of many rows. grid.x: row blocks, grid.y: groups of outputs. Warps with the same rows are
+// adjacent.
 struct LinearPlace {
   std::uint32_t num_slices;
   std::uint32_t num_steps;
@@ -83,7 +86,7 @@ struct LinearPlace {
   }
 };
 
-// kPairs: of the block.
+// kPairs: pairs of output tiles in the block.
 template <typename Form, unsigned kRowTiles, unsigned kTiles = kPairTiles, unsigned kPairs = kManyRows.pairs>
 class LinearTotals {
  public:
@@ -108,13 +111,13 @@ class LinearTotals {
     }
   }
 
-  // The same where a warp has one tile of a pair, the first or the second. Factors of gates go from one to the other by way of shared
-  // memory: [rows][kFactorStride]. Met by all threads of the block.
+  // finish() for a warp that has one tile of a pair, the first or the second. The factors of gates go from one warp to
+  // the other through shared memory, [rows][kFactorStride]. Called by all threads of the block.
   static constexpr unsigned kFactorStride = kPairs * kTileOutputs + 1;
   QUIRE_DEVICE void finish_apart(unsigned tile_of_pair, float* factors) const {
     const bool gates = a_.finish == Finish::kGate;
     if (gates) {
-      sync_block();  // nobody looks at what was there
+      sync_block();  // no thread still reads the old contents
       if (tile_of_pair == 1) {
         each_apart([&](unsigned r, unsigned i, std::uint32_t output) {
           factors[factor_at(r, i)] = finished<Form>(a_, output, totals_[0][r][i]);
@@ -146,7 +149,7 @@ class LinearTotals {
   QUIRE_DEVICE std::uint32_t factor_at(unsigned r, unsigned i) const {
     return (at_.row(r, i) - at_.first_row) * kFactorStride + at_.pair * kTileOutputs + output_in_tile(at_.lane, i);
   }
-  // A number of each tile of the pair.
+  // Stores one number of each tile of the pair.
   QUIRE_DEVICE void store(unsigned r, unsigned i) const {
     const std::uint32_t row = at_.row(r, i);
     if (row >= a_.num_rows) return;

@@ -1,4 +1,4 @@
-// The kernels of linear layers as something that can be started: for each type of weights those of linear_grid.h.
+// Entries of the linear-layer kernels: those of linear_grid.h for each weight type.
 // Thread  any: no state.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace quire::gpu {
 
 template <typename Form>
 struct LinearEntries {
-  Entry<LinearSplit<Form, 1, 1>> split_1_1;  // tiles of rows, and of outputs
+  Entry<LinearSplit<Form, 1, 1>> split_1_1;  // row tiles, output tiles
   Entry<LinearSplit<Form, 1, 2>> split_1_2;
   Entry<LinearSplit<Form, 2, 1>> split_2_1;
   Entry<LinearSplit<Form, 2, 2>> split_2_2;
@@ -21,12 +21,12 @@ struct LinearEntries {
   Entry<LinearWide<Form>> wide;
 };
 
-// Many rows; not in linear_table(), for not every machine has them.
+// Kernels for many rows. linear_table() does not fill them, because not every machine has them.
 template <typename Form>
 struct WarpgroupEntries {
   Entry<LinearWarpgroups<Form, kManyTiles, kRowBlock>> many_tiles;
   Entry<LinearWarpgroups<Form, kFewTiles, kRowBlock>> few_tiles;
-  Entry<LinearWarpgroups<Form, kManyTiles, kHalfRowBlock>> many_tiles_half;  // of up to so many rows
+  Entry<LinearWarpgroups<Form, kManyTiles, kHalfRowBlock>> many_tiles_half;  // up to kHalfRowBlock rows
   Entry<LinearWarpgroups<Form, kFewTiles, kHalfRowBlock>> few_tiles_half;
 };
 struct WarpgroupTable {

@@ -1,13 +1,15 @@
-// linear.h's product of many rows and weights that are multiplied in bf16 (bf16, int8, fp8, int4) by instructions that sm_90a alone has: four warps multiply at a time, copies come in
-// bulk. Slices, chains and the order of sums are linear.h's, fragments of weights, too; what one instruction does inside is the
-// hardware's, and measured to be that of the others on an H200 (tools/gpu_measure, stage strict).
-//   A block has two warpgroups. Of eight tiles of outputs each has one of every pair, with all of the block's rows; of four
-//   both have all, each with half of the rows. A warp besides asks for copies, a few lanes for a piece each, as many steps of 64 inputs
-//   ahead as there is room for. Weights go through registers, where they become bf16, rows do not. A step's weights come while the step
-//   before is multiplied.
-// Shape   x in blocks of rows (weight_layout.h): their steps are 16 KiB on end, of which as much is copied as there are rows.
-// Launch  as linear_grid.h has it.
-// Source  a warp for copies and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
+// Product of linear.h for many rows by weights that are multiplied in bf16 (bf16, w16a16, int8, fp8, int4), with
+// instructions that only sm_90a has: four warps multiply together, and copies are bulk copies. Slices, chains, the
+// order of sums and the fragments of weights are linear.h's. The order within one instruction is the hardware's; on an
+// H200 it was measured to be that of the other kernels (tools/gpu_measure, stage strict).
+//   A block has two warpgroups. With eight output tiles each has one tile of every pair and all of the block's rows;
+//   with four, both have all tiles, each with half of the rows. One more warp issues the copies, a few lanes one piece
+//   each, as many steps of 64 inputs ahead as there is room for. Weights go through registers, where they become bf16;
+//   rows do not. A step's weights are loaded and widened while the step before is multiplied.
+// Shape   x in row blocks (weight_layout.h): their steps are adjacent, 16 KiB each, of which as much is copied as there
+//         are rows.
+// Launch  linear_grid.h.
+// Source  a copying warp, and steps in a ring: CUTLASS, FlashAttention-3 (Shah et al. 2024); the rest ours.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +20,20 @@
 
 namespace quire::gpu {
 
-// kTiles of outputs and kRows a block.
+// kTiles of outputs and kRows per block.
 template <typename Form, unsigned kTiles, unsigned kRows>
 struct LinearWarpgroups {
   using Args = LinearArgs;
   static constexpr unsigned kPairs = kTiles / kPairTiles;
   static constexpr unsigned kOfRows = kManyTiles / kTiles;  // warpgroups that share the rows
   static constexpr unsigned kRowsOfGroup = kRows / kOfRows;
-  static constexpr unsigned kRowTiles = kRowsOfGroup / kTileRows;  // a warp's
+  static constexpr unsigned kRowTiles = kRowsOfGroup / kTileRows;  // per warp
   static constexpr unsigned kBlockRowTiles = kRows / kTileRows;
-  static constexpr unsigned kCopier = 2 * kWarpgroup / kWarp;  // a warp
+  static constexpr unsigned kCopier = 2 * kWarpgroup / kWarp;  // index of the copying warp
   static constexpr unsigned kThreads = (kCopier + 1) * kWarp;
   static constexpr unsigned kMinBlocks = 1;
-  static constexpr bool kTakesItsTurn = true;
-  static constexpr std::uint32_t kTileBytes = step_bytes(Form::kType);
+  static constexpr bool kWaitsForPreviousKernel = true;
+  static constexpr std::uint32_t kTileBytes = step_bytes(Form::kFormat);
   static constexpr std::uint32_t kRowTileBytes = Form::Rows::kStepBytes;
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * kRowTileBytes;
   static constexpr unsigned kMostStages = 12;
@@ -45,7 +47,7 @@ struct LinearWarpgroups {
     if (thread() == 0) call.begin();
     sync_block();
     if (call.warp == kCopier) Copier(call).begin();
-    take_turn();
+    wait_for_previous_kernel();
     if (call.warp == kCopier) {
       Copier(call).fetch_all();
     } else {
@@ -69,7 +71,7 @@ struct LinearWarpgroups {
     std::byte* const shared;
     const unsigned warp;
     LinearPlace at;
-    std::uint32_t row_tiles;  // that there are
+    std::uint32_t row_tiles;  // row tiles that exist
 
     QUIRE_DEVICE Call(const Args& args, std::byte* memory)
         : a(args), shared(memory), warp(thread() / kWarp), at(args, kRowTiles, kPairs, 1) {
@@ -93,9 +95,9 @@ struct LinearWarpgroups {
       }
     }
 
-    // Of rows and tiles that are not there, whatever lies there: nobody looks at what comes of it.
+    // Rows and tiles that do not exist hold arbitrary data; their results are not used.
     QUIRE_DEVICE void multiply(Totals& totals) const {
-      // As they lie in memory: gates before factors.
+      // Tiles are in the stage as in memory: gates before factors.
       const bool gates = a.finish == Finish::kGate;
       const std::uint32_t slot = gates ? tile_of_pair() * kPairs + at.pair : at.pair * kPairTiles + tile_of_pair();
       const std::uint32_t whole = at.num_steps / kSliceSteps;
@@ -117,11 +119,12 @@ struct LinearWarpgroups {
    private:
     using Sums = typename Products::Sums;
     static constexpr unsigned kParts = kStepInputs / kTileInputs;  // of a step
-    // Parts whose weights come while as many before are multiplied: half a step where sums take the registers.
+    // Parts whose weights are loaded while as many before them are multiplied: half a step if the sums take the
+    // registers.
     static constexpr unsigned kAtOnce = kRowsOfGroup == kWarpgroupRows ? 2 : kParts;
     static constexpr unsigned kOfStep = kParts / kAtOnce;
     static constexpr unsigned kOfSlice = kSliceSteps * kOfStep;
-    // A lane's share of them in bf16.
+    // A lane's weights of kAtOnce parts, in bf16.
     struct Fragments {
       std::uint32_t words[kAtOnce][4];
     };
@@ -142,7 +145,8 @@ struct LinearWarpgroups {
       }
     }
 
-    // Of a slice's steps. No branch stands between products that are under way: the compiler would wait for each.
+    // Adds the steps of a slice. No branch may stand between products in flight: the compiler would wait for each of
+    // them.
     QUIRE_DEVICE void add_slice(std::uint32_t begin, std::uint32_t slot, Sums& sums) const {
       Products products;
       Fragments weights[2];
@@ -156,7 +160,7 @@ struct LinearWarpgroups {
         if (i + 1 == kOfSlice) break;
         const Stage next(begin + (i + 1) / kOfStep);
         if ((i + 1) % kOfStep == 0) filled(next).wait(next.parity);
-        products.template wait<1>();  // whose weights are given up now
+        products.template wait<1>();  // for the products whose weights are overwritten next
         weights[(i + 1) % 2] = fragments(next, slot, (i + 1) % kOfStep);
         if (i % kOfStep == 0 && i > 0) leave(Stage(begin + i / kOfStep - 1));
       }
@@ -165,7 +169,7 @@ struct LinearWarpgroups {
       leave(Stage(begin + kSliceSteps - 1));
     }
 
-    // One by one.
+    // Adds one step, waiting for its products one by one.
     QUIRE_DEVICE void add_step(Stage from, std::uint32_t slot, Sums& sums) const {
       QUIRE_UNROLLED for (unsigned which = 0; which < kOfStep; ++which) {
         const Fragments weights = fragments(from, slot, which);
@@ -183,10 +187,9 @@ struct LinearWarpgroups {
     }
   };
 
-  // A lane of the warp that asks for copies. Tiles of weights that lie side by side are one piece: all of the block's, or
-  // its gates and their factors, each of which may go on in the next group of tiles. A lane each has a piece, and
-  // one the rows; what they ask for in a step lies a fixed way behind what they asked for in the one before. One of
-  // them announces the whole step.
+  // A lane of the copying warp. Adjacent tiles of weights are one piece: all of the block's, or its gates and its
+  // factors, each of which may continue in the next group of tiles. Every piece has a lane, and the rows have one; its
+  // source moves by a fixed distance from step to step. Lane 0 announces the bytes of a whole step.
   struct Copier {
     const Call& call;
     const unsigned lane;
@@ -218,7 +221,7 @@ struct LinearWarpgroups {
         announced += tiles * kTileBytes;
         if (piece != lane || tiles == 0) continue;
         const std::uint32_t tile = piece % 2 == 0 ? first : first + in_first;
-        from = static_cast<const std::byte*>(a.w.numbers) + step_at(Form::kType, a.w.n, a.w.k, tile, 0);
+        from = static_cast<const std::byte*>(a.w.numbers) + step_at(Form::kFormat, a.w.n, a.w.k, tile, 0);
         in_stage = (run * kPairs + tile - first) * kTileBytes;
         bytes = tiles * kTileBytes;
         to_next = tiles_of_group(a.w.n, tile) * kTileBytes;
@@ -230,7 +233,7 @@ struct LinearWarpgroups {
         to_next = kRowBlock / kTileRows * kRowTileBytes;
       }
     }
-    // Weights of the first steps, before the kernel's turn: nobody writes them.
+    // Starts the copies of the first steps' weights before the dependent launch wait: no kernel writes them.
     QUIRE_DEVICE void begin() const {
       QUIRE_ROLLED for (std::uint32_t i = 0; i < call.at.num_steps && i < kStages; ++i) {
         announce(i);

@@ -1,9 +1,12 @@
-// out[t, h] of rows whose spans were attended to one by one: the parts merged in ascending order, as core/backend/ops.h says:
-//   m = max(M, m_s); a = exp_near(M - m), b = exp_near(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m; out = O * (1/L)
-// The maxima before each span have no order and are found by all threads at once, so that but two chains of fma are left.
-// Many parts are asked for before the first of them is wanted: a part's numbers come from memory, and a chain that
-// waits for each of them anew takes some 400 cycles a span. Parts that saw nothing are read, too, and not looked at.
-// Shape   parts as in attention_units.h; out [T, H D]. A block a row and head, a thread two dimensions.
+// Merge of split attention: out[t, h] of rows whose spans had units of their own. Parts are merged in ascending order,
+// as core/backend/step_ops.h says:
+//   m = max(M, m_s); a = exp_near(M - m), b = exp_near(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m;
+//   out = O * (1/L)
+// The maximum before each span has no order, and all threads find them at once, so that only two chains of fma are
+// left. Many parts are loaded before the first is used: a part's numbers come from memory, and a chain that waits for
+// each load takes some 400 cycles per span. Parts that saw nothing are loaded, too, and not used.
+// Shape   parts as in attention_units.h; out [T, H D].
+// Launch  one thread block per row and head; a thread has two dimensions.
 // Source  online softmax (Milakov & Gimelshein 2018); Flash-Decoding (Dao et al. 2023).
 #pragma once
 
@@ -17,7 +20,7 @@ namespace quire::gpu {
 // grid.x: rows in parts, grid.y: query heads.
 struct MergeSpans {
   struct Args {
-    const std::uint32_t* rows = nullptr;  // kNobody fills up a grid
+    const std::uint32_t* rows = nullptr;  // kNobody: padding of a grid
     const RowParts* row_parts = nullptr;  // [T]
     PartsView parts;
     std::uint32_t num_heads = 0;
@@ -29,7 +32,7 @@ struct MergeSpans {
 
  private:
   static constexpr unsigned kDimsOfThread = kMostDims / kThreads;
-  static constexpr std::uint32_t kAtOnce = 256;  // spans
+  static constexpr std::uint32_t kAtOnce = 256;  // spans at a time
   static constexpr unsigned kAhead = 16;
   static constexpr unsigned kFew = 4;
 
@@ -89,7 +92,7 @@ struct MergeSpans {
       float sum[kFew];
       QUIRE_UNROLLED for (unsigned i = 0; i < kFew; ++i) {
         max[i] = first + i < part ? work.max[first + i] : 0.0f;
-        sum[i] = first + i < part ? work.sum[first + i] : 0.0f;  // saw nothing
+        sum[i] = first + i < part ? work.sum[first + i] : 0.0f;  // 0: saw nothing
       }
       QUIRE_UNROLLED for (unsigned i = 0; i < kFew; ++i) seen.see(max[i], sum[i]);
     }
@@ -111,7 +114,7 @@ struct MergeSpans {
       merge_some<kFew>(a, work, first, count - first, values, to_next, merged);
     }
   }
-  // `left`: parts that there are, or more.
+  // left: number of parts that are left, which may be more than kMost.
   template <unsigned kMost>
   QUIRE_DEVICE static void merge_some(const Args& a, const Work& work, std::uint32_t first, std::uint32_t left,
                                       const float* values, std::size_t to_next, Merged& merged) {

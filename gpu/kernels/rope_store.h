@@ -1,7 +1,9 @@
-// Rotation, and storing of K and V. Equations: core/backend/ops.h, bit for bit as on the CPU; what is stored: kv_codes.h.
-//   RopeStore  heads of q and k normed and rotated; K and V of all types but int4 stored
-//   SetAside   int4: a group that the step before left unfinished, put where StoreGroups and attention find it as it was
-//   StoreGroups  int4: groups that are whole now into their blocks, the rows of one that is not into the open group
+// Rope, and storing of K and V, with the bits of the CPU. Equations: core/backend/step_ops.h; stored codes: kv_codes.h.
+//   RopeStore    norms and rotates heads of q and k; stores K and V of all types but int4
+//   SetAside     int4: copies a group that the step before left unfinished, so that StoreGroups and attention find it
+//                as it was
+//   StoreGroups  int4: stores groups that are now complete into their blocks, and the rows of an unfinished one into
+//                the residual group
 // Shape   qkv [T, (H + 2 G) D].
 // Source  ours.
 #pragma once
@@ -11,7 +13,7 @@
 
 namespace quire::gpu {
 
-// A block a row and head. grid.x: rows, grid.y: heads of q and of k.
+// One warp per row and head. grid.x: rows, grid.y: heads of q and of k.
 struct RopeStore {
   struct Args {
     AttentionView spec;
@@ -28,19 +30,23 @@ struct RopeStore {
     const std::uint32_t head = block().y;
     float* x = a.qkv + std::size_t{block().x} * spec.width() + head * spec.head_dim;
     const bool is_key = head >= spec.num_heads;
-    turn(spec, is_key ? spec.k_norm : spec.q_norm, row.position, x);
+    rotate(spec, is_key ? spec.k_norm : spec.q_norm, row.position, x);
     sync_block();
+    if (!is_key && spec.q_scale != nullptr) {
+      const float factor = spec.q_scale[row.position];
+      for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor;
+    }
     if (!is_key || a.kv.layout.type == backend::KvType::kInt4) return;
     const float* v = x + spec.num_kv_heads * spec.head_dim;
-    store(a.kv.layout, a.kv.group(spec.layer, head - spec.num_heads, row.slot), row.slot, x, v);
+    store(a.kv.layout, a.kv.group(head - spec.num_heads, row.slot), row.slot, x, v);
   }
 
  private:
-  QUIRE_DEVICE static void turn(const AttentionView& spec, const float* norm, std::uint32_t position, float* x) {
-    if (norm != nullptr) {
-      const float factor = norm_factor_of_warp(x, spec.head_dim, spec.norm_eps);
+  QUIRE_DEVICE static void rotate(const AttentionView& spec, const NormView& norm, std::uint32_t position, float* x) {
+    if (norm.scale != nullptr) {
+      const float factor = norm_factor_of_warp(x, spec.head_dim, norm.eps);
       sync_block();
-      for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor * norm[d];
+      for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor * norm.scale[d];
       sync_block();
     }
     for (std::uint32_t i = thread(); i < spec.half; i += kThreads) {
@@ -72,7 +78,7 @@ struct RopeStore {
     }
   }
 
-  // By a warp; NaN where a number is a NaN or infinite. As bits, sizes are in the order of whole numbers.
+  // Largest magnitude, by a warp; NaN if a number is NaN or infinite. The bits of magnitudes order like integers.
   QUIRE_DEVICE static float largest_size(const float* x, std::uint32_t count) {
     std::uint32_t largest = 0;
     for (std::uint32_t i = thread(); i < count; i += kThreads) {
@@ -87,13 +93,13 @@ struct RopeStore {
   }
 };
 
-// A group of 16 positions of a sequence that has rows in it.
+// A group of 16 positions in which a sequence has rows.
 struct GroupOfStep {
   std::uint32_t start = 0;           // its first position
-  std::uint32_t first_row = 0;       // of the sequence, and where it stands
-  std::uint32_t first_position = 0;  // earlier ones of the group are in the open group
+  std::uint32_t first_row = 0;       // first row of the sequence
+  std::uint32_t first_position = 0;  // its position; earlier ones of the group are in the residual group
   std::uint32_t end = 0;             // one behind the sequence's last position
-  std::uint32_t open_group = 0;
+  std::uint32_t residual_group = 0;
 
   QUIRE_DEVICE bool is_whole() const { return start + KvLayout::kGroup <= end; }
 };
@@ -110,13 +116,13 @@ struct SetAside {
     const GroupOfStep& group = a.groups[block().x];
     if (group.start >= group.first_position) return;
     const std::uint32_t count = (group.first_position - group.start) * 2 * a.spec.head_dim;
-    const float* from = a.kv.open_row(group.open_group, a.spec.layer, block().y, 0);
-    float* to = a.kv.open_row(group.open_group, a.kv.layer_as_found(), block().y, 0);
+    const float* from = a.kv.open_row(group.residual_group, block().y, 0);
+    float* to = a.kv.found_row(group.residual_group, block().y, 0);
     for (std::uint32_t i = thread(); i < count; i += kThreads) to[i] = from[i];
   }
 };
 
-// Behind SetAside. grid.x: groups of the step, grid.y: kv heads.
+// Runs after SetAside. grid.x: groups of the step, grid.y: kv heads.
 struct StoreGroups {
   struct Args {
     AttentionView spec;
@@ -147,7 +153,7 @@ struct StoreGroups {
     const std::uint32_t first = group.start < group.first_position ? group.first_position : group.start;
     for (std::uint32_t position = first; position < group.end; ++position) {
       const OwnRow row = row_of(a, group, position);
-      float* to = a.kv.open_row(group.open_group, a.spec.layer, block().y, position);
+      float* to = a.kv.open_row(group.residual_group, block().y, position);
       for (std::uint32_t d = thread(); d < a.spec.head_dim; d += kThreads) {
         to[d] = row.k[d];
         to[a.spec.head_dim + d] = row.v[d];
@@ -161,10 +167,10 @@ struct StoreGroups {
     find_k_steps(a, group, of_k);
     find_v_steps(a, group, of_v);
     sync_block();
-    // The group's block: that of a row of the step which lies in it.
+    // The group's block: that of a row of this step in the group.
     const std::uint32_t first = group.start < group.first_position ? group.first_position : group.start;
     const std::uint32_t slot = a.rows[group.first_row + (first - group.first_position)].slot;
-    std::byte* to = a.kv.group(a.spec.layer, block().y, slot);
+    std::byte* to = a.kv.group(block().y, slot);
     auto* k_steps = reinterpret_cast<std::uint16_t*>(to + layout.k_scales_at());
     auto* v_steps = reinterpret_cast<std::uint16_t*>(to + layout.v_scales_at());
     const std::uint32_t width = layout.width();
@@ -216,7 +222,7 @@ struct StoreGroups {
     }
   }
 
-  // A warp a position.
+  // One warp per position.
   QUIRE_DEVICE static void find_v_steps(const Args& a, const GroupOfStep& group, Steps* steps) {
     for (std::uint32_t t = thread() / kWarp; t < KvLayout::kGroup; t += kThreads / kWarp) {
       const float* v = row_of(a, group, group.start + t).v;
@@ -235,31 +241,62 @@ struct StoreGroups {
   }
 };
 
-// A row's K and V, by slot; not int4. grid.x: layers, grid.y: kv heads.
-struct CopyKvRow {
-  struct Args {
-    KvView kv;
-    std::uint32_t from = 0;
-    std::uint32_t to = 0;
-  };
+// Lists of copies within the cache, at most kMostKvCopies a launch, in order: a thread has the same bytes of every
+// copy, so that a later one reads what an earlier one wrote.
+inline constexpr std::uint32_t kMostKvCopies = 64;
+
+struct KvCopies {
+  KvView kv;                    // of the first layer
+  std::size_t layer_bytes = 0;  // from a layer to the next in a block
+  std::uint32_t count = 0;
+  struct {
+    std::uint32_t from;
+    std::uint32_t to;
+  } each[kMostKvCopies] = {};
+};
+
+// K and V of rows, in layers alike; not int4. grid.x: layers, grid.y: kv heads.
+struct CopyKvRows {
+  using Args = KvCopies;
   static constexpr unsigned kThreads = kWarp;
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
-    const KvLayout& layout = a.kv.layout;
-    const std::byte* from = a.kv.group(block().x, block().y, a.from);
-    std::byte* to = a.kv.group(block().x, block().y, a.to);
-    for (std::uint32_t d = thread(); d < layout.width(); d += kThreads) {
-      copy_code(layout.type, from, layout.k_place(a.from, d), to, layout.k_place(a.to, d));
-      copy_code(layout.type, from + layout.code_bytes(), layout.v_place(a.from, d), to + layout.code_bytes(),
-                layout.v_place(a.to, d));
-    }
-    if (layout.type != backend::KvType::kInt8 || thread() != 0) return;
-    copy_scale(from + layout.k_scales_at(), to + layout.k_scales_at(), a);
-    copy_scale(from + layout.v_scales_at(), to + layout.v_scales_at(), a);
+    QUIRE_ROLLED for (std::uint32_t i = 0; i < a.count; ++i) copy(a, a.each[i].from, a.each[i].to);
   }
 
  private:
-  QUIRE_DEVICE static void copy_scale(const std::byte* from, std::byte* to, const Args& a) {
-    reinterpret_cast<float*>(to)[a.to % KvLayout::kGroup] = int8_scale_at(from, a.from);
+  QUIRE_DEVICE static void copy(const KvCopies& a, std::uint32_t from_slot, std::uint32_t to_slot) {
+    const KvLayout& layout = a.kv.layout;
+    const std::size_t layer = block().x * a.layer_bytes;
+    const std::byte* from = a.kv.group(block().y, from_slot) + layer;
+    std::byte* to = a.kv.group(block().y, to_slot) + layer;
+    for (std::uint32_t d = thread(); d < layout.width(); d += kThreads) {
+      copy_code(layout.type, from, layout.k_place(from_slot, d), to, layout.k_place(to_slot, d));
+      copy_code(layout.type, from + layout.code_bytes(), layout.v_place(from_slot, d), to + layout.code_bytes(),
+                layout.v_place(to_slot, d));
+    }
+    if (layout.type != backend::KvType::kInt8 || thread() != 0) return;
+    for (const std::size_t scales : {layout.k_scales_at(), layout.v_scales_at()}) {
+      reinterpret_cast<float*>(to + scales)[to_slot % KvLayout::kGroup] = int8_scale_at(from + scales, from_slot);
+    }
+  }
+};
+
+// Whole blocks of the cache, which begins at kv.numbers. grid.x: pieces of a block's bytes.
+struct CopyKvBlocks {
+  using Args = KvCopies;
+  using Word = std::uint64_t;
+  static constexpr unsigned kThreads = 256;
+  static constexpr std::size_t kPieceBytes = kThreads * sizeof(Word);
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::size_t at = block().x * kPieceBytes + thread() * sizeof(Word);
+    const std::size_t stride = a.kv.layout.block_stride;
+    if (at >= stride) return;
+    std::byte* const first = a.kv.numbers + at;
+    QUIRE_ROLLED for (std::uint32_t i = 0; i < a.count; ++i) {
+      const std::byte* from = first + a.each[i].from * stride;
+      std::byte* to = first + a.each[i].to * stride;
+      *reinterpret_cast<Word*>(to) = *reinterpret_cast<const Word*>(from);
+    }
   }
 };
 

@@ -1,9 +1,11 @@
-// Kernels over rows: embedding, norm, activation, sum and copies. Equations: core/backend/ops.h, bit
-// for bit as on the CPU.
-// Shape   rows [rows][width] of f32; a block a row (grid.x), or so many columns of one (grid.y).
+// Kernels over rows: embedding, norms, activations, sums, soft caps and copies. Bits of the CPU; equations:
+// core/backend/step_ops.h.
+// Shape   rows [rows][width] of f32.
+// Launch  one thread block per row (grid.x), or per row and some of its columns (grid.y).
 // Source  ours.
 #pragma once
 
+#include "core/backend/linear.h"
 #include "core/sample/math.h"
 #include "gpu/device/layout.h"
 #include "gpu/device/numbers.h"
@@ -13,7 +15,7 @@ namespace quire::gpu {
 
 inline constexpr unsigned kSumLanes = 16;
 
-// Lanes l and l + 8, then l and l + 4, l + 2, l + 1: what all of the warp's first 16 lanes hold afterwards.
+// Adds lanes l and l + 8, then l and l + 4, l + 2, l + 1. The warp's first 16 lanes all have the result.
 QUIRE_DEVICE float sum_of_lanes(float lane) {
   for (unsigned half = kSumLanes / 2; half > 0; half /= 2) lane = lane + shuffle_xor(lane, half);
   return lane;
@@ -23,12 +25,11 @@ inline constexpr std::uint32_t kSquaresAtOnce = 4096;  // a multiple of kSquares
 inline constexpr std::uint32_t kSquaresAhead = 16;
 inline constexpr std::size_t kNormShared = (kSquaresAtOnce + 1) * sizeof(float);
 
-// 1 / sqrt(sum16(x²) / width + eps). The block fetches the row, a warp adds, with numbers on their way while others
-// are added: one at a time, each would be waited for. What fills up the last numbers is 0, whose square added to what
-// is there changes nothing.
+// 1 / sqrt(sum16(x²) / width + eps). The block loads the row, one warp adds, with numbers in flight while others are
+// added: each would be waited for otherwise. Padding is 0, whose square changes no sum.
 template <unsigned kThreads>
 QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, float* shared) {
-  constexpr unsigned kFetched = 16;  // by a thread, at once
+  constexpr unsigned kFetched = 16;  // per thread, at once
   float squares = 0.0f;
   for (std::uint32_t first = 0; first < width; first += kSquaresAtOnce) {
     const std::uint32_t count = width - first < kSquaresAtOnce ? width - first : kSquaresAtOnce;
@@ -64,12 +65,14 @@ QUIRE_DEVICE float norm_factor(const float* x, std::uint32_t width, float eps, f
 
 struct Embed {
   struct Args {
-    const std::int32_t* tokens =
-        nullptr;                         // or fed_by(logits row): what that one said in the step before, -1: some token
-    const std::int32_t* said = nullptr;  // by logits row
+    // Token ids, or fed_by(logits row): the token sampled from that row in the previous step (-1 there: any token).
+    const std::int32_t* tokens = nullptr;
+    const std::int32_t* said = nullptr;  // sampled tokens of the previous step, by logits row
     WeightView table;
+    float scale = 1.0f;
     float* out = nullptr;
-    std::uint32_t first = 0;  // token that the table begins with; where it has a token not, -0 stands for its row
+    // Token of the table's first row, if the table is a shard; a token that it does not have gives a row of -0.
+    std::uint32_t first = 0;
   };
   static constexpr unsigned kThreads = 128;
   static constexpr std::int32_t fed_by(std::uint32_t logits_row) { return -1 - static_cast<std::int32_t>(logits_row); }
@@ -81,11 +84,11 @@ struct Embed {
     const std::uint32_t token = static_cast<std::uint32_t>(id < 0 ? 0 : id) - a.first;
     const std::uint32_t i = block().y * kThreads + thread();
     if (i >= a.table.k) return;
-    a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) : -0.0f;
+    a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) * a.scale : -0.0f;
   }
 };
 
-// The same of a few numbers, by a warp; the upper half of it adds what is not looked at.
+// norm_factor() for a few numbers, by one warp, whose upper 16 lanes compute the same as its lower ones.
 QUIRE_DEVICE float norm_factor_of_warp(const float* x, std::uint32_t width, float eps) {
   float squares = 0.0f;
   for (std::uint32_t i = thread() % kSumLanes; i < width; i += kSumLanes) squares = fma(x[i], x[i], squares);
@@ -93,42 +96,89 @@ QUIRE_DEVICE float norm_factor_of_warp(const float* x, std::uint32_t width, floa
   return quotient(1.0f, root(mean + eps));
 }
 
-// out = (x · r) · scale, r = 1 / sqrt(sum16(x²) / width + eps).
-struct Norm {
+// The sum of sum16(x), by the first warp; all threads have it.
+template <unsigned kThreads>
+QUIRE_DEVICE float row_sum(const float* x, std::uint32_t width, float center, bool squares, float* shared) {
+  if (thread() < kWarp) {
+    float lane = 0.0f;
+    for (std::uint32_t i = thread() % kSumLanes; i < width; i += kSumLanes) {
+      const float v = x[i] - center;
+      lane = squares ? fma(v, v, lane) : lane + x[i];
+    }
+    const float sum = sum_of_lanes(lane);
+    if (thread() == 0) shared[kSquaresAtOnce] = sum;
+  }
+  sync_block();
+  const float sum = shared[kSquaresAtOnce];
+  sync_block();
+  return sum;
+}
+
+// Norms of rows, or of groups of values of rows. grid.y: the group.
+struct NormRows {
   struct Args {
     const float* x = nullptr;
     const float* scale = nullptr;
     float eps = 0.0f;
-    std::uint32_t width = 0;
-    float* out = nullptr;
+    std::uint32_t width = 0;         // of a group
+    float* out = nullptr;            // may be x
+    std::uint32_t stride = 0;        // of rows of x and out
+    std::uint32_t scale_stride = 0;  // of the groups' scales and biases; 0: all groups have the same
+    const float* bias = nullptr;
+    backend::NormKind kind = backend::NormKind::kRms;
   };
   static constexpr unsigned kThreads = 256;
   static constexpr std::size_t kSharedBytes = kNormShared;
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
-    const float* x = a.x + std::size_t{block().x} * a.width;
-    float* out = a.out + std::size_t{block().x} * a.width;
-    const float factor = norm_factor<kThreads>(x, a.width, a.eps, reinterpret_cast<float*>(shared));
-    for (std::uint32_t i = thread(); i < a.width; i += kThreads) out[i] = x[i] * factor * a.scale[i];
+    const std::size_t at = std::size_t{block().x} * a.stride + block().y * a.width;
+    const std::size_t first = std::size_t{block().y} * a.scale_stride;
+    auto* const floats = reinterpret_cast<float*>(shared);
+    if (a.kind == backend::NormKind::kLayer) return run_layer(a, a.x + at, a.out + at, first, floats);
+    const float factor = norm_factor<kThreads>(a.x + at, a.width, a.eps, floats);
+    for (std::uint32_t i = thread(); i < a.width; i += kThreads) {
+      a.out[at + i] = a.x[at + i] * factor * a.scale[first + i];
+    }
+  }
+
+ private:
+  QUIRE_DEVICE static void run_layer(const Args& a, const float* x, float* out, std::size_t first, float* shared) {
+    const auto width = static_cast<float>(a.width);
+    const float mean = quotient(row_sum<kThreads>(x, a.width, 0.0f, false, shared), width);
+    const float variance = quotient(row_sum<kThreads>(x, a.width, mean, true, shared), width);
+    const float factor = quotient(1.0f, root(variance + a.eps));
+    for (std::uint32_t i = thread(); i < a.width; i += kThreads) {
+      const float normed = (x[i] - mean) * factor;
+      out[i] = a.bias == nullptr ? normed * a.scale[first + i] : fma(normed, a.scale[first + i], a.bias[first + i]);
+    }
   }
 };
 
-// silu(gate) · up.
-QUIRE_DEVICE float gated(float gate, float up) { return quotient(gate, 1.0f + sample::exp_f32(-gate)) * up; }
+QUIRE_DEVICE float activated(backend::Activation kind, float gate) {
+  if (kind == backend::Activation::kRelu2) {
+    const float positive = 0.0f > gate ? 0.0f : gate;
+    return positive * positive;
+  }
+  const float w =
+      kind == backend::Activation::kSilu ? gate : gate * fma(sample::kGeluCubic, gate * gate, sample::kGeluLinear);
+  return quotient(gate, 1.0f + sample::exp_f32(-w));
+}
 
-struct ActMul {
+struct Activate {
   struct Args {
-    const float* gate_up = nullptr;  // [rows, 2 width]
+    const float* x = nullptr;  // [rows, width], or gated [rows, 2 width]
     std::uint32_t width = 0;
     float* out = nullptr;
+    backend::Activation kind = backend::Activation::kSilu;
+    bool gated = true;
   };
   static constexpr unsigned kThreads = 256;
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::size_t row = block().x;
     const std::uint32_t i = block().y * kThreads + thread();
     if (i >= a.width) return;
-    const float gate = a.gate_up[row * 2 * a.width + i];
-    const float up = a.gate_up[row * 2 * a.width + a.width + i];
-    a.out[row * a.width + i] = gated(gate, up);
+    const float* x = a.x + row * (a.gated ? 2 : 1) * a.width;
+    const float y = activated(a.kind, x[i]);
+    a.out[row * a.width + i] = a.gated ? y * x[a.width + i] : y;
   }
 };
 
@@ -137,13 +187,39 @@ struct Add {
     float* x = nullptr;
     const float* y = nullptr;
     std::uint32_t width = 0;
+    float scale = 1.0f;
   };
   static constexpr unsigned kThreads = 256;
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::uint32_t i = block().y * kThreads + thread();
     if (i >= a.width) return;
     const std::size_t at = std::size_t{block().x} * a.width + i;
-    a.x[at] = a.x[at] + a.y[at];
+    a.x[at] = fma(a.y[at], a.scale, a.x[at]);
+  }
+};
+
+// x[t, i] = x[t, i] · y[t, y_column + i]; y null: x · scale, with a cap cap · tanh(x · scale / cap).
+struct Rescale {
+  struct Args {
+    float* x = nullptr;
+    std::uint32_t width = 0;
+    float scale = 1.0f;
+    float cap = 0.0f;
+    const float* y = nullptr;
+    std::uint32_t y_width = 0;
+    std::uint32_t y_column = 0;
+  };
+  static constexpr unsigned kThreads = 256;
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t i = block().y * kThreads + thread();
+    if (i >= a.width) return;
+    float& x = a.x[std::size_t{block().x} * a.width + i];
+    if (a.y != nullptr) {
+      x = x * a.y[std::size_t{block().x} * a.y_width + a.y_column + i];
+      return;
+    }
+    const float z = x * a.scale;
+    x = a.cap == 0.0f ? z : a.cap * sample::tanh_f32(quotient(z, a.cap));
   }
 };
 

@@ -1,12 +1,12 @@
-// The kernels as something that can be started: one table for each machine that runs them.
+// Entries of all kernels: one table for each machine that runs them.
 // Thread  any: no state.
 #pragma once
 
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/attention_tiles.h"
-#include "gpu/kernels/choose_walks.h"
+#include "gpu/kernels/choose_verified.h"
+#include "gpu/kernels/collective.h"
 #include "gpu/kernels/entry.h"
-#include "gpu/kernels/exchange.h"
 #include "gpu/kernels/linear_table.h"
 #include "gpu/kernels/merge_spans.h"
 #include "gpu/kernels/rope_store.h"
@@ -16,15 +16,17 @@ namespace quire::gpu {
 
 struct KernelTable {
   Entry<Embed> embed;
-  Entry<Norm> norm;
-  Entry<ActMul> act_mul;
+  Entry<NormRows> norm;
+  Entry<Activate> activate;
   Entry<Add> add;
+  Entry<Rescale> rescale;
   Entry<CopyRows> copy_rows;
   LinearTable linear;
   Entry<RopeStore> rope_store;
   Entry<SetAside> set_aside;
   Entry<StoreGroups> store_groups;
-  Entry<CopyKvRow> copy_kv_row;
+  Entry<CopyKvRows> copy_kv_rows;
+  Entry<CopyKvBlocks> copy_kv_blocks;
   Entry<Attend> attend;
   Entry<AttendBf16> attend_bf16;
   Entry<AttendBf16Wide> attend_bf16_wide;
@@ -36,27 +38,27 @@ struct KernelTable {
   Entry<AttendInt4Wide> attend_int4_wide;
   Entry<MergeSpans> merge_spans;
   Entry<PrepareRows> prepare_rows;
-  Entry<ChooseWalks> choose_walks;
+  Entry<ChooseVerified> choose_verified;
   Entry<AllReduce> all_reduce;
   Entry<AllGather> all_gather;
   Entry<PlaceGathered> place_gathered;
 };
 
-// fill(entry) sets one; linear layers apart.
+// fill(entry) sets one entry; linear layers are filled apart.
 template <typename Fill>
 KernelTable other_kernels(const Fill& fill) {
   KernelTable table;
   const auto fill_all = [&](auto&... entries) { (fill(entries), ...); };
-  fill_all(table.embed, table.norm, table.act_mul, table.add, table.copy_rows, table.rope_store, table.set_aside,
-           table.store_groups, table.copy_kv_row, table.attend, table.attend_bf16, table.attend_bf16_wide,
-           table.attend_fp8, table.attend_fp8_wide, table.attend_int8, table.attend_int8_wide, table.attend_int4,
-           table.attend_int4_wide, table.merge_spans, table.prepare_rows, table.choose_walks, table.all_reduce,
-           table.all_gather, table.place_gathered);
+  fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.copy_rows, table.rope_store,
+           table.set_aside, table.store_groups, table.copy_kv_rows, table.copy_kv_blocks, table.attend,
+           table.attend_bf16, table.attend_bf16_wide, table.attend_fp8, table.attend_fp8_wide, table.attend_int8,
+           table.attend_int8_wide, table.attend_int4, table.attend_int4_wide, table.merge_spans, table.prepare_rows,
+           table.choose_verified, table.all_reduce, table.all_gather, table.place_gathered);
   return table;
 }
 
-// What whoever starts these kernels takes for granted: sizes of arguments, blocks and their memory. Device code that was compiled apart
-// (QUIRE_GPU_ONLY) has to say the same.
+// Hash of the facts that a launching program assumes: sizes of arguments, thread blocks and shared memory. Device code
+// that was compiled apart (QUIRE_GPU_ONLY) must have the same.
 inline std::uint64_t launch_facts() {
   std::uint64_t facts = 0;
   const auto mix = [&]<typename Kernel>(Entry<Kernel>&) {
@@ -72,7 +74,7 @@ inline std::uint64_t launch_facts() {
   return facts;
 }
 
-const KernelTable& cuda_kernels();  // where nvcc built it
-std::uint64_t cuda_launch_facts();  // launch_facts() of when it did
+const KernelTable& cuda_kernels();  // defined if nvcc built the kernels
+std::uint64_t cuda_launch_facts();  // launch_facts() when nvcc built them
 
 }  // namespace quire::gpu

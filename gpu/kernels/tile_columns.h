@@ -1,10 +1,11 @@
-// What the threads of a unit of attention_tiles.h share: its columns, the span at hand, and what of K and V
-// lies where.
-// Shape   kColumns columns, each a query or none; a span's 16 groups of 16 positions. Bits by group.
-// Thread  all predicates but those of a column are the same for all threads of the block.
+// State that the threads of a unit of attention_tiles.h share: its columns, the current span, and where its K and V
+// are.
+// Shape   kColumns columns, each a query or empty; the 16 groups of 16 positions of a span. Masks have a bit per group.
+// Thread  all predicates but those of a column are the same in all threads of the block.
 // Source  ours.
 #pragma once
 
+#include "core/base/kv_constants.h"
 #include "gpu/device/kv_fragment.h"
 #include "gpu/device/softmax.h"
 #include "gpu/device/stream.h"
@@ -22,60 +23,62 @@ struct AttendTilesArgs {
   KvView kv;
   float* out = nullptr;
   PartsView parts;
-  float* max_and_sum = nullptr;                 // [T, H]: of rows whose scores are accumulated
-  std::uint64_t* accumulated_scores = nullptr;  // not null: the units' rows are done, and their scores are accumulated
+  float* max_and_sum = nullptr;  // [T, H]: for rows whose scores are accumulated
+  // Not null: second pass, in which the units' rows are done and their scores are accumulated.
+  std::uint64_t* accumulated_scores = nullptr;
 };
 
-// What a unit's columns have come to.
+// State of a unit's columns.
 template <unsigned kColumnTiles>
 struct TileColumns {
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
 
-  std::uint32_t row[kColumns];  // of the batch, and the query head
+  std::uint32_t row[kColumns];  // row of the batch, and query head
   std::uint32_t head[kColumns];
   std::uint32_t position[kColumns];  // of the column's row
-  std::uint32_t lowest[kColumns];    // that it sees; above its position: there is no row
-  float max[kColumns];               // of the spans so far
-  float sum[kColumns];               // 0: none yet (afterwards it is at least 1, or NaN)
-  float before[kColumns];            // what the span at hand does to the sums before it, and to its own
+  std::uint32_t lowest[kColumns];    // lowest position that it sees; above its position: the column is empty
+  float max[kColumns];               // over the spans so far
+  float sum[kColumns];               // 0: no span yet (afterwards it is at least 1, or NaN)
+  float before[kColumns];            // factors of the merge: of the earlier spans' sums, and of the current span's
   float now[kColumns];
   std::uint32_t step[kColumns];
-  float* out[kColumns];  // in the end
+  float* out[kColumns];  // set at the end
 };
 
-// Two floats that lie side by side.
+// Two adjacent floats.
 struct alignas(8) FloatPair {
   float first = 0.0f;
   float second = 0.0f;
 };
 
-// For single warps. q and weights lie as the tensor cores' lanes want them, two tiles of 16 inputs at once: 16 bytes.
+// Shared memory of a unit. q and weights are in the order of the tensor cores' lanes, two tiles of 16 inputs at once:
+// 16 bytes.
 template <unsigned kColumnTiles, std::uint32_t kMostDims>
 struct TileWork : TileColumns<kColumnTiles> {
   static constexpr unsigned kColumns = TileColumns<kColumnTiles>::kColumns;
-  static constexpr unsigned kSpan = backend::kSpanTokens;
+  static constexpr unsigned kSpan = kSpanTokens;
   static constexpr unsigned kTwoTiles = 2 * kTileInputs;
 
  private:
-  // A stride that spreads what the lanes of a warp touch at once over the banks.
+  // The stride spreads what the lanes of a warp access at once over the banks.
   static constexpr unsigned kScoreStride = kSpan + 8;
 
  public:
   Words4 q[kColumnTiles][kMostDims / kTwoTiles][kWarp];
-  alignas(16) float z[kColumns][kScoreStride];        // scores; then in each row's first half its weights in bf16
-  const std::byte* groups[kSpan / KvLayout::kGroup];  // where each lies, but for those that are put together
-  std::uint32_t slots[kSpan];                         // of those that are: kUnseen, nobody sees the position
-  alignas(8) float k_scales[kSpan];                   // int8's
+  alignas(16) float z[kColumns][kScoreStride];        // scores; later each row's first half has its weights in bf16
+  const std::byte* groups[kSpan / KvLayout::kGroup];  // address of each group, unless it is gathered
+  std::uint32_t slots[kSpan];                         // slots of gathered groups; kUnseen: no row sees the position
+  alignas(8) float k_scales[kSpan];                   // int8
   alignas(8) float v_scales[kSpan];
 
-  // Two numbers, the first of an even input.
+  // A pair of numbers, the first of an even input.
   QUIRE_DEVICE std::uint32_t& query_pair(unsigned column, std::uint32_t d) {
     return q[column / kTileRows][d / kTwoTiles][column % kTileRows * 4 + d % kTileRows / 2].words[word_of(d)];
   }
   QUIRE_DEVICE std::uint32_t& weight_pair(unsigned column, unsigned j) {
     return weights(column, j / kTwoTiles, j % kTileRows / 2).words[word_of(j)];
   }
-  // Those of 32 positions that go with a lane whose number is `place` of the column's four.
+  // Weights of 32 positions for the lane that is number `place` of the column's four.
   QUIRE_DEVICE Words4& weights(unsigned column, unsigned two_groups, unsigned place) {
     return reinterpret_cast<Words4*>(z[column])[two_groups * 4 + place];
   }
@@ -94,17 +97,18 @@ struct TileCall {
   static constexpr backend::KvType kType = kKvType;
   static constexpr unsigned kColumnTiles = kNumColumnTiles;
   static constexpr unsigned kColumns = kColumnTiles * kTileRows;
-  static constexpr unsigned kSpan = backend::kSpanTokens;
+  static constexpr unsigned kSpan = kSpanTokens;
   static constexpr unsigned kGroups = kSpan / KvLayout::kGroup;
   static constexpr std::uint32_t kAllGroups = (1u << kGroups) - 1;
 
   const AttendTilesArgs& a;
   const AttentionUnit& unit;
-  const RowOfBatch& row;  // one of the unit's: what all of them have in common
+  const RowOfBatch& row;  // one of the unit's rows, for what all of them share
   Work& work;
   std::uint32_t kv_head;
-  // The span at hand, and bits by group of it: that some row sees something of; that not every row sees all of; and of
-  // those that are seen, whose numbers lie as they are wanted, all others being put together first.
+  // The current span, and masks of its groups. groups: some row sees something of it. mixed: not every row sees all of
+  // it. in_one: it is seen, and its numbers are stored as the tensor cores take them; all others are put together
+  // first.
   std::uint32_t span = 0;
   std::uint32_t groups = 0;
   std::uint32_t mixed = 0;
@@ -117,7 +121,7 @@ struct TileCall {
             own_groups();
     in_one = groups & stored_groups() & ~gathered_groups();
   }
-  // Of the span, that some row sees something of.
+  // Groups of the span of which some row sees something.
   QUIRE_DEVICE std::uint32_t groups_seen() const {
     const std::uint32_t first_position = span * kSpan;
     if (unit.min_lowest >= first_position + kSpan || unit.max_position < first_position) return 0;
@@ -130,16 +134,16 @@ struct TileCall {
   }
   QUIRE_DEVICE std::uint32_t start(unsigned group) const { return span * kSpan + group * KvLayout::kGroup; }
   QUIRE_DEVICE const std::byte* stored(unsigned group) const { return work.groups[group]; }
-  // Of a group's K, or V.
+  // Bytes of a group's codes of K, or of V.
   QUIRE_DEVICE std::uint32_t code_bytes() const {
     return KvLayout::kGroup * a.kv.layout.width() * KvLayout::bits_of(kType) / 8;
   }
   QUIRE_DEVICE bool lies_in_one(unsigned group) const { return (in_one >> group & 1u) != 0; }
-  // Put together from slots here and there.
+  // Groups that are put together position by position (draft trees: ancestors are in slots of their own).
   QUIRE_DEVICE std::uint32_t gathered_groups() const {
     return kType != backend::KvType::kInt4 && row.ancestors != 0 ? ending_from(row.root_position + 1) : 0;
   }
-  // int4: some rows' own, and others see them as they are stored.
+  // int4: groups that are some row's own, while other rows see them as stored.
   QUIRE_DEVICE std::uint32_t own_groups() const {
     return kType == backend::KvType::kInt4 ? ending_from(unit.min_position) : 0;
   }
@@ -172,8 +176,7 @@ struct TileCall {
     return {unit.first_row + query / heads, kv_head * heads + query % heads};
   }
 
-  // A lane's words of a tile whose positions do not lie side by side as they are wanted: gathered, or a row's own
-  // group.
+  // A lane's words of a tile that is not stored as the tensor cores take it: gathered, or a row's own group.
   QUIRE_DEVICE KvFragment built(unsigned group, std::uint32_t tile, bool own, bool of_k) const {
     KvFragment out;
     const unsigned lane = thread() % kWarp;
@@ -207,7 +210,7 @@ struct TileCall {
     const std::uint32_t slot = work.slots[group * KvLayout::kGroup + in_group];
     if (slot == kUnseen) return 0.0f;
     const KvLayout& layout = a.kv.layout;
-    const std::byte* codes = a.kv.group(a.spec.layer, kv_head, slot);
+    const std::byte* codes = a.kv.group(kv_head, slot);
     if (of_k) return kv_code_at(kType, codes, layout.k_place(slot, d));
     return kv_code_at(kType, codes + layout.code_bytes(), layout.v_place(slot, d));
   }

@@ -1,7 +1,7 @@
-// What a unit's columns do with a span, whoever multiplies: the weights of its scores, the merge with the spans before it, what is not
-// finite, and what goes out. The order of every sum is that of attention_tiles.h.
-// Shape   a call is a TileCall; a warp w of the first eight has dimensions 16 w .. 16 w + 15 of each 128, its lanes what matrix.h says.
-// Thread  of the first eight warps all.
+// Work of a unit's columns on a span, apart from the products: the softmax weights of its scores, the merge with the
+// spans before, values that are not finite, and the output. The order of every sum is that of attention_tiles.h.
+// Shape   a call is a TileCall. Warp w has dimensions 16 w .. 16 w + 15 of each 128, its lanes as in matrix.h.
+// Thread  called by all threads of the first eight warps.
 // Source  ours; online softmax (Milakov & Gimelshein 2018).
 #pragma once
 
@@ -14,7 +14,7 @@ inline constexpr unsigned kTileWarps = 8;
 
 enum SpanStep : std::uint32_t { kNothingSeen, kFirstSpan, kMergeSpan };
 
-// By the first eight warps, a column each in turn: its row and head, and q in bf16.
+// Called by the first eight warps, each of which takes columns in turn: row and head, and q in bf16.
 template <typename Call>
 QUIRE_DEVICE void take_queries(const Call& call) {
   const AttentionView& spec = call.a.spec;
@@ -62,7 +62,8 @@ QUIRE_DEVICE void take_span(Work& work, unsigned column, bool any, float max, fl
   }
 }
 
-// A warp's share of a span and column: lane l has positions 2 i and 2 i + 1, i = l mod 8, of groups 4 q to 4 q + 3, q = l div 8.
+// A warp's part of a span and column: lane l has positions 2 i and 2 i + 1, i = l mod 8, of groups 4 q to 4 q + 3, q =
+// l div 8.
 template <typename Call>
 struct Softening {
   static constexpr unsigned kGroupsOfLane = 4;
@@ -74,7 +75,8 @@ struct Softening {
   const unsigned first_group = lane / kLanes * kGroupsOfLane;
   const unsigned in_group = lane % kLanes * 2;
 
-  // Its maximum, weights and sum, and how the span is merged. `kSeesAll`: of the span.
+  // Computes the column's maximum, weights and sum, and how the span is merged. kSeesAll: the column sees the whole
+  // span.
   template <bool kSeesAll>
   QUIRE_DEVICE void run() const {
     auto& work = call.work;
@@ -114,10 +116,11 @@ struct Softening {
     call.work.weight_pair(column, place(g)) = bf16_pair(weights.first, weights.second);
   }
 
-  // sum16 of the column's: the last lanes have it. Groups come in order, and so each eight lanes wait for those before.
+  // sum16 of the column; the last lanes have it. Groups are added in order, so each eight lanes wait for those before
+  // them.
   QUIRE_DEVICE static float sum_of(const FloatPair (&weights)[kGroupsOfLane]) {
     FloatPair sum;
-    constexpr unsigned kFrom[] = {0, kLanes, 3 * kLanes, kLanes};  // lanes that are so far away by their bits
+    constexpr unsigned kFrom[] = {0, kLanes, 3 * kLanes, kLanes};  // xor distance to the lanes before
     QUIRE_UNROLLED for (unsigned quarter = 0; quarter < kWarp / kLanes; ++quarter) {
       if (quarter > 0) sum = {shuffle_xor(sum.first, kFrom[quarter]), shuffle_xor(sum.second, kFrom[quarter])};
       QUIRE_UNROLLED for (unsigned g = 0; g < kGroupsOfLane; ++g) {
@@ -131,8 +134,8 @@ struct Softening {
   }
 };
 
-// By the first eight warps. Scores of a column have been read by all of its warp when its weights are written, which may lie in the same
-// places. Columns that are nobody's have none.
+// Called by the first eight warps. All lanes of the warp have read a column's scores before its weights are written,
+// which may be in the same place. Empty columns have no weights.
 template <typename Call>
 QUIRE_DEVICE void soften(const Call& call) {
   constexpr unsigned kOfWarp = Call::kColumns / kTileWarps;
@@ -148,7 +151,7 @@ QUIRE_DEVICE void soften(const Call& call) {
   }
 }
 
-// A lane's sums of the span, to those of the spans before it.
+// Merges a lane's sums of the span into those of the spans before.
 template <typename Call>
 QUIRE_DEVICE void merge_span(const Call& call, const Product (&sums)[Call::kColumnTiles],
                              Product (&merged)[Call::kColumnTiles]) {
@@ -168,8 +171,8 @@ QUIRE_DEVICE void merge_span(const Call& call, const Product (&sums)[Call::kColu
   }
 }
 
-// What is not finite, to the columns that see it, but for those of which leaves_out(column) says so. Of the four lanes that hold a lane's
-// dimensions shown(away, word) is what the one so far away holds.
+// Adds values that are not finite to the columns that see them, except columns for which leaves_out(column) is true.
+// shown(away, word) is the word of the lane at that xor distance, of the four lanes that have a lane's dimensions.
 template <typename Call, typename Shown, typename LeavesOut>
 QUIRE_DEVICE void add_faults(const Call& call, unsigned group, Product (&sums)[Call::kColumnTiles], const Shown& shown,
                              const LeavesOut& leaves_out) {
@@ -196,8 +199,8 @@ QUIRE_DEVICE void add_faults(const Call& call, unsigned group, Product (&sums)[C
   }
 }
 
-// Where a column's numbers go, and what they are multiplied by; nowhere: not this unit puts them. A thread a column, of the first ones;
-// put_columns() comes behind a barrier.
+// Output address and factor of each column. Null: another unit writes the row. Called by the first threads, one per
+// column; a barrier stands between this and put_columns().
 template <typename Call>
 QUIRE_DEVICE void end_columns(const Call& call) {
   const AttendTilesArgs& a = call.a;

@@ -11,7 +11,7 @@
 namespace quire::gpu {
 namespace {
 
-// nccl.h's numbers.
+// Values of nccl.h.
 constexpr int kSuccess = 0;
 constexpr int kFloat32 = 7;
 constexpr int kSum = 0;
@@ -67,7 +67,8 @@ void Nccl::sum(std::span<float* const> x, std::size_t count, std::span<void* con
   });
 }
 
-// One thread asks for all ranks: outside of a group the first would wait for the second, which nobody asks.
+// One thread makes the calls of all ranks: outside of a group the first call would wait for the second, which would
+// never be made.
 void Nccl::in_group(const char* call, const std::function<Result(std::size_t rank)>& ask) {
   check("ncclGroupStart", calls_.group_start());
   for (std::size_t rank = 0; rank < comms_.size(); ++rank) check(call, ask(rank));

@@ -1,11 +1,13 @@
-// NCCL between the GPUs of one process, found when it is asked for: the program starts, and serves from one GPU, where there is none.
-//   Of it are used: ncclCommInitAll, ncclCommDestroy, ncclGroupStart, ncclGroupEnd, ncclAllGather, ncclAllReduce, ncclGetErrorString.
-// Shape   numbers are f32. A group's calls, one of each rank, happen together.
-// Owner   the library and its communicators; GPUs outlive them.
+// NCCL between the GPUs of one process, loaded on demand: without the library the program starts, and serves from one
+// GPU.
+//   Functions used: ncclCommInitAll, ncclCommDestroy, ncclGroupStart, ncclGroupEnd, ncclAllGather, ncclAllReduce,
+//   ncclGetErrorString.
+// Shape   numbers are f32. The calls of a group, one per rank, run together.
+// Owner   owns the library and its communicators; the GPUs outlive them.
 // Thread  one.
-// Fails   constructor: StartError that names the library, the call and what NCCL says of it, or what to install. Later failures are the
-//         devices': DeviceError that says which call failed.
-// Source  NCCL 2's C interface. Unmeasured: NCCL refuses two ranks on one GPU, and there were never two.
+// Fails   constructor: StartError that names the library, the call and NCCL's message, or what to install. Later:
+//         DeviceError that names the failed call.
+// Source  NCCL 2's C interface. Not measured: NCCL refuses two ranks on one GPU, and two GPUs were never available.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +22,21 @@ class Nccl {
  public:
   static constexpr const char* kLibrary = "libnccl.so.2";
 
-  // A rank for each of the devices, by CUDA's numbers.
+  // One rank per device; devices are CUDA's device numbers.
   explicit Nccl(std::span<const int> devices, const std::string& library = kLibrary);
   ~Nccl();
   Nccl(const Nccl&) = delete;
   Nccl& operator=(const Nccl&) = delete;
 
-  // Of each rank a queue (cudaStream_t) and its own memory: all[count · ranks] becomes what the ranks have in part[count], in their order.
+  // All-gather. Each rank has a queue (cudaStream_t) and memory of its own: all[count · ranks] becomes the ranks'
+  // part[count], in the order of ranks.
   void gather(std::span<const float* const> part, std::size_t count, std::span<float* const> all,
               std::span<void* const> queues);
-  // x[count] becomes the sum of all ranks', in whatever order NCCL takes.
+  // All-reduce: x[count] becomes the sum over all ranks, in NCCL's order.
   void sum(std::span<float* const> x, std::size_t count, std::span<void* const> queues);
 
  private:
-  struct Comm;  // NCCL's
+  struct Comm;  // ncclComm
   using Result = int;
   struct Calls {
     Result (*init_all)(Comm** comms, int num_devices, const int* devices) = nullptr;

@@ -18,24 +18,24 @@ using namespace backend;
 
 class ShardedOps final : public Ops {
  public:
-  ShardedOps(Ranks ranks, const GpuOptions& options, const ExchangeOptions& exchange, std::unique_ptr<Nccl> library)
+  ShardedOps(Ranks ranks, const GpuOptions& options, const CollectiveOptions& collective, std::unique_ptr<Nccl> library)
       : rendezvous_(std::move(ranks.rendezvous)),
         devices_(pointers(ranks.devices)),
-        exchange_(devices_, exchange, rendezvous_.get(), std::move(library)) {
+        collective_(devices_, collective, rendezvous_.get(), std::move(library)) {
     CHECK_EQ(options.capture, 0u);
     for (auto& device : ranks.devices) ranks_.push_back(make_gpu_ops(std::move(device), options));
   }
   ShardedOps(const ShardedOps&) = delete;
   ShardedOps& operator=(const ShardedOps&) = delete;
 
-  // The first word is that of one GPU, whose bits these are.
+  // The first word is that of one GPU, because the bits are.
   std::string description() const override {
     return ranks_.front()->description() + ", " + std::to_string(ranks_.size()) + " ranks";
   }
 
   // ---- made while starting
   std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
-                               Quantize quantize) override;
+                               std::optional<Format> quantize) override;
   std::string layout() const override {
     return ranks_.front()->layout() + " of " + std::to_string(ranks_.size()) + " ranks/1";
   }
@@ -57,53 +57,66 @@ class ShardedOps final : public Ops {
     auto whole = of_ranks<Buffer>([&](std::uint32_t r) { return ranks_[r]->make_buffer(max_rows, width); });
     OfRanks<Buffer> parts;
     if (divides_evenly(width, num_ranks())) {
-      exchange_.make_room(std::size_t{max_rows} * width);
+      collective_.make_room(std::size_t{max_rows} * width);
       parts = of_ranks<Buffer>([&](std::uint32_t r) { return ranks_[r]->make_buffer(max_rows, width / num_ranks()); });
     }
     return std::make_unique<ShardedBuffer>(std::move(whole), std::move(parts));
   }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
-    const std::vector<std::string> problems = problems_of_ranks(shape.num_kv_heads, num_ranks());
-    if (!problems.empty()) throw StartError(problems.front());
+    for (const KvLayer& layer : shape.layers) {
+      const std::vector<std::string> problems = problems_of_ranks(layer.num_kv_heads, num_ranks());
+      if (!problems.empty()) throw StartError(problems.front());
+    }
     return std::make_unique<ShardedCache>(
-        shape, of_ranks<KvCache>([&](std::uint32_t r) { return ranks_[r]->make_kv(share_of(shape, r, num_ranks())); }));
+        shape, of_ranks<KvCache>([&](std::uint32_t r) { return ranks_[r]->make_kv(shard_of(shape, num_ranks())); }));
   }
 
   // ---- one step
   std::uint32_t depth() const override { return ranks_.front()->depth(); }
   void begin(const Batch& batch) override {
-    num_rows_ = batch.num_rows();
-    num_logits_rows_ = static_cast<std::uint32_t>(batch.logits_rows.size());
     batch_ = batch;
     for (auto& rank : ranks_) rank->begin(batch);
   }
-  void embed(const Weight& table, Buffer& out) override {
+  void embed(const Weight& table, float scale, Buffer& out) override {
     expect_embed(batch_, table, out);
     const auto& w = device_cast<const ShardedWeight>(table);
     auto& rows = device_cast<ShardedBuffer>(out);
     CHECK(!w.is_cut() || w.outputs().size() == 1);
     rows.is_now_whole();
-    on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), rows.whole(r)); });
-    if (w.is_cut()) exchange_.sum(rows.whole(), std::size_t{num_rows_} * rows.width());
+    on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), scale, rows.whole(r)); });
+    if (w.is_cut()) collective_.sum(rows.whole(), std::size_t{batch_.num_rows()} * rows.width());
   }
-  void norm(const Buffer& x, const Vector& scale, float eps, std::uint32_t rows, Buffer& out) override {
+  void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
     const auto& in = whole(x);
     auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->norm(in.whole(r), vector(scale, r), eps, rows, to.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->norm(in.whole(r), of_rank(norm, r), rows, to.whole(r)); });
   }
-  void linear(const Buffer& x, const Weight& w, std::uint32_t rows, Buffer& out) override {
-    expect_linear(x, w, rows, out);
+  void norm_columns(Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group, const Norm& norm,
+                    std::uint32_t rows) override {
+    const auto& values = whole(x);
+    on_each([&](std::uint32_t r) {
+      ranks_[r]->norm_columns(values.whole(r), column, width, group, of_rank(norm, r), rows);
+    });
+  }
+  void multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
+    expect_multiply(x, w, rows, column, out);
     const auto& weight = device_cast<const ShardedWeight>(w);
     const auto& in = whole(x);
     auto& to = device_cast<ShardedBuffer>(out);
     to.is_now_whole();
-    on_each([&](std::uint32_t r) {
-      ranks_[r]->linear(in.whole(r), weight.of(r), rows, weight.is_cut() ? to.part(r) : to.whole(r));
-    });
-    if (weight.is_cut()) exchange_.gather(to.parts(), weight.columns(), rows, /*adds=*/false, to.whole());
+    if (!weight.is_cut()) {
+      return on_each(
+          [&](std::uint32_t r) { ranks_[r]->multiply(in.whole(r), weight.of(r), rows, column, to.whole(r)); });
+    }
+    CHECK_EQ(w.n(), out.width());  // several weights that are cut are one linear()
+    on_each([&](std::uint32_t r) { ranks_[r]->multiply(in.whole(r), weight.of(r), rows, 0, to.part(r)); });
+    collective_.gather(to.parts(), weight.columns(), rows, /*adds=*/false, to.whole());
   }
+  void linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out, const Before& before,
+              const After& after) override;
   void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) override {
     expect_rope_store(batch_, spec, qkv, cache);
+    norm_rows(spec, qkv);
     const auto& rows = parted(qkv, columns_of_heads(spec));
     on_each([&](std::uint32_t r) { ranks_[r]->rope_store(of_rank(spec, r), rows.part(r), kv(cache, r)); });
   }
@@ -112,17 +125,26 @@ class ShardedOps final : public Ops {
     const auto& rows = parted(qkv, columns_of_heads(spec));
     auto& to = device_cast<ShardedBuffer>(out);
     on_each([&](std::uint32_t r) { ranks_[r]->attend(of_rank(spec, r), rows.part(r), kv(cache, r), to.part(r)); });
-    gather(to, columns_of_rank(spec.q_width()), num_rows_);
+    gather(to, columns_of_rank(spec.q_width()), batch_.num_rows());
   }
-  void act_mul(const Buffer& gate_up, Buffer& out) override {
-    const auto& in = whole(gate_up);
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
+    const auto& in = whole(x);
     auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->act_mul(in.whole(r), to.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->activate(in.whole(r), kind, gated, rows, to.whole(r)); });
   }
-  void add(Buffer& x, const Buffer& y) override {
+  void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
     const auto& to = whole(x);
     const auto& from = whole(y);
-    on_each([&](std::uint32_t r) { ranks_[r]->add(to.whole(r), from.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->add(to.whole(r), from.whole(r), scale, rows); });
+  }
+  void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) override {
+    const auto& to = whole(x);
+    const auto& from = whole(y);
+    on_each([&](std::uint32_t r) { ranks_[r]->multiply_by(to.whole(r), from.whole(r), column, rows); });
+  }
+  void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
+    const auto& to = whole(x);
+    on_each([&](std::uint32_t r) { ranks_[r]->rescale(to.whole(r), scale, cap, rows); });
   }
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     const auto& from = whole(x);
@@ -158,14 +180,8 @@ class ShardedOps final : public Ops {
   }
   void read_block(const KvCache& cache, BlockId block, std::span<std::byte> out) override;
   void write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override;
-  void copy_open_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
-    on_each([&](std::uint32_t r) { ranks_[r]->copy_open_group(kv(cache, r), from, to); });
-  }
-  void read_tail(const KvCache& cache, BlockId block, std::span<std::byte> out) override {
-    ranks_.front()->read_tail(kv(cache, 0), block, out);
-  }
-  void write_tail(KvCache& cache, BlockId block, std::span<const std::byte> bytes) override {
-    ranks_.front()->write_tail(kv(cache, 0), block, bytes);
+  void copy_residual_group(KvCache& cache, std::uint32_t from, std::uint32_t to) override {
+    on_each([&](std::uint32_t r) { ranks_[r]->copy_residual_group(kv(cache, r), from, to); });
   }
   void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) override {
     ranks_.front()->read(whole(buffer).whole(0), first_row, num_rows, out);
@@ -175,12 +191,6 @@ class ShardedOps final : public Ops {
     to.is_now_whole();
     on_each([&](std::uint32_t r) { ranks_[r]->write(rows, to.whole(r)); });
   }
-
-  // ---- fused
-  void norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
-                           KvCache& cache) override;
-  void norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) override;
-  void project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) override;
 
  private:
   std::uint32_t num_ranks() const { return static_cast<std::uint32_t>(devices_.size()); }
@@ -203,38 +213,93 @@ class ShardedOps final : public Ops {
     return device_cast<const ShardedVector>(all).of(r);
   }
   static KvCache& kv(const KvCache& all, std::uint32_t r) { return device_cast<const ShardedCache>(all).of(r); }
-  static bool is_of(const Weight& w, std::initializer_list<std::uint32_t> outputs) {
-    const auto& weight = device_cast<const ShardedWeight>(w);
-    return weight.is_cut() && std::ranges::equal(weight.outputs(), outputs);
+  // Outputs of the weights' matrices, side by side; none if a weight is not cut.
+  static std::vector<std::uint32_t> cut_outputs(const WeightList& weights) {
+    std::vector<std::uint32_t> outputs;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto& weight = device_cast<const ShardedWeight>(weights[i]);
+      if (!weight.is_cut()) return {};
+      outputs.insert(outputs.end(), weight.outputs().begin(), weight.outputs().end());
+    }
+    return outputs;
   }
 
-  // Columns of one matrix, or of q, k and v.
+  // Columns of a rank: of one matrix, or of q, k and v.
   Columns columns_of_rank(std::uint32_t width) const { return columns_of({{width}}, num_ranks()); }
-  Columns columns_of_heads(const AttentionSpec& spec) const {
-    return columns_of({{spec.q_width(), spec.kv_width(), spec.kv_width()}}, num_ranks());
+  static std::vector<std::uint32_t> outputs_of(const AttentionSpec& spec) {
+    if (!spec.stores) return {spec.q_width()};
+    return {spec.q_width(), spec.kv_width(), spec.kv_width()};
+  }
+  Columns columns_of_heads(const AttentionSpec& spec) const { return columns_of(outputs_of(spec), num_ranks()); }
+  static Norm of_rank(const Norm& norm, std::uint32_t r) {
+    Norm of_rank = norm;
+    if (norm) of_rank.scale = &vector(*norm.scale, r);
+    if (norm.bias != nullptr) of_rank.bias = &vector(*norm.bias, r);
+    return of_rank;
+  }
+  // Norms of whole rows are done before: norm_rows().
+  static HeadNorm of_rank(const HeadNorm& heads, std::uint32_t width, std::uint32_t r) {
+    if (heads.whole_row) return {};
+    return {of_rank(heads.norm, r), false, heads.first + r * width};
+  }
+  // A rank has only some of the heads that such a norm takes: it is done while the row is whole.
+  void norm_rows(const AttentionSpec& spec, Buffer& qkv) {
+    const auto norm = [&](const HeadNorm& heads, std::uint32_t column, std::uint32_t width) {
+      if (heads && heads.whole_row) norm_columns(qkv, column, width, width, heads.norm, batch_.num_rows());
+    };
+    norm(spec.q_norm, 0, spec.q_width());
+    if (!spec.stores) return;
+    norm(spec.k_norm, spec.q_width(), spec.kv_width());
+    norm(spec.v_norm, spec.q_width() + spec.kv_width(), spec.kv_width());
+  }
+  static bool norms_rows(const AttentionSpec& spec) {
+    return spec.q_norm.whole_row || spec.k_norm.whole_row || spec.v_norm.whole_row;
   }
   AttentionSpec of_rank(const AttentionSpec& spec, std::uint32_t r) const {
-    AttentionSpec share = share_of(spec, num_ranks());
-    if (spec.q_norm != nullptr) share.q_norm = &vector(*spec.q_norm, r);
-    if (spec.k_norm != nullptr) share.k_norm = &vector(*spec.k_norm, r);
-    if (spec.rope != nullptr) share.rope = &device_cast<const ShardedRope>(*spec.rope).of(r);
-    return share;
+    AttentionSpec shard = shard_of(spec, num_ranks());
+    shard.q_norm = of_rank(spec.q_norm, shard.q_width(), r);
+    shard.k_norm = of_rank(spec.k_norm, shard.kv_width(), r);
+    shard.v_norm = of_rank(spec.v_norm, shard.kv_width(), r);
+    if (spec.q_scale != nullptr) shard.q_scale = &vector(*spec.q_scale, r);
+    if (spec.rope != nullptr) shard.rope = &device_cast<const ShardedRope>(*spec.rope).of(r);
+    return shard;
   }
 
-  // A buffer is the same to whoever looks at it, in whatever form it lies: hence what is const to them.
+  std::vector<AttentionSpec> on_ranks(const AttentionSpec& spec) const {
+    std::vector<AttentionSpec> specs;
+    on_each([&](std::uint32_t r) { specs.push_back(of_rank(spec, r)); });
+    return specs;
+  }
+  // linear() on every rank with its parts of weights that are cut; the products go to its part of `out`.
+  void on_parts(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out, const Before& before,
+                const auto& after_of_rank) {
+    const auto& in = whole(x);
+    const auto& products = made_whole(out);
+    on_each([&](std::uint32_t r) {
+      Before shard;
+      if (before.norm) shard = {of_rank(before.norm, r), &made_whole(*before.normed).whole(r)};
+      std::vector<const Weight*> parts;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        parts.push_back(&device_cast<const ShardedWeight>(weights[i]).of(r));
+      }
+      ranks_[r]->linear(in.whole(r), WeightList(parts), rows, products.part(r), shard, after_of_rank(r));
+    });
+  }
+
+  // The buffer with whole rows on every rank. Only its form changes, not its content: hence const.
   ShardedBuffer& whole(const Buffer& buffer) {
     auto& all = const_cast<ShardedBuffer&>(device_cast<const ShardedBuffer>(buffer));
-    if (all.is_parted()) gather(all, Columns(all.columns()), num_rows_);
+    if (all.is_parted()) gather(all, Columns(all.columns()), batch_.num_rows());
     return all;
   }
-  // To be written as a whole.
+  // For a buffer that is overwritten as a whole.
   static ShardedBuffer& made_whole(Buffer& buffer) {
     auto& all = device_cast<ShardedBuffer>(buffer);
     all.is_now_whole();
     return all;
   }
   void gather(ShardedBuffer& buffer, const Columns& columns, std::uint32_t rows) {
-    exchange_.gather(buffer.parts(), columns, rows, /*adds=*/false, buffer.whole());
+    collective_.gather(buffer.parts(), columns, rows, /*adds=*/false, buffer.whole());
     buffer.is_now_whole();
   }
   ShardedBuffer& parted(const Buffer& buffer, const Columns& columns);
@@ -242,15 +307,16 @@ class ShardedOps final : public Ops {
   const std::unique_ptr<Rendezvous> rendezvous_;
   std::vector<std::unique_ptr<Ops>> ranks_;  // they own the devices
   const std::vector<Device*> devices_;
-  Exchange exchange_;
+  Collective collective_;
   Batch batch_;
   std::vector<Choice> others_choices_;
   std::vector<std::uint64_t> others_accumulated_scores_;
-  std::vector<std::byte> block_;  // of a rank
+  std::vector<std::byte> block_;  // one rank's
 };
 
 std::unique_ptr<Weight> ShardedOps::pack(std::span<const HostMatrix> matrices,
-                                         std::span<const std::span<const float>> biases, Quantize quantize) {
+                                         std::span<const std::span<const float>> biases,
+                                         std::optional<Format> quantize) {
   auto packed = std::make_shared<const PackedForRanks>(pack_for_ranks(matrices, biases, quantize, num_ranks()));
   return adopt(packed->shape, packed->bytes, packed);
 }
@@ -267,53 +333,35 @@ std::unique_ptr<Weight> ShardedOps::adopt(const WeightShape& shape, std::span<co
   return std::make_unique<ShardedWeight>(shape, parts->head, std::move(ranks), packed, std::move(owner));
 }
 
-void ShardedOps::norm_qkv_rope_store(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& qkv,
-                                     KvCache& cache) {
-  const AttentionSpec& spec = layer.attention;
-  if (!is_of(*layer.qkv, {spec.q_width(), spec.kv_width(), spec.kv_width()})) {
-    return Ops::norm_qkv_rope_store(layer, x, scratch, qkv, cache);
+// A rank has the columns of its own heads, or of its own gates and factors: what follows the product is done there.
+void ShardedOps::linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out,
+                        const Before& before, const After& after) {
+  expect_linear(batch_, x, weights, rows, out, before, after);
+  const std::vector<std::uint32_t> outputs = cut_outputs(weights);
+  const auto* store = std::get_if<ThenRopeStore>(&after);
+  const auto* activate = std::get_if<ThenActivate>(&after);
+  const auto* add = std::get_if<ThenAdd>(&after);
+  if (outputs.empty()) return Ops::linear(x, weights, rows, out, before, after);
+  if (store != nullptr && outputs == outputs_of(*store->attention) && !norms_rows(*store->attention)) {
+    const std::vector<AttentionSpec> specs = on_ranks(*store->attention);
+    on_parts(x, weights, rows, out, before, [&](std::uint32_t r) {
+      return ThenRopeStore{&specs[r], &kv(*store->cache, r)};
+    });
+    return device_cast<ShardedBuffer>(out).is_now_parted(columns_of_heads(*store->attention));
   }
-  const auto& in = whole(x);
-  auto& normed = made_whole(scratch);
-  auto& rows = device_cast<ShardedBuffer>(qkv);
-  on_each([&](std::uint32_t r) {
-    LayerSpec share = layer;
-    share.attention = of_rank(spec, r);
-    share.input_norm = &vector(*layer.input_norm, r);
-    share.qkv = &device_cast<const ShardedWeight>(*layer.qkv).of(r);
-    ranks_[r]->norm_qkv_rope_store(share, in.whole(r), normed.whole(r), rows.part(r), kv(cache, r));
-  });
-  rows.is_now_parted(columns_of_heads(spec));
+  if (activate != nullptr && activate->gated && outputs == std::vector(2, activate->out->width())) {
+    auto& to = device_cast<ShardedBuffer>(*activate->out);
+    on_parts(x, weights, rows, out, before, [&](std::uint32_t r) { return ThenActivate{&to.part(r), activate->kind}; });
+    return gather(to, columns_of_rank(to.width()), rows);
+  }
+  const bool adds = add != nullptr && !add->norm && add->scale == 1.0f;
+  const auto& to = adds ? whole(*add->x) : device_cast<ShardedBuffer>(out);
+  on_parts(x, weights, rows, out, before, [](std::uint32_t) { return std::monostate(); });
+  collective_.gather(device_cast<ShardedBuffer>(out).parts(), columns_of(outputs, num_ranks()), rows, adds, to.whole());
+  if (!adds) finish(out, rows, after);
 }
 
-void ShardedOps::norm_gate_up(const LayerSpec& layer, const Buffer& x, Buffer& scratch, Buffer& gate_up, Buffer& out) {
-  if (!is_of(*layer.gate_up, {out.width(), out.width()})) return Ops::norm_gate_up(layer, x, scratch, gate_up, out);
-  const auto& in = whole(x);
-  auto& normed = made_whole(scratch);
-  const auto& both = made_whole(gate_up);
-  auto& to = device_cast<ShardedBuffer>(out);
-  on_each([&](std::uint32_t r) {
-    LayerSpec share = layer;
-    share.post_norm = &vector(*layer.post_norm, r);
-    share.gate_up = &device_cast<const ShardedWeight>(*layer.gate_up).of(r);
-    ranks_[r]->norm_gate_up(share, in.whole(r), normed.whole(r), both.part(r), to.part(r));
-  });
-  gather(to, columns_of_rank(out.width()), num_rows_);
-}
-
-void ShardedOps::project_add(const Buffer& y, const Weight& w, Buffer& scratch, Buffer& x) {
-  if (!device_cast<const ShardedWeight>(w).is_cut()) return Ops::project_add(y, w, scratch, x);
-  expect_linear(y, w, num_rows_, scratch);
-  expect_add(x, scratch, num_rows_);
-  const auto& weight = device_cast<const ShardedWeight>(w);
-  const auto& in = whole(y);
-  const auto& products = made_whole(scratch);
-  const auto& to = whole(x);
-  on_each([&](std::uint32_t r) { ranks_[r]->linear(in.whole(r), weight.of(r), num_rows_, products.part(r)); });
-  exchange_.gather(products.parts(), weight.columns(), num_rows_, /*adds=*/true, to.whole());
-}
-
-// Of rows that lie whole on every rank it takes its columns.
+// The buffer with each rank's columns, which it copies from whole rows if needed.
 ShardedBuffer& ShardedOps::parted(const Buffer& buffer, const Columns& columns) {
   auto& all = const_cast<ShardedBuffer&>(device_cast<const ShardedBuffer>(buffer));
   if (all.is_parted()) return all;
@@ -329,7 +377,8 @@ ShardedBuffer& ShardedOps::parted(const Buffer& buffer, const Columns& columns) 
       args.out = device_cast<DeviceBuffer>(all.part(r)).data();
       args.out_width = columns.width();
       args.out_column = first;
-      devices_[r]->start(devices_[r]->kernels().copy_rows, {num_rows_, pieces_of(width, CopyRows::kThreads)}, args);
+      devices_[r]->start(devices_[r]->kernels().copy_rows, {batch_.num_rows(), pieces_of(width, CopyRows::kThreads)},
+                         args);
       first += width;
     }
   });
@@ -337,7 +386,7 @@ ShardedBuffer& ShardedOps::parted(const Buffer& buffer, const Columns& columns) 
   return all;
 }
 
-// All ranks have the same logits: another word of one of them would be our bug.
+// All ranks have the same logits: a different token on one of them is our bug.
 void ShardedOps::collect(std::span<Choice> choices) {
   ranks_.front()->collect(choices);
   others_choices_.resize(choices.size());
@@ -362,12 +411,10 @@ void ShardedOps::read_block(const KvCache& cache, BlockId block, std::span<std::
   for (std::uint32_t r = 0; r < num_ranks(); ++r) {
     block_.resize(all.of(r).block_bytes());
     ranks_[r]->read_block(all.of(r), block, block_);
-    for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      std::memcpy(out.data() + (std::size_t{layer} * num_ranks() + r) * all.layer_bytes(),
-                  block_.data() + layer * all.layer_bytes(), all.layer_bytes());
-    }
+    all.for_pieces(r, [&](std::size_t of_rank, std::size_t of_all, std::size_t bytes) {
+      std::memcpy(out.data() + of_all, block_.data() + of_rank, bytes);
+    });
   }
-  read_tail(cache, block, out.last(all.shape().tail_bytes));
 }
 
 void ShardedOps::write_block(KvCache& cache, BlockId block, std::span<const std::byte> bytes) {
@@ -375,20 +422,18 @@ void ShardedOps::write_block(KvCache& cache, BlockId block, std::span<const std:
   CHECK_EQ(bytes.size(), all.block_bytes());
   for (std::uint32_t r = 0; r < num_ranks(); ++r) {
     block_.assign(all.of(r).block_bytes(), std::byte{0});
-    for (std::uint32_t layer = 0; layer < all.shape().all_layers(); ++layer) {
-      std::memcpy(block_.data() + layer * all.layer_bytes(),
-                  bytes.data() + (std::size_t{layer} * num_ranks() + r) * all.layer_bytes(), all.layer_bytes());
-    }
+    all.for_pieces(r, [&](std::size_t of_rank, std::size_t of_all, std::size_t piece) {
+      std::memcpy(block_.data() + of_rank, bytes.data() + of_all, piece);
+    });
     ranks_[r]->write_block(all.of(r), block, block_);
   }
-  write_tail(cache, block, bytes.last(all.shape().tail_bytes));
 }
 
 }  // namespace
 
-std::unique_ptr<Ops> make_sharded_ops(Ranks ranks, const GpuOptions& options, const ExchangeOptions& exchange,
+std::unique_ptr<Ops> make_sharded_ops(Ranks ranks, const GpuOptions& options, const CollectiveOptions& collective,
                                       std::unique_ptr<Nccl> library) {
-  return std::make_unique<ShardedOps>(std::move(ranks), options, exchange, std::move(library));
+  return std::make_unique<ShardedOps>(std::move(ranks), options, collective, std::move(library));
 }
 
 }  // namespace quire::gpu

@@ -1,19 +1,22 @@
-// What all ranks of a tensor-parallel model hold together: one thing of each rank, made by that rank's ops.
-// Shape   a weight that is cut (shares.h) has a rank's outputs on that rank; packed() is that of sharded_weights.h.
-//         A buffer has room on every rank for whole rows, and where its width divides evenly for a rank's columns of them. Which of the two
-//         counts is said by is_parted().
-// Owner   whoever asked ShardedOps to make them.
+// Tensors of a tensor-parallel model: one of each rank, made by that rank's ops.
+// Shape   a weight that is cut (shards.h) has a rank's outputs on that rank; packed() is that of sharded_weights.h. A
+//         buffer has room on every rank for whole rows and, if its width divides evenly, for the rank's columns of
+//         them; is_parted() says which of the two is valid.
+// Owner   the caller of ShardedOps that asked for them.
 // Thread  made while starting; then the engine thread.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/backend/tensors.h"
 #include "gpu/parallel/sharded_weights.h"
-#include "gpu/parallel/shares.h"
+#include "gpu/parallel/shards.h"
 #include "gpu/tensors.h"
 
 namespace quire::gpu {
@@ -34,11 +37,11 @@ class ShardedWeight final : public backend::Weight {
 
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
-  backend::WeightType type() const override { return shape_.type; }
+  backend::Format format() const override { return shape_.format; }
   std::span<const std::byte> packed() const override { return packed_; }
   std::size_t bytes() const override { return bytes_; }
-  void forget_packed() override {
-    for (const auto& rank : ranks_) rank->forget_packed();
+  void free_host_copy() override {
+    for (const auto& rank : ranks_) rank->free_host_copy();
     packed_ = {};
     owner_.reset();
   }
@@ -89,7 +92,7 @@ class ShardedBuffer final : public backend::Buffer {
   std::vector<float*> whole() const { return data(whole_); }
   std::vector<const float*> parts() const { return data<const float>(parts_); }
 
-  // Each rank has its columns alone; else all have whole rows.
+  // True: each rank has its columns only. False: every rank has whole rows.
   bool is_parted() const { return columns_.width() != 0; }
   const Columns& columns() const { return columns_; }
   void is_now_parted(const Columns& columns) { columns_ = columns; }
@@ -108,29 +111,38 @@ class ShardedBuffer final : public backend::Buffer {
   Columns columns_;
 };
 
-// A block's bytes are those of one GPU: of every layer the heads of all ranks in order, and the tail behind them.
+// The KV cache. If its groups of layers are alike, a block has the bytes of one on one GPU: for each layer the heads of
+// all ranks in order. Otherwise a layer's offset depends on the block's group, which read_block() and write_block() do
+// not know: the blocks of the ranks stand one behind the other.
 class ShardedCache final : public backend::KvCache {
  public:
   ShardedCache(const backend::KvShape& shape, OfRanks<backend::KvCache> ranks)
-      : shape_(shape), ranks_(std::move(ranks)) {}
+      : shape_(shape), ranks_(std::move(ranks)) {
+    pieces_ = {0, rank().block_bytes()};
+    if (shape.groups_are_alike()) pieces_.insert(rank().layer_offsets().begin(), rank().layer_offsets().end());
+  }
   const backend::KvShape& shape() const override { return shape_; }
   std::size_t bytes() const override {
     std::size_t bytes = 0;
     for (const auto& rank : ranks_) bytes += rank->bytes();
     return bytes;
   }
-  std::size_t block_bytes() const override {
-    return shape_.all_layers() * ranks_.size() * layer_bytes() + shape_.tail_bytes;
-  }
+  std::size_t block_bytes() const override { return ranks_.size() * rank().block_bytes(); }
 
   backend::KvCache& of(std::size_t rank) const { return *ranks_[rank]; }
-  std::size_t layer_bytes() const {
-    return static_cast<const DeviceCache&>(*ranks_.front()).layer_bytes();
-  }  // a rank's
+  // Any rank's part.
+  const DeviceCache& rank() const { return static_cast<const DeviceCache&>(*ranks_.front()); }
+  // Calls copy(offset in the block of one rank, offset in the block of all, bytes) for the pieces of a rank's block.
+  void for_pieces(std::size_t rank, const auto& copy) const {
+    for (auto at = pieces_.begin(), end = std::next(at); end != pieces_.end(); at = end++) {
+      copy(*at, *at * ranks_.size() + rank * (*end - *at), *end - *at);
+    }
+  }
 
  private:
   backend::KvShape shape_;
   OfRanks<backend::KvCache> ranks_;
+  std::set<std::size_t> pieces_;  // byte offsets in a rank's block, and its end
 };
 
 }  // namespace quire::gpu

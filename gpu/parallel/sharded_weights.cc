@@ -11,7 +11,7 @@ namespace quire::gpu {
 using namespace backend;
 
 PackedForRanks pack_for_ranks(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
-                              Quantize quantize, std::uint32_t num_ranks) {
+                              std::optional<Format> quantize, std::uint32_t num_ranks) {
   CutHead head;
   head.num_ranks = num_ranks;
   std::vector<std::uint32_t> outputs;
@@ -28,11 +28,11 @@ PackedForRanks pack_for_ranks(std::span<const HostMatrix> matrices, std::span<co
     std::vector<HostMatrix> of_rank(matrices.begin(), matrices.end());
     std::vector<std::span<const float>> biases_of_rank(biases.begin(), biases.end());
     for (std::size_t i = 0; i < head.num_matrices; ++i) {
-      const Share share = share_of(outputs[i], rank, num_ranks);
+      const Shard shard = shard_of(outputs[i], rank, num_ranks);
       const auto* data = static_cast<const std::byte*>(matrices[i].data);
-      of_rank[i].data = data + std::size_t{share.first} * matrices[i].k * bytes_of(matrices[i].dtype);
-      of_rank[i].n = share.count;
-      if (!biases.empty() && !biases[i].empty()) biases_of_rank[i] = biases[i].subspan(share.first, share.count);
+      of_rank[i].data = data + std::size_t{shard.first} * matrices[i].k * bytes_of(matrices[i].format);
+      of_rank[i].n = shard.count;
+      if (!biases.empty() && !biases[i].empty()) biases_of_rank[i] = biases[i].subspan(shard.first, shard.count);
     }
     const Packed packed = pack(of_rank, biases_of_rank, quantize);
     out.bytes.insert(out.bytes.end(), packed.bytes.begin(), packed.bytes.end());

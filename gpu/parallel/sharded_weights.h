@@ -1,6 +1,6 @@
-// Weights of a checkpoint as ranks have them, in host memory: what a file of packed weights keeps.
-// Shape   a head of 256 bytes, which says how the weight is cut; then what each rank's ops call packed, in the order of ranks. A weight that
-//         is whole on every rank is there once.
+// Packed weights of all ranks, in host memory: what a file of packed weights holds.
+// Shape   a header of 256 bytes, which says how the weight is cut; then the packed bytes of each rank's ops, in the
+//         order of ranks. A weight that is whole on every rank is there once.
 // Thread  any; pure.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/backend/tensors.h"
-#include "gpu/parallel/shares.h"
+#include "gpu/parallel/shards.h"
 
 namespace quire::gpu {
 
@@ -30,15 +30,15 @@ struct PackedForRanks {
   std::vector<std::byte> bytes;
 };
 PackedForRanks pack_for_ranks(std::span<const backend::HostMatrix> matrices,
-                              std::span<const std::span<const float>> biases, backend::Quantize quantize,
+                              std::span<const std::span<const float>> biases, std::optional<backend::Format> quantize,
                               std::uint32_t num_ranks);
 
 struct PackedParts {
   CutHead head;
   backend::WeightShape of_rank;
-  std::vector<std::span<const std::byte>> ranks;  // into the bytes
+  std::vector<std::span<const std::byte>> ranks;  // views of the given bytes
 };
-// Nothing: those bytes are no weight of that shape, cut for so many ranks.
+// nullopt: the bytes are not a weight of that shape, cut for that many ranks.
 std::optional<PackedParts> parts_of(const backend::WeightShape& shape, std::span<const std::byte> bytes,
                                     std::uint32_t num_ranks);
 

@@ -1,14 +1,15 @@
-// A GPU as the ops see it: memory, and one queue of copies and kernels that run in the order they were asked for.
-//   CUDA (gpu/cuda), or the simulator on the host (simulated_device.h).
-//   A captured step is a piece of that queue, kept to be run as often as one likes: kernels, and copies on the device, with the
-//   arguments that they were asked for with. What changes from one run to the next lies in memory that these point to.
-//   Kernels may begin before their turn (gpu/device/simt.h), so that what they wait for hides how long beginning takes.
-//   Constants are memory that no kernel writes: it may be read before a kernel's turn. Copies and uploads are no kernels: nothing
-//   overtakes them, and they overtake nothing.
-// Owner   memory is a DeviceMemory's or a PinnedMemory's, which its device outlives; so it does events and captured steps.
+// A GPU as the ops see it: memory, and one queue (stream) of copies and kernels that run in the order of the calls.
+// Implemented by CUDA (gpu/cuda), by the simulator on the host (simulated_device.h), and by null_device.h.
+//   A captured step (CUDA graph) is a recorded piece of the queue that can run any number of times: kernels, and copies
+//   on the device, with their recorded arguments. Whatever changes between runs lies in memory that these point to.
+//   Kernels may start before the previous one has ended (programmatic dependent launch, gpu/device/simt.h), which hides
+//   the time to start them.
+//   Constants are memory that no kernel writes: kernels may read it before the dependent launch wait. Copies and
+//   uploads are not kernels: nothing overtakes them, and they overtake nothing.
+// Owner   memory belongs to a DeviceMemory or PinnedMemory. The device outlives them, events and captured steps.
 // Thread  made by any; then the engine thread.
-// Fails   allocate(), allocate_pinned(): StartError. Whatever goes wrong later: DeviceError with the call that
-//         failed; what is in the device's memory is lost then, and nothing more is to be asked of it.
+// Fails   allocate(), allocate_pinned(): StartError. Later failures: DeviceError with the failed call; the content of
+//         device memory is then lost, and the device must not be used again.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +28,12 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A place in the queue.
+// A position in the queue.
 class Event {
  public:
   virtual ~Event() = default;
-  virtual void record() = 0;  // behind what has been asked for by now
-  virtual void wait() = 0;    // until all before that has happened; at once where nothing was recorded
+  virtual void record() = 0;  // behind everything queued so far
+  virtual void wait() = 0;    // until everything before it is done; returns at once if nothing was recorded
 };
 
 class CapturedStep {
@@ -44,63 +45,63 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Of its processors: "sm_90" or the like; "host" of the simulator. Tensor cores of different ones round sums
-  // differently.
+  // "sm_90" or the like; "host" for the simulator. Tensor cores of different architectures round sums differently.
   virtual std::string architecture() const = 0;
   virtual const KernelTable& kernels() const = 0;
 
-  // Of its memory, now; whoever else uses the device changes it.
+  // Free memory at the moment; other users of the device change it.
   virtual std::uint64_t free_bytes() = 0;
 
-  // On a boundary of 256 bytes; it begins as 0, on the simulator as NaN.
+  // Aligned to 256 bytes. The memory begins as 0, in the simulator as NaN.
   virtual void* allocate(std::size_t bytes, const char* what) = 0;
   virtual void* allocate_constant(std::size_t bytes, const char* what) { return allocate(bytes, what); }
   virtual void free(void* memory) noexcept = 0;
 
-  // What is uploaded may change as soon as this returns.
+  // The source may change as soon as this returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void download(void* to, const void* from, std::size_t bytes) = 0;  // waits for it
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;  // waits for the copy
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* memory, std::byte value, std::size_t bytes) = 0;
 
-  // Host memory that the device reads by itself.
+  // Host memory that the device accesses by itself.
   virtual void* allocate_pinned(std::size_t bytes, const char* what) = 0;
   virtual void free_pinned(void* memory) noexcept = 0;
-  // From such memory, when the queue comes to it: until an event behind it has passed it must not change.
+  // Asynchronous copy from pinned memory, which must not change until an event recorded behind the copy has passed.
   virtual void upload_pinned(void* to, const void* pinned, std::size_t bytes) = 0;
-  // To such memory, when the queue comes to it: what download() brings waits for all that is queued, this for an event behind it.
+  // Asynchronous copy to pinned memory: done when an event recorded behind it has passed. download() waits for the
+  // whole queue instead.
   virtual void download_pinned(void* pinned, const void* from, std::size_t bytes) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Between these two nothing happens: it is kept. Not to be asked for then: memory, uploads, downloads, events.
+  // Between these two calls, work is recorded and not run. Not allowed then: allocation, uploads, downloads, events.
   virtual void begin_capture() = 0;
-  virtual std::unique_ptr<CapturedStep> end_capture() = 0;  // null: there is no memory for one
+  virtual std::unique_ptr<CapturedStep> end_capture() = 0;  // null: out of memory
   virtual void start(CapturedStep& step) = 0;
 
-  // Whether kernels may begin before their turn; a device that cannot do it goes on as ever. At first they do not.
+  // Allows or forbids programmatic dependent launch; ignored by devices that lack it. Off at first.
   virtual void let_kernels_overlap(bool) {}
-  // Percentage of shared memory that all kernels started from now on prefer; -1: the driver's choice. No other results.
+  // Percentage of shared memory that kernels launched from now on prefer; -1: the driver's choice. Same results.
   virtual void set_carveout(int /*percent*/) {}
 
-  // Whether it has code for the kernel: not every machine has every kernel.
+  // True if the device has code for the kernel: not every machine has every kernel.
   template <typename Kernel>
   bool runs(const Entry<Kernel>& entry) {
     return entry.code != nullptr && has_code(entry.code);
   }
 
-  // From now on kernels are written down in `list` instead of being run; null: no more. Nothing else is to be asked for meanwhile.
+  // From now on kernels are added to `list` instead of being run; null: no longer. No other call is allowed meanwhile.
   void record(LaunchList* list) { recorded_ = list; }
   void start(const Launch& launch) { run(launch); }
 
-  // How often memory was taken so far, what was given back included.
+  // Number of allocations so far, including freed ones.
   std::uint64_t num_taken() const { return num_taken_; }
 
-  // What time it is when the queue comes to here, kept under a number; and the time between two such, waited for.
+  // mark() records the time at this place of the queue, under a number. seconds_between() waits for two marks.
   static constexpr unsigned kMarks = 1024;
   virtual void mark(unsigned number) = 0;
   virtual double seconds_between(unsigned first, unsigned second) = 0;
 
-  // Nothing where the grid is empty.
+  // Launches a kernel; does nothing if the grid is empty.
   template <typename Kernel>
   void start(const Entry<Kernel>& entry, Index grid, const typename Kernel::Args& args) {
     if (grid.x == 0 || grid.y == 0) return;

@@ -1,7 +1,7 @@
-// Kernels with their grids and arguments, written down in the order in which they are to run. Two lists are equal where all of
-// that is, to the byte: then they do the same to the same memory.
-// Shape   arguments are copied; what they point to is not.
-// Owner   whoever records; kept from step to step nothing is allocated.
+// List of kernel launches with their grids and arguments, in order. Two lists are equal if all of that is, byte for
+// byte: they then do the same to the same memory.
+// Shape   arguments are copied; the memory that they point to is not.
+// Owner   the recorder. A list that is reused from step to step allocates nothing.
 // Thread  one.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace quire::gpu {
 
-// Without it (clang 16) equal arguments may look different, and such a step is captured more often.
+// Without it (clang 16) equal arguments may differ in their padding, and such a step is captured more often.
 #ifdef QUIRE_CLEAR_PADDING
 inline constexpr bool kClearsPadding = true;
 #else

@@ -1,10 +1,9 @@
-// A GPU that runs nothing: memory is address space, copies and kernels are looked at and forgotten, and whatever
-// comes back from it is 0. Real shapes of models cost it no time, so that each size, limit and launch of a server or
-// a stage is checked without a device. It comes with gpu/simulated; programs without that have a function that throws
-// StartError.
-// Shape   141 GiB of memory, as an H200 has. A copy lies within one piece of it; a launch keeps to what sm_90 takes.
+// A device that runs nothing: memory is address space, copies and kernels are checked and dropped, and downloads give
+// 0. Models of real shapes take no time on it, so that every size, limit and launch of a server or a measuring stage is
+// checked without a GPU. It is part of gpu/simulated; in programs without that, make_null_device() throws StartError.
+// Shape   141 GiB of memory, as an H200 has. A copy must lie within one allocation; a launch must keep sm_90's limits.
 // Thread  one at a time.
-// Fails   what a device would refuse, or would do damage, is our bug: CHECK. allocate(): StartError.
+// Fails   a call that a device would refuse, or that would do damage, is our bug: CHECK. allocate(): StartError.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
-// The devices of a tensor-parallel model, one a rank, in one process: as many GPUs, or as many streams of one.
-//   Ranks reach each other's memory by the pointers that allocate() gave: over NVLink or PCIe, or because it is the
-//   same.
-// Owner   whoever runs the model; the rendezvous outlives the devices.
-// Thread  engine, after start. Nobody waits for a rank before all have been asked for what it waits for: a kernel of
-//         one may look for what another has still to say.
+// Devices of a tensor-parallel model, one per rank, in one process: several GPUs, or several streams of one.
+//   Ranks access each other's memory by the pointers that allocate() returned: over NVLink or PCIe, or because the
+//   memory is the same.
+// Owner   the sharded ops; the rendezvous outlives the devices.
+// Thread  engine, after start. Nothing waits for a rank before all ranks have been given what it waits for: a kernel of
+//         one may poll for data that another has still to post.
 // Source  ours.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace quire::gpu {
 
-// What has to happen to all ranks at once.
+// A point that the queues of all ranks reach together.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
-  // `call` asks something of another library, for each rank in its queue (cudaStream_t; null in the simulator): it
-  // happens when all queues have come to it.
+  // `call` calls another library for each rank, on the rank's queue (cudaStream_t; null in the simulator). The call
+  // takes effect when all queues have come to it.
   virtual void meet(std::function<void(std::span<void* const> queues)> call) = 0;
 };
 

@@ -1,4 +1,4 @@
-// In place of gpu/simulated in programs that people serve from: the simulator is for tests, and takes a compiler long.
+// Replaces gpu/simulated in programs for serving: the simulator is for tests, and compiles slowly.
 #include "core/base/start_error.h"
 #include "gpu/runtime/null_device.h"
 #include "gpu/runtime/simulated_device.h"

@@ -1,8 +1,8 @@
-// Memory that can be closed: while it is, reading or writing it ends the process (SIGSEGV).
-// Shape   one range of addresses, handed out from its beginning; what is given back is not handed out again.
+// Memory that can be closed: an access to it then ends the process (SIGSEGV).
+// Shape   one range of addresses, allocated from its beginning; freed memory is not reused.
 // Owner   the simulated device.
 // Thread  one.
-// Source  ours; a page that must not be touched, as in Electric Fence (Perens 1987).
+// Source  ours; protected pages as in Electric Fence (Perens 1987).
 #pragma once
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  // Null: there is not so much left. `bytes` is a multiple of the boundary that memory is wanted on.
+  // Null: not enough is left. `bytes` is a multiple of the wanted alignment.
   void* take(std::size_t bytes) {
     if (bytes > bytes_ - taken_) return nullptr;
     void* out = static_cast<std::byte*>(memory_) + taken_;

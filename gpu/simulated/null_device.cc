@@ -46,7 +46,7 @@ class NullDevice final : public Device {
       memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
     if (memory == MAP_FAILED) {
-      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes asked for " + what);
+      throw StartError("out of device memory: " + std::to_string(bytes) + " bytes needed for " + what);
     }
     taken_[memory] = whole;
     num_bytes_ += whole;
@@ -111,7 +111,7 @@ class NullDevice final : public Device {
     CHECK(!captures_);
     expect_taken(memory, bytes);
   }
-  // All of it lies in one piece that was asked for.
+  // The range lies within one allocation.
   void expect_taken(const void* memory, std::size_t bytes) const {
     if (bytes == 0) return;
     const auto behind = taken_.upper_bound(const_cast<void*>(memory));

@@ -21,11 +21,11 @@ namespace quire::gpu {
 namespace {
 
 constexpr std::size_t kBoundary = 256;
-constexpr std::uint64_t kBytes = std::uint64_t{8} << 30;  // as if it had so many
+constexpr std::uint64_t kBytes = std::uint64_t{8} << 30;  // size of the simulated memory
 
 struct Work {
   std::function<void()> run;
-  // Instead: what all ranks meet at, a kernel of each, or something that they have in common.
+  // Instead of `run`: what all ranks wait for each other at, a kernel of each, or one call for all of them.
   std::vector<std::byte> args{};
   Launch launch{};
   std::shared_ptr<const std::function<void()>> common{};
@@ -128,7 +128,7 @@ class SimulatedDevice final : public Device {
     const bool early = guarded_ != nullptr && overlaps_;
     queue({[this, launch, early, args = std::move(args)] {
       sim::Launch simulated = in_simulator(launch, args.data());
-      if (early) simulated.turn = [this](bool its_turn) { guarded_->open(its_turn); };
+      if (early) simulated.on_dependent_wait = [this](bool previous_done) { guarded_->open(previous_done); };
       simulator_.run(simulated);
     }});
   }
@@ -156,7 +156,7 @@ class SimulatedDevice final : public Device {
     void* memory = nullptr;
     if (whole <= free_bytes())
       memory = guarded != nullptr ? guarded->take(whole) : std::aligned_alloc(kBoundary, whole);
-    if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes asked for " + what);
+    if (memory == nullptr) throw StartError("out of memory: " + std::to_string(bytes) + " bytes needed for " + what);
     std::memset(memory, 0xff, bytes);
     taken_ += whole;
     sizes_[memory] = {whole, guarded != nullptr};
@@ -185,10 +185,10 @@ class SimulatedDevice final : public Device {
 
   sim::Simulator simulator_;
   const Pace pace_;
-  SimulatedRanks* const ranks_;             // null: there are no others
+  SimulatedRanks* const ranks_;             // null: a single device
   std::unique_ptr<GuardedMemory> guarded_;  // kEarly: all but constants
   bool overlaps_ = false;
-  std::deque<Work> asked_;  // and not done
+  std::deque<Work> asked_;  // queued and not done
   std::uint64_t num_asked_ = 0;
   std::unique_ptr<SimulatedStep> captures_;  // between begin_capture() and end_capture()
   struct Taken {
@@ -210,12 +210,12 @@ class SimulatedRanks final : public Rendezvous {
         [call = std::move(call), queues = std::vector<void*>(devices_.size())] { call(queues); });
     for (SimulatedDevice* device : devices_) device->queue({nullptr, {}, {}, common});
   }
-  // All that comes before, on each of them; then what they meet at.
+  // Runs all work before that on each rank; then what the ranks meet at.
   void come_together() {
     std::vector<sim::Launch> launches;
     for (SimulatedDevice* device : devices_) {
       while (!device->asked_.empty() && device->asked_.front().run) device->run_first();
-      CHECK(!device->asked_.empty());  // else it is waited for by the others, and never comes
+      CHECK(!device->asked_.empty());  // else the others wait for a kernel that was never queued
       const Work& work = device->asked_.front();
       CHECK(work.common == devices_.front()->asked_.front().common);
       launches.push_back(in_simulator(work.launch, work.args.data()));

@@ -5,7 +5,7 @@ namespace {
 
 template <typename Kernel>
 void thread_of(const void* args, std::byte* shared) {
-  run_in_turn<Kernel>(*static_cast<const typename Kernel::Args*>(args), shared);
+  run_dependent<Kernel>(*static_cast<const typename Kernel::Args*>(args), shared);
 }
 
 struct Fill {

@@ -1,4 +1,4 @@
-// The kernels' table for the simulator: of each what a thread does.
+// Entries of the kernels for the simulator: the function of one thread.
 // Thread  any: no state.
 #pragma once
 

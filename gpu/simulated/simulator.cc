@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kStackBytes = 128 * 1024;
 constexpr unsigned kLanes = 32;
 constexpr unsigned kMostThreads = 1024;
-// In vain, before it is said that nobody goes on; and for each fiber as many more.
+// Pauses in vain before a hang is reported, and as many more for each fiber.
 constexpr std::uint64_t kMostPauses = 100'000;
 constexpr std::uint64_t kPausesOfFiber = 1'000;
 
-thread_local Simulator* current = nullptr;  // whose kernel runs on this thread
+thread_local Simulator* current = nullptr;  // the simulator whose kernel runs on this thread
 
-// The address sanitizer wants to know which stack is in use.
+// The address sanitizer must know which stack is in use.
 void begin_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* stack,
                   [[maybe_unused]] std::size_t bytes) {
 #ifdef QUIRE_ADDRESS_SANITIZER
@@ -36,7 +36,7 @@ void end_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void**
 #endif
 }
 
-// Its memory is the fiber's.
+// Stack allocator for memory that the fiber already owns.
 struct StackOfFiber {
   boost::context::stack_context allocate() { return {}; }
   void deallocate(boost::context::stack_context&) {}
@@ -44,12 +44,12 @@ struct StackOfFiber {
 
 }  // namespace
 
-// Begun once; then it waits for the next block's thread.
+// Started once; afterwards it waits for a thread of the next block.
 struct Simulator::Fiber {
-  boost::context::fiber place;  // where it goes on
+  boost::context::fiber place;  // its continuation
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   void* fake_stack = nullptr;
-  Block* block = nullptr;  // without one it ends
+  Block* block = nullptr;  // null: the fiber ends
   unsigned thread = 0;
 };
 
@@ -91,7 +91,7 @@ void Simulator::run_together(std::span<const Launch> launches) {
   run_seated();
 }
 
-// A block with a fiber for each of its threads.
+// Sets up a block, with a fiber for each of its threads.
 void Simulator::seat(const Launch& launch, unsigned x, unsigned y) {
   CHECK(launch.threads > 0 && launch.threads % kLanes == 0 && launch.threads <= kMostThreads);
   if (num_seated_ == blocks_.size()) blocks_.push_back(std::make_unique<Block>());
@@ -119,22 +119,22 @@ void Simulator::run_seated() {
   CHECK(current == nullptr);
   current = this;
   num_pauses_ = 0;
-  const bool early = num_seated_ == 1 && static_cast<bool>(blocks_.front()->launch.turn);
+  const bool early = num_seated_ == 1 && static_cast<bool>(blocks_.front()->launch.on_dependent_wait);
   if (early) {
     const Launch& launch = blocks_.front()->launch;
-    launch.turn(false);
+    launch.on_dependent_wait(false);
     run_until_all_wait();
-    CHECK_EQ(taking_turns_.size(), launch.threads);  // else some went on, or wait, before the kernel's turn
-    launch.turn(true);
-    ready_.swap(taking_turns_);
+    CHECK_EQ(dependent_.size(), launch.threads);  // else some thread skipped the wait, or waits elsewhere
+    launch.on_dependent_wait(true);
+    ready_.swap(dependent_);
   }
   run_until_all_wait();
   current = nullptr;
   for (std::size_t i = 0; i < num_seated_; ++i) {
     const Block& block = *blocks_[i];
-    CHECK_EQ(block.num_ended, block.launch.threads);  // else some wait for others that ended, or at another barrier
+    CHECK_EQ(block.num_ended, block.launch.threads);  // else some wait for threads that ended, or at another barrier
   }
-  CHECK_EQ(put_off_.size(), 0u);  // else nobody waited for a copy
+  CHECK_EQ(put_off_.size(), 0u);  // else nothing waited for a copy
   num_seated_ = 0;
   num_placed_ = 0;
 }
@@ -158,7 +158,7 @@ void Simulator::run_fiber() {
     num_pauses_ = 0;
     back_to_scheduler();
   }
-  begin_switch(nullptr, scheduler_stack_, scheduler_stack_bytes_);  // for ever
+  begin_switch(nullptr, scheduler_stack_, scheduler_stack_bytes_);  // for the last time
 }
 
 void Simulator::resume(unsigned index) {
@@ -188,7 +188,7 @@ void Simulator::back_to_scheduler() {
   end_switch(fiber.fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 }
 
-// Whoever comes last lets all go on, and may be the first or the last to do so.
+// The last thread to come releases all; the order in which they go on is drawn.
 void Simulator::wait_at(Barrier& barrier) {
   barrier.waiting.push_back(running_);
   if (barrier.waiting.size() == barrier.needed) {
@@ -209,9 +209,9 @@ unsigned block_x() { return current->block_->x; }
 unsigned block_y() { return current->block_->y; }
 void sync_block() { current->wait_at(current->block_->all); }
 
-void take_turn() {
-  if (!current->block_->launch.turn) return;
-  current->taking_turns_.push_back(current->running_);
+void wait_for_previous_kernel() {
+  if (!current->block_->launch.on_dependent_wait) return;
+  current->dependent_.push_back(current->running_);
   current->back_to_scheduler();
 }
 
@@ -220,7 +220,7 @@ bool any_of_block(bool says) {
   if (says) ++block.num_saying;
   sync_block();
   const bool any = block.num_saying > 0;
-  sync_block();  // all have looked
+  sync_block();  // all threads have read `any`
   if (says) --block.num_saying;
   return any;
 }
@@ -235,7 +235,7 @@ void pause() {
     work();
     self.num_pauses_ = 0;
   }
-  CHECK_LE(++self.num_pauses_, kMostPauses + kPausesOfFiber * self.num_placed_);  // else nobody goes on
+  CHECK_LE(++self.num_pauses_, kMostPauses + kPausesOfFiber * self.num_placed_);  // else all threads hang
   self.ready_.push_back(self.running_);
   self.back_to_scheduler();
 }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/version.h"
+#include "app/config/version.h"
 #include "tests/support/source_tree.h"
 
 namespace quire::app::command_line_test {
@@ -69,7 +69,7 @@ TEST(CommandLine, RefusesKeysThatCannotBe) {
                            "--max-queued", "x", "--tokens-per-minute", "4294967296"}),
               ::testing::SizeIs(6));
   EXPECT_THAT(problems_of({"key", "--name", "a", "--role", "user", "--admin"}),
-              ElementsAre("--admin and --role say different things"));
+              ElementsAre("--admin and --role differ: leave one of them out"));
   EXPECT_THAT(problems_of({"key", "--name", "a", "b"}), ElementsAre(HasSubstr("unexpected word b")));
 }
 
@@ -88,7 +88,7 @@ TEST(CommandLine, LeavesWhatFollowsBenchUnread) {
   EXPECT_THAT(line.bench_args, ElementsAre("--mode", "nothing", "dir", "--help", "--port", "x"));
   EXPECT_THAT(parse({"bench"}).bench_args, IsEmpty());
   EXPECT_THAT(problems_of({"--threads", "2", "bench", "--runs", "3"}),
-              ElementsAre(HasSubstr("a command is needed before --threads")));
+              ElementsAre(HasSubstr("a command is required before --threads")));
 }
 
 TEST(CommandLine, NeedsAPromptToGenerate) {
@@ -100,8 +100,8 @@ TEST(CommandLine, NamesTheNearestFlagOrCommand) {
   EXPECT_THAT(problems_of({"serve", "--max_num_seq=80"}),
               ElementsAre("unknown flag --max_num_seq=80: did you mean --max-num-seqs?"));
   EXPECT_THAT(problems_of({"serv"}), ElementsAre("unknown command serv: did you mean serve?"));
-  EXPECT_THAT(problems_of({}), ElementsAre(HasSubstr("a command is needed")));
-  EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
+  EXPECT_THAT(problems_of({}), ElementsAre(HasSubstr("a command is required")));
+  EXPECT_THAT(problems_of({"serve", "a", "b"}), ElementsAre("unexpected word b: only one MODEL is allowed"));
 }
 
 TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
@@ -114,12 +114,12 @@ TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
 
 TEST(CommandLine, NamesTheCommandThatHasAFlag) {
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max-num-batched-tokens", "8"}),
-              ElementsAre("unknown flag --max-num-batched-tokens: a flag of serve, not of generate"));
+              ElementsAre("unknown flag --max-num-batched-tokens: it belongs to serve, not to generate"));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
   EXPECT_THAT(
       problems_of({"--port", "80"}),
-      ElementsAre("a command is needed before --port: serve, generate, bench, inspect, build-datastore or key"));
+      ElementsAre("a command is required before --port: serve, generate, bench, inspect, build-datastore or key"));
 }
 
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/config.h"
+#include "app/config/config.h"
 
 namespace quire::app::testing {
 

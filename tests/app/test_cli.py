@@ -144,7 +144,7 @@ def test_a_model_that_is_not_there_exits_2_at_once_and_says_what_to_do():
             result = quire(*command, "someone/some-model")
         assert used() < 1
         assert result.returncode == 2
-        assert "there is no such directory" in result.stderr and "without MODEL, quire serves the small one" in result.stderr
+        assert "there is no such directory" in result.stderr and "without MODEL, quire serves the small built-in model" in result.stderr
 
 
 def test_the_simulated_gpu_is_refused_and_the_program_that_has_it_is_named():
@@ -166,9 +166,9 @@ def test_what_the_small_files_say_is_refused_before_the_weights_are_looked_at(tm
     (model / "config.json").write_text(json.dumps(config | {"num_hidden_layers": config["num_hidden_layers"] + 1}))
     command = ["generate", str(model), "--prompt", "x"]
     assert "missing" in quire(*command).stderr  # of the weights
-    assert "this model goes up to" in quire(*command, "--max-model-len", "16M").stderr
+    assert "the maximum of this model is" in quire(*command, "--max-model-len", "16M").stderr
     too_small = quire(*command, "--kv-cache-memory", "1MiB", "--max-model-len", "512")
-    assert "--kv-cache-memory 1.0 MiB holds" in too_small.stderr
+    assert "--kv-cache-memory 1.0 MiB has room for" in too_small.stderr
     (model / "generation_config.json").write_text("[]")
     assert "generation_config.json" in quire(*command).stderr
     (model / "tokenizer.json").write_text("[]")
@@ -191,7 +191,7 @@ def test_whatever_stops_it_has_a_message_and_exits_2():
         preexec_fn=no_room_for_a_thread,
     )
     assert result.returncode == 2 and result.stdout == ""
-    assert result.stderr.startswith("quire: cannot go on: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("quire: fatal error: ") and result.stderr.count("\n") == 1
 
 
 def test_what_this_build_cannot_do_is_refused():
@@ -200,7 +200,7 @@ def test_what_this_build_cannot_do_is_refused():
     assert re.search(r"--device cuda: (this program was built without CUDA \(preset cuda-release\)|cuda\w+: )", refused.stderr)
     assert "the checkpoint stores bf16" in quire("generate", "--prompt", "x", "--dtype", "float32").stderr
     assert "adapters are not served" in quire("serve", "--enable-lora").stderr
-    assert "goes up to" in quire("generate", "--prompt", "x", "--max-model-len", "16M").stderr
+    assert "the maximum of this model is" in quire("generate", "--prompt", "x", "--max-model-len", "16M").stderr
 
 
 # ---- generate
@@ -243,7 +243,7 @@ def test_a_prompt_or_answer_that_does_not_fit_is_refused():
     result = quire("generate", "--prompt", "x", "--max-tokens", str(longest))
     assert result.returncode == 2 and "there is room for" in result.stderr
     result = quire("generate", "--prompt", "word " * longest)
-    assert result.returncode == 2 and "go up to" in result.stderr
+    assert result.returncode == 2 and "may have at most" in result.stderr
 
 
 # ---- build-datastore
@@ -317,7 +317,7 @@ def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_ru
     assert result.returncode == 2 and "none|int8|int4|fp8|w8a8|w4a8|w16a16" in result.stderr
 
 
-def test_inspect_tells_what_a_running_servers_cache_does():
+def test_inspect_prints_what_a_running_servers_cache_does():
     with Server("--block-size", "32") as server:
         for _ in range(2):
             with server.complete(prompt="Once upon a time there was a little fox. " * 8) as answer:
@@ -335,8 +335,8 @@ def test_inspect_says_when_there_is_no_server_to_ask():
     result = quire("inspect", "--url", f"http://127.0.0.1:{port}")
     assert result.returncode == 2 and "connection refused" in result.stderr
     result = quire("inspect", "--url", f"127.0.0.1:{port}")
-    assert result.returncode == 2 and "expected a URL like http://127.0.0.1:8000" in result.stderr
-    for status, message in ((404, "is answered 404"), (200, "this is no quire server")):
+    assert result.returncode == 2 and "expected a URL such as http://127.0.0.1:8000" in result.stderr
+    for status, message in ((404, "was answered with status 404"), (200, "this is not a quire server")):
         with OtherServer(status) as url:
             result = quire("inspect", "--url", url)
         assert result.returncode == 2 and message in result.stderr
@@ -378,7 +378,7 @@ def test_a_plan_counts_bytes_blocks_and_sequences_and_ends():
     assert "memory free now: " in result.stdout
     small = quire("serve", "--plan", "--kv-cache-dtype", "int4", "--kv-cache-memory", "8MiB", "--max-num-seqs", "3").stdout
     token = int(re.search(r"(\d+) bytes a token", small).group(1))
-    assert f"({16 * token} bytes)" in small and "unfinished groups of 3 sequences" in small
+    assert f"({16 * token} bytes)" in small and "residual groups of 3 sequences" in small
     fit = blocks // -(-longest // 16)
     assert plan_rows(result.stdout)[longest] == (fit, min(fit, 3))
 
@@ -390,7 +390,7 @@ def test_a_plan_has_a_line_for_what_drafts_take_and_the_cache_is_smaller_by_that
 
     none, eagle = plan('{"method": "none"}'), plan('{"method": "eagle3"}', "--max-num-seqs", "1")
     assert none[1] == [] and "weights and KV cache: " in none[2]
-    weights = r"drafts: \d+\.\d [KM]iB of weights, .* as K and V beside \d+ blocks, .* of scratch blocks, .* of captured states"
+    weights = r"drafts: \d+\.\d [KM]iB of weights, .* of K and V for \d+ blocks, .* of scratch blocks, .* of captured states"
     assert len(eagle[1]) == 1 and re.fullmatch(weights, eagle[1][0]), eagle[1]
     assert "weights, drafts and KV cache: " in eagle[2]
     assert eagle[0] < plan('{"method": "none"}', "--max-num-seqs", "1")[0]
@@ -446,7 +446,7 @@ def test_a_plan_that_does_not_fit_says_what_is_missing_and_exits_2(tmp_path):
     big_model(tmp_path)
     result = quire("serve", str(tmp_path), "--plan", "--kv-cache-memory", "1GiB", "--max-model-len", "32768")
     assert result.returncode == 2 and "GiB as stored" in result.stdout
-    assert "one sequence of 32768 tokens takes 4.00 GiB of KV cache; --kv-cache-memory 1.00 GiB holds 8192" in result.stderr
+    assert "one sequence of 32768 tokens takes 4.00 GiB of KV cache; --kv-cache-memory 1.00 GiB has room for 8192" in result.stderr
 
 
 def test_pinned_prefixes_are_in_the_plan(tmp_path):
@@ -460,9 +460,9 @@ def test_pinned_prefixes_are_in_the_plan(tmp_path):
     assert blocks[1] > blocks[0] and f"; {blocks[1] - blocks[0]} blocks are pinned" in pinned
     result = quire("serve", "--plan", "--pin-prefix", f"{prefix},{tmp_path}/none,{tmp_path}")
     assert result.returncode == 2 and "2 problems" in result.stderr
-    assert "none: there is no such file" in result.stderr and "not a plain file" in result.stderr
+    assert "none: no such file" in result.stderr and "not a regular file" in result.stderr
     result = quire("serve", "--pin-prefix", str(prefix), "--no-enable-prefix-caching")
-    assert result.returncode == 2 and "--pin-prefix: a pinned prefix is kept by the prefix cache" in result.stderr
+    assert result.returncode == 2 and "--pin-prefix: pinned prefixes need the prefix cache" in result.stderr
 
 
 # ---- serve
@@ -528,7 +528,7 @@ def test_a_vllm_command_line_starts_and_notes_what_has_no_effect():
 def test_a_directory_for_saved_caches_is_there_before_it_is_needed(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    for path, message in ((tmp_path / "none", "there is no such directory"), (file, "this is not a directory")):
+    for path, message in ((tmp_path / "none", "no such directory"), (file, "this is not a directory")):
         result = quire("serve", "--cache-dir", str(path))
         assert result.returncode == 2 and f"--cache-dir {path}: {message}" in result.stderr
     with Server("--cache-dir", str(tmp_path)) as server:

@@ -59,13 +59,13 @@ def test_a_file_that_would_not_be_read_is_left_alone(tmp_path):
     assert key("--name", "alice", "--file", str(path)).returncode == 0
     before = path.read_text()
     again = key("--name", "alice", "--file", str(path))
-    assert again.returncode == 2 and "line 2: name: alice is the key of line 1" in again.stderr and again.stdout == ""
+    assert again.returncode == 2 and "line 2: name: alice is already the name of line 1" in again.stderr and again.stdout == ""
     assert path.read_text() == before
     path.write_text("nonsense\n")
     assert key("--name", "bob", "--file", str(path)).returncode == 2
     assert path.read_text() == "nonsense\n"
 
 
-def test_a_file_that_cannot_be_written_is_said():
+def test_a_file_that_cannot_be_written_is_reported():
     refused = key("--name", "alice", "--file", "/no/such/directory/keys")
     assert refused.returncode == 2 and "/no/such/directory/keys" in refused.stderr and refused.stdout == ""

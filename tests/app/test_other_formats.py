@@ -34,9 +34,9 @@ KINDS = {
     "an engine of TensorRT-LLM": ([], {"config.json": '{"pretrained_config": {}}', "rank0.engine": "x"}, ["engine of TensorRT-LLM"]),
     "a model of ONNX Runtime": (WITHOUT_WEIGHTS, {"model.onnx": "x"}, ["ONNX Runtime"]),
     "a training run": ([], {"checkpoint-10/config.json": "{}"}, ["training run", "checkpoint-10"]),
-    "a pointer of Git LFS": (WHOLE, {"model.safetensors": POINTER}, ["is a pointer of Git LFS", "git lfs pull"]),
-    "a tokenizer's pointer": (WHOLE, {"tokenizer.json": POINTER}, ["tokenizer.json is a pointer of Git LFS"]),
-    "a web page": (WHOLE, {"config.json": "<!doctype html><html>"}, ["is a web page", "download it anew"]),
+    "a pointer of Git LFS": (WHOLE, {"model.safetensors": POINTER}, ["is a Git LFS pointer", "git lfs pull"]),
+    "a tokenizer's pointer": (WHOLE, {"tokenizer.json": POINTER}, ["tokenizer.json is a Git LFS pointer"]),
+    "a web page": (WHOLE, {"config.json": "<!doctype html><html>"}, ["is a web page", "download it again"]),
     "a tokenizer of SentencePiece": ([name for name in WHOLE if name != "tokenizer.json"], {"tokenizer.model": "x"},
                                      ["tokenizer in an older form (tokenizer.model)", "AutoTokenizer"]),
 }
@@ -63,7 +63,7 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_command_tells_what_a_directory_is_and_the_next_step(make, kind):
+def test_each_command_reports_what_a_directory_is_and_the_next_step(make, kind):
     folder = make(kind)
     for name, command in COMMANDS.items():
         done = quire(*command, str(folder))
@@ -77,9 +77,9 @@ def test_each_command_tells_what_a_directory_is_and_the_next_step(make, kind):
     ("https://huggingface.co/someone/tales-1B/tree/main", "`hf download someone/tales-1B --local-dir tales-1B`"),
     ("tales:1b", "a name of ollama"),
     ("tales-1B", "there is no such directory"),
-    (str(STORIES / "model.safetensors"), f"give the directory that it is in: {STORIES}"),
+    (str(STORIES / "model.safetensors"), f"give its directory: {STORIES}"),
 ])
-def test_each_command_tells_what_a_name_or_a_file_is(given, told):
+def test_each_command_reports_what_a_name_or_a_file_is(given, told):
     for name, command in COMMANDS.items():
         done = quire(*command, given)
         assert done.returncode == 2 and told in done.stderr, (name, done.stderr)
@@ -95,7 +95,7 @@ HEADS = {
 @pytest.mark.parametrize("method, pickle", [
     ("medusa", "medusa_lm_head.pt"), ("hydra", "hydra_lm_head.pt"), ("medusa", "pytorch_model.bin"), ("draft_model", "pytorch_model.bin"),
     ("eagle", "pytorch_model.bin"), ("specinfer", "pytorch_model.bin"), ("triforce", "pytorch_model.bin")])
-def test_a_pickle_is_told_where_a_draft_is_served_and_planned(tmp_path, method, pickle):
+def test_a_pickle_is_recognised_where_a_draft_is_served_and_planned(tmp_path, method, pickle):
     config = json.loads((STORIES / "config.json").read_text())
     config = HEADS.get(method, config | ({"architectures": ["LlamaForCausalLMEagle"], "num_hidden_layers": 1} if method == "eagle" else {}))
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -109,7 +109,7 @@ def test_a_pickle_is_told_where_a_draft_is_served_and_planned(tmp_path, method, 
 
 @pytest.mark.parametrize("method", ["draft_model", "eagle3", "medusa"])
 @pytest.mark.parametrize("given, told", [("someone/head", "hf download someone/head"), ("GGUF", "is a GGUF file"), ("LoRA", "is a LoRA adapter")])
-def test_a_draft_that_is_no_directory_of_one_is_told_as_a_model_is(tmp_path, method, given, told):
+def test_a_draft_that_is_no_directory_of_one_is_reported_as_a_model_is(tmp_path, method, given, told):
     if given == "GGUF":
         (tmp_path / "head.gguf").write_text("GGUF")
         given = str(tmp_path / "head.gguf")

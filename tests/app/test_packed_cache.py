@@ -32,7 +32,7 @@ def start(model, cache, *args):
             answered = json.loads(answer.read())
         code, _, log = server.end(signal.SIGTERM)
     assert code == 0
-    weights = re.search(r"^weights (packed|from (\S+)) in \d+\.\d+ s$", said, re.M)
+    weights = re.search(r"^weights (packed|mapped from (\S+)) in \d+\.\d+ s$", said, re.M)
     mode = re.search(r"^numeric mode: .*$", said, re.M).group(0)
     return weights.group(2), mode, (answered["choices"][0]["text"], answered["system_fingerprint"]), log
 
@@ -43,7 +43,7 @@ def test_the_second_start_maps_the_first_ones_weights_and_answers_the_same(model
     second = start(model, cache, "--quantize", quantize)
     plain = start(model, None, "--quantize", quantize)
     file = cache / f"tales.{quantize}.packed"
-    assert first[0] is None and "written, for the next start" in first[3]
+    assert first[0] is None and "written for the next start" in first[3]
     assert second[0] == str(file) and "packed_cache" not in second[3]
     assert plain[0] is None and "packed_cache" not in plain[3]
     assert first[1:3] == second[1:3] == plain[1:3]

@@ -101,7 +101,7 @@ def test_every_sampling_default_of_generation_config_holds_where_a_request_says_
     chat = {"messages": [{"role": "user", "content": "Once upon a time"}]}
     names = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty"]
     with Server("--model", str(model)) as server:
-        (line,) = [line for line in server.said if "where a request says nothing" in line]
+        (line,) = [line for line in server.said if "sampling defaults" in line]
         assert "temperature 0.6, top_p 0.95, top_k 20, min_p 0.05, repetition_penalty 1.05, max_new_tokens 40" in line
         told = sampling_of(server, "/v1/chat/completions", chat)
         assert {name: round(told[name], 4) for name in names} == {name: DEFAULTS[name] for name in names}
@@ -113,7 +113,7 @@ def test_every_sampling_default_of_generation_config_holds_where_a_request_says_
         search = {"prompt": "Once", "use_beam_search": True, "n": 2, "best_of": 2}
         assert sampling_of(server, "/v1/completions", search)["repetition_penalty"] == 1
     with Server("--model", str(model), "--generation-config", "none") as server:
-        assert not any("where a request says nothing" in line for line in server.said)
+        assert not any("sampling defaults" in line for line in server.said)
         told = sampling_of(server, "/v1/chat/completions", chat)
         assert (told["temperature"], told["repetition_penalty"]) == (1, 1) and told["max_tokens"] > 40
 
@@ -129,12 +129,12 @@ def test_a_repetition_penalty_that_is_a_default_gives_the_answer_of_one_that_is_
     assert generate(model, max_tokens=12)[1].rstrip("\n") == asked[:len(generate(model, max_tokens=12)[1].rstrip("\n"))]
 
 
-def test_a_token_that_the_model_has_no_row_for_is_told_wherever_it_is_spelt(model):
+def test_a_token_that_the_model_has_no_row_for_is_reported_wherever_it_is_spelt(model):
     (model / "added_tokens.json").write_text(json.dumps({"[PAD]": json.loads((model / "config.json").read_text())["vocab_size"]}))
     code, said, error = generate(model, "Once [PAD] upon")
-    assert (code, said) == (2, "") and "--prompt: spells a token that this model has no row for" in error
+    assert (code, said) == (2, "") and "--prompt: it has a token id outside the model's vocabulary" in error
     prefix = model / "prefix.txt"
     prefix.write_text("Once [PAD]")
     for command in (("serve",), ("serve", "--plan")):
         done = quire(*command, "--model", str(model), "--pin-prefix", str(prefix), "--port", "0")
-        assert done.returncode == 2 and "spells a token that this model has no row for" in done.stderr, done.stderr
+        assert done.returncode == 2 and "has a token id outside the model's vocabulary" in done.stderr, done.stderr

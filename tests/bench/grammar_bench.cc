@@ -1,12 +1,13 @@
-// What a grammar costs with a vocabulary of 128,000 tokens: grammar_bench [FILE], where FILE holds the pieces of a real one, each
-// a u32 length and bytes.
+// Costs of grammars with a vocabulary of 128,000 tokens: grammar_bench [FILE], where FILE holds the pieces of a real
+// one, each a u32 length and bytes.
 //   Compile       a schema's rules to a Grammar. Target: 50 ms.
 //   FirstMask     the first mask inside a string, which compile() has found.
-//   Token         a mask and a token accepted, along a text of the grammar, again and again: what a step pays. Target: 50 us.
+//   Token         a mask and a token accepted, along a text of the grammar, again and again: what a step pays. Target:
+//   50 us.
 //   WorstToken    the dearest of these masks, once everything was seen.
-//   Case, Slow    of every grammar in grammar_cases.h, along texts of its own: compile_ms; first_us, the dearest mask of a new
-//                 grammar; median_us, p99_us and worst_us of all masks once everything was seen, each the least of some tries. The
-//                 first two are of processor time.
+//   Case, Slow    of every grammar in grammar_cases.h, along texts of its own: compile_ms; first_us, the dearest mask
+//                 of a new grammar; median_us, p99_us and worst_us of all masks once everything was seen, each the
+//                 least of some tries. The first two are of processor time.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -22,9 +23,9 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
 #include "core/grammar/matcher.h"
+#include "core/grammar/text/ebnf.h"
 #include "tests/bench/grammar_cases.h"
 
 namespace quire::grammar {
@@ -238,7 +239,7 @@ void repeat(const std::shared_ptr<const Grammar>& grammar, Walk& walk, bool firs
   }
 }
 
-void Case(benchmark::State& state, const bench::Case& one, std::size_t num_tokens, std::uint64_t num_walks) {
+void Case(benchmark::State& state, const bench::Case& one, std::size_t num_tokens, std::uint64_t num_verifications) {
   vocabulary();
   for (auto _ : state) {
     std::vector<Walk> walks;
@@ -249,7 +250,7 @@ void Case(benchmark::State& state, const bench::Case& one, std::size_t num_token
       const double begin = cpu_microseconds();
       grammar = *Grammar::compile(bench::rules_of(one), vocabulary());
       compile = std::min(compile, cpu_microseconds() - begin);
-      for (std::uint64_t seed = 0; seed < num_walks; ++seed) {
+      for (std::uint64_t seed = 0; seed < num_verifications; ++seed) {
         if (round == 0) walks.push_back(walk(grammar, num_tokens, seed));
         if (round > 0) repeat(grammar, walks[seed], round == 1, cpu_microseconds);
       }

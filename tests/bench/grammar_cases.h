@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/grammar/choice.h"
-#include "core/grammar/ebnf.h"
 #include "core/grammar/json_schema.h"
-#include "core/grammar/regex.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
+#include "core/grammar/text/choice.h"
+#include "core/grammar/text/ebnf.h"
+#include "core/grammar/text/regex.h"
 
 namespace quire::grammar::bench {
 

@@ -53,7 +53,7 @@ void Admitting(benchmark::State& state) {
   const schedule::SchedulerOptions options{.policy = schedule::Policy::kFair};
   kv::BlockPool pool(4, 16);
   kv::PrefixIndex index(pool, {.hash_key = 1});
-  schedule::WaitingLine line(options, index);
+  schedule::WaitingQueue line(options, index);
   std::vector<std::unique_ptr<schedule::Sequence>> sequences;
   const auto come = [&] {
     flow::Request request;

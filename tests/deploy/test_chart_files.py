@@ -180,13 +180,13 @@ def test_schema_and_server_agree_about_units(name, text, good, tmp_path):
 
 def test_versions_agree():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    version = re.search(r'kVersion = "([^"]+)"', (ROOT / "app" / "version.h").read_text())[1]
+    version = re.search(r'kVersion = "([^"]+)"', (ROOT / "app" / "config" / "version.h").read_text())[1]
     assert chart["appVersion"] == version
     assert chart["kubeVersion"] == ">=1.25.0-0" and "dependencies" not in chart
 
 
 def test_probes_ask_paths_that_the_server_has():
-    router = (ROOT / "api" / "http" / "router.cc").read_text()
+    router = (ROOT / "api" / "routes" / "router.cc").read_text()
     deployment = (CHART / "templates" / "deployment.yaml").read_text()
     asked = set(re.findall(r'Probe|"(/\w+)"', deployment)) - {""}
     assert asked == {"/ready", "/live"}

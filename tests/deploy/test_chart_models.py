@@ -52,7 +52,7 @@ def test_containers_that_fetch_write_where_the_server_reads():
     assert fetchers["model"]["command"] == ["fetch"] and fetchers["model"]["envFrom"] == [{"secretRef": {"name": "bucket"}}]
 
 
-def test_what_else_is_said_of_speculation_stays():
+def test_other_keys_of_speculation_stay():
     said = speculation_of(render("-f", case_file("cpu")))
     assert said == {"method": "eagle3", "num_speculative_tokens": 6, "model": "/draft/org/llama-3.2-1b-eagle3"}
 
@@ -77,9 +77,9 @@ def test_speculation_without_a_draft_model_is_passed_as_it_is():
         ({"source": "hostPath"}, '{"method": "eagle"}', "set draftModel.hostPath.path"),
         ({"subPath": "a"}, '{"method": "eagle"}', "draftModel.subPath is set and draftModel.source is none"),
         ({"source": "pvc", "pvc": {"claimName": "a"}, "subPath": "../a"}, '{"method": "eagle"}', "subPath"),
-        ({"source": "pvc", "pvc": {"claimName": "a"}}, "", "set config.speculative-config to what guesses with it"),
-        ({"source": "pvc", "pvc": {"claimName": "a"}}, "eagle", "set config.speculative-config to what guesses with it"),
-        ({"source": "pvc", "pvc": {"claimName": "a"}}, '{"model": "/draft"}', "set config.speculative-config to what guesses with it"),
+        ({"source": "pvc", "pvc": {"claimName": "a"}}, "", "set config.speculative-config to a method that uses it"),
+        ({"source": "pvc", "pvc": {"claimName": "a"}}, "eagle", "set config.speculative-config to a method that uses it"),
+        ({"source": "pvc", "pvc": {"claimName": "a"}}, '{"model": "/draft"}', "set config.speculative-config to a method that uses it"),
     ],
 )
 def test_a_draft_model_that_cannot_be_is_refused_by_name(draft, speculation, said):

@@ -27,7 +27,7 @@ def test_probes_reach_the_admin_port_of_a_server_that_only_a_proxy_in_its_pod_re
     assert (settings["host"], settings["admin-host"]) == (host, admin)
 
 
-def test_a_headless_service_tells_routers_of_every_pod():
+def test_a_headless_service_lists_every_pod_for_routers():
     objects = render("-f", case_file("gateway"))
     headless, plain = only(objects, "Service", "-headless")["spec"], only(objects, "Service", "quire")["spec"]
     assert headless["clusterIP"] == "None" and headless["selector"] == plain["selector"]
@@ -152,7 +152,7 @@ def test_streams_pass_the_ingress_and_only_the_api_is_let_in():
     assert [path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]] == ["/v1"]
 
 
-def test_a_network_policy_lets_nothing_out_unless_told():
+def test_a_network_policy_blocks_egress_by_default():
     policy = only(render(*set_at("networkPolicy.enabled", True)), "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["egress"] == []
     assert policy["ingress"] == [{"from": [{"podSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}]
@@ -296,7 +296,7 @@ def test_tls_that_cannot_be_is_refused_by_name(values, said):
     assert said is None or said in done.stderr
 
 
-def test_notes_tell_how_to_ask_under_tls():
+def test_notes_have_a_request_for_tls():
     done = run(helm(4), "install", "stories", CHART, "--dry-run=client", "-n", "llm", "-f", case_file("tls"))
     assert "port-forward service/stories-quire 8000:443" in done.stdout and "curl --insecure https://127.0.0.1:8000" in done.stdout
     assert "BackendTLSPolicy" in done.stdout and '-H "Authorization: Bearer $KEY"' in done.stdout
@@ -328,7 +328,7 @@ def test_traces_that_no_rule_lets_out_are_refused():
     assert done.returncode != 0 and "networkPolicy.tracesTo" in done.stderr
 
 
-def test_each_pod_tells_routers_of_its_cache_under_its_own_address():
+def test_each_pod_publishes_its_cache_under_its_own_address():
     objects = render("-f", case_file("kv-events"))
     address, config = server_of(objects)["env"]
     assert address == {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}

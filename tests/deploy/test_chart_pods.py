@@ -137,7 +137,7 @@ def test_keda_asks_for_this_releases_queue_and_cache():
         ({"maxUnavailable": "25%"}, {"maxUnavailable": "25%"}),
     ],
 )
-def test_one_pod_at_a_time_may_go_unless_told_otherwise(values, limit):
+def test_one_pod_at_a_time_may_go_by_default(values, limit):
     objects = render(*set_at("pdb", values))
     spec = only(objects, "PodDisruptionBudget")["spec"]
     assert spec == {**limit, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": only(objects, "Deployment")["spec"]["selector"]}

@@ -55,7 +55,7 @@ def test_the_check_of_objects_is_not_blind():
         kubernetes_validate.validate(deployment, "1.35", strict=True)
 
 
-def test_a_key_that_is_said_twice_is_found():
+def test_a_duplicate_key_is_found():
     with pytest.raises(AssertionError, match="said twice: .'a', 'a'."):
         objects_of("b: {a: 1, a: 2}")
 
@@ -202,7 +202,7 @@ def test_names_stay_within_63_letters():
         assert all(len(label) <= 63 for label in one["metadata"]["labels"].values())
 
 
-def test_notes_tell_a_curl_that_names_the_service():
+def test_notes_have_a_curl_that_names_the_service():
     done = run(helm(4), "install", "stories", CHART, "--dry-run=client", "-n", "llm")
     assert done.returncode == 0, done.stderr
     assert "port-forward service/stories-quire 8000:80" in done.stdout and "/v1/completions" in done.stdout

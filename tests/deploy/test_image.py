@@ -72,9 +72,9 @@ def test_the_image_holds_what_runs_and_nothing_that_builds(files):
     assert not missing
 
 
-def test_the_image_says_what_it_is(buildah, image):
+def test_the_image_has_labels_and_settings(buildah, image):
     settings = buildah.settings_of(image)
-    version = re.search(r'kVersion = "([^"]+)"', (ROOT / "app" / "version.h").read_text())[1]
+    version = re.search(r'kVersion = "([^"]+)"', (ROOT / "app" / "config" / "version.h").read_text())[1]
     assert settings["User"] == "65532:65532" and "8000/tcp" in settings["ExposedPorts"]
     assert settings["Labels"]["org.opencontainers.image.version"] == version
     assert settings["Entrypoint"] == ["/usr/local/bin/quire"]

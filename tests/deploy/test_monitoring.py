@@ -63,7 +63,7 @@ def metrics():
 
 
 def test_names_are_written_in_the_source():
-    sources = [ROOT / "core" / "observe" / "metrics.cc", ROOT / "api" / "keys" / "key_metrics.cc"]
+    sources = [ROOT / "core" / "observe" / "metrics.cc", ROOT / "api" / "limits" / "key_metrics.cc"]
     written = {name for path in sources for name in re.findall(r'"([a-z]+[:_][a-z0-9_:]+)"', path.read_text())}
     written |= {name + tail for name in written for tail in ("_bucket", "_sum", "_count")}
     written |= {rule["record"] for rule in RECORDED}

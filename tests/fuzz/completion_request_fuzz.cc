@@ -5,20 +5,20 @@
 #include <cstdint>
 #include <string>
 
-#include "api/openai/completions/request.h"
-#include "api/openai/errors.h"
-#include "api/openai/fields/read_body.h"
+#include "api/completions/completion_request.h"
+#include "api/fields/read_body.h"
+#include "api/wire/errors.h"
 #include "core/base/check.h"
-#include "tests/api/fake_engine.h"
+#include "tests/api/generation/fake_engine.h"
 
 namespace {
 
 using namespace quire::api;
 
-void check_accepted(const openai::CompletionRequest& request, const Services& services) {
+void check_accepted(const CompletionRequest& request, const Services& services) {
   CHECK(!request.prompts.empty());
   CHECK_LE(request.prompts.size(), services.limits.max_prompts);
-  for (const openai::Prompt& prompt : request.prompts) {
+  for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<quire::TokenId>>(&prompt)) {
       CHECK(!ids->empty());
       for (const quire::TokenId id : *ids) CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
@@ -37,8 +37,8 @@ void check_accepted(const openai::CompletionRequest& request, const Services& se
   for (const quire::TokenId id : request.rules.allowed) {
     CHECK(id >= 0 && static_cast<std::uint32_t>(id) < services.logits_width);
   }
-  for (const char c : openai::warnings_of(request)) CHECK(c >= ' ' && c <= '~');
-  CHECK_LE(openai::warnings_of(request).size(), 1200u);
+  for (const char c : warnings_of(request)) CHECK(c >= ' ' && c <= '~');
+  CHECK_LE(warnings_of(request).size(), 1200u);
   CHECK(request.sampling.temperature >= 0.0f && request.sampling.temperature <= 2.0f);
   CHECK(request.sampling.top_p > 0.0f && request.sampling.top_p <= 1.0f);
   CHECK(request.sampling.min_p >= 0.0f && request.sampling.min_p <= 1.0f);
@@ -75,12 +75,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static test::World world;
   static const Services services = world.services();
   const std::string body(reinterpret_cast<const char*>(data), size);
-  const quire::Result<openai::CompletionRequest> parsed = openai::parse_completion_request(body, services);
+  const quire::Result<CompletionRequest> parsed = parse_completion_request(body, services);
   if (parsed) {
     check_accepted(*parsed, services);
     return 0;
   }
-  const std::string error = openai::error_json(parsed.error());
+  const std::string error = error_json(parsed.error());
   CHECK_LE(error.size(), 2000u);
   boost::json::parse(error);
   return 0;

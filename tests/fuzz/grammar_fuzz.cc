@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
-#include "core/grammar/lark.h"
 #include "core/grammar/matcher.h"
-#include "core/grammar/regex.h"
+#include "core/grammar/text/ebnf.h"
+#include "core/grammar/text/lark.h"
+#include "core/grammar/text/regex.h"
 
 namespace {
 

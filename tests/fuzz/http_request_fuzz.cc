@@ -11,11 +11,11 @@
 
 #include "api/http/body_reader.h"
 #include "api/http/framing_guard.h"
-#include "api/http/response_head.h"
-#include "api/http/router.h"
-#include "api/openai/errors.h"
+#include "api/routes/router.h"
+#include "api/wire/errors.h"
+#include "api/wire/response_head.h"
 #include "core/base/check.h"
-#include "tests/api/fake_engine.h"
+#include "tests/api/generation/fake_engine.h"
 
 namespace {
 
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Outcome pieces = receive(bytes, data[0] % 16 + 1u);
   // A fault in the last bytes may be seen now or with the next ones, but nobody takes what another refuses.
   CHECK_EQ(whole.request.has_value(), pieces.request.has_value());
-  if (whole.refusal) check_response(quire::api::openai::error_response(*whole.refusal));
+  if (whole.refusal) check_response(quire::api::error_response(*whole.refusal));
   if (!whole.request) return 0;
   CHECK_EQ(whole.taken, pieces.taken);
   CHECK_EQ(whole.request->body, pieces.request->body);

@@ -7,9 +7,9 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/model/config.h"
-#include "core/model/safetensors.h"
-#include "core/model/safetensors_header.h"
+#include "core/model/arch/config.h"
+#include "core/model/source/safetensors.h"
+#include "core/model/source/safetensors_header.h"
 
 namespace {
 
@@ -25,8 +25,8 @@ void parse_file(quire::model::FileBytes file) {
   for (const quire::model::Tensor& tensor : quire::model::parse_safetensors(file, "fuzz")) {
     CHECK(tensor.data.size() <= file.size());
     CHECK(tensor.data.data() >= file.data() && tensor.data.data() + tensor.data.size() <= file.data() + file.size());
-    if (tensor.number())
-      CHECK_EQ(tensor.num_elements() * quire::backend::bytes_of(*tensor.number()), tensor.data.size());
+    if (tensor.format())
+      CHECK_EQ(tensor.num_elements() * quire::backend::bytes_of(*tensor.format()), tensor.data.size());
   }
 }
 

@@ -41,7 +41,9 @@ def changed_files(root, since):
 def read_layers(text):
     """layers.txt: layer → the layers that it may include."""
     lines = [line.split(":") for line in text.splitlines() if line and not line.startswith("#")]
-    return {layer.strip(): allowed.split() for layer, allowed in lines}
+    layers = {layer.strip(): allowed.split() for layer, allowed in lines}
+    below = lambda word: [layer for layer in layers if layer.startswith(word[:-1])] if word.endswith("/*") else [word]
+    return {layer: [one for word in allowed for one in below(word)] for layer, allowed in layers.items()}
 
 
 def layer_of(path, layers):

@@ -11,7 +11,7 @@ import processes
 
 FUZZ_S = 60
 # Tests that a wrong law of draws is seen, and how near a right one comes (tests/support/cases.h).
-JUDGES = "*SeenTo*Law*:*SeenToBeAnother*:*WithinOneInAHundred*:*AsOftenAsTheRoundsSay*"
+JUDGES = "*SeenTo*Distribution*:*SeenToBeAnother*:*WithinOneInAHundred*:*AsOftenAsTheRoundsSay*"
 EVERY_TIME = "not full and not heavy and not nvcc and not matrix"  # Python tests of every run
 
 

@@ -34,7 +34,7 @@ def repository(folder, commits):
 
 
 @pytest.mark.parametrize("commits", [3, 4, 5])
-def test_the_turn_is_the_commit_count_modulo_three_and_what_stays_out_is_said(tmp_path, commits):
+def test_the_turn_is_the_commit_count_modulo_three_and_what_stays_out_is_named(tmp_path, commits):
     root = repository(tmp_path, [f"docs/{i}.md" for i in range(commits)])
     said = []
     found = outcome.Outcome(said.append)
@@ -45,7 +45,7 @@ def test_the_turn_is_the_commit_count_modulo_three_and_what_stays_out_is_said(tm
     assert f"commit {commits} is {' and '.join(turn)}'s turn" in said[0]
 
 
-@pytest.mark.parametrize("path, stage", [("api/http/session.cc", "clients"), ("core/grammar/rules.cc", "fuzz"), ("helm/quire/values.yaml", "heavy"), ("gpu/kernels/rows.h", "kernels"),
+@pytest.mark.parametrize("path, stage", [("api/http/session.cc", "clients"), ("core/grammar/rules/rules.cc", "fuzz"), ("helm/quire/values.yaml", "heavy"), ("gpu/kernels/rows.h", "kernels"),
                                          ("core/kv/pool.cc", "tidy")])
 def test_the_stage_of_a_changed_area_runs_whatever_the_turn(tmp_path, path, stage):
     for commits in range(3):

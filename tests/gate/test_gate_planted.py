@@ -159,7 +159,7 @@ def test_a_blind_role_check_is_on_the_last_page(small_tree, tmp_path):
     assert status == 1 and "blind" in page, page
 
 
-def test_stages_behind_a_failed_build_are_said_to_have_run_nothing(small_tree, tmp_path):
+def test_stages_after_a_failed_build_are_reported_to_have_run_nothing(small_tree, tmp_path):
     root = tmp_path / "tree"
     shutil.copytree(small_tree, root, symlinks=True, ignore=shutil.ignore_patterns("build"))
     (root / "test.cc").write_text("int main() { return planted_here; }\n")

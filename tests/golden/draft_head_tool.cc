@@ -44,8 +44,8 @@ void run(const HeadOptions& options) {
   limits.block_tokens = kBlockTokens;
   limits.num_blocks = static_cast<std::uint32_t>(place.table.size());
   limits.kv_dtype = backend::KvType::kF32;
-  speculate::DraftHead head(*ops, target, config,
-                            speculate::load_head_weights(*ops, config, *head_files, backend::Quantize::kNone), limits);
+  speculate::DraftHead head(*ops, target, config, speculate::load_head_weights(*ops, config, *head_files, std::nullopt),
+                            limits);
 
   const model::Workspace workspace = golden::run_target(
       *ops, target, place, tokens, {.boundaries = config.boundaries, .final_norm = config.boundaries.empty()});
@@ -64,7 +64,7 @@ void run(const HeadOptions& options) {
   batch.begin_sequence(place.table);
   for (std::uint32_t i = 0; i + 1 < num_tokens; ++i) {
     batch.add_row(tokens[i + 1], i, place.slot(i));
-    batch.speak(1);
+    batch.add_logits_row(1);
   }
   std::vector<backend::Choice> choices(num_tokens - 1);
   head.run(batch.batch(), choices);
@@ -82,7 +82,7 @@ void run(const HeadOptions& options) {
     batch.clear();
     batch.begin_sequence(place.table);
     batch.add_row(newest, position, place.slot(position));
-    batch.speak(1);
+    batch.add_logits_row(1);
     head.run(batch.batch(), choices);
     write(1);
     last_row = 0;

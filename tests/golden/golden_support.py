@@ -1,6 +1,15 @@
-"""What the golden tests share: where the built programs are, and running logits_tool.
+"""What the golden tests share: where the built programs are, running logits_tool, and transformers as the reference.
 
 The programs come from QUIRE_BUILD_DIR (default: build/release of this checkout); tests skip, saying why, where one is absent.
+
+Tolerance, derived: an f32 rounding is off by at most u = 2^-24, relatively. The rounding errors of a sum of n products, in
+whatever order, add up to more than LAMBDA·sqrt(n)·u times the sum of the absolute products with probability at most
+2·exp(-LAMBDA²/2) (Higham and Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019).
+N adds up the lengths of the sums on the longest path from a token to a logit. Between layers an error is carried relative to
+the residual stream, which the norms bring back to length one, so to first order a logit x·w is off by at most
+LAMBDA·sqrt(N)·u·|x||w|, which by Cauchy and Schwarz also covers its own sum. Both sides may err: a factor 2. Rope adds what is
+no chance: where powf here and there differ in the last bit of a frequency, by d relatively, position p's angle is off by
+p·(d + 2u) in every layer. A factor on the logits scales their error; a soft cap c·tanh(x/c) does not enlarge it.
 """
 import json
 import os
@@ -11,6 +20,8 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+U = 2.0**-24
+LAMBDA = 6.0
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 
 
@@ -46,6 +57,106 @@ class Run:
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         self.mode, self.greedy = answer["mode"], answer["greedy"]
-        self.frequencies = np.asarray(answer["frequencies"], dtype=np.float32)
-        self.attention_factor = np.float32(answer["attention_factor"])
+        # One rope table, or a list of them under "ropes" where layers differ: (inverse frequencies, factor on cos and sin).
+        self.ropes = [(frequencies[frequencies > 0], np.float32(rope["attention_factor"])) for rope in answer.get("ropes", [answer])
+                      for frequencies in [np.asarray(rope["frequencies"], dtype=np.float32)]]
         self.logits = np.fromfile(logits, dtype=np.float32).reshape(len(prompt), vocab)
+
+
+class Reference:
+    """transformers in f32, eager attention: logits of every position, and how far ours may be from them."""
+
+    def __init__(self, directory):
+        import torch
+        import transformers
+
+        # By name: transformers' Auto classes do not have every wrapper of a text model.
+        kind = getattr(transformers, json.loads((directory / "config.json").read_text())["architectures"][0])
+        self.model = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+        self.config = self.model.config.get_text_config()
+        self.decoder = next(part for part in self.model.modules() if hasattr(part, "embed_tokens"))
+        self.vocab = self.config.vocab_size
+        self.frequency_error = 0.0
+
+    def rope_tables(self):
+        """(inverse frequencies, factor on cos and sin) of every table. Pairs of frequency 0 do not turn and are left out."""
+        rope = self.decoder.rotary_emb
+        names = [name for name, _ in rope.named_buffers() if name.endswith("inv_freq") and "original" not in name]
+        tables = [(getattr(rope, name).numpy(), getattr(rope, name.replace("inv_freq", "attention_scaling"))) for name in names]
+        return [(inverse[inverse > 0], np.float32(factor)) for inverse, factor in tables]
+
+    def check_rope(self, run):
+        """Our frequencies are transformers' to the last bit of powf; the tolerance takes what they really differ by.
+
+        A table that logits_tool does not print counts as 4 u off, the most that is allowed.
+        """
+        theirs = self.rope_tables()
+        for ours in run.ropes:
+            assert min(table_difference(ours, table) for table in theirs) <= 4 * U
+        self.frequency_error = max(min(4 * U, *(table_difference(ours, table) for ours in run.ropes)) for table in theirs)
+
+    def __call__(self, tokens):
+        import torch
+
+        head = self.model.get_output_embeddings()
+        seen = []
+        hook = head.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0][0]))
+        with torch.no_grad():
+            logits = self.model(torch.tensor([tokens]), use_cache=False).logits[0]
+            lengths, widest = seen[0].norm(dim=-1), head.weight.norm(dim=-1).max()  # after the last norm
+        hook.remove()
+        positions = np.arange(len(tokens))
+        angle = positions * (self.frequency_error + 2 * U) if self.frequency_error > 0 else 0 * positions
+        error = LAMBDA * np.sqrt(self.chain(len(tokens))) * U + len(self.decoder.layers) * angle
+        return logits.numpy(), 2 * error * (lengths * widest).numpy() * self.logit_factor()
+
+    def logit_factor(self):
+        return getattr(self.config, "logit_scale", 1.0) / getattr(self.config, "logits_scaling", 1.0)
+
+    def chain(self, positions):
+        """N: the lengths of all sums on the longest path from a token to a logit."""
+        hidden = self.config.hidden_size
+        return sum(layer_chain(layer, hidden, positions) for layer in self.decoder.layers) + 2 * hidden
+
+
+def table_difference(ours, theirs):
+    """Largest relative difference of two rope tables' frequencies; infinite where their lengths or factors differ."""
+    if ours[0].shape != theirs[0].shape or ours[1] != theirs[1]:
+        return np.inf
+    return float(np.abs(ours[0] / theirs[0].astype(np.float64) - 1).max())
+
+
+def layer_chain(layer, hidden, positions):
+    heads = layer.self_attn.o_proj.in_features                       # H * D
+    down = getattr(layer.mlp, "down_proj", None) or layer.mlp.c_proj
+    attention = (hidden                                              # q, k, v
+                 + layer.self_attn.head_dim + 2 * positions          # scores; the softmax's sum and the sum over values
+                 + heads)                                            # out
+    mlp = hidden + down.in_features                                  # gate and up; down
+    beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection
+    return attention + mlp + beside + norm_sums(layer, hidden) + 16  # rope, exp, activation, residual
+
+
+def norm_sums(layer, hidden):
+    """Sums of the layer's norms over the hidden width (a LayerNorm has two: mean and variance), and of q's and k's."""
+    kinds = [type(part).__name__ for part in layer.children()]
+    inner = sum(weight.numel() for name, weight in layer.self_attn.named_parameters() if "norm" in name)
+    return hidden * sum(1 + ("LayerNorm" in kind) for kind in kinds if "Norm" in kind) + max(2 * layer.self_attn.head_dim, inner)
+
+
+def check_greedy(reference, prompt, greedy):
+    """Every token is transformers' own choice given what came before, or ties with it within the tolerance."""
+    logits, tolerance = reference(prompt + greedy)
+    ties = []
+    for step, token in enumerate(greedy):
+        row = logits[len(prompt) - 1 + step]
+        gap = float(row.max() - row[token])
+        if gap > 0:
+            ties.append((step, token, int(row.argmax()), gap))
+            assert gap <= 2 * tolerance[len(prompt) - 1 + step], f"step {step}: {token} is {gap} below {row.argmax()}"
+    for step, ours, theirs, gap in ties:
+        print(f"step {step}: {ours} for {theirs}, {gap:.3g} apart in transformers")
+
+
+def random_prompt(length, vocab):
+    return np.random.default_rng(length).integers(3, vocab, size=length).tolist()

@@ -15,6 +15,7 @@
 #include "core/base/start_error.h"
 #include "core/base/thread_role.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/model/arch/config.h"
 #include "core/model/decoder.h"
 #include "core/model/decoder_runner.h"
 #include "core/model/numeric_mode.h"
@@ -129,7 +130,7 @@ TokenId run_step(model::DecoderRunner& runner, const std::vector<TokenId>& token
   sequence.num_rows = count;
   sequence.first_position = first;
   sequence.num_table = static_cast<std::uint32_t>(table.size());
-  sequence.speaks = first + count == tokens.size();
+  sequence.samples = first + count == tokens.size();
   sequence.sampling.temperature = 0.0f;
   plan.sequences = {sequence};
   runner.submit(plan);
@@ -169,20 +170,27 @@ void run(const Options& options) {
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   const auto ops = cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)});
   const auto files = model::ModelFiles::directory(options.model);
-  const model::Config config = model::load_config(*files);
+  const model::ModelSpec config = model::fitted(model::load_config(*files), model::Checkpoint::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
   const model::Decoder decoder(*ops, config, *files, length);
   const backend::KvType kv_dtype = kv_type_of(options.kv);
 
   write_logits(*ops, decoder, tokens, options, kv_dtype);
   const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);
-  const model::RopeFrequencies rope = model::rope_frequencies(config.rope, config.head_dim);
   std::cout << std::setprecision(9) << "{\"mode\": \""
-            << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_type(),
+            << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_format(),
                                    kv_dtype)
-            << "\", \"frequencies\": ";
-  print_list(rope.inverse);
-  std::cout << ", \"attention_factor\": " << rope.attention_factor << ", \"greedy\": ";
+            << "\", \"ropes\": [";
+  for (std::uint32_t table = 0; table < config.ropes.size(); ++table) {
+    const auto user = std::ranges::find_if(
+        config.layers, [&](const model::LayerSpec& layer) { return layer.attention.rope == table; });
+    const model::LayerSpec& layer = user == config.layers.end() ? config.layers.front() : *user;
+    const model::RopeFrequencies rope = model::rope_frequencies(config.ropes[table], layer.attention.head_dim);
+    std::cout << (table == 0 ? "" : ", ") << "{\"frequencies\": ";
+    print_list(rope.inverse);
+    std::cout << ", \"attention_factor\": " << rope.attention_factor << "}";
+  }
+  std::cout << "], \"greedy\": ";
   print_list(greedy);
   std::cout << "}\n";
 }

@@ -15,6 +15,7 @@
 
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/model/arch/config.h"
 #include "core/model/decoder.h"
 
 namespace {
@@ -68,7 +69,7 @@ class Measurement {
       : ops_(ops), decoder_(decoder), options_(options) {
     const std::uint32_t num_blocks = (options.window + kBlockTokens - 1) / kBlockTokens;
     backend::KvShape shape = decoder.config().kv_shape(kBlockTokens, num_blocks, type);
-    shape.num_open_groups = 1;
+    shape.num_residual_groups = 1;
     cache_ = ops.make_kv(shape);
     workspace_ = decoder.make_workspace(options.chunk, options.chunk);
     for (std::uint32_t i = 0; i < num_blocks; ++i) table_.emplace_back(i);
@@ -122,7 +123,7 @@ void measure(backend::Ops& ops, const model::Decoder& decoder, const Options& op
     predicted += losses.size();
     late_predicted += static_cast<std::size_t>(losses.end() - middle);
   }
-  std::cout << std::setprecision(9) << "{\"weights\": \"" << backend::name_of(decoder.weight_type())
+  std::cout << std::setprecision(9) << "{\"weights\": \"" << backend::name_of(decoder.weight_format())
             << "\", \"packed_bytes\": " << decoder.packed_bytes() << ", \"kv\": \"" << backend::name_of(type)
             << "\", \"bytes_per_token\": " << measurement.bytes_per_token() << ", \"predicted\": " << predicted
             << ", \"loss\": " << loss / static_cast<double>(predicted) << ", \"late_predicted\": " << late_predicted
@@ -134,13 +135,14 @@ void run(const Options& options) {
   if (tokens.size() < options.window) throw StartError(options.tokens_file + " holds less than one window");
   const auto ops = cpu::make_cpu_ops({options.threads, "auto", options.chunk});
   const auto files = model::ModelFiles::directory(options.model);
-  const model::Config config = model::load_config(*files);
+  const model::ModelSpec config = model::load_config(*files);
   if (options.weights) {
-    using enum backend::Quantize;
-    for (const auto quantize : {kNone, kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
+    const auto measure_quantised = [&](std::optional<backend::Format> quantize) {
       const model::Decoder decoder(*ops, config, *files, options.window, quantize);
       measure(*ops, decoder, options, backend::KvType::kF32, tokens);
-    }
+    };
+    measure_quantised(std::nullopt);
+    for (const backend::Format format : backend::kQuantizedFormats) measure_quantised(format);
     return;
   }
   const model::Decoder decoder(*ops, config, *files, options.window);

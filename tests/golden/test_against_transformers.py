@@ -4,14 +4,7 @@ The checkpoints are made here. Their weights are drawn large enough that attenti
 about one): with transformers' usual 0.02 the scores of so small a model are all nearly zero, and no test of rope or of a
 window could fail. Norms and biases are drawn too; transformers would leave them at one and zero.
 
-Tolerance, derived: an f32 rounding is off by at most u = 2^-24, relatively. The rounding errors of a sum of n products, in
-whatever order, add up to more than LAMBDA·sqrt(n)·u times the sum of the absolute products with probability at most
-2·exp(-LAMBDA²/2) (Higham and Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019).
-N adds up the lengths of the sums on the longest path from a token to a logit. Between layers an error is carried relative to
-the residual stream, which the norms bring back to length one, so to first order a logit x·w is off by at most
-LAMBDA·sqrt(N)·u·|x||w|, which by Cauchy and Schwarz also covers its own sum. Both sides may err: a factor 2. Rope adds what is
-no chance: where powf here and there differ in the last bit of a frequency, by d relatively, position p's angle is off by
-p·(d + 2u) in every layer. What is seen is printed; what a wrong formula does is measured by the last test here.
+The tolerance is derived in golden_support.py. What is seen is printed; what a wrong formula does is measured by the last test here.
 """
 import copy
 import json
@@ -19,14 +12,12 @@ import json
 import numpy as np
 import pytest
 
-from golden_support import Run, supported_isas
+from golden_support import U, Reference, Run, check_greedy, random_prompt, supported_isas
 
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 transformers = pytest.importorskip("transformers", reason="golden tests need transformers")
 torch.set_num_threads(1)  # the matrices are tiny: threads that wait for each other take twenty times as long on a busy machine
 
-U = 2.0**-24
-LAMBDA = 6.0
 STEPS = 64
 SHAPE = dict(vocab_size=320, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=8,
              num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, initializer_range=0.125,
@@ -101,64 +92,6 @@ def save(directory, family, changes, dtype="float32", max_shard_size="1GB", patc
         config = json.loads(path.read_text())
         del config["rope_parameters"]
         path.write_text(json.dumps({**config, **patch}))
-
-
-class Reference:
-    """transformers in f32, eager attention: logits of every position, and how far ours may be from them."""
-
-    def __init__(self, directory):
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
-                                                                       attn_implementation="eager").eval()
-        self.vocab = self.model.config.vocab_size
-        self.frequency_error = 0.0
-
-    def check_rope(self, run):
-        """Our frequencies are transformers' to the last bit of powf; the tolerance takes what they really differ by."""
-        rope = self.model.model.rotary_emb
-        theirs = rope.inv_freq.numpy()
-        self.frequency_error = float(np.abs(run.frequencies / theirs.astype(np.float64) - 1).max())
-        assert self.frequency_error <= 4 * U
-        assert run.attention_factor == np.float32(rope.attention_scaling)
-
-    def __call__(self, tokens):
-        with torch.no_grad():
-            out = self.model(torch.tensor([tokens]), output_hidden_states=True, use_cache=False)
-            lengths = out.hidden_states[-1][0].norm(dim=-1)  # after the last norm
-            widest = self.model.get_output_embeddings().weight.norm(dim=-1).max()
-        layers = self.model.config.num_hidden_layers
-        positions = np.arange(len(tokens))
-        angle = positions * (self.frequency_error + 2 * U) if self.frequency_error > 0 else 0 * positions
-        error = LAMBDA * np.sqrt(self.chain(len(tokens))) * U + layers * angle
-        return out.logits[0].numpy(), 2 * error * (lengths * widest).numpy()
-
-    def chain(self, positions):
-        """N: the lengths of all sums on the longest path from a token to a logit."""
-        config = self.model.config
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        attention = (config.hidden_size                            # q, k, v
-                     + head_dim + 2 * positions                    # scores; the softmax's sum and the sum over values
-                     + config.num_attention_heads * head_dim)      # out
-        mlp = config.hidden_size + config.intermediate_size        # gate and up; down
-        elementwise = 2 * config.hidden_size + 2 * head_dim + 16   # two norms, two head norms, rope, exp, silu, residual
-        return config.num_hidden_layers * (attention + mlp + elementwise) + 2 * config.hidden_size
-
-
-def check_greedy(reference, prompt, greedy):
-    """Every token is transformers' own choice given what came before, or ties with it within the tolerance."""
-    logits, tolerance = reference(prompt + greedy)
-    ties = []
-    for step, token in enumerate(greedy):
-        row = logits[len(prompt) - 1 + step]
-        gap = float(row.max() - row[token])
-        if gap > 0:
-            ties.append((step, token, int(row.argmax()), gap))
-            assert gap <= 2 * tolerance[len(prompt) - 1 + step], f"step {step}: {token} is {gap} below {row.argmax()}"
-    for step, ours, theirs, gap in ties:
-        print(f"step {step}: {ours} for {theirs}, {gap:.3g} apart in transformers")
-
-
-def random_prompt(length, vocab):
-    return np.random.default_rng(length).integers(3, vocab, size=length).tolist()
 
 
 @pytest.mark.parametrize("case", CASES)

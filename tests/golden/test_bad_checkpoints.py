@@ -125,7 +125,7 @@ def test_truncated_header(tmp_path):
     checkpoint = Checkpoint()
     directory = checkpoint.write(tmp_path / "model")
     (directory / "model.safetensors").write_bytes(checkpoint.file()[:100])
-    expect_refusal(directory, "model.safetensors", "overruns the file")
+    expect_refusal(directory, "model.safetensors", "exceeds the file")
 
 
 def test_not_safetensors(tmp_path):
@@ -133,7 +133,7 @@ def test_not_safetensors(tmp_path):
     (directory / "model.safetensors").write_bytes(b"not a safetensors file, but some text of that name")
     expect_refusal(directory, "model.safetensors", "header length", "is this a safetensors file?")
     (directory / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
-    expect_refusal(directory, "model.safetensors", "is a pointer of Git LFS")
+    expect_refusal(directory, "model.safetensors", "is a Git LFS pointer")
 
 
 def test_config_that_contradicts_the_weights(tmp_path):

@@ -16,9 +16,9 @@ pytest.importorskip("transformers", reason="golden tests need transformers")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from golden_support import program  # noqa: E402
+from golden_support import LAMBDA, U, Reference, program, random_prompt  # noqa: E402
 from pytorch_draft_heads import Head, Shape  # noqa: E402
-from test_against_transformers import LAMBDA, U, Reference, random_prompt, save  # noqa: E402
+from test_against_transformers import save  # noqa: E402
 
 STEPS = 4
 TARGET = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 8, "num_attention_heads": 4,
@@ -251,7 +251,7 @@ REFUSED = {
     "an fc of states that are not used": (changed(eagle_config={"use_aux_hidden_state": False}), ["fc.weight"]),
     "ids of states that are not used": (changed(eagle_config={"use_aux_hidden_state": False},
                                                 eagle_aux_hidden_state_layer_ids=[2, 4, 5]),
-                                        ["eagle_aux_hidden_state_layer_ids", "last state alone"]),
+                                        ["eagle_aux_hidden_state_layer_ids", "only the last state"]),
     "a first layer without its norm": (changed(eagle_config={"use_input_layernorm_in_first_layer": False}),
                                        ["use_input_layernorm_in_first_layer", "true"]),
     "norms of another design": (changed(eagle_config={"use_mtp_layernorm": True}), ["use_mtp_layernorm", "false"]),
@@ -260,7 +260,7 @@ REFUSED = {
     "a missing tensor": (without("midlayer.hidden_norm.weight"), ["layers.0.hidden_norm.weight"]),
     "fc of another width": (with_tensor("fc.weight", torch.zeros(64, 128)), ["fc.weight", "[64, 192]"]),
     "no offsets of a smaller vocabulary": (without("d2t"), ["d2t"]),
-    "offsets that leave the vocabulary": (with_tensor("d2t", torch.full((192,), 200)), ["d2t", "out of the target"]),
+    "offsets that leave the vocabulary": (with_tensor("d2t", torch.full((192,), 200)), ["d2t", "outside the target"]),
     "members that are not the offsets'": (with_tensor("t2d", torch.ones(320, dtype=torch.bool)), ["t2d", "d2t"]),
 }
 

@@ -1,7 +1,7 @@
 """Embeddings over the wire against transformers' hidden states, for tiny random checkpoints with K and V in f32.
 
 Tolerance, derived: to first order a row's hidden state behind the final norm, x, has x·w off by at most t·|x||w| for any w
-(test_against_transformers.py, a factor 2 for both sides): so each of its numbers by 2·t·|x|, and the mean of rows by the mean
+(golden_support.py, a factor 2 for both sides): so each of its numbers by 2·t·|x|, and the mean of rows by the mean
 of that. Normalised vectors are held to their own unnormalised ones: to an ulp of each rounding.
 """
 import importlib.util
@@ -13,8 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 pytest.importorskip("transformers", reason="golden tests need transformers")
 
-from golden_support import ROOT, program  # noqa: E402
-from test_against_transformers import U, Reference, random_prompt, save  # noqa: E402
+from golden_support import ROOT, U, Reference, program, random_prompt  # noqa: E402
+from test_against_transformers import save  # noqa: E402
 
 VOCAB = 4096  # of the tokenizer that comes with the checkpoint
 CASES = {

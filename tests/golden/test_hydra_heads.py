@@ -12,9 +12,9 @@ pytest.importorskip("transformers", reason="golden tests need transformers")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from golden_support import program  # noqa: E402
+from golden_support import LAMBDA, U, Reference, program, random_prompt  # noqa: E402
 from pytorch_draft_heads import Hydra, Shape  # noqa: E402
-from test_against_transformers import LAMBDA, U, Reference, random_prompt, save  # noqa: E402
+from test_against_transformers import save  # noqa: E402
 from test_draft_heads import TARGET, layer_tensors, normal, states_of  # noqa: E402
 
 E, V, HEADS = 64, 320, 4

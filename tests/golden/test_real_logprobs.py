@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 pytest.importorskip("transformers", reason="golden tests need transformers")
 
-from test_against_transformers import LAMBDA, U, Reference  # noqa: E402
+from golden_support import LAMBDA, U, Reference  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROMPTS = ["Once upon a time there was a little girl named Lily.", "The dragon 漢字 said: \"Hello\"", "One day, Tom and his mom" * 6]

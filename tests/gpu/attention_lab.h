@@ -5,17 +5,10 @@
 
 #include <string>
 
-#include "gpu/gpu_ops.h"
-#include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/attention_lab.h"
+#include "tests/gpu/beside_cpu.h"
 
 namespace quire::gpu::test {
-
-using namespace cpu::test;
-
-inline std::unique_ptr<backend::Ops> simulated(std::uint64_t seed = 1, std::uint32_t max_rows = 600) {
-  return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
-}
 
 // Whether a GPU stands in for the simulator (cuda_for_simulated.cc), whose tensor cores add in an order of their own.
 inline bool is_on_gpu() {
@@ -79,7 +72,7 @@ inline std::vector<float> tiles_contract(const LabShape& s, const LabSequence& s
         float dot = 0.0f;
         for (std::uint32_t d = 0; d < s.head_dim; ++d)
           dot = std::fma(k.numbers[d], to_bf16(sequence.q(s, p, h)[d]), dot);
-        z.push_back((in_int8 ? dot * k.scale : dot) * s.scale());
+        z.push_back(s.capped((in_int8 ? dot * k.scale : dot) * s.scale()));
       }
       const float span_max = *std::max_element(z.begin(), z.end());
       float lanes[16] = {};

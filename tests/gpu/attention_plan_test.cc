@@ -153,7 +153,7 @@ TEST(AttentionPlan, ATreesRowsShareTheSpansBeforeTheRoots) {
 }
 
 constexpr std::uint32_t kHeads = 32;
-constexpr KvLayout layout_of(backend::KvType type) { return {1, 8, 128, 16, type}; }
+constexpr KvLayout layout_of(backend::KvType type) { return {8, 128, 16, type}; }
 
 Cost cost_of(const Case& batch, std::uint32_t window = 0, backend::KvType type = backend::KvType::kBF16) {
   return attention_cost(batch.view(), layout_of(type), kHeads, window);

@@ -1,4 +1,5 @@
-// Attention through the tensor cores on the simulated device: its own contract, f64, and that nothing of a batch can be seen in it.
+// Attention through the tensor cores on the simulated device: its own contract, f64, and that nothing of a batch can be
+// seen in it.
 #include "gpu/attention.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ std::span<const float> row_of(const std::vector<float>& out, const LabShape& sha
   return std::span(out).subspan(std::size_t{p} * shape.q_width(), shape.q_width());
 }
 
-TEST(GpuAttention, EqualsItsContractBitForBitWhateverTheOrderOfTurns) {
+TEST(GpuAttention, EqualsItsContractBitForBitWhateverTheOrderOfThreads) {
   const std::uint32_t lengths[] = {1, 21};
   for (const LabShape& shape : shapes()) {
     SCOPED_TRACE(shape.text());
@@ -276,7 +277,7 @@ TEST(GpuAttention, BlocksBelowEveryWindowNeedNotBeThere) {
   }
 }
 
-TEST(GpuAttention, AForkInInt4GoesOnWithACopyOfTheOpenGroup) {
+TEST(GpuAttention, AForkInInt4GoesOnWithACopyOfTheResidualGroup) {
   const LabShape shape{2, 1, 16, 16, KvType::kInt4, 0};
   const std::uint32_t lengths[] = {60, 60};
   const Rows expected = attended(shape, std::span(lengths).first(1), 60);
@@ -285,7 +286,7 @@ TEST(GpuAttention, AForkInInt4GoesOnWithACopyOfTheOpenGroup) {
   lab.set_rows(1, lab.sequences()[0].rows);
   const LabRows begin[] = {{0, 0, 39}};
   lab.step(begin);
-  ops->copy_open_group(lab.cache(), 0, 1);
+  ops->copy_residual_group(lab.cache(), 0, 1);
   std::vector<BlockId> table = lab.table(1);
   table[0] = lab.table(0)[0];
   table[1] = lab.table(0)[1];

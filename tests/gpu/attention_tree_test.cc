@@ -10,7 +10,7 @@ namespace {
 
 using backend::Ops;
 
-std::vector<float> turns(std::uint32_t positions, std::uint32_t half, bool cosine) {
+std::vector<float> waits(std::uint32_t positions, std::uint32_t half, bool cosine) {
   std::vector<float> out;
   for (std::uint32_t p = 0; p < positions; ++p) {
     for (std::uint32_t i = 0; i < half; ++i) {
@@ -29,9 +29,10 @@ class Paged {
   Paged(Ops& ops, const LabShape& shape) : ops_(ops), shape_(shape) {
     const std::uint32_t num_blocks = kMostPositions / shape.block_tokens;
     for (std::uint32_t b = 0; b < num_blocks; ++b) table_.push_back(BlockId{num_blocks - 1 - b});
-    cache_ = ops.make_kv({1, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type});
-    rope_ = ops.upload_rope(turns(kMostPositions, shape.head_dim / 2, true),
-                            turns(kMostPositions, shape.head_dim / 2, false), shape.head_dim / 2);
+    cache_ = ops.make_kv(
+        {backend::kv_layers(1, shape.num_kv_heads, shape.head_dim), shape.block_tokens, num_blocks, shape.type});
+    rope_ = ops.upload_rope(waits(kMostPositions, shape.head_dim / 2, true),
+                            waits(kMostPositions, shape.head_dim / 2, false), shape.head_dim / 2);
   }
 
   // Rows [n, width] from `first` on, the last of them nodes below the one before.

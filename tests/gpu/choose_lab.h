@@ -83,19 +83,19 @@ struct Step {
 };
 
 // A choice with its list.
-struct Told {
+struct Reported {
   Choice choice;
   std::vector<Candidate> top;
 };
 
-inline std::vector<Told> told(std::span<const Choice> choices) {
-  std::vector<Told> all;
+inline std::vector<Reported> entry(std::span<const Choice> choices) {
+  std::vector<Reported> all;
   for (const Choice& choice : choices) all.push_back({choice, {choice.top.begin(), choice.top.end()}});
   return all;
 }
 
-inline std::vector<Told> of_host(const Step& step) {
-  backend::Choices choices(static_cast<std::uint32_t>(step.logits_rows.size()));
+inline std::vector<Reported> of_host(const Step& step) {
+  backend::HostSampler choices(static_cast<std::uint32_t>(step.logits_rows.size()));
   sample::Scratch scratch(step.vocab);
   const backend::Batch batch = step.batch();
   choices.begin(batch);
@@ -104,8 +104,9 @@ inline std::vector<Told> of_host(const Step& step) {
         std::span<const float>(step.logits).subspan(std::size_t{r} * step.width, step.vocab);
     return backend::LogitRow{row, sample::highest_of(row)};
   };
-  for (std::uint32_t walk = 0; walk < choices.num_walks(); ++walk) choices.run(walk, row_of, scratch);
-  return told(choices.each());
+  for (std::uint32_t verification = 0; verification < choices.num_verifications(); ++verification)
+    choices.run(verification, row_of, scratch);
+  return entry(choices.each());
 }
 
 // A chooser on a simulated device, for steps of any kind one after another.
@@ -115,7 +116,7 @@ class ChooseLab {
                      std::size_t edit_bytes = std::size_t{1} << 20)
       : device_(make_simulated_device(seed)), chooser_(*device_, {max_logits_rows, max_edited, edit_bytes}) {}
 
-  std::vector<Told> choose(const Step& step) {
+  std::vector<Reported> choose(const Step& step) {
     const DeviceMemory logits(*device_, step.logits.size() * sizeof(float), "logits");
     device_->upload(logits.data(), step.logits.data(), logits.bytes());
     chooser_.make_room(step.width);
@@ -125,7 +126,7 @@ class ChooseLab {
     chooser_.collect(choices);
     tokens_.resize(choices.size());
     device_->download(tokens_.data(), chooser_.chosen(), tokens_.size() * sizeof(TokenId));
-    return told(choices);
+    return entry(choices);
   }
 
   const Chooser& chooser() const { return chooser_; }
@@ -137,12 +138,12 @@ class ChooseLab {
   std::vector<TokenId> tokens_;
 };
 
-inline std::string text_of(const Told& told) {
-  const Choice& choice = told.choice;
+inline std::string text_of(const Reported& entry) {
+  const Choice& choice = entry.choice;
   std::string text = "token " + std::to_string(choice.token) + (choice.finite ? "" : " not finite") + " rank " +
                      std::to_string(choice.rank) + " logprob " +
                      std::to_string(std::bit_cast<std::uint32_t>(choice.logprob)) + " top";
-  for (const Candidate& one : told.top) {
+  for (const Candidate& one : entry.top) {
     text += ' ' + std::to_string(one.token) + ':' + std::to_string(std::bit_cast<std::uint32_t>(one.logprob));
   }
   return text;
@@ -158,8 +159,8 @@ inline std::string text_of(const LogitsRow& logits_row) {
 }
 
 inline void expect_as_host(const Step& step, ChooseLab& lab) {
-  const std::vector<Told> host = of_host(step);
-  const std::vector<Told> device = lab.choose(step);
+  const std::vector<Reported> host = of_host(step);
+  const std::vector<Reported> device = lab.choose(step);
   ASSERT_EQ(device.size(), host.size());
   for (std::size_t r = 0; r < host.size(); ++r) {
     ASSERT_EQ(text_of(device[r]), text_of(host[r]))

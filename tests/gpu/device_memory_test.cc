@@ -11,8 +11,8 @@ namespace quire::gpu::device_memory_test {
 namespace {
 
 using namespace cpu::test;
+using backend::Format;
 using backend::Ops;
-using backend::WeightType;
 
 // Ops, and the device that they own.
 struct Watched {
@@ -30,7 +30,7 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
   for (const KvType kv : backend::kAllKvTypes) {
     Device* device = nullptr;
     DecoderConfig config;
-    config.dtype = kv == KvType::kF32 ? DType::kF32 : DType::kBF16;
+    config.dtype = kv == KvType::kF32 ? Format::kF32 : Format::kBF16;
     config.kv = kv;
     config.make = [&] {
       Watched made({.max_rows = kMaxRows});
@@ -56,17 +56,19 @@ TEST(DeviceMemory, IsAllTakenBeforeTheFirstStep) {
 TEST(DeviceMemory, HoldsWeightsAndBlocksOfTheSizesThatArePlannedWith) {
   const Watched watched;
   Random random(1);
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+  for (const Format dtype : {Format::kF32, Format::kBF16, Format::kF16}) {
     const Matrix w = random_matrix(random, 33, 47, dtype);
-    for (const backend::Quantize quantize : {backend::Quantize::kNone, backend::Quantize::kInt8}) {
+    for (const std::optional<backend::Format> quantize :
+         std::initializer_list<std::optional<backend::Format>>{std::nullopt, backend::Format::kInt8}) {
       const backend::HostMatrix view = w.view();
-      const std::uint64_t planned = weight_bytes(33, 47, backend::weight_type(dtype, quantize));
+      const std::uint64_t planned = weight_bytes(33, 47, quantize.value_or(dtype));
       EXPECT_EQ(watched.ops->pack({&view, 1}, {}, quantize)->bytes(), planned);
     }
   }
   for (const KvType type : backend::kAllKvTypes) {
-    const backend::KvShape shape{3, 2, 20, 32, 5, type, 1, 0, type == KvType::kInt4 ? 7u : 0u};
-    const std::uint64_t planned = 5 * kv_block_bytes(shape) + shape.num_open_groups * kv_open_group_bytes(shape);
+    const backend::KvShape shape{backend::kv_layers(3, 2, 20), 32, 5, type, type == KvType::kInt4 ? 7u : 0u};
+    const std::uint64_t planned =
+        5 * kv_block_bytes(shape) + shape.num_residual_groups * kv_residual_group_bytes(shape);
     EXPECT_EQ(watched.ops->make_kv(shape)->bytes(), planned) << backend::name_of(type);
   }
 }
@@ -75,14 +77,14 @@ TEST(DeviceMemory, HoldsWeightsAndBlocksOfTheSizesThatArePlannedWith) {
 TEST(DeviceMemory, IsAllThatIsLeftOfAWeightWhenItsPackedBytesAreForgotten) {
   const Watched watched;
   Random random(1);
-  const Matrix w = random_matrix(random, 40, 70, DType::kBF16);
+  const Matrix w = random_matrix(random, 40, 70, Format::kBF16);
   const backend::HostMatrix view = w.view();
   const auto packed = watched.ops->pack({&view, 1}, {});
   const auto owner = std::make_shared<std::vector<std::byte>>(packed->packed().begin(), packed->packed().end());
-  const auto weight = watched.ops->adopt({40, 70, backend::WeightType::kBF16, false}, *owner, owner);
+  const auto weight = watched.ops->adopt({40, 70, backend::Format::kBF16, false}, *owner, owner);
   const std::size_t bytes = weight->bytes();
   EXPECT_EQ(owner.use_count(), 2);
-  weight->forget_packed();
+  weight->free_host_copy();
   EXPECT_EQ(owner.use_count(), 1);
   EXPECT_TRUE(weight->packed().empty());
   EXPECT_EQ(weight->bytes(), bytes);
@@ -116,7 +118,7 @@ TEST(DeviceMemoryDeathTest, HasRoomForBlockTablesUpToTheLimit) {
   EXPECT_DEATH(watched.ops->begin(with_table(11).view()), "table_entries");
 }
 
-TEST(SimulatedDevice, TellsTheTimeBetweenTwoPlacesInItsQueue) {
+TEST(SimulatedDevice, ReportsTheTimeBetweenTwoPlacesInItsQueue) {
   const auto device = make_simulated_device();
   device->mark(0);
   const DeviceMemory memory(*device, 1 << 20, "a test");

@@ -1,5 +1,5 @@
-// The engine on the GPU's ops, on the simulated device: one step at a time or two in flight, steps captured or not, what is said is
-// what the CPU says.
+// The engine on the GPU's ops, on the simulated device: one step at a time or two in flight, steps captured or not,
+// what is said is what the CPU says.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,11 +25,11 @@ constexpr const char* kConfig = R"({"model_type": "llama", "architectures": ["Ll
   "vocab_size": 61, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
 constexpr std::uint32_t kVocab = 61;
 
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   flow::Finish finish;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const Received&) const = default;
 };
 
 struct Asked {
@@ -138,7 +138,7 @@ class Served {
     limits.num_blocks = 7;
     return limits;
   }
-  const model::Config config_;
+  const model::ModelSpec config_;
   const std::string checkpoint_;
   const std::vector<std::pair<std::string_view, model::FileBytes>> named_;
   const std::unique_ptr<model::ModelFiles> files_;
@@ -149,7 +149,7 @@ class Served {
   EngineRig rig;
 };
 
-std::vector<Heard> heard(backend::Ops& ops) REQUIRES(engine_role) {
+std::vector<Received> heard(backend::Ops& ops) REQUIRES(engine_role) {
   Served served(ops);
   EngineRig& rig = served.rig;
   std::vector<Client> clients;
@@ -158,24 +158,24 @@ std::vector<Heard> heard(backend::Ops& ops) REQUIRES(engine_role) {
   };
   ask(9, 12, {.params = {.temperature = 0.0f, .logprob = true}});
   ask(14, 9, {.params = {.temperature = 0.9f, .top_p = 0.9f, .seed = 4, .logprob = true}});
-  rig.turn();
-  rig.turn();
+  rig.iterate();
+  rig.iterate();
   ask(30, 20, {.params = {.temperature = 1.0f, .seed = 5}, .stop_tokens = {1, 2, 3, 4, 5, 6, 7}});
   ask(12, 7,
       {.params = {.temperature = 1.0f, .seed = 6},
        .rules = std::make_shared<const sample::Rules>(sample::Rules{.repetition_penalty = 1.3f})});
   ask(3, 1, {});
   rig.run(clients);
-  while (!rig.engine.idle()) rig.turn();
+  while (!rig.engine.idle()) rig.iterate();
   EXPECT_EQ(rig.pool.num_held(), 0u);
-  std::vector<Heard> all;
+  std::vector<Received> all;
   for (const Client& client : clients) all.push_back({client.tokens, client.logprobs, client.finish});
   return all;
 }
 
 TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly) {
   const RoleScope role(engine_role);
-  const std::vector<Heard> expected = heard(*cpu::make_cpu_ops({.num_threads = 1, .isa = "auto", .max_rows = 24}));
+  const std::vector<Received> expected = heard(*cpu::make_cpu_ops({.num_threads = 1, .isa = "auto", .max_rows = 24}));
   for (const std::uint32_t depth : {1u, 2u}) {
     for (const std::uint32_t capture : {0u, 3u, 4u}) {
       SCOPED_TRACE("depth " + std::to_string(depth) + ", captured up to " + std::to_string(capture));
@@ -184,7 +184,7 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
       auto device = std::make_unique<CountingDevice>(make_simulated_device(depth + capture, pace), asked);
       const auto ops = make_gpu_ops(std::move(device), {.max_rows = 24, .depth = depth, .capture = capture});
       EXPECT_EQ(ops->depth(), depth);
-      const std::vector<Heard> all = heard(*ops);
+      const std::vector<Received> all = heard(*ops);
       ASSERT_EQ(all.size(), expected.size());
       for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], expected[i]) << "request " << i;
       if (kClearsPadding) {
@@ -197,7 +197,7 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
 
 TEST(EngineOnGpu, RunsKernelByKernelWhereThereIsNoMemoryForCapturedSteps) {
   const RoleScope role(engine_role);
-  std::vector<std::vector<Heard>> all;
+  std::vector<std::vector<Received>> all;
   for (const bool has_no_room : {false, true}) {
     Asked asked;
     asked.has_no_room = has_no_room;
@@ -222,12 +222,12 @@ TEST(EngineOnGpu, SendsAStepInFourCopiesFromPinnedMemoryAndNothingElse) {
     std::vector<Client> clients = {served.ask(9, 12, {}), served.ask(12, 12, {}), served.ask(30, 12, {})};
     const std::uint64_t before = asked.uploaded;
     asked.uploaded_pinned = 0;
-    std::uint64_t turns = 0;
-    for (; !served.rig.engine.idle() || turns == 0; ++turns) served.rig.turn();
+    std::uint64_t waits = 0;
+    for (; !served.rig.engine.idle() || waits == 0; ++waits) served.rig.iterate();
     for (Client& client : clients) client.read_all();
     EXPECT_EQ(clients[2].tokens.size(), 12u);
     EXPECT_EQ(asked.uploaded, before) << backend::name_of(kv);
-    EXPECT_LE(asked.uploaded_pinned, turns * (kv == backend::KvType::kInt4 ? 4 : 3)) << backend::name_of(kv);
+    EXPECT_LE(asked.uploaded_pinned, waits * (kv == backend::KvType::kInt4 ? 4 : 3)) << backend::name_of(kv);
   }
 }
 
@@ -238,11 +238,11 @@ TEST(EngineOnGpu, EndsEveryStreamWithAFaultWhereTheDeviceFails) {
       make_gpu_ops(std::make_unique<CountingDevice>(make_simulated_device(), asked), {.max_rows = 24, .depth = 2});
   Served served(*ops);
   std::vector<Client> clients = {served.ask(9, 40, {}), served.ask(12, 40, {}), served.ask(3, 40, {})};
-  for (int i = 0; i < 6; ++i) served.rig.turn();
+  for (int i = 0; i < 6; ++i) served.rig.iterate();
   asked.works_for = asked.launches + 5;
   EXPECT_THROW(
       {
-        for (int i = 0; i < 50; ++i) served.rig.turn();
+        for (int i = 0; i < 50; ++i) served.rig.iterate();
       },
       DeviceError);
   served.rig.engine.abandon();  // as the engine's thread does
@@ -253,7 +253,7 @@ TEST(EngineOnGpu, EndsEveryStreamWithAFaultWhereTheDeviceFails) {
 }
 
 struct Drafted {
-  std::vector<Heard> all;
+  std::vector<Received> all;
   std::uint64_t num_taken = 0;  // guesses
 };
 
@@ -278,14 +278,14 @@ Drafted drafted(backend::Ops& ops, bool drafts) REQUIRES(engine_role) {
   model::RunnerLimits limits;
   limits.max_rows = 24;
   limits.max_sequences = kSequences;
-  limits.max_logit_rows = kSequences * (1 + kNodes);
+  limits.max_logits_rows = kSequences * (1 + kNodes);
   limits.num_blocks = kBlocks;
   limits.kv_dtype = backend::KvType::kF32;
   model::DecoderRunner runner(ops, *target.decoder, limits);
   EngineRig rig({.num_blocks = kBlocks,
                  .max_num_seqs = kSequences,
                  .max_num_batched_tokens = 24,
-                 .max_logit_rows = kSequences * (1 + kNodes),
+                 .max_logits_rows = kSequences * (1 + kNodes),
                  .max_model_len = 64,
                  .vocab = kVocab,
                  .cut_by_time = false,
@@ -294,12 +294,12 @@ Drafted drafted(backend::Ops& ops, bool drafts) REQUIRES(engine_role) {
                 runner);
   std::vector<Client> clients;
   clients.push_back(rig.submit_many(prompt_of(5, 1), 9, {.params = {.temperature = 0.0f, .logprob = true}})[0]);
-  rig.turn();
+  rig.iterate();
   clients.push_back(
       rig.submit_many(prompt_of(14, 2), 8, {.params = {.temperature = 0.7f, .seed = 4, .logprob = true}})[0]);
   clients.push_back(rig.submit_many(prompt_of(3, 3), 6, {.params = {.temperature = 0.7f, .seed = 5}})[0]);
   rig.run(clients);
-  while (!rig.engine.idle()) rig.turn();
+  while (!rig.engine.idle()) rig.iterate();
   Drafted out;
   for (const Client& client : clients) out.all.push_back({client.tokens, client.logprobs, client.finish});
   out.num_taken = rig.metrics.spec_accepted_tokens.value();

@@ -2,36 +2,19 @@
 // bf16, which the tensor cores multiply (linear_test.cc), the same bits however rows are dealt into steps.
 #include "gpu/gpu_ops.h"
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"
+#include "tests/gpu/beside_cpu.h"
 
 namespace quire::gpu::gpu_ops_test {
 namespace {
 
-using namespace cpu::test;
+using namespace test;
 using backend::Ops;
-using backend::Quantize;
-
-std::unique_ptr<Ops> simulated(std::uint64_t seed = 1, std::uint32_t max_rows = 600) {
-  return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
-}
-
-// What `body` reads, on the CPU and on two simulated devices whose threads take turns differently.
-template <typename Body>
-void expect_same_bits(const Body& body) {
-  const auto cpu = make_ops("auto", 1);
-  const std::vector<float> expected = body(*cpu);
-  for (const std::uint64_t seed : {1u, 2u}) {
-    const auto gpu = simulated(seed);
-    EXPECT_TRUE(same_bits(body(*gpu), expected)) << "seed " << seed;
-  }
-}
 
 std::vector<float> wide_range(Random& random, std::size_t count) {
   std::vector<float> values = random.floats(count);
@@ -51,7 +34,7 @@ TEST(GpuOps, NormsRowsWithTheBitsOfTheCpu) {
       const OwnedBatch batch = plain_rows(5);
       ops.begin(batch.view());
       fill(ops, *in, x);
-      ops.norm(*in, *ops.upload(scale), 1e-5f, 5, *out);
+      ops.norm(*in, {ops.upload(scale).get(), 1e-5f}, 5, *out);
       return read(ops, *out, 5);
     });
   }
@@ -87,9 +70,9 @@ TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
       const OwnedBatch batch = plain_rows(3);
       ops.begin(batch.view());
       fill(ops, *both, gate_up);
-      ops.act_mul(*both, *product);
+      ops.activate(*both, backend::Activation::kSilu, true, 3, *product);
       ops.cut(*both, 3, width, *part);
-      ops.add(*part, *product);
+      ops.add(*part, *product, 1.0f, 3);
       ops.place(*part, 3, 0, *both);
       return read(ops, *both, 3);
     });
@@ -97,7 +80,7 @@ TEST(GpuOps, GatesAddsCutsAndPlacesWithTheBitsOfTheCpu) {
 }
 
 TEST(GpuOps, MultipliesByF32AndF16WithTheBitsOfTheCpu) {
-  for (const DType dtype : {DType::kF32, DType::kF16}) {
+  for (const Format dtype : {Format::kF32, Format::kF16}) {
     for (const std::uint32_t rows : {1u, 8u, 9u}) {
       for (const std::uint32_t k : {1u, 127u, 128u, 129u}) {
         Random random(rows * 1000 + k);
@@ -155,31 +138,34 @@ TEST(GpuOps, SeesOfADraftsTreeTheAncestorsAlone) {
   const LabShape shape{4, 2, 16, 16, KvType::kF32, 0};
   Random random(5);
   const std::vector<float> qkv = random.floats(std::size_t{16} * shape.width());
-  expect_same_bits([&](Ops& ops) {
-    OwnedBatch batch;
-    const std::vector<BlockId> table = {BlockId{2}, BlockId{0}};
-    batch.add(0, 16, table, 16);
-    backend::SequenceRows& rows = batch.sequences.front();
-    rows.num_nodes = 5;
-    for (std::uint32_t i = 0; i < 5; ++i) batch.positions[11 + i] = 10 + std::popcount(ancestors[i]);
-    backend::Batch view = batch.view();
-    view.ancestors = ancestors;
-    const auto cache = ops.make_kv({1, shape.num_kv_heads, shape.head_dim, 16, 3, KvType::kF32});
-    const auto rope = ops.upload_rope(rope_of(32, 8, true), rope_of(32, 8, false), 8);
-    const auto in = ops.make_buffer(16, shape.width());
-    const auto out = ops.make_buffer(16, shape.q_width());
-    backend::AttentionSpec spec;
-    spec.num_heads = shape.num_heads;
-    spec.num_kv_heads = shape.num_kv_heads;
-    spec.head_dim = shape.head_dim;
-    spec.scale = 0.25f;
-    spec.rope = rope.get();
-    ops.begin(view);
-    fill(ops, *in, qkv);
-    ops.rope_store(spec, *in, *cache);
-    ops.attend(spec, *in, *cache, *out);
-    return read(ops, *out, 16);
-  });
+  for (const float softcap : {0.0f, 0.8f}) {
+    expect_same_bits([&](Ops& ops) {
+      OwnedBatch batch;
+      const std::vector<BlockId> table = {BlockId{2}, BlockId{0}};
+      batch.add(0, 16, table, 16);
+      backend::SequenceRows& rows = batch.sequences.front();
+      rows.num_nodes = 5;
+      for (std::uint32_t i = 0; i < 5; ++i) batch.positions[11 + i] = 10 + std::popcount(ancestors[i]);
+      backend::Batch view = batch.view();
+      view.ancestors = ancestors;
+      const auto cache = ops.make_kv({backend::kv_layers(1, shape.num_kv_heads, shape.head_dim), 16, 3, KvType::kF32});
+      const auto rope = ops.upload_rope(rope_of(32, 8, true), rope_of(32, 8, false), 8);
+      const auto in = ops.make_buffer(16, shape.width());
+      const auto out = ops.make_buffer(16, shape.q_width());
+      backend::AttentionSpec spec;
+      spec.num_heads = shape.num_heads;
+      spec.num_kv_heads = shape.num_kv_heads;
+      spec.head_dim = shape.head_dim;
+      spec.scale = 0.25f;
+      spec.softcap = softcap;
+      spec.rope = rope.get();
+      ops.begin(view);
+      fill(ops, *in, qkv);
+      ops.rope_store(spec, *in, *cache);
+      ops.attend(spec, *in, *cache, *out);
+      return read(ops, *out, 16);
+    });
+  }
 }
 
 struct Outcome {
@@ -223,7 +209,7 @@ Outcome decoded(DecoderConfig config, std::uint32_t chunk, const std::function<s
 TEST(GpuOps, DecodesInF32WithTheBitsAndTokensOfTheCpu) {
   for (const bool fused : {false, true}) {
     DecoderConfig config;
-    config.dtype = DType::kF32;
+    config.dtype = Format::kF32;
     config.kv = KvType::kF32;
     config.fused = fused;
     const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
@@ -235,7 +221,7 @@ TEST(GpuOps, DecodesInF32WithTheBitsAndTokensOfTheCpu) {
 
 TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
   DecoderConfig config;
-  config.dtype = DType::kBF16;
+  config.dtype = Format::kBF16;
   config.kv = KvType::kBF16;
   const Outcome whole = decoded(config, 18, [] { return simulated(3); });
   for (const std::uint32_t chunk : {1u, 7u}) {
@@ -247,10 +233,10 @@ TEST(GpuOps, DecodesInBf16WithTheSameBitsHoweverRowsAreDealt) {
 
 // Sizes in whole tiles: gates and their products are one kernel. The others are gated after it.
 TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
-  for (const Quantize quantize :
-       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8}) {
+  for (const std::optional<Format> quantize : std::initializer_list<std::optional<Format>>{
+           std::nullopt, Format::kInt8, Format::kInt4, Format::kW8A8, Format::kW4A8, Format::kFp8}) {
     for (const bool whole : {true, false}) {
-      if (!whole && quantize != Quantize::kNone) continue;  // the simulator takes long
+      if (!whole && quantize != std::nullopt) continue;  // the simulator takes long
       DecoderConfig config;
       config.quantize = quantize;
       config.whole_panels = whole;
@@ -258,21 +244,21 @@ TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
       const Outcome parts = decoded(config, 18, [] { return simulated(5); });
       config.fused = true;
       const Outcome fused = decoded(config, 18, [] { return simulated(6); });
-      EXPECT_TRUE(same_bits(fused.logits, parts.logits)) << static_cast<int>(quantize) << whole;
+      EXPECT_TRUE(same_bits(fused.logits, parts.logits)) << name_of(quantize.value_or(Format::kBF16)) << whole;
       EXPECT_EQ(fused.tokens, parts.tokens);
     }
   }
 }
 
 TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDealt) {
-  for (const Quantize quantize : {Quantize::kW8A8, Quantize::kW4A8}) {
+  for (const std::optional<Format> quantize : {Format::kW8A8, Format::kW4A8}) {
     DecoderConfig config;
     config.quantize = quantize;
     config.kv = KvType::kF32;  // whose attention has the CPU's bits, too
     const Outcome cpu = decoded(config, 18, [] { return make_ops("auto", 1); });
     for (const std::uint32_t chunk : {18u, 5u}) {
       const Outcome gpu = decoded(config, chunk, [] { return simulated(3); });
-      EXPECT_TRUE(same_bits(gpu.logits, cpu.logits)) << static_cast<int>(quantize) << " " << chunk;
+      EXPECT_TRUE(same_bits(gpu.logits, cpu.logits)) << name_of(quantize.value_or(Format::kBF16)) << " " << chunk;
       EXPECT_EQ(gpu.tokens, cpu.tokens);
     }
   }
@@ -280,7 +266,7 @@ TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDeal
 
 TEST(GpuOps, KeepsBlocksAsBytesAndGivesThemBack) {
   const auto ops = simulated();
-  const auto cache = ops->make_kv({2, 1, 8, 16, 3, KvType::kBF16, 0, 5});
+  const auto cache = ops->make_kv({backend::kv_layers(2, 1, 8), 16, 3, KvType::kBF16});
   Random random(1);
   std::vector<std::byte> bytes(cache->block_bytes());
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
@@ -295,13 +281,73 @@ TEST(GpuOps, KeepsBlocksAsBytesAndGivesThemBack) {
   EXPECT_EQ(out, bytes);
 }
 
+// More copies than a launch takes, each of what the one before wrote.
+TEST(GpuOps, CopiesListsOfBlocksAndRowsInOrder) {
+  for (const KvType type : {KvType::kF32, KvType::kBF16, KvType::kInt8}) {
+    const auto ops = simulated();
+    const auto in_lists = ops->make_kv({backend::kv_layers(2, 2, 18), 16, 5, type});
+    const auto one_by_one = ops->make_kv({backend::kv_layers(2, 2, 18), 16, 5, type});
+    Random random(1);
+    std::vector<std::byte> bytes(in_lists->block_bytes());
+    for (std::uint32_t block = 0; block < 5; ++block) {
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(64));
+      for (backend::KvCache* cache : {in_lists.get(), one_by_one.get()})
+        ops->write_block(*cache, BlockId{block}, bytes);
+    }
+    std::vector<backend::RowCopy> rows;
+    std::vector<backend::BlockCopy> blocks;
+    for (std::uint32_t i = 0; i < 70; ++i) {
+      rows.push_back({i, i + 1});
+      blocks.push_back({BlockId{random.below(5)}, BlockId{random.below(5)}});
+    }
+    ops->copy_rows(*in_lists, rows);
+    ops->copy_blocks(*in_lists, blocks);
+    for (const backend::RowCopy& row : rows) ops->copy_rows(*one_by_one, {&row, 1});
+    for (const backend::BlockCopy& block : blocks) ops->copy_blocks(*one_by_one, {&block, 1});
+    std::vector<std::byte> expected(bytes.size());
+    for (std::uint32_t block = 0; block < 5; ++block) {
+      ops->read_block(*in_lists, BlockId{block}, bytes);
+      ops->read_block(*one_by_one, BlockId{block}, expected);
+      EXPECT_EQ(bytes, expected) << backend::name_of(type) << " block " << block;
+    }
+  }
+}
+
+// Groups of layers of different sizes: a copy of rows writes nothing behind its own group's layers.
+TEST(GpuOps, CopiesRowsOfGroupsOfOtherSizes) {
+  const backend::KvShape shape{{{.num_kv_heads = 1, .head_dim = 16, .group = 0, .place = 0},
+                                {.num_kv_heads = 1, .head_dim = 16, .group = 0, .place = 1},
+                                {.num_kv_heads = 4, .head_dim = 16, .group = 1, .place = 0},
+                                {.num_kv_heads = 1, .head_dim = 32, .group = 1, .place = 1}},
+                               16,
+                               2,
+                               KvType::kBF16};
+  constexpr std::size_t kHead = 16 * 16 * 2 * 2;
+  const auto ops = simulated();
+  const auto cache = ops->make_kv(shape);
+  ASSERT_EQ(cache->block_bytes(), 6 * kHead);
+  EXPECT_EQ(kv_block_bytes(shape), 6 * kHead);
+  const std::vector<std::byte> ones(cache->block_bytes(), std::byte{1});
+  for (const std::uint32_t group : {0u, 1u}) {
+    ops->write_block(*cache, BlockId{0}, ones);
+    ops->write_block(*cache, BlockId{1}, std::vector<std::byte>(ones.size()));
+    const backend::RowCopy copy{.from = 3, .to = 16 + 5, .group = group};
+    ops->copy_rows(*cache, {&copy, 1});
+    std::vector<std::byte> out(ones.size());
+    ops->read_block(*cache, BlockId{1}, out);
+    const auto end = static_cast<std::ptrdiff_t>((group == 0 ? 2 : 6) * kHead);
+    EXPECT_EQ(std::ranges::count(std::span(out).first(static_cast<std::size_t>(end)), std::byte{1}), end / 16);
+    EXPECT_EQ(std::ranges::count(out, std::byte{1}), end / 16);
+  }
+}
+
 TEST(GpuOps, AdoptsWhatItPacked) {
   const auto ops = simulated();
   Random random(3);
-  const Matrix w = random_matrix(random, 20, 30, DType::kBF16);
+  const Matrix w = random_matrix(random, 20, 30, Format::kBF16);
   const std::vector<float> x = random.floats(2 * 30);
   const auto packed = pack(*ops, w, std::vector<float>(20, 0.5f));
-  const backend::WeightShape shape{20, 30, backend::WeightType::kBF16, true};
+  const backend::WeightShape shape{20, 30, backend::Format::kBF16, true};
   const auto adopted = ops->adopt(shape, packed->packed(), nullptr);
   ASSERT_NE(adopted, nullptr);
   EXPECT_TRUE(same_bits(run_linear(*ops, x, *adopted, 2), run_linear(*ops, x, *packed, 2)));
@@ -312,8 +358,8 @@ TEST(GpuOps, AdoptsWhatItPacked) {
 std::vector<float> of_three_logits_rows(const GpuOptions& options, std::uint32_t max_rows, std::uint32_t rows) {
   const auto ops = make_gpu_ops(make_simulated_device(), options);
   Random random(5);
-  const auto w = pack(*ops, random_matrix(random, 20, 30, DType::kBF16));
-  const auto table = pack(*ops, random_matrix(random, 3, 30, DType::kF32));
+  const auto w = pack(*ops, random_matrix(random, 20, 30, Format::kBF16));
+  const auto table = pack(*ops, random_matrix(random, 3, 30, Format::kF32));
   const auto x = ops->make_buffer(max_rows, 30);
   const auto y = ops->make_buffer(max_rows, 20);
   OwnedBatch batch;
@@ -323,7 +369,7 @@ std::vector<float> of_three_logits_rows(const GpuOptions& options, std::uint32_t
     batch.logits_rows.push_back({i, 0, {}});
   }
   ops->begin(batch.view());
-  ops->embed(*table, *x);
+  ops->embed(*table, 1.0f, *x);
   ops->linear(*x, *w, rows, *y);
   return read(*ops, *y, rows);
 }
@@ -345,8 +391,8 @@ TEST(GpuOps, RunsWhatWasWrittenDownBeforeAWeightIsMadeAndDropped) {
     batch.add(0, 1, {&block, 1}, 16);
     batch.logits_rows.push_back({0, 0, {}});
     ops->begin(batch.view());
-    ops->embed(*pack(*ops, random_matrix(random, 1, 30, DType::kF32)), *x);  // dropped behind this line
-    pack(*ops, random_matrix(random, 1, 30, DType::kF32));                   // where it lay
+    ops->embed(*pack(*ops, random_matrix(random, 1, 30, Format::kF32)), 1.0f, *x);  // dropped behind this line
+    pack(*ops, random_matrix(random, 1, 30, Format::kF32));                         // where it lay
     return read(*ops, *x, 1);
   };
   EXPECT_TRUE(same_bits(embedded({.max_rows = 2, .capture = 2}), embedded({.max_rows = 2})));

@@ -20,7 +20,7 @@ TEST(Limits, AreHeadsOf512DimensionsInEveryTypeOfCache) {
   for (const KvType kv : backend::kAllKvTypes) {
     for (const std::uint32_t dims : {2u, 510u, 512u}) EXPECT_THAT(beyond_limits(shape_with(4, dims, kv)), IsEmpty());
     EXPECT_THAT(beyond_limits(shape_with(4, 514, kv)),
-                ElementsAre("head_dim (given, or hidden_size / num_attention_heads) is 514, of at most 512"));
+                ElementsAre("head_dim (given, or hidden_size / num_attention_heads) is 514; the maximum is 512"));
   }
 }
 
@@ -32,7 +32,7 @@ TEST(Limits, Are128QueryHeadsOfAKvHeadWhereTheTensorCoresTakeThem) {
       EXPECT_THAT(beyond, IsEmpty());
     } else {
       EXPECT_THAT(beyond,
-                  ElementsAre("num_attention_heads is 258, of at most 128 for each of num_key_value_heads = 2"));
+                  ElementsAre("num_attention_heads is 258; the maximum is 128 for each of num_key_value_heads = 2"));
     }
   }
   EXPECT_THAT(beyond_limits(shape_with(258, 256)), ElementsAre(HasSubstr("num_attention_heads")));
@@ -48,15 +48,15 @@ TEST(Limits, AreMatricesOfSoManyOutputsAsAGridIsHigh) {
     return beyond_limits(shape);
   };
   for (const std::uint32_t most : {kMost - 2, kMost}) EXPECT_THAT(with(most, most / 2), IsEmpty());
-  EXPECT_THAT(with(kMost + 1, 1), ElementsAre("hidden_size makes a matrix of 2097121 outputs, of at most 2097120"));
+  EXPECT_THAT(with(kMost + 1, 1), ElementsAre("hidden_size makes a matrix of 2097121 outputs; the maximum is 2097120"));
   EXPECT_THAT(with(1, kMost / 2 + 1),
-              ElementsAre("intermediate_size makes a matrix of 2097122 outputs, of at most 2097120"));
+              ElementsAre("intermediate_size makes a matrix of 2097122 outputs; the maximum is 2097120"));
   ModelShape wide = shape_with(8188, 512, KvType::kF32);
   EXPECT_THAT(beyond_limits(wide), ElementsAre(HasSubstr("num_attention_heads makes a matrix of 4194304 outputs")));
 }
 
 TEST(Limits, KeepEveryGridOfALinearLayerAsLowAsCudasMustBe) {
-  for (const backend::WeightType type : {backend::WeightType::kBF16, backend::WeightType::kW4A8}) {
+  for (const backend::Format type : {backend::Format::kBF16, backend::Format::kW4A8}) {
     for (std::uint32_t n = 1; n <= 65535 * 32; n += n / 7 + 1) {
       for (const std::uint32_t rows : {1u, 9u, 17u, 33u, 200u}) {
         for (const bool warpgroups : {false, true}) {

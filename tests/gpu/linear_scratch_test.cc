@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "gpu/linear_layers.h"
-#include "gpu/parallel/shares.h"
+#include "gpu/parallel/shards.h"
 #include "gpu/runtime/null_device.h"
 
 namespace quire::gpu::linear_scratch_test {
 namespace {
 
-using backend::WeightType;
+using backend::Format;
 
 struct Shape {
   const char* name;
@@ -55,7 +55,7 @@ TEST(LinearScratch, IsEnoughForEveryNumberOfRowsOfThirtyModelsInEveryTypeOnOneTo
   for (const Shape& model : kModels) layers.merge(layers_of(model));
   const auto device = make_null_device();
   const DeviceMemory out(*device, 256, "out");
-  for (const WeightType type : backend::kAllWeightTypes) {
+  for (const Format type : backend::kNamedFormats) {
     for (const bool warpgroups : {false, true}) {
       for (const std::uint32_t max_rows : {7u, 512u}) {
         LinearLayers linear(*device, max_rows, warpgroups);
@@ -64,9 +64,9 @@ TEST(LinearScratch, IsEnoughForEveryNumberOfRowsOfThirtyModelsInEveryTypeOnOneTo
           WeightView weight;
           weight.n = n;
           weight.k = k;
-          weight.type = type;
+          weight.format = type;
           for (std::uint32_t rows = 1; rows <= max_rows; ++rows) {
-            linear.multiply({out.as<const float>(), nullptr, 0.0f, k}, rows, weight, Finish::kStore, out.as<float>());
+            linear.multiply({out.as<const float>(), nullptr, 0.0f, k}, rows, weight, {}, out.as<float>(), n);
           }
         }
       }

@@ -10,14 +10,13 @@ namespace quire::gpu::overlap_test {
 namespace {
 
 using namespace cpu::test;
-using backend::Quantize;
 
 // Those that take it by themselves; all others take it first (EngineOnGpu runs them).
 TEST(Overlap, MultipliesEarlyWithTheSameBits) {
-  for (const Quantize quantize :
-       {Quantize::kNone, Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8}) {
+  for (const std::optional<Format> quantize : std::initializer_list<std::optional<Format>>{
+           std::nullopt, Format::kInt8, Format::kInt4, Format::kW8A8, Format::kW4A8, Format::kFp8}) {
     Random random(11);
-    const Matrix w = random_matrix(random, 70, 600, DType::kBF16);
+    const Matrix w = random_matrix(random, 70, 600, Format::kBF16);
     const std::vector<float> x = random.floats(std::size_t{40} * 600);
     const auto out = [&](Pace pace, std::uint32_t rows) {
       const auto ops = make_gpu_ops(make_simulated_device(4, pace), {.max_rows = 40});

@@ -37,32 +37,43 @@ static_assert(bucket_of(9, 512) == 12 && bucket_of(8, 512) == 8 && bucket_of(7, 
 
 // ---- packets
 
+StepBufferSizes of_each(std::uint32_t count, std::uint32_t groups = 1) {
+  return {.rows = count, .groups = groups, .logits_rows = count, .kept_groups = count, .table_entries = count};
+}
+
 TEST(StepBuffers, HaveTheirPartsOneBehindTheOther) {
   for (const std::uint32_t n : {0u, 1u, 3u, 4u, 5u, 600u}) {
-    const StepBufferOffsets places = places_of({n, n, n, n});
-    EXPECT_GE(places.rows, places.tokens + n * sizeof(std::int32_t));
-    EXPECT_GE(places.logits_rows, places.rows + n * sizeof(RowOfBatch));
-    EXPECT_GE(places.kept_groups, places.logits_rows + n * sizeof(std::uint32_t));
-    EXPECT_GE(places.tables, places.kept_groups + n * sizeof(std::uint16_t));
-    EXPECT_GE(places.end, places.tables + n * sizeof(std::uint32_t));
-    for (const std::size_t place : {places.rows, places.logits_rows, places.kept_groups, places.tables}) {
-      EXPECT_EQ(place % alignof(RowOfBatch), 0u);
+    for (const std::uint32_t groups : {1u, 2u, 7u}) {
+      const StepBufferOffsets places = places_of(of_each(n, groups));
+      EXPECT_GE(places.rows, places.tokens + n * sizeof(std::int32_t));
+      EXPECT_GE(places.logits_rows, places.rows + groups * n * sizeof(RowOfBatch));
+      EXPECT_GE(places.kept_groups, places.logits_rows + n * sizeof(std::uint32_t));
+      EXPECT_GE(places.tables, places.kept_groups + n * sizeof(std::uint16_t));
+      EXPECT_GE(places.end, places.tables + groups * n * sizeof(std::uint32_t));
+      for (const std::size_t place : {places.rows, places.logits_rows, places.kept_groups, places.tables}) {
+        EXPECT_EQ(place % alignof(RowOfBatch), 0u);
+      }
+      StepBufferSizes more = of_each(n, groups);
+      ++more.rows;
+      EXPECT_LE(places.end, places_of(more).end);
     }
-    EXPECT_LE(places.end, places_of({n + 1, n, n, n}).end);
   }
 }
 
 TEST(StepBuffers, OfOneBucketLieAtTheSamePlacesWhateverTheirTables) {
-  EXPECT_EQ(places_of({8, 8, 0, 5}).tables, places_of({8, 8, 0, 5000}).tables);
+  const auto tables_behind = [](std::uint32_t table_entries) {
+    return places_of({.rows = 8, .groups = 2, .logits_rows = 8, .table_entries = table_entries}).tables;
+  };
+  EXPECT_EQ(tables_behind(5), tables_behind(5000));
 }
 
 TEST(StepBuffers, AreNotChangedBeforeTheDeviceHasReadThem) {
   for (const std::uint32_t depth : {1u, 2u, 3u}) {
     const auto device = make_simulated_device(1, Pace::kLate);
-    StepBuffer step_buffer(*device, {4, 4, 4, 4}, depth);
+    StepBuffer step_buffer(*device, of_each(4), depth);
     std::vector<DeviceMemory> seen;
     for (std::int32_t step = 0; step < 9; ++step) {
-      step_buffer.begin({4, 0, 0, 0});
+      step_buffer.begin({.rows = 4});
       std::ranges::fill(step_buffer.tokens(), step);
       step_buffer.send();
       seen.emplace_back(*device, 4 * sizeof(std::int32_t), "what was sent");
@@ -78,8 +89,8 @@ TEST(StepBuffers, AreNotChangedBeforeTheDeviceHasReadThem) {
 
 TEST(StepBuffersDeathTest, AreNoLargerThanWasSaid) {
   const auto device = make_simulated_device();
-  StepBuffer step_buffer(*device, {4, 4, 4, 4}, 1);
-  step_buffer.begin({4, 4, 4, 4});
+  StepBuffer step_buffer(*device, of_each(4), 1);
+  step_buffer.begin(of_each(4));
   for (const StepBufferSizes& sizes : {StepBufferSizes{5, 0, 0, 0}, {0, 5, 0, 0}, {0, 0, 5, 0}, {0, 0, 0, 5}}) {
     EXPECT_DEATH(step_buffer.begin(sizes), "CHECK failed");
   }

@@ -19,8 +19,8 @@ WRAPPERS = {
     "integer_matrix.h add_product": ("IntegerProduct p; p.c[0] = word(in, 0); const std::uint32_t a[4] = {word(in, 1), word(in, 2), word(in, 3),"
                                      " word(in, 4)}; const std::uint32_t b[2] = {word(in, 5), word(in, 6)}; add_product(p, a, b);"
                                      " out[0] = static_cast<float>(p.c[0] + p.c[3]);", r"IMMA\.16832\.S8\.S8"),
-    "simt.h take_turn": ("take_turn(); out[0] = in[0];", "ACQBULK"),
-    "simt.h take_turn, for the next": ("take_turn(); out[0] = in[0];", "PREEXIT"),
+    "simt.h wait_for_previous_kernel": ("wait_for_previous_kernel(); out[0] = in[0];", "ACQBULK"),
+    "simt.h wait_for_previous_kernel, for the next": ("wait_for_previous_kernel(); out[0] = in[0];", "PREEXIT"),
     "stream.h load_once": ("const Words4 w = load_once(reinterpret_cast<const Words4*>(in)); out[0] = __uint_as_float(w.words[0] ^ w.words[1] ^ w.words[2] ^ w.words[3]);",
                            r"LDG\.E\S*128"),
     "stream.h load_fresh": ("out[0] = load_fresh(in);", r"LDG\.E\.STRONG\.GPU|LDG\.E\S*GPU"),
@@ -110,8 +110,8 @@ def test_sm_90a_multiplies_by_warpgroups_and_copies_in_bulk():
 
 def test_a_product_and_a_sum_are_two_roundings_where_no_fma_is_asked_for():
     kernels = code("sm_90a")
-    assert with_opcode(kernels["Add"], "FADD") and not with_opcode(kernels["Add"], "FFMA")
-    assert with_opcode(kernels["LinearDot"] if "LinearDot" in kernels else kernels["Norm"], "FFMA")
+    assert with_opcode(kernels["AllReduce"], "FADD") and not with_opcode(kernels["AllReduce"], "FFMA")
+    assert with_opcode(kernels["LinearDot"] if "LinearDot" in kernels else kernels["NormRows"], "FFMA")
 
 
 def test_kernels_touch_nothing_but_weights_before_their_turn():

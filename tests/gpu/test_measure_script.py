@@ -72,7 +72,7 @@ def test_a_stage_that_fails_or_outlasts_its_time_stops_no_other(tmp_path):
     assert lines["build"]["ok"] and not any(lines[stage]["ok"] for stage in ("ceilings", "kernels", "roofline", "strict"))
     assert "no such stage" in lines["ceilings"]["error"]
     assert lines["kernels"]["failed"] == 1
-    assert "no end within 5" in lines["strict"]["error"]
+    assert "not finished within 5" in lines["strict"]["error"]
     assert lines["strict"]["rows"] == [{"what": "alone", "ok": True}]  # what it had said is kept
     assert done.returncode == 1
 

@@ -87,7 +87,7 @@ def test_the_cache_is_planned_of_what_a_step_leaves_free(tmp_path):
     with Server(tmp_path, "--device", "simulated", *SMALL) as gpu:
         line = next(line for line in gpu.lines if line.startswith("device memory: "))
         free, taken, kept = re.search(
-            r"([\d.]+) GiB free behind weights and a step of 16 rows, ([\d.]+) KiB of it for K and V; ([\d.]+) GiB are kept", line).groups()
+            r"([\d.]+) GiB free after weights and a step of 16 rows, ([\d.]+) KiB of it for K and V; ([\d.]+) GiB stay free", line).groups()
         assert 7.9 < float(free) <= 8.0 and float(kept) == 1.5
         # Four sequences of 128 positions: layers, K and V, heads, dimensions, f32.
         assert float(taken) == 4 * 128 * 2 * 2 * 2 * 16 * 4 / 1024
@@ -130,11 +130,11 @@ def test_a_plan_counts_what_the_device_would_hold(tmp_path):
                           timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "memory free now: 8.00 GiB" in done.stdout
-    assert "device memory: " in done.stdout and "row buffers are not yet taken off" in done.stdout
+    assert "device memory: " in done.stdout and "row buffers not yet subtracted" in done.stdout
     block = int(re.search(r"a block: .* \((\d+) bytes\)", done.stdout)[1])
     ranks = subprocess.run([str(QUIRE), "serve", str(tmp_path), "--device", "simulated", "--plan", "--tensor-parallel-size", "2", *SMALL],
                            capture_output=True, text=True, timeout=PATIENCE_S)
-    assert "tensor parallel: 2 devices; packed weights and all that follows are what each of them has" in ranks.stdout, ranks.stderr
+    assert "tensor parallel: 2 devices; all sizes below are per device" in ranks.stdout, ranks.stderr
     assert f"({block // 2} bytes)" in ranks.stdout
 
 
@@ -172,8 +172,8 @@ def test_preempted_sequences_move_to_main_memory_and_back_and_say_the_same(tmp_p
 
 @pytest.mark.parametrize("flags, expected", [
     (["--device", "cpu", "--swap-space", "1MiB"], "on the CPU the KV cache is in main memory already"),
-    (["--device", "simulated", "--swap-space", "1B"], "--swap-space 1 B: a block of the KV cache takes"),
-    (["--device", "simulated", "--swap-space", "1024TiB"], "of main memory are free; give less"),
+    (["--device", "simulated", "--swap-space", "1B"], "--swap-space 1 B: one block of the KV cache takes"),
+    (["--device", "simulated", "--swap-space", "1024TiB"], "of main memory is free; lower it"),
 ])
 def test_swap_space_that_cannot_be_is_refused_before_weights_are_packed(tmp_path, flags, expected):
     tiny_model.save(tmp_path, "bfloat16")

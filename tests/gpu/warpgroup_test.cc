@@ -17,7 +17,6 @@ namespace quire::gpu::warpgroup_test {
 namespace {
 
 using namespace cpu::test;
-using backend::Quantize;
 
 template <typename Kernel>
 void simulate(std::uint64_t seed, unsigned threads, std::size_t shared_bytes, const typename Kernel::Args& args) {

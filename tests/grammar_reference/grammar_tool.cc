@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
-#include "core/grammar/lark.h"
 #include "core/grammar/matcher.h"
-#include "core/grammar/regex.h"
+#include "core/grammar/text/ebnf.h"
+#include "core/grammar/text/lark.h"
+#include "core/grammar/text/regex.h"
 #include "tests/support/patient.h"
 
 namespace {

@@ -6,8 +6,8 @@ from lark_cases import CASES, verified
 
 # Where we say no, and by what words: rarely used, or not to be had without Unicode's tables.
 REFUSED = {
-    "literal_without_regard_to_case_beyond_ascii": "only ASCII letters are supported",
-    "regex_flags_together": "only ASCII letters are supported",
+    "literal_without_regard_to_case_beyond_ascii": "for ASCII letters only",
+    "regex_flags_together": "for ASCII letters only",
     "templates": "templates are not supported",
     "templates_of_templates": "templates are not supported",
     "override_and_extend": "%override is not supported here",

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "core/grammar/choice.h"
 #include "core/grammar/grammar.h"
 #include "core/grammar/json_schema.h"
 #include "core/grammar/matcher.h"
 #include "core/grammar/schema/formats.h"
 #include "core/grammar/schema/keywords.h"
+#include "core/grammar/text/choice.h"
 #include "tests/support/patient.h"
 
 namespace {

@@ -46,7 +46,7 @@ def test_every_answer_to_a_generated_schema_validates(generated):
     check(generated)
 
 
-def test_there_are_300_schemas_and_their_walks_end(written, generated):
+def test_there_are_300_schemas_and_their_random_texts_end(written, generated):
     taken = [answer for _, answer in written + generated if "refused" not in answer]
     assert len(taken) >= 300
     finished = sum(len(answer["texts"]) for answer in taken)

@@ -125,7 +125,7 @@ def test_the_exit_status_says_if_anything_was_wrong(fault, status):
     assert f"{20 - bool(fault)} right" in done.stdout
 
 
-def test_the_key_of_the_environment_is_sent_and_not_told():
+def test_the_key_of_the_environment_is_sent_and_not_printed():
     with FakeServer() as server:
         done = load("burst", "--url", server.url, *QUICK, "--json", "-", OPENAI_API_KEY="Secret")
     assert server.keys == {"bearer secret"}

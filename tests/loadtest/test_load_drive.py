@@ -162,7 +162,7 @@ def test_the_same_seed_asks_the_same_in_the_same_order():
     assert asked[0] == asked[1] != asked[2]
 
 
-def test_an_interrupted_run_tells_what_it_has():
+def test_an_interrupted_run_reports_what_it_has():
     scenario = checked({"arrivals": {"kind": "constant", "rate_per_s": 100, "duration_s": 600}})
 
     async def interrupted(url):

@@ -47,7 +47,7 @@ def test_what_is_too_short_or_too_long_is_counted_at_the_edge():
     assert found["count"] == 3 and found["p50"] == 0.001 and found["max"] == pytest.approx(86_400_000, rel=1e-3)
 
 
-def test_nothing_recorded_is_nothing_told():
+def test_nothing_recorded_is_nothing_printed():
     assert figures.percentiles(figures.new_histogram()) == {"count": 0}
 
 
@@ -123,7 +123,7 @@ def test_the_warm_up_is_not_measured():
     assert found["span_s"] == pytest.approx(12.2 - 2.0)
 
 
-def test_a_run_without_a_right_answer_is_told_too():
+def test_a_run_without_a_right_answer_is_reported_too():
     found = figures.summary(run_of([not_right(0, 0, verdicts.FAILED, "timeout")], planned=4))
     assert found["goodput"]["share"] == 0 and found["tokens"] == {} and found["requests"]["unsent"] == 3
     text = show.run_text(found, "title")
@@ -169,7 +169,7 @@ def test_ratios_are_over_one_where_the_first_is_ahead():
     assert "2.00×" in text and "1.50–9.00" in text
 
 
-def test_a_comparison_turned_round_has_the_inverse_ratios():
+def test_a_reversed_comparison_has_the_inverse_ratios():
     draw = random.Random(1)
     rounds = [(summary_of(draw.uniform(50, 99), draw.uniform(1, 9)), summary_of(draw.uniform(50, 99), draw.uniform(1, 9))) for _ in range(5)]
     there, back = compare.ratios(rounds), compare.ratios([pair[::-1] for pair in rounds])
@@ -228,7 +228,7 @@ def test_the_curve_of_a_histogram_ends_at_its_longest():
     assert [part for _, part in points] == pytest.approx([10 / (9 - i) if i < 9 else 20 for i in range(10)])
 
 
-def test_a_round_is_told_with_what_makes_it_doubtful():
+def test_a_round_is_printed_with_what_makes_it_doubtful():
     found = figures.summary(run_of([answered(0, 1.0), not_right(1, 2.0, verdicts.REFUSED, "status 503")], client_cpu=0.99))
     text = show.round_text(found, "round 1, A").splitlines()
     assert text[0].startswith("round 1, A: 2 requests, 1 right") and len(text) == 3

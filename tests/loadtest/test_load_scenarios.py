@@ -94,7 +94,7 @@ def test_a_bad_field_is_refused_by_its_name(fields, told):
     assert told in refused(**fields)
 
 
-def test_every_problem_is_told_at_once():
+def test_every_problem_is_reported_at_once():
     told = refused(endpoint="x", timeout_s=0, speed=3)
     assert len(told.splitlines()) == 3 and "endpoint" in told and "timeout_s" in told and "'speed'" in told
 

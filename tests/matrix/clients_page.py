@@ -59,13 +59,13 @@ def page(known):
     rows = "\n".join(row(client, result) for client, result in known)
     return f"""# Clients
 
-Programs of others that have done a job of their own against quire, each in its pinned version, and how they are pointed at it.
-`bash tests/run.sh --only matrix` installs them, runs them in a network of loopback alone where the machine grants one, and writes this page.
+Third-party programs that were tested with quire, each at its own job and in its pinned version, and how to configure them.
+`bash tests/run.sh --only matrix` installs them, runs them (in a loopback-only network where the machine allows one), and writes this page.
 
-Run on {when} against {', '.join(versions)}: {worked} of {len(known)} worked. *Worked* says that the program ended without an error, that what
-it asked for was checked by the client itself or by its program in `tests/matrix/programs/`, and that the server refused none of its
-requests. Libraries talk to SmolLM2-135M-Instruct; coding agents, whose prompts are too long for that, to the model inside the binary,
-which knows no tools: their sessions show that requests, streams and turns fit, not that such a model codes.
+Run on {when} against {', '.join(versions)}: {worked} of {len(known)} worked. *Worked* means that the program ended without an error, that its
+answers were checked by the client itself or by its program in `tests/matrix/programs/`, and that the server refused none of its
+requests. Libraries talk to SmolLM2-135M-Instruct; coding agents, whose prompts are too long for that, to the embedded model,
+which knows no tools: their sessions show that requests, streams and turns are compatible, not that such a model codes.
 
 | client | version | what it did | result |
 | --- | --- | --- | --- |

@@ -339,7 +339,7 @@ def test_thirty_at_once_are_answered_as_each_alone(server, uncached_server, alon
             assert essence(together[name]) == essence(alone[name]), name
 
 
-def test_a_completion_of_the_same_tokens_says_the_same(server, alone):
+def test_a_completion_of_the_same_tokens_has_the_same_text(server, alone):
     prompts = [choice["prompt_token_ids"] for choice in alone.values()]
     answer = server.complete(prompts, temperature=0, max_tokens=MOST, return_token_ids=True)
     for name, choice in zip(NAMES, answer["choices"], strict=True):
@@ -366,7 +366,7 @@ def test_streams_add_up_to_the_whole_answers(server, alone):
         assert streamed(server, messages) == essence(alone[name]), name
 
 
-def test_a_seed_says_what_is_sampled(server, uncached_server):
+def test_a_seed_decides_what_is_sampled(server, uncached_server):
     said = set()
     for seed in (7, 8):
         for name in ("english-story", "german-sky", "french-recipe", "spanish-poem"):

@@ -13,11 +13,13 @@ namespace quire::sim {
 void print(const Counts& counts, double seconds) {
   std::printf("  %llu schedules in %.1f s: ", static_cast<unsigned long long>(counts.schedules), seconds);
   const std::pair<const char*, std::uint64_t> all[] = {
-      {"turns", counts.turns},
+      {"turns", counts.iterations},
       {"sequences", counts.sequences},
       {"tokens", counts.tokens},
       {"rows", counts.rows},
       {"cached tokens", counts.cached_tokens},
+      {"behind windows", counts.windowed_tokens},
+      {"of several groups", counts.grouped},
       {"preemptions", counts.preemptions},
       {"overtakes", counts.overtakes},
       {"copies", counts.copies},
@@ -25,7 +27,7 @@ void print(const Counts& counts, double seconds) {
       {"poisoned", counts.poisons},
       {"shared blocks", counts.shared_blocks},
       {"dropped blocks", counts.dropped_blocks},
-      {"parked", counts.parked},
+      {"parked", counts.paused},
       {"cancelled", counts.cancelled},
       {"failed", counts.failed},
       {"beam searches", counts.beams},

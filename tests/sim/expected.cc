@@ -21,7 +21,7 @@ using quire::testing::ToyPast;
 using testing::toy_mix;
 
 ToyModel model_of(const World& world) {
-  return {.vocab = static_cast<std::uint32_t>(world.vocab), .window = static_cast<std::uint32_t>(world.window)};
+  return {.vocab = static_cast<std::uint32_t>(world.vocab), .groups = groups_of(world)};
 }
 
 TokenId text_token(int text, std::size_t position, const World& world) {
@@ -167,10 +167,11 @@ std::vector<Expected> expect(const Scenario& scenario) {
       const bool shared = position < static_cast<std::size_t>(one.shared);
       request.prompt.push_back(shared && position < base.size() ? base[position]
                                : shared && one.from < 0         ? text_token(one.stem, position, world)
-                                                                : text_token(1000 + one.tail, position, world));
+                                                                : text_token(1000 + one.partial, position, world));
     }
     request.max_tokens = static_cast<std::uint32_t>(one.gen);
-    if (one.root > 0) request.cache_root = CacheRoot{0, static_cast<std::uint64_t>(one.root)};
+    if (one.cache_namespace > 0)
+      request.cache_namespace = CacheNamespace{0, static_cast<std::uint64_t>(one.cache_namespace)};
     request.tenant = static_cast<std::uint32_t>(one.tenant);
     request.weight = 1 + request.tenant;
     request.priority = one.prio;

@@ -28,8 +28,8 @@ class Patience {
   struct Known {
     bool waits = true;
     std::uint32_t overtaken = 0;
-    bool parked = false;
-    TimePoint parked_since{};
+    bool paused = false;
+    TimePoint paused_since{};
   };
   Known& known(const schedule::Sequence& sequence);
   void check_share(const engine::Engine& engine, const schedule::Sequence& waiting,
@@ -41,7 +41,7 @@ class Patience {
 };
 
 // Of blocks that a step in flight is to fill nothing is asked yet.
-void check_turn(const World& world, quire::testing::EngineRig& rig, quire::testing::ToyRunner& runner,
-                const quire::testing::LateRunner& late, Counts& counts) REQUIRES(engine_role);
+void check_iteration(const World& world, quire::testing::EngineRig& rig, quire::testing::ToyRunner& runner,
+                     const quire::testing::LateRunner& late, Counts& counts) REQUIRES(engine_role);
 
 }  // namespace quire::sim

@@ -1,6 +1,7 @@
 #include "tests/sim/scenario.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
@@ -12,28 +13,51 @@ constexpr Field<World> kWorldFields[] = {
     {"max_len", &World::max_len}, {"seqs", &World::seqs},
     {"rows", &World::rows},       {"policy", &World::policy},
     {"victim", &World::victim},   {"overtakes", &World::overtakes},
-    {"swap", &World::swap},       {"window", &World::window},
-    {"cache", &World::cache},     {"draft", &World::draft},
-    {"bits", &World::bits},       {"poison", &World::poison},
-    {"vocab", &World::vocab},     {"spoilt", &World::spoilt},
-    {"tails", &World::tails},     {"groups", &World::groups},
-    {"pin", &World::pin},         {"row_ms", &World::row_ms},
-    {"save", &World::save},       {"load", &World::load},
-    {"storm", &World::storm},     {"stop", &World::stop},
-    {"broken", &World::broken},   {"logits", &World::logits},
-    {"jump", &World::jump},       {"depth", &World::depth},
+    {"swap", &World::swap},       {"layers", &World::layers},
+    {"window", &World::window},   {"window2", &World::window2},
+    {"window3", &World::window3}, {"window4", &World::window4},
+    {"restore", &World::restore}, {"cache", &World::cache},
+    {"draft", &World::draft},     {"bits", &World::bits},
+    {"poison", &World::poison},   {"vocab", &World::vocab},
+    {"spoilt", &World::spoilt},   {"tails", &World::partial_blocks},
+    {"groups", &World::groups},   {"pin", &World::pin},
+    {"row_ms", &World::row_ms},   {"save", &World::save},
+    {"load", &World::load},       {"storm", &World::storm},
+    {"stop", &World::stop},       {"broken", &World::broken},
+    {"logits", &World::logits},   {"jump", &World::jump},
+    {"depth", &World::depth},
 };
 constexpr Field<Arrival> kArrivalFields[] = {
-    {"at", &Arrival::at},         {"len", &Arrival::len},         {"gen", &Arrival::gen},
-    {"root", &Arrival::root},     {"stem", &Arrival::stem},       {"shared", &Arrival::shared},
-    {"from", &Arrival::from},     {"tail", &Arrival::tail},       {"seed", &Arrival::seed},
-    {"n", &Arrival::n},           {"logprob", &Arrival::logprob}, {"stop", &Arrival::stop},
-    {"tenant", &Arrival::tenant}, {"prio", &Arrival::prio},       {"deadline", &Arrival::deadline},
-    {"beam", &Arrival::beam},     {"best", &Arrival::best},       {"penalty", &Arrival::penalty},
-    {"kv", &Arrival::kv},         {"sinks", &Arrival::sinks},     {"recent", &Arrival::recent},
-    {"budget", &Arrival::budget}, {"cancel", &Arrival::cancel},   {"cancels", &Arrival::cancels},
-    {"read", &Arrival::read},     {"rules", &Arrival::rules},     {"top", &Arrival::top},
-    {"score", &Arrival::score},   {"grammar", &Arrival::grammar}, {"pool", &Arrival::pool},
+    {"at", &Arrival::at},
+    {"len", &Arrival::len},
+    {"gen", &Arrival::gen},
+    {"root", &Arrival::cache_namespace},
+    {"stem", &Arrival::stem},
+    {"shared", &Arrival::shared},
+    {"from", &Arrival::from},
+    {"tail", &Arrival::partial},
+    {"seed", &Arrival::seed},
+    {"n", &Arrival::n},
+    {"logprob", &Arrival::logprob},
+    {"stop", &Arrival::stop},
+    {"tenant", &Arrival::tenant},
+    {"prio", &Arrival::prio},
+    {"deadline", &Arrival::deadline},
+    {"beam", &Arrival::beam},
+    {"best", &Arrival::best},
+    {"penalty", &Arrival::penalty},
+    {"kv", &Arrival::kv},
+    {"sinks", &Arrival::sinks},
+    {"recent", &Arrival::recent},
+    {"budget", &Arrival::budget},
+    {"cancel", &Arrival::cancel},
+    {"cancels", &Arrival::cancels},
+    {"read", &Arrival::read},
+    {"rules", &Arrival::rules},
+    {"top", &Arrival::top},
+    {"score", &Arrival::score},
+    {"grammar", &Arrival::grammar},
+    {"pool", &Arrival::pool},
 };
 
 template <typename Record>
@@ -92,14 +116,20 @@ World random_world(Random& random) {
   world.victim = random.between(0, 2);
   world.overtakes = random.one_of(0, 1, 2, 64);
   world.swap = random.one_in(3) ? random.between(1, 12) : 0;
-  world.window = random.one_in(6) ? random.between(2, 20) : 0;
+  if (random.one_in(3)) {
+    world.layers = random.one_of(1, 1, 2, 2, 2, 3, 4);
+    for (const auto rule : {&World::window, &World::window2, &World::window3, &World::window4}) {
+      world.*rule = random.one_of(0, random.between(2, 20), random.between(2, 20), -random.between(2, 20));
+    }
+    world.restore = random.one_of(1024, 4, 7, 12);
+  }
   world.cache = random.one_in(4) ? 0 : 1;
   world.bits = random.one_of(64, 64, 3, 0);
   world.poison = random.one_in(4) ? 1 : 0;
   world.vocab = random.one_of(61, 61, 61, 3, 2);
   world.spoilt = random.one_in(12) ? 1 : 0;
-  world.tails = random.one_in(6) ? 0 : 1;
-  if (random.one_in(8)) world.max_len = random.between(2, longest);
+  world.partial_blocks = random.one_in(6) ? 0 : 1;
+  if (random.one_in(8) || world.layers > 1) world.max_len = random.between(2, longest);
   if (random.one_in(8)) world.pin = random.between(1, longest);
   if (random.one_in(3)) world.logits = random.between(1, 20);
   if (random.one_in(8)) world.row_ms = random.one_of(1, 3, 10);
@@ -115,14 +145,14 @@ World random_world(Random& random) {
   return world;
 }
 
-Arrival random_arrival(Random& random, const World& world, int index, int& turn) {
+Arrival random_arrival(Random& random, const World& world, int index, int& iteration) {
   Arrival one;
-  if (!random.one_in(3)) turn += random.one_of(0, 1, 1, 2, 5, 12);
-  one.at = turn;
-  const int longest = world.blocks * world.p;
+  if (!random.one_in(3)) iteration += random.one_of(0, 1, 1, 2, 5, 12);
+  one.at = iteration;
+  const int longest = world.layers > 1 ? world.max_len : world.blocks * world.p;
   one.len = random.between(1, std::max(1, std::min(longest - 1, world.groups != 0 ? 70 : 40)));
   one.gen = random.one_in(4) ? random.between(1, std::max(1, longest - one.len)) : random.between(1, 12);
-  one.root = random.one_of(1, 1, 1, 1, 2, 0);
+  one.cache_namespace = random.one_of(1, 1, 1, 1, 2, 0);
   if (index > 0 && random.one_in(4)) {
     one.from = random.between(0, index - 1);
     one.shared = random.one_in(2) ? one.len : random.between(0, one.len);
@@ -130,7 +160,7 @@ Arrival random_arrival(Random& random, const World& world, int index, int& turn)
     one.stem = random.between(0, 2);
     one.shared = random.one_in(2) ? one.len : random.between(0, one.len);
   }
-  one.tail = random.between(0, 9);
+  one.partial = random.between(0, 9);
   one.seed = random.one_in(2) ? 0 : random.between(1, 3);
   one.logprob = random.one_in(3) ? 1 : 0;
   if (random.one_in(4)) one.n = random.between(2, 4);
@@ -159,7 +189,43 @@ Arrival random_arrival(Random& random, const World& world, int index, int& turn)
   return one;
 }
 
+// Groups that keep everything come first.
+void set_layers(World& world) {
+  constexpr int World::*kRules[] = {&World::window, &World::window2, &World::window3, &World::window4};
+  world.layers = std::clamp(world.layers, 1, 4);
+  for (int i = 0; i < 4; ++i) {
+    int& rule = world.*kRules[i];
+    if (i >= world.layers || std::abs(rule) < 2) rule = 0;  // a row that sees itself alone is no model
+  }
+  std::vector<int> rules;
+  for (int i = 0; i < world.layers; ++i) rules.push_back(world.*kRules[i]);
+  std::ranges::stable_partition(rules, [](int rule) { return rule == 0; });
+  for (int i = 0; i < world.layers; ++i) world.*kRules[i] = rules[static_cast<std::size_t>(i)];
+}
+
+// Of a sequence of so many tokens, at a time.
+int most_blocks(const World& world, int tokens) {
+  const auto p = static_cast<std::uint32_t>(world.p);
+  std::uint32_t most = 0;
+  for (const kv::CacheGroup& group : groups_of(world)) {
+    most += group.most_blocks(static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(world.rows),
+                              std::max(16u, p), p);
+  }
+  return static_cast<int>(most);
+}
+
 }  // namespace
+
+std::vector<kv::CacheGroup> groups_of(const World& world) {
+  using Kind = kv::CacheGroup::Kind;
+  std::vector<kv::CacheGroup> groups;
+  for (const int rule : {world.window, world.window2, world.window3, world.window4}) {
+    if (static_cast<int>(groups.size()) == world.layers) break;
+    const Kind kind = rule == 0 ? Kind::kFull : rule > 0 ? Kind::kWindow : Kind::kChunk;
+    groups.push_back({kind, static_cast<std::uint32_t>(std::abs(rule))});
+  }
+  return groups;
+}
 
 std::span<const Field<World>> world_fields() { return kWorldFields; }
 std::span<const Field<Arrival>> arrival_fields() { return kArrivalFields; }
@@ -198,20 +264,23 @@ Scenario valid(Scenario scenario) {
   const int longest = world.blocks * world.p;
   if (world.max_len <= 0 || world.max_len > longest) world.max_len = longest;
   world.max_len = std::max(world.max_len, 2);
+  set_layers(world);
+  const auto groups = groups_of(world);
+  const auto is_chunk = [](const kv::CacheGroup& group) { return group.kind == kv::CacheGroup::Kind::kChunk; };
+  if (std::ranges::all_of(groups, is_chunk)) world.spoilt = 0;  // cache_group.h
   // What is pinned stands beside a sequence of the greatest length.
   if (world.cache == 0 || world.spoilt != 0) world.pin = 0;
   world.pin = std::clamp(world.pin, 0, world.max_len - 1);
-  const auto blocks_for = [&world](int tokens) { return (tokens + world.p - 1) / world.p; };
-  world.blocks = std::max(world.blocks, blocks_for(world.max_len) + blocks_for(world.pin));
-  if (world.max_len == world.blocks * world.p) world.max_len = 0;
   world.seqs = std::clamp(world.seqs, 1, 64);
   world.rows = std::clamp(world.rows, std::min(world.seqs, 2), 4096);
+  world.blocks = std::max(world.blocks, most_blocks(world, world.max_len) + most_blocks(world, world.pin));
+  if (world.max_len == world.blocks * world.p) world.max_len = 0;
   world.logits = std::clamp(world.logits, 0, 4096);
   world.policy = std::clamp(world.policy, 0, 4);
   world.victim = std::clamp(world.victim, 0, 2);
   world.overtakes = std::max(world.overtakes, 0);
   world.swap = std::clamp(world.swap, 0, 4096);
-  if (world.window < 2) world.window = 0;  // a row that sees itself alone is no model
+  world.restore = std::max(world.restore, 1);
   world.cache = std::clamp(world.cache, 0, 1);
   world.bits = std::clamp(world.bits, 0, 64);
   world.vocab = std::clamp(world.vocab, 2, 997);
@@ -220,6 +289,7 @@ Scenario valid(Scenario scenario) {
   world.draft = std::clamp(world.draft, 0, 64);
   world.depth = std::clamp(world.depth, 1, 2);
   if (world.save < 0) world.load = -1;
+  if (world.load >= 0) world.load = std::max(world.load, world.save + 1);
   // What is in flight comes first, and what a storm left to be done.
   if (world.depth > 1 && world.load >= 0) world.load = std::max(world.load, world.save + 6);
   world.broken = std::clamp(world.broken, 0, world.stop < 0 ? 0 : 1);
@@ -236,14 +306,14 @@ Scenario valid(Scenario scenario) {
     one.len = std::clamp(one.len, 1, max_len - least);
     one.gen = std::clamp(one.gen, least, max_len - one.len);
     one.top = std::clamp(one.top, 0, 256);
-    one.root = std::max(one.root, 0);
+    one.cache_namespace = std::max(one.cache_namespace, 0);
     one.from = std::clamp(one.from, -1, static_cast<int>(i) - 1);
     one.shared = std::clamp(one.shared, 0, one.len);
     one.n = std::clamp(one.n, 1, one.gen == 0 || one.beam > 0 ? 1 : 8);
     one.stop = std::clamp(one.stop, 0, one.gen);
     one.rules = std::max(one.rules, 0);
     one.grammar = std::clamp(one.grammar, 0, 3);
-    one.kv = world.window != 0 ? 0 : std::clamp(one.kv, 0, 2);
+    one.kv = !kv::all_full(groups) ? 0 : std::clamp(one.kv, 0, 2);
     one.sinks = std::max(one.sinks, 1);
     one.recent = std::max(one.recent, 1);
     one.budget = std::max(one.budget, 0);
@@ -275,7 +345,7 @@ Scenario random_scenario(std::uint64_t seed) {
   } else if (streams) {
     world.blocks = std::max(world.blocks, 120 / world.p);
   }
-  int turn = 0;
+  int iteration = 0;
   // Now and then one tenant's small requests drip in, one after the other, while a large one of another waits.
   const bool drips = !spans && !streams && random.one_in(80);
   if (drips) {
@@ -287,7 +357,7 @@ Scenario random_scenario(std::uint64_t seed) {
                     : random.one_in(40) ? random.between(8, 16)
                                         : random.between(1, 7);
   for (int i = 0; i < count; ++i) {
-    Arrival one = random_arrival(random, world, i, turn);
+    Arrival one = random_arrival(random, world, i, iteration);
     if (spans) {
       one.len = random.between(1, random.one_in(3) ? 900 : 500);
       one.gen = random.between(1, 60);
@@ -302,7 +372,7 @@ Scenario random_scenario(std::uint64_t seed) {
     }
     if (drips) {
       one = Arrival{.at = i < 2 ? i : one.at, .len = i == 1 ? 40 : random.between(1, 9), .gen = random.between(1, 4)};
-      one.tail = i % 10;
+      one.partial = i % 10;
       one.tenant = i == 1 ? 1 : random.one_in(4) ? 2 : 0;
     }
     scenario.arrivals.push_back(one);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/kv/cache_group.h"
 
 namespace quire::sim {
 
@@ -26,17 +27,23 @@ struct World {
   int victim = 0;      // schedule::Victim
   int overtakes = 64;  // max_overtakes
   int swap = 0;        // num_swap_blocks
-  int window = 0;      // of the model
+  // Its layers' groups, by what they keep: 0 everything, n > 0 a window of n, n < 0 a chunk of -n.
+  int layers = 1;  // so many groups
+  int window = 0;
+  int window2 = 0;
+  int window3 = 0;
+  int window4 = 0;
+  int restore = 1024;  // multiples of it are restore points
   int cache = 1;       // prefix caching
   int bits = 64;       // of the index's hash
   int poison = 0;      // fresh blocks are filled with NaN
   int vocab = 61;
-  int spoilt = 0;  // token 0 spoils whatever sees it
-  int tails = 1;   // part of a block may be shared
-  int groups = 0;  // unfinished groups of 16 are kept apart, as int4 does it
-  int pin = 0;     // so many tokens of stem 0 are pinned, for root 1
-  int row_ms = 0;  // the time that a row takes: prompts are cut by it
-  int jump = 1;    // tokens that a grammar leaves no choice of are run ahead
+  int spoilt = 0;          // token 0 spoils whatever sees it
+  int partial_blocks = 1;  // part of a block may be shared
+  int groups = 0;          // unfinished groups of 16 are kept apart, as int4 does it
+  int pin = 0;             // so many tokens of stem 0 are pinned, for root 1
+  int row_ms = 0;          // the time that a row takes: prompts are cut by it
+  int jump = 1;            // tokens that a grammar leaves no choice of are run ahead
   int draft =
       0;  // nodes of a draft, at most; 0: nobody guesses. Right often, wrong often, by multiples of 5 impossible
   int save = -1;   // before this turn the cache is saved,
@@ -50,15 +57,15 @@ struct World {
 
 // One HTTP request.
 struct Arrival {
-  int at = 0;    // before this turn
-  int len = 1;   // of the prompt
-  int gen = 1;   // max_tokens; 0: only its prompt is scored
-  int root = 1;  // 0: never shared
-  int stem = 0;  // the first `shared` tokens are those of this stem,
+  int at = 0;               // before this turn
+  int len = 1;              // of the prompt
+  int gen = 1;              // max_tokens; 0: only its prompt is scored
+  int cache_namespace = 1;  // 0: never shared
+  int stem = 0;             // the first `shared` tokens are those of this stem,
   int shared = 0;
-  int from = -1;  // or, if >= 0, those of that earlier arrival's prompt and first answer
-  int tail = 0;   // the others are this tail's
-  int seed = 0;   // 0: greedy
+  int from = -1;    // or, if >= 0, those of that earlier arrival's prompt and first answer
+  int partial = 0;  // the others are this tail's
+  int seed = 0;     // 0: greedy
   int n = 1;
   int logprob = 0;  // wants log probabilities
   int top = 0;      // and so many candidates
@@ -97,6 +104,9 @@ struct Field {
 };
 std::span<const Field<World>> world_fields();
 std::span<const Field<Arrival>> arrival_fields();
+
+// The groups of the model's layers.
+std::vector<kv::CacheGroup> groups_of(const World& world);
 
 std::string to_text(const Scenario& scenario);
 // Throws std::invalid_argument, naming the word.

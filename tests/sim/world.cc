@@ -12,9 +12,9 @@
 
 #include "tests/sim/expected.h"
 #include "tests/sim/invariants.h"
-#include "tests/support/cache_follower.h"
+#include "tests/support/cache_tracker.h"
 #include "tests/support/engine_rig.h"
-#include "tests/support/guessing_drafter.h"
+#include "tests/support/scripted_drafter.h"
 
 namespace quire::sim {
 namespace {
@@ -24,11 +24,13 @@ using quire::testing::EngineRig;
 using quire::testing::RigOptions;
 using quire::testing::ToyRunner;
 
-constexpr Duration kTurn = std::chrono::milliseconds(1);
-constexpr int kStallTurns = 40;
+constexpr Duration kIteration = std::chrono::milliseconds(1);
+constexpr int kStallIterations = 40;
 
 // The longest that a turn takes.
-Duration turn_time(const World& world) { return kTurn + std::chrono::milliseconds(world.row_ms) * world.rows; }
+Duration iteration_time(const World& world) {
+  return kIteration + std::chrono::milliseconds(world.row_ms) * world.rows;
+}
 
 RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr) {
   const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
@@ -37,7 +39,7 @@ RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr
   options.block_tokens = u32(world.p);
   options.max_num_seqs = u32(world.seqs);
   options.max_num_batched_tokens = u32(world.rows);
-  options.max_logit_rows = u32(world.seqs + world.logits);
+  options.max_logits_rows = u32(world.seqs + world.logits);
   options.max_model_len = u32(world.max_len);
   options.vocab = u32(world.vocab);
   options.queue = {.max_sequences = 64};
@@ -47,13 +49,14 @@ RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr
   options.victim = static_cast<schedule::Victim>(world.victim);
   options.max_overtakes = u32(world.overtakes);
   options.num_swap_blocks = u32(world.swap);
-  options.window = u32(world.window);
+  options.groups = groups_of(world);
+  options.restore_tokens = u32(world.restore);
   options.poison_blocks = world.poison != 0;
   // However long a step takes, a client has turns enough to read in.
-  options.stall_timeout = kTurn * kStallTurns + 3 * turn_time(world);
+  options.stall_timeout = kIteration * kStallIterations + 3 * iteration_time(world);
   options.max_streams = 64;
-  options.tails = world.tails != 0;
-  options.open_groups = world.groups != 0;
+  options.partial_blocks = world.partial_blocks != 0;
+  options.residual_groups = world.groups != 0;
   options.jump_ahead = world.jump != 0;
   if (world.draft > 0) options.drafter = drafter;
   options.max_draft_nodes = u32(world.draft);
@@ -61,7 +64,7 @@ RigOptions rig_options(const World& world, speculate::Drafter* drafter = nullptr
 }
 
 // It knows what everybody is going to say.
-quire::testing::GuessingDrafter drafter_of(const World& world, const std::vector<Expected>& expected) {
+quire::testing::ScriptedDrafter drafter_of(const World& world, const std::vector<Expected>& expected) {
   std::vector<std::vector<TokenId>> texts;
   for (const Expected& one : expected) {
     for (const Answer& answer : one.answers) {
@@ -69,24 +72,24 @@ quire::testing::GuessingDrafter drafter_of(const World& world, const std::vector
       texts.back().insert(texts.back().end(), answer.tokens.begin(), answer.tokens.end());
     }
   }
-  const quire::testing::Guessing how{0.7, world.draft % 2 == 0, world.draft % 5 == 0,
-                                     static_cast<std::uint32_t>(world.draft)};
+  const quire::testing::DrafterScript how{0.7, world.draft % 2 == 0, world.draft % 5 == 0,
+                                          static_cast<std::uint32_t>(world.draft)};
   return {how, static_cast<std::uint32_t>(world.vocab), std::move(texts)};
 }
 
 // A turn commits a token of somebody, and every sequence commits one each time it has been admitted: so many turns are
 // enough for everything to have run one after the other, each prompt again for every token.
-std::uint64_t turns_enough(const Scenario& scenario) {
-  std::uint64_t turns = 100 + 500 * scenario.arrivals.size();  // who never reads looks again after 400
+std::uint64_t iterations_enough(const Scenario& scenario) {
+  std::uint64_t iterations = 100 + 500 * scenario.arrivals.size();  // who never reads looks again after 400
   for (const Arrival& one : scenario.arrivals) {
     const auto sequences = static_cast<std::uint64_t>(std::max(one.n, one.beam));
-    const auto prompt_turns = static_cast<std::uint64_t>(one.len + one.gen) + kStallTurns;
-    turns += sequences * static_cast<std::uint64_t>(std::max(one.gen, 1)) * (prompt_turns + 2) *
-             static_cast<std::uint64_t>(std::max(one.read, 1));
+    const auto prompt_iterations = static_cast<std::uint64_t>(one.len + one.gen) + kStallIterations;
+    iterations += sequences * static_cast<std::uint64_t>(std::max(one.gen, 1)) * (prompt_iterations + 2) *
+                  static_cast<std::uint64_t>(std::max(one.read, 1));
   }
   if (scenario.world.depth > 1)
-    turns *= 3;  // with one turn to submit, one to collect, and one that finds no room ahead
-  return turns + static_cast<std::uint64_t>(scenario.arrivals.empty() ? 0 : scenario.arrivals.back().at);
+    iterations *= 3;  // with one turn to submit, one to collect, and one that finds no room ahead
+  return iterations + static_cast<std::uint64_t>(scenario.arrivals.empty() ? 0 : scenario.arrivals.back().at);
 }
 
 class Sim {
@@ -96,53 +99,53 @@ class Sim {
         counts_(counts),
         expected_(expect(scenario)),
         runner_(static_cast<std::uint32_t>(scenario.world.blocks), static_cast<std::uint32_t>(scenario.world.p),
-                {.vocab = static_cast<std::uint32_t>(scenario.world.vocab),
-                 .window = static_cast<std::uint32_t>(scenario.world.window)}),
+                {.vocab = static_cast<std::uint32_t>(scenario.world.vocab), .groups = groups_of(scenario.world)}),
         late_(runner_, quire::testing::LateRunner::Runs::kWhenCollected),
         drafter_(drafter_of(scenario.world, expected_)),
-        follower_(static_cast<std::uint32_t>(scenario.world.p)),
+        tracker_(static_cast<std::uint32_t>(scenario.world.p)),
         rig_(rig_options(scenario.world, &drafter_),
              scenario.world.depth > 1 ? static_cast<model::Runner&>(late_) : static_cast<model::Runner&>(runner_)),
-        longest_stall_(rig_options(scenario.world).stall_timeout + turn_time(scenario.world)) {
+        longest_stall_(rig_options(scenario.world).stall_timeout + iteration_time(scenario.world)) {
     if (scenario.world.spoilt != 0) runner_.poisoned_token = 0;
-    rig_.clock.advance(kTurn);  // time zero means never
+    rig_.clock.advance(kIteration);  // time zero means never
     runner_.clock = &rig_.clock;
     runner_.row_time = std::chrono::milliseconds(scenario.world.row_ms);
     clients_.resize(scenario.arrivals.size());
   }
 
   void run() REQUIRES(engine_role) {
-    const std::uint64_t limit = turns_enough(scenario_);
+    const std::uint64_t limit = iterations_enough(scenario_);
     const World& world = scenario_.world;
     rig_.engine.report_cache(feed_);
-    if (world.pin > 0) rig_.engine.pin_prefix(stem(world, 0, world.pin), CacheRoot{0, 1});
+    if (world.pin > 0) rig_.engine.pin_prefix(stem(world, 0, world.pin), CacheNamespace{0, 1});
     const std::uint32_t pinned = rig_.pool.num_held();
     std::size_t arrived = 0;
-    for (int turn = 0; (arrived < scenario_.arrivals.size() || !all_done()) && !stopped_; ++turn) {
-      CHECK_LT(rig_.turns, limit);  // somebody starves
-      for (; arrived < scenario_.arrivals.size() && scenario_.arrivals[arrived].at <= turn; ++arrived) arrive(arrived);
-      cancel(arrived, turn);
-      if (turn == world.save) order(bridge::ControlOrder::Kind::kSaveCache);
-      if (turn == world.load) order(bridge::ControlOrder::Kind::kLoadCache);
+    for (int iteration = 0; (arrived < scenario_.arrivals.size() || !all_done()) && !stopped_; ++iteration) {
+      CHECK_LT(rig_.iterations, limit);  // somebody starves
+      for (; arrived < scenario_.arrivals.size() && scenario_.arrivals[arrived].at <= iteration; ++arrived)
+        arrive(arrived);
+      cancel(arrived, iteration);
+      if (iteration == world.save) order(bridge::ControlOrder::Kind::kSaveCache);
+      if (iteration == world.load) order(bridge::ControlOrder::Kind::kLoadCache);
       // What a load writes into may still have to be swapped out: a storm outside a plan gives blocks back too early.
-      if (world.storm > 0 && turn % world.storm == 0 && turn != world.load) rig_.engine.preempt_all();
-      if (turn == world.stop) {
+      if (world.storm > 0 && iteration % world.storm == 0 && iteration != world.load) rig_.engine.preempt_all();
+      if (iteration == world.stop) {
         stop();
       } else {
-        rig_.turn();
+        rig_.iterate();
       }
-      rig_.clock.advance(kTurn);
-      check_turn(world, rig_, runner_, late_, counts_);
-      follower_.hear_all(feed_);
+      rig_.clock.advance(kIteration);
+      check_iteration(world, rig_, runner_, late_, counts_);
+      tracker_.drain(feed_);
       patience_.look(world, rig_, ran(), longest_stall_);
-      read(arrived, turn);
+      read(arrived, iteration);
     }
     if (!stopped_) {
       // Of who has ended a row may be in flight, and then what is to be done to its blocks, before the engine rests.
-      while (!rig_.engine.idle()) rig_.turn();
-      for (int turn = 0; turn < 2 * world.depth - 1; ++turn) rig_.turn();
-      follower_.hear_all(feed_);
-      CHECK(follower_.knows(rig_.engine.prefix_index(), rig_.pool.num_blocks()));
+      while (!rig_.engine.idle()) rig_.iterate();
+      for (int iteration = 0; iteration < 2 * world.depth - 1; ++iteration) rig_.iterate();
+      tracker_.drain(feed_);
+      CHECK(tracker_.knows(rig_.engine.prefix_index()));
     }
     CHECK_EQ(rig_.pool.num_held(), pinned);
     check_end();
@@ -159,11 +162,11 @@ class Sim {
     ask.grammar = request.grammar;
     ask.scores_prompt = request.scores_prompt;
     ask.pooling = request.pooling;
-    ask.root = request.cache_root;
+    ask.cache_namespace = request.cache_namespace;
     ask.tenant = request.tenant;
     ask.weight = request.weight;
     ask.priority = request.priority;
-    if (one.deadline >= 0) ask.first_token_by = TimePoint{} + kTurn * one.deadline;
+    if (one.deadline >= 0) ask.first_token_by = TimePoint{} + kIteration * one.deadline;
     ask.kv_policy = request.kv_policy;
     ask.beam = request.beam;
     ask.n = static_cast<std::uint32_t>(one.n);
@@ -196,10 +199,10 @@ class Sim {
     rig_.engine.abandon();
   }
 
-  void cancel(std::size_t arrived, int turn) {
+  void cancel(std::size_t arrived, int iteration) {
     for (std::size_t i = 0; i < arrived; ++i) {
       const Arrival& one = scenario_.arrivals[i];
-      if (one.cancel < 0 || turn != one.at + one.cancel) continue;
+      if (one.cancel < 0 || iteration != one.at + one.cancel) continue;
       for (std::size_t choice = 0; choice < cancels(i); ++choice) clients_[i][choice].stream->cancel();
     }
   }
@@ -207,11 +210,11 @@ class Sim {
     return std::min(static_cast<std::size_t>(scenario_.arrivals[i].cancels), clients_[i].size());
   }
 
-  void read(std::size_t arrived, int turn) {
+  void read(std::size_t arrived, int iteration) {
     for (std::size_t i = 0; i < arrived; ++i) {
       const Arrival& one = scenario_.arrivals[i];
-      const bool reads = one.read != 0 ? (turn - one.at) % one.read == 0 : turn - one.at > 400;
-      const bool left = one.cancel >= 0 && turn >= one.at + one.cancel;
+      const bool reads = one.read != 0 ? (iteration - one.at) % one.read == 0 : iteration - one.at > 400;
+      const bool left = one.cancel >= 0 && iteration >= one.at + one.cancel;
       for (std::size_t choice = 0; choice < clients_[i].size(); ++choice) {
         Client& client = clients_[i][choice];
         const bool gone = left && choice < cancels(i);
@@ -238,7 +241,7 @@ class Sim {
     CHECK(rig_.engine.idle());
     CHECK_EQ(rig_.admission.waiting_sequences(), 0u);
     CHECK_EQ(rig_.admission.waiting_tokens(), 0u);
-    if (scenario_.world.cache == 0) CHECK_EQ(rig_.pool.num_kept(), 0u);
+    if (scenario_.world.cache == 0) CHECK_EQ(rig_.pool.num_cached_blocks(), 0u);
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       if (clients_[i].empty() && stopped_) continue;  // it never arrived
       CHECK_EQ(clients_[i].size(), expected_[i].answers.size());
@@ -248,10 +251,12 @@ class Sim {
     CHECK_EQ(rig_.hub->num_open(), 0u);
 
     ++counts_.schedules;
-    counts_.turns += rig_.turns;
+    counts_.iterations += rig_.iterations;
     for (const std::uint32_t rows : runner_.rows_in_step) counts_.rows += rows;
     counts_.pinned += rig_.engine.pinned().size();
     counts_.cached_tokens += rig_.metrics.prefix_cache_hits.value();
+    if (!kv::all_full(rig_.pool.groups())) counts_.windowed_tokens += rig_.metrics.prefix_cache_hits.value();
+    counts_.grouped += rig_.pool.num_groups() > 1;
     counts_.preemptions += rig_.engine.scheduler().num_preemptions();
     counts_.overtakes += rig_.engine.scheduler().num_overtakes();
     counts_.jumped += rig_.metrics.jumped_tokens.value();
@@ -291,16 +296,16 @@ class Sim {
     }
     const std::uint32_t cached = client.stream->cached_tokens();
     CHECK_LT(cached, expected_[i].request.prompt.size());  // at least the last token is run
-    if (one.root == 0 || one.kv != 0) CHECK_EQ(cached, 0u);
+    if (one.cache_namespace == 0 || one.kv != 0) CHECK_EQ(cached, 0u);
     if (one.score != 0 && choice == 0) check_scores(client, answer);
     if (one.pool != 0) check_embedding(client, expected_[i]);
   }
 
-  void check_top(std::span<const flow::Candidate> told, const Score& score) {
-    CHECK_EQ(told.size(), score.top.size());
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      CHECK_EQ(told[i].token, score.top[i].token);
-      CHECK_EQ(told[i].logprob, score.top[i].logprob);
+  void check_top(std::span<const flow::Candidate> emitted, const Score& score) {
+    CHECK_EQ(emitted.size(), score.top.size());
+    for (std::size_t i = 0; i < emitted.size(); ++i) {
+      CHECK_EQ(emitted[i].token, score.top[i].token);
+      CHECK_EQ(emitted[i].logprob, score.top[i].logprob);
     }
   }
 
@@ -328,8 +333,8 @@ class Sim {
   const std::vector<Expected> expected_;
   ToyRunner runner_;
   quire::testing::LateRunner late_;
-  quire::testing::GuessingDrafter drafter_;
-  quire::testing::CacheFollower follower_;
+  quire::testing::ScriptedDrafter drafter_;
+  quire::testing::CacheTracker tracker_;
   bridge::CacheFeed feed_{1000};
   EngineRig rig_;
   Patience patience_;

@@ -14,11 +14,13 @@ namespace quire::sim {
 // What happened, to show that the schedules are not all alike.
 struct Counts {
   std::uint64_t schedules = 0;
-  std::uint64_t turns = 0;
+  std::uint64_t iterations = 0;
   std::uint64_t sequences = 0;
   std::uint64_t tokens = 0;  // said
   std::uint64_t rows = 0;
   std::uint64_t cached_tokens = 0;
+  std::uint64_t windowed_tokens = 0;  // of these, in models that do not keep everything
+  std::uint64_t grouped = 0;          // schedules with several groups of layers
   std::uint64_t preemptions = 0;
   std::uint64_t copies = 0;
   std::uint64_t poisons = 0;
@@ -26,7 +28,7 @@ struct Counts {
   std::uint64_t shared_blocks = 0;   // with more than one holder, summed over turns
   std::uint64_t dropped_blocks = 0;  // places in tables without a block, summed over turns
   std::uint64_t cancelled = 0;       // sequences that ended early
-  std::uint64_t parked = 0;          // sequences whose clients do not read, summed over turns
+  std::uint64_t paused = 0;          // sequences whose clients do not read, summed over turns
   std::uint64_t failed = 0;          // spoilt by what they saw
   std::uint64_t beams = 0;
   std::uint64_t ruled = 0;     // sequences with rules

@@ -32,7 +32,7 @@ class InstantRunner final : public model::Runner {
     auto& choices = choices_[num_submitted_++ % choices_.size()];
     choices.clear();
     for (const flow::PlannedSequence& planned : plan.sequences) {
-      if (planned.speaks) choices.push_back({planned.seq, token_behind(planned)});
+      if (planned.samples) choices.push_back({{.token = token_behind(planned)}, planned.seq});
     }
   }
   std::span<const flow::StepChoice> collect() override { return choices_[num_collected_++ % choices_.size()]; }
@@ -85,7 +85,7 @@ struct CrowdOptions {
     out.sampling.temperature = 0;
     out.rules = rules;
     out.grammar = grammar;
-    if (prefix_caching) out.cache_root = CacheRoot{1, 1};
+    if (prefix_caching) out.cache_namespace = CacheNamespace{1, 1};
     return out;
   }
 };
@@ -106,13 +106,13 @@ class ScheduledCrowd {
   void step() REQUIRES(engine_role) {
     scheduler_.plan();
     for (schedule::Sequence* sequence : scheduler_.planned()) {
-      const bool speaks = sequence->planned_rows == sequence->remaining();
-      sequence->commit_rows(sequence->planned_rows);
-      if (!speaks) continue;
+      const bool samples = sequence->planned_rows == sequence->remaining();
+      sequence->progress.commit(sequence->planned_rows);
+      if (!samples) continue;
       const auto seq = static_cast<std::uint32_t>(sequence->id().value);
-      const bool first = !sequence->heard();
-      sequence->hear();
-      sequence->publish_prefix(index_, /*tail=*/first);
+      const bool first = !sequence->queue.has_output;
+      sequence->note_output();
+      sequence->prefix.publish(index_, /*partial=*/first);
       sequence->append(static_cast<TokenId>((seq * 7919u + sequence->num_tokens() * 104729u) % kCrowdVocab));
     }
   }

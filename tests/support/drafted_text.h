@@ -1,5 +1,5 @@
-// A sequence that a drafter is told of as the engine does it: admitted, observed step by step, asked, released. No model: its text
-// is what the test says it is.
+// A sequence that a drafter is told of as the engine does it: admitted, observed step by step, asked, released. No
+// model: its text is what the test says it is.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,18 @@ namespace quire::test {
 class DraftedText {
  public:
   DraftedText(speculate::Drafter& drafter, std::uint64_t id, std::vector<TokenId> prompt,
-              std::optional<CacheRoot> root = {}) REQUIRES(engine_role)
-      : drafter_(drafter), seq_(id), root_(root), prompt_tokens_(prompt.size()), tokens_(std::move(prompt)) {
+              std::optional<CacheNamespace> cache_namespace = {}) REQUIRES(engine_role)
+      : drafter_(drafter),
+        seq_(id),
+        cache_namespace_(cache_namespace),
+        prompt_tokens_(prompt.size()),
+        tokens_(std::move(prompt)) {
     admit();
   }
 
-  void admit() REQUIRES(engine_role) { drafter_.admit({seq_, std::span(tokens_).first(prompt_tokens_), root_}); }
+  void admit() REQUIRES(engine_role) {
+    drafter_.admit({seq_, std::span(tokens_).first(prompt_tokens_), cache_namespace_});
+  }
   // One step: so many rows ran, the next ones that have not run yet, or fewer where there are fewer.
   void step(std::size_t num_rows) REQUIRES(engine_role) {
     if (tokens_.empty()) return;
@@ -35,7 +41,7 @@ class DraftedText {
       step(tokens_.size());
     }
   }
-  sample::TokenTree guess(std::uint32_t max_nodes, std::uint32_t max_depth = 64) REQUIRES(engine_role) {
+  sample::TokenTree draft(std::uint32_t max_nodes, std::uint32_t max_depth = 64) REQUIRES(engine_role) {
     const speculate::Asked asked{seq_, tokens_, {}, nullptr, max_nodes, max_depth};
     sample::TokenTree tree;
     drafter_.propose({&asked, 1}, {&tree, 1});
@@ -50,7 +56,7 @@ class DraftedText {
  private:
   speculate::Drafter& drafter_;
   SeqId seq_;
-  std::optional<CacheRoot> root_;
+  std::optional<CacheNamespace> cache_namespace_;
   std::size_t prompt_tokens_;
   std::vector<TokenId> tokens_;
   std::size_t num_run_ = 0;
@@ -64,7 +70,7 @@ inline std::vector<TokenId> tokens_of(const sample::TokenTree& tree) {
 }
 
 // Whatever they promise.
-inline bool same_guesses(const sample::TokenTree& a, const sample::TokenTree& b) {
+inline bool same_drafts(const sample::TokenTree& a, const sample::TokenTree& b) {
   if (a.size() != b.size()) return false;
   for (std::uint32_t i = 0; i < a.size(); ++i) {
     if (a.token(i) != b.token(i) || a.parent(i) != b.parent(i)) return false;
@@ -73,7 +79,7 @@ inline bool same_guesses(const sample::TokenTree& a, const sample::TokenTree& b)
 }
 
 inline bool same(const sample::TokenTree& a, const sample::TokenTree& b) {
-  if (!same_guesses(a, b)) return false;
+  if (!same_drafts(a, b)) return false;
   for (std::uint32_t i = 0; i < a.size(); ++i) {
     if (a.likely(i) != b.likely(i)) return false;
   }

@@ -19,8 +19,8 @@ struct RigOptions {
   std::uint32_t block_tokens = 16;
   std::uint32_t max_num_seqs = 8;
   std::uint32_t max_num_batched_tokens = 64;
-  std::uint32_t max_logit_rows = 0;  // 0: max_num_seqs
-  std::uint32_t max_model_len = 0;   // 0: what the pool holds
+  std::uint32_t max_logits_rows = 0;  // 0: max_num_seqs
+  std::uint32_t max_model_len = 0;    // 0: what the pool holds
   std::uint32_t vocab = 997;
   bridge::AdmissionQueue::Limits queue{};
   bool prefix_caching = true;
@@ -29,15 +29,16 @@ struct RigOptions {
   schedule::Victim victim = schedule::Victim::kNewest;
   std::uint32_t max_overtakes = 64;
   std::uint32_t num_swap_blocks = 0;
-  std::uint32_t window = 0;  // of the model: give it to ToyModel, too
-  bool open_groups = false;  // int4
+  std::vector<kv::CacheGroup> groups{kv::CacheGroup{}};  // of the model: give them to ToyModel, too
+  std::uint32_t restore_tokens = 1024;                   // multiples of these are restore points
+  bool residual_groups = false;                          // int4
   bool check_blocks = false;
   bool poison_blocks = false;
   Duration stall_timeout = std::chrono::seconds(30);
   std::uint32_t max_streams = 4096;
   bool cut_by_time = true;  // false: only the budget cuts prompts
   bool jump_ahead = true;
-  bool tails = true;  // part of a block may be shared
+  bool partial_blocks = true;  // part of a block may be shared
   speculate::Drafter* drafter = nullptr;
   speculate::DepthControl* depth = nullptr;
   std::uint32_t max_draft_nodes = 8;
@@ -47,7 +48,7 @@ struct RigOptions {
 struct Ask {
   sample::Params params{.temperature = 0.0f};
   std::vector<TokenId> stop_tokens{};
-  std::optional<CacheRoot> root{CacheRoot{0, 1}};  // by default everybody shares
+  std::optional<CacheNamespace> cache_namespace{CacheNamespace{0, 1}};  // by default everybody shares
   std::uint32_t tenant = 0;
   std::uint32_t weight = 1;
   std::int32_t priority = 0;
@@ -89,7 +90,7 @@ struct Client {
 class EngineRig {
  public:
   EngineRig(const RigOptions& options, model::Runner& runner)
-      : pool(options.num_blocks, options.block_tokens),
+      : pool(options.num_blocks, options.block_tokens, options.groups),
         admission(options.queue, doorbell),
         control(doorbell),
         hub(std::make_shared<bridge::StreamHub>(
@@ -99,7 +100,7 @@ class EngineRig {
                                                             clock, options.drafter, options.depth}) {
     const auto watch = [this](auto& watcher) {
       watcher.holders = [this](BlockId block) { return pool.holders(block); };
-      watcher.promised = [this](BlockId block) { return engine.prefix_index().promised(block); };
+      watcher.num_relied_tokens = [this](BlockId block) { return engine.prefix_index().num_relied_tokens(block); };
     };
     auto* toy = dynamic_cast<ToyRunner*>(&runner);
     if (auto* const late = dynamic_cast<LateRunner*>(&runner)) {
@@ -109,8 +110,8 @@ class EngineRig {
       watch(*toy);
     }
     if (toy == nullptr) return;
-    toy->max_logit_rows = options.max_logit_rows != 0 ? options.max_logit_rows : options.max_num_seqs;
-    if (options.open_groups) toy->keep_open_groups(options.max_num_seqs);
+    toy->max_logits_rows = options.max_logits_rows != 0 ? options.max_logits_rows : options.max_num_seqs;
+    if (options.residual_groups) toy->keep_residual_groups(options.max_num_seqs);
   }
 
   Client submit(std::vector<TokenId> prompt, std::uint32_t max_tokens, sample::Params params = greedy(),
@@ -142,7 +143,7 @@ class EngineRig {
       request.scores_prompt = ask.scores_prompt && i == 0;
       request.pooling = ask.pooling;
       request.stop_tokens = ask.stop_tokens;
-      request.cache_root = ask.root;
+      request.cache_namespace = ask.cache_namespace;
       request.tenant = ask.tenant;
       request.weight = ask.weight;
       request.priority = ask.priority;
@@ -161,11 +162,11 @@ class EngineRig {
   }
 
   // One turn. Rings first, so that an idle engine does not sleep.
-  void turn() REQUIRES(engine_role) {
+  void iterate() REQUIRES(engine_role) {
     doorbell.ring();
     engine.step();
     hub->drain();
-    ++turns;
+    ++iterations;
   }
   // Turns until every client has its end, reading as it goes; dies after `limit` turns.
   template <typename Clients>
@@ -174,12 +175,12 @@ class EngineRig {
       bool all_done = true;
       for (Client& client : clients) {
         client.read_all();
-        if (client.done() && client.finished_at_step == 0) client.finished_at_step = turns;
+        if (client.done() && client.finished_at_step == 0) client.finished_at_step = iterations;
         all_done = all_done && client.done();
       }
       if (all_done) return;
       CHECK_GT(limit--, 0u);
-      turn();
+      iterate();
     }
   }
 
@@ -188,13 +189,12 @@ class EngineRig {
   static engine::EngineOptions engine_options(const RigOptions& options) {
     return {.scheduler = {.max_num_seqs = options.max_num_seqs,
                           .max_num_batched_tokens = options.max_num_batched_tokens,
-                          .max_logit_rows = options.max_logit_rows,
+                          .max_logits_rows = options.max_logits_rows,
                           .policy = options.policy,
                           .victim = options.victim,
                           .max_overtakes = options.max_overtakes,
                           .num_swap_blocks = options.num_swap_blocks,
-                          .window = options.window,
-                          .open_groups = options.open_groups},
+                          .residual_groups = options.residual_groups},
             .vocab = options.vocab,
             .max_model_len = options.max_model_len ? options.max_model_len : options.num_blocks * options.block_tokens,
             .max_draft_nodes = options.max_draft_nodes,
@@ -202,7 +202,10 @@ class EngineRig {
             .prefix_caching = options.prefix_caching,
             .check_blocks = options.check_blocks,
             .poison_blocks = options.poison_blocks,
-            .prefix_index = {.hash_key = 1, .hash_bits = options.hash_bits, .tails = options.tails},
+            .prefix_index = {.hash_key = 1,
+                             .hash_bits = options.hash_bits,
+                             .partial_blocks = options.partial_blocks,
+                             .restore_tokens = options.restore_tokens},
             .numeric_mode = "toy",
             .stall_timeout = options.stall_timeout,
             .max_step_time = std::chrono::milliseconds(options.cut_by_time ? 100 : 0),
@@ -220,7 +223,7 @@ class EngineRig {
   std::shared_ptr<bridge::StreamHub> hub;
   const std::uint32_t hidden_width;  // of the runner
   engine::Engine engine;
-  std::uint64_t turns = 0;
+  std::uint64_t iterations = 0;
 };
 
 }  // namespace quire::testing

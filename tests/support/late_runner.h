@@ -41,11 +41,11 @@ class LateRunner final : public model::Runner {
     for (const flow::BlockOp& op : plan.block_ops) {
       const bool fills = op.kind == flow::BlockOp::Kind::kCopy || op.kind == flow::BlockOp::Kind::kSwapIn;
       if (holders && fills) CHECK_EQ(holders(BlockId(op.to)), 1u);
-      if (promised && fills) CHECK_EQ(promised(BlockId(op.to)), 0u);
+      if (num_relied_tokens && fills) CHECK_EQ(num_relied_tokens(BlockId(op.to)), 0u);
     }
     for (const std::uint32_t slot : plan.slots) {
       if (holders) CHECK_EQ(holders(block_of(slot)), 1u);
-      if (promised) CHECK_GE(slot % block_tokens(), promised(block_of(slot)));
+      if (num_relied_tokens) CHECK_GE(slot % block_tokens(), num_relied_tokens(block_of(slot)));
     }
     for (const flow::PlannedSequence& planned : plan.sequences) {
       if (planned.fed_by == flow::PlannedSequence::kNoChoice) continue;
@@ -95,9 +95,9 @@ class LateRunner final : public model::Runner {
   bool idle() const override { return num_in_flight() == 0; }
   bool full() const override { return num_in_flight() == depth_; }
 
-  void copy_row(std::uint32_t from, std::uint32_t to) override {
+  void copy_rows(std::span<const backend::RowCopy> copies) override {
     CHECK(idle());
-    toy_.copy_row(from, to);
+    toy_.copy_rows(copies);
   }
   std::size_t block_bytes() const override { return toy_.block_bytes(); }
   void read_block(BlockId block, std::span<std::byte> out) override {
@@ -127,7 +127,7 @@ class LateRunner final : public model::Runner {
   std::uint64_t num_fed = 0;    // rows whose tokens another step said
   // As ToyRunner's. EngineRig sets them.
   std::function<std::uint32_t(BlockId)> holders;
-  std::function<std::uint32_t(BlockId)> promised;
+  std::function<std::uint32_t(BlockId)> num_relied_tokens;
 
  private:
   struct Step {

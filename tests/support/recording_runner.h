@@ -33,7 +33,7 @@ class RecordingRunner final : public model::Runner {
   std::uint32_t hidden_width() const override { return inner_.hidden_width(); }
   bool idle() const override { return inner_.idle(); }
   bool full() const override { return inner_.full(); }
-  void copy_row(std::uint32_t from, std::uint32_t to) override REQUIRES(engine_role) { inner_.copy_row(from, to); }
+  void copy_rows(std::span<const backend::RowCopy> copies) override REQUIRES(engine_role) { inner_.copy_rows(copies); }
   std::size_t block_bytes() const override { return inner_.block_bytes(); }
   void read_block(BlockId block, std::span<std::byte> out) override REQUIRES(engine_role) {
     inner_.read_block(block, out);

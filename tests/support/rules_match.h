@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 

@@ -7,14 +7,14 @@ SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_
              tie_word_embeddings=False)
 
 
-def byte_tokenizer():
+def byte_tokenizer(size=VOCAB):
     """Bytes in the letters that byte-level vocabularies write them with (GPT-2's bytes_to_unicode), and names for the rest."""
     vocab, letter = {"<|endoftext|>": 0}, 256
     for byte in range(256):
         stands = 33 <= byte <= 126 or (byte >= 161 and byte != 173)
         vocab[chr(byte if stands else letter)] = byte + 1
         letter += not stands
-    vocab |= {f"t{number}": number for number in range(257, VOCAB)}
+    vocab |= {f"t{number}": number for number in range(257, size)}
     return {"added_tokens": [{"id": 0, "content": "<|endoftext|>", "special": True}], "normalizer": None,
             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}, "post_processor": None,
             "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": vocab, "merges": []}}

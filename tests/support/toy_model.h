@@ -3,6 +3,8 @@
 // by hash. Pure functions of tokens: ToyRunner must come to the same through block tables, copies, swaps and caches.
 //   stored(q) = mix(token q, q, seen(q))    seen(p) = sum of stored(q) for the q < p that p may see
 //   what p says is chosen by the hash seen(p) + stored(p)
+// Several groups of layers each have a sum of their own, of the q that p may see there; seen(p) is a weighted sum of
+// them.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "core/flow/request.h"
+#include "core/kv/cache_group.h"
 #include "core/sample/params.h"
 
 namespace quire::testing {
@@ -24,8 +27,17 @@ inline constexpr std::uint32_t kToySpan = 256;  // positions after which a KvPol
 
 struct ToyModel {
   std::uint32_t vocab = kToyVocab;
-  std::uint32_t window = 0;  // a row sees itself and window - 1 positions before; 0: all
+  std::vector<kv::CacheGroup> groups{kv::CacheGroup{}};  // of its layers, by the positions that a row sees
 };
+
+inline ToyModel toy_window(std::uint32_t window) { return {.groups = {{kv::CacheGroup::Kind::kWindow, window}}}; }
+
+// One number for the sums that a row sees in its groups.
+inline std::uint64_t toy_seen(std::span<const std::uint64_t> sums) {
+  std::uint64_t seen = 0;
+  for (std::size_t group = 0; group < sums.size(); ++group) seen += sums[group] * (2 * group + 1);
+  return seen;
+}
 
 // A prompt for each seed.
 inline std::vector<TokenId> toy_prompt(std::uint32_t length, std::uint32_t seed, const ToyModel& model = {}) {
@@ -118,7 +130,8 @@ inline void toy_top(std::uint64_t hash, std::uint32_t count, const ToyModel& mod
 // The past of one sequence, token by token: what the next row sees, under a KvPolicy too.
 class ToyPast {
  public:
-  explicit ToyPast(const ToyModel& model = {}, const flow::KvPolicy& policy = {}) : model_(model), policy_(policy) {}
+  explicit ToyPast(const ToyModel& model = {}, const flow::KvPolicy& policy = {})
+      : model_(model), policy_(policy), sums_(model.groups.size()), lowest_(model.groups.size()) {}
 
   void push(TokenId token) {
     const auto position = length();
@@ -127,19 +140,21 @@ class ToyPast {
       kept_.push_back(true);
       accumulated_scores_.push_back(0);
     }
-    if (model_.window != 0 && position >= model_.window && kept_[(position - model_.window) / kToyGroup]) {
-      sum_ -= stored_[position - model_.window];
+    for (std::size_t group = 0; group < sums_.size(); ++group) {
+      for (; lowest_[group] < model_.groups[group].first_needed(position); ++lowest_[group]) {
+        if (kept_[lowest_[group] / kToyGroup]) sums_[group] -= stored_[lowest_[group]];
+      }
     }
-    stored_.push_back(toy_stored(token, position, sum_));
-    sum_ += stored_.back();
+    stored_.push_back(toy_stored(token, position, toy_seen(sums_)));
+    for (std::uint64_t& sum : sums_) sum += stored_.back();
     if (policy_.kind != flow::KvPolicy::Kind::kHeavyHitters) return;
     for (std::uint32_t group = 0; group < kept_.size(); ++group) {
-      if (kept_[group]) accumulated_scores_[group] += toy_vote(sum_, position, group);
+      if (kept_[group]) accumulated_scores_[group] += toy_vote(hash(), position, group);
     }
   }
 
   std::uint32_t length() const { return static_cast<std::uint32_t>(stored_.size()); }
-  std::uint64_t hash() const { return sum_; }  // of what the last row saw, itself included
+  std::uint64_t hash() const { return toy_seen(sums_); }  // of what the last row saw, itself included
   const std::vector<bool>& kept_groups() const { return kept_; }
 
  private:
@@ -157,9 +172,10 @@ class ToyPast {
     const bool accumulated_scores_count = policy_.kind == flow::KvPolicy::Kind::kHeavyHitters;
     for (std::size_t i = accumulated_scores_count ? policy_.budget / kToyGroup : 0; i < others.size(); ++i)
       kept_[others[i]] = false;
-    sum_ = 0;
-    const std::uint32_t begin = model_.window != 0 && length() > model_.window ? length() - model_.window : 0;
-    for (std::uint32_t q = begin; q < length(); ++q) sum_ += kept_[q / kToyGroup] ? stored_[q] : 0;
+    for (std::size_t group = 0; group < sums_.size(); ++group) {
+      sums_[group] = 0;
+      for (std::uint32_t q = lowest_[group]; q < length(); ++q) sums_[group] += kept_[q / kToyGroup] ? stored_[q] : 0;
+    }
   }
 
   ToyModel model_;
@@ -167,7 +183,8 @@ class ToyPast {
   std::vector<std::uint64_t> stored_;              // [length]
   std::vector<bool> kept_;                         // by group
   std::vector<std::uint64_t> accumulated_scores_;  // by group
-  std::uint64_t sum_ = 0;
+  std::vector<std::uint64_t> sums_;                // by group of layers
+  std::vector<std::uint32_t> lowest_;              // likewise: the first position that a row sees
 };
 
 // The sums of a pooled prompt, from its tokens alone.

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/config_fields.h"
+#include "app/config/config_fields.h"
 
 namespace quire::tools {
 namespace {
@@ -61,14 +61,14 @@ TEST(BenchCommandLine, TheWordBehindAFlagsValueIsTheModel) {
   EXPECT_THAT(line.flags.at("model").values, ElementsAre("dir"));
   EXPECT_THAT(line.flags.at("block-size").values, ElementsAre("32"));
   EXPECT_THAT(parse({"--runs", "3", "dir"}).flags.at("model").values, ElementsAre("dir"));
-  EXPECT_THAT(problems_of({"a", "b"}), ElementsAre("unexpected word b: there is one MODEL"));
+  EXPECT_THAT(problems_of({"a", "b"}), ElementsAre("unexpected word b: only one MODEL is allowed"));
 }
 
 TEST(BenchCommandLine, NamesTheNearestFlagOrTheCommandThatHasIt) {
   EXPECT_THAT(problems_of({"--thread", "2"}), ElementsAre("unknown flag --thread: did you mean --threads?"));
-  EXPECT_THAT(problems_of({"--port", "80"}), ElementsAre("unknown flag --port: a flag of serve, not of bench"));
+  EXPECT_THAT(problems_of({"--port", "80"}), ElementsAre("unknown flag --port: it belongs to serve, not to bench"));
   EXPECT_THAT(problems_of({"--max-model-len=8"}),
-              ElementsAre("unknown flag --max-model-len=8: a flag of serve, generate, inspect, not of bench"));
+              ElementsAre("unknown flag --max-model-len=8: it belongs to serve, generate, inspect, not to bench"));
 }
 
 TEST(BenchCommandLine, EveryFieldOfBenchIsInTheHelpAndNoOther) {

@@ -94,7 +94,7 @@ def shares_of_steps():
     return [sum(row["seconds"].values()) / row["step_seconds"] for row in report["rows"]]
 
 
-def test_speculate_says_the_same_with_and_without_drafts():
+def test_speculate_gets_the_same_answers_with_and_without_drafts():
     report = json_of("speculate", "--draft-alpha", "1", "--draft-cost", "0", "--draft-tokens", "3")
     assert [row["nodes"] for row in report["verify"]] == list(range(17))
     assert report["verify"][0]["over_one_row"] == 1
@@ -120,7 +120,7 @@ def test_serve_takes_requests_up_to_the_models_length_and_no_longer():
     fits = bench("--mode", "serve", "--streams", "1", "--prompt-tokens", "508", "--answer-tokens", "4")
     assert fits.returncode == 0, fits.stderr
     too_long = bench("--mode", "serve", "--prompt-tokens", "509", "--answer-tokens", "4")
-    assert too_long.returncode == 2 and "this model goes up to 512 tokens together" in too_long.stderr
+    assert too_long.returncode == 2 and "the maximum of this model is 512 tokens together" in too_long.stderr
 
 
 def test_serve_runs_random_weights_behind_the_whole_engine():
@@ -140,7 +140,7 @@ def test_compare_of_a_server_with_itself_counts_the_same_answers():
         assert set(row["ratios"]) >= {"tokens_per_s", "ttft_p50_s", "gap_p99_s"}
 
 
-def test_compare_at_a_rate_sends_as_many_as_it_was_told():
+def test_compare_at_a_rate_sends_as_many_as_requested():
     with Server() as server:
         report = json_of("compare", "--url", server.url, "--url", server.url, "--rate", "200", "--requests", "10",
                          "--prompt-tokens", "20", "--answer-tokens", "6")  # fmt: skip

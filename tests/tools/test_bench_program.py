@@ -23,12 +23,12 @@ def test_help_through_the_server_is_the_programs_own():
     assert all(flag in through.stdout for flag in ("--mode", "--scenario", "--threads", "QUIRE_THREADS"))
 
 
-def test_what_is_wrong_is_told_as_of_every_command():
+def test_errors_are_reported_as_by_every_command():
     flags = ("--runs", "0", "--thread", "1", "--port", "8000")
     result = run(BUILD / "quire", "bench", *flags, env={"QUIRE_BLOCK_SIZE": "17"})
     assert result.returncode == 2 and result.stdout == ""
     for part in ("quire: 4 problems", "--runs '0'", "unknown flag --thread: did you mean --threads?",
-                 "unknown flag --port: a flag of serve, not of bench", "--block-size 17: expected a multiple of 16"):  # fmt: skip
+                 "unknown flag --port: it belongs to serve, not to bench", "--block-size 17: expected a multiple of 16"):  # fmt: skip
         assert part in result.stderr
 
 
@@ -38,7 +38,7 @@ def test_it_is_found_through_a_link_and_by_a_name_in_the_path(tmp_path):
     assert run("quire", "bench", "--help", env={"PATH": f"{BUILD}:{os.environ['PATH']}"}).returncode == 0
 
 
-def test_where_the_program_is_absent_it_is_said_how_to_build_it(tmp_path):
+def test_a_missing_program_is_reported_with_how_to_build_it(tmp_path):
     shutil.copy(BUILD / "quire", tmp_path / "quire")
     for args in ([], ["--help"], ["--mode", "nothing"]):
         result = run(tmp_path / "quire", "bench", *args)
@@ -50,7 +50,7 @@ def test_where_the_program_is_absent_it_is_said_how_to_build_it(tmp_path):
     assert "bench" in run(tmp_path / "quire", "--help").stdout
 
 
-def test_where_the_program_cannot_be_run_it_is_said_why(tmp_path):
+def test_a_program_that_cannot_be_run_is_reported_with_the_reason(tmp_path):
     shutil.copy(BUILD / "quire", tmp_path / "quire")
     (tmp_path / "quire-bench").write_text("no program")
     result = run(tmp_path / "quire", "bench")

@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path)
     assert result.returncode == 2 and "out.csv: cannot be written" in result.stderr
 
 
-def test_an_unknown_scenario_is_told_which_there_are():
+def test_an_unknown_scenario_gets_the_list_of_scenarios():
     result = scenario("nothing")
     assert result.returncode == 2
     assert "expected one of utilisation, waste, max-batch, preemption, policies, prefix" in result.stderr

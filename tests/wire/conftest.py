@@ -71,7 +71,7 @@ class Server:
         self.metrics_port = self._admin_port() if "--admin-port" in args else self.port
 
     def _admin_port(self):
-        said = "probes, metrics and orders: http://127.0.0.1:"
+        said = "probes, metrics and /admin: http://127.0.0.1:"
         self.wait_for_log(said)
         return int(re.search(re.escape(said) + r"(\d+)", self.log)[1])
 

@@ -29,7 +29,7 @@ def ask(port, method, path, body=None, seconds=PATIENCE_S):
         connection.close()
 
 
-def test_both_ports_tell_and_each_takes_its_own_orders(start_server, tmp_path):
+def test_both_ports_report_the_state_and_each_takes_its_own_orders(start_server, tmp_path):
     server = start_server("--admin-port", 0, "--cache-dir", tmp_path)
     admin = server.metrics_port
     for path in TELLING:
@@ -90,7 +90,7 @@ def test_it_answers_while_the_main_io_threads_stand_still(start_server):
     assert server.stop() == 0
 
 
-def test_the_settings_of_the_admin_port_are_said_when_they_are_wrong(server):
+def test_the_settings_of_the_admin_port_are_named_when_they_are_wrong(server):
     for flags, said in ((["--admin-port", "65536"], "0..65535"), (["--admin-port", "0", "--admin-host", "nowhere"], "--admin-host"),
                         (["--admin-port", str(server.port)], "--admin-port")):
         done = subprocess.run([BINARY, "serve", "--port", "0", *flags], capture_output=True, text=True, timeout=PATIENCE_S)

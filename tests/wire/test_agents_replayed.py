@@ -142,7 +142,7 @@ def test_a_recorded_request_is_answered_with_a_well_formed_stream_or_body(reader
 @pytest.mark.parametrize("request_", [one for one in REQUESTS if one.values[0]["body"] != without_pictures(one.values[0]["body"])])
 def test_a_picture_or_a_document_is_refused_by_name(reader, request_):
     answer = replay(reader, request_, seen=lambda body: body)
-    assert answer.status == 400 and answer.error["param"].endswith(".type") and "reads text alone" in answer.error["message"]
+    assert answer.status == 400 and answer.error["param"].endswith(".type") and "reads text only" in answer.error["message"]
 
 
 @pytest.mark.parametrize("request_", [one for one in REQUESTS if not one.values[0]["body"]])

@@ -235,7 +235,7 @@ def test_inspect_shows_its_key(guarded):
 
     assert inspect("prometheus").returncode == 0
     refused = inspect("alice")
-    assert refused.returncode == 2 and "GET /metrics is answered 403" in refused.stderr
+    assert refused.returncode == 2 and "GET /metrics was answered with status 403" in refused.stderr
     assert secret("alice") not in refused.stderr
 
 

@@ -22,7 +22,7 @@ def order(server, what, body):
 
 # ---- salts
 
-def test_nothing_is_found_or_told_across_salts(start_server):
+def test_nothing_is_found_or_revealed_across_salts(start_server):
     server = start_server()
     first = server.complete(PROMPT, cache_salt="one", **FIELDS)
     assert cached(first) == 0

@@ -42,14 +42,14 @@ def test_an_answer_is_a_message_and_goes_on_from_the_template(server, client):
     assert answer.usage.completion_tokens == 24 and answer.choices[0].finish_reason == "length"
 
 
-def test_a_stream_says_role_content_end_and_usage(client):
+def test_a_stream_has_role_content_end_and_usage(client):
     whole = ask(client)
     role, content, finish, usage = joined(ask(client, stream=True, stream_options={"include_usage": True}))
     assert (role, content, finish) == ("assistant", whole.choices[0].message.content, "length")
     assert usage.completion_tokens == whole.usage.completion_tokens
 
 
-def test_a_stream_tells_its_timings_once_at_its_end(client):
+def test_a_stream_returns_its_timings_once_at_its_end(client):
     chunks = list(ask(client, stream=True))
     assert [i for i, chunk in enumerate(chunks) if (chunk.model_extra or {}).get("timings")] == [len(chunks) - 1]
 
@@ -86,7 +86,7 @@ def test_a_message_goes_on(server, client):
     assert answer.choices[0].message.content == server.text(TEXT + " ", seed=5, max_tokens=24)
 
 
-def test_rendering_tells_the_prompt_and_its_tokens(server):
+def test_rendering_returns_the_prompt_and_its_tokens(server):
     answer = server.post_to("/v1/chat/completions/render", {"messages": TALE})
     assert answer.status == 200 and answer.json["prompt"] == TEXT
     assert answer.json["count"] == len(answer.json["token_ids"])

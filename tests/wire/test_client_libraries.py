@@ -57,11 +57,11 @@ def test_langchain_invokes_and_streams_a_chat(langchain, whole):
         assert (usage["input_tokens"], usage["output_tokens"]) == (whole["usage"]["prompt_tokens"], 24)
 
 
-def test_langchain_hears_log_probabilities(langchain, talker):
+def test_langchain_receives_log_probabilities(langchain, talker):
     assert langchain["logprobs"] == wire(talker, max_tokens=24, logprobs=True, top_logprobs=2)["choices"][0]["logprobs"]["content"]
 
 
-def test_langchain_hears_calls_of_bound_tools_whole_and_streamed(langchain, called):
+def test_langchain_receives_calls_of_bound_tools_whole_and_streamed(langchain, called):
     for way in ("called", "called_in_a_stream"):
         assert langchain[way]["calls"] == [called] and not langchain[way]["content"], way
     assert langchain["called_in_a_stream"]["finish"] == langchain["called"]["finish"] == "tool_calls"
@@ -100,7 +100,7 @@ def test_litellm_reaches_nobody_else(litellm):
 
 
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
-def test_litellm_hears_a_chat_whole_streamed_and_at_once(litellm, provider, whole):
+def test_litellm_receives_a_chat_whole_streamed_and_at_once(litellm, provider, whole):
     heard = litellm[provider]
     assert heard["whole"]["content"] == heard["streamed"]["content"] == content(whole)
     assert heard["at_once"] == [content(whole)] * 3
@@ -110,7 +110,7 @@ def test_litellm_hears_a_chat_whole_streamed_and_at_once(litellm, provider, whol
 
 
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
-def test_litellm_hears_calls_and_forms(litellm, provider, called):
+def test_litellm_receives_calls_and_forms(litellm, provider, called):
     heard = litellm[provider]
     assert heard["called"]["finish"] == heard["called_in_a_stream"]["finish"] == "tool_calls"
     assert heard["called"]["calls"] == heard["called_in_a_stream"]["calls"]
@@ -186,14 +186,14 @@ def node(talker):
     return heard_by_node(talker)
 
 
-def test_node_hears_a_chat_whole_and_streamed(node, whole):
+def test_node_receives_a_chat_whole_and_streamed(node, whole):
     assert node["whole"]["content"] == node["streamed"]["content"] == content(whole)
     assert node["whole"]["finish"] == node["streamed"]["finish"] == "length"
     assert node["whole"]["usage"]["completion_tokens"] == node["streamed"]["usage"]["completion_tokens"] == 24
     assert node["streamed"]["chunks"] > 3
 
 
-def test_node_hears_calls_whole_streamed_and_from_the_helper(node, called):
+def test_node_receives_calls_whole_streamed_and_from_the_helper(node, called):
     for way in ("called", "called_in_a_stream", "called_with_the_helper"):
         assert (node[way]["calls"], node[way]["finish"]) == ([called], "tool_calls"), way
 
@@ -203,7 +203,7 @@ def test_node_gets_structured_output(node):
     assert json.loads(node["person_parsed"]) == node["person"]
 
 
-def test_node_hears_log_probabilities(node, talker):
+def test_node_receives_log_probabilities(node, talker):
     assert node["logprobs"] == wire(talker, max_tokens=24, logprobs=True, top_logprobs=2)["choices"][0]["logprobs"]["content"]
 
 

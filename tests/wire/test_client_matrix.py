@@ -21,13 +21,13 @@ def expected(server):
     return server.complete(**QUESTION)["choices"][0]["text"]
 
 
-def test_the_python_client_hears_it_whole_and_streamed(server, expected):
+def test_the_python_client_receives_it_whole_and_streamed(server, expected):
     client = server.client()
     assert client.completions.create(**QUESTION).choices[0].text == expected
     assert "".join(c.choices[0].text for c in client.completions.create(**QUESTION, stream=True)) == expected
 
 
-def test_fifty_streams_of_one_asynchronous_python_client_all_hear_it(server, expected):
+def test_fifty_streams_of_one_asynchronous_python_client_all_receive_it(server, expected):
     async def one(client):
         return "".join([c.choices[0].text async for c in await client.completions.create(**QUESTION, stream=True)])
 
@@ -38,7 +38,7 @@ def test_fifty_streams_of_one_asynchronous_python_client_all_hear_it(server, exp
     assert set(asyncio.run(all_of_them())) == {expected}
 
 
-def test_requests_hears_it_over_one_kept_connection(server, expected):
+def test_requests_receives_it_over_one_kept_connection(server, expected):
     with requests.Session() as session:
         for _ in range(3):
             answer = session.post(server.url + "/v1/completions", json=QUESTION, timeout=PATIENCE_S)
@@ -49,7 +49,7 @@ def test_requests_hears_it_over_one_kept_connection(server, expected):
     assert "".join(json.loads(event)["choices"][0]["text"] for event in events[:-1]) == expected
 
 
-def test_curl_hears_it_whole_and_streamed(server, expected):
+def test_curl_receives_it_whole_and_streamed(server, expected):
     def curl(body):
         command = ["curl", "-sSfN", server.url + "/v1/completions", "-H", "Content-Type: application/json", "-d", json.dumps(body)]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
@@ -71,5 +71,5 @@ def node(*arguments, **options):
     return subprocess.run(["node", *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE_S, **options).stdout
 
 
-def test_nodes_own_fetch_hears_it(server, expected):
+def test_nodes_own_fetch_receives_it(server, expected):
     assert node("--input-type=module", "-e", NODE_FETCH, server.url, json.dumps(QUESTION)) == expected

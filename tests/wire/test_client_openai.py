@@ -60,7 +60,7 @@ def gathered(chunks):
     return content, [(id_, name, json.loads(text)) for id_, name, text in calls], finish
 
 
-def test_a_chat_is_heard_whole_streamed_and_at_once(talker, client, asynchronous):
+def test_a_chat_is_received_whole_streamed_and_at_once(talker, client, asynchronous):
     expected = wire(talker, max_tokens=24)["choices"][0]["message"]["content"]
     assert chat(client).choices[0].message.content == expected
     assert gathered(chat(client, stream=True)) == (expected, [], "length")
@@ -83,7 +83,7 @@ NAMED = {"type": "function", "function": {"name": "look"}}
 
 @pytest.mark.parametrize("choice", ["required", NAMED], ids=["required", "named"])
 @pytest.mark.parametrize("parallel", [False, True])
-def test_calls_are_heard_whole_and_streamed_with_the_same_ids(client, choice, parallel):
+def test_calls_are_received_whole_and_streamed_with_the_same_ids(client, choice, parallel):
     fields = {**CALLING, "tool_choice": choice, "parallel_tool_calls": parallel, "max_tokens": 300}
     whole = chat(client, **fields).choices[0]
     calls = calls_of(whole.message)
@@ -134,7 +134,7 @@ def test_a_schema_and_a_json_object_are_answered(client):
         assert isinstance(json.loads(answer.message.content), dict)
 
 
-def test_log_probabilities_are_heard_whole_and_streamed(client):
+def test_log_probabilities_are_received_whole_and_streamed(client):
     whole = chat(client, logprobs=True, top_logprobs=3).choices[0].logprobs.content
     streamed = [token for chunk in chat(client, logprobs=True, top_logprobs=3, stream=True) for choice in chunk.choices if choice.logprobs
                 for token in choice.logprobs.content]
@@ -143,7 +143,7 @@ def test_log_probabilities_are_heard_whole_and_streamed(client):
     assert lists.token_logprobs[0] is None and len(lists.tokens) == len(lists.top_logprobs) == len(lists.text_offset)
 
 
-def test_reasoning_is_told_apart(client):
+def test_reasoning_is_separated(client):
     fields = dict(max_tokens=120, extra_body={"chat_template_kwargs": {"enable_thinking": True}})
     message = chat(client, **fields).choices[0].message
     streamed = [choice.delta.reasoning for chunk in chat(client, **fields, stream=True) for choice in chunk.choices if getattr(choice.delta, "reasoning", None)]

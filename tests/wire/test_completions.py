@@ -28,7 +28,7 @@ def test_an_openai_client_completes(client):
     assert 0 <= usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens
 
 
-def test_a_prompt_that_was_answered_before_is_found_and_said_so(start_server):
+def test_a_prompt_that_was_answered_before_is_found_and_reported(start_server):
     server = start_server()
     prompt = list(range(100, 150))
     first = server.complete(prompt, max_tokens=8, seed=1)
@@ -119,7 +119,7 @@ def test_token_ids_are_the_text_they_spell(server):
     assert answer["usage"]["prompt_tokens"] == len(ids) + 2
 
 
-def test_a_seed_repeats_and_a_drawn_one_is_told(server):
+def test_a_seed_repeats_and_a_drawn_one_is_returned(server):
     drawn = server.complete(PROMPT, max_tokens=30, temperature=1.0)
     assert server.complete(PROMPT, max_tokens=30, temperature=1.0, seed=drawn["seed"])["choices"] == drawn["choices"]
     others = {server.text(PROMPT, max_tokens=30, temperature=1.0) for _ in range(5)}

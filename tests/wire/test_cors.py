@@ -70,7 +70,7 @@ def test_orders_to_the_server_are_never_for_other_pages(open_to_one):
     assert order.status == 403 and shared(order) == {}
 
 
-def test_any_origin_with_credentials_is_told_its_own_name(start_server):
+def test_any_origin_with_credentials_gets_its_own_name(start_server):
     server = start_server("--allowed-origins", '["*"]', "--allow-credentials", "--allowed-methods", "POST,GET",
                           "--allowed-headers", "content-type,authorization")
     answer = preflight(server, OTHER)
@@ -97,4 +97,4 @@ def test_a_preflight_needs_no_key_and_what_follows_does(start_server):
 @pytest.mark.parametrize("origin", ["app.example.org", "https://app.example.org/path", "https://"])
 def test_what_is_no_origin_is_refused_at_start(origin):
     done = subprocess.run([BINARY, "serve", "--port", "0", "--allowed-origins", origin], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "--allowed-origins" in done.stderr and "is no origin" in done.stderr
+    assert done.returncode == 2 and "--allowed-origins" in done.stderr and "is not an origin" in done.stderr

@@ -83,7 +83,7 @@ def test_a_header_that_comes_twice_is_refused(server):
     assert text.startswith("HTTP/1.1 400") and "X-Request-Timeout" in text
 
 
-def test_an_answer_that_would_be_late_is_refused_at_once_and_told_when_to_try_again(narrow):
+def test_an_answer_that_would_be_late_is_refused_at_once_with_when_to_try_again(narrow):
     steps = narrow.wait_until(idle, "an idle engine")["quire:engine_steps_total"]
     before = outcomes(narrow)["deadline", "refused"]
     answer = narrow.post({"prompt": "Once upon a time", **LONG, "deadline_ms": 4000})  # it takes nine seconds and a half
@@ -94,7 +94,7 @@ def test_an_answer_that_would_be_late_is_refused_at_once_and_told_when_to_try_ag
     assert outcomes(narrow)["deadline", "refused"] == before + 1
 
 
-def test_who_waits_past_its_deadline_is_told_504_and_leaves_the_line(start_server):
+def test_a_request_that_waits_past_its_deadline_gets_504_and_leaves_the_queue(start_server):
     server = start_server("--max-num-seqs", "1", *PACED)  # no sequence has ended there, so it expects no wait and refuses nobody
     with held(server):
         answer = server.post({"prompt": "b", "max_tokens": 1, "deadline_ms": 500})
@@ -104,7 +104,7 @@ def test_who_waits_past_its_deadline_is_told_504_and_leaves_the_line(start_serve
     assert outcomes(server)["deadline", "missed"] == 1
 
 
-def test_who_runs_past_its_deadline_ends_and_what_its_stream_told_is_the_beginning_of_the_answer(start_server):
+def test_a_request_that_runs_past_its_deadline_ends_with_the_beginning_of_its_answer(start_server):
     server = start_server()
     whole = server.text("Once upon a time", temperature=0, **{**LONG, "max_tokens": 400})
     # 400 tokens take eight seconds at least. On a busy machine a deadline may pass before the first token, which is another answer.

@@ -107,7 +107,7 @@ def test_sigterm_under_load_loses_no_accepted_request(start_server, server):
 
 
 @pytest.mark.heavy
-def test_what_outlasts_the_drain_under_load_is_told(start_server):
+def test_what_outlasts_the_drain_under_load_is_reported(start_server):
     """Sixteen clients on one thread: what they wait for, a thousand tokens and more, cannot end in 10 ms."""
     for seed in range(5):
         ending = start_server("--threads", 1, "--max-num-seqs", 4, "--drain-timeout", "10ms")

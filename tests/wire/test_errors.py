@@ -114,7 +114,7 @@ def test_what_is_unknown_is_passed_over_and_listed(server, stream):
     assert many.status == 200 and len(many.headers["x-quire-warnings"]) < 1200
 
 
-def test_both_numbers_are_told_when_the_model_is_too_small(server):
+def test_both_numbers_are_named_when_the_model_is_too_small(server):
     answer = server.post({"prompt": [5] * 500, "max_tokens": 13})
     assert answer.error["param"] == "max_tokens"
     for number in ("13", "500", "512"):

@@ -118,7 +118,7 @@ def expect_answers(expected, config, rounds, *flags):
 
 @pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
-def test_no_answer_depends_on_what_it_guesses(method, made, expected):
+def test_no_answer_depends_on_its_drafts(method, made, expected):
     config = {key: str(made.get(value, value)) if isinstance(value, str) else value for key, value in METHODS[method].items()}
     metrics = expect_answers(expected, config, (1, len(JOBS)))
     assert metrics["vllm:prefix_cache_hits_total"] > 0  # the second round's

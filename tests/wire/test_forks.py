@@ -30,7 +30,7 @@ def test_an_openai_client_asks_for_many(client):
     assert [choice.text for choice in answer.choices[3:]] == [choice.text for choice in alone.choices]
 
 
-def test_many_are_streamed_as_they_are_told(server):
+def test_many_are_streamed_as_they_are_returned_whole(server):
     prompts = [PROMPT, "The dragon"]
     whole = server.complete(prompts, n=3, **FIELDS)
     with server.stream(prompts, n=3, **FIELDS, stream_options={"include_usage": True}) as events:
@@ -72,7 +72,7 @@ def test_greedy_answers_are_equal(server):
     assert len(same) == 4 and len(set(same)) == 1
 
 
-def test_the_best_are_the_same_however_many_are_told(server):
+def test_the_best_are_the_same_however_many_are_returned(server):
     run = texts(server.complete(PROMPT, n=6, **FIELDS))
     ranking = texts(server.complete(PROMPT, n=5, best_of=6, **FIELDS))
     assert set(ranking) <= set(run)
@@ -96,7 +96,7 @@ def test_a_search_of_width_one_is_greedy(server):
     assert server.text(PROMPT, n=1, **SEARCH) == server.text(PROMPT, max_tokens=16, temperature=0, ignore_eos=True)
 
 
-def test_a_search_tells_its_best_first(server):
+def test_a_search_returns_its_best_first(server):
     best = texts(server.complete(PROMPT, n=4, best_of=4, **SEARCH))
     assert len(set(best)) == 4, "two hypotheses are the same"
     for n in (1, 2, 3):

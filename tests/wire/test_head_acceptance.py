@@ -45,7 +45,7 @@ def counters(server):
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
-def test_as_many_guesses_are_right_at_each_depth_as_ever(shape):
+def test_as_many_draft_tokens_are_accepted_at_each_depth_as_ever(shape):
     server = Server("--speculative-config", json.dumps({"adaptive": False, **CONFIGS[shape]}))
     try:
         for temperature in (0.0, 1.0):
@@ -66,7 +66,7 @@ def test_as_many_guesses_are_right_at_each_depth_as_ever(shape):
 
 @pytest.mark.parametrize("drafter", ["medusa, chain of 3", "draft model, chain of 4"])
 @pytest.mark.parametrize("topk", [1, 3], ids=["chains", "trees"])
-def test_no_answer_depends_on_what_they_guess(drafter, topk):
+def test_no_answer_depends_on_their_drafts(drafter, topk):
     expect_same_answers({**CONFIGS[drafter], "topk": topk, "num_speculative_tokens": 6})
 
 

@@ -30,7 +30,7 @@ def expect_same_answers(config):
 
 @pytest.mark.parametrize("topk", [1, 3], ids=["chains", "trees"])
 @pytest.mark.parametrize("prefix", [False, True], ids=["mlp", "prefix"])
-def test_no_answer_depends_on_what_they_guess(tmp_path, prefix, topk):
+def test_no_answer_depends_on_their_drafts(tmp_path, prefix, topk):
     write_hydra(tmp_path, prefix)
     expect_same_answers({"method": "hydra", "model": str(tmp_path), "topk": topk, "num_speculative_tokens": 6})
 

@@ -83,14 +83,14 @@ def test_with_parts_of_blocks_shared_less_than_a_block_more_is_found(followed):
         assert foretold <= cached(server.complete(prompt, max_tokens=4, temperature=0)) < foretold + 16
 
 
-def test_the_answers_are_those_of_a_server_that_tells_nothing(followed, server):
+def test_the_answers_are_those_of_a_server_that_publishes_nothing(followed, server):
     told, _ = followed(*SMALL)
     for prompt in prompts(3, 10):
         fields = dict(max_tokens=8, seed=4)
         assert told.complete(prompt, **fields)["choices"] == server.complete(prompt, **fields)["choices"]
 
 
-def test_the_first_message_says_the_whole_cache(followed, tmp_path):
+def test_the_first_message_publishes_the_whole_cache(followed, tmp_path):
     (tmp_path / "system.txt").write_text("Once upon a time there was a little girl. " * 5)
     server, join = followed("--pin-prefix", tmp_path / "system.txt", *WHOLE_BLOCKS)
     router = join()
@@ -118,7 +118,7 @@ def test_a_cleared_cache_is_empty(followed):
     assert router.num_cached(prompt) == 96
 
 
-def test_a_loaded_cache_is_told(followed, tmp_path):
+def test_a_loaded_cache_is_published(followed, tmp_path):
     server, join = followed("--cache-dir", tmp_path, *WHOLE_BLOCKS)
     router = join()
     prompt = list(range(100, 200))
@@ -157,7 +157,7 @@ def test_a_replay_has_the_last_messages_and_no_more(followed):
     server.wait_until(lambda m: m["quire:kv_event_replays_total"] == 3, "three replays")  # counted behind their last message
 
 
-def test_many_at_once_are_told_in_order(followed):
+def test_many_at_once_are_published_in_order(followed):
     server, join = followed(*SMALL_WHOLE)
     router = join()
     all_prompts = list(prompts(5, 24))
@@ -209,13 +209,13 @@ def test_a_wrong_setting_is_refused_by_its_key(value, said):
     assert ran.returncode == 2 and "--kv-events-config: " + said in ran.stderr + ran.stdout
 
 
-def test_without_a_prefix_cache_there_is_nothing_to_tell(tmp_path):
+def test_without_a_prefix_cache_there_is_nothing_to_publish(tmp_path):
     ran = subprocess.run([BINARY, "serve", "--prefix-caching", "off", "--kv-events-config",
                           '{"enable_kv_cache_events":true}'], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert ran.returncode == 2 and "leave out --prefix-caching off" in ran.stderr + ran.stdout
+    assert ran.returncode == 2 and "leave --prefix-caching off out" in ran.stderr + ran.stdout
 
 
-def test_an_address_that_is_taken_is_told(followed, start_server):
+def test_an_address_that_is_taken_is_reported(followed, start_server):
     server, _ = followed(endpoint="tcp://127.0.0.1:*", replay_endpoint="tcp://127.0.0.1:*")
     server.wait_for_log("replay_endpoint=")
     taken = next(word.split("=", 1)[1] for word in server.log.split() if word.startswith("replay_endpoint="))

@@ -49,7 +49,7 @@ def test_sigterm_without_work_is_an_end_at_once(start_server):
     assert server.wait() == 0
 
 
-def test_streams_that_outlast_the_drain_are_told(start_server):
+def test_streams_that_outlast_the_drain_are_reported(start_server):
     server = start_server("--drain-timeout", "1ms", "--max-num-seqs", 1, *PACED)
     with server.stream("Once upon a time", **LONG) as events:
         received = [next(events)]
@@ -82,7 +82,7 @@ def test_a_full_line_is_429_and_the_rest_is_served(start_server):
     assert server.stop() == 0
 
 
-def test_a_taken_port_is_said_with_what_to_do(server):
+def test_a_taken_port_is_reported_with_what_to_do(server):
     second = subprocess.run([BINARY, "serve", "--port", str(server.port)], capture_output=True, text=True, timeout=PATIENCE_S)
     assert second.returncode not in (0, -6, -11)
     assert "--port" in second.stderr + second.stdout and str(server.port) in second.stderr + second.stdout

@@ -79,7 +79,7 @@ def test_logprobs_stop_where_the_text_does(server):
     assert len(cut["token_ids"]) == length
 
 
-def test_the_best_are_told_with_their_logprobs(server):
+def test_the_best_are_returned_with_their_logprobs(server):
     answer = server.complete(PROMPT, n=2, best_of=5, max_tokens=10, seed=4, temperature=1.0, logprobs=0, ignore_eos=True)
     means = [sum(c["logprobs"]["token_logprobs"]) / 10 for c in answer["choices"]]
     every = server.complete(PROMPT, n=5, max_tokens=10, seed=4, temperature=1.0, logprobs=0, ignore_eos=True)
@@ -99,7 +99,7 @@ def test_a_greedy_token_is_the_likeliest(server):
         assert token == max(top, key=top.get)
 
 
-def test_a_search_tells_the_tokens_it_chose(server):
+def test_a_search_returns_the_tokens_it_chose(server):
     answer = server.complete(PROMPT, use_beam_search=True, n=2, temperature=0, max_tokens=8, logprobs=0, ignore_eos=True)
     scores = [sum(choice["logprobs"]["token_logprobs"]) for choice in answer["choices"]]
     assert scores[0] >= scores[1] and all(len(c["logprobs"]["tokens"]) == 8 for c in answer["choices"])

@@ -61,7 +61,7 @@ def test_an_answer_is_a_message_and_goes_on_from_the_template(server, claude):
     assert answer.seed == 5 and answer.timings["predicted_n"] == 24
 
 
-def test_a_prompt_that_was_read_before_is_told_as_cached(claude):
+def test_a_prompt_that_was_read_before_is_reported_as_cached(claude):
     talk = [{"role": "user", "content": "The boat was red and the sail was white. " * 12}]
     first, second = ask(claude, messages=talk), ask(claude, messages=talk)
     assert second.usage.cache_read_input_tokens > 0
@@ -104,7 +104,7 @@ def test_thinking_is_a_block_before_all_others(thinker):
     assert ask(thinker, thinking={"type": "disabled"}).content[0].type == "text"
 
 
-def test_a_stop_sequence_ends_it_and_is_told(claude):
+def test_a_stop_sequence_ends_it_and_is_returned(claude):
     said = ask(claude).content[0].text
     word = said.split()[3]
     answer = ask(claude, stop_sequences=[word])

@@ -76,7 +76,7 @@ def test_a_body_that_the_schema_takes_with_plain_values_is_answered(server, docu
                     assert answer.status == 400 and answer.error["param"] == name, (name, value, answer.text)
 
 
-def test_headers_are_parameters_and_are_read_as_the_document_says(server, document):
+def test_headers_are_parameters_and_are_read_as_documented(server, document):
     """Of each header: what its schema takes is answered, what is out of its range is refused by its name."""
     operation = document["paths"]["/v1/completions"]["post"]
     body = {"prompt": "Once", "max_tokens": 1}

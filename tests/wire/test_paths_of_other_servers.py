@@ -14,7 +14,7 @@ def claude(server):
         yield client
 
 
-def test_the_models_are_told_in_anthropics_shape_to_its_clients(server, claude):
+def test_anthropics_clients_get_the_models_in_its_shape(server, claude):
     page = claude.models.list()
     (model,) = page.data
     assert (page.first_id, page.last_id, page.has_more) == ("stories", "stories", False)
@@ -27,7 +27,7 @@ def test_the_models_are_told_in_anthropics_shape_to_its_clients(server, claude):
     assert refusal.value.body["type"] == "error"
 
 
-def test_others_are_told_in_openais(server):
+def test_others_get_them_in_openais(server):
     models = server.get("/v1/models").json
     assert models["object"] == "list" and models["data"][0]["object"] == "model"
 
@@ -62,7 +62,7 @@ def test_a_post_of_nothing_at_all_is_taken_as_curl_sends_it(server):
         assert raw.recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
-def test_the_tokenizers_settings_are_told_where_the_operator_wants_that(server, start_server, tmp_path):
+def test_the_tokenizers_settings_are_returned_where_the_operator_wants_that(server, start_server, tmp_path):
     closed = server.get("/tokenizer_info")
     assert closed.status == 404 and "--tokenizer-info on" in closed.json["error"]["message"]
     (tmp_path / "t.jinja").write_text("{{ messages[0].content }}")

@@ -17,7 +17,7 @@ def render(server, path, body):
                                     [[4, 5], [6]], ["", "x"]], ids=repr)
 @pytest.mark.parametrize("fields", [{}, {"add_special_tokens": False}, {"truncate_prompt_tokens": 2},
                                     {"truncate_prompt_tokens": -1}, {"n": 2, "best_of": 3}, {"echo": True}], ids=repr)
-def test_a_completion_runs_the_ids_that_are_told(server, prompt, fields):
+def test_a_completion_runs_the_ids_that_are_returned(server, prompt, fields):
     body = {"prompt": prompt, "max_tokens": 2, "seed": 3, **fields}
     told = render(server, "/v1/completions", body)
     real = server.post({**body, "return_token_ids": True})
@@ -27,7 +27,7 @@ def test_a_completion_runs_the_ids_that_are_told(server, prompt, fields):
     assert sum(one["count"] for one in told.json) == real.json["usage"]["prompt_tokens"]
 
 
-def test_it_tells_what_vllm_tells(server):
+def test_it_returns_what_vllm_returns(server):
     body = {"prompt": "Once", "stream": True, "cache_salt": "s", "priority": 3, "temperature": 0.5, "top_k": 7, "seed": 9,
             "stop": ["x"], "stop_token_ids": [5], "max_tokens": 6, "request_id": "mine"}
     (told,) = render(server, "/v1/completions", body).json
@@ -49,7 +49,7 @@ def test_it_tells_what_vllm_tells(server):
      "add_generation_prompt": False},
     {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]},
 ], ids=repr)
-def test_a_chat_runs_the_ids_that_are_told(talker, fields):
+def test_a_chat_runs_the_ids_that_are_returned(talker, fields):
     body = {"messages": TALE, "max_tokens": 2, "seed": 3, **fields}
     told = render(talker, "/v1/chat/completions", body)
     assert told.status == 200, told.text
@@ -107,7 +107,7 @@ def test_broken_bodies_are_refused(server):
         assert server.request("POST", path, "{}", {"Content-Type": "text/plain"}).status == 415
 
 
-def test_the_engine_never_hears_of_it(start_server):
+def test_the_engine_is_not_involved(start_server):
     server = start_server()
     for _ in range(20):
         assert render(server, "/v1/completions", {"prompt": ["Once upon a time"] * 8, "n": 4}).status == 200
@@ -116,7 +116,7 @@ def test_the_engine_never_hears_of_it(start_server):
     assert metrics["quire:engine_steps_total"] == metrics["vllm:prompt_tokens_total"] == 0
 
 
-def test_an_unknown_field_is_passed_over_and_told(server):
+def test_an_unknown_field_is_ignored_and_named(server):
     told = render(server, "/v1/completions", {"prompt": "x", "kv_transfer_params": None, "color": "red"})
     assert told.status == 200 and "color" in told.headers["x-quire-warnings"]
     assert json.loads(told.text)[0]["token_ids"]

@@ -47,7 +47,7 @@ def test_a_request_id_is_taken_where_it_is_short_and_plain(server, given, taken)
         assert (server.post(body, {"X-Request-Id": given}).headers["x-request-id"] == given) == taken
 
 
-def test_an_answer_says_where_its_time_went(server):
+def test_an_answer_reports_where_its_time_went(server):
     answer = server.complete(list(range(300, 340)), max_tokens=12, ignore_eos=True)
     told, usage = answer["timings"], answer["usage"]
     assert told["prompt_n"] + told["cache_n"] == usage["prompt_tokens"] == 40
@@ -58,7 +58,7 @@ def test_an_answer_says_where_its_time_went(server):
 
 
 @pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}])
-def test_a_stream_says_it_in_its_last_event_alone(server, options):
+def test_a_stream_reports_it_in_its_last_event_alone(server, options):
     with server.stream("Once upon a time", max_tokens=8, n=2, ignore_eos=True, **options) as events:
         events = list(events)
     assert events.pop() == "[DONE]"
@@ -133,7 +133,7 @@ def test_a_running_stream_is_cancelled_by_name(paced):
     assert [one["end"] for one in explain(server, "mine").json["sequences"]] == ["abort", "abort"]
 
 
-def test_a_whole_answer_that_is_cancelled_says_what_it_had(paced):
+def test_a_whole_answer_that_is_cancelled_returns_what_it_had(paced):
     server, answers = paced, []
     headers = {"X-Request-Id": "whole", "X-Request-Key": KEY}
     asking = threading.Thread(target=lambda: answers.append(server.post({**LONG, "max_tokens": 480}, headers)))

@@ -181,7 +181,7 @@ def test_who_leaves_behind_a_router_is_noticed_by_the_replica(start_server, star
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_session_stays_at_its_replica_and_finds_what_it_said(server, three, start_router, name):
+def test_a_session_stays_at_its_replica_and_finds_its_prefix(server, three, start_router, name):
     policy, header = routers.BY_SESSION[name]
     router = start_router(name, three, policy)
     talks = {f"session-{i}": text_of(random.Random(f"{name} {i}"), 40) for i in range(12)}

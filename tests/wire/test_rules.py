@@ -28,7 +28,7 @@ def test_a_bias_makes_and_unmakes_tokens(server):
     assert ids(server, temperature=0, logit_bias={str(first): -100})[0] != first
 
 
-def test_only_allowed_tokens_are_said(server):
+def test_only_allowed_tokens_are_generated(server):
     assert set(ids(server, allowed_token_ids=[70, 80, 90], ignore_eos=True)) <= {70, 80, 90}
 
 
@@ -42,7 +42,7 @@ def test_penalties_bring_variety(server):
     assert variety(frequency_penalty=-2) <= plain
 
 
-def test_bad_words_are_not_said(server):
+def test_bad_words_are_not_generated(server):
     said = TOKENIZER.decode(ids(server, max_tokens=60))
     words = sorted({word for word in said.split() if word.isalpha() and len(word) > 2})[:5]
     again = TOKENIZER.decode(ids(server, max_tokens=60, bad_words=words))
@@ -62,7 +62,7 @@ def test_nothing_ends_before_min_tokens(server):
         assert answer["choices"][0]["finish_reason"] == ("stop" if least < 30 else "length")
 
 
-def test_a_stop_token_ends_the_answer_and_says_so(server):
+def test_a_stop_token_ends_the_answer_and_is_reported(server):
     plain = ids(server)
     stop = plain[10]
     answer = server.complete(PROMPT, **FIELDS, stop_token_ids=[stop])["choices"][0]
@@ -73,7 +73,7 @@ def test_a_stop_token_ends_the_answer_and_says_so(server):
     assert kept["text"] == TOKENIZER.decode(answer["token_ids"])
 
 
-def test_typicality_narrows_what_is_said(server):
+def test_typicality_narrows_the_tokens_generated(server):
     wide = {token for seed in range(40) for token in ids(server, max_tokens=1, seed=seed, temperature=2.0, top_p=1)}
     narrow = {token for seed in range(40) for token in ids(server, max_tokens=1, seed=seed, temperature=2.0, top_p=1, typical_p=0.1)}
     assert len(narrow) < len(wide)

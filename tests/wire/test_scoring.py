@@ -55,7 +55,7 @@ def test_scores_do_not_depend_on_how_the_prompt_is_chunked(start_server):
     assert wide.complete(ids, **fields)["choices"] == narrow.complete(ids, **fields)["choices"]
 
 
-def test_prompt_logprobs_are_told_by_token_id(server):
+def test_prompt_logprobs_are_returned_by_token_id(server):
     choice = server.complete(PROMPT, max_tokens=2, prompt_logprobs=2, return_token_ids=True)["choices"][0]
     assert choice["logprobs"] is None
     first, *others = choice["prompt_logprobs"]
@@ -69,7 +69,7 @@ def test_prompt_logprobs_are_told_by_token_id(server):
     assert alone["text"] == "" and [len(entry) for entry in alone["prompt_logprobs"][1:]] == [1] * len(others)
 
 
-def test_a_stream_tells_the_scores_at_first(server):
+def test_a_stream_returns_the_scores_first(server):
     whole = server.complete(PROMPT, max_tokens=4, prompt_logprobs=1, seed=2)["choices"][0]
     with server.stream(PROMPT, max_tokens=4, prompt_logprobs=1, seed=2) as events:
         pieces = [json.loads(event)["choices"][0] for event in events if event != "[DONE]"]

@@ -494,7 +494,7 @@ TOLD = {
 }  # fmt: skip
 
 
-def test_all_that_the_tables_name_is_told_and_so_is_every_kind_of_thing(talker, paced, server, end_of_reasoning):
+def test_all_that_the_tables_name_is_returned_and_so_is_every_kind_of_thing(talker, paced, server, end_of_reasoning):
     facts = [fact for case in cases() for fact in facts_of_case(talker, *case, end_of_reasoning)] + facts_of_lists(server)
     for surface, stream in itertools.product(SURFACES, (False, True)):
         facts += facts_of_cancelled(paced, surface, stream)

@@ -91,7 +91,7 @@ def test_no_answer_depends_on_it(guesser, sampling):
             assert told == first, (prompt, way)
 
 
-def test_a_server_that_does_not_guess_gives_the_same_answers(guesser, start_server):
+def test_a_server_without_speculation_gives_the_same_answers(guesser, start_server):
     plain = start_server("--speculative-config", '{"method": "none"}')
     for prompt in PROMPTS:
         for temperature in (0, 1):
@@ -101,10 +101,10 @@ def test_a_server_that_does_not_guess_gives_the_same_answers(guesser, start_serv
     assert refused.status == 400 and refused.error["param"] == "speculative.method"
     assert plain.post({"prompt": "a", "max_tokens": 1, "speculative": True}).status == 200
     assert not any("spec_decode" in name for name in plain.metrics())
-    assert "speculation:" not in plain.log and "speculation: ngram, up to 8 tokens ahead" in guesser.log
+    assert "speculation:" not in plain.log and "speculation: ngram, up to 8 draft tokens" in guesser.log
 
 
-def test_a_request_is_told_what_was_guessed_and_said(guesser):
+def test_an_answer_reports_its_draft_tokens_and_the_accepted_ones(guesser):
     answer = ask(guesser, prompt=REPEATING, n=2)
     told = answer["timings"]
     sequences = explained(guesser, answer)
@@ -125,7 +125,7 @@ def test_no_draft_has_more_than_was_asked_for(guesser, most):
 
 
 @pytest.mark.parametrize("way", [False, {"method": "none"}, {"num_speculative_tokens": 0}], ids=str)
-def test_who_wants_no_guesses_gets_none(guesser, way):
+def test_a_request_can_turn_drafts_off(guesser, way):
     before = guesser.wait_until(idle, "idleness")
     answer = ask(guesser, prompt=REPEATING, speculative=way)
     assert "draft_n" not in answer["timings"]
@@ -158,8 +158,8 @@ def test_the_metrics_add_up(guesser):
     ('{"method": "eagle9"}', 'unknown method "eagle9"'),
     ('{"method": "ngram", "num_speculative_tokens": 65}', "num_speculative_tokens must be a whole number from 1 to 64"),
     ('{"method": "ngram", "surprise": 1}', "unknown key surprise"),
-    ('{"method": "ngram", "window": 1}', "window belongs to"),
-    ('{"method": "ngram", "accept": "ratio", "adaptive": true}', 'accept "ratio" and adaptive true exclude each other'),
+    ('{"method": "ngram", "window": 1}', "window is a key of"),
+    ('{"method": "ngram", "accept": "ratio", "adaptive": true}', 'accept "ratio" cannot be combined with adaptive true'),
 ])  # fmt: skip
 def test_a_config_that_cannot_be_is_refused_at_start(config, words):
     done = subprocess.run([BINARY, "serve", "--port", "0", "--speculative-config", config], capture_output=True, text=True,
@@ -169,6 +169,6 @@ def test_a_config_that_cannot_be_is_refused_at_start(config, words):
 
 def test_the_config_comes_in_parts_and_from_the_environment_too(start_server, monkeypatch):
     parts = start_server("--speculative-config.method", "ngram", "--spec-tokens", "3")
-    assert "speculation: ngram, up to 3 tokens ahead" in parts.log
+    assert "speculation: ngram, up to 3 draft tokens" in parts.log
     monkeypatch.setenv("QUIRE_SPECULATIVE_CONFIG", '{"method": "ngram", "num_speculative_tokens": 5}')
-    assert "speculation: ngram, up to 5 tokens ahead" in start_server().log
+    assert "speculation: ngram, up to 5 draft tokens" in start_server().log

@@ -91,7 +91,7 @@ def test_text_is_free(server):
     assert server.text(PROMPT, max_tokens=10, seed=1, response_format={"type": "text"}) == plain
 
 
-def test_a_stream_and_its_siblings_say_what_the_whole_says(server):
+def test_a_stream_and_its_siblings_have_the_text_of_the_whole(server):
     fields = dict(max_tokens=60, temperature=1.0, seed=3, guided_json=SCHEMA)
     whole = server.complete([PROMPT, "x"], n=2, **fields)["choices"]
     with server.stream([PROMPT, "x"], n=2, **fields) as events:

@@ -123,7 +123,7 @@ def test_curl_is_served_and_the_old_versions_are_refused(secure, pair):
     assert stranger.returncode == 60, "nobody it knows has signed it"
 
 
-def test_plain_http_is_told_and_closed(secure):
+def test_plain_http_is_answered_and_closed(secure):
     connection = http.client.HTTPConnection("127.0.0.1", secure.port, timeout=PATIENCE_S)
     connection.request("POST", "/v1/completions", json.dumps(JOB), {"Content-Type": "application/json"})
     response = connection.getresponse()

@@ -314,7 +314,7 @@ def test_what_is_not_taken_at_once_is_sent_again_and_counted_where_it_never_is(q
     receiver.close()
 
 
-def test_what_waits_is_told_before_the_end(start_server, monkeypatch):
+def test_what_waits_is_sent_before_the_end(start_server, monkeypatch):
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
     receiver = Receiver()
     server = start_server("--otlp-traces-endpoint", receiver.url)

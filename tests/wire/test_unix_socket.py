@@ -15,7 +15,7 @@ import pytest
 
 from conftest import BINARY, PACED, PATIENCE_S, choices_of
 
-ADMIN_URL = re.compile(r"probes, metrics and orders: http://127\.0\.0\.1:(\d+)")
+ADMIN_URL = re.compile(r"probes, metrics and /admin: http://127\.0\.0\.1:(\d+)")
 JOB = {"prompt": "Once upon a time", "max_tokens": 30, "seed": 5}
 
 
@@ -101,7 +101,7 @@ def test_a_client_that_leaves_takes_its_sequence_with_it(start_listening):
 
 def test_one_that_listens_keeps_its_file_and_one_that_was_killed_gives_it_up(listening):
     second = subprocess.run([BINARY, "serve", "--uds", listening.path], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert second.returncode == 2 and "somebody listens there" in second.stderr
+    assert second.returncode == 2 and "a process listens there" in second.stderr
     listening.stop(signal.SIGKILL)
     assert listening.path.exists()
     third = Listening(listening.path)

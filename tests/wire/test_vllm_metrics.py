@@ -50,7 +50,7 @@ def test_what_requests_asked_for_and_took_is_counted_once_each(fresh):
     assert told["vllm:engine_sleep_state{sleep_state=awake}"] == 1
 
 
-def test_requests_are_told_apart_by_path_and_probes_are_left_out(fresh):
+def test_requests_are_counted_by_path_and_probes_are_left_out(fresh):
     before = series(fresh)
     for _ in range(3):
         assert fresh.get("/health").status == fresh.get("/metrics").status == fresh.get("/ping").status == 200
@@ -73,7 +73,7 @@ def test_requests_are_told_apart_by_path_and_probes_are_left_out(fresh):
     assert told["quire:http_responses_total{status=4xx}"] - before["quire:http_responses_total{status=4xx}"] == 2
 
 
-def test_the_process_is_told_without_the_models_labels(fresh):
+def test_the_process_metrics_lack_the_models_labels(fresh):
     text = fresh.get("/metrics").text
     for name in ("virtual_memory_bytes", "resident_memory_bytes", "start_time_seconds", "open_fds", "max_fds", "cpu_seconds_total"):
         assert re.search(rf"^process_{name} [0-9.e+]+$", text, re.M), name

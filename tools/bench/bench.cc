@@ -7,18 +7,18 @@
 #include <cmath>
 #include <utility>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "tools/bench/read_bandwidth.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 
 namespace quire::tools {
 
 int bench(const Config& given, const BenchOptions& options) {
   Config config = given;
-  config.max_model_len.reset();  // what is run is fixed
+  config.max_model_len.reset();  // the bench sets the lengths itself
   if (!options.scenario.empty()) return run_scenario(config, options);
   switch (options.mode) {
     case BenchMode::kRunner:
@@ -53,7 +53,8 @@ BenchModel bench_model(const Config& config, const BenchOptions& options, std::u
   BenchModel out{std::move(from.random), load_model(config, std::move(from.source), max_rows, wrap)};
   const std::uint32_t length = out.loaded.decoder->max_model_len();
   if (length < min_length) {
-    throw StartError(fmt::format("bench runs sequences of {} tokens; this model goes up to {}", min_length, length));
+    throw StartError(
+        fmt::format("bench needs sequences of {} tokens; the maximum of this model is {}", min_length, length));
   }
   return out;
 }
@@ -94,7 +95,7 @@ double median_seconds(const std::function<void()>& work, std::uint32_t runs, std
     for (std::uint64_t i = 0; i < calls; ++i) work();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(calls);
   };
-  seconds_of(1);  // pages and caches are cold
+  seconds_of(1);  // warm-up of pages and caches
   const double once = std::max(seconds_of(1), 1e-9);
   const auto calls = static_cast<std::uint64_t>(std::clamp(std::ceil(least.count() / once), 1.0, 1e6));
   std::vector<double> seconds(runs);

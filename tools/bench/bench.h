@@ -1,9 +1,9 @@
-// What the modes of `quire bench` share: the model, what the machine gives in the same run, time taken as a median.
-//   runner   prefill and decode          micro   each kernel       step     the cost of a step by its rows
-//   profile  where a step's time goes      serve  the engine with its streams      compare  two servers, the same load
-//   speculate  what verifying guesses brings
-// Thread  main, which is the engine's thread where a runner or ops are driven by hand.
-// Fails   StartError: a model that is too short, or whatever loading refuses.
+// Shared parts of the modes of `quire bench`: the model, measured limits of the machine, medians of times.
+//   runner   prefill and decode           micro   each kernel              step     cost of a step by its rows
+//   profile  time of a step by op         serve   the engine with streams  compare  two servers, the same load
+//   speculate  speedup of verifying draft tokens
+// Thread  main, in the engine's role where it calls a runner or ops itself.
+// Fails   StartError: a model that is too short, or a failure to load it.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "app/loaded_model.h"
+#include "app/model/loaded_model.h"
 #include "core/base/thread_role.h"
-#include "tools/bench/options.h"
-#include "tools/random_model.h"
+#include "tools/common/options.h"
+#include "tools/common/random_model.h"
 
 namespace quire::tools {
 
@@ -25,7 +25,7 @@ using app::LoadedModel;
 using app::ModelSource;
 using app::OpsWrapper;
 
-// What quire-bench does: returns the process's exit code.
+// Runs quire-bench and returns the process's exit code.
 int bench(const Config& config, const BenchOptions& options);
 
 int bench_runner(const Config& config, const BenchOptions& options);
@@ -36,7 +36,7 @@ int bench_serve(const Config& config, const BenchOptions& options);
 int bench_compare(const BenchOptions& options);
 int bench_speculate(const Config& config, const BenchOptions& options);
 
-// The model asked for, or random weights. `random` holds the bytes of those: keep it as long as the files.
+// The configured model, or random weights. `random` owns their bytes and must outlive the files.
 struct BenchSource {
   std::unique_ptr<RandomModel> random;
   ModelSource source;
@@ -47,27 +47,27 @@ struct BenchModel {
   std::unique_ptr<RandomModel> random;
   LoadedModel loaded;
 };
-// Throws StartError where the model is shorter than `min_length`.
+// StartError if the model's maximum length is less than `min_length`.
 BenchModel bench_model(const Config& config, const BenchOptions& options, std::uint32_t max_rows,
                        std::uint32_t min_length, const OpsWrapper& wrap = nullptr);
 
-// Weights that a step reads: everything but an embedding table that is not also the output matrix.
+// Bytes of the weights that a step reads: all of them, except an embedding table that is not also the output matrix.
 std::uint64_t weight_bytes_of_step(const LoadedModel& model);
 
-inline constexpr std::uint64_t kReadBytes = std::uint64_t{512} << 20;  // much more than caches hold
+inline constexpr std::uint64_t kReadBytes = std::uint64_t{512} << 20;  // much larger than any cache
 
-// What this machine gives, measured now: what the figures beside it are parts of.
+// Read bandwidth of this machine, measured in the same run as the figures that are compared with it.
 struct MachineFigures {
   std::uint32_t threads = 0;
   double read_best = 0;    // bytes a second
   double read_median = 0;  // bytes a second
 };
-// Taken one by one, each beside what is measured with it.
+// Single measurements of read bandwidth, each taken next to the run that is compared with it.
 class MemoryReads {
  public:
   explicit MemoryReads(std::uint32_t threads) : threads_(threads) {}
   double measure();                // bytes a second
-  MachineFigures figures() const;  // of all so far, one at least
+  MachineFigures figures() const;  // of all measurements so far; at least one
 
  private:
   std::uint32_t threads_;
@@ -77,7 +77,7 @@ MachineFigures measure_machine(const Config& config, std::uint32_t runs, std::ui
 std::string machine_line(const MachineFigures& machine);
 void add_machine(const MachineFigures& machine, boost::json::object& out);
 
-// Seconds that one call of `work` takes: calibrated to calls of `least` together, then the median of `runs` such.
+// Seconds per call of `work`: the median of `runs` batches, each of as many calls as take about `least` together.
 double median_seconds(const std::function<void()>& work, std::uint32_t runs,
                       std::chrono::duration<double> least = std::chrono::milliseconds(5));
 

@@ -1,7 +1,8 @@
-// quire bench --mode compare: two servers on this machine under the same load, by turns, and the ratio of each figure.
-//   A round is one measurement of each, the first one first in every other round; a figure is the median of its rounds, a
-//   ratio the median of the rounds' own ratios: what slows the machine down for a while slows both. An answer given in the
-//   crowd is asked for again, alone: whether its text is still the same is counted, too.
+// quire bench --mode compare: two servers on this machine under the same load, alternating, and the ratio of each
+// figure.
+//   A round measures both servers, in alternating order. A figure is the median of the rounds, a ratio the median of
+//   the rounds' ratios, so that a slower machine slows both. One answer of each measurement is requested again without
+//   other load, and answers whose text then differs are counted.
 // Thread  main.
 #include <fmt/format.h>
 
@@ -12,24 +13,24 @@
 #include <thread>
 #include <vector>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/http_load.h"
 #include "tools/bench/load.h"
-#include "tools/bench/progress.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 constexpr Duration kModelsTimeout = std::chrono::seconds(30);
-constexpr Duration kRest =
-    std::chrono::seconds(1);  // the other server's threads spin on for a while when it has answered
+// The threads of the server measured before spin for some time after its last answer.
+constexpr Duration kRest = std::chrono::seconds(1);
 
-// The first model that the server has.
+// Name of the server's first model.
 std::string model_of(const Url& url) {
   const Result<std::string> body = http_get(url, "/v1/models", kModelsTimeout);
   if (!body) throw StartError("--url " + body.error().message);
@@ -37,7 +38,7 @@ std::string model_of(const Url& url) {
   const boost::json::value parsed = boost::json::parse(*body, error);
   const boost::json::value* id = error ? nullptr : parsed.find_pointer("/data/0/id", error);
   if (error || id == nullptr || !id->is_string())
-    throw StartError(fmt::format("--url {}: /v1/models names no model", url.text));
+    throw StartError(fmt::format("--url {}: /v1/models lists no model", url.text));
   return std::string(id->as_string());
 }
 
@@ -46,12 +47,12 @@ struct Side {
   std::vector<LoadFigures> rounds;
   std::uint32_t asked_again = 0;
   std::uint32_t changed = 0;
-  std::string why;  // of the first answer that was not good
+  std::string why;  // reason of the first answer that was not good
 };
 
-// One size of the load.
+// Results for one number of streams.
 struct Row {
-  std::uint32_t streams = 0;  // 0: open
+  std::uint32_t streams = 0;  // 0: open loop
   std::array<Side, 2> sides;
 };
 
@@ -68,7 +69,7 @@ void measure(Side& side, std::uint64_t round, bool first_is_apart) {
   if (alone.verdict != Answer::Verdict::kGood || alone.text != crowded.text) ++side.changed;
 }
 
-// How much better the first server is: 2 is twice the tokens, or half the time.
+// Ratio of a figure in favour of the first server: 2 is twice the tokens, or half the time.
 double ratio(const Row& row, double LoadFigures::*figure, bool more_is_better) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < row.sides[0].rounds.size(); ++i) {
@@ -109,7 +110,7 @@ void print_text(const Row& row) {
   counts("requests", [&](std::size_t i) { return of[i].requests; });
   counts("failed", [&](std::size_t i) { return of[i].failed; });
   counts("wrong", [&](std::size_t i) { return of[i].wrong; });
-  counts("changed, alone",
+  counts("differs alone",
          [&](std::size_t i) { return fmt::format("{} of {}", row.sides[i].changed, row.sides[i].asked_again); });
 }
 
@@ -157,7 +158,7 @@ int bench_compare(const BenchOptions& options) {
   for (std::size_t i = 0; i < 2; ++i) {
     HttpLoad& load = loads[i];
     const Result<Url> url = app::parse_url(options.urls[i]);
-    CHECK(url.ok());  // the command line has refused others
+    CHECK(url.ok());  // checked by the command line
     load.url = *url;
     load.model = model_of(load.url);
     load.prompts = {options.prompt_tokens, options.shared_tokens, options.vocab};

@@ -26,14 +26,14 @@ engine::EngineOptions options_of(const DraftRunShape& shape, std::uint32_t strea
   engine::EngineOptions options;
   options.scheduler.max_num_seqs = streams;
   options.scheduler.max_num_batched_tokens = shape.max_rows;
-  options.scheduler.max_logit_rows = shape.max_logit_rows;
-  options.scheduler.open_groups = shape.open_groups;
+  options.scheduler.max_logits_rows = shape.max_logits_rows;
+  options.scheduler.residual_groups = shape.residual_groups;
   options.vocab = shape.vocab;
   options.max_model_len = shape.max_model_len;
   options.max_draft_nodes = shape.max_draft_nodes;
   options.prefix_caching = false;
   options.prefix_index.hash_key = 1;
-  options.max_step_time = options.max_prompt_step_time = Duration::zero();  // prompts are not what is measured
+  options.max_step_time = options.max_prompt_step_time = Duration::zero();  // prompts are not measured
   return options;
 }
 
@@ -82,7 +82,7 @@ class Run {
     const double seconds = std::chrono::duration<double>(clock_.now() - start).count();
     const auto tokens = static_cast<double>(num_tokens() - before);
     DraftRunFigures out;
-    if (steps > 0) {  // else the first had its answer before the last had begun
+    if (steps > 0) {  // otherwise the first stream ended before the last had begun
       out.tokens_per_s = tokens / seconds;
       out.tokens_per_step = tokens / steps / static_cast<double>(clients_.size());
     }
@@ -100,7 +100,7 @@ class Run {
   };
 
   void turn() REQUIRES(engine_role) {
-    doorbell_.ring();  // nobody sleeps
+    doorbell_.ring();  // so that the engine does not sleep
     engine_.step();
     hub_->drain();
     for (Client& client : clients_) {

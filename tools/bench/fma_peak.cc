@@ -10,10 +10,10 @@
 namespace quire::tools {
 namespace {
 
-// Chains that run beside each other: more than two units times their latency, fewer than there are registers.
+// Independent chains: more than two units times their latency, fewer than there are registers.
 constexpr int kChains = 12;
 constexpr std::uint64_t kTurns = 4'000'000;
-constexpr float kFactor = 0.999f;  // sums settle near kTerm / (1 - kFactor): nothing overflows or becomes subnormal
+constexpr float kFactor = 0.999f;  // sums approach kTerm / (1 - kFactor): no overflow, no subnormals
 constexpr float kTerm = 0.001f;
 
 __attribute__((target("avx512f"))) float spin_avx512() {
@@ -40,7 +40,7 @@ __attribute__((target("avx2,fma"))) float spin_avx2() {
   return _mm256_cvtss_f32(sums[0]);
 }
 
-// No fused instruction: a product and a sum, four lanes wide, which every x86-64 has.
+// Without fused instructions: a multiplication and an addition, four lanes wide, which every x86-64 has.
 float spin_plain() {
   const __m128 factor = _mm_set1_ps(kFactor);
   const __m128 term = _mm_set1_ps(kTerm);
@@ -72,7 +72,8 @@ std::string fma_width() { return widest().name; }
 std::vector<double> measure_fma_peak(std::uint32_t num_threads, std::uint32_t runs) {
   const Spin spin = widest();
   std::vector<double> figures(runs);
-  std::vector<float> results(std::size_t{num_threads} * 16);  // a cache line each; kept, so that the work is done
+  // One cache line per thread; stored, so that the work is not optimised away.
+  std::vector<float> results(std::size_t{num_threads} * 16);
   std::barrier together(num_threads);
   const auto work = [&](std::uint32_t thread) {
     for (double& figure : figures) {

@@ -26,7 +26,7 @@
 
 #include "core/base/start_error.h"
 #include "tools/bench/transcript.h"
-#include "tools/scenario/mix.h"
+#include "tools/common/mix.h"
 
 namespace quire::tools {
 namespace {
@@ -45,7 +45,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// What all coroutines of a measurement share. It outlives them: run() ends when the last has ended.
+// State shared by all coroutines of a measurement. It outlives them: run() returns after the last has ended.
 struct Shared {
   const HttpLoad& load;
   std::vector<http::request<http::string_body>> requests;
@@ -53,7 +53,7 @@ struct Shared {
   asio::io_context context{1};
   tcp::resolver::results_type endpoints;
   std::chrono::steady_clock::time_point start{};
-  std::uint32_t next = 0;  // request to be sent
+  std::uint32_t next = 0;  // next request to send
 
   double now_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
@@ -65,7 +65,7 @@ struct Connection {
   bool open = false;
 };
 
-// One request and its whole answer, onto the transcript. True: not a byte came on a connection used before.
+// Sends one request and records the whole answer. True: a reused connection was closed before the first byte.
 asio::awaitable<bool> exchange(Shared& shared, Connection& connection, std::uint32_t index) {
   Transcript& out = shared.transcripts[index];
   out.error.clear();
@@ -135,8 +135,8 @@ http::request<http::string_body> request_of(const HttpLoad& load, std::uint64_t 
   return request;
 }
 
-// Of a Poisson process of `rate` a second; the first request comes at once.
-// Source  inversion of the exponential distribution.
+// Arrival times of a Poisson process with `rate` requests per second; the first is at 0.
+// Source  inverse transform sampling of the exponential distribution.
 std::vector<double> arrivals(double rate, std::uint32_t count, std::uint64_t round) {
   Random random(round + 77);
   std::vector<double> at_s;

@@ -1,10 +1,10 @@
-// Streamed completions asked of a server on this machine, many at once, by one thread: it has to leave the cores to the
-// server that it measures. Bytes are kept with their times; what they say is read when the clock has stopped.
-// Shape   closed: `streams` connections, each of which asks again when it was answered. Open: requests at random times
-//         (exponential gaps, the same for every server), each on a connection of its own.
+// Load generator: streamed completions from a server on this machine, many at once, with one thread, so that the cores
+// are left to the server. Bytes are recorded with their times and parsed after the measurement.
+// Shape   closed loop: `streams` connections, each of which sends its next request after its answer. Open loop:
+//         requests at random times (exponential gaps, the same for every server), each on its own connection.
 // Owner   the caller.
-// Thread  any one; blocks until all is answered.
-// Fails   in the answers, one by one. A connection that the server has closed between two requests is made anew.
+// Thread  any one; blocks until all answers have ended.
+// Fails   per answer. A connection that the server closed between two requests is opened again.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "app/http_get.h"
+#include "app/http/http_get.h"
 #include "core/base/ids.h"
 #include "tools/bench/load.h"
 
@@ -22,21 +22,21 @@ using app::Url;
 
 struct HttpLoad {
   Url url;
-  std::string model;  // as /v1/models calls it
+  std::string model;  // as in /v1/models
   PromptShape prompts;
   std::uint32_t answer_tokens = 0;
   std::uint32_t num_requests = 0;
   std::uint32_t streams = 1;
-  std::optional<double> rate;  // requests a second: open
-  Duration timeout{};          // of one answer
+  std::optional<double> rate;  // requests per second of the open loop; empty: closed loop
+  Duration timeout{};          // per answer
 };
 
-// Greedy, streamed, with the number of tokens told at the end.
+// A greedy, streamed request, with usage at the end.
 std::string completion_body(const std::string& model, const std::vector<TokenId>& prompt, std::uint32_t answer_tokens);
 
 Measurement put_under_load(const HttpLoad& load, std::uint64_t round);
 
-// The answer to one request of a round, asked alone.
+// Sends one request of a round again, without other requests, and returns its answer.
 Answer ask_alone(const HttpLoad& load, std::uint64_t round, std::uint32_t index);
 
 }  // namespace quire::tools

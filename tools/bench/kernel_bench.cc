@@ -10,8 +10,8 @@
 #include "core/base/float_bits.h"
 #include "core/kv/layout.h"
 #include "tools/bench/bench.h"
-#include "tools/scenario/figures.h"
-#include "tools/scenario/mix.h"
+#include "tools/common/figures.h"
+#include "tools/common/mix.h"
 
 namespace quire::tools {
 namespace {
@@ -28,24 +28,24 @@ struct MatrixShape {
 constexpr MatrixShape kMatrices[] = {
     {960, 576, "135M qkv"}, {3072, 576, "135M gate and up"}, {16384, 2048, "1B gate and up"}, {2048, 8192, "1B down"}};
 
-// Weights as they are packed; what they are packed from.
+// A packed weight type, and the stored type that it is packed from.
 struct WeightKind {
   const char* name;
-  DType stored;
-  backend::Quantize quantize = backend::Quantize::kNone;
+  Format stored;
+  std::optional<backend::Format> quantize = std::nullopt;
 };
-constexpr WeightKind kWeights[] = {{"f32", DType::kF32},
-                                   {"bf16", DType::kBF16},
-                                   {"f16", DType::kF16},
-                                   {"int8", DType::kBF16, backend::Quantize::kInt8},
-                                   {"fp8", DType::kBF16, backend::Quantize::kFp8},
-                                   {"int4", DType::kBF16, backend::Quantize::kInt4},
-                                   {"w8a8", DType::kBF16, backend::Quantize::kW8A8},
-                                   {"w4a8", DType::kBF16, backend::Quantize::kW4A8},
-                                   {"w16a16", DType::kBF16, backend::Quantize::kW16A16}};
+constexpr WeightKind kWeights[] = {{"f32", Format::kF32},
+                                   {"bf16", Format::kBF16},
+                                   {"f16", Format::kF16},
+                                   {"int8", Format::kBF16, backend::Format::kInt8},
+                                   {"fp8", Format::kBF16, backend::Format::kFp8},
+                                   {"int4", Format::kBF16, backend::Format::kInt4},
+                                   {"w8a8", Format::kBF16, backend::Format::kW8A8},
+                                   {"w4a8", Format::kBF16, backend::Format::kW4A8},
+                                   {"w16a16", Format::kBF16, backend::Format::kW16A16}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
-// The attention of a 1B model; K and V of one layer.
+// Attention of a 1B model; K and V of one layer.
 constexpr std::uint32_t kHeads = 32;
 constexpr std::uint32_t kKvHeads = 8;
 constexpr std::uint32_t kHeadDim = 64;
@@ -54,7 +54,7 @@ constexpr std::uint32_t kBlockTokens[] = {16, 64, 256};
 
 constexpr std::uint32_t kVocab = 49152;
 
-// One step's rows, all of it owned here.
+// Rows of one step, with the memory that batch() borrows.
 struct Rows {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> positions;
@@ -78,7 +78,7 @@ Rows rows_of(std::uint32_t num_sequences, std::uint32_t rows_each, std::uint32_t
     sequence.first_position = context - rows_each;
     sequence.first_table = s * blocks_each;
     sequence.num_table = blocks_each;
-    sequence.open_group = s;
+    sequence.residual_group = s;
     rows.sequences.push_back(sequence);
     for (std::uint32_t position = sequence.first_position; position < context; ++position) {
       rows.tokens.push_back(static_cast<TokenId>(rows.tokens.size()));
@@ -90,7 +90,7 @@ Rows rows_of(std::uint32_t num_sequences, std::uint32_t rows_each, std::uint32_t
   return rows;
 }
 
-// Rows without a history, for ops that look at none.
+// Rows without context, for ops other than attention.
 Rows plain_rows(std::uint32_t count) { return rows_of(count, 1, 1, 16, contiguous_blocks(count)); }
 
 class KernelBench {
@@ -115,16 +115,16 @@ class KernelBench {
     if (options_.progress) options_.progress(what);
   }
 
-  // Even in [-0.04, 0.04), or nearly; as a checkpoint would store them.
-  std::vector<std::byte> random_values(std::size_t count, DType type) {
+  // Approximately uniform in [-0.04, 0.04), in the stored type.
+  std::vector<std::byte> random_values(std::size_t count, Format type) {
     std::vector<std::byte> bytes(count * bytes_of(type));
     for (std::size_t i = 0; i < count; ++i) {
       const auto bits = static_cast<std::uint32_t>(random_.next() >> 32);
       const float value = static_cast<float>(static_cast<std::int32_t>(bits)) * (0.04f / 0x1p31f);
-      // Of f16: the sign and the fraction are random, the size is 2^-7 and up.
+      // f16: random sign and fraction, magnitude 2^-7 to 2^-6.
       const auto f16 = static_cast<std::uint16_t>(0x2000u | (bits & 0x83ffu));
-      const std::uint16_t half = type == DType::kBF16 ? bf16_of_f32(value) : f16;
-      if (type == DType::kF32) {
+      const std::uint16_t half = type == Format::kBF16 ? bf16_of_f32(value) : f16;
+      if (type == Format::kF32) {
         std::copy_n(reinterpret_cast<const std::byte*>(&value), 4, bytes.data() + 4 * i);
       } else {
         std::copy_n(reinterpret_cast<const std::byte*>(&half), 2, bytes.data() + 2 * i);
@@ -139,7 +139,7 @@ class KernelBench {
     return ops_.pack(std::span(&matrix, 1), {}, kind.quantize);
   }
 
-  // As many copies as fill the working set: each call reads another one.
+  // Packs enough copies to fill the working set; each call reads another one.
   void linear(const MatrixShape& shape, const WeightKind& kind) {
     say(fmt::format("linear, {}, {}", kind.name, shape.of));
     const std::vector<std::byte> values = random_values(std::size_t{shape.n} * shape.k, kind.stored);
@@ -161,7 +161,7 @@ class KernelBench {
     }
   }
 
-  // The gather tax: what it costs that blocks lie anywhere.
+  // Gather cost: attention over scattered blocks against blocks in order.
   void attend(std::uint32_t block_tokens) {
     const auto tokens = static_cast<std::uint32_t>(options_.working_set_bytes / kTokenBytes);
     const std::uint32_t context = std::clamp(tokens / kMaxRows * kMaxRows, kMaxRows, 4096u);
@@ -189,10 +189,10 @@ class KernelBench {
     measure(1, kMaxRows, "in prefill");
   }
 
-  // What it saves that sequences begin with the same blocks, as behind one system prompt.
+  // Saving if sequences share their first blocks, as with a common system prompt.
   void attend_shared(std::uint32_t num_sequences) {
     constexpr std::uint32_t kBlock = 16;
-    constexpr std::uint32_t kShared = 1792;  // of a prompt of 1,800, the whole blocks
+    constexpr std::uint32_t kShared = 1792;  // the full blocks of a prompt of 1,800 tokens
     constexpr std::uint32_t kContext = kShared + 128;
     constexpr std::uint32_t kBlocksEach = kContext / kBlock;
     say(fmt::format("attend, {} sequences with a shared prefix", num_sequences));
@@ -218,7 +218,7 @@ class KernelBench {
   struct ByTurns {
     double first;
     double second;
-    double ratio;  // the median of the turns' own: second over first
+    double ratio;  // the median of the runs' ratios, second over first
   };
   ByTurns attend_by_turns(const KvCache& cache, const Rows& first, const Rows& second) {
     AttentionSpec spec;
@@ -242,9 +242,7 @@ class KernelBench {
   }
 
   std::unique_ptr<KvCache> filled_cache(std::uint32_t block_tokens, std::uint32_t num_blocks) {
-    auto cache = ops_.make_kv({.num_layers = 1,
-                               .num_kv_heads = kKvHeads,
-                               .head_dim = kHeadDim,
+    auto cache = ops_.make_kv({.layers = backend::kv_layers(1, kKvHeads, kHeadDim),
                                .block_tokens = block_tokens,
                                .num_blocks = num_blocks,
                                .type = KvType::kBF16});
@@ -252,7 +250,7 @@ class KernelBench {
     return cache;
   }
 
-  // Small numbers in every K and V: pages that nobody wrote would all be the same one.
+  // Writes small numbers to all of K and V: unwritten pages would all map to the same zero page.
   static void fill_bf16(std::span<std::byte> bytes, Random& random) {
     for (std::size_t i = 0; i + 2 <= bytes.size(); i += 2) {
       const auto value = static_cast<std::uint16_t>(0x3c00u | (random.next() & 0x80ffu));
@@ -274,12 +272,12 @@ class KernelBench {
     const auto out = ops_.make_buffer(kMaxRows, kWidth);
     const Rows step = plain_rows(rows);
     ops_.begin(step.batch());
-    const double seconds = seconds_of([&] { ops_.norm(*x, *scale, 1e-5f, rows, *out); });
+    const double seconds = seconds_of([&] { ops_.norm(*x, {scale.get(), 1e-5f}, rows, *out); });
     figures_.push_back(
         {"norm", "f32", fmt::format("{} wide", kWidth), rows, seconds, 4.0 * rows * kWidth, 4.0 * rows * kWidth});
   }
 
-  // Logits are an embedding's rows: random, and as many as the vocabulary has.
+  // Logits are looked up in a random embedding table as wide as the vocabulary.
   void choose() {
     struct Kind {
       const char* name;
@@ -292,7 +290,7 @@ class KernelBench {
     kinds[2].params.top_k = 50;
     kinds[2].params.top_p = 0.9f;
     constexpr std::uint32_t kMost = 32;
-    const auto table = weight(random_values(std::size_t{kMost} * kVocab, DType::kF32), kWeights[0], kMost, kVocab);
+    const auto table = weight(random_values(std::size_t{kMost} * kVocab, Format::kF32), kWeights[0], kMost, kVocab);
     const auto logits = ops_.make_buffer(kMost, kVocab);
     std::vector<Choice> choices(kMost);
     for (const Kind& kind : kinds) {
@@ -301,7 +299,7 @@ class KernelBench {
         Rows step = plain_rows(rows);
         for (std::uint32_t r = 0; r < rows; ++r) step.logits_rows.push_back({r, 1, kind.params});
         ops_.begin(step.batch());
-        ops_.embed(*table, *logits);
+        ops_.embed(*table, 1.0f, *logits);
         const double seconds = seconds_of([&] {
           ops_.begin(step.batch());
           ops_.choose(*logits, kVocab);
@@ -331,7 +329,7 @@ std::vector<BlockId> contiguous_blocks(std::uint32_t count) {
   return out;
 }
 
-// Source  Fisher and Yates's shuffle (Durstenfeld 1964).
+// Source  Fisher-Yates shuffle (Durstenfeld 1964).
 std::vector<BlockId> scattered_blocks(std::uint32_t count, std::uint32_t num_blocks) {
   CHECK_LE(count, num_blocks);
   std::vector<BlockId> out = contiguous_blocks(num_blocks);

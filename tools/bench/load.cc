@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "tools/scenario/figures.h"
-#include "tools/scenario/mix.h"
+#include "tools/common/figures.h"
+#include "tools/common/mix.h"
 
 namespace quire::tools {
 namespace {
 
 constexpr std::uint32_t kLeastRequests = 4;
 
-// A figure of nothing is 0: nobody answered, or answers had a single token.
+// The percentile, or 0 if there are no values: no good answers, or only single tokens.
 double percentile_or_0(const std::vector<double>& values, std::size_t percent) {
   return values.empty() ? 0 : percentile(values, percent);
 }

@@ -1,4 +1,5 @@
-// quire bench --mode micro: each kernel beside what this machine's memory and arithmetic can do, measured in the same run.
+// quire bench --mode micro: each kernel against the machine's memory bandwidth and arithmetic, measured in the same
+// run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,13 +7,13 @@
 #include <memory>
 #include <vector>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/cpu/cpu_ops.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/fma_peak.h"
 #include "tools/bench/kernel_bench.h"
-#include "tools/bench/progress.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -21,12 +22,12 @@ constexpr std::uint32_t kMaxRows = 256;
 
 struct Peaks {
   MachineFigures machine;
-  double fma = 0;  // operations a second
+  double fma = 0;  // operations per second
 };
 
 void print_text(const std::vector<KernelFigure>& figures, const Peaks& peaks) {
   fmt::print("{:<8} {:<20} {:<44} {:>5} {:>11} {:>8} {:>5} {:>9} {:>5} {:>7} {:>7}\n", "kernel", "", "", "rows", "us",
-             "GB/s", "%", "GFLOP/s", "%", "tax", "shared");
+             "GB/s", "%", "GFLOP/s", "%", "gather", "shared");
   for (const KernelFigure& one : figures) {
     fmt::print("{:<8} {:<20} {:<44} {:>5} {:>11.1f} {:>8.2f} {:>5.0f}", one.kernel, one.what, one.shape, one.rows,
                1e6 * one.seconds, 1e-9 * one.bytes_per_s(), 100 * one.bytes_per_s() / peaks.machine.read_median);

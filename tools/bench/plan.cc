@@ -16,8 +16,8 @@ flow::StepPlan bench_plan(std::uint32_t sequences, std::uint32_t rows, std::uint
     planned.first_position = first_position;
     planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
     planned.num_table = kv::blocks_for(first_position + rows, block_tokens);
-    planned.speaks = true;
-    planned.open_group = s;
+    planned.samples = true;
+    planned.residual_group = s;
     planned.sampling.temperature = 0;
     for (std::uint32_t i = 0; i < planned.num_table; ++i) plan.block_tables.push_back(BlockId(first_block + i));
     for (std::uint32_t position = first_position; position < first_position + rows; ++position) {

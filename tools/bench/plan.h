@@ -1,5 +1,5 @@
-// Steps as bench runs them: S sequences alike, each with blocks of its own, made by hand instead of by the scheduler.
-// Shape   sequence s holds blocks [s·B, (s+1)·B), B = blocks_per_sequence; every one speaks, greedily.
+// Step plans for the bench, made without a scheduler: S sequences of equal shape, each with its own blocks.
+// Shape   sequence s holds blocks [s·B, (s+1)·B), B = blocks_per_sequence; each has a logits row and samples greedily.
 // Thread  any; pure.
 #pragma once
 

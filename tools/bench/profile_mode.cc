@@ -1,5 +1,5 @@
-// quire bench --mode profile: where the time of a step goes: prefill and decode through the runner, each op timed.
-//   Every figure is the median over the runs of an op's time in one step; the rest of the step is planning and checks.
+// quire bench --mode profile: time of a step by op, for prefill and decode through the runner.
+//   Every figure is the median over the runs of an op's time per step; the rest of the step is planning and checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/kv/layout.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/plan.h"
-#include "tools/bench/progress.h"
 #include "tools/bench/timed_ops.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint32_t kPrompt = 512;   // tokens of prefill
 constexpr std::uint32_t kContext = 480;  // tokens before a decode step
 constexpr std::uint32_t kMaxSequences = 32;
-constexpr std::uint32_t kSteps = 8;  // of a run
+constexpr std::uint32_t kSteps = 8;  // per run
 
 struct Profile {
   std::string what;
@@ -72,7 +72,7 @@ class ProfileBench {
       REQUIRES(engine_role) {
     const flow::StepPlan plan = step(sequences, rows, first_position);
     const std::uint32_t steps = rows == 1 ? kSteps : 1;
-    seconds_of_step(runner_, plan);  // pages and caches are cold
+    seconds_of_step(runner_, plan);  // warm-up of pages and caches
     std::vector<double> seconds(runs_);
     std::vector<std::vector<double>> parts(TimedOps::kNumParts, std::vector<double>(runs_));
     for (std::uint32_t run = 0; run < runs_; ++run) {
@@ -97,7 +97,7 @@ double rest_of(const Profile& profile) {
 }
 
 void print_text(const std::vector<Profile>& profiles) {
-  fmt::print("{:<28}", "ms, and part of the step");
+  fmt::print("{:<28}", "ms, and share of the step");
   for (const Profile& profile : profiles) fmt::print(" {:>22}", profile.what);
   const auto row = [&](std::string_view name, auto seconds_of) {
     fmt::print("\n{:<28}", name);
@@ -132,7 +132,7 @@ boost::json::array json_of(const std::vector<Profile>& profiles) {
 int bench_profile(const Config& config, const BenchOptions& options) {
   const Progress progress("bench --mode profile");
   progress.say("packing the weights");
-  TimedOps* ops = nullptr;  // the model's
+  TimedOps* ops = nullptr;  // owned by the model
   const BenchModel model = bench_model(config, options, kPrompt, kPrompt, [&](std::unique_ptr<backend::Ops> inner) {
     auto timed = std::make_unique<TimedOps>(std::move(inner));
     ops = timed.get();
@@ -155,8 +155,8 @@ int bench_profile(const Config& config, const BenchOptions& options) {
                 {"context_tokens", kContext},
                 {"rows", json_of(profiles)}});
   } else {
-    fmt::print("{}\n{}; medians of {} runs; decode behind {} tokens each\n\n", model_line(model.loaded),
-               app::cpu_name(), options.runs, kContext);
+    fmt::print("{}\n{}; medians of {} runs; decode after {} tokens each\n\n", model_line(model.loaded), app::cpu_name(),
+               options.runs, kContext);
     print_text(profiles);
   }
   return 0;

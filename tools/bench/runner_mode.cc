@@ -1,20 +1,20 @@
-// quire bench: prefill and decode through the runner, without scheduler or HTTP, beside the speed at which this machine
-// reads memory with the same threads. Every figure is a median.
-//   decode reads all weights and every sequence's K and V once a step: bytes a second of that, over the bandwidth that is
-//   read just before each run. A shared machine's memory changes its speed from one second to the next: only what is
-//   measured together can be compared.
+// quire bench --mode runner: prefill and decode through the runner, without scheduler or HTTP, against the read
+// bandwidth of this machine with the same threads. Every figure is a median.
+//   A decode step reads all weights and every sequence's K and V once: these bytes per second are divided by the
+//   bandwidth measured just before each run. The memory of a shared machine changes its speed from one second to the
+//   next: only figures measured together can be compared.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/kv/layout.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/plan.h"
-#include "tools/bench/progress.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kPrefills[] = {128, 512};
 constexpr std::uint32_t kDecodes[] = {1, 8, 32};
 constexpr std::uint32_t kContext = 128;  // tokens before the first decode step
-constexpr std::uint32_t kSteps = 32;     // decode steps of a run
+constexpr std::uint32_t kSteps = 32;     // decode steps per run
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kMaxSequences = 32;
 constexpr std::uint32_t kLongest = std::max(kMaxRows, kContext + kSteps);
@@ -32,7 +32,7 @@ struct Row {
   std::uint32_t size;
   double tokens_per_s;
   double bytes_per_s;  // weights, K and V read
-  double part;         // of the read bandwidth
+  double part;         // fraction of the read bandwidth
 };
 
 struct Report {
@@ -40,7 +40,7 @@ struct Report {
   std::string backend;
   MachineFigures machine;
   std::uint32_t runs = 0;
-  std::uint64_t weight_bytes = 0;  // read by one step
+  std::uint64_t weight_bytes = 0;  // read by each step
   std::vector<Row> rows;
 };
 
@@ -55,7 +55,7 @@ class Bench {
 
   Row prefill(std::uint32_t tokens) REQUIRES(engine_role) {
     const flow::StepPlan plan = step(1, tokens, 0);
-    seconds_of_step(runner_, plan);  // pages and caches are warm from the second step on
+    seconds_of_step(runner_, plan);  // warm-up of pages and caches
     std::vector<double> seconds(runs_);
     std::vector<double> parts(runs_);
     const double bytes = bytes_of_step(1, tokens);

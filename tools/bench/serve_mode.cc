@@ -1,6 +1,5 @@
-// quire bench --mode serve: the whole engine as serving runs it, on its own thread behind its queue, with streams read by
-// this one; without HTTP, JSON and detokenizing. As many streams as asked for, each of which sends its next request when
-// it has its answer.
+// quire bench --mode serve: the whole engine as in serving, on its own thread behind the admission queue, with streams
+// read by this thread; without HTTP, JSON and detokenizing. Each stream sends its next request after its answer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,15 +7,15 @@
 #include <memory>
 #include <vector>
 
-#include "app/instance.h"
-#include "app/machine.h"
+#include "app/instance/instance.h"
+#include "app/model/machine.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/bridge/stream_hub.h"
 #include "core/bridge/token_stream.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/load.h"
-#include "tools/bench/progress.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -27,7 +26,7 @@ class Load {
       : instance_(instance),
         options_(options),
         hub_(std::make_shared<bridge::StreamHub>(
-            most_streams, [this] { news_.ring(); }, instance.doorbell())) {}
+            most_streams, [this] { pending_.ring(); }, instance.doorbell())) {}
 
   Measurement measure(std::uint32_t streams, std::uint64_t round) {
     Measurement out;
@@ -42,7 +41,7 @@ class Load {
         send(sent, out.answers[sent]);
         ++sent;
       }
-      news_.wait_until(TimePoint::max());
+      pending_.wait_until(TimePoint::max());
       hub_->drain();
       for (std::uint32_t i = 0; i < sent; ++i) {
         if (clients_[i].ended) clients_[i].stream.reset();  // not inside its own callback
@@ -55,7 +54,7 @@ class Load {
  private:
   struct Client {
     std::shared_ptr<bridge::TokenStream> stream;
-    TimePoint last{};  // sent, or the newest token
+    TimePoint last{};  // time of the request, or of the newest token
     bool ended = false;
   };
 
@@ -69,7 +68,7 @@ class Load {
         load_prompt({options_.prompt_tokens, options_.shared_tokens, instance_.model().vocab}, round_, index);
     request.max_tokens = options_.answer_tokens;
     request.sampling.temperature = 0;
-    request.cache_root = CacheRoot{1, 1};
+    request.cache_namespace = CacheNamespace{1, 1};
     request.arrival = client.last = clock_.now();
     submissions.front().stream = client.stream;
     if (const Result<Done> admitted = instance_.queue().admit(submissions); !admitted) {
@@ -104,7 +103,7 @@ class Load {
   app::Instance& instance_;
   const BenchOptions& options_;
   SteadyClock clock_;
-  bridge::Doorbell news_;  // rung by the engine thread
+  bridge::Doorbell pending_;  // rung by the engine thread
   std::shared_ptr<bridge::StreamHub> hub_;
   std::vector<Client> clients_;
   std::uint64_t round_ = 0;
@@ -138,8 +137,9 @@ int bench_serve(const Config& given, const BenchOptions& options) {
   progress.say("packing the weights");
   BenchSource from = bench_source(config, options);
   if (const std::uint32_t longest = model::load_config(*from.source.files).max_model_len(); longest < length) {
-    throw StartError(fmt::format("--prompt-tokens {} and --answer-tokens {}: this model goes up to {} tokens together",
-                                 options.prompt_tokens, options.answer_tokens, longest));
+    throw StartError(
+        fmt::format("--prompt-tokens {} and --answer-tokens {}: the maximum of this model is {} tokens together",
+                    options.prompt_tokens, options.answer_tokens, longest));
   }
   app::Instance instance(config, std::move(from.source));
   const MachineFigures machine = measure_machine(config, options.runs);
@@ -148,7 +148,7 @@ int bench_serve(const Config& given, const BenchOptions& options) {
   {
     Load load(instance, options, most);
     std::uint64_t round = 0;
-    load.measure(most, round++);  // pages and caches are cold
+    load.measure(most, round++);  // warm-up of pages and caches
     for (const std::uint32_t streams : options.streams) {
       std::vector<LoadFigures> figures;
       for (std::uint32_t run = 0; run < options.runs; ++run) {

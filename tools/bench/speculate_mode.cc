@@ -1,8 +1,9 @@
-// quire bench --mode speculate: what verifying guesses brings on this machine, whatever a drafter is worth: a synthetic one
-// knows the answers, guesses right as often as --draft-alpha says, and takes --draft-cost of a step for each guess.
-//   T(n)/T(1): a step of one sequence with n rows, all of which speak, over one row in the same round.
-//   Then as many streams as asked for, with no drafts, with --draft-tokens guesses in every step, and with as many of them as
-//   depth control gives: by turns, each ratio of one round. Answers have to be the same.
+// quire bench --mode speculate: speedup of verifying draft tokens on this machine, independent of a real drafter: a
+// synthetic one knows the answers, drafts each token correctly with probability --draft-alpha, and takes --draft-cost
+// of a step per draft token.
+//   T(n)/T(1): a step of one sequence with n rows, all logits rows, over a step of one row in the same round.
+//   Then each number of streams without drafts, with --draft-tokens draft tokens in every step, and with as many of
+//   them as depth control chooses: alternating, with ratios per round. All answers must be equal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "app/machine.h"
-#include "app/step_prior.h"
+#include "app/drafting/step_prior.h"
+#include "app/model/machine.h"
 #include "core/base/check.h"
 #include "core/kv/layout.h"
 #include "core/speculate/depth/depth_control.h"
@@ -22,15 +23,15 @@
 #include "tools/bench/draft_run.h"
 #include "tools/bench/load.h"
 #include "tools/bench/plan.h"
-#include "tools/bench/progress.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
 
-constexpr std::uint32_t kMostVerified = 16;  // of T(K+1)/T(1)
+constexpr std::uint32_t kMostVerified = 16;  // maximum K of T(K+1)/T(1)
 constexpr std::uint32_t kContext = 128;
-constexpr double kLeastSeconds = 0.02;  // of one size in one round
+constexpr double kLeastSeconds = 0.02;  // per size and round
 
 enum Way : std::uint8_t { kNone, kFixed, kAdaptive, kNumWays };
 constexpr std::string_view kWays[kNumWays] = {"none", "fixed", "adaptive"};
@@ -45,8 +46,8 @@ struct Row {
   std::uint32_t streams = 0;
   std::array<std::vector<double>, kNumWays> tokens_per_s;   // [runs]
   std::array<std::vector<double>, kNumWays> over_none;      // [runs]
-  std::array<std::vector<double>, kNumWays> tokens_a_step;  // [runs] of one stream
-  double estimated_speedup = 0;                             // depth control's own
+  std::array<std::vector<double>, kNumWays> tokens_a_step;  // [runs] per stream
+  double estimated_speedup = 0;                             // as depth control computes it
   bool same_answers = true;
 };
 
@@ -74,7 +75,7 @@ class SpeculateBench {
           plan.sequences[0].num_nodes = nodes;
         }
         const double seconds = measure(plan);
-        if (run == 0) continue;  // pages and caches are cold
+        if (run == 0) continue;  // the first run is a warm-up of pages and caches
         out[nodes].nodes = nodes;
         out[nodes].seconds.push_back(seconds);
         out[nodes].over_one.push_back(seconds / out[0].seconds.back());
@@ -95,15 +96,15 @@ class SpeculateBench {
         prompts.push_back(load_prompt({options_.prompt_tokens, 0, model_.config.vocab}, run, i));
       }
       const std::vector<std::vector<TokenId>> answers =
-          run_drafts(shape(), prompts, runner_, nullptr, nullptr).answers;  // warms up, too
+          run_drafts(shape(), prompts, runner_, nullptr, nullptr).answers;  // also a warm-up
       speculate::SyntheticDrafter drafter({.alpha = options_.draft_alpha,
                                            .seconds_per_node = options_.draft_cost * step_seconds,
                                            .vocab = model_.config.vocab,
                                            .seed = run + 1});
-      for (std::uint32_t i = 0; i < streams; ++i) drafter.tell(prompts[i], answers[i]);
+      for (std::uint32_t i = 0; i < streams; ++i) drafter.add_answer(prompts[i], answers[i]);
       std::array<double, kNumWays> tokens_per_s{};
       for (std::uint32_t turn = 0; turn < kNumWays; ++turn) {
-        const std::uint32_t way = (turn + run) % kNumWays;  // who comes first changes
+        const std::uint32_t way = (turn + run) % kNumWays;  // the order changes from run to run
         const DraftRunFigures figures = run_drafts(shape(), prompts, runner_, way == kNone ? nullptr : &drafter,
                                                    way == kAdaptive ? &depth : nullptr);
         row.same_answers = row.same_answers && figures.answers == answers;
@@ -127,9 +128,9 @@ class SpeculateBench {
     model::RunnerLimits limits;
     limits.max_rows = std::max(512u, rows_of_drafts());
     limits.max_sequences = most_;
-    limits.max_logit_rows = rows_of_drafts();
+    limits.max_logits_rows = rows_of_drafts();
     limits.block_tokens = block_tokens_;
-    // One block each for what is guessed beyond the answer.
+    // One extra block per sequence for draft tokens beyond the answer.
     limits.num_blocks = std::max(most_ * (kv::blocks_for(length() + options_.draft_tokens, block_tokens_) + 1),
                                  kv::blocks_for(kContext + 1 + kMostVerified, block_tokens_));
     limits.kv_dtype = model_.kv_dtype;
@@ -141,15 +142,15 @@ class SpeculateBench {
     return {.num_blocks = all.num_blocks,
             .block_tokens = block_tokens_,
             .max_rows = all.max_rows,
-            .max_logit_rows = all.max_logit_rows,
+            .max_logits_rows = all.max_logits_rows,
             .vocab = model_.config.vocab,
             .max_model_len = length(),
             .max_draft_nodes = options_.draft_tokens,
             .answer_tokens = options_.answer_tokens,
-            .open_groups = model_.kv_dtype == backend::KvType::kInt4};
+            .residual_groups = model_.kv_dtype == backend::KvType::kInt4};
   }
 
-  // Seconds of one step, from as many as fill the least time.
+  // Seconds per step, averaged over as many as take kLeastSeconds.
   double measure(const flow::StepPlan& plan) REQUIRES(engine_role) {
     double sum = 0;
     std::uint32_t steps = 0;
@@ -168,7 +169,8 @@ class SpeculateBench {
   model::DecoderRunner runner_;
 };
 
-// Tokens of a step with so many guesses: (1 - alpha^(K+1)) / (1 - alpha).
+// Expected tokens of a step with K draft tokens: (1 - alpha^(K+1)) / (1 - alpha).
+// Source  Leviathan, Kalman and Matias 2023, equation 1.
 double expected_tokens(double alpha, std::uint32_t nodes) {
   return alpha >= 1 ? nodes + 1 : (1 - std::pow(alpha, nodes + 1)) / (1 - alpha);
 }
@@ -178,7 +180,7 @@ double expected_speedup(const BenchOptions& options, const Verified& one) {
 }
 
 void print_text(const BenchOptions& options, const std::vector<Verified>& verified, const std::vector<Row>& rows) {
-  fmt::print("{:>6} | {:>10} {:>12} {:>22}\n", "K", "ms", "T(K+1)/T(1)", "expected of one stream");
+  fmt::print("{:>6} | {:>10} {:>12} {:>22}\n", "K", "ms", "T(K+1)/T(1)", "expected speedup");
   for (const Verified& one : verified) {
     fmt::print("{:>6} | {:>10.3f} {:>12.3f} {:>22.2f}\n", one.nodes, 1e3 * median(one.seconds), median(one.over_one),
                expected_speedup(options, one));
@@ -256,8 +258,8 @@ int bench_speculate(const Config& config, const BenchOptions& options) {
     print_json(out);
   } else {
     fmt::print(
-        "{}\n{}; medians of {} runs; prompts of {} tokens, answers of {}\n{} guesses, each right with chance {} and at "
-        "{} of a step\n{}\n\n",
+        "{}\n{}; medians of {} runs; prompts of {} tokens, answers of {}\n{} draft tokens, each accepted with "
+        "probability {} at a cost of {} steps\n{}\n\n",
         model_line(model.loaded), app::cpu_name(), options.runs, options.prompt_tokens, options.answer_tokens,
         options.draft_tokens, options.draft_alpha, options.draft_cost, machine_line(machine));
     print_text(options, verified, rows);

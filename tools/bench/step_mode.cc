@@ -1,8 +1,8 @@
-// quire bench --mode step: what a step costs by the number of its rows: the table by which rows are given out to drafts.
-//   M rows as one token of each of M sequences (from 64 sequences on, several tokens each: as many open answers), and
-//   the same M rows as one sequence's. c(M) / c(1) is over one row in the same round. Only the last row of a sequence
-//   asks for logits. Every sequence stands behind a context of its own; a round runs every size once, so that a machine
-//   that slows down slows all.
+// quire bench --mode step: cost of a step by its number of rows: the table from which draft sizes are chosen.
+//   M rows as one token of each of M sequences (above 64 rows, several tokens of each of 64 sequences), and the same M
+//   rows in one sequence. c(M) / c(1) is relative to one row in the same round. Only the last row of a sequence is a
+//   logits row. Every sequence has a context of its own; a round runs every size once, so that a slower machine slows
+//   all sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 #include <cmath>
 #include <vector>
 
-#include "app/machine.h"
+#include "app/model/machine.h"
 #include "core/kv/layout.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/plan.h"
-#include "tools/bench/progress.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::uint32_t kRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128
 constexpr std::uint32_t kContext = 128;
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kMaxSequences = 64;
-constexpr double kLeastSeconds = 0.02;  // of one size in one round
+constexpr double kLeastSeconds = 0.02;  // per size and round
 
 struct Cost {
   std::uint32_t rows = 0;
@@ -47,7 +47,7 @@ class StepBench {
     }
   }
 
-  // Seconds of one step, from as many as fill the least time.
+  // Seconds per step, averaged over as many as take kLeastSeconds.
   double measure(std::uint32_t sequences, std::uint32_t rows_each) REQUIRES(engine_role) {
     const flow::StepPlan plan = step(sequences, rows_each, kContext);
     double sum = 0;
@@ -60,7 +60,8 @@ class StepBench {
   }
 
  private:
-  // The first sequence alone may run all rows: the others' blocks are as long as they need.
+  // Blocks per sequence. Only the first sequence may run all rows alone; the others have just the blocks that they
+  // need.
   std::uint32_t blocks_each() const { return kv::blocks_for(kContext + kMaxRows / kMaxSequences, block_tokens_); }
 
   model::RunnerLimits limits(const LoadedModel& model) const {
@@ -82,7 +83,7 @@ class StepBench {
   model::DecoderRunner runner_;
 };
 
-// Sizes with at most `max_each` rows a sequence.
+// Measures the sizes with at most `max_each` rows per sequence.
 std::vector<Cost> measure_all(StepBench& bench, std::uint32_t max_sequences, std::uint32_t max_each, std::uint32_t runs,
                               const Progress& progress) REQUIRES(engine_role) {
   std::vector<Cost> costs;
@@ -129,13 +130,13 @@ int bench_step(const Config& config, const BenchOptions& options) {
   const Progress progress("bench --mode step");
   progress.say("packing the weights");
   const BenchModel model = bench_model(config, options, kMaxRows, kContext + kMaxRows / kMaxSequences);
-  const std::uint32_t room = model.loaded.decoder->max_model_len() - kContext;  // rows that one sequence may have
+  const std::uint32_t room = model.loaded.decoder->max_model_len() - kContext;  // maximum rows of one sequence
   const MachineFigures machine = measure_machine(config, options.runs);
 
   const RoleScope role(engine_role);
   StepBench bench(config, model.loaded);
   bench.fill_contexts();
-  bench.measure(kMaxSequences, kMaxRows / kMaxSequences);  // pages and caches are cold
+  bench.measure(kMaxSequences, kMaxRows / kMaxSequences);  // warm-up of pages and caches
   const std::vector<Cost> many = measure_all(bench, kMaxSequences, kMaxRows, options.runs, progress);
   const std::vector<Cost> one = measure_all(bench, 1, room, options.runs, progress);
   if (options.json) {
@@ -149,7 +150,7 @@ int bench_step(const Config& config, const BenchOptions& options) {
     out["rows_of_one_sequence"] = json_of(one);
     print_json(out);
   } else {
-    fmt::print("{}\n{}; medians of {} runs, behind {} tokens each\n{}\n\n", model_line(model.loaded), app::cpu_name(),
+    fmt::print("{}\n{}; medians of {} runs, after {} tokens each\n{}\n\n", model_line(model.loaded), app::cpu_name(),
                options.runs, kContext, machine_line(machine));
     print_text(many, one);
   }

@@ -14,13 +14,13 @@ namespace quire::tools {
 namespace {
 
 constexpr unsigned kAnswered = 200;
-constexpr std::size_t kShownBytes = 200;  // of a server's refusal
+constexpr std::size_t kShownBytes = 200;  // of a server's error, in messages
 
 class Reader {
  public:
   explicit Reader(const Transcript& transcript) : transcript_(transcript) {}
 
-  // Lines end with LF or CRLF.
+  // Parses all events. Lines end with LF or CRLF.
   void read() {
     const std::string_view body = transcript_.body;
     for (std::size_t at = 0; at < body.size();) {
@@ -38,9 +38,9 @@ class Reader {
 
   std::string text;
   std::string finish;
-  std::string bad;  // an event that is none
+  std::string bad;  // an invalid event
   std::vector<double> token_times;
-  std::optional<std::uint32_t> counted;  // by the server
+  std::optional<std::uint32_t> counted;  // usage, as the server counted
   bool done = false;
 
  private:
@@ -69,7 +69,7 @@ class Reader {
     }
   }
 
-  // One that only tells the end is no token. One without text may be: half a letter.
+  // An event with only a finish reason is not a token. An event without text may be one: a part of a character.
   void choice(const boost::json::value& value, std::size_t end) {
     if (!value.is_object()) return;
     const boost::json::object& one = value.as_object();
@@ -82,14 +82,14 @@ class Reader {
     if (says || !ends) token_times.push_back(time_of(end));
   }
 
-  // When the last byte of [0, end) was there.
+  // Time at which the bytes [0, end) were complete.
   double time_of(std::size_t end) {
     while (read_ + 1 < transcript_.reads.size() && transcript_.reads[read_].first < end) ++read_;
     return transcript_.reads.empty() ? transcript_.sent_s : transcript_.reads[read_].second;
   }
 
   const Transcript& transcript_;
-  std::size_t read_ = 0;  // events come in order, and so do reads
+  std::size_t read_ = 0;  // index into reads; only grows, as events are in order
 };
 
 Answer bad_answer(Answer::Verdict verdict, std::string why) {
@@ -112,13 +112,13 @@ Answer read_answer(const Transcript& transcript, std::uint32_t tokens) {
   reader.read();
   if (!reader.bad.empty()) {
     return bad_answer(
-        kWrong, "an event that is none: " + std::string(log_safe(std::string_view(reader.bad).substr(0, kShownBytes))));
+        kWrong, "an invalid event: " + std::string(log_safe(std::string_view(reader.bad).substr(0, kShownBytes))));
   }
   if (!reader.done) return bad_answer(kWrong, "no [DONE] at the end");
   Answer answer;
   answer.tokens = reader.counted.value_or(static_cast<std::uint32_t>(reader.token_times.size()));
   answer.text = std::move(reader.text);
-  if (reader.token_times.empty()) return bad_answer(kWrong, "no token in it");
+  if (reader.token_times.empty()) return bad_answer(kWrong, "no token in the answer");
   if (answer.tokens != tokens || reader.finish != "length") {
     return bad_answer(
         kWrong, fmt::format("{} tokens instead of {}, ended by '{}'", answer.tokens, tokens, log_safe(reader.finish)));

@@ -1,5 +1,5 @@
-// A streamed completion as bytes and the times at which they came, and what they say. Recorded while the clock runs, read
-// after it has stopped: reading takes the client's CPU, which is the server's as well.
+// A streamed completion as bytes with their arrival times, and its parser. Bytes are recorded while the clock runs and
+// parsed after it has stopped: parsing takes CPU time that client and server share.
 // Shape   server-sent events, one `data:` line each: choices, a usage, [DONE].
 // Thread  any; pure.
 // Source  the WHATWG's HTML standard, 9.2 (server-sent events); OpenAI's completions API.
@@ -16,14 +16,14 @@
 namespace quire::tools {
 
 struct Transcript {
-  unsigned code = 0;                                  // the answer's status; 0: there was none
-  std::string error;                                  // what broke off the connection; empty: it came to its end
-  double sent_s = 0;                                  // on the clock of `reads`
-  std::string body;                                   // without the framing of HTTP
-  std::vector<std::pair<std::size_t, double>> reads;  // so much of the body was there by then
+  unsigned code = 0;  // HTTP status; 0: no answer
+  std::string error;  // the error that interrupted the connection; empty: it ended normally
+  double sent_s = 0;  // on the clock of `reads`
+  std::string body;   // without HTTP framing
+  std::vector<std::pair<std::size_t, double>> reads;  // (length of the body, time at which it had that length)
 };
 
-// `tokens`: so many were asked for.
+// `tokens`: the number of tokens asked for.
 Answer read_answer(const Transcript& transcript, std::uint32_t tokens);
 
 }  // namespace quire::tools

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Programs for gpu/measure.sh on a machine that has not the libraries to build them: quire, quire_gpu_measure and
-# gpu_device_test for sm_90a, with the libraries that they need but libc's, in one file: bash
-# tools/gpu_measure/bundle.sh [BUILD]. It is to travel beside the tree in at most 64 MiB, and measure.sh finds it
-# where this leaves it. The kernels are a library of their own. Where the tree's sources are others by then,
-# measure.sh compiles kernels, stages and tests there (-DQUIRE_GPU_ONLY=ON) from headers and sources that are carried
-# along.
+# Builds a bundle for gpu/measure.sh on a machine without the libraries to build from source: bash
+# tools/gpu_measure/bundle.sh [BUILD]. One file holds quire, quire_gpu_measure and gpu_device_test for sm_90a, with
+# the shared libraries that they need except libc's. Bundle and tree together are to be sent in at most 64 MiB, and
+# measure.sh finds the bundle where this script writes it. The kernels are a library of their own. If the tree's sources
+# have changed since, measure.sh compiles kernels, stages and tests on that machine (-DQUIRE_GPU_ONLY=ON), with the
+# headers and sources in the bundle.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=${1:-build/cuda-bundle} out=build/measure-bundle

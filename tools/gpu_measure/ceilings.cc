@@ -9,7 +9,7 @@
 namespace quire::gpu::measure {
 namespace {
 
-// Of the same bytes over and over, much more than caches hold. Reading and writing both count.
+// Copies the same bytes repeatedly; they are much larger than the caches. The rate counts both reads and writes.
 boost::json::object copying(Device& device, RandomNumbers& random, std::size_t bytes, unsigned runs) {
   const DeviceMemory from(device, bytes, "a copy's source");
   const DeviceMemory to(device, bytes, "a copy's target");
@@ -21,7 +21,8 @@ boost::json::object copying(Device& device, RandomNumbers& random, std::size_t b
           {"bytes_per_s", 2.0 * static_cast<double>(bytes) / seconds}};
 }
 
-// A kernel that adds one row of four floats, again and again: what it takes to begin one, in its turn or before.
+// Time to launch a kernel: one that adds a row of four floats, repeatedly, with or without programmatic dependent
+// launch.
 boost::json::object launching(Device& device, bool overlap, unsigned runs, unsigned calls) {
   device.let_kernels_overlap(overlap);
   const DeviceMemory x(device, 256, "a launch");
@@ -29,7 +30,7 @@ boost::json::object launching(Device& device, bool overlap, unsigned runs, unsig
   const double seconds = seconds_of(device, runs, calls, [&](unsigned) {
     device.start(device.kernels().add, {1, 1}, {x.as<float>(), x.as<const float>(), 4});
   });
-  return {{"what", overlap ? "launch before its turn" : "launch"}, {"seconds", seconds}};
+  return {{"what", overlap ? "launch, dependent" : "launch"}, {"seconds", seconds}};
 }
 
 boost::json::object bringing(Device& device, const char* what, std::size_t bytes, unsigned runs) {
@@ -41,13 +42,13 @@ boost::json::object bringing(Device& device, const char* what, std::size_t bytes
   for (unsigned run = 0; run < runs; ++run) {
     const Deadline watch(0);
     if (up) device.upload(x.data(), host.data(), bytes);
-    device.download(host.data(), x.data(), up ? 1 : bytes);  // waits
+    device.download(host.data(), x.data(), up ? 1 : bytes);  // synchronises
     seconds.push_back(watch.passed());
   }
   return {{"what", what}, {"bytes", bytes}, {"seconds", median(seconds)}};
 }
 
-// The tensor cores as this backend's own linear uses them, with as many rows as a prompt has.
+// Rate of the tensor cores in this backend's own linear, with as many rows as a prompt has.
 boost::json::object multiplying(const Setup& setup, bool warpgroups, std::uint32_t side, std::uint32_t rows,
                                 unsigned runs) {
   std::unique_ptr<Device> made = setup.make_device();
@@ -55,7 +56,7 @@ boost::json::object multiplying(const Setup& setup, bool warpgroups, std::uint32
   const auto made_ops = make_gpu_ops(std::move(made), {.max_rows = rows, .linear_warpgroups = warpgroups});
   backend::Ops& ops = *made_ops;
   RandomNumbers random(device);
-  const auto weight = random.weight(ops, {side, side, backend::WeightType::kBF16, false});
+  const auto weight = random.weight(ops, {side, side, backend::Format::kBF16, false});
   const auto x = ops.make_buffer(rows, side);
   const auto out = ops.make_buffer(rows, side);
   random.fill(static_cast<const DeviceBuffer&>(*x).data(), std::size_t{rows} * side * sizeof(float), 4);

@@ -15,7 +15,7 @@ struct Point {
 constexpr std::uint32_t kMaxRows = 512;
 constexpr std::uint32_t kLongest = 32768 + 64;
 
-// What says most comes first.
+// The most informative points come first, as the time may run out.
 std::vector<Point> points(bool tiny) {
   if (tiny) return {{1, 20}, {2, 20}};
   std::vector<Point> out;
@@ -41,7 +41,8 @@ boost::json::object decoded(const Setup& setup, MeasuredModel& model, const Poin
   const auto runner = model.runner(point.sequences, length);
   const std::uint32_t vocab = model.shape().vocab;
   seconds_of_step(*runner, plan_alike(point.sequences, 1, point.context, length, vocab));
-  std::vector<double> seconds;  // from one step's answer to the next one's, as served: another is always in flight
+  // Time from one step's result to the next one's, with another step in flight, as when serving.
+  std::vector<double> seconds;
   const Deadline patience(setup.seconds / 20);
   runner->submit(plan_alike(point.sequences, 1, point.context + 1, length, vocab));
   for (std::uint32_t i = 2; i <= steps && !(patience.over() && i > 4); ++i) {
@@ -89,7 +90,7 @@ boost::json::object decode(const Setup& setup) {
   }
   for (const Point& point : points(setup.tiny)) {
     const std::uint64_t kv = model.kv_bytes(point.sequences, point.context + 64);
-    if (kv + (std::uint64_t{2} << 30) > model.device().free_bytes()) continue;  // it has no room for these
+    if (kv + (std::uint64_t{2} << 30) > model.device().free_bytes()) continue;  // too large for the free memory
     if (deadline.over()) {
       all = false;
       break;
@@ -97,8 +98,7 @@ boost::json::object decode(const Setup& setup) {
     rows.add(decoded(setup, model, point));
   }
   return {{"device", model.device().name()},
-          {"model", fmt::format("{} {}", model.shape().name,
-                                name_of(backend::weight_type(backend::DType::kBF16, setup.quantize)))},
+          {"model", fmt::format("{} {}", model.shape().name, name_of(setup.quantize.value_or(backend::Format::kBF16)))},
           {"loaded_s", loaded_s},
           {"rows", rows.take()},
           {"failed", 0},

@@ -1,5 +1,5 @@
-// Where the time of a step goes: each kind of op on the device, what lies idle between ops of a step, and between steps.
-//   Marks stand in the device's own queue and take a little themselves: sums are a little more than without them.
+// Time of a step: of each kind of op on the device, idle time between the ops of a step, and time between steps.
+//   Marks are events in the device's queue and take some time themselves: sums are slightly too high.
 
 #include "tools/gpu_measure/measured_model.h"
 #include "tools/gpu_measure/rows.h"
@@ -10,8 +10,8 @@ namespace {
 
 struct Times {
   std::array<std::vector<double>, MeasuredOps::kNumParts> parts;
-  std::vector<double> steps;  // from the first op's begin to the last one's end
-  std::vector<double> idle;   // between ops, of a step
+  std::vector<double> steps;  // from the begin of the first op to the end of the last
+  std::vector<double> idle;   // sum between the ops of a step
   std::vector<double> wall;
 };
 

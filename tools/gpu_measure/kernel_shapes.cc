@@ -8,24 +8,24 @@
 namespace quire::gpu::measure {
 namespace {
 
+using backend::Format;
 using backend::KvType;
-using backend::WeightType;
 
 struct Machine {
   const char* name;
   Rates rates;
 };
-// H200: copying and 8192³ in bf16 as measured on one; H100: the same share of its memory's rate, and flops as published for such
-// sizes. A kernel's beginning: launch, fill and drain, estimated.
+// Limits of the machines. H200: copies, and 8192³ in bf16, as measured on one. H100: the same fraction of its memory
+// bandwidth, and flops as published for such sizes. Fixed time of a kernel (launch, fill and drain): estimated.
 constexpr Machine kMachines[] = {{"h100", {2.93e12, 700e12, 3.3e-6}}, {"h200", {4.3e12, 780e12, 3.3e-6}}};
 
-constexpr WeightType kWeights[] = {WeightType::kBF16, WeightType::kInt8, WeightType::kFp8, WeightType::kInt4};
+constexpr Format kWeights[] = {Format::kBF16, Format::kInt8, Format::kFp8, Format::kInt4};
 constexpr KvType kCaches[] = {KvType::kBF16, KvType::kFp8};
 
 void add_linears(const ModelShape& model, std::span<const std::uint32_t> rows, std::vector<KernelShape>& out) {
   for (const auto& [name, n, k] : model.matrices()) {
     for (const std::uint32_t r : rows) {
-      for (const WeightType type : kWeights) {
+      for (const Format type : kWeights) {
         out.push_back({"linear", fmt::format("{} {}", model.name, name), n, k, r, 0, type, KvType::kBF16, {}, 1});
       }
     }
@@ -34,8 +34,8 @@ void add_linears(const ModelShape& model, std::span<const std::uint32_t> rows, s
 
 void add_rows(const ModelShape& model, std::span<const std::uint32_t> rows, std::vector<KernelShape>& out) {
   for (const std::uint32_t r : rows) {
-    out.push_back({"norm", model.name, model.hidden, 0, r, 0, WeightType::kF32, KvType::kF32, {}, 1});
-    out.push_back({"act_mul", model.name, model.ffn, 0, r, 0, WeightType::kF32, KvType::kF32, {}, 1});
+    out.push_back({"norm", model.name, model.hidden, 0, r, 0, Format::kF32, KvType::kF32, {}, 1});
+    out.push_back({"act_mul", model.name, model.ffn, 0, r, 0, Format::kF32, KvType::kF32, {}, 1});
   }
 }
 
@@ -82,7 +82,7 @@ Cost cost_of(const KernelShape& shape) {
 Cost attend_cost(const HeadsOfShape& heads, std::uint32_t num_sequences, std::uint32_t rows_each,
                  std::uint32_t positions, KvType type) {
   const StepBatch batch(num_sequences, rows_each, positions);
-  const KvLayout layout{batch.num_blocks(), heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, type};
+  const KvLayout layout{heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, type};
   return attention_cost(batch.view(), layout, heads.num_heads, /*window=*/0);
 }
 

@@ -1,5 +1,5 @@
-// Each op on random numbers, the GPU's beside the CPU's: the same bits where that is promised, else as near as sums of that length
-// come in f32 (and bf16, where rows are rounded to it on both sides).
+// Each op on random numbers, on the GPU and on the CPU: equal bits where they are promised, else as close as f32 sums
+// of that length (or of bf16, where a side rounds rows to it).
 #include <fmt/format.h>
 
 #include <bit>
@@ -28,14 +28,14 @@ std::vector<float> drawn(std::uint32_t seed, std::size_t count) {
   return out;
 }
 
-// Rows get their numbers from a table of f32, by their tokens.
+// Writes `values` to a buffer on the device: packs them as an embedding table in f32 and looks up row i for token i.
 void fill(Ops& ops, Buffer& out, std::span<const float> values) {
   const auto rows = static_cast<std::uint32_t>(values.size() / out.width());
-  const HostMatrix matrix{values.data(), DType::kF32, rows, out.width()};
+  const HostMatrix matrix{values.data(), Format::kF32, rows, out.width()};
   const auto table = ops.pack({&matrix, 1}, {});
   const StepBatch batch(1, rows, rows);
   ops.begin(batch.view());
-  ops.embed(*table, out);
+  ops.embed(*table, 1.0f, out);
 }
 
 std::vector<float> read(Ops& ops, const Buffer& buffer, std::uint32_t rows) {
@@ -47,7 +47,7 @@ std::vector<float> read(Ops& ops, const Buffer& buffer, std::uint32_t rows) {
 struct Case {
   std::string what;
   bool promises_bits = true;
-  double tolerance = 0;  // of the error's length over the answer's, where bits are not promised
+  double tolerance = 0;  // of |error| / |answer|, where equal bits are not promised
   std::function<std::vector<float>(Ops&)> run;
 };
 
@@ -56,45 +56,44 @@ void add_rows(std::uint32_t width, std::uint32_t rows, std::uint32_t seed, std::
                    const auto in = ops.make_buffer(rows, width);
                    const auto normed = ops.make_buffer(rows, width);
                    fill(ops, *in, drawn(seed, std::size_t{rows} * width));
-                   ops.norm(*in, *ops.upload(drawn(seed + 1, width)), 1e-5f, rows, *normed);
+                   ops.norm(*in, {ops.upload(drawn(seed + 1, width)).get(), 1e-5f}, rows, *normed);
                    return read(ops, *normed, rows);
                  }});
   out.push_back({fmt::format("act_mul {} x {}", rows, width), true, 0, [=](Ops& ops) {
                    const auto in = ops.make_buffer(rows, 2 * width);
                    const auto product = ops.make_buffer(rows, width);
                    fill(ops, *in, drawn(seed, std::size_t{rows} * 2 * width));
-                   ops.act_mul(*in, *product);
+                   ops.activate(*in, Activation::kSilu, true, rows, *product);
                    return read(ops, *product, rows);
                  }});
 }
 
-void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, WeightType type, std::uint32_t seed,
+void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Format format, std::uint32_t seed,
                 std::vector<Case>& out) {
-  const DType dtype = type == WeightType::kF32 ? DType::kF32 : DType::kBF16;
-  const auto makes_it = [=](Quantize one) { return weight_type(dtype, one) == type; };
-  const auto* found = std::ranges::find_if(kAllQuantized, makes_it);
-  const Quantize quantize = found == std::end(kAllQuantized) ? Quantize::kNone : *found;
-  const bool bits = !in_tiles(type) || in_integers(type);
-  // Rows are rounded to bf16 here and not on the CPU: 2^-9 of each number, at most.
+  const Format stored = format == Format::kF32 ? Format::kF32 : Format::kBF16;
+  const bool bits = !in_tiles(format) || in_integers(format);
+  // The GPU rounds rows to bf16 and the CPU does not: an error of at most 2^-9 of each number.
   const double tolerance = 0x1p-8;
-  out.push_back({fmt::format("linear {} {} x {}, {} rows", name_of(type), n, k, rows), bits, tolerance, [=](Ops& ops) {
-                   const std::vector<float> values = drawn(seed + 2, std::size_t{n} * k);
-                   std::vector<std::uint16_t> halves(values.size());
-                   std::ranges::transform(values, halves.begin(), bf16_of_f32);
-                   const HostMatrix matrix{
-                       dtype == DType::kF32 ? static_cast<const void*>(values.data()) : halves.data(), dtype, n, k};
-                   const std::vector<float> bias = drawn(seed + 3, n);
-                   const std::span<const float> biases(bias);
-                   const auto weight = ops.pack({&matrix, 1}, {&biases, 1}, quantize);
-                   const auto in = ops.make_buffer(rows, k);
-                   const auto product = ops.make_buffer(rows, n);
-                   fill(ops, *in, drawn(seed, std::size_t{rows} * k));
-                   ops.linear(*in, *weight, rows, *product);
-                   return read(ops, *product, rows);
-                 }});
+  out.push_back(
+      {fmt::format("linear {} {} x {}, {} rows", name_of(format), n, k, rows), bits, tolerance, [=](Ops& ops) {
+         const std::vector<float> values = drawn(seed + 2, std::size_t{n} * k);
+         std::vector<std::uint16_t> halves(values.size());
+         std::ranges::transform(values, halves.begin(), bf16_of_f32);
+         const HostMatrix matrix{stored == Format::kF32 ? static_cast<const void*>(values.data()) : halves.data(),
+                                 stored, n, k};
+         const std::vector<float> bias = drawn(seed + 3, n);
+         const std::span<const float> biases(bias);
+         const auto weight = ops.pack({&matrix, 1}, {&biases, 1}, format);
+         const auto in = ops.make_buffer(rows, k);
+         const auto product = ops.make_buffer(rows, n);
+         fill(ops, *in, drawn(seed, std::size_t{rows} * k));
+         ops.linear(*in, *weight, rows, *product);
+         return read(ops, *product, rows);
+       }});
 }
 
-// A prompt of `positions` rows in steps of `chunk`. In f32 the CPU's bits; in fewer bits the tensor cores may round weights to bf16.
+// A prompt of `positions` rows in steps of `chunk`. The bits equal the CPU's for f32 K and V; for other types the
+// tensor cores get q and the softmax weights rounded to bf16.
 void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
                    std::uint32_t seed, std::vector<Case>& out) {
   out.push_back(
@@ -111,8 +110,9 @@ void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint
          spec.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
          spec.rope = rope.get();
          const StepBatch whole(1, positions, positions);
-         KvShape kv{1, shape.num_kv_heads, shape.head_dim, StepBatch::kBlockTokens, whole.num_blocks(), type};
-         kv.num_open_groups = type == KvType::kInt4 ? 1 : 0;
+         KvShape kv{backend::kv_layers(1, shape.num_kv_heads, shape.head_dim), StepBatch::kBlockTokens,
+                    whole.num_blocks(), type};
+         kv.num_residual_groups = type == KvType::kInt4 ? 1 : 0;
          const auto cache = ops.make_kv(kv);
          const auto qkv = ops.make_buffer(chunk, spec.qkv_width());
          const auto attended = ops.make_buffer(chunk, spec.q_width());
@@ -133,14 +133,14 @@ void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint
        }});
 }
 
-// Every kernel of layers and attention: blocks of few and many outputs and rows, inputs of more than a slice, chunks that are one tile of
-// queries and several, a span and more.
+// Cases for every kernel of layers and attention: tiles of few and of many outputs and rows, inputs longer than a
+// slice, chunks of one and of several query tiles, one KV split and more.
 std::vector<Case> middle_cases(std::uint32_t seed) {
   std::vector<Case> out;
   for (const std::uint32_t rows : {1u, 9u, 33u, 130u}) {
     add_rows(700, rows, seed, out);
-    for (const WeightType type : kAllWeightTypes) {
-      if (type == WeightType::kF16) continue;
+    for (const Format type : kNamedFormats) {
+      if (type == Format::kF16) continue;
       add_linear(400, 700, rows, type, seed, out);
       if (rows > 9 && in_tiles(type)) add_linear(17000, 66, rows, type, seed, out);
     }
@@ -158,8 +158,8 @@ std::vector<Case> cases(bool tiny, std::uint32_t seed) {
     for (const std::uint32_t width : tiny ? std::vector{40u} : std::vector{2048u, 4096u, 14336u}) {
       add_rows(width, rows, seed, out);
     }
-    for (const WeightType type : kAllWeightTypes) {
-      if (type == WeightType::kF16) continue;
+    for (const Format type : kNamedFormats) {
+      if (type == Format::kF16) continue;
       add_linear(tiny ? 24 : 1000, tiny ? 40 : 4096, rows, type, seed, out);
     }
   }

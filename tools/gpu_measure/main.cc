@@ -1,8 +1,9 @@
 // quire_gpu_measure STAGE [--device cuda|cuda:N|simulated|null] [--tiny | --middle] [--model 1b|8b]
-//                   [--quantize none|int8|…] [--kv bf16|…] [--overlap on|off] [--carveout PERCENT] [--linear-warpgroups on|off]
-//                   [--sequences S] [--context C] [--kernel linear|attend|…]
+//                   [--quantize none|int8|…] [--kv bf16|…] [--overlap on|off] [--carveout PERCENT]
+//                   [--linear-warpgroups on|off] [--sequences S] [--context C] [--kernel linear|attend|…]
 //                   [--bytes-per-s R] [--flops-per-s F] [--launch-s L] [--seconds S]
-// One stage (stages.h), or `predictions`: gpu/predictions.csv, or `types`: what this program has kernels for. The last line is JSON.
+// STAGE: a stage of stages.h; `predictions`: prints gpu/predictions.csv; `types`: the types that this program has
+// kernels for. The last line of output is JSON.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
@@ -28,15 +29,15 @@ Type named(std::string_view flag, std::string_view name, const Type (&all)[count
   for (const Type type : all) {
     if (name == backend::name_of(type)) return type;
   }
-  throw StartError(fmt::format("{} {}: there is no such type", flag, name));
+  throw StartError(fmt::format("{} {}: unknown type", flag, name));
 }
 
-backend::Quantize quantize_of(std::string_view name) {
-  for (const backend::Quantize one : backend::kAllQuantized) {
-    if (name == backend::name_of(backend::weight_type(backend::DType::kBF16, one))) return one;
+std::optional<backend::Format> quantize_of(std::string_view name) {
+  for (const backend::Format one : backend::kQuantizedFormats) {
+    if (name == backend::name_of(one)) return one;
   }
-  if (name != "none") throw StartError(fmt::format("--quantize {}: there is no such way", name));
-  return backend::Quantize::kNone;
+  if (name != "none") throw StartError(fmt::format("--quantize {}: unknown quantisation", name));
+  return std::nullopt;
 }
 
 double number(std::string_view flag, const std::string& text) {
@@ -91,17 +92,18 @@ Setup setup_of(std::span<char*> args) {
       continue;
     }
     const auto found = flags.find(flag);
-    if (found == flags.end() || i + 1 == args.size()) throw StartError(fmt::format("{}: unknown, or no value", flag));
+    if (found == flags.end() || i + 1 == args.size())
+      throw StartError(fmt::format("{}: unknown flag, or its value is missing", flag));
     found->second(args[++i]);
   }
   return setup;
 }
 
-// What measure.sh asks before it plans its stages.
+// The result of `types`, which measure.py reads before it plans its stages.
 boost::json::object types() {
   boost::json::array weights;
   boost::json::array caches;
-  for (const backend::WeightType type : backend::kAllWeightTypes) weights.emplace_back(backend::name_of(type));
+  for (const backend::Format type : backend::kNamedFormats) weights.emplace_back(backend::name_of(type));
   for (const backend::KvType type : backend::kAllKvTypes) caches.emplace_back(backend::name_of(type));
   return {{"weights", std::move(weights)}, {"kv", std::move(caches)}};
 }
@@ -132,7 +134,7 @@ int run(std::span<char*> args) {
   else if (stage == "gaps")
     out = gaps(setup);
   else
-    throw StartError(fmt::format("{}: there is no such stage", stage));
+    throw StartError(fmt::format("{}: unknown stage", stage));
   fmt::print("{}\n", boost::json::serialize(out));
   const boost::json::value* failed = out.if_contains("failed");
   return failed != nullptr && failed->to_number<std::uint32_t>() != 0 ? 1 : 0;

@@ -1,11 +1,13 @@
-"""Runs the stages of gpu/measure.sh: each a program with a time-out of its own, each a line of JSON.
+"""Runs the stages of gpu/measure.sh. Each stage is a program with its own time-out, and gives one line of JSON.
 
-A line: stage, ok, seconds, and what the program said last as JSON (device, rows …), or skipped or error with why. Lines go to
-$OUT/measure.jsonl, or build/measure/measure.jsonl. Only the standard library is needed.
+A line has stage, ok, seconds, and the last JSON that the program printed (device, rows …); or skipped or error, with
+the reason. Lines are written to $OUT/measure.jsonl, or build/measure/measure.jsonl. Only Python's standard library is
+needed.
 
-Stages are in three groups, each of which ends in nine minutes: truth (what the device is, whether results are right, what each kernel
-takes), engine (steps and servers of real shapes) and answers (sanitizers, hardware counters, flags beside each other). With --resume
-FILE the lines of an earlier call are read from there, what went well is not done again, and all lines are written there, too.
+Stages are in three groups, each of which ends within nine minutes: truth (the device, correctness of results, time of
+each kernel), engine (steps and servers of real shapes) and answers (sanitizers, hardware counters, flags against each
+other). With --resume FILE, the lines of an earlier call are read from FILE, stages that succeeded there are not
+repeated, and all lines are written to FILE as well.
 """
 import argparse
 import csv
@@ -23,19 +25,19 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_S = 530  # of a stage, and of a group: a machine that is lent may end a command after ten minutes
+MOST_S = 530  # maximum of a stage, and of a group: a lent machine may end a command after ten minutes
 GROUPS = ("truth", "engine", "answers")
 SHAPE = ("kernel", "of", "type", "rows", "positions")
-LEAST_S = 5  # no stage is begun with less time than this
-SAID = 1500  # characters of a failed stage's output that are kept
+LEAST_S = 5  # a stage is not begun with less time than this
+SAID = 1500  # characters of a failed stage's output that are stored
 
 
 class Skipped(Exception):
-    """A stage that this machine cannot do, and why."""
+    """Raised by a stage that this machine cannot run, with the reason."""
 
 
 def run(command, limit_s):
-    """Exit status and output; the command and whatever it started are gone after its time."""
+    """Returns exit status and output. After `limit_s` the command and its children are killed; the status is None."""
     process = subprocess.Popen([str(part) for part in command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True)
     try:
@@ -48,7 +50,7 @@ def run(command, limit_s):
 
 
 def sources_digest():
-    """Of what kernels, stages and device tests are made from."""
+    """Hash of the sources of kernels, stages and device tests."""
     digest = hashlib.sha256()
     paths = [path for folder in ("gpu", "core", "cmake", "tools/gpu_measure", "tests/gpu", "tests/core", "tests/support") for path in (ROOT / folder).rglob("*")]
     for path in sorted([ROOT / "CMakeLists.txt", *paths]):
@@ -62,7 +64,7 @@ def shape_of(row):
 
 
 def expected_times(device):
-    """Microseconds by shape, where gpu/measured.csv has such a GPU: as measured, or as expected from what another took."""
+    """Microseconds by shape if gpu/measured.csv has such a GPU (measured or extrapolated), else empty."""
     with (ROOT / "gpu" / "measured.csv").open() as file:
         table = list(csv.DictReader(file))
     name = device.lower().replace(" ", "_")
@@ -71,7 +73,10 @@ def expected_times(device):
 
 
 def write_measured(lines):
-    """gpu/measured.csv of a run's stage roofline on an H200; for an H100 as much longer as its least time is (gpu/predictions.csv)."""
+    """Writes gpu/measured.csv from stage roofline on an H200.
+
+    The times for an H100 are scaled by the ratio of the minimum times (gpu/predictions.csv).
+    """
     with (ROOT / "gpu" / "predictions.csv").open() as file:
         least = {shape_of(row): float(row["h100_us"]) / float(row["h200_us"]) for row in csv.DictReader(file)}
     (rows,) = [line["rows"] for line in lines if line["stage"] == "roofline"]
@@ -93,7 +98,7 @@ def last_json(said):
 
 
 def faults(said):
-    """The lines with compiler errors, or else the end of the output."""
+    """The output's lines with compiler errors; without any, its end."""
     lines = [line for line in said.splitlines() if "error" in line]
     return "\n".join(lines)[:SAID] or said[-SAID:]
 
@@ -107,7 +112,7 @@ class Measuring:
         out.mkdir(parents=True, exist_ok=True)
         self.file = out / "measure.jsonl"
         self.lines = []
-        self.known = []  # of an earlier call
+        self.known = []  # lines of an earlier call
         if args.resume and args.resume.is_file():
             self.known = [json.loads(line) for line in args.resume.read_text().splitlines()]
         self.keep()
@@ -115,10 +120,10 @@ class Measuring:
         self.work = pathlib.Path(args.work)
         self.build = pathlib.Path(args.build).resolve() if args.build else ROOT / "build" / "cuda-release"
 
-    # ---- what stages are made of
+    # ---- parts of stages
 
     def stage(self, name, limit_s, body):
-        """body(limit_s) → (ok, fields); whatever goes wrong in it becomes the line's error."""
+        """Runs body(limit_s) → (ok, fields). Any exception in it becomes the line's error."""
         if self.args.only and name not in self.args.only:
             return
         if any(line["stage"] == name and line["ok"] and "skipped" not in line for line in self.known):
@@ -135,7 +140,7 @@ class Measuring:
             line["ok"] = bool(ok)
         except Skipped as why:
             line.update(ok=True, skipped=str(why))
-        except Exception as error:  # a stage's own fault is a line, too
+        except Exception as error:  # also a fault of this script: the next stages still run
             line["error"] = f"{type(error).__name__}: {error}"
         line["seconds"] = round(time.monotonic() - started, 3)
         self.lines.append(line)
@@ -151,24 +156,24 @@ class Measuring:
             file.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     def program(self, command, limit_s):
-        """A program that says JSON last: it went well where it ended with 0."""
+        """Runs a program whose last line of output is JSON. It succeeded if its exit status is 0."""
         code, said = run(command, limit_s)
         fields = last_json(said) or {}
-        if "row" in fields or code is None:  # it was ended, or ended itself, before it said all at once
+        if "row" in fields or code is None:  # it ended before its last line: use the rows printed so far
             fields = {"rows": [json.loads(line)["row"] for line in said.splitlines() if line.startswith('{"row": ') and line.endswith("}}")]}
         if code is None:
-            fields["error"] = f"no end within {limit_s} s: {said[-SAID:]}"
+            fields["error"] = f"not finished within {limit_s} s: {said[-SAID:]}"
         elif code not in (0, 1) or (code == 1 and not fields.get("failed")):
             fields["error"] = f"ended with {code}: {said[-SAID:]}"
         elif not fields:
-            fields["error"] = f"said no JSON: {said[-SAID:]}"
+            fields["error"] = f"printed no JSON: {said[-SAID:]}"
         return code == 0 and "error" not in fields, fields
 
     def python(self, script, *flags):
         return lambda limit_s: self.program([sys.executable, HERE / script, *flags], limit_s)
 
     def measured(self, stage, *flags):
-        """A stage of quire_gpu_measure; it begins nothing new when four fifths of its time are over."""
+        """A stage of quire_gpu_measure, which begins nothing new after 80 % of its time."""
         def body(limit_s):
             command = [self.tool("quire_gpu_measure"), stage, "--device", self.args.device, "--seconds", str(0.8 * limit_s)]
             if self.simulated:
@@ -193,7 +198,7 @@ class Measuring:
         return next((line for line in self.lines + self.known if line["stage"] == stage), {})
 
     def rates(self):
-        """This machine's, as measured before."""
+        """Flags with the rates of this machine, from the stages measured before."""
         own, torch = self.said("ceilings").get("rows", []), self.said("torch ceilings").get("rows", [])
         copies = [row["bytes_per_s"] for row in own + torch if row["what"] == "copy"]
         flops = [row["flops_per_s"] for row in own + torch if "flops_per_s" in row]
@@ -209,11 +214,11 @@ class Measuring:
     def probe(self, limit_s):
         ok, fields = self.program([sys.executable, HERE / "probe.py"], limit_s)
         if ok and not self.simulated and not fields.get("gpu"):
-            return False, {**fields, "error": "nvidia-smi names no GPU"}
+            return False, {**fields, "error": "nvidia-smi lists no GPU"}
         return ok, fields
 
     def make(self, limit_s):
-        """The preset for this machine's GPU, where nothing was carried here."""
+        """Builds the preset for this machine's GPU, unless there is a bundle or --build."""
         if self.args.build or self.unpacked():
             again = self.other_sources()
             problem = self.make_of_carried(limit_s) if again else None
@@ -238,9 +243,12 @@ class Measuring:
         return said.is_file() and said.read_text().strip() != sources_digest()
 
     def make_of_carried(self, limit_s):
-        """Kernels, stages and device tests of this tree; the server stays the bundle's, with these kernels. What went wrong, or nothing."""
+        """Builds kernels, stages and device tests from this tree. Returns an error, or None.
+
+        The server stays the bundle's, but uses these kernels.
+        """
         if shutil.which("nvcc") is None or shutil.which("cmake") is None:
-            return {"error": "the bundle was made from other sources than this tree's, and there is no nvcc or no cmake to compile these"}
+            return {"error": "the bundle was made from other sources than this tree, and nvcc or cmake is missing to compile these"}
         began, folder = time.monotonic(), self.work / "built"
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         for command in (["cmake", "-S", ROOT, "-B", folder, *generator, "-DQUIRE_GPU_ONLY=ON", f"-DQUIRE_CARRIED={self.build / 'carried'}",
@@ -255,7 +263,7 @@ class Measuring:
         return None
 
     def unpacked(self):
-        """Whether there is a bundle (bundle.sh): then its programs are those to measure with."""
+        """Unpacks a bundle (bundle.sh), if there is one, and measures with its programs. True if there is."""
         packed = ROOT / "build" / "measure-bundle.tar.xz"
         if not packed.is_file():
             return False
@@ -267,17 +275,18 @@ class Measuring:
         return True
 
     def unit_tests(self, limit_s):
-        """The tests of the ops that run on the simulator, on the device instead."""
+        """Runs the tests of the ops on the device; elsewhere they run on the simulator."""
         name = "gpu_test" if self.simulated else "gpu_device_test"
         try:
             test = self.tool(name)
         except FileNotFoundError as missing:
             raise Skipped(f"there is no {name} in {self.build}") from missing
-        # Ranks are streams of one GPU whose kernels wait for each other: each wants a queue of its own, with all kernels loaded before, and
-        # what goes wrong there leaves nothing to go on with: they come last, in a process of their own.
+        # In the tests of ranks, each rank is a stream of one GPU, and their kernels wait for each other: each stream
+        # needs its own hardware queue, and all kernels must be loaded before. A failure there leaves the device
+        # unusable, so these tests run last, in their own process. The fake NCCL library needs host memory.
         os.environ.update(CUDA_DEVICE_MAX_CONNECTIONS="32", CUDA_MODULE_LOADING="EAGER")
         ranks = "*Sharded*:*Exchange*:*Nccl*"
-        chosen = ["SimulatedDevice.*:DeviceMemory.*"] if self.simulated else [f"-{ranks}", f"{ranks}-Nccl.*:*ByNccl*"]  # whose stand-in is the host's
+        chosen = ["SimulatedDevice.*:DeviceMemory.*"] if self.simulated else [f"-{ranks}", f"{ranks}-Nccl.*:*ByNccl*"]
         began, tests, rows, said_of = time.monotonic(), 0, [], []
         for choice in chosen:
             report = self.file.parent / "unit.json"
@@ -313,7 +322,7 @@ class Measuring:
             self.stage(name, 90, self.measured("decode", "--model", model, "--quantize", quantize))
 
     def serving(self, model):
-        """A server of drawn weights in this shape, or of --serve-model, under load."""
+        """A stage: a server with random weights in this shape, or with --serve-model, under load."""
         tiny = ["--tiny"] if self.simulated else []
 
         def body(limit_s):
@@ -373,7 +382,7 @@ class Measuring:
             self.stage(f"decode 1b {flag[2:]} {value}", 60, self.measured("decode", "--model", "1b", flag, value))
 
     def roofline(self, limit_s):
-        """Each kernel's time, and where one takes a quarter longer than gpu/measured.csv says of such a GPU."""
+        """Measures each kernel's time, and its ratio to the time of such a GPU in gpu/measured.csv."""
         ok, fields = self.measured("roofline")(limit_s)
         before = expected_times(fields.get("device", ""))
         for row in fields.get("rows", []):
@@ -382,7 +391,7 @@ class Measuring:
         return ok, fields
 
     def count(self, *flags, kernels=220):
-        """What each kernel of a step takes by itself, by the device's own counter."""
+        """A stage: time of each kernel of a step, from the GPU's hardware counters (Nsight Compute)."""
         def body(limit_s):
             tool = shutil.which("ncu")
             if self.simulated or tool is None:
@@ -407,14 +416,14 @@ class Measuring:
         self.stage("probe", 60, self.probe)
         self.stage("build", 530, self.make)
         if not self.lines and self.args.build is None:
-            self.unpacked()  # they were done in an earlier call
+            self.unpacked()  # probe and build were done in an earlier call
         for group in GROUPS:
             if self.args.group in (None, group):
                 getattr(self, group)()
 
 
 def figure(line):
-    """What a stage comes to, in a few words."""
+    """Summary of a stage in a few words."""
     for key in ("skipped", "error"):
         if key in line:
             return " ".join(str(line[key]).split())[:100]
@@ -444,18 +453,18 @@ def figure(line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:N, or simulated: everything tiny, on the host [cuda]")
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:N, or simulated: small shapes, on the host [cuda]")
     parser.add_argument("--out", help="directory of measure.jsonl [$OUT, or build/measure]")
     parser.add_argument("--build", help="directory with quire and quire_gpu_measure: nothing is built")
-    parser.add_argument("--only", type=lambda text: text.split(","), help="these stages alone, comma separated")
-    parser.add_argument("--limit", type=float, help="seconds that no stage may outlast")
-    parser.add_argument("--serve-model", help="what the stages serving serve [drawn weights]")
-    parser.add_argument("--group", choices=GROUPS, help="the stages of this group alone")
-    parser.add_argument("--deadline", type=float, help="seconds behind which no stage begins or goes on [530 for a group, else none]")
-    parser.add_argument("--resume", type=pathlib.Path, help="a file of lines: what went well there is not done again")
-    parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory of bundles and checkpoints that are unpacked or made")
-    parser.add_argument("--write-measured", type=pathlib.Path, metavar="FILE", help="write gpu/measured.csv of these lines, and nothing else")
-    parser.add_argument("--say-sources", action="store_true", help="say what the sources come to, and nothing else")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="only these stages, comma-separated")
+    parser.add_argument("--limit", type=float, help="maximum seconds of a stage")
+    parser.add_argument("--serve-model", help="model that the serving stages serve [random weights]")
+    parser.add_argument("--group", choices=GROUPS, help="only the stages of this group")
+    parser.add_argument("--deadline", type=float, help="seconds after which no stage begins or continues [530 for a group, else none]")
+    parser.add_argument("--resume", type=pathlib.Path, help="file of lines of an earlier call: stages that succeeded there are not repeated")
+    parser.add_argument("--work", default=tempfile.gettempdir() + "/quire-measure", help="directory for unpacked bundles and for checkpoints")
+    parser.add_argument("--write-measured", type=pathlib.Path, metavar="FILE", help="write gpu/measured.csv from these lines and exit")
+    parser.add_argument("--say-sources", action="store_true", help="print the hash of the sources and exit")
     args = parser.parse_args()
     if args.write_measured:
         write_measured([json.loads(line) for line in args.write_measured.read_text().splitlines()])

@@ -1,5 +1,6 @@
 #include "tools/gpu_measure/measured_model.h"
 
+#include "core/model/arch/config.h"
 #include "gpu/gpu_ops.h"
 #include "tools/gpu_measure/kernel_shapes.h"
 #include "tools/gpu_measure/step_batch.h"
@@ -9,13 +10,11 @@ namespace quire::gpu::measure {
 namespace {
 
 constexpr std::uint32_t kBlockTokens = StepBatch::kBlockTokens;
-constexpr std::uint32_t kStepsInFlight = 2;  // as `quire serve` has it
+constexpr std::uint32_t kStepsInFlight = 2;  // as in `quire serve`
 
 std::uint32_t blocks_for(std::uint32_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
-backend::WeightType main_type(const Setup& setup) {
-  return backend::weight_type(backend::DType::kBF16, setup.quantize);
-}
+backend::Format main_type(const Setup& setup) { return setup.quantize.value_or(backend::Format::kBF16); }
 
 }  // namespace
 
@@ -41,7 +40,7 @@ std::unique_ptr<model::DecoderRunner> MeasuredModel::runner(std::uint32_t sequen
   model::RunnerLimits limits;
   limits.max_rows = max_rows_;
   limits.max_sequences = sequences;
-  limits.max_logit_rows = sequences;
+  limits.max_logits_rows = sequences;
   limits.block_tokens = kBlockTokens;
   limits.num_blocks = sequences * blocks_for(length);
   limits.kv_dtype = setup_.kv;
@@ -61,8 +60,8 @@ Cost MeasuredModel::cost_of_step(std::uint32_t sequences, std::uint32_t rows_eac
   for (const auto& [name, n, k] : shape_.matrices()) {
     const std::string_view matrix = name;
     if (matrix == "head") {
-      const backend::WeightType type = backend::weight_type(
-          backend::DType::kBF16, model::quantize_of("lm_head.weight", decoder_->config(), setup_.quantize));
+      const backend::Format type =
+          model::quantize_of(model::Role::kHead, decoder_->config(), setup_.quantize).value_or(backend::Format::kBF16);
       all += norm_cost(k, sequences) + linear_rows_cost(type, k, sequences, false) + linear_cost(type, n, k, sequences);
       continue;
     }
@@ -84,8 +83,8 @@ flow::StepPlan plan_of(std::span<const PlannedRows> rows, std::uint32_t length, 
     planned.first_position = one.positions - one.num_rows;
     planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
     planned.num_table = blocks_for(one.positions);
-    planned.speaks = true;
-    planned.open_group = one.sequence;
+    planned.samples = true;
+    planned.residual_group = one.sequence;
     planned.sampling.temperature = 0;
     const std::uint32_t first_block = one.sequence * blocks_for(length);
     for (std::uint32_t i = 0; i < planned.num_table; ++i) plan.block_tables.push_back(BlockId(first_block + i));

@@ -1,6 +1,6 @@
-// A model with drawn weights on the device, and plans for steps of sequences alike.
-// Owner   itself: files, ops and decoder; a runner over it is the caller's and gone before it.
-// Thread  main, as the engine's.
+// A model with random weights on the device, and plans for steps of sequences of equal shape.
+// Owner   owns files, ops and decoder; the caller owns a runner over it, and destroys it first.
+// Thread  main, in the engine's role.
 // Fails   StartError: no device, no memory.
 #pragma once
 
@@ -24,11 +24,11 @@ class MeasuredModel {
   Device& device() { return *device_; }
   MeasuredOps& ops() { return *ops_; }
   const ModelShape& shape() const { return shape_; }
-  // With room for so many sequences of that length; a cache of random numbers.
+  // A runner with room for `sequences` sequences of `length` tokens, its cache filled with random numbers.
   std::unique_ptr<model::DecoderRunner> runner(std::uint32_t sequences, std::uint32_t length);
-  // What its cache would take.
+  // Bytes of that runner's KV cache.
   std::uint64_t kv_bytes(std::uint32_t sequences, std::uint32_t length) const;
-  // Least bytes and flops of a step: all weights that it reads, K and V of its sequences.
+  // Minimum bytes and flops of a step: all weights that it reads, K and V of its sequences.
   Cost cost_of_step(std::uint32_t sequences, std::uint32_t rows_each, std::uint32_t positions) const;
 
  private:
@@ -40,7 +40,8 @@ class MeasuredModel {
   std::unique_ptr<model::Decoder> decoder_;
 };
 
-// Sequence s of `of` has blocks of its own for `length` tokens; its rows are those before `positions`.
+// Rows of one sequence in a plan: the last `num_rows` of `positions`. Sequence s has its own blocks for `length`
+// tokens.
 struct PlannedRows {
   std::uint32_t sequence = 0;
   std::uint32_t num_rows = 1;
@@ -50,7 +51,7 @@ flow::StepPlan plan_of(std::span<const PlannedRows> rows, std::uint32_t length, 
 flow::StepPlan plan_alike(std::uint32_t sequences, std::uint32_t rows_each, std::uint32_t positions,
                           std::uint32_t length, std::uint32_t vocab);
 
-// With the wall clock.
+// Seconds of a step on the wall clock.
 double seconds_of_step(model::DecoderRunner& runner, const flow::StepPlan& plan) REQUIRES(engine_role);
 
 }  // namespace quire::gpu::measure

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/base/start_error.h"
-#include "core/model/config.h"
+#include "core/model/arch/config.h"
 #include "core/model/weights.h"
 
 namespace quire::gpu::measure {
@@ -14,17 +14,17 @@ namespace {
 
 constexpr std::uint32_t kLongest = 131072;
 
-std::uint64_t num_elements(const model::ExpectedTensor& tensor) {
+std::uint64_t num_elements(const model::TensorPart& tensor) {
   std::uint64_t count = 1;
   for (const std::uint64_t side : tensor.shape) count *= side;
   return count;
 }
 
-// Where every tensor of bf16 lies behind it; `end` is where the last one ends.
-std::string header_of(const model::Config& config, std::uint64_t& end) {
+// The safetensors header: offsets of every tensor, in bf16, after it. `end` is set to the end of the last tensor.
+std::string header_of(const model::ModelSpec& config, std::uint64_t& end) {
   std::string json = "{";
   end = 0;
-  for (const model::ExpectedTensor& tensor : model::expected_tensors(config)) {
+  for (const model::TensorPart& tensor : model::tensor_table(config).tensors()) {
     const std::string shape = tensor.shape.size() == 1 ? fmt::format("[{}]", tensor.shape[0])
                                                        : fmt::format("[{},{}]", tensor.shape[0], tensor.shape[1]);
     const std::uint64_t begin = end;
@@ -64,7 +64,7 @@ ModelShape model_shape(std::string_view name) {
 }
 
 HollowModel::HollowModel(const ModelShape& shape) : config_(shape.config_json()) {
-  const model::Config config = model::parse_config(config_, "a shape to measure");
+  const model::ModelSpec config = model::parse_config(config_, "a shape to measure");
   std::uint64_t numbers = 0;
   const std::string header = header_of(config, numbers);
   const std::uint64_t header_bytes = header.size();

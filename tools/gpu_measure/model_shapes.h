@@ -1,5 +1,6 @@
-// Models to measure with: their shapes, and files that say these shapes and hold no numbers. Numbers are drawn on the device.
-// Owner   HollowModel holds what its files() show; they live as long as it does.
+// Models for measurements: their shapes, and checkpoint files with these shapes but without values. The values are made
+// on the device.
+// Owner   HollowModel owns the memory behind its files() and must outlive them.
 // Thread  one, while starting.
 // Fails   StartError: no such shape; no address space.
 #pragma once
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/model_files.h"
+#include "core/model/source/model_files.h"
 
 namespace quire::gpu::measure {
 
@@ -32,7 +33,7 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   bool tied = false;
 
-  // Of a layer as they are packed, and the output matrix.
+  // Matrices of a layer as they are packed, and the output matrix.
   std::vector<MatrixShape> matrices() const;
   std::string config_json() const;
 };
@@ -51,7 +52,7 @@ class HollowModel {
 
  private:
   std::string config_;
-  void* memory_ = nullptr;  // pages that nobody wrote
+  void* memory_ = nullptr;  // pages that are never written, so they take no memory, except for the header
   std::size_t bytes_ = 0;
   std::vector<std::pair<std::string_view, model::FileBytes>> files_;
 };

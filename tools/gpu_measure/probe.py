@@ -1,4 +1,4 @@
-"""What this machine is: kernel, GPU, driver, tools. One object of JSON."""
+"""Prints facts about this machine as one JSON object: kernel, GPU, driver, tools."""
 import importlib.metadata
 import json
 import os

@@ -1,4 +1,7 @@
-"""A checkpoint of loadtest/checkpoints.py whose weights the GPU draws, where there is one: 8B takes a processor minutes."""
+"""Writes a checkpoint of loadtest/checkpoints.py with random weights.
+
+They are made on the GPU if there is one: for 8B a CPU takes minutes.
+"""
 
 import argparse
 import json

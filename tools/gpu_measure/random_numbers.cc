@@ -16,12 +16,14 @@
 namespace quire::gpu::measure {
 namespace {
 
-constexpr std::size_t kLargestPiece = (std::size_t{16} << 20) + 256 * 7;  // no power of two: rows are not all the same
+// Not a power of two, so that the rows of a matrix differ.
+constexpr std::size_t kLargestPiece = (std::size_t{16} << 20) + 256 * 7;
 constexpr std::size_t kSmallestPiece = 4096 + 256;
-constexpr float kLimit = 0.03f;               // even in (-0.03, 0.03), near a trained matrix's spread
-constexpr std::uint32_t kScale = 0x3a003a00;  // 0.0005 as an f32, and as two of bf16
+// Uniform in (-0.03, 0.03), close to the spread of a trained matrix.
+constexpr float kLimit = 0.03f;
+constexpr std::uint32_t kScale = 0x3a003a00;  // 0.0005 as one f32, and as two bf16
 
-class Drawn {
+class SampledToken {
  public:
   std::uint32_t next() {
     state_ ^= state_ << 13;
@@ -37,7 +39,7 @@ class Drawn {
 
 template <typename T, typename Draw>
 DeviceMemory piece_of(Device& device, std::size_t bytes, const Draw& draw) {
-  Drawn drawn;
+  SampledToken drawn;
   std::vector<T> values(bytes / sizeof(T));
   for (T& value : values) value = draw(drawn);
   DeviceMemory out(device, bytes, "random numbers");
@@ -45,7 +47,8 @@ DeviceMemory piece_of(Device& device, std::size_t bytes, const Draw& draw) {
   return out;
 }
 
-// f16's bits of a small number: five bits less of the exponent, thirteen of the fraction.
+// Bits of a small number in f16: the exponent has 3 bits fewer than in f32, the fraction 13; values below 2^-14 become
+// 0.
 std::uint16_t f16_of(float x) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof bits);
@@ -54,7 +57,7 @@ std::uint16_t f16_of(float x) {
   return static_cast<std::uint16_t>(size < 0x38800000u ? sign : sign | (size - 0x38000000u) >> 13);
 }
 
-// Address space that reads as zeros and takes no memory.
+// Address space that reads as zeros and occupies no memory.
 class ZeroPages {
  public:
   explicit ZeroPages(std::size_t bytes) : bytes_(bytes) {
@@ -77,12 +80,14 @@ std::size_t piece_bytes(const Device& device) { return device.name() == "simulat
 
 RandomNumbers::RandomNumbers(Device& device)
     : device_(device),
-      f32_(piece_of<float>(device, piece_bytes(device), [](Drawn& drawn) { return drawn.number(); })),
+      f32_(piece_of<float>(device, piece_bytes(device), [](SampledToken& drawn) { return drawn.number(); })),
       bf16_(piece_of<std::uint16_t>(device, piece_bytes(device),
-                                    [](Drawn& drawn) { return bf16_of_f32(drawn.number()); })),
-      f16_(piece_of<std::uint16_t>(device, piece_bytes(device), [](Drawn& drawn) { return f16_of(drawn.number()); })),
-      bytes_(piece_of<std::uint8_t>(device, piece_bytes(device),
-                                    [](Drawn& drawn) { return static_cast<std::uint8_t>(drawn.next() & 0xf7u); })) {}
+                                    [](SampledToken& drawn) { return bf16_of_f32(drawn.number()); })),
+      f16_(piece_of<std::uint16_t>(device, piece_bytes(device),
+                                   [](SampledToken& drawn) { return f16_of(drawn.number()); })),
+      bytes_(piece_of<std::uint8_t>(device, piece_bytes(device), [](SampledToken& drawn) {
+        return static_cast<std::uint8_t>(drawn.next() & 0xf7u);
+      })) {}
 
 void RandomNumbers::copy_piece(const DeviceMemory& piece, void* to, std::size_t bytes) {
   auto* out = static_cast<std::byte*>(to);
@@ -101,10 +106,12 @@ std::unique_ptr<backend::Weight> RandomNumbers::weight(backend::Ops& ops, const 
   auto weight = ops.adopt(shape, nothing->bytes(), nothing);
   CHECK(weight != nullptr);
   auto* at = static_cast<const DeviceWeight&>(*weight).memory();
-  const backend::WeightType type = shape.type;
-  const bool is_half = type == backend::WeightType::kF16;
-  const bool is_bf16 = type == backend::WeightType::kBF16 || type == backend::WeightType::kW16A16;
-  const DeviceMemory& piece = type == backend::WeightType::kF32 ? f32_ : is_half ? f16_ : is_bf16 ? bf16_ : bytes_;
+  using Element = backend::Format::Element;
+  const Element element = shape.format.element;
+  const DeviceMemory& piece = element == Element::kF32    ? f32_
+                              : element == Element::kF16  ? f16_
+                              : element == Element::kBF16 ? bf16_
+                                                          : bytes_;
   copy_piece(piece, at, places.scales);
   const std::vector<std::uint32_t> scales((places.bias - places.scales) / sizeof(std::uint32_t), kScale);
   if (!scales.empty()) device_.upload(at + places.scales, scales.data(), scales.size() * sizeof(std::uint32_t));
@@ -116,14 +123,14 @@ void RandomNumbers::fill_cache(backend::KvCache& cache) {
   const auto& all = static_cast<const DeviceCache&>(cache);
   const backend::KvType type = all.shape().type;
   const std::size_t size = type == backend::KvType::kF32 ? 4 : type == backend::KvType::kBF16 ? 2 : 1;
-  fill(all.view().numbers, all.numbers_bytes(), size);
-  fill(all.view().open, all.shape().num_open_groups * all.open_group_bytes(), sizeof(float));
+  fill(all.numbers(), all.numbers_bytes(), size);
+  fill(all.residual_group(0), all.shape().num_residual_groups * all.residual_group_bytes(), sizeof(float));
 }
 
 void RandomNumbers::fill_cache(backend::KvCache& cache, std::byte all_alike) {
   const auto& all = static_cast<const DeviceCache&>(cache);
-  device_.fill(all.view().numbers, all_alike, all.numbers_bytes());
-  device_.fill(all.view().open, all_alike, all.shape().num_open_groups * all.open_group_bytes());
+  device_.fill(all.numbers(), all_alike, all.numbers_bytes());
+  device_.fill(all.residual_group(0), all_alike, all.shape().num_residual_groups * all.residual_group_bytes());
 }
 
 }  // namespace quire::gpu::measure

@@ -1,5 +1,5 @@
-// Random numbers in device memory, without any coming from the host but one piece: it is copied on and on.
-//   Weights and caches for figures only: what is computed of them says nothing.
+// Random numbers in device memory: one piece per type is uploaded from the host, then copied on the device repeatedly.
+//   For weights and caches of measurements; results computed from them mean nothing.
 // Owner   borrows the device.
 // Thread  the engine's.
 // Source  xorshift64 (Marsaglia 2003).
@@ -18,12 +18,13 @@ class RandomNumbers {
  public:
   explicit RandomNumbers(Device& device);
 
-  // As `ops` would adopt a packed one: whatever they make room for is there.
+  // A weight as from `ops`.adopt(): allocated by the ops, then filled here.
   std::unique_ptr<backend::Weight> weight(backend::Ops& ops, const backend::WeightShape& shape);
   void fill_cache(backend::KvCache& cache);
   void fill_cache(backend::KvCache& cache, std::byte all_alike);
   void fill(void* to, std::size_t bytes,
-            std::size_t bytes_of_number);  // 4: f32, 2: bf16, 1: whole numbers, or no NaN in fp8
+            // `bytes_of_number`: 4: f32, 2: bf16, 1: any byte that is not a NaN in fp8.
+            std::size_t bytes_of_number);
 
  private:
   void copy_piece(const DeviceMemory& piece, void* to, std::size_t bytes);

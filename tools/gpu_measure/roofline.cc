@@ -12,7 +12,7 @@ namespace {
 
 using namespace backend;
 
-constexpr double kColdBytes = 256e6;  // much more than a second-level cache holds
+constexpr double kColdBytes = 256e6;  // much larger than an L2 cache
 
 class Roofline {
  public:
@@ -33,7 +33,7 @@ class Roofline {
   }
 
   double linear(const KernelShape& shape) {
-    std::vector<std::unique_ptr<Weight>> weights;  // taken in turn
+    std::vector<std::unique_ptr<Weight>> weights;  // used in rotation, so that caches stay cold
     const WeightShape one{shape.n, shape.k, shape.weight, false};
     const auto bytes = static_cast<double>(weight_bytes(shape.n, shape.k, shape.weight));
     const auto count = setup_.tiny ? 1u : static_cast<unsigned>(std::clamp(kColdBytes / bytes, 1.0, 64.0));
@@ -55,11 +55,11 @@ class Roofline {
     spec.head_dim = heads.head_dim;
     spec.scale = 0.1f;
     spec.rope = rope.get();
-    // Layers that are taken in turn.
+    // Number of layers, used in rotation, so that caches stay cold.
     const double bytes = cost_of(shape).bytes;
     const auto layers = setup_.tiny ? 1u : static_cast<unsigned>(std::clamp(kColdBytes / bytes, 1.0, 32.0));
-    const auto cache = ops_.make_kv(
-        {layers, heads.num_kv_heads, heads.head_dim, StepBatch::kBlockTokens, batch.num_blocks(), shape.kv});
+    const auto cache = ops_.make_kv({backend::kv_layers(layers, heads.num_kv_heads, heads.head_dim),
+                                     StepBatch::kBlockTokens, batch.num_blocks(), shape.kv});
     random_.fill_cache(*cache);
     const auto qkv = filled(shape.rows, spec.qkv_width());
     const auto out = ops_.make_buffer(shape.rows, spec.q_width());
@@ -76,11 +76,14 @@ class Roofline {
     const auto out = ops_.make_buffer(shape.rows, shape.n);
     if (shape.kernel == "act_mul") {
       const auto in = filled(shape.rows, 2 * shape.n);
-      return seconds_of(device_, runs(), calls(), [&](unsigned) { ops_.act_mul(*in, *out); });
+      return seconds_of(device_, runs(), calls(),
+                        [&](unsigned) { ops_.activate(*in, backend::Activation::kSilu, true, shape.rows, *out); });
     }
     const auto in = filled(shape.rows, shape.n);
     const auto scale = ops_.upload(std::vector<float>(shape.n, 1.0f));
-    return seconds_of(device_, runs(), calls(), [&](unsigned) { ops_.norm(*in, *scale, 1e-5f, shape.rows, *out); });
+    return seconds_of(device_, runs(), calls(), [&](unsigned) {
+      ops_.norm(*in, {scale.get(), 1e-5f}, shape.rows, *out);
+    });
   }
 
   const Setup& setup_;

@@ -1,4 +1,4 @@
-// The rows of a stage, each said on a line of its own as soon as it is there: what a stage that is ended early has measured is not lost.
+// Result rows of a stage. Each is printed on its own line at once, so that a stage that is ended early loses none.
 // Thread  main.
 #pragma once
 

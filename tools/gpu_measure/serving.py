@@ -1,5 +1,6 @@
-"""A server on the device under load over HTTP: closed loops of streams, each with prompts of its own, at several numbers of them; and
-whether an answer, with its log probabilities, is the same alone and amid the most streams."""
+"""Measures a server on the device under load over HTTP: closed loops of streams with different prompts, for several
+numbers of streams. Also checks that answers, with their log probabilities, are the same alone and among the largest
+number of streams."""
 import argparse
 import concurrent.futures
 import http.client
@@ -42,7 +43,7 @@ class Server:
 
 
 def stream(port, prompt, num_tokens):
-    """Seconds to the first token and to the last, and how many there were."""
+    """Runs one streamed request. Returns the seconds to the first token and to the end, and the number of tokens."""
     body = {"prompt": prompt, "max_tokens": num_tokens, "temperature": 0, "ignore_eos": True, "stream": True}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     begin, first, tokens = time.perf_counter(), None, 0
@@ -62,7 +63,7 @@ def stream(port, prompt, num_tokens):
 
 
 def answer(port, number, prompt_tokens, num_tokens, vocab):
-    """Tokens and log probabilities of a prompt of its own."""
+    """Runs one request with a prompt that depends on `number`. Returns the choice, with its log probabilities."""
     prompt = [1 + (104711 * (number + 1) + 613 * i) % (vocab - 1) for i in range(prompt_tokens + 7 * number)]
     body = {"prompt": prompt, "max_tokens": num_tokens, "temperature": 0, "ignore_eos": True, "logprobs": 1}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
@@ -75,7 +76,7 @@ def answer(port, number, prompt_tokens, num_tokens, vocab):
 
 
 def exactness(port, streams, sizes):
-    """The same prompts, one after the other with nobody else, and all at once while others are served."""
+    """Compares the answers to the same prompts: one after the other without other load, and all at once under load."""
     asked = [(number, sizes["prompt_tokens"], sizes["num_tokens"], sizes["vocab"]) for number in range(4)]
     alone = [answer(port, *one) for one in asked]
     crowd, amid = threading.Thread(target=load, args=(port, streams), kwargs={**sizes, "rounds": 1}), [None] * len(asked)
@@ -94,7 +95,7 @@ def exactness(port, streams, sizes):
 
 
 def loops(port, numbers, rounds, prompt_tokens, num_tokens, vocab):
-    """What so many closed loops have seen, and what went wrong."""
+    """Runs one closed loop per number. Returns the results of stream(), and the errors."""
     seen, wrong = [], []
 
     def loop(number):
@@ -102,7 +103,7 @@ def loops(port, numbers, rounds, prompt_tokens, num_tokens, vocab):
             for turn in range(rounds):
                 prompt = [1 + (7919 * number + 104729 * turn + 31 * i) % (vocab - 1) for i in range(prompt_tokens)]
                 seen.append(stream(port, prompt, num_tokens))
-        except Exception as error:  # of one stream: the row says so
+        except Exception as error:  # of one stream; reported in the row
             wrong.append(f"{type(error).__name__}: {error}"[:300])
 
     threads = [threading.Thread(target=loop, args=(number,)) for number in numbers]
@@ -114,10 +115,10 @@ def loops(port, numbers, rounds, prompt_tokens, num_tokens, vocab):
 
 
 def load(port, streams, rounds, prompt_tokens, num_tokens, vocab):
-    """One process cannot read the events of hundreds of streams as fast as they come."""
+    """Runs `streams` closed loops in several processes: one cannot read the events of hundreds of streams in time."""
     count = min(streams, max(1, (os.cpu_count() or 2) - 2))
     with concurrent.futures.ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as processes:
-        list(processes.map(abs, range(count)))  # they are there before the clock runs
+        list(processes.map(abs, range(count)))  # starts the processes before the clock runs
         begin = time.perf_counter()
         parts = [processes.submit(loops, port, range(first, streams, count), rounds, prompt_tokens, num_tokens, vocab) for first in range(count)]
         results = [part.result() for part in parts]
@@ -150,7 +151,7 @@ def main():
     counts = [1, 2] if args.tiny else [1, 8, 64, 256]
     try:
         rows = [load(server.port, streams, **sizes) for streams in counts]
-        if args.device != "null":  # whose answers have no log probabilities
+        if args.device != "null":  # its answers have no log probabilities
             rows.append(exactness(server.port, counts[-1], sizes))
     finally:
         code = server.stop()

@@ -1,10 +1,10 @@
-// What is measured, a stage at a time: each makes a device, does its part and answers with one JSON object.
-//   ceilings  what the device can do at all        kernels  each op beside the CPU's, on random numbers
-//   roofline  each op's time beside the least      decode   steps of a whole model by sequences and context
-//   strict    a row's bits alone, in company, in chunks, behind a draft        gaps  where a step's time goes
-// Shape   {"device": name, "rows": [{…}, …]}, and "failed": how many rows say "ok": false.
-// Thread  main, as the engine's.
-// Fails   StartError: no device, no memory for the model. What a row cannot do it says.
+// The stages of a measurement: each makes a device, measures one thing and returns one JSON object.
+//   ceilings  limits of the device                  kernels  each op against the CPU's, on random numbers
+//   roofline  each op's time against its minimum    decode   steps of a whole model by sequences and context
+//   strict    bits of a row: alone, with other sequences, in chunks, after a draft        gaps  time of a step by op
+// Shape   {"device": name, "rows": [{…}, …]}, and "failed": the number of rows with "ok": false.
+// Thread  main, in the engine's role.
+// Fails   StartError: no device, no memory for the model. A failure of a single row is reported in the row.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -23,19 +23,21 @@ namespace quire::gpu::measure {
 
 struct Setup {
   std::function<std::unique_ptr<Device>()> make_device;
-  bool tiny = false;         // so little that a simulator does it
-  bool middle = false;       // kernels: as little as reaches every kernel, for tools that take a hundred times as long
-  std::string model = "1b";  // model_shapes.h; "tiny" where all is
-  backend::Quantize quantize = backend::Quantize::kNone;
+  bool tiny = false;  // so small that a simulator can run it
+  // Stage kernels: the smallest cases that reach every kernel, for tools that make it a hundred times slower.
+  bool middle = false;
+  std::string model = "1b";  // a name of model_shapes.h; "tiny" if `tiny`
+  std::optional<backend::Format> quantize = std::nullopt;
   backend::KvType kv = backend::KvType::kBF16;
-  bool linear_warpgroups = true;  // with instructions of sm_90a's own (gpu/gpu_ops.h)
-  bool overlap = true;            // kernels begin before their turn (gpu/gpu_ops.h)
-  int carveout = -1;              // shared memory's percentage of what a multiprocessor has (gpu/gpu_ops.h)
-  std::string kernel;             // roofline: of these alone; empty: of all
-  std::uint32_t sequences = 0;    // of a step, where a stage asks for it; 0: the stage's own
+  // Uses the warpgroup instructions of sm_90a (gpu/gpu_ops.h).
+  bool linear_warpgroups = true;
+  bool overlap = true;          // programmatic dependent launch (gpu/gpu_ops.h)
+  int carveout = -1;            // percentage of shared memory (gpu/gpu_ops.h)
+  std::string kernel;           // roofline: measure only this kernel; empty: all
+  std::uint32_t sequences = 0;  // of a step, in stages that take it; 0: the stage's default
   std::uint32_t context = 512;
-  Rates rates{};         // of this machine, where known: fractions are of these
-  double seconds = 400;  // begin nothing new behind these
+  Rates rates{};         // of this machine, if known, as the basis of fractions
+  double seconds = 400;  // after this time nothing new is begun
 };
 
 boost::json::object ceilings(const Setup& setup);

@@ -1,5 +1,6 @@
-// A batch of sequences alike, for ops that are run by themselves: each has blocks of its own, its last rows are the step's.
-// Shape   sequence s holds the blocks [s · B, (s + 1) · B), B = blocks_each(). Rows are their own tokens.
+// A batch of sequences of equal shape, for ops that are run alone: each sequence has its own blocks, and its last rows
+// are in the step.
+// Shape   sequence s holds the blocks [s · B, (s + 1) · B), B = blocks_each(). A row's token id is its index.
 // Owner   a value; view() borrows from it.
 // Thread  any.
 #pragma once

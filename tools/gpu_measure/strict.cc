@@ -1,6 +1,6 @@
-// The logits of one row, bit for bit, whatever the step around it looks like; and whether the instructions that sm_90a has of its own have
-// the bits of the others, without which nobody may use them for some numbers of rows only
-// (GpuOptions::linear_warpgroups).
+// Strictness: the logits of one row have the same bits in every composition of the step around it. Also, whether the
+// warpgroup instructions of sm_90a give the same bits as the others: only then may they be used for some numbers of
+// rows (GpuOptions::linear_warpgroups).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,17 +18,18 @@
 namespace quire::gpu::measure {
 namespace {
 
-// Where the watched sequence stands among others, how its prompt is cut, and how many rows its last step has.
+// A way to compute the watched sequence: its place among others, the chunks of its prompt, the rows of its last step.
 struct Way {
   std::string name;
   std::uint32_t chunk = 0;
-  std::uint32_t before = 0;  // sequences in the step, before it and behind it
+  std::uint32_t before = 0;  // other sequences in the step, before it and after it
   std::uint32_t behind = 0;
-  std::uint32_t last_rows = 1;        // more: as a draft is verified
-  std::optional<std::byte> unseen{};  // what lies in K and V that nobody wrote, byte by byte; nothing: drawn numbers
+  std::uint32_t last_rows = 1;  // more than 1: as in draft verification
+  // Byte that fills the K and V that were never written; empty: random numbers.
+  std::optional<std::byte> unseen{};
 };
 
-// Of a type of numbers, the bytes of a finite one that is as large as they come, or nearly.
+// A byte that, repeated, gives a finite number of the type with about the largest magnitude.
 std::byte huge(backend::KvType type) {
   const bool is_float = type == backend::KvType::kBF16 || type == backend::KvType::kF32;
   return is_float ? std::byte{0x7f} : std::byte{0x7e};
@@ -62,7 +63,7 @@ std::vector<Way> ways(bool tiny, backend::KvType type) {
           {"unseen 0", 33, 0, 0, 1, zero}};
 }
 
-// Of the watched sequence's last row. It is number 0 whoever stands before it.
+// Logits of the watched sequence's last row. It is sequence 0 at every place in the step.
 std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t length) REQUIRES(engine_role) {
   const std::uint32_t others = way.before + way.behind;
   const std::uint32_t vocab = model.shape().vocab;
@@ -72,7 +73,7 @@ std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t
   while (done < length) {
     const std::uint32_t prompt = length - way.last_rows;
     const std::uint32_t rows = done < prompt ? std::min(way.chunk, prompt - done) : way.last_rows;
-    // The others go along with a prompt of their own, by as many rows.
+    // The other sequences have prompts of their own and run as many rows.
     std::vector<PlannedRows> step;
     for (std::uint32_t i = 0; i < way.before; ++i) step.push_back({1 + i, rows, done + rows});
     step.push_back({0, rows, done + rows});
@@ -87,8 +88,8 @@ std::vector<float> logits_of(const Way& way, MeasuredModel& model, std::uint32_t
   return {first, first + vocab};
 }
 
-// out of all rows, of drawn numbers that are the same each time.
-std::vector<float> multiplied(const Setup& setup, backend::WeightType type, std::uint32_t n, std::uint32_t k,
+// Result of a linear for all rows, on random numbers that are the same in each call.
+std::vector<float> multiplied(const Setup& setup, backend::Format type, std::uint32_t n, std::uint32_t k,
                               std::uint32_t rows, bool warpgroups) {
   std::unique_ptr<Device> made = setup.make_device();
   Device& device = *made;
@@ -104,7 +105,8 @@ std::vector<float> multiplied(const Setup& setup, backend::WeightType type, std:
   return values;
 }
 
-// That bits differ is no fault while nobody serves with them, and the row says so; that sums differ by more than roundings may is one.
+// Compares two results. Different bits are not a failure, as they only forbid the use of warpgroups ("may_be_used"); an
+// error beyond rounding is one.
 boost::json::object compared(const std::string& what, const std::vector<float>& plain, const std::vector<float>& other,
                              double tolerance) {
   std::size_t different = 0;
@@ -112,7 +114,8 @@ boost::json::object compared(const std::string& what, const std::vector<float>& 
   double length = 0;
   for (std::size_t i = 0; i < plain.size(); ++i) {
     if (std::memcmp(&plain[i], &other[i], sizeof(float)) != 0) ++different;
-    if (std::memcmp(&plain[i], &other[i], sizeof(float)) == 0 && !std::isfinite(plain[i])) continue;  // drawn scales
+    // Inf and NaN come from random scales.
+    if (std::memcmp(&plain[i], &other[i], sizeof(float)) == 0 && !std::isfinite(plain[i])) continue;
     error += (double{other[i]} - plain[i]) * (double{other[i]} - plain[i]);
     length += double{plain[i]} * plain[i];
   }
@@ -125,7 +128,7 @@ boost::json::object compared(const std::string& what, const std::vector<float>& 
           {"ok", relative <= tolerance}};
 }
 
-boost::json::object linear_by_warpgroups(const Setup& setup, backend::WeightType type, std::uint32_t n, std::uint32_t k,
+boost::json::object linear_by_warpgroups(const Setup& setup, backend::Format type, std::uint32_t n, std::uint32_t k,
                                          std::uint32_t rows) {
   return compared(fmt::format("warpgroups, {}, {} x {}, {} rows", backend::name_of(type), n, k, rows),
                   multiplied(setup, type, n, k, rows, false), multiplied(setup, type, n, k, rows, true), k * 0x1p-24);
@@ -162,13 +165,13 @@ boost::json::object strict(const Setup& setup) {
     struct Layer {
       std::uint32_t n, k, rows;
     };
-    // Blocks of few outputs and of many, of 64 rows and of 128.
+    // Tiles of few and of many outputs, of 64 and of 128 rows.
     const std::vector<Layer> layers =
         setup.tiny ? std::vector<Layer>{{48, 300, 33}}
                    : std::vector<Layer>{{4096, 4096, 33},  {4096, 14336, 64},  {4096, 14336, 128}, {4096, 4096, 256},
                                         {28672, 4096, 64}, {28672, 4096, 100}, {6144, 4096, 512}};
-    for (const backend::WeightType type : {backend::WeightType::kBF16, backend::WeightType::kInt8,
-                                           backend::WeightType::kFp8, backend::WeightType::kInt4}) {
+    for (const backend::Format type :
+         {backend::Format::kBF16, backend::Format::kInt8, backend::Format::kFp8, backend::Format::kInt4}) {
       for (const auto& [n, k, count] : layers) rows.add(linear_by_warpgroups(setup, type, n, k, count));
     }
   }

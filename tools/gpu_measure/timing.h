@@ -1,4 +1,4 @@
-// Time on the device, of calls that follow each other without a pause; and how long a stage has been at it.
+// Device time of calls that follow each other without a pause; and the wall-clock time since a stage began.
 // Thread  the engine's.
 #pragma once
 
@@ -22,8 +22,8 @@ inline double percentile(std::vector<double> values, double of_hundred) {
   return values[static_cast<std::size_t>(of_hundred / 100 * static_cast<double>(values.size() - 1))];
 }
 
-// Seconds of one call: the median of `runs` times `calls`. What is called is told the number of the call, to take other memory
-// each time: caches stay cold.
+// Seconds per call: the median of `runs` batches of `calls`. `call` gets its number, so that it can use other memory
+// each time and caches stay cold.
 template <typename Call>
 double seconds_of(Device& device, unsigned runs, unsigned calls, const Call& call) {
   call(0u);

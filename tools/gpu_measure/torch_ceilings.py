@@ -1,4 +1,5 @@
-"""The same ceilings by PyTorch: copying, reading, cuBLAS in bf16, kernels behind each other in a stream and in a graph."""
+"""The limits of stage ceilings, measured with PyTorch: copying, reading, cuBLAS in bf16, launches in a stream and in a
+CUDA graph."""
 import argparse
 import json
 import time
@@ -7,7 +8,7 @@ import torch
 
 
 class Clock:
-    """Seconds on the device, or on the host."""
+    """Measures seconds on the device, or on the host without CUDA."""
 
     def __init__(self, device):
         self.cuda = device == "cuda"

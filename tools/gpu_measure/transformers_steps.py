@@ -1,4 +1,5 @@
-"""Steps of the same shapes by transformers, side by side with stage decode: eager with a growing cache, and a graph over a fixed one."""
+"""Steps of the same shapes in Hugging Face transformers, to compare with stage decode: eager with a growing cache, and
+a CUDA graph with a static one."""
 import argparse
 import json
 import time
@@ -50,8 +51,9 @@ def eager(model, device, sequences, context, steps):
 
 
 def graphed(model, device, sequences, context, steps):
-    """A step with a cache of fixed size, captured once and played again."""
-    cache = transformers.StaticCache(config=model.config, max_cache_len=context + steps + 4)  # every step goes on behind the one before
+    """Median seconds of a step with a cache of fixed size, captured once and replayed."""
+    # Every step appends to the cache.
+    cache = transformers.StaticCache(config=model.config, max_cache_len=context + steps + 4)
     ids = torch.randint(0, model.config.vocab_size, (sequences, context), device=device)
     model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
     token = ids[:, :1].clone()
@@ -84,7 +86,7 @@ def main():
     with torch.inference_mode():
         for name in ["tiny"] if args.tiny else ["1b", "8b"]:
             model = model_of(name, args.device)
-            for what, way in (("eager", eager), ("graph", graphed)):  # a device that failed in the second has said the first
+            for what, way in (("eager", eager), ("graph", graphed)):  # eager first: graph may make the device fail
                 for sequences, context in [(1, 20)] if args.tiny else [(1, 512), (32, 512), (1, 4096)]:
                     row = {"what": what, "model": name, "sequences": sequences, "context": context}
                     if what == "graph" and args.device != "cuda":
@@ -92,7 +94,7 @@ def main():
                     try:
                         seconds = way(model, args.device, sequences, context, 3 if args.tiny else 20)
                         row.update(step_s=seconds, tokens_per_s=sequences / seconds)
-                    except Exception as error:  # one way that this version cannot go
+                    except Exception as error:  # a way that this version does not support
                         row.update(what=f"{what} failed", error=f"{type(error).__name__}: {error}"[:300])
                     rows.append(row)
                     print(json.dumps({"row": row}), flush=True)

@@ -24,9 +24,9 @@ void DryRunner::submit(const flow::StepPlan& plan) {
     stored_tokens_ += length;
     stored_tokens_ -= seen.stored;
     seen.stored = length;
-    // Any token will do; two sequences hardly say the same, so that what they say is not found in the prefix cache.
+    // Any token would do. Two sequences rarely get the same ones, so answers are not found in the prefix cache.
     const std::uint64_t token = (planned.seq.value * 7919 + length * std::uint64_t{104729}) % vocab_;
-    if (planned.speaks) choices_.push_back({planned.seq, static_cast<TokenId>(token)});
+    if (planned.samples) choices_.push_back({{.token = static_cast<TokenId>(token)}, planned.seq});
   }
 }
 

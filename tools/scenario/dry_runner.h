@@ -1,6 +1,6 @@
-// A runner without a model: takes every plan, computes nothing, says a token at once, and keeps count of what the
-// scheduler made it do. So a scenario counts steps, blocks and rows in no time, and the same ones on every machine.
-// Owner   the scenario. Borrows the pool to look at.
+// A runner without a model: accepts every plan, computes nothing, returns a token at once, and counts the work that the
+// scheduler gave it. Scenarios count steps, blocks and rows with it quickly, with the same results on every machine.
+// Owner   the scenario. Borrows the pool to read its counts.
 // Thread  engine.
 #pragma once
 
@@ -16,13 +16,13 @@ namespace quire::tools {
 
 class DryRunner final : public model::Runner {
  public:
-  // What was seen of one sequence.
+  // Counts of one sequence.
   struct Seen {
-    std::uint64_t first_step = 0;  // in which it ran first
+    std::uint64_t first_step = 0;  // step of its first rows
     std::uint64_t num_rows = 0;
-    std::uint64_t num_recomputed = 0;  // rows of positions that had been run before
-    std::uint32_t stored = 0;          // tokens whose K and V it has after its last step
-    std::uint32_t furthest = 0;        // the most it ever had
+    std::uint64_t num_recomputed = 0;  // rows of positions that had run before
+    std::uint32_t stored = 0;          // tokens with K and V after its last step
+    std::uint32_t furthest = 0;        // maximum of `stored` so far
   };
 
   DryRunner(const kv::BlockPool& pool, std::uint32_t vocab) : pool_(pool), vocab_(vocab) {}
@@ -37,12 +37,12 @@ class DryRunner final : public model::Runner {
     step_ = step;
     held_blocks_ = pool_.num_held();
   }
-  // It has ended: its tokens are stored no more.
+  // To be called when a sequence has ended: its tokens no longer count as stored.
   void forget(SeqId seq);
   const Seen& seen(SeqId seq) const { return seen_.at(seq); }
-  // Blocks held while the last step ran, before those that ended in it gave theirs back.
+  // Blocks held during the last step, before the sequences that ended in it released theirs.
   std::uint32_t held_blocks() const { return held_blocks_; }
-  // Tokens whose K and V the blocks hold, of all sequences not forgotten. Says nothing once one was preempted.
+  // Tokens with K and V in the blocks of all sequences not forgotten. Wrong after the first preemption.
   std::uint64_t stored_tokens() const { return stored_tokens_; }
 
  private:

@@ -1,12 +1,12 @@
 // Throughput against latency: the same burst of requests with 1 to 32 of them running at once, in real time.
-//   Every figure is the median of the runs. A round runs every size once, so that a machine that slows down slows all;
-//   the speedup is over one at a time in the same round.
-// Source  the notebook's exercise 2.
+//   Every figure is the median of the runs. A round runs every size once, so that a slower machine slows all sizes; the
+//   speedup is relative to one at a time in the same round.
+// Source  ours.
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 #include "tools/scenario/timed_model.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kSizes[] = {1, 2, 4, 8, 16, 32};
 constexpr std::uint32_t kRequests = 64;
-constexpr std::uint32_t kLength = 256;  // of the longest request, at most
+constexpr std::uint32_t kLength = 256;  // maximum length of a request
 
 std::vector<Job> burst(std::uint32_t vocab) {
   Random random(32);
@@ -31,7 +31,7 @@ struct Measured {
   std::vector<double> tokens_per_s, speedup, mean_finish, p50_finish, p99_finish, mean_ttft, p99_ttft;  // [runs]
 };
 
-// One run's tokens a second.
+// Measures one run and returns its tokens per second.
 double measure(TimedModel& model, std::uint32_t size, const std::vector<Job>& jobs, Measured& out)
     REQUIRES(engine_role) {
   TimedEngine engine(model, {.max_num_seqs = size, .length = kLength});
@@ -56,7 +56,7 @@ double measure(TimedModel& model, std::uint32_t size, const std::vector<Job>& jo
 ScenarioReport max_batch_scenario(const ScenarioSetup& setup) {
   TimedModel model = timed_model(setup, kLength);
   const std::vector<Job> jobs = burst(model.vocab());
-  Measured warm;  // thrown away: pages and caches are cold
+  Measured warm;  // warm-up of pages and caches, not reported
   measure(model, kSizes[0], jobs, warm);
 
   std::vector<Measured> measured(std::size(kSizes));

@@ -1,12 +1,12 @@
-// Who is admitted next: the five policies on one mix of tenants, priorities, deadlines and shared prefixes.
-//   waiting: steps between a request's arrival and its first run.
-//   overtaken: how many that came later ran first; the scheduler promises a bound, max_overtakes.
+// Order of admission: the five policies on one mix of tenants, priorities, deadlines and shared prefixes.
+//   waiting: steps between a request's arrival and its first rows.
+//   overtaken: number of later arrivals that ran first; the scheduler bounds it by max_overtakes.
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <vector>
 
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 #include "tools/scenario/step_rig.h"
 
@@ -16,13 +16,14 @@ namespace {
 using schedule::Policy;
 
 constexpr std::uint32_t kMaxSequences = 8;
-constexpr std::uint32_t kBlocks = 112;  // of 16 tokens: for those that run, and not for every prefix besides
+constexpr std::uint32_t kBlocks = 112;  // of 16 tokens: enough for the running sequences, not for all prefixes as well
 constexpr std::uint32_t kMaxOvertakes = 64;
 constexpr std::uint32_t kFlood = 96;     // requests of tenant 0, all in the first steps
-constexpr std::uint32_t kPolite = 32;    // of tenants 1 and 2 each, one now and then
+constexpr std::uint32_t kPolite = 32;    // of tenants 1 and 2 each, spread over time
 constexpr std::uint32_t kPrefixes = 12;  // system prompts that requests share
 constexpr std::uint32_t kPrefixTokens = 128;
-constexpr std::uint64_t kUrgentSteps = 150;  // every fourth request wants to have ended after so many
+// Steps from arrival to deadline: of every fourth request on average, and of the others.
+constexpr std::uint64_t kUrgentSteps = 150;
 constexpr std::uint64_t kRelaxedSteps = 1500;
 
 struct Mix {

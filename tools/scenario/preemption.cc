@@ -1,9 +1,9 @@
-// Who is sent back when the pool is dry: the three victims, in a pool that is too small for the mix, and three ways
-// back: computed again; computed again behind what the prefix cache kept; swapped in from the host's memory.
-// Source  the notebook's exercise 1.
+// Preemption in a pool that is too small for the mix: the three choices of victim, and three ways to resume: recompute;
+// recompute what the prefix cache has lost; swap in from host memory.
+// Source  ours.
 #include <vector>
 
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 #include "tools/scenario/step_rig.h"
 
@@ -13,7 +13,7 @@ namespace {
 using schedule::Victim;
 
 constexpr std::uint32_t kRequests = 96;
-constexpr std::uint32_t kBlocks = 96;  // of 16 tokens; all places taken, the mix would like twice as many
+constexpr std::uint32_t kBlocks = 96;  // of 16 tokens; kMaxSequences of the mix would use about twice as many
 constexpr std::uint32_t kMaxSequences = 16;
 constexpr std::int32_t kImportant = 0;
 constexpr std::int32_t kUnimportant = 2;

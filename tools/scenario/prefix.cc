@@ -1,9 +1,9 @@
-// Two requests, one after the other, that share their first 1,800 tokens: the time to the first token of each, and how
-// much of the second prompt was not computed. A prefix nobody has seen for every run.
+// Two requests, one after the other, that share their first 1,800 tokens: the time to first token of each, and the
+// number of tokens of the second prompt that came from the prefix cache. Every run uses a new prefix.
 #include <algorithm>
 #include <vector>
 
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 #include "tools/scenario/timed_model.h"
 
@@ -11,7 +11,7 @@ namespace quire::tools {
 namespace {
 
 constexpr std::uint32_t kShared = 1800;
-constexpr std::uint32_t kOwn = 24;  // of each request, behind the prefix
+constexpr std::uint32_t kOwn = 24;  // of each request, after the prefix
 constexpr std::uint32_t kAnswer = 8;
 constexpr std::uint32_t kLength = kShared + kOwn + kAnswer;
 
@@ -31,7 +31,7 @@ ScenarioReport prefix_scenario(const ScenarioSetup& setup) {
   Random random(1800);
   TimedEngine engine(model, {.max_num_seqs = 2, .length = kLength, .prefix_caching = true});
   const auto serve = [&](const Job& job) REQUIRES(engine_role) { return engine.run(std::span(&job, 1)).front(); };
-  serve(request(random.tokens(kShared, model.vocab()), random, model.vocab()));  // pages and caches are cold
+  serve(request(random.tokens(kShared, model.vocab()), random, model.vocab()));  // warm-up of pages and caches
 
   ScenarioReport report{Table({"run", "shared_tokens", "prompt_tokens", "full_block_tokens", "first_ttft_s",
                                "second_ttft_s", "ttft_ratio", "cached_tokens", "skipped_share"}),

@@ -17,7 +17,8 @@ engine::EngineOptions engine_options(const RigOptions& options) {
   out.vocab = options.vocab;
   out.max_model_len = options.max_model_len;
   out.prefix_caching = options.prefix_caching;
-  out.prefix_index.hash_key = 1;  // nobody attacks a scenario, and its figures are the same every time
+  // Fixed: scenarios need equal figures every time, and no protection against crafted prompts.
+  out.prefix_index.hash_key = 1;
   if (!options.cut_by_time) out.max_step_time = out.max_prompt_step_time = Duration::zero();
   return out;
 }
@@ -52,19 +53,19 @@ std::vector<Outcome> Rig::run(std::span<const Job> jobs, const AfterStep& after_
     }
     if (after_step) after_step(step, outcomes, num_done);
   }
-  turn();  // the engine finds nothing to do, counts its blocks and publishes what it counted
+  turn();  // an idle iteration: the engine counts its blocks and publishes the counts
   return outcomes;
 }
 
 Rig::Client Rig::submit(const Job& job) {
-  static constexpr CacheRoot kRoot{1, 1};
+  static constexpr CacheNamespace kNamespace{1, 1};
   std::vector<bridge::Submission> submissions(1);
   flow::Request& request = submissions.front().request;
   request.arrival = clock_.now();
   request.prompt = job.prompt;
   request.max_tokens = job.max_tokens;
   request.sampling.temperature = 0;
-  if (prefix_caching_) request.cache_root = kRoot;
+  if (prefix_caching_) request.cache_namespace = kNamespace;
   request.tenant = job.tenant;
   request.priority = job.priority;
   if (job.deadline_step) request.first_token_by = time_of_step(*job.deadline_step);
@@ -75,14 +76,14 @@ Rig::Client Rig::submit(const Job& job) {
 }
 
 void Rig::turn() {
-  doorbell_.ring();  // an engine with nothing to do would sleep
+  doorbell_.ring();  // an engine without work would sleep
   engine_.step();
   hub_->drain();
 }
 
 bool Rig::read(Client& client, std::uint64_t step, Outcome& outcome) {
   while (const std::optional<flow::TokenEvent> event = client.stream->pop()) {
-    CHECK(!client.done);  // nothing follows the end
+    CHECK(!client.done);  // the end is the last event
     if (flow::has_token(event->finish) && outcome.num_tokens++ == 0) {
       outcome.first_token_step = step;
       outcome.first_token = clock_.now();

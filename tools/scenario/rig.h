@@ -1,7 +1,7 @@
-// An engine on the calling thread, driven turn by turn through its own front door: admission queue, streams, pool.
+// An engine on the calling thread, driven iteration by iteration through its admission queue and streams.
 // Owner   the scenario. Borrows pool, runner and clock; all of them outlive it.
-// Thread  engine, all of it: nobody else is there.
-// Fails   jobs that are not in order of arrival, or that never end, are our bug (CHECK).
+// Thread  engine, for everything: there is no other thread.
+// Fails   jobs that are not sorted by arrival, or that never end, are our bug (CHECK).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 #include "core/kv/block_pool.h"
 #include "core/model/runner.h"
 #include "core/observe/metrics.h"
-#include "tools/scenario/mix.h"
+#include "tools/common/mix.h"
 
 namespace quire::tools {
 
@@ -29,11 +29,11 @@ struct RigOptions {
   schedule::SchedulerOptions scheduler;
   std::uint32_t vocab = 0;
   std::uint32_t max_model_len = 0;
-  bool prefix_caching = true;  // false: no two jobs share a block, not even while both run
-  bool cut_by_time = true;     // false: only the token budget cuts prompts, whatever a row costs on this machine
+  bool prefix_caching = true;  // false: no two jobs share a block, even while both run
+  bool cut_by_time = true;     // false: prompts are cut by the token budget only, whatever a row costs on this machine
 };
 
-// What became of a job, as its client saw it.
+// Result of a job, as its client saw it.
 struct Outcome {
   std::uint64_t first_token_step = 0;
   std::uint64_t finished_step = 0;
@@ -51,9 +51,9 @@ class Rig {
  public:
   Rig(const RigOptions& options, kv::BlockPool& pool, model::Runner& runner, const Clock& clock);
 
-  // Sends each job at its step and turns the engine until all have ended. Clients read at once. The engine numbers its
-  // sequences as they come: job i of the first run is SeqId(i + 1). `after_step` hears of every turn: what became
-  // of the jobs so far, and how many have ended.
+  // Submits each job at its step and iterates the engine until all have ended. Clients read at once. The engine numbers
+  // its sequences by arrival: job i of the first run is SeqId(i + 1). `after_step` is called after every iteration,
+  // with the results so far and the number of jobs that have ended.
   using AfterStep = std::function<void(std::uint64_t step, std::span<const Outcome> so_far, std::size_t num_done)>;
   std::vector<Outcome> run(std::span<const Job> jobs, const AfterStep& after_step = {}) REQUIRES(engine_role);
 
@@ -66,7 +66,7 @@ class Rig {
   };
   Client submit(const Job& job);
   void turn() REQUIRES(engine_role);
-  // True when the end came.
+  // True if the end was read.
   bool read(Client& client, std::uint64_t step, Outcome& outcome);
 
   const bool prefix_caching_;

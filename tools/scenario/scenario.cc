@@ -8,7 +8,7 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "tools/bench/progress.h"
+#include "tools/common/progress.h"
 
 namespace quire::tools {
 namespace {
@@ -19,6 +19,8 @@ constexpr Scenario kScenarios[] = {
     {"policies", true, policies_scenario},       {"prefix", false, prefix_scenario},
 };
 
+static_assert(std::ranges::equal(kScenarios, kScenarioNames, {}, &Scenario::name));
+
 }  // namespace
 
 std::span<const Scenario> scenarios() { return kScenarios; }
@@ -28,17 +30,11 @@ const Scenario* find_scenario(std::string_view name) {
   return at == std::end(kScenarios) ? nullptr : at;
 }
 
-std::string scenario_names() {
-  std::string out;
-  for (const Scenario& one : kScenarios) out += fmt::format("{}{}", out.empty() ? "" : ", ", one.name);
-  return out;
-}
-
 int run_scenario(const Config& config, const BenchOptions& options) {
   const Scenario* const scenario = find_scenario(options.scenario);
-  CHECK(scenario != nullptr);  // the command line has refused others
+  CHECK(scenario != nullptr);  // checked by the command line
   std::ofstream file;
-  if (!options.csv.empty()) {  // refused before minutes are spent
+  if (!options.csv.empty()) {  // opened first, so that it fails before the scenario runs
     file.open(options.csv, std::ios::binary);
     if (!file) throw StartError(fmt::format("--csv {}: cannot be written", options.csv));
   }
@@ -52,7 +48,7 @@ int run_scenario(const Config& config, const BenchOptions& options) {
   if (options.csv.empty()) {
     std::fwrite(csv.data(), 1, csv.size(), stdout);
   } else if (!file.write(csv.data(), static_cast<std::streamsize>(csv.size())).flush()) {
-    throw StartError(fmt::format("--csv {}: cannot be written to the end", options.csv));
+    throw StartError(fmt::format("--csv {}: cannot be written completely", options.csv));
   }
   for (const std::string& line : report.summary) fmt::print(stderr, "{}\n", line);
   return 0;

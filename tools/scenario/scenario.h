@@ -1,7 +1,7 @@
-// Scenarios: what the scheduler, the pool and the prefix index do for a known mix of requests, as figures in a CSV.
+// Scenarios: figures in a CSV on the work of scheduler, block pool and prefix index for a known mix of requests.
 //   quire bench --scenario NAME [--csv FILE]
-// Those that count steps run no model and give the same file on every machine; those that take the time run one.
-// Thread  main, which is the engine's thread meanwhile.
+// Scenarios that count steps run no model and give the same file on every machine; scenarios that take times run one.
+// Thread  main, in the engine's role.
 // Fails   StartError: a file that cannot be written, a model that is too short.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/thread_role.h"
-#include "tools/bench/options.h"
+#include "tools/common/options.h"
 #include "tools/scenario/table.h"
 
 namespace quire::tools {
@@ -22,28 +22,27 @@ struct ScenarioSetup {
   const Config& config;
   std::uint32_t runs = 5;
   std::string random_shape;
-  std::function<void(const std::string&)> progress;  // a few words on what is being run
+  std::function<void(const std::string&)> progress;  // called with a short text on the current work
 };
 
 struct ScenarioReport {
   Table table;
-  std::vector<std::string> summary;  // for people, a line each
+  std::vector<std::string> summary;  // lines for printing
 };
 
 struct Scenario {
   std::string_view name;
-  bool counts_steps;  // and so its table is the same on every machine
+  bool counts_steps;  // true: the table is the same on every machine
   ScenarioReport (*run)(const ScenarioSetup& setup);
 };
 
 std::span<const Scenario> scenarios();
 const Scenario* find_scenario(std::string_view name);
-std::string scenario_names();  // "utilisation, waste, …"
 
-// The command: its CSV to the file or to standard output, its summary to standard error.
+// Runs the command: writes the CSV to the file or to standard output, and the summary to standard error.
 int run_scenario(const Config& config, const BenchOptions& options);
 
-// ---- one a file
+// ---- one per file
 ScenarioReport utilisation_scenario(const ScenarioSetup& setup) REQUIRES(engine_role);
 ScenarioReport waste_scenario(const ScenarioSetup& setup) REQUIRES(engine_role);
 ScenarioReport max_batch_scenario(const ScenarioSetup& setup) REQUIRES(engine_role);

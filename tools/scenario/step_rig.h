@@ -1,4 +1,4 @@
-// A rig with a dry runner and a clock that a step moves: what scenarios that count steps run on.
+// A Rig with a DryRunner and a clock that advances by step, for scenarios that count steps.
 // Owner   the scenario.
 // Thread  engine.
 #pragma once
@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "tools/common/mix.h"
 #include "tools/scenario/dry_runner.h"
-#include "tools/scenario/mix.h"
 #include "tools/scenario/rig.h"
 
 namespace quire::tools {
@@ -21,19 +21,19 @@ struct StepRigOptions {
   schedule::SchedulerOptions scheduler{};
 };
 
-// What a step looked like while it ran.
+// State of a step while it ran.
 struct StepState {
   std::uint64_t step = 0;
   std::uint32_t held_blocks = 0;
-  std::uint64_t stored_tokens = 0;  // as DryRunner's: without preemptions
+  std::uint64_t stored_tokens = 0;  // see DryRunner::stored_tokens(): only without preemptions
   std::uint32_t running = 0;
-  std::size_t done = 0;  // jobs that have ended, this step's included
+  std::size_t done = 0;  // jobs that have ended, in this step or before
 };
 
-// What became of a job, in steps.
+// Result of a job, in steps.
 struct StepOutcome {
   std::uint64_t arrival_step = 0;
-  std::uint64_t first_step = 0;  // in which it ran first
+  std::uint64_t first_step = 0;  // step of its first rows
   std::uint64_t finished_step = 0;
   std::uint64_t num_rows = 0;
   std::uint64_t num_recomputed = 0;
@@ -41,7 +41,7 @@ struct StepOutcome {
   std::uint32_t cached_tokens = 0;
 
   std::uint64_t waited_steps() const { return first_step - arrival_step; }
-  std::uint64_t finish_steps() const { return finished_step - arrival_step + 1; }  // a step takes one
+  std::uint64_t finish_steps() const { return finished_step - arrival_step + 1; }  // the last step counts
 };
 
 class StepRig {
@@ -50,7 +50,7 @@ class StepRig {
 
   explicit StepRig(const StepRigOptions& options);
 
-  // Every job says all its tokens; one that does not is our bug (CHECK).
+  // Every job must sample max_tokens tokens; fewer are our bug (CHECK).
   std::vector<StepOutcome> run(std::span<const Job> jobs, const std::function<void(const StepState&)>& after_step = {})
       REQUIRES(engine_role);
 

@@ -1,7 +1,7 @@
-// Figures in rows: what a scenario found, written as CSV. First line the names, then plain numbers and words.
+// A table of figures, written as CSV: the column names in the first line, then plain numbers and words.
 // Owner   a value.
 // Thread  one.
-// Fails   a row that is not as wide as the header is our bug (CHECK).
+// Fails   a row with another width than the header is our bug (CHECK).
 #pragma once
 
 #include <fmt/format.h>

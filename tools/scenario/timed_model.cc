@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "app/embedded_model.h"
-#include "app/engine_settings.h"
+#include "app/model/embedded_model.h"
+#include "app/model/engine_settings.h"
 #include "core/base/start_error.h"
 #include "core/kv/layout.h"
 
@@ -32,7 +32,7 @@ RigOptions rig_options(const TimedModel& model, const TimedOptions& options) {
   RigOptions out;
   out.scheduler.max_num_seqs = options.max_num_seqs;
   out.scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
-  app::tell_of_model(model.loaded.config, model.loaded.kv_dtype, out.scheduler);
+  app::set_model_options(model.loaded.kv_dtype, out.scheduler);
   out.vocab = model.vocab();
   out.max_model_len = options.length;
   out.prefix_caching = options.prefix_caching;
@@ -52,8 +52,8 @@ TimedModel timed_model(const ScenarioSetup& setup, std::uint32_t min_length) {
     source = app::open_model(name);
     const std::uint32_t length = model::load_config(*source.files).max_model_len();
     if (length < min_length && !is_embedded) {
-      throw StartError(
-          fmt::format("this scenario runs sequences of {} tokens; MODEL {} goes up to {}", min_length, name, length));
+      throw StartError(fmt::format("this scenario needs sequences of {} tokens; the maximum of MODEL {} is {}",
+                                   min_length, name, length));
     }
     if (length < min_length) shape = kLongShape;
   }
@@ -69,7 +69,7 @@ TimedModel timed_model(const ScenarioSetup& setup, std::uint32_t min_length) {
 
 TimedEngine::TimedEngine(TimedModel& model, const TimedOptions& options)
     : runner_(*model.loaded.ops, *model.loaded.decoder, runner_limits(model, options)),
-      pool_(num_blocks(model, options), model.block_tokens),
+      pool_(num_blocks(model, options), model.block_tokens, app::cache_groups(model::one_group(model.loaded.config))),
       rig_(rig_options(model, options), pool_, runner_, clock_) {}
 
 }  // namespace quire::tools

@@ -1,7 +1,7 @@
-// The model that a scenario takes the time of, and engines on it.
+// The model whose time a scenario measures, and engines that run it.
 // Owner   the scenario. A TimedModel outlives its engines.
 // Thread  engine.
-// Fails   StartError: a model that is too short, or whatever loading refuses.
+// Fails   StartError: a model that is too short, or a failure to load it.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "app/loaded_model.h"
+#include "app/model/loaded_model.h"
 #include "core/base/clock.h"
 #include "core/base/thread_role.h"
 #include "core/model/decoder_runner.h"
-#include "tools/random_model.h"
-#include "tools/scenario/mix.h"
+#include "tools/common/mix.h"
+#include "tools/common/random_model.h"
 #include "tools/scenario/rig.h"
 #include "tools/scenario/scenario.h"
 
@@ -24,15 +24,15 @@ namespace quire::tools {
 using app::LoadedModel;
 
 struct TimedModel {
-  std::unique_ptr<RandomModel> random;  // holds the bytes of its weights
+  std::unique_ptr<RandomModel> random;  // owns the bytes of its weights
   LoadedModel loaded;
   std::uint32_t block_tokens = 0;
 
   std::uint32_t vocab() const { return loaded.config.vocab; }
 };
 
-// The model asked for. Where that is the one inside the binary and it is too short, random weights in a larger model's
-// shape: what they say makes no sense, how long it takes is the same.
+// The configured model. If that is the embedded one and it is too short, random weights in a larger model's shape: the
+// output is meaningless, the time is the same.
 TimedModel timed_model(const ScenarioSetup& setup, std::uint32_t min_length);
 
 struct TimedOptions {
@@ -42,7 +42,7 @@ struct TimedOptions {
   bool prefix_caching = false;
 };
 
-// A fresh engine with a cold cache; room for all that may run at once.
+// A new engine with a cold cache and room for max_num_seqs sequences of full length.
 class TimedEngine {
  public:
   TimedEngine(TimedModel& model, const TimedOptions& options);

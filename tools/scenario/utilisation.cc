@@ -1,6 +1,6 @@
-// Blocks held, step by step, beside what a reservation of the longest length would hold: the notebook's mix and
-// its bigger workload.
-// Source  the notebook's sections 4 and 5 and its exercise 4.
+// Blocks held in each step, against reservations of the longest length: a mix of four short requests, and one of
+// sixteen.
+// Source  ours; the comparison is that of PagedAttention (Kwon et al. 2023).
 #include <algorithm>
 #include <vector>
 
@@ -11,13 +11,13 @@
 namespace quire::tools {
 namespace {
 
-constexpr std::uint32_t kBlockTokens = 4;  // the notebook's, as are the lengths below
+constexpr std::uint32_t kBlockTokens = 4;  // small, as the requests are short
 constexpr std::uint32_t kMaxSequences = 8;
 
 struct Mix {
   std::string_view name;
   std::vector<Job> jobs;
-  std::uint32_t num_blocks;  // more than enough
+  std::uint32_t num_blocks;  // more than needed
 };
 
 Mix notebook_mix() {

@@ -1,7 +1,7 @@
-// The share of allocated KV that holds tokens: blocks as the engine takes them, beside contiguous reservations for the
-// same sequences in the same steps.
-// Source  PagedAttention (Kwon et al. 2023), figure 2: reservations that know the answer's length, that double, and
-//         that take the model's whole length. The mix is ours.
+// Fraction of the allocated KV memory that holds tokens: in blocks as the engine allocates them, and in contiguous
+// reservations for the same sequences in the same steps.
+// Source  PagedAttention (Kwon et al. 2023), figure 2: reservations of the known answer length, of its next power of
+//         two, and of the model's whole length. The mix is ours.
 #include <array>
 #include <bit>
 #include <vector>
@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kModelLength = 2048;
 constexpr std::uint32_t kRequests = 200;
 constexpr std::uint32_t kMaxSequences = 32;
-constexpr std::uint32_t kEverySteps = 8;  // so often a step is looked at
-// Prompts and answers of a chat: a few are long, most are not. In tokens.
+constexpr std::uint32_t kEverySteps = 8;  // steps between two samples
+// Deciles of prompt and answer lengths of a chat, in tokens: a few are long, most are short.
 constexpr std::array<std::uint32_t, 11> kPrompts = {4, 12, 24, 40, 64, 100, 150, 230, 360, 600, 1024};
 constexpr std::array<std::uint32_t, 11> kAnswers = {8, 40, 90, 140, 200, 260, 330, 420, 560, 760, 1024};
 
@@ -32,7 +32,7 @@ std::vector<Job> chat_mix() {
   return jobs;
 }
 
-// Tokens that there is room for, in a step.
+// Tokens that were stored, and that allocated blocks have room for, in a step.
 struct Room {
   std::uint64_t step = 0;
   std::uint32_t running = 0;
@@ -59,7 +59,7 @@ Run run(const std::vector<Job>& jobs, std::uint32_t block_tokens) REQUIRES(engin
 
 struct Reserved {
   std::uint32_t num_sequences = 0;
-  std::uint64_t exact = 0;    // who knows how long the answer will be
+  std::uint64_t exact = 0;    // the answer length is known in advance
   std::uint64_t doubled = 0;  // the answer's length rounded up to a power of two
   std::uint64_t whole = 0;    // the model's length
 };
@@ -95,7 +95,8 @@ ScenarioReport waste_scenario(const ScenarioSetup&) {
   Reserved sum;
   for (std::size_t i = 0; i < small.steps.size(); ++i) {
     const Room& now = small.steps[i];
-    CHECK_EQ(now.stored, large.steps[i].stored);  // there is room for all in both: the same sequences run
+    // The pool is large enough for all in both runs, so the same sequences run.
+    CHECK_EQ(now.stored, large.steps[i].stored);
     const Reserved reserved = reserved_in(now.step, jobs, small.outcomes);
     CHECK_EQ(reserved.num_sequences, now.running);
     report.table.row(now.step, now.running, now.stored, now.paged, large.steps[i].paged, reserved.exact,

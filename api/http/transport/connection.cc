@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 
-// Of IPv6 one client has 64 bits to choose addresses from.
+// Name of a client. Of an IPv6 address the first 64 bits: a client may choose the other 64 itself.
 std::string name_of(const Socket::endpoint_type& peer) {
   const int family = peer.data()->sa_family;
   if (family == AF_INET) {
@@ -45,7 +45,7 @@ std::string name_of(const Socket::endpoint_type& peer) {
 
 void Connection::open(int send_buffer_bytes) {
   error_code ignored;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);  // a unix socket knows no delay
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);  // fails on a unix socket, which has no such option
   socket_.set_option(Socket::send_buffer_size(send_buffer_bytes), ignored);
   socket_.non_blocking(true, ignored);
   peer_ = name_of(socket_.remote_endpoint(ignored));
@@ -79,7 +79,7 @@ Connection::Task<Connection::Read> Connection::read(asio::mutable_buffer space) 
     const Step step = read_step(space, read.bytes);
     read.error = step.error;
     if (step.error != asio::error::would_block) {
-      // Others have their turn between two records, however fast this client sends.
+      // Yields between two records, so that a client that sends fast does not hold up others on this thread.
       co_await asio::post(socket_.get_executor(), asio::use_awaitable);
       co_return read;
     }
@@ -103,7 +103,7 @@ Connection::Task<error_code> Connection::write(std::string_view first, std::stri
     const auto done = co_await asio::async_write(socket_, buffers, kToken);
     co_return std::get<0>(done);
   }
-  // A call of its own for each would be a record and a packet of its own for each.
+  // Joined, because two calls of OpenSSL would make two TLS records and two packets.
   std::string joined;
   std::string_view whole = first.empty() ? second : first;
   if (!first.empty() && !second.empty()) {
@@ -131,7 +131,7 @@ Connection::Task<error_code> Connection::write_secured(std::string_view rest) {
   co_return error_code();
 }
 
-// Bytes that OpenSSL has taken from the socket already make no noise there.
+// The socket is not readable for bytes that OpenSSL has already read from it: SSL_pending() counts these.
 void Connection::when_readable(std::function<void(ErrorCode)> then) {
   if (ssl_ && SSL_pending(ssl_.get()) > 0) {
     asio::post(socket_.get_executor(), [then = std::move(then)] { then(error_code()); });

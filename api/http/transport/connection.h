@@ -1,9 +1,9 @@
-// The bytes of one connection: of a TCP or unix socket, as they are or under TLS.
+// The byte stream of one connection: a TCP or unix socket, plain or under TLS.
 // Owner   Session.
-// Thread  its io thread. One read and one write at a time; read_some() and the waits beside both.
-// Fails   error codes as a socket's: eof when the client has closed its side, would_block from read_some() alone,
+// Thread  its io thread. At most one read and one write at a time; read_some() and the waits may run beside both.
+// Fails   error codes of a socket: eof if the client has closed its side, would_block only from read_some(),
 //         operation_aborted after cancel().
-// Source  OpenSSL works on the socket itself and says what it waits for; whoever owns the process ignores SIGPIPE.
+// Source  OpenSSL works on the socket itself and reports the readiness that it needs; the process must ignore SIGPIPE.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -32,30 +32,31 @@ class Connection {
 
   explicit Connection(Socket socket) : socket_(std::move(socket)) {}
 
-  // First of all. The kernel holds at most about so much of what the client does not read.
+  // To be called first. The kernel buffers about `send_buffer_bytes` of data that the client does not read.
   void open(int send_buffer_bytes);
 
-  // Where it comes from, as budgets tell clients apart: an address, of IPv6 the first 64 bits, or "unix". After open().
+  // Name by which budgets tell clients apart: the IPv4 address, the first 64 bits of the IPv6 address, or "unix". Valid
+  // after open().
   const std::string& peer() const { return peer_; }
 
-  // The handshake. kPlainHttp: the client knows nothing of TLS, and what is written from now on it can read.
+  // The TLS handshake. kPlainHttp: the client sent plain HTTP; later writes are plain, too.
   enum class Greeting : std::uint8_t { kDone, kPlainHttp, kFailed };
   Task<Greeting> secure(std::shared_ptr<const TlsContext> tls);
 
   Task<Read> read(boost::asio::mutable_buffer space);  // at least one byte
   std::size_t read_some(boost::asio::mutable_buffer space, ErrorCode& error);
-  Task<ErrorCode> write(std::string_view first, std::string_view second);  // both, in one go
+  Task<ErrorCode> write(std::string_view first, std::string_view second);  // both, in one write
 
-  // Calls once: there may be something to read; or the client cannot be reached.
+  // Call `then` once: when there may be data to read; when the connection is broken.
   void when_readable(std::function<void(ErrorCode)> then);
   void when_broken(std::function<void(ErrorCode)> then);
   void cancel();
 
-  void end_writing();  // the client reads our end, and may go on sending
+  void end_writing();  // half-closes: the client reads the end of our data, and may go on sending
   void close();
 
  private:
-  // What a call of OpenSSL came to; with would_block, what must come before the next.
+  // Result of a call of OpenSSL; with would_block, `wants` is the readiness to await before the next call.
   struct Step {
     ErrorCode error;
     Socket::wait_type wants = Socket::wait_read;
@@ -67,8 +68,8 @@ class Connection {
 
   Socket socket_;
   std::string peer_;
-  SslPtr ssl_;           // null: as they are
-  bool silent_ = false;  // TLS has failed or said its last: it must not speak again
+  SslPtr ssl_;           // null: plain
+  bool silent_ = false;  // TLS has failed or has sent close_notify: SSL_shutdown() must not be called
 };
 
 }  // namespace quire::api::http

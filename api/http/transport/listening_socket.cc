@@ -30,7 +30,7 @@ tcp::endpoint endpoint_of(const Place& place) {
   const auto address = asio::ip::make_address(place.host == "localhost" ? "127.0.0.1" : place.host, error);
   if (error) {
     throw StartError("cannot listen on '" + place.host + "': " + place.host_flag +
-                     " takes an IP address (127.0.0.1, 0.0.0.0, ::) or localhost");
+                     " must be an IP address (127.0.0.1, 0.0.0.0, ::) or localhost");
   }
   return {address, place.port};
 }
@@ -41,7 +41,7 @@ tcp::endpoint endpoint_of(const Place& place) {
   const std::string flag = place.port_flag;
   if (error == asio::error::address_in_use) {
     advice = "the port is taken; choose another with " + flag +
-             " N (0: any free one), or end who has it (ss -ltnp 'sport = :" + port + "' names it)";
+             " N (0: any free one), or stop the process that uses it (ss -ltnp 'sport = :" + port + "' names it)";
   } else if (error == asio::error::access_denied) {
     advice = "ports below 1024 need privileges; choose another with " + flag + " N";
   }
@@ -90,7 +90,7 @@ void ListeningSocket::bind_file() {
   if (!error) acceptor_.bind(stream_protocol::endpoint(path), error);
   if (error) cannot_listen(path, error.message());
   struct stat made {};
-  // Nobody can connect before listen(), so nobody comes while the mode is another.
+  // Clients cannot connect before listen(), so none connects before the mode is set.
   if (chmod(path.c_str(), kFileMode) != 0 || lstat(path.c_str(), &made) != 0) {
     cannot_listen(path, std::strerror(errno));
   }
@@ -104,12 +104,12 @@ void ListeningSocket::bind_file() {
 void ListeningSocket::replace_stale_file() {
   const std::string& path = place_.uds;
   struct stat there {};
-  if (lstat(path.c_str(), &there) != 0) return;  // bind() says what else may be wrong
-  if (!S_ISSOCK(there.st_mode)) cannot_listen(path, "there is a file that is no socket; name another path");
+  if (lstat(path.c_str(), &there) != 0) return;  // bind() reports any other fault
+  if (!S_ISSOCK(there.st_mode)) cannot_listen(path, "a file is there that is not a socket; choose another path");
   stream_protocol::socket visitor(acceptor_.get_executor());
   error_code error;
   visitor.connect(stream_protocol::endpoint(path), error);
-  if (!error) cannot_listen(path, "somebody listens there; end who does (ss -lxp names it), or name another path");
+  if (!error) cannot_listen(path, "a process listens there; stop it (ss -lxp names it), or choose another path");
   if (error != asio::error::connection_refused) cannot_listen(path, "a socket is there: " + error.message());
   if (unlink(path.c_str()) != 0) {
     cannot_listen(path, std::string("a socket is there that cannot be removed: ") + std::strerror(errno));

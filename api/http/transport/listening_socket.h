@@ -1,9 +1,9 @@
-// What a listener accepts from: a TCP port, or the file of a unix socket. Either gives sockets of one type, so that
-// nothing behind it asks which.
-// Owner   Listener. The file of a unix socket (mode 0660) is removed when it closes, unless somebody put another there.
+// The socket that a listener accepts from: a TCP port, or the file of a unix socket. Accepted sockets have one type, so
+// that other code need not tell the two apart.
+// Owner   Listener. The file of a unix socket (mode 0660) is removed on close, unless another file has replaced it.
 // Thread  bind(): the owner's, before the io thread runs; then the io thread of `context`.
-// Fails   bind(): StartError saying what to do. A file that a dead server left is replaced, one that somebody listens on
-//         is not, and neither is anything but a socket.
+// Fails   bind(): StartError whose text says what to do. A socket file that a dead server left is replaced; one that a
+//         process listens on is not, nor is a file that is no socket.
 #pragma once
 
 #include <sys/types.h>
@@ -19,13 +19,13 @@ namespace quire::api::http {
 using Socket = boost::asio::generic::stream_protocol::socket;
 using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
-// Where to listen, and how the flags are called that say so.
+// The address to listen on, and the names of the flags that set it.
 struct Place {
   std::string host;
   std::uint16_t port;  // 0: any free one
   const char* host_flag;
   const char* port_flag;
-  std::string uds{};  // path of a unix socket; where there is one, host and port are not read
+  std::string uds{};  // path of a unix socket; if set, host and port are not read
 };
 
 class ListeningSocket {
@@ -35,7 +35,7 @@ class ListeningSocket {
   ListeningSocket(const ListeningSocket&) = delete;
   ListeningSocket& operator=(const ListeningSocket&) = delete;
 
-  std::uint16_t bind();  // the port; 0 for a unix socket
+  std::uint16_t bind();  // returns the port; 0 for a unix socket
   void close();
   Acceptor& acceptor() { return acceptor_; }
 
@@ -47,7 +47,7 @@ class ListeningSocket {
   const Place place_;
   Acceptor acceptor_;
   bool has_file_ = false;
-  dev_t device_ = 0;  // of the file made
+  dev_t device_ = 0;  // device and inode of the file that bind() made
   ino_t inode_ = 0;
 };
 

@@ -13,17 +13,17 @@
 namespace quire::api::http {
 namespace {
 
-// Of TLS 1.2. Those of 1.3 are all of this kind.
+// Ciphers of TLS 1.2. All ciphers of TLS 1.3 are of this kind.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 Error wrong(const std::string& path, const std::string& what) { return invalid("", path + ": " + what); }
 
-// Why the last call failed: the first thing that went wrong in it.
+// Reason of the last call's failure: its first error.
 std::string reason() {
   const unsigned long code = ERR_peek_error();
   if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
   if (ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE) {
-    return "expected PEM, and found no such block";
+    return "expected PEM, found no PEM block";
   }
   const char* text = ERR_reason_error_string(code);
   return text != nullptr ? text : "cannot be read";
@@ -35,7 +35,7 @@ bool is_mismatch() {
   return ERR_GET_LIB(code) == ERR_LIB_X509 && (why == X509_R_KEY_VALUES_MISMATCH || why == X509_R_KEY_TYPE_MISMATCH);
 }
 
-// Nobody is there to be asked for a passphrase.
+// Refuses to ask for a passphrase, since a server has nobody to ask; `asked` is set for the error text.
 int refuse_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -44,10 +44,10 @@ int refuse_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* ask
 void set_manners(SSL_CTX* context) {
   CHECK_EQ(SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION), 1);
   CHECK_EQ(SSL_CTX_set_cipher_list(context, kCiphers), 1);
-  // Where a message ends is said by HTTP: a client that closes without saying so has closed, and that is all.
+  // HTTP itself marks the end of a message, so a client that closes without close_notify has just closed.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // What is not sent at once is sent from wherever it lies then; an idle connection holds no buffers.
+  // A partial write may be continued from another address; an idle connection holds no buffers.
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 }
@@ -89,7 +89,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const std::string& ce
   }
   ERR_clear_error();
   if (SSL_CTX_use_PrivateKey_file(context.get(), key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
-    if (passphrase_asked) return wrong(key_path, "the key has a passphrase; store one without");
+    if (passphrase_asked) return wrong(key_path, "the key has a passphrase; store it without one");
     if (is_mismatch()) return wrong(key_path, "this is not the key of the certificate in " + certificate_path);
     return wrong(key_path, "no key can be read: " + reason());
   }

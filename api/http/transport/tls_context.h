@@ -1,8 +1,9 @@
-// A certificate with its key, and what we speak with them: TLS 1.3, or 1.2 with forward secrecy and ciphers that
-// authenticate. Nothing is renegotiated, resumed from memory or sent before the handshake is over.
-// Owner   shared and immutable. A connection holds the one it began with, so that another may be taken at any time.
+// A certificate with its key, and the settings of TLS: 1.3, or 1.2 with forward secrecy and authenticated encryption.
+// No renegotiation, no session cache, no early data.
+// Owner   shared and immutable. A connection keeps the context that it began with, so the server may take another one
+//         at any time.
 // Thread  any.
-// Fails   load(): kInvalidArgument, whose message names the file and says what is wrong with it.
+// Fails   load(): kInvalidArgument whose message names the file and its fault.
 // Source  RFC 8446; RFC 9325, sections 3 and 4.
 #pragma once
 
@@ -23,12 +24,12 @@ using SslPtr = std::unique_ptr<SSL, SslFree>;
 
 class TlsContext {
  public:
-  // PEM files: the certificate with those that signed it behind it, and its key, without a passphrase. The key may lie in
-  // the certificate's file. Now must be within the certificate's time.
+  // Reads PEM files: the certificate, followed by its chain, and its key, without a passphrase. The key may be in the
+  // certificate's file. Fails if the certificate has expired or is not valid yet.
   static Result<std::shared_ptr<const TlsContext>> load(const std::string& certificate_path,
                                                         const std::string& key_path);
 
-  SslPtr serve(int socket) const;  // our end of a connection that is to be accepted; the socket stays the caller's
+  SslPtr serve(int socket) const;  // the server's side of a connection, before the handshake; does not own the socket
   const std::string& expiry() const { return expiry_; }  // "Nov 23 04:00:00 2027 GMT"
 
  private:

@@ -1,4 +1,4 @@
-// The AVX2 table (with FMA and F16C): 16 lanes are two ymm; tiles of 6 rows by 1 panel or 1 row by 4.
+// Table for AVX2 (with FMA and F16C): 16 lanes are two ymm; tiles of 6 rows by 1 panel or 1 row by 4.
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -10,7 +10,7 @@ namespace {
 // Eight words of ones, then eight of zeros: n ones start at 8 - n.
 alignas(64) constexpr std::uint32_t kMaskWords[16] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0, 0, 0, 0, 0};
 
-// A word in every lane.
+// One word in every lane.
 __m256i broadcast_word(const void* p) {
   std::int32_t word;
   __builtin_memcpy(&word, p, sizeof(word));
@@ -40,9 +40,9 @@ struct Vec {
     _mm256_maskstore_ps(p, low_mask(n), a);
     _mm256_maskstore_ps(p + 8, high_mask(n), b);
   }
-  // Whole numbers, as 8 bits each.
+  // Stores integers as 8 bits each.
   void store_codes(std::int8_t* p) const {
-    const __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));  // a b a b, fours
+    const __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));  // a b a b, four each
     const __m256i in_order = _mm256_permute4x64_epi64(pairs, 0xd8);
     const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(in_order), _mm256_extracti128_si256(in_order, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
@@ -70,7 +70,7 @@ struct Vec {
     const auto* halves = static_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
   }
-  // 16 whole numbers of 8 bits; and of 4, that of k + s in each of 16 words.
+  // 16 integers of 8 bits; and of 4 bits, that of k + s in each of 16 words.
   static Vec int8(const void* p) {
     const auto* codes = static_cast<const unsigned char*>(p);
     const auto widen = [](const unsigned char* eight) {
@@ -85,7 +85,7 @@ struct Vec {
     };
     return {code(_mm256_loadu_si256(words)), code(_mm256_loadu_si256(words + 1))};
   }
-  // Of 16 bytes: e4m3fn, moved to where an f16 has it, 2^8 too small then; four bits from `shift` on.
+  // 16 bytes: e4m3fn moved to an f16's bits, where it is 2^8 too small; and the four bits from `shift` on.
   static Vec fp8(const void* p) {
     const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
     const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(kFp8Bits));
@@ -117,8 +117,8 @@ struct Vec {
   }
 
   static Vec fma(Vec x, Vec y, Vec z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
-  // *this = fma(x, y, *this), in place: with all sixteen registers in use, g++ 12 left to choose the form of the
-  // instruction moves accumulators about and spills (bf16, 6 rows: 90 instead of 125 GFLOP/s).
+  // *this = fma(x, y, *this), in place: with all sixteen registers in use, g++ 12, left to choose the form of the
+  // instruction, moves accumulators about and spills (bf16, 6 rows: 90 instead of 125 GFLOP/s).
   void add_product(Vec x, Vec y) {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(a) : "x"(x.a), "x"(y.a));
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(b) : "x"(x.b), "x"(y.b));
@@ -143,7 +143,7 @@ struct Vec {
   }
 
   float first() const { return _mm256_cvtss_f32(a); }
-  // Lanes l and l+8, then l and l+4, l and l+2, l and l+1.
+  // Adds lanes l and l+8, then l and l+4, l and l+2, l and l+1.
   float sum() const {
     const __m256 eight = _mm256_add_ps(a, b);
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -178,11 +178,11 @@ struct Vec {
   }
 };
 
-// Additions in place, of words and of halves, as Vec::add_product.
+// Additions of words and of halves, in place for the reason of Vec::add_product.
 void add_words(__m256i& sums, __m256i terms) { __asm__("vpaddd %1, %0, %0" : "+x"(sums) : "x"(terms)); }
 void add_halves(__m256i& sums, __m256i terms) { __asm__("vpaddw %1, %0, %0" : "+x"(sums) : "x"(terms)); }
 
-// Sums of whole numbers (gemm_integer.inc), pairs of products in 16 bits first.
+// Integer sums (gemm_integer.inc); pairs of products are added in 16 bits first.
 struct Dot8 {
   static constexpr int kTileRows = 4;
   static constexpr int tile_panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }

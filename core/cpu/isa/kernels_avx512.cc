@@ -1,4 +1,4 @@
-// The AVX-512 table (F, BW, DQ, VL).
+// Table for AVX-512 (F, BW, DQ, VL).
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -9,11 +9,11 @@ namespace {
 
 #include "core/cpu/isa/vec_avx512.inc"
 
-// Additions in place, of words and of halves: g++ 12 left to itself moves accumulators about and spills.
+// Additions of words and of halves, in place: g++ 12, left to itself, moves accumulators about and spills.
 void add_words(__m512i& sums, __m512i terms) { __asm__("vpaddd %1, %0, %0" : "+v"(sums) : "v"(terms)); }
 void add_halves(__m512i& sums, __m512i terms) { __asm__("vpaddw %1, %0, %0" : "+v"(sums) : "v"(terms)); }
 
-// Sums of whole numbers (gemm_integer.inc), pairs of products in 16 bits first.
+// Integer sums (gemm_integer.inc); pairs of products are added in 16 bits first.
 struct Dot8 {
   static constexpr int kTileRows = Vec::kTileRows;
   static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }

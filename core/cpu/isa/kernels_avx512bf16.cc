@@ -1,4 +1,4 @@
-// The table of AVX-512 with VNNI and BF16: the AVX-512 VNNI table, but pairs of products of bf16 are one instruction.
+// Table for AVX-512 with VNNI and BF16: the VNNI table, with pairs of bf16 products as one instruction.
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -9,7 +9,7 @@ namespace {
 
 #include "core/cpu/isa/dot_vnni.inc"
 
-// The instruction takes the odd k of a pair first, and subnormals for zero, whatever the mode (gemm_pairs.inc).
+// vdpbf16ps adds the odd k of a pair first and treats subnormals as zero, whatever the mode (gemm_pairs.inc).
 struct Pairs {
   static constexpr int kTileRows = Vec::kTileRows;
   static constexpr int tile_panels(int rows) { return Vec::tile_panels(rows); }
@@ -18,13 +18,13 @@ struct Pairs {
   __m512i v;
 
   static Pairs load(const unsigned char* p) { return {_mm512_loadu_si512(p)}; }
-  // In place, as vpdpbusd is.
+  // In place, as in vpdpbusd.
   void add_to(Vec& sum, const std::int8_t* x) const {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.v) : "v"(v), "v"(broadcast_word(x)));
   }
 };
 
-// As pairs.inc, in 16 bits.
+// As in emulated_pairs.inc, but in 16 bits.
 void round_row(const float* x, std::size_t n, std::int8_t* out) {
   const std::size_t padded = (n + 1) / 2 * 2;
   for (std::size_t i = 0; i < padded; i += kLanes) {

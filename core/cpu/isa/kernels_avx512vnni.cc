@@ -1,4 +1,4 @@
-// The table of AVX-512 with VNNI: the AVX-512 table, but products of whole numbers are one instruction.
+// Table for AVX-512 with VNNI: the AVX-512 table, with integer products as one instruction.
 #include <immintrin.h>
 
 #include "core/cpu/isa/kernels.h"
@@ -17,7 +17,7 @@ Kernels make_table() {
   table.name = "avx512vnni";
   table.gemm[kGemmW8A8] = gemm<PanelW8A8>;
   table.gemm[kGemmW4A8] = gemm<PanelW4A8>;
-  table.quantize_row = quantize_row;  // CodedGroup's starts are the instruction's
+  table.quantize_row = quantize_row;  // with the start values of this instruction
   return table;
 }
 

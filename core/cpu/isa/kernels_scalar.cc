@@ -1,4 +1,4 @@
-// The scalar table: the reference, for any machine. Sixteen lanes are sixteen floats; fma is the C library's: exact.
+// Scalar table: the reference, for any machine. Sixteen lanes are sixteen floats; fma is the C library's: exact.
 #include <xmmintrin.h>
 
 #include "core/base/float_bits.h"
@@ -39,7 +39,7 @@ struct Vec {
   void store(float* p, std::uint32_t n) const {
     for (std::uint32_t i = 0; i < n; ++i) p[i] = v[i];
   }
-  // Whole numbers, as 8 bits each.
+  // Stores integers as 8 bits each.
   void store_codes(std::int8_t* p) const {
     for (std::uint32_t i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(v[i]);
   }
@@ -58,7 +58,7 @@ struct Vec {
   static Vec f16(const void* p) {
     return each([=](std::uint32_t i) { return f32_of_f16(word<std::uint16_t>(p, i)); });
   }
-  // 16 whole numbers of 8 bits; and of 4, that of k + s in each of 16 words.
+  // 16 integers of 8 bits; and of 4 bits, that of k + s in each of 16 words.
   static Vec int8(const void* p) {
     return each([=](std::uint32_t i) { return static_cast<float>(word<std::int8_t>(p, i)); });
   }
@@ -67,7 +67,7 @@ struct Vec {
       return static_cast<float>(static_cast<std::int32_t>(word<std::uint32_t>(p, i) << (28 - kInt4Shift[s])) >> 28);
     });
   }
-  // Of 16 bytes: e4m3fn; four bits from `shift` on.
+  // 16 bytes: e4m3fn; and the four bits from `shift` on.
   static Vec fp8(const void* p) {
     return each([=](std::uint32_t i) { return f32_of_fp8(word<std::uint8_t>(p, i)); });
   }
@@ -106,7 +106,7 @@ struct Vec {
   }
 
   float first() const { return v[0]; }
-  // Lanes l and l+8, then l and l+4, l and l+2, l and l+1.
+  // Adds lanes l and l+8, then l and l+4, l and l+2, l and l+1.
   float sum() const {
     Vec t = *this;
     for (std::uint32_t half = kLanes / 2; half != 0; half /= 2) {
@@ -127,7 +127,11 @@ Vec exp_lanes(const Vec& x) {
   return Vec::each([&](std::uint32_t i) { return sample::exp_f32(x.v[i]); });
 }
 
-// Sums of whole numbers (gemm_integer.inc): kCodes k's in a word.
+Vec tanh_lanes(const Vec& x) {
+  return Vec::each([&](std::uint32_t i) { return sample::tanh_f32(x.v[i]); });
+}
+
+// Integer sums (gemm_integer.inc): kCodes k's in a word.
 template <typename Word, std::uint32_t kCodes>
 struct Dot {
   static constexpr int kTileRows = 2;

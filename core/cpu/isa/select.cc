@@ -8,14 +8,12 @@
 #include <cstring>
 #include <vector>
 
-#include "core/backend/tensors.h"
 #include "core/base/start_error.h"
-#include "core/cpu/cpu_ops.h"
 
 namespace quire::cpu {
 namespace {
 
-// Asked of the processor itself: clang 16 has no name for it.
+// Asks the processor itself, because clang 16 has no name for F16C.
 bool has_f16c() {
   unsigned a = 0;
   unsigned b = 0;
@@ -24,12 +22,8 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-static_assert(kGemmW8A8 == static_cast<int>(backend::WeightType::kW8A8));
-static_assert(kGemmW4A8 == static_cast<int>(backend::WeightType::kW4A8));
-static_assert(kGemmW16A16 == static_cast<int>(backend::WeightType::kW16A16));
-
-// What a table makes of a small product in bf16, cancellation, infinity and numbers near the smallest among its inputs. How
-// vdpbf16ps rounds is written down less exactly than how an fma does, so it is tried.
+// Result of a table for a small product in bf16, with cancellation, infinity and numbers near the smallest among its
+// inputs. The rounding of vdpbf16ps is documented less exactly than that of fma, so it is tried.
 constexpr std::uint32_t kTried = 64;  // inputs
 [[maybe_unused]] std::array<std::uint32_t, kLanes> tried(const Kernels& table) {
   std::array<float, kTried> x{};
@@ -61,12 +55,12 @@ constexpr std::uint32_t kTried = 64;  // inputs
   return bits;
 }
 
-// Slowest first.
+// Tables that this machine can run, slowest first.
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables = {kernels_scalar()};
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (avx2) tables.push_back(kernels_avx2());
-#ifndef QUIRE_WITHOUT_AVX512  // a sanitizer's build on a machine that has none
+#ifndef QUIRE_WITHOUT_AVX512  // defined for a sanitizer's build on a machine without AVX-512
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     tables.push_back(kernels_avx512());
@@ -90,7 +84,7 @@ const Kernels& select_kernels(const std::string& isa) {
     if (isa == table->name) return *table;
     names += std::string(", ") + table->name;
   }
-  throw StartError("instruction set '" + isa + "' is not one this machine has; it has " + names);
+  throw StartError("instruction set '" + isa + "' is not supported by this machine; it supports " + names);
 }
 
 std::vector<std::string> supported_isas() {

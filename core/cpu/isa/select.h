@@ -1,6 +1,6 @@
-// Which kernel tables this machine can run, and the one to use.
+// Selection of a kernel table: the tables that this machine can run, and the one to use.
 // Thread  any.
-// Fails   select_kernels: StartError listing what the machine has.
+// Fails   select_kernels: StartError that lists what the machine has.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ class Refinement {
  public:
   explicit Refinement(const Automaton& automaton);
 
-  bool refine();                                      // one round; false where it took nothing apart: no later one will
+  bool refine();                                      // one round; false if it split no class: then no later one will
   std::vector<std::uint32_t> first_of_class() const;  // by state
 
  private:
@@ -28,11 +28,11 @@ class Refinement {
 
   const Automaton& automaton_;
   std::vector<std::uint32_t> class_of_;
-  std::vector<std::uint32_t> size_;          // by class: states
-  std::vector<std::uint32_t> num_affected_;  // by class: of them, those in affected_
-  std::vector<std::uint32_t> affected_;      // states of which the next round may see something new
-  std::vector<std::uint32_t> first_before_;  // by state, and one behind the last: in before_
-  std::vector<std::uint32_t> before_;        // states from which one byte, or a call, leads there
+  std::vector<std::uint32_t> size_;          // by class: its number of states
+  std::vector<std::uint32_t> num_affected_;  // by class: the number of its states in affected_
+  std::vector<std::uint32_t> affected_;      // states whose look() may differ in the next round
+  std::vector<std::uint32_t> first_before_;  // by state, and one past the last: index into before_
+  std::vector<std::uint32_t> before_;        // states from which one byte, or the return of a call, leads there
 };
 
 Refinement::Refinement(const Automaton& automaton)
@@ -69,7 +69,7 @@ void Refinement::find_before() {
   for_each_step([this](std::uint32_t from, std::uint32_t to) { before_[--first_before_[to]] = from; });
 }
 
-// What is seen of a state in one step, where states of one class look the same.
+// The signature of a state: its class, and the classes that its bytes and calls lead to in one step.
 NumberRow Refinement::look(std::uint32_t state) const {
   NumberRow seen{class_of_[state]};
   for (const Automaton::Call& call : automaton_.calls_of(state)) {
@@ -95,8 +95,8 @@ NumberRow Refinement::look(std::uint32_t state) const {
 bool Refinement::refine() {
   num_affected_.assign(size_.size(), 0);
   for (const std::uint32_t s : affected_) ++num_affected_[class_of_[s]];
-  // Those of a class that are not affected look as before, and nobody else does: they keep its number. Where there are none,
-  // the first that look alike keep it.
+  // The states of a class that are not affected look as before, and no affected state looks like them: they keep the
+  // class's number. If all are affected, those with the first look keep it.
   std::unordered_map<NumberRow, std::uint32_t, NumberRowHash> class_with_look;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> moved;  // a state, its new class
   for (const std::uint32_t s : affected_) {
@@ -104,7 +104,7 @@ bool Refinement::refine() {
     if (size_[old] == 1) continue;
     const auto [at, is_new] = class_with_look.try_emplace(look(s), old);
     if (is_new && num_affected_[old] < size_[old]) at->second = new_class();
-    if (is_new && num_affected_[old] == size_[old]) num_affected_[old] = 0;  // the next look is another class
+    if (is_new && num_affected_[old] == size_[old]) num_affected_[old] = 0;  // the next new look gets a new class
     if (at->second != old) moved.emplace_back(s, at->second);
   }
   for (const auto& [s, to] : moved) {

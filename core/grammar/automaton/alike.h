@@ -1,10 +1,12 @@
-// States that a text of limited length does not tell apart: what is found out about one of them holds for all.
-// Shape   alike[i][s] is the first state from which the same texts of up to kAlikeBytes[i] bytes lead somewhere, and to the
-//         end of its rule after the same bytes; often s itself. Far from its ends, a repetition with a count is all alike.
+// Equivalent states of the automaton, which texts of limited length do not tell apart: results for one hold for all.
+// Shape   alike[i][s] is the lowest-numbered state equivalent to s for texts of up to kAlikeBytes[i] bytes: from both,
+//         the same texts can be read, and the rule ends after the same bytes. Often it is s itself. In a repetition
+//         with a count, all states far from its ends are equivalent.
 // Thread  any.
-// Source  partition refinement (Moore 1956), as many rounds as bytes count: two states of one class after k rounds agree on k
-//         bytes, since every byte takes at least one step in a rule. Not where a call may match nothing: such states are
-//         like none. A round looks only at states from which one byte leads to what the round before took apart.
+// Source  partition refinement (Moore 1956), one round per byte: two states of one class after k rounds agree on k
+//         bytes, since every byte takes at least one step in a rule. That fails if a call may match nothing, so a state
+//         with such a call is in a class of its own. A round visits only states from which one byte leads to states
+//         that the round before separated.
 #pragma once
 
 #include <array>

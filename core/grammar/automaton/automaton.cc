@@ -10,13 +10,13 @@
 namespace quire::grammar {
 namespace {
 
-using Subset = NumberRow;  // of a unit's states that are no splits, ascending
+using Subset = NumberRow;  // NFA states of a unit, without splits, ascending
 
 constexpr std::size_t kManyRuns = 4;
-constexpr std::size_t kSubsetPerState = 64;  // numbers held for subsets, for each state that the limits allow
-constexpr std::uint32_t kLookAtClock = 64;   // states between two looks
+constexpr std::size_t kSubsetPerState = 64;  // entries of subsets that may be held, per state that the limits allow
+constexpr std::uint32_t kLookAtClock = 64;   // states between two looks at the clock
 
-// Bytes that lead to the same states.
+// A set of bytes that lead to the same NFA states.
 struct ByteClass {
   ByteSet set;
   Subset targets;
@@ -30,10 +30,10 @@ class Builder {
   Result<Automaton> run();
 
  private:
-  Result<std::uint32_t> add_unit(std::uint32_t unit);        // its first state
-  bool add_runs(std::uint32_t state, const Subset& subset);  // false: too much
+  Result<std::uint32_t> add_unit(std::uint32_t unit);        // returns its first state
+  bool add_runs(std::uint32_t state, const Subset& subset);  // false: beyond the limits
   bool add_calls(const Subset& subset);
-  std::uint32_t state_of(const Subset& targets);  // kNone: too much
+  std::uint32_t state_of(const Subset& targets);  // kNone: beyond the limits
   Subset settle(const Subset& targets);
   void find_ends();
   void link(std::span<const std::uint32_t> first_of_unit);
@@ -42,9 +42,9 @@ class Builder {
   const CompileBudget& budget_;
   Automaton out_;
   Nfa nfa_;
-  std::unordered_map<Subset, std::uint32_t, NumberRowHash> known_;  // of this unit
-  std::vector<Subset> pending_;                                     // in the order of their states
-  std::vector<std::uint32_t> seen_;  // by the unit's state: the closure that was there last
+  std::unordered_map<Subset, std::uint32_t, NumberRowHash> known_;  // states of this unit
+  std::vector<Subset> pending_;      // still to be expanded, in the order of their states
+  std::vector<std::uint32_t> seen_;  // by NFA state: the last closure that visited it
   std::uint32_t num_closures_ = 0;
   std::size_t num_held_ = 0;
 };
@@ -88,7 +88,7 @@ Result<std::uint32_t> Builder::add_unit(std::uint32_t unit) {
   return first;
 }
 
-// Splits what is there by every set, so that all bytes of a class lead to the same states.
+// Partitions the bytes into classes that lead to the same NFA states, and makes the runs of the state from them.
 bool Builder::add_runs(std::uint32_t state, const Subset& subset) {
   std::vector<ByteClass> classes;
   for (const std::uint32_t s : subset) {
@@ -132,7 +132,7 @@ bool Builder::add_runs(std::uint32_t state, const Subset& subset) {
 }
 
 bool Builder::add_calls(const Subset& subset) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // unit, where it leads
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // unit, NFA state after it
   for (const std::uint32_t s : subset) {
     if (nfa_.states[s].kind == Nfa::Kind::kCall) calls.emplace_back(nfa_.states[s].other, nfa_.states[s].next);
   }
@@ -143,7 +143,7 @@ bool Builder::add_calls(const Subset& subset) {
     for (; i < calls.size() && calls[i].first == unit; ++i) targets.push_back(calls[i].second);
     const std::uint32_t back = state_of(targets);
     if (back == Automaton::kNone) return false;
-    out_.calls.push_back({unit, back});  // link() says where the unit begins
+    out_.calls.push_back({unit, back});  // link() replaces the unit by its first state
   }
   return true;
 }

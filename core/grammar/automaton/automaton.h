@@ -1,10 +1,11 @@
-// A grammar as one automaton over bytes that calls itself: what a Matcher walks.
-// Shape   every rule that is called has its states; within it bytes lead on deterministically, a call leads to the callee's
-//         first state and, behind the callee's end, `back`. What follows is determined by a set of stacks, each a state and
-//         below it the states to come back to (stacks.h). State 0 is the end of the whole text. Every state leads to an end.
+// A grammar as a recursive transition network, run by Matchers: an automaton over bytes whose states can call others.
+// Shape   each rule that is called has its own states. Within a rule, bytes lead on deterministically; a call enters
+//         the callee's first state and, after the callee's end, goes on at `back`. A position in a text is a set of
+//         stacks, each a state and, below it, the states to return to (stacks.h). State 0 is the end of the whole text.
+//         An end can be reached from every state.
 // Owner   Grammar. Immutable.
 // Thread  any.
-// Fails   build(): kInvalidArgument beyond the limits of states and time.
+// Fails   build(): kInvalidArgument beyond the limit of states, kTimeout beyond the limit of time.
 // Source  ours, of textbook parts: recursive transition networks (Woods 1970), the subset construction within each.
 #pragma once
 
@@ -17,7 +18,7 @@
 #include "core/grammar/automaton/alike.h"
 #include "core/grammar/automaton/compile_budget.h"
 #include "core/grammar/automaton/rule_facts.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 
@@ -26,11 +27,11 @@ struct Automaton {
   static constexpr std::uint32_t kEnd = 0;
 
   struct State {
-    std::uint32_t first_run = 0;   // bytes that lead on: up to the next state's first
-    std::uint32_t first_call = 0;  // in the same way
-    std::uint32_t row = kNone;     // many runs: its row in `rows`
+    std::uint32_t first_run = 0;   // of its byte transitions, which end at the next state's first_run
+    std::uint32_t first_call = 0;  // of its calls, likewise
+    std::uint32_t row = kNone;     // of a state with many runs: index of its dense table in `rows`
     bool final = false;            // the rule may end here
-    bool ends = false;             // or once calls that match nothing are over
+    bool ends = false;             // the rule may end here, perhaps after calls that match nothing
     bool plain = false;            // neither final nor with calls
   };
   struct Run {
@@ -39,10 +40,10 @@ struct Automaton {
   };
   struct Call {
     std::uint32_t callee = 0;    // a state
-    std::uint32_t back = kNone;  // kNone: the caller is over with it (a tail call), so no stack grows
+    std::uint32_t back = kNone;  // kNone: the caller ends with it (a tail call), so the stack does not grow
   };
 
-  std::vector<State> states;  // and one behind the last
+  std::vector<State> states;  // and a sentinel
   std::vector<Run> runs;
   std::vector<Call> calls;
   std::vector<std::array<std::uint32_t, 256>> rows;
@@ -60,7 +61,7 @@ struct Automaton {
   std::span<const Call> calls_of(std::uint32_t s) const {
     return {calls.data() + states[s].first_call, calls.data() + states[s + 1].first_call};
   }
-  // Nothing happens here but the way back.
+  // True if the rule can only end here: no byte is read and nothing is called.
   bool only_ends(std::uint32_t s) const { return runs_of(s).empty() && calls_of(s).empty(); }
   std::uint32_t next(std::uint32_t s, std::uint8_t byte) const {
     if (states[s].row != kNone) return rows[states[s].row][byte];

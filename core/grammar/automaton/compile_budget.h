@@ -1,4 +1,4 @@
-// What is left of the limits while a grammar is compiled. Time is the processor's: a busy machine refuses nothing else.
+// The limits of one compilation. Time is processor time, so a busy machine rejects the same grammars as an idle one.
 // Thread  the one that compiles.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "core/base/processor_time.h"
 #include "core/base/result.h"
-#include "core/grammar/grammar.h"
+#include "core/grammar/rules/compile_limits.h"
 
 namespace quire::grammar {
 

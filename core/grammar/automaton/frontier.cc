@@ -55,7 +55,7 @@ void Frontier::add(Stack stack) {
   entries_.push_back(stack);
 }
 
-// Where the set has it, or where it would be.
+// The slot of the stack, or the free one where it belongs.
 Frontier::Slot& Frontier::slot_of(Stack stack) {
   std::uint64_t hash = (std::uint64_t{stack.state} << 32 | stack.below) * 0x9E3779B97F4A7C15;
   for (hash >>= 40;; ++hash) {
@@ -64,7 +64,7 @@ Frontier::Slot& Frontier::slot_of(Stack stack) {
   }
 }
 
-// Of one stack, as inside a string: most steps need no more than this.
+// step() of a single stack, as inside a string: most steps are of this kind.
 bool Frontier::step_alone(Stacks& stacks, std::size_t depth, std::uint8_t byte) {
   ++work_;
   const Frame from = frames_[depth];

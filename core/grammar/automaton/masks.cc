@@ -10,10 +10,10 @@ namespace quire::grammar {
 namespace {
 
 constexpr std::size_t kRoomMasks = 512;
-constexpr std::size_t kWordsPerReading = 8;  // counted for its own size
-constexpr std::size_t kWordsPerToken = 8;    // that a mask costs to merge, against a token of a list
-constexpr std::size_t kMaxPlaces = 500;      // that prepare() looks at
-constexpr std::uint32_t kManyNodes = 512;    // below one, so that it may pay to look for loops
+constexpr std::size_t kWordsPerReading = 8;  // counted for the Reading itself
+constexpr std::size_t kWordsPerToken = 8;    // mask words that cost as much to merge as one token of a list
+constexpr std::size_t kMaxPlaces = 500;      // positions that prepare() visits
+constexpr std::uint32_t kManyNodes = 512;    // nodes below a node from which the search for loops may pay
 
 void set_bit(std::span<std::uint32_t> mask, TokenId token) {
   const auto bit = static_cast<std::uint32_t>(token);
@@ -22,7 +22,7 @@ void set_bit(std::span<std::uint32_t> mask, TokenId token) {
 
 }  // namespace
 
-// Memory for what is kept is taken as it is written to.
+// The cache's memory is not initialised, so the system provides its pages only as they are written to.
 Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
     : automaton_(automaton),
       vocabulary_(vocabulary),
@@ -39,7 +39,7 @@ Masks::Masks(const Automaton& automaton, const Vocabulary& vocabulary)
   forget();
 }
 
-// Of every rule, what its callers read behind it; then of states that are alike, of all their rules together.
+// Finds for every rule the bytes that its callers read after it; for equivalent states of several rules, the union.
 void Masks::find_follow() {
   constexpr std::uint32_t kNobody = UINT32_MAX;
   const auto num_states = static_cast<std::uint32_t>(automaton_.size());
@@ -67,7 +67,7 @@ void Masks::find_follow() {
   for (const Automaton::Call& call : automaton_.calls) add_unit(call.callee);
   for (std::uint32_t s = 0; s < num_states; ++s) add_unit(s);
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> inherits;  // a rule, one at whose end it may end
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> inherits;  // a rule, a caller that may end right after it
   for (std::uint32_t s = 0; s < num_states; ++s) {
     for (const Automaton::Call& call : automaton_.calls_of(s)) {
       const std::uint32_t callee = unit_of_[call.callee];
@@ -122,7 +122,7 @@ bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view b
     const auto byte = static_cast<std::uint8_t>(bytes[i]);
     goes_on = i + 1 < bytes.size() ? frontier_.step(stacks, i, byte) : frontier_.last_step(stacks, i, byte, tops);
   }
-  if (goes_on) {  // as far as a mask would see it
+  if (goes_on) {  // a mask would begin() here: find out if that is lost
     const std::size_t num_needed = stacks.size();
     frontier_.begin(stacks, tops);
     stacks.truncate(num_needed);
@@ -134,7 +134,7 @@ bool Masks::advance(Stacks& stacks, std::vector<Stack>& tops, std::string_view b
 
 bool Masks::allowed(const Stacks& stacks, std::span<const Stack> tops, std::span<std::uint32_t> mask,
                     std::uint64_t most_work) {
-  for (int tries = 0; tries < 2; ++tries) {  // with room left, then with all of it
+  for (int tries = 0; tries < 2; ++tries) {  // with the room left; if the cache was dropped, with all of it
     const std::uint32_t round = round_;
     std::fill(mask.begin(), mask.end(), 0);
     if (find(stacks, tops, most_work, &mask)) return true;
@@ -144,13 +144,13 @@ bool Masks::allowed(const Stacks& stacks, std::span<const Stack> tops, std::span
   return false;
 }
 
-// Without a mask only what is new counts as work.
+// Makes the mask from readings. Without a mask (prepare()) it only finds the readings, and only new ones count as work.
 bool Masks::find(const Stacks& stacks, std::span<const Stack> tops, std::uint64_t most_work,
                  std::span<std::uint32_t>* mask) {
   ++num_masks_;
   std::uint64_t work = 0;
   for (std::uint32_t band = 0; band < kNumBands; ++band) {
-    if (vocabulary_.tree()[0].reach <= above(band)) break;  // no token is so long
+    if (vocabulary_.tree()[0].reach <= above(band)) break;  // no token is that long
     open_.clear();
     for (const Stack& top : tops) {
       if (top.state != Automaton::kEnd) open_.push_back({band, top});
@@ -184,7 +184,7 @@ std::uint32_t Masks::class_of(std::uint32_t band, std::uint32_t state) const {
   return band < kAlikeBytes.size() ? automaton_.alike[band][state] : state;
 }
 
-// None: it takes more, or everything that was kept had to be forgotten.
+// Null: it takes more than `most_work`, or the whole cache had to be dropped.
 Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uint64_t most_work) {
   const std::uint32_t state = class_of(band, open.stack.state);
   const std::uint64_t key = std::uint64_t{open.nodes} << 32 | state;
@@ -200,7 +200,7 @@ Masks::Reading* Masks::reading_of(std::uint32_t band, const Open& open, std::uin
     loops_[0] = find_loops(band, 0);
     for (std::size_t i = 0; i < roots_.size() && found_all; ++i) {
       if (roots_[i] != 0 && frontier_.at_bottom(0) && may_go_on(roots_[i], follow))
-        nodes_.push_back(roots_[i]);  // it may match nothing
+        nodes_.push_back(roots_[i]);  // the rule may match nothing
       found_all = walk(roots_[i], band, follow, begin_work + most_work);
     }
   }
@@ -243,7 +243,7 @@ bool Masks::leads_back(std::uint32_t band, std::size_t depth, std::size_t then) 
   return true;
 }
 
-// All of `left` bytes more, of which the next are from first to last.
+// True if every completion of a character leads back: `left` more bytes, the next of them from first to last.
 bool Masks::characters_lead_back(std::uint32_t band, std::size_t depth, std::size_t then, std::uint32_t left,
                                  std::uint8_t first, std::uint8_t last) {
   if (frontier_.at(depth).size() != 1) return false;
@@ -289,7 +289,7 @@ bool Masks::walk(std::uint32_t root, std::uint32_t band, const ByteSet& follow, 
   return true;
 }
 
-// Behind a node at depth before + 1: what leads back there. It is looked for where it may save more than it costs.
+// find_loops() after node `i`, at depth before + 1; 0 where the search would probably cost more than it saves.
 Vocabulary::Classes Masks::loops_behind(std::uint32_t i, std::uint32_t band, std::size_t before) {
   const Vocabulary::Node& node = vocabulary_.tree()[i];
   const Vocabulary::Classes classes = vocabulary_.classes(i);
@@ -337,7 +337,7 @@ Masks::Reading* Masks::keep(std::uint64_t key, std::uint32_t band, std::uint64_t
   return &(readings_[key] = reading);
 }
 
-// The number of the list that is as nodes_.
+// Returns the number of the list that equals nodes_, and makes it if there is none.
 std::uint32_t Masks::keep_nodes(std::uint32_t band) {
   std::uint64_t hash = band;
   for (const std::uint32_t node : nodes_) hash = (hash ^ node) * 0x9E3779B97F4A7C15 + (hash >> 29);
@@ -374,8 +374,8 @@ void Masks::read_nodes(const NodeList& list, std::vector<std::uint32_t>& nodes) 
   }
 }
 
-// Texts are tried a byte at a time, one for all that lead the same way; those behind which nearly the same may follow count as
-// one.
+// Extends texts breadth-first by one byte, one for all bytes that lead to the same state. Of the positions with the
+// same look_of() only the first is visited.
 void Masks::prepare(std::uint64_t most_work) {
   const std::uint64_t end_work = work() + most_work;
   const std::uint32_t round = round_;
@@ -416,7 +416,7 @@ std::bitset<256> Masks::bytes_to_try(Place& place) {
   return bytes;
 }
 
-// The upmost states of every stack.
+// The three topmost states of every stack, or their equivalents.
 NumberRow Masks::look_of(const Place& place) const {
   NumberRow look;
   for (Stack stack : place.tops) {

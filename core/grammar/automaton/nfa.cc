@@ -71,7 +71,7 @@ Lowering::State Lowering::repeat(const Node& node, State next) {
   if (!facts_.productive[part]) return next;
   const bool chained = facts_.chained(node);
   const auto once = [&](State then) { return chained ? call(part, then) : build(part, then); };
-  // Of what may be empty, fewer are as many.
+  // A part that may be empty makes every count below `least` match the same texts.
   std::uint32_t least = facts_.nullable[part] ? 0 : node.least;
   State entry = next;
   if (node.most == kUnbounded) {

@@ -1,9 +1,9 @@
-// Rules as nondeterministic automata: bytes, calls of other automata, and free choices.
-// Shape   a unit is an expression with an automaton of its own: the body of a rule that is not inlined, or the part of a
-//         repetition that is a chain of calls. Unit 0 is the body of rule 0; lowering one may find more.
-// Owner   values; views of Rules and RuleFacts, which outlive it.
-// Source  Thompson 1968, built from the end to the beginning so that nothing is patched; calls as in recursive transition
-//         networks (Woods 1970).
+// Rules as nondeterministic automata: byte transitions, calls of other automata, and splits.
+// Shape   a unit is an expression with an automaton of its own: the body of a rule that is not inlined, or the part of
+//         a repetition that is a chain of calls. Unit 0 is the body of rule 0; lowering a unit may add more units.
+// Owner   values; borrows Rules and RuleFacts, which outlive it.
+// Source  Thompson 1968, built from the end to the beginning so that nothing but loops is patched; calls as in
+//         recursive transition networks (Woods 1970).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/grammar/automaton/rule_facts.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 
@@ -21,7 +21,7 @@ struct Nfa {
   struct State {
     Kind kind = Kind::kSplit;
     std::uint32_t next = kNone;
-    std::uint32_t other = kNone;  // kSplit: the other way; kCall: the unit
+    std::uint32_t other = kNone;  // kSplit: the second successor; kCall: the unit
     ByteSet set;                  // kBytes
   };
   std::vector<State> states;
@@ -39,7 +39,7 @@ class Lowering {
 
  private:
   using State = std::uint32_t;
-  // The state from which a match of the expression leads to `next`.
+  // Returns the state from which a match of the expression leads to `next`.
   State build(Expr e, State next);
   State repeat(const Node& node, State next);
   State add(Nfa::Kind kind, State next, std::uint32_t other = Nfa::kNone);

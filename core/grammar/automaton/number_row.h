@@ -1,4 +1,4 @@
-// A row of numbers as a key: sets of states, and what is seen of one.
+// A row of numbers as a hash key: for sets of states, and signatures of states.
 #pragma once
 
 #include <cstddef>

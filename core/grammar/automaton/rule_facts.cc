@@ -9,10 +9,10 @@ namespace {
 
 using Kind = Node::Kind;
 
-constexpr std::uint32_t kMaxDepth = 1000;          // of expressions within expressions: lowering recurses
-constexpr std::uint32_t kMaxInlinedDepth = 100;    // of a rule that is written out
-constexpr std::uint32_t kSmallRule = 8;            // states of a rule written out everywhere
-constexpr std::uint32_t kSmallRuleUsedOnce = 200;  // and of one that is used at one place
+constexpr std::uint32_t kMaxDepth = 1000;          // of nested expressions: lowering recurses
+constexpr std::uint32_t kMaxInlinedDepth = 100;    // of a rule that is inlined
+constexpr std::uint32_t kSmallRule = 8;            // states of a rule inlined everywhere
+constexpr std::uint32_t kSmallRuleUsedOnce = 200;  // and of one that has a single use
 constexpr std::uint32_t kShortRepeat = 512;        // states of a repetition written out
 constexpr std::uint32_t kTinyPart = 4;             // states of a part that is always written out
 constexpr std::uint32_t kTooMany = 1U << 30;
@@ -36,11 +36,12 @@ class Examination {
   Result<RuleFacts> run();
 
  private:
-  // The least set of expressions that holds the leaves and is closed under "all parts" and "any part". False: out of time.
+  // The least fixed point over expressions: a leaf holds if leaf(node) does, a sequence if all its parts do, a choice
+  // if any part does. False: out of time.
   template <typename Leaf>
   bool spread(std::vector<std::uint8_t>& holds, const Leaf& leaf) const;
   template <typename Visit>
-  void below(Expr body, const Visit& visit);  // every productive expression of a rule once, ascending
+  void below(Expr body, const Visit& visit);  // visits every productive expression of a rule once, ascending
   Result<Done> find_rules();
   Result<Done> refuse_left_recursion() const;
   std::vector<RuleId> leftmost_rules(RuleId rule, std::vector<std::uint32_t>& seen) const;
@@ -53,11 +54,11 @@ class Examination {
   std::span<const Rule> rules_;
   const CompileBudget& budget_;
   RuleFacts facts_;
-  std::vector<RuleId> found_;  // rules that texts can lead to
+  std::vector<RuleId> found_;  // rules that can be reached
   std::vector<std::vector<RuleId>> callees_;
   std::vector<std::uint32_t> uses_;      // by rule
   std::vector<std::uint8_t> recursive_;  // by rule: leads to a recursion
-  std::vector<std::uint32_t> seen_;      // by Expr: the walk that was there last
+  std::vector<std::uint32_t> seen_;      // by Expr: the last below() that visited it
   std::uint32_t num_walks_ = 0;
 };
 
@@ -68,7 +69,7 @@ bool Examination::spread(std::vector<std::uint8_t>& holds, const Leaf& leaf) con
   for (bool changed = true; changed;) {
     if (budget_.late()) return false;
     changed = false;
-    for (Expr e = 0; e < nodes_.size(); ++e) {  // parts come before what they are parts of
+    for (Expr e = 0; e < nodes_.size(); ++e) {  // a part has a lower number than the whole
       if (holds[e]) continue;
       const Node& node = nodes_[e];
       bool now = false;
@@ -189,7 +190,7 @@ Result<Done> Examination::refuse_left_recursion() const {
   return Done{};
 }
 
-// Rules that lead to no recursion, each behind those that it uses; then the others.
+// First the rules that lead to no recursion, callees before their callers; then the others.
 std::vector<RuleId> Examination::callees_first() {
   std::vector<std::uint32_t> waits(rules_.size(), 0);
   std::vector<std::vector<RuleId>> callers(rules_.size());
@@ -257,7 +258,7 @@ Result<Done> Examination::measure(RuleId rule) {
     return invalid({}, quoted(rules_[rule]) + " is nested more than " + std::to_string(kMaxDepth) + " deep");
   }
   if (too_empty) {
-    return invalid({}, quoted(rules_[rule]) + " repeats what may be empty more than " +
+    return invalid({}, quoted(rules_[rule]) + " repeats a part that may be empty more than " +
                            std::to_string(kMaxEmptyRepeats) + " times");
   }
   const std::uint32_t small = uses_[rule] == 1 ? kSmallRuleUsedOnce : kSmallRule;

@@ -1,10 +1,10 @@
-// What has to be known about rules before they become automata: what may be empty, what matches nothing, what is written out
-// where it is used.
-// Shape   by Expr: nullable, productive (some text matches it), size (states of it written out, a bound), depth of nesting.
-//         A rule is inlined where it is small and leads to no recursion; a repetition is a chain of calls of its part where
-//         writing it out would be large.
-// Fails   examine(): kInvalidArgument for an undefined rule, left recursion, a grammar that no text matches, what is nested too
-//         deep or too large, a long repetition of what may be empty, and when the time is over.
+// Facts about rules that are needed to make automata of them: which may be empty, match nothing, or are inlined.
+// Shape   by Expr: nullable, productive (some text matches it), size (a bound of its states if written out), depth of
+//         nesting. A rule is inlined if it is small and leads to no recursion; a repetition is a chain of calls of its
+//         part if writing it out would be large.
+// Fails   examine(): kInvalidArgument for an undefined rule, left recursion, a grammar that no text matches,
+//         expressions nested too deep, too many states, and a long repetition of something that may be empty; kTimeout
+//         when the time is over.
 // Source  ours; the fixed points are textbook (Aho, Sethi, Ullman 4.4).
 #pragma once
 
@@ -13,11 +13,11 @@
 
 #include "core/base/result.h"
 #include "core/grammar/automaton/compile_budget.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 
-// A repetition of what may be empty can stand at all its counts at once: more than these would be paid at every byte.
+// A repetition of something that may be empty can be at all its counts at the same time, which every byte pays for.
 inline constexpr std::uint32_t kMaxEmptyRepeats = 256;
 
 struct RuleFacts {

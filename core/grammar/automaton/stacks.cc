@@ -20,7 +20,7 @@ std::uint32_t Stacks::push(std::uint32_t state, std::uint32_t below) {
 }
 
 void Stacks::truncate(std::size_t size) {
-  while (nodes_.size() > size) {  // the last one stands in nobody's way
+  while (nodes_.size() > size) {  // no other node's probe sequence needs the slot of the last node
     slot_of(nodes_.back().state, nodes_.back().below) = 0;
     nodes_.pop_back();
   }
@@ -34,7 +34,7 @@ void Stacks::compact(std::span<Stack> tops) {
   }
   std::uint32_t num_kept = 1;
   number_[0] = 0;
-  for (std::size_t i = 1; i < nodes_.size(); ++i) {  // what lies below has its new number already
+  for (std::size_t i = 1; i < nodes_.size(); ++i) {  // the node below has its new number already
     if (number_[i] == 0) continue;
     nodes_[num_kept] = {nodes_[i].state, number_[nodes_[i].below]};
     number_[i] = num_kept++;
@@ -44,7 +44,7 @@ void Stacks::compact(std::span<Stack> tops) {
   for (Stack& top : tops) top.below = number_[top.below];
 }
 
-// Where the node is, or where it would be.
+// The slot of the node, or the free one where it belongs.
 std::uint32_t& Stacks::slot_of(std::uint32_t state, std::uint32_t below) {
   std::uint64_t hash = (std::uint64_t{state} << 32 | below) * 0x9E3779B97F4A7C15;
   for (hash >>= 32;; ++hash) {

@@ -1,7 +1,7 @@
-// Stacks of states that share what lies below: a tree that grows from its leaves, so that equal stacks are one node.
-// Shape   a node is a state to come back to and the node below it; node 0 is the bottom, Automaton::kEnd. Nodes lie behind
-//         those below them. A Stack is where one reading of the text stands: a state, and the node below it.
-// Owner   Matcher.
+// Stacks of states to return to, which share their lower parts: a tree of parent links; equal stacks are one node.
+// Shape   a node is a state to return to and the node below it; node 0 is the bottom, Automaton::kEnd. A node has a
+//         higher number than the node below it. A Stack is one parse of the text so far: a state, a node below it.
+// Owner   Matcher; Masks for its own searches.
 // Thread  one at a time.
 // Source  graph-structured stacks (Tomita 1987), as a tree: nothing here merges tops, sets of stacks do (frontier.h).
 #pragma once
@@ -28,11 +28,11 @@ class Stacks {
 
   std::size_t size() const { return nodes_.size(); }
   void reserve(std::size_t nodes);
-  // What is left of a stack once its upmost rule is over.
+  // The stack that is left after its topmost rule has ended.
   Stack pop(std::uint32_t node) const { return {nodes_[node].state, nodes_[node].below}; }
   std::uint32_t push(std::uint32_t state, std::uint32_t below);
-  void truncate(std::size_t size);  // forgets the nodes pushed last
-  // Keeps only what lies below `tops`, whose numbers follow.
+  void truncate(std::size_t size);  // drops the nodes pushed last
+  // Keeps only the nodes below `tops`, renumbers them, and updates `tops`.
   void compact(std::span<Stack> tops);
 
  private:
@@ -46,7 +46,7 @@ class Stacks {
   void find_slots(std::size_t num_slots);
 
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> slots_;   // nodes by what they are, each in the first place that was free; 0: free
+  std::vector<std::uint32_t> slots_;   // hash table of nodes, open addressing; 0: free
   std::vector<std::uint32_t> number_;  // compact(): by old number, the new one
 };
 

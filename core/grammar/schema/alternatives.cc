@@ -9,7 +9,7 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kMaxInPlace = 64;  // schemas applied in place, one inside the other
+constexpr std::uint32_t kMaxInPlace = 64;  // nested schemas applied in place ($ref, allOf, ...)
 
 Language no_strings(StateBudget& budget) {
   Rules rules;
@@ -37,7 +37,7 @@ std::optional<std::vector<Shape>> Alternatives::of_if_known(std::span<const Sche
 const std::vector<Shape>& Alternatives::of_one(SchemaId id) {
   if (const auto found = known_.find(id); found != known_.end()) return found->second;
   if (std::find(in_progress_.begin(), in_progress_.end(), id) != in_progress_.end()) {
-    document_.refuse(id, "", "applies itself to the same value: a $ref has to lead inside an object or an array");
+    document_.refuse(id, "", "applies itself to the same value: a $ref must be inside an object or an array");
   }
   if (in_progress_.size() >= kMaxInPlace) {
     document_.refuse(
@@ -92,7 +92,7 @@ std::vector<Shape> Alternatives::all_of_both(const std::vector<Shape>& a, const 
       if (++num_shapes_ > limits_.max_shapes) {
         document_.refuse(at, "",
                          "makes more than " + std::to_string(limits_.max_shapes) +
-                             " combinations of alternatives: write fewer anyOf, oneOf and allOf into each other");
+                             " combinations of alternatives: nest fewer anyOf, oneOf and allOf");
       }
       Shape both = merged(one, other, budget_);
       if (settle(both, budget_)) out.push_back(std::move(both));
@@ -104,7 +104,7 @@ std::vector<Shape> Alternatives::all_of_both(const std::vector<Shape>& a, const 
 std::size_t Alternatives::list_size(SchemaId id, std::string_view keyword) const {
   const json::Value& list = document_.object(id)->at(keyword);
   if (!list.is_array() || list.get_array().empty()) {
-    document_.refuse(id, keyword, "is not a list with schemas in it");
+    document_.refuse(id, keyword, "is not a list of schemas, at least one");
   }
   return list.get_array().size();
 }
@@ -125,10 +125,10 @@ void Alternatives::apply_one_of(SchemaId id, std::vector<Shape>& shapes) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     for (std::size_t j = 0; j < branches.size(); ++j) {
       if (i == j || apart(branches[i], as_written[j])) continue;
-      document_.refuse(id, "oneOf",
-                       "has branches " + std::to_string(std::min(i, j)) + " and " + std::to_string(std::max(i, j)) +
-                           " that one value might match both: use anyOf, or give each a required property "
-                           "with a const of its own");
+      document_.refuse(
+          id, "oneOf",
+          "has branches " + std::to_string(std::min(i, j)) + " and " + std::to_string(std::max(i, j)) +
+              " that may both match one value: use anyOf, or give each branch a required property with its own const");
     }
   }
   shapes.clear();
@@ -144,12 +144,12 @@ void Alternatives::apply_not(SchemaId id, std::vector<Shape>& shapes) {
     return;
   }
   if (object->size() != 1 || !object->contains("type")) {
-    document_.refuse(id, "not", "is supported with a type alone: say what the value is instead of what it is not");
+    document_.refuse(id, "not", "is supported with only a type: describe the allowed values instead");
   }
   const SchemaId schemas[] = {inner};
   std::uint8_t types = 0;
   for (const Shape& shape : of(schemas)) types |= shape.types;
-  if ((types & kNumber) == kInteger) document_.refuse(id, "not", "cannot take integers from numbers");
+  if ((types & kNumber) == kInteger) document_.refuse(id, "not", "cannot exclude integers from numbers");
   Shape rest;
   rest.types = static_cast<std::uint8_t>(kAnyType & ~types);
   shapes = all_of_both(shapes, {rest}, id);
@@ -160,7 +160,7 @@ void Alternatives::apply_if(SchemaId id, std::vector<Shape>& shapes) {
   if (!object.contains("then") && !object.contains("else")) return;
   const SchemaId condition = document_.below(id, "if");
   if (condition != kAnything && condition != kNothing) {
-    document_.refuse(id, "if", "is not supported: write the cases as anyOf, each with a const that tells them apart");
+    document_.refuse(id, "if", "is not supported: write the cases as anyOf, each with a const that distinguishes it");
   }
   const std::string_view taken = condition == kAnything ? "then" : "else";
   if (!object.contains(taken)) return;
@@ -168,7 +168,8 @@ void Alternatives::apply_if(SchemaId id, std::vector<Shape>& shapes) {
   shapes = all_of_both(shapes, of(schemas), id);
 }
 
-// Where a property is there, others have to be, or a schema holds: either it is not there, or that is so.
+// If a property is present, others must be, too, or a schema must hold. Two alternatives: the property is absent, or it
+// is present and the condition holds.
 void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::vector<Shape>& shapes) {
   const json::Value& all = document_.object(id)->at(keyword);
   if (!all.is_object()) document_.refuse(id, keyword, "is not an object");
@@ -181,12 +182,12 @@ void Alternatives::apply_dependent(SchemaId id, std::string_view keyword, std::v
     if (item.value.is_array() && keyword != "dependentSchemas") {
       std::set<std::string_view> known{std::string_view(item.name)};
       for (const json::Value& name : item.value.get_array()) {
-        if (!name.is_string()) document_.refuse(id, keyword, "is not made of lists of names");
+        if (!name.is_string()) document_.refuse(id, keyword, "must have lists of names as values");
         budget_.step();
         if (known.insert(name.get_string()).second) ways.front().required.emplace_back(name.get_string());
       }
     } else if (keyword == "dependentRequired") {
-      document_.refuse(id, keyword, "is not made of lists of names");
+      document_.refuse(id, keyword, "must have lists of names as values");
     } else {
       const SchemaId schemas[] = {document_.below(id, keyword, item.name)};
       ways = all_of_both(ways, of(schemas), id);

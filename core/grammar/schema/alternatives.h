@@ -1,7 +1,8 @@
-// Which shapes a schema allows: what $ref, allOf, anyOf, oneOf, not, if and the dependent keywords leave to choose from.
-// Shape   of(ids) is a list of shapes; a value is valid for all of the schemas where it has one of them. Empty: none is.
-// Owner   remembers what it found; one schema's front end owns it.
-// Fails   throws Refusal for what cannot be said this way, and where there is too much of it; LanguageTooLarge.
+// The shapes that a schema allows, with $ref, allOf, anyOf, oneOf, not, if and the dependent keywords expanded.
+// Shape   of(ids) is a list of shapes; a value is valid for all of the schemas if it has one of them. Empty: none is.
+// Owner   caches its results; owned by the front end of one schema.
+// Fails   throws Refusal for schemas that cannot be expressed as shapes and beyond the limits; LanguageTooLarge, and
+//         what WriteBudget throws.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace quire::grammar {
 
 struct AlternativeLimits {
   ShapeLimits shape;
-  std::uint32_t max_shapes = 0;  // made in all
+  std::uint32_t max_shapes = 0;  // made in total
 };
 
 class Alternatives {
@@ -27,10 +28,10 @@ class Alternatives {
       : document_(document), limits_(limits), budget_(budget) {}
 
   std::vector<Shape> of(std::span<const SchemaId> ids);
-  // The same, or nothing where one of them is being worked out further up.
+  // The same; none if one of them is still being worked out by a caller.
   std::optional<std::vector<Shape>> of_if_known(std::span<const SchemaId> ids);
 
-  // The texts that `schemas` allow.
+  // The strings that are valid for all of `schemas`.
   Language strings(std::span<const SchemaId> schemas);
   static Language strings(const Shape& shape, StateBudget& budget);
 

@@ -1,7 +1,8 @@
 // A number of a schema in decimal digits: bounds are compared as they are written, not as they are rounded.
-// Shape   whole has no leading zeros but for "0" itself, part no trailing ones; nought has no sign.
+// Shape   whole has no leading zeros except "0" itself, part has no trailing ones; zero has no sign.
 // Owner   values. Thread  any.
-// Fails   decimal_of(): nothing where more than 15 digits stand behind a double: which decimal was meant cannot be told.
+// Fails   decimal_of(): none for a double that is not finite, or that 15 digits do not give back: which decimal was
+//         meant is unknown.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,6 @@ struct Decimal {
 };
 
 std::optional<Decimal> decimal_of(const json::Value& number);
-int compare(const Decimal& a, const Decimal& b);  // < 0, 0, > 0
+int compare(const Decimal& a, const Decimal& b);  // < 0, 0 or > 0
 
 }  // namespace quire::grammar

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxShown = 100;
 
-// %25 → %, of the fragment of a URI.
+// Decodes the fragment of a URI: %25 → %.
 std::string decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -26,7 +26,7 @@ std::string decoded(std::string_view text) {
   return out;
 }
 
-// ~1 → /, ~0 → ~, of one step of a JSON pointer.
+// Decodes one step of a JSON pointer: ~1 → /, ~0 → ~.
 std::string unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -52,7 +52,7 @@ std::string_view string_at(const json::Object& object, std::string_view key) {
 std::string shown(std::string_view text) {
   if (text.size() <= kMaxShown) return std::string(text);
   std::size_t end = kMaxShown;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between two characters
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // never cuts a character
   return std::string(text.substr(0, end)) + "...";
 }
 
@@ -81,10 +81,9 @@ void Document::refuse(SchemaId at, std::string_view keyword, std::string message
 }
 
 void Document::refuse_too_large(SchemaId at, std::uint32_t max_states) const {
-  refuse(
-      at, "",
-      "needs more than " + std::to_string(max_states) +
-          " states for patterns, formats and keys: make the patterns, their counts, or maxLength beside them smaller");
+  refuse(at, "",
+         "needs more than " + std::to_string(max_states) +
+             " states for patterns, formats and keys: simplify the patterns, or lower their counts or maxLength");
 }
 
 void Document::read_draft() {
@@ -96,17 +95,16 @@ void Document::read_draft() {
   const std::string_view uri = without_slash(string_at(*object, "$schema"));
   for (const std::string_view old : kOld) old_draft_ |= uri == old || uri == "https" + std::string(old.substr(4));
   if (!old_draft_ && uri != "https://json-schema.org/draft/2020-12/schema") {
-    throw Refusal{"/$schema", "is not one of the drafts that are supported (7, 2019-09, 2020-12)"};
+    throw Refusal{"/$schema", "is not a supported draft (7, 2019-09, 2020-12)"};
   }
 }
 
 SchemaId Document::add(const json::Value& value, std::string pointer) {
   if (value.is_bool()) return value.get_bool() ? kAnything : kNothing;
   if (const auto found = numbers_.find(&value); found != numbers_.end()) return found->second;
-  if (!value.is_object()) throw Refusal{pointer, "is no schema: an object, true or false are expected"};
+  if (!value.is_object()) throw Refusal{pointer, "is not a schema: expected an object, true or false"};
   if (schemas_.size() - 2 >= max_schemas_) {
-    throw Refusal{pointer,
-                  "is one more than the " + std::to_string(max_schemas_) + " schemas that a document may have"};
+    throw Refusal{pointer, "exceeds the limit of " + std::to_string(max_schemas_) + " schemas in a document"};
   }
   check_keywords(value.get_object(), pointer);
   const auto id = static_cast<SchemaId>(schemas_.size());
@@ -120,15 +118,14 @@ void Document::check_keywords(const json::Object& object, const std::string& poi
     const std::string_view name = item.name;
     const Keyword* keyword = find_keyword(name);
     if (keyword == nullptr) {
-      throw Refusal{step(pointer, name),
-                    "is not a keyword that is known here: leave it out, or begin its name with x-"};
+      throw Refusal{step(pointer, name), "is an unknown keyword: leave it out, or begin its name with x-"};
     }
     if (keyword->use == KeywordUse::kRefused) {
       throw Refusal{step(pointer, name), "is not supported: " + std::string(keyword->note)};
     }
     const bool at_root = pointer.empty();
     if ((name == "$id" || name == "$schema") && !at_root) {
-      throw Refusal{step(pointer, name), "is supported at the root of the document only"};
+      throw Refusal{step(pointer, name), "is supported only at the root of the document"};
     }
     if (name == "nullable" && !(item.value.is_bool() && !item.value.get_bool())) {
       throw Refusal{step(pointer, name), "is not supported: " + std::string(keyword->note)};
@@ -156,7 +153,7 @@ SchemaId Document::target(SchemaId from, std::string_view reference) {
     reference.remove_prefix(id.size());
   }
   if (!reference.empty() && reference.front() != '#') {
-    refuse(from, "$ref", "leads out of the document: put the schema into $defs and refer to \"#/$defs/...\"");
+    refuse(from, "$ref", "refers to another document: put the schema into $defs and refer to \"#/$defs/...\"");
   }
   const std::string path = decoded(reference.empty() ? reference : reference.substr(1));
   if (path.empty() || path.front() == '/') {
@@ -168,20 +165,20 @@ SchemaId Document::target(SchemaId from, std::string_view reference) {
     find_anchors(root_, "");
   }
   const auto found = anchors_->find(path);
-  if (found == anchors_->end()) refuse(from, "$ref", "names the anchor \"" + shown(path) + "\", which is not there");
+  if (found == anchors_->end()) refuse(from, "$ref", "names the anchor \"" + shown(path) + "\", which does not exist");
   return add(*found->second.value, found->second.pointer);
 }
 
 Document::Place Document::follow(SchemaId from, std::string_view path) const {
   Place at{&root_, ""};
-  const auto lost = [&]() { refuse(from, "$ref", "leads to \"#" + shown(path) + "\", where nothing stands"); };
+  const auto lost = [&]() { refuse(from, "$ref", "refers to \"#" + shown(path) + "\", which does not exist"); };
   std::string_view rest = path;
   while (!rest.empty()) {
     rest.remove_prefix(1);
     const std::string name = unescaped(rest.substr(0, rest.find('/')));
     rest.remove_prefix(std::min(rest.find('/'), rest.size()));
     if (at.value != &root_ && at.value->is_object() && !string_at(at.value->get_object(), "$id").empty()) {
-      refuse(from, "$ref", "leads through a schema with an $id of its own, which is not supported");
+      refuse(from, "$ref", "refers through a schema with its own $id, which is not supported");
     }
     const json::Value* next = nullptr;
     if (const auto* object = at.value->if_object()) {

@@ -1,7 +1,7 @@
-// One JSON Schema document: its schemas by number, where each stands, and what a $ref means.
-// Shape   a schema is an object or true or false. Two of them have numbers from the start: kAnything and kNothing.
-// Owner   views the document, which outlives it.
-// Fails   throws Refusal: what stands where, and what to do; TooManySteps.
+// One JSON Schema document: its schemas by number, the JSON pointer of each, and the targets of $ref.
+// Shape   a schema is an object, true or false. The last two have numbers from the start: kAnything and kNothing.
+// Owner   borrows the document, which outlives it.
+// Fails   throws Refusal: the pointer of the fault, and a message that says what to do; and what WriteBudget throws.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace quire::grammar {
 
 struct Refusal {
-  std::string pointer;  // of the keyword or schema at fault
+  std::string pointer;  // JSON pointer of the keyword or schema at fault
   std::string message;
 };
 
@@ -26,7 +26,7 @@ using SchemaId = std::uint32_t;
 inline constexpr SchemaId kAnything = 0;
 inline constexpr SchemaId kNothing = 1;
 
-// A text of the caller's, as far as an error repeats it.
+// A text of the caller's, cut to the length that an error repeats.
 std::string shown(std::string_view text);
 
 class Document {
@@ -39,7 +39,7 @@ class Document {
   const std::string& pointer(SchemaId id) const { return schemas_[id].pointer; }
   bool items_may_be_a_list() const { return old_draft_; }
 
-  // The schema that is the value of a keyword, or stands in it under a name or an index.
+  // The schema that is the value of a keyword, or is in that value under a name or an index.
   SchemaId below(SchemaId parent, std::string_view keyword);
   SchemaId below(SchemaId parent, std::string_view keyword, std::string_view name);
   SchemaId below(SchemaId parent, std::string_view keyword, std::size_t index);
@@ -69,7 +69,7 @@ class Document {
   const json::Value false_{false};
   const json::Value& root_;
   std::uint32_t max_schemas_;
-  StateBudget& budget_;  // pays for pointers: long names over many schemas
+  StateBudget& budget_;  // charged for pointers: long names over many schemas
   bool old_draft_ = false;
   std::vector<Schema> schemas_;
   std::unordered_map<const json::Value*, SchemaId> numbers_;

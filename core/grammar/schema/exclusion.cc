@@ -8,7 +8,7 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kMaxPropertyDepth = 4;  // properties of properties that are looked into
+constexpr std::uint32_t kMaxPropertyDepth = 4;  // nesting of properties that are compared
 
 bool apart(const Count& a, const Count& b) { return a.most < b.least || b.most < a.least; }
 
@@ -17,7 +17,7 @@ bool names(const Shape& shape, std::string_view name) {
          std::ranges::any_of(shape.members, [&](const auto& one) { return one->schemas_by_name.contains(name); });
 }
 
-// b requires a property that a does not name: then a is not to have it.
+// Forbids `a` one property that `b` requires and `a` does not name. False: there is none.
 bool forbid_one(Shape& a, const Shape& b) {
   for (const std::string& name : b.required) {
     if (names(a, name)) continue;
@@ -32,10 +32,10 @@ bool forbid_one(Shape& a, const Shape& b) {
 bool Exclusion::keep_apart(Shape& a, const Shape& b) {
   if (disjoint(a, b, 0)) return true;
   if (a.values || b.values) return false;
-  budget_.step(1 + b.required.size() * (1 + a.required.size() / 8 + a.members.size()));  // of forbid_one()
+  budget_.step(1 + b.required.size() * (1 + a.required.size() / 8 + a.members.size()));  // cost of forbid_one()
   const std::uint8_t common = a.types & b.types;
   if ((common & ~kObject) == 0) return forbid_one(a, b);
-  Shape others = a;  // what else they have in common
+  Shape others = a;  // `a` without objects
   others.types = static_cast<std::uint8_t>(a.types & ~kObject);
   return (common & kObject) != 0 && disjoint(others, b, 0) && forbid_one(a, b);
 }
@@ -77,10 +77,10 @@ bool Exclusion::disjoint_strings(const Shape& a, const Shape& b) {
 
 bool Exclusion::disjoint_members(const Shape& a, const Shape& b, std::uint32_t depth) {
   if (apart(a.num_members, b.num_members)) return true;
-  const auto told_apart_by = [&](const std::string& name) {
+  const auto excluded_by = [&](const std::string& name) {
     return no_value_is_both(member_schemas(a, name), member_schemas(b, name), depth);
   };
-  return std::ranges::any_of(a.required, told_apart_by) || std::ranges::any_of(b.required, told_apart_by);
+  return std::ranges::any_of(a.required, excluded_by) || std::ranges::any_of(b.required, excluded_by);
 }
 
 bool Exclusion::no_value_is_both(const std::vector<SchemaId>& a, const std::vector<SchemaId>& b, std::uint32_t depth) {

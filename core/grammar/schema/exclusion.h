@@ -1,7 +1,7 @@
-// Whether a value can have two shapes: what oneOf has to know of its branches.
-// Shape   keep_apart(a, b): no text that is written for `a` is valid for `b`. May forbid `a` a property that it does not name
-//         and `b` requires.
-// Fails   says no where it cannot tell.
+// Tests if two shapes exclude each other, which oneOf requires of its branches.
+// Shape   keep_apart(a, b): true if no text that is written for `a` is valid for `b`. To make that so, it may forbid
+//         `a` a property that `a` does not name and `b` requires.
+// Fails   keep_apart() returns false if it cannot tell.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,7 @@ std::string ipv6() {
   return out + "|(?:" + group + ":){7}:)";
 }
 
-// No two hyphens in a row, which would begin a name in punycode; up to five labels, of up to 49 characters each.
+// A hostname of up to five labels, of up to 49 characters each, without two hyphens in a row, which mark punycode.
 std::string hostname() {
   const std::string label = "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,24}";
   return label + "(?:\\." + label + "){0,3}(?:\\.[A-Za-z](?:-?[A-Za-z0-9]){0,24})?";
@@ -70,19 +70,19 @@ const std::vector<Format>& table() {
       {"date", "every day of the years 0001 to 9999", date()},
       {"time", "with a zone, up to nine digits of a second, no leap seconds", time()},
       {"date-time", "a date, T and a time", date() + "T" + time()},
-      {"duration", "up to nine digits a number", duration()},
+      {"duration", "up to nine digits per number", duration()},
       {"uuid", "", "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"},
       {"ipv4", "", ipv4()},
-      {"ipv6", "without a part in the notation of IPv4", ipv6()},
+      {"ipv6", "without a part in IPv4 notation", ipv6()},
       {"hostname", "up to five labels, no two hyphens in a row", hostname()},
       {"email", "up to three atoms, @ and a hostname", email()},
       {"uri", "scheme://hostname, then port, path, query, fragment; no user, no address", uri()},
       {"json-pointer", "", "(?:/(?:[^~/]|~[01])*)*"},
       {"int32", "integers from -2147483648 to 2147483647", ""},
-      {"int64", "as every integer", ""},
-      {"float", "as every number", ""},
-      {"double", "as every number", ""},
-      {"password", "a hint for forms", ""},
+      {"int64", "same as integer", ""},
+      {"float", "same as number", ""},
+      {"double", "same as number", ""},
+      {"password", "a hint for forms, not enforced", ""},
   };
   return kFormats;
 }

@@ -7,7 +7,7 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kBlock = 256;  // longer repetitions are made of blocks of so many
+constexpr std::uint32_t kBlock = 256;  // long repetitions are made of blocks of so many parts
 
 ByteSet bytes_between(unsigned char first, unsigned char last) {
   ByteSet set;
@@ -150,7 +150,7 @@ Expr JsonText::literal(const json::Value& value) {
   }
 }
 
-// A chain of `most` states would do, but a schema may say maxLength 65536 a hundred times.
+// A chain of `most` states would be correct, but too large: a schema may have maxLength 65536 a hundred times.
 Expr JsonText::repeat(Expr part, std::uint32_t least, std::uint32_t most) {
   if (most != kUnbounded ? most <= 2 * kBlock : least <= 2 * kBlock) return rules_.repeat(part, least, most);
   const RuleId block = rules_.declare("block");
@@ -160,7 +160,7 @@ Expr JsonText::repeat(Expr part, std::uint32_t least, std::uint32_t most) {
   if (most == kUnbounded) return sequence({blocks, rest, rules_.repeat(part, 0, kUnbounded)});
   const std::uint32_t more = most - least;
   if (more <= 2 * kBlock) return sequence({blocks, rest, rules_.repeat(part, 0, more)});
-  // i blocks and j parts, i < q and j <= 256 + r, are every number from 0 to 256 q + r.
+  // With q = more / 256 and r = more % 256: i < q blocks and j <= 256 + r parts make every number from 0 to 256 q + r.
   const Expr more_blocks = rules_.repeat(rules_.use(block), 0, more / kBlock - 1);
   return sequence({blocks, rest, more_blocks, rules_.repeat(part, 0, kBlock + more % kBlock)});
 }

@@ -1,8 +1,8 @@
-// The texts of JSON as rules: what json_schema.h puts together.
-// Shape   white space stands behind { [ , and before } ], nowhere else but for a space behind a colon. Each is nothing,
-//         one space, or a line break and no more than kMaxIndent spaces: a small model cannot go on with it for ever.
-//         Numbers have at most kMaxDigits digits before the point, as many behind it and two in the exponent.
-// Owner   holds Rules& while they are written. Rules that are used at many places are made once.
+// The texts of JSON as rules, from which json_schema.h builds a grammar.
+// Shape   white space may stand after { [ , and before } ], and one space after a colon; nowhere else. White space is
+//         nothing, one space, or a line break and up to kMaxIndent spaces: bounded, so that a small model cannot repeat
+//         it for ever. Numbers have up to kMaxDigits digits before the point, as many after it, two in the exponent.
+// Owner   borrows Rules while they are written. A rule that is used at many places is made once.
 // Source  RFC 8259. The bounds are ours: a signed 64-bit integer holds 18 digits, and a double 10^18 * 10^99.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "core/base/json.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar {
 
@@ -39,12 +39,12 @@ class JsonText {
   Expr literal(const json::Value& value);                // this value; objects with their keys in this order
   Expr member(Expr key, Expr value);                     // key: value
 
-  Expr gap();    // white space where it may be
-  Expr comma();  // and the white space behind it
+  Expr gap();    // optional white space
+  Expr comma();  // a comma and optional white space
   Expr optional(Expr part) { return rules_.repeat(part, 0, 1); }
   Expr sequence(std::initializer_list<Expr> parts) { return rules_.sequence({parts.begin(), parts.size()}); }
   Expr choice(std::initializer_list<Expr> parts) { return rules_.choice({parts.begin(), parts.size()}); }
-  Expr repeat(Expr part, std::uint32_t least, std::uint32_t most);  // of any size, from few states
+  Expr repeat(Expr part, std::uint32_t least, std::uint32_t most);  // of any counts, with few states
 
   Rules& rules() { return rules_; }
 
@@ -58,9 +58,7 @@ class JsonText {
   std::array<std::optional<RuleId>, static_cast<std::size_t>(Shared::kCount)> made_;
 };
 
-// A string as it is quoted in JSON: the characters themselves wherever they may stand.
+// The JSON string of a text, in quotes; it escapes only characters that may not stand for themselves.
 std::string json_string(std::string_view text);
-
-// A number as it is written in JSON; values are never infinite there.
 
 }  // namespace quire::grammar

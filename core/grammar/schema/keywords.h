@@ -1,5 +1,5 @@
-// Every keyword of JSON Schema that this knows, and what becomes of it: the one table that the reader, the documentation and
-// its tests are made from. What is not in it is refused.
+// The table of all known keywords of JSON Schema and their treatment: the reader, the documentation and its tests are
+// made from it. A keyword that is not in it is rejected.
 // Thread  any.
 #pragma once
 
@@ -10,19 +10,19 @@
 namespace quire::grammar {
 
 enum class KeywordUse : std::uint8_t {
-  kEnforced,    // the text obeys it
-  kPartly,      // where `note` says so; refused elsewhere
-  kAnnotation,  // says nothing about which values are valid
+  kEnforced,    // every text obeys it
+  kPartly,      // enforced in the cases that `note` names; rejected in others
+  kAnnotation,  // does not restrict the valid values
   kRefused,
 };
 
-enum class KeywordHolds : std::uint8_t { kNoSchema, kSchema, kSchemas, kNamedSchemas };  // what its value is made of
+enum class KeywordHolds : std::uint8_t { kNoSchema, kSchema, kSchemas, kNamedSchemas };  // the schemas in its value
 
 struct Keyword {
   std::string_view name;
   KeywordUse use = KeywordUse::kEnforced;
   KeywordHolds holds = KeywordHolds::kNoSchema;
-  std::string_view note;  // what is supported; of a refused one: what to do instead
+  std::string_view note;  // the supported cases; of a kRefused one: the alternative
 };
 
 std::span<const Keyword> keywords();

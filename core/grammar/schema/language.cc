@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kNoSet = kUnbounded;
 
-// An automaton with choices: state s goes to edge_to on a byte of set `set`, and freely to each of `free`.
+// A nondeterministic automaton: state s goes to edge_to on a byte of set `set`, and to each of `free` without a byte.
 struct Choices {
   struct State {
     std::uint32_t set = kNoSet;
@@ -44,13 +44,13 @@ struct Choices {
     return to;
   }
 
-  std::uint32_t add_free(std::uint32_t from) {  // a state of its own: no more than one edge leaves a state
+  std::uint32_t add_free(std::uint32_t from) {  // a new state, since at most one edge leaves a state
     const std::uint32_t to = add_state();
     states[from].free.push_back(to);
     return to;
   }
 
-  // Adds `expr` behind the state `from`, which has no edge yet; returns where it ends, with no edge yet.
+  // Adds `expr` after the state `from`, which has no edge yet; returns its end state, which has none either.
   std::uint32_t read(Expr expr, std::uint32_t from) {
     const Node& node = rules.nodes()[expr];
     switch (node.kind) {
@@ -96,7 +96,7 @@ struct Choices {
     return end;
   }
 
-  // `states` and all that are freely reached from them, ascending.
+  // The states of `todo` and all that they reach without a byte, ascending.
   std::vector<std::uint32_t> closure(std::vector<std::uint32_t> todo) const {
     std::set<std::uint32_t> reached(todo.begin(), todo.end());
     while (!todo.empty()) {
@@ -110,7 +110,7 @@ struct Choices {
   }
 };
 
-// Numbers bytes so that two have one number where every set holds both or neither; returns how many numbers there are.
+// Classifies bytes: two have the same class if every set holds both or neither. Returns the number of classes.
 std::uint32_t classify(const std::vector<ByteSet>& sets, std::array<std::uint8_t, 256>& class_of) {
   class_of.fill(0);
   std::uint32_t num_classes = 1;
@@ -253,7 +253,7 @@ Language Language::combine(const Language& other, Combine how, StateBudget& budg
 
 Language Language::with_length(std::uint32_t least, std::uint32_t most, StateBudget& budget) const {
   if (least == 0 && most == kUnbounded) return *this;
-  const std::uint32_t enough = most == kUnbounded ? least : most;  // no longer text needs counting
+  const std::uint32_t enough = most == kUnbounded ? least : most;  // lengths are counted up to here
   Language out;
   std::vector<ByteSet> sets(num_classes_ + 1);
   for (unsigned byte = 0; byte < 256; ++byte) sets[class_of_[byte]].set(byte);

@@ -1,8 +1,8 @@
-// A regular set of byte strings as a table: what patterns, formats and keys are cut, joined and taken away in, before they are
-// written into Rules.
-// Shape   states [S]; 0 is the one that nothing leads out of. next [S, C], C classes of bytes that no state tells apart.
+// A regular language of byte strings as a deterministic automaton in a table. Patterns, formats and keys are
+// intersected, united and subtracted in this form before they are written into Rules.
+// Shape   states [S]; 0 is the dead state. next [S, C], C classes of bytes that no state tells apart.
 // Owner   values. Thread  any.
-// Fails   LanguageTooLarge is thrown where a budget of states runs out, what WriteBudget throws where that does.
+// Fails   throws LanguageTooLarge if a StateBudget is used up, and what WriteBudget throws.
 // Source  subset construction (Rabin and Scott 1959) and the product of two automata.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/grammar/rules.h"
-#include "core/grammar/write_budget.h"
+#include "core/grammar/rules/rules.h"
+#include "core/grammar/rules/write_budget.h"
 
 namespace quire::grammar {
 
@@ -20,7 +20,7 @@ struct LanguageTooLarge {
   std::uint32_t limit = 0;
 };
 
-// Limits the states that are made for one schema, and passes its steps on to the budget of the whole grammar.
+// Limits the states that are made for one schema, and charges its steps to the budget of the whole grammar.
 class StateBudget {
  public:
   explicit StateBudget(std::uint32_t max_states, WriteBudget* steps = nullptr)
@@ -37,14 +37,14 @@ class StateBudget {
  private:
   std::uint32_t limit_;
   std::uint32_t left_;
-  WriteBudget* steps_;  // null: nobody counts
+  WriteBudget* steps_;  // null: steps are not counted
 };
 
 class Language {
  public:
   static Language of(const Rules& rules, Expr expr, StateBudget& budget);  // an expression that uses no rules
   static Language of_utf8(StateBudget& budget);                            // every well-formed text
-  static Language multiples(std::uint32_t divisor, StateBudget& budget);   // integers in digits, signed or not
+  static Language multiples(std::uint32_t divisor, StateBudget& budget);   // integers in decimal digits, signed or not
 
   Language both(const Language& other, StateBudget& budget) const;
   Language either(const Language& other, StateBudget& budget) const;
@@ -54,7 +54,7 @@ class Language {
   bool empty() const { return start_ == 0; }
   bool contains(std::string_view text) const;
 
-  Expr write(Rules& rules) const;              // as it is
+  Expr write(Rules& rules) const;              // the strings as they are
   Expr write_json_string(Rules& rules) const;  // quoted, as a JSON string whose value is in the set
 
  private:

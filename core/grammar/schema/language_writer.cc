@@ -1,4 +1,4 @@
-// Languages as rules: a state that several lead to becomes a rule, the others are written where they are used.
+// Writes a Language as rules: a state with several predecessors becomes a rule, the others are written inline.
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -8,12 +8,12 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kMaxNesting =
-    64;  // of states written inside each other: compile() walks expressions by recursion
+// States that are written inside each other. Bounded, because compile() recurses into expressions.
+constexpr std::uint32_t kMaxNesting = 64;
 
 bool needs_escape(unsigned byte) { return byte < 0x20 || byte == '"' || byte == '\\'; }
 
-// The escape of a character that may not stand in a JSON string as itself.
+// The escape of a character that may not stand for itself in a JSON string.
 Expr escape(Rules& rules, unsigned byte) {
   switch (byte) {
     case '"':

@@ -8,9 +8,9 @@
 namespace quire::grammar {
 namespace {
 
-constexpr std::uint32_t kExactDigits = 15;  // any two decimals of so many digits are two doubles
+constexpr std::uint32_t kExactDigits = 15;  // different decimals of so many digits are different doubles
 
-// Sizes (numbers without their sign) from low to high.
+// Rules of absolute values from low to high.
 class Sizes {
  public:
   Sizes(Rules& rules, const Bound& low, const std::optional<Bound>& high, std::uint32_t max_part)
@@ -40,8 +40,8 @@ class Sizes {
 
   Expr digits(std::uint32_t least, std::uint32_t most) { return rules_.repeat(digit('0', '9'), least, most); }
 
-  // One more digit and what follows; at_low: so far the digits are those of the low bound. `rest` is told the same of what
-  // comes next.
+  // Matches one more digit and the rest. at_low, at_high: all digits so far are those of the low, the high bound.
+  // rest(at_low, at_high) makes the expression of what follows the digit.
   template <typename Rest>
   Expr next_digit(char smallest, char low, char high, bool at_low, bool at_high, Rest rest) {
     const char first = at_low ? std::max(low, smallest) : smallest;
@@ -74,7 +74,7 @@ class Sizes {
                       at_high, [&](bool low, bool high) { return whole(at + 1, low, high); });
   }
 
-  bool may_end(std::uint32_t at, bool at_low, bool at_high) const {  // behind `at` digits of the part
+  bool may_end(std::uint32_t at, bool at_low, bool at_high) const {  // after `at` digits of the part
     if (at_low && (at < low_.value.part.size() || low_.open)) return false;
     return !at_high || at < high_->value.part.size() || !high_->open;
   }
@@ -114,7 +114,7 @@ Bound without_sign(Bound bound) {
 
 bool below_zero(const Bound& bound) { return bound.value.negative; }
 
-// How many digits may stand behind the point; nothing where a bound has more.
+// The number of digits that may follow the point; none if a bound has more.
 std::optional<std::uint32_t> max_part(const NumberRange& range) {
   if (range.integer) return 0;
   std::uint32_t most = kExactDigits - 1;

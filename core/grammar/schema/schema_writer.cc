@@ -6,7 +6,7 @@
 namespace quire::grammar {
 namespace {
 
-// Adds `name`s that are not there yet, in their order.
+// Adds `name` at the end, if it is not there yet.
 void add_names(std::vector<std::string>& names, std::set<std::string, std::less<>>& known, const std::string& name) {
   if (known.insert(name).second) names.push_back(name);
 }
@@ -26,10 +26,10 @@ bool holds_nothing(const std::vector<SchemaId>& schemas) {
   return std::ranges::find(schemas, kNothing) != schemas.end();
 }
 
-// Whether members that no pattern and no name speaks of are written: where a schema says so, where none names any, and
-// where they are needed.
+// True if members that match no name and no pattern are written: a schema has a keyword for them, such as
+// additionalProperties, or there is no pattern and either no named member or fewer than minProperties needs.
 bool is_open(const Shape& shape) {
-  if (std::ranges::any_of(shape.members, [](const auto& one) { return one->speaks_of_others; })) return true;
+  if (std::ranges::any_of(shape.members, [](const auto& one) { return one->names_others; })) return true;
   std::size_t num_named = shape.required.size();
   std::size_t num_patterns = 0;
   for (const auto& one : shape.members) {
@@ -44,7 +44,7 @@ bool is_open(const Shape& shape) {
 
 void SchemaWriter::write() {
   const SchemaId root = document_.root();
-  if (root == kNothing) throw Refusal{"", "is false, which no value is valid for"};
+  if (root == kNothing) throw Refusal{"", "is false, so no value is valid"};
   value({root});
   while (!todo_.empty()) {
     const auto [schemas, rule] = todo_.back();
@@ -63,7 +63,7 @@ void SchemaWriter::write() {
   }
 }
 
-// Charges the rules that were written since the last time.
+// Charges the budget for the rules that were written since the last call.
 void SchemaWriter::charge_rules() {
   const std::size_t bytes = json_.rules().num_bytes();
   budget_.step((bytes - charged_bytes_) / 64);
@@ -100,7 +100,7 @@ Expr SchemaWriter::shape(const Shape& shape) {
   if (shape.values) {
     for (const Listed& one : *shape.values) {
       if (!admits(shape, *one.value)) {
-        refuse("", "constrains the inside of an array or an object of its enum or const: leave out one of the two");
+        refuse("", "constrains the contents of an array or an object in its enum or const: leave out one of the two");
       }
       budget_.step_over(*one.text);
       ways.push_back(json_.literal(*one.value));
@@ -122,7 +122,7 @@ Expr SchemaWriter::number(const Shape& shape) {
   const NumberRange range{shape.low, shape.high, integer};
   if (shape.multiple_of <= 1) {
     const auto text = number_range(json_.rules(), range);
-    if (!text) refuse("", "has a bound of more than 15 significant digits: round it, or ask for an integer");
+    if (!text) refuse("", "has a bound of more than 15 significant digits: round it, or use type integer");
     return *text;
   }
   Rules scratch;
@@ -147,7 +147,7 @@ Expr SchemaWriter::array(const Shape& shape) {
     num_first = std::max(num_first, one->first.size());
     closed |= !one->first.empty();
   }
-  closed = closed && std::ranges::none_of(shape.items, [](const auto& one) { return one->speaks_of_others; });
+  closed = closed && std::ranges::none_of(shape.items, [](const auto& one) { return one->names_others; });
   Count count = shape.num_items;
   if (closed) count.most = std::min(count.most, std::max(count.least, static_cast<std::uint32_t>(num_first)));
 
@@ -155,7 +155,7 @@ Expr SchemaWriter::array(const Shape& shape) {
   const std::uint32_t more = count.most == kUnbounded ? kUnbounded : count.most - first;
   const Expr other = more > 0 ? value(item_schemas(shape, num_first)) : json_.nothing();
   const std::uint32_t needed = count.least > first ? count.least - first : 0;
-  // From the back: what follows the first i items.
+  // Built from the back: `rest` follows the first i items.
   Expr rest =
       first > 0 ? json_.repeat(json_.sequence({json_.comma(), other}), needed, more)
       : more == 0
@@ -176,20 +176,21 @@ Expr SchemaWriter::unique_array(const Shape& shape) {
   std::vector<const json::Value*> values;
   std::set<std::string_view> known;
   for (const auto& one : shape.items) {
-    if (!one->first.empty()) refuse("uniqueItems", "is not supported beside prefixItems: leave it out");
+    if (!one->first.empty()) refuse("uniqueItems", "is not supported with prefixItems: leave it out");
   }
   const std::vector<SchemaId> schemas = item_schemas(shape, 0);
   const std::vector<Shape> items = alternatives_.of(schemas);
   for (const Shape& item : items) {
     if (!item.values) {
-      refuse("uniqueItems", "is supported for items of an enum: leave it out, or list the values that items can have");
+      refuse("uniqueItems",
+             "is supported only for items with an enum: leave it out, or list the values of items in an enum");
     }
     budget_.step(2 * item.values->size());
     for (const Listed& one : *item.values) {
       if (known.insert(*one.text).second) values.push_back(one.value);
     }
   }
-  if (schemas.empty()) refuse("uniqueItems", "is supported for items of an enum: leave it out, or say what items are");
+  if (schemas.empty()) refuse("uniqueItems", "is supported only for items with an enum: leave it out, or add items");
   std::vector<SequenceText::Part> parts;
   for (const auto* one : values) parts.push_back({json_.literal(*one), false});
   if (shape.num_items.least > values.size()) return json_.nothing();
@@ -220,22 +221,24 @@ Expr SchemaWriter::object(const Shape& shape) {
   const auto others = other_members(shape, named);
   if (shape.num_members.least > num_parts + (others ? 1 : 0)) {
     if (others) {
-      refuse("minProperties", "asks for more than the named properties and one: name the properties that there are");
+      refuse("minProperties", "exceeds the number of named properties by more than one: name the properties");
     }
     return json_.nothing();
   }
   const auto text = SequenceText(json_, std::move(parts), others, shape.num_members).write('{', '}');
-  if (!text) refuse("maxProperties", "counts too many properties: leave out minProperties and maxProperties");
+  if (!text) refuse("maxProperties", "has too many properties to count: leave out minProperties and maxProperties");
   return *text;
 }
 
-// Members that no schema names: a choice for each set of patterns that a key can match.
+// The rule of members that no schema names: an alternative for each set of patterns that a key can match. None: there
+// are no such members.
 std::optional<Expr> SchemaWriter::other_members(const Shape& shape, const std::vector<std::string>& named) {
   std::vector<std::pair<const Members*, const Members::Pattern*>> patterns;
   for (const auto& one : shape.members) {
     for (const Members::Pattern& pattern : one->patterns) patterns.emplace_back(one.get(), &pattern);
   }
-  if (patterns.size() > 4) refuse("patternProperties", "has more than 4 patterns with those that it is merged with");
+  if (patterns.size() > 4)
+    refuse("patternProperties", "has more than 4 patterns, together with those of schemas merged with it");
   std::optional<Language> free;  // keys; none: every string
   if (!named.empty() || !shape.names.empty() || !patterns.empty()) {
     if (!is_open(shape) && patterns.empty()) return std::nullopt;

@@ -1,6 +1,6 @@
-// Shapes as rules: one rule for every list of schemas that a value has to match together.
-// Owner   holds Rules&, Document& and Alternatives& while they are used.
-// Fails   throws Refusal, LanguageTooLarge, and what WriteBudget does.
+// Writes shapes as rules: one rule for every list of schemas that a value has to match together.
+// Owner   borrows Rules, Document, Alternatives and StateBudget, which outlive it.
+// Fails   throws Refusal, LanguageTooLarge, and what WriteBudget throws.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class SchemaWriter {
         budget_(budget),
         charged_bytes_(rules.num_bytes()) {}
 
-  // Every rule that the document needs; the first one declared is its own.
+  // Writes every rule that the document needs; the first one declared is the document's own.
   void write();
 
  private:
@@ -43,7 +43,7 @@ class SchemaWriter {
   std::map<std::vector<SchemaId>, RuleId> rules_;  // by the schemas, ascending
   std::vector<std::pair<std::vector<SchemaId>, RuleId>> todo_;
   std::size_t charged_bytes_;
-  SchemaId at_ = kAnything;  // what is being written, for messages
+  SchemaId at_ = kAnything;  // the schema being written, for messages
 };
 
 }  // namespace quire::grammar

@@ -26,7 +26,7 @@ std::optional<Expr> SequenceText::write(char open, char close) {
   return json_.sequence({json_.rules().bytes({&open, 1}), inside});
 }
 
-// What follows once `written` parts stand there and the next one to think of is `part`.
+// The text after `written` parts, with `part` as the next one to write or leave out.
 Expr SequenceText::from(std::uint32_t part, std::uint32_t written) {
   const Place place{part, written};
   if (const auto found = made_.find(place); found != made_.end()) return found->second;

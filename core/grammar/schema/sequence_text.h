@@ -1,8 +1,8 @@
-// What stands between the brackets of an object or an array where parts come in a fixed order, some of them optional, and
-// others may follow: as rules that count no further than they have to.
-// Shape   parts are written in this order, each at most once; behind them `others`, as often as `count` allows. Of `others`
-//         one at most counts towards count.least: two of them may be the same member twice.
-// Fails   write(): nothing where that takes more than kMaxSequenceStates.
+// The text between the brackets of an object or an array, as rules: parts in a fixed order, some of them optional, then
+// any number of others. The rules count no further than they have to.
+// Shape   parts are written in this order, each at most once; after them `others`, as often as `count` allows. At most
+//         one of `others` counts towards count.least, because two of them may be the same member twice.
+// Fails   write(): none if that takes more than kMaxSequenceStates.
 // Source  ours.
 #pragma once
 
@@ -30,7 +30,7 @@ class SequenceText {
   std::optional<Expr> write(char open, char close);
 
  private:
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  // the next part, parts written
+  using Place = std::pair<std::uint32_t, std::uint32_t>;  // the next part, the number of parts written
   Expr from(std::uint32_t part, std::uint32_t written);
   Expr body(std::uint32_t part, std::uint32_t written);
   Expr end(std::uint32_t written);
@@ -41,7 +41,7 @@ class SequenceText {
   std::vector<Part> parts_;
   std::optional<Expr> others_;
   Count count_;
-  std::uint32_t counted_ = 1;  // written parts are told apart up to here
+  std::uint32_t counted_ = 1;  // written parts are counted up to here
   char close_ = '}';
   std::map<Place, Expr> made_;
   std::vector<std::pair<Place, RuleId>> todo_;

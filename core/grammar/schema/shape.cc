@@ -12,7 +12,7 @@ namespace {
 
 Count both(const Count& a, const Count& b) { return {std::max(a.least, b.least), std::min(a.most, b.most)}; }
 
-// The tighter of two bounds; sign 1 for lower ones.
+// The tighter of two bounds; sign: 1 for lower bounds, -1 for upper ones.
 std::optional<Bound> tighter(const std::optional<Bound>& a, const std::optional<Bound>& b, int sign) {
   if (!a || !b) return a ? a : b;
   const int order = sign * compare(a->value, b->value);
@@ -32,7 +32,7 @@ bool is_multiple(const Decimal& number, std::uint32_t of) {
   return rest == 0;
 }
 
-// Equal values have equal texts: numbers as decimals where one can tell which was meant, members by name.
+// Appends a text that is equal for equal values: numbers as decimals if decimal_of() has one, members sorted by name.
 void append_canonical(std::string& out, const json::Value& v) {
   if (v.is_number()) {
     if (const auto number = decimal_of(v)) {
@@ -68,7 +68,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// Steps that a copy of the shape takes.
+// The number of steps charged for a copy of the shape.
 std::size_t size_of(const Shape& shape) {
   return shape.members.size() + shape.items.size() + 2 * shape.required.size() + shape.names.size() +
          (shape.values ? 2 * shape.values->size() : 0);

@@ -1,11 +1,11 @@
-// What a value has to be, with nothing left to choose: the keywords of schemas that hold together, merged. A schema is a list
-// of shapes, of which a value has to be one (alternatives.h).
-// Shape   constraints of a type say nothing about values of the others.
-// Owner   values; what is large and never changes is shared.
-// Fails   LanguageTooLarge and TooManySteps are thrown: what is merged, settled and listed is charged to the budget.
+// A conjunction of constraints on a value: the merged keywords of schemas that hold together, with no alternatives
+// left. A schema is a list of shapes, and a value has to have one of them (alternatives.h).
+// Shape   constraints of one type do not restrict values of other types.
+// Owner   values; large constant parts are shared.
+// Fails   throws LanguageTooLarge and what WriteBudget throws: the budget is charged for merging, settling and listing.
 // Thread  one at a time.
-// Source  ours: disjunctive normal form, but only of what applies to the value itself. What it holds inside are lists of
-//         SchemaIds, each list one schema that asks for all of them, so that recursion ends.
+// Source  ours: disjunctive normal form, but only of constraints on the value itself. Members and items have lists of
+//         SchemaIds, each list one schema that requires all of them, so that recursion ends.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum Type : std::uint8_t {
   kNull = 1,
   kBoolean = 2,
   kInteger = 4,
-  kFraction = 8,  // a number that need not be an integer
+  kFraction = 8,  // numbers that are not integers
   kNumber = kInteger | kFraction,
   kString = 16,
   kArray = 32,
@@ -45,10 +45,10 @@ struct Count {
 // A value of an enum or a const.
 struct Listed {
   const json::Value* value;
-  std::shared_ptr<const std::string> text;  // the same for values that are equal as JSON Schema has it: 1 is 1.0
+  std::shared_ptr<const std::string> text;  // canonical: equal for values that JSON Schema calls equal, as 1 and 1.0
 };
 
-// The keywords of one schema about the members of an object; shared by the shapes that it is merged into.
+// The keywords of one schema about the members of an object; shared by the shapes that they are merged into.
 struct Members {
   struct Pattern {
     std::shared_ptr<const Language> names;
@@ -57,26 +57,26 @@ struct Members {
   std::vector<std::pair<std::string, SchemaId>> named;
   std::vector<Pattern> patterns;
   SchemaId others = kAnything;
-  bool speaks_of_others = false;  // additionalProperties is there
-  std::map<std::string_view, std::vector<SchemaId>> schemas_by_name =
-      {};  // of `named`, which it views: share() fills it
+  bool names_others = false;  // additionalProperties or unevaluatedProperties is present
+  // Index of `named`, whose strings it borrows; share() fills it.
+  std::map<std::string_view, std::vector<SchemaId>> schemas_by_name = {};
 };
 std::shared_ptr<const Members> share(Members members);
 
-// The keywords of one schema about the items of an array; shared likewise.
+// The keywords of one schema about the items of an array; shared in the same way.
 struct Items {
   std::vector<SchemaId> first;
   SchemaId others = kAnything;
-  bool speaks_of_others = false;
+  bool names_others = false;
 };
 
 struct Shape {
   std::uint8_t types = kAnyType;
-  std::optional<std::vector<Listed>> values;  // no others
+  std::optional<std::vector<Listed>> values;  // if set, no other value is valid
 
   std::optional<Bound> low;
   std::optional<Bound> high;
-  std::uint32_t multiple_of = 0;  // 0: of nothing
+  std::uint32_t multiple_of = 0;  // 0: no constraint
 
   Count length;
   std::shared_ptr<const Language> text;  // null: any
@@ -88,7 +88,7 @@ struct Shape {
   Count num_members;
   std::vector<std::shared_ptr<const Members>> members;
   std::vector<std::string> required;  // each once
-  std::vector<SchemaId> names;        // of keys
+  std::vector<SchemaId> names;        // schemas of the keys
 
   bool constrains_items() const { return !items.empty() || unique_items || num_items.least > 0 || has_most(num_items); }
   bool constrains_members() const {
@@ -102,16 +102,17 @@ std::uint8_t type_of(const json::Value& value);  // one bit; 1.0 is an integer
 
 Listed listed(const json::Value& value, StateBudget& budget);
 
-// Both shapes at once.
+// The shape of values that have both shapes.
 Shape merged(const Shape& a, const Shape& b, StateBudget& budget);
 
-// Takes away the types and values that can be seen to be impossible. False: nothing is left.
+// Removes types and values that are recognisably impossible. False: nothing is left.
 bool settle(Shape& shape, StateBudget& budget);
 
-// Whether a value has the shape; nothing where that depends on the inside of an array or an object.
+// True if a value has the shape; none if that depends on the inside of an array or an object, or on the digits of a
+// number of which decimal_of() knows none.
 std::optional<bool> admits(const Shape& shape, const json::Value& value);
 
-// The schemas that the member `name`, or the item at `index`, has to match together. kNothing among them: it may not be there.
+// The schemas that the member `name`, or the item at `index`, has to match together. kNothing: it is forbidden.
 std::vector<SchemaId> member_schemas(const Shape& shape, std::string_view name);
 std::vector<SchemaId> item_schemas(const Shape& shape, std::size_t index);
 

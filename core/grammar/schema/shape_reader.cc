@@ -4,17 +4,17 @@
 #include <cmath>
 #include <set>
 
-#include "core/grammar/regex.h"
 #include "core/grammar/schema/formats.h"
+#include "core/grammar/text/regex.h"
 
 namespace quire::grammar {
 namespace {
 
-constexpr std::size_t kMaxPatterns = 4;  // of one object's members: 2^n kinds of keys
+constexpr std::size_t kMaxPatterns = 4;  // of one object: n patterns make 2^n kinds of keys
 constexpr std::uint32_t kMaxCount = 1'000'000;
 constexpr std::uint32_t kMaxMultiple = 10'000;
 
-// An integer of more than 64 bits comes out of the parser as a double, and it cannot be told which one it was.
+// True if the value contains a number of 2^63 or more: the parser makes a double of it, and its digits are lost.
 bool has_huge_number(const json::Value& v) {
   if (v.is_double()) return std::abs(v.get_double()) >= 0x1p63;
   if (const auto* list = v.if_array()) return std::ranges::any_of(*list, has_huge_number);
@@ -53,7 +53,7 @@ class Reader {
     } else if (type->is_array() && !type->get_array().empty()) {
       for (const json::Value& one : type->get_array()) shape_.types |= type_named(one);
     } else {
-      refuse("type", "is not the name of a type, or a list of them");
+      refuse("type", "is not a type name or a list of type names");
     }
   }
 
@@ -76,7 +76,7 @@ class Reader {
     if (const json::Value* one = find("const")) shape_.values = {listed(*one, budget_)};
     const json::Value* list = find("enum");
     if (list == nullptr) return;
-    if (!list->is_array() || list->get_array().empty()) refuse("enum", "is not a list with something in it");
+    if (!list->is_array() || list->get_array().empty()) refuse("enum", "is not a list with at least one value");
     if (list->get_array().size() > limits_.max_values) {
       refuse("enum", "has more than " + std::to_string(limits_.max_values) + " values");
     }
@@ -107,7 +107,7 @@ class Reader {
       if (!multiple->is_number() || multiple->as_double() <= 0) refuse("multipleOf", "is not a number above 0");
       const auto number = multiple->as_double();
       if (std::trunc(number) != number || number > kMaxMultiple) {
-        refuse("multipleOf", "is supported for integers up to " + std::to_string(kMaxMultiple) + ": leave it out");
+        refuse("multipleOf", "is supported only for integers up to " + std::to_string(kMaxMultiple) + ": leave it out");
       }
       shape_.multiple_of = static_cast<std::uint32_t>(number);
     }
@@ -126,7 +126,7 @@ class Reader {
     const json::Value* size = find(keyword);
     if (size == nullptr) return std::nullopt;
     const double number = size->is_number() ? size->as_double() : -1;
-    if (number < 0 || std::trunc(number) != number) refuse(keyword, "is not an integer from 0 up");
+    if (number < 0 || std::trunc(number) != number) refuse(keyword, "is not an integer of at least 0");
     return static_cast<std::uint32_t>(std::min(number, double{kUnbounded - 1}));
   }
 
@@ -140,7 +140,7 @@ class Reader {
     if (name == nullptr) return;
     if (!name->is_string()) refuse("format", "is not a string");
     const Format* format = find_format(std::string_view(name->get_string()));
-    if (format == nullptr) return;  // an annotation, as the specification has it
+    if (format == nullptr) return;  // an unknown format is an annotation
     if (!format->pattern.empty()) keep_text(language("format", format->pattern, RegexUse::kWhole));
     if (format->name == "int32") {
       Shape bounds;
@@ -161,14 +161,15 @@ class Reader {
     shape_.text = shape_.text ? std::make_shared<const Language>(shape_.text->both(*text, budget_)) : std::move(text);
   }
 
-  // What `items` and its like say, with unevaluated... where it stands alone.
+  // The schema of `keyword` (items, additionalProperties, ...), or else that of `unevaluated`, which must not be beside
+  // keywords that apply other schemas in place.
   std::optional<SchemaId> others(std::string_view keyword, std::string_view unevaluated) const {
     if (find(keyword) != nullptr) return document_.below(id_, keyword);
     if (find(unevaluated) == nullptr) return std::nullopt;
     for (const std::string_view in_place :
          {"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies"}) {
       if (find(in_place) != nullptr) {
-        refuse(unevaluated, "is not supported beside " + std::string(in_place) + ": write the schemas out in one");
+        refuse(unevaluated, "is not supported with " + std::string(in_place) + ": merge the schemas into one");
       }
     }
     return document_.below(id_, unevaluated);
@@ -186,17 +187,17 @@ class Reader {
     bool listed = read_list("prefixItems", items);
     std::string_view rest = "items";
     if (const json::Value* old = find("items"); old != nullptr && old->is_array()) {
-      if (!document_.items_may_be_a_list()) refuse("items", "is a list: prefixItems takes one since 2020-12");
+      if (!document_.items_may_be_a_list()) refuse("items", "must not be a list since 2020-12: use prefixItems");
       listed = read_list("items", items);
       rest = "additionalItems";
     } else if (find("prefixItems") != nullptr && document_.items_may_be_a_list()) {
-      refuse("prefixItems", "is a keyword since 2020-12: write items, or another $schema");
+      refuse("prefixItems", "exists only since 2020-12: use items, or another $schema");
     } else if (find("additionalItems") != nullptr && !document_.items_may_be_a_list()) {
-      refuse("additionalItems", "is no keyword since 2020-12: write items");
+      refuse("additionalItems", "does not exist since 2020-12: use items");
     }
     const auto other = others(rest, "unevaluatedItems");
     if (other) items.others = *other;
-    items.speaks_of_others = other.has_value();
+    items.names_others = other.has_value();
     if (listed || other) shape_.items.push_back(std::make_shared<const Items>(std::move(items)));
   }
 
@@ -252,7 +253,7 @@ class Reader {
     }
     const auto other = others("additionalProperties", "unevaluatedProperties");
     if (other) members.others = *other;
-    members.speaks_of_others = other.has_value();
+    members.names_others = other.has_value();
     if (find("properties") != nullptr || find("patternProperties") != nullptr || other) {
       shape_.members.push_back(share(std::move(members)));
     }

@@ -1,6 +1,6 @@
-// The keywords of one schema that say something by themselves, as a Shape: all but $ref, allOf, anyOf, oneOf, not, if and the
-// dependent ones.
-// Fails   throws Refusal, LanguageTooLarge.
+// Reads the keywords of one schema that constrain a value directly into a Shape: all but $ref, allOf, anyOf, oneOf,
+// not, if and the dependent ones.
+// Fails   throws Refusal, LanguageTooLarge, and what WriteBudget throws.
 #pragma once
 
 #include "core/grammar/schema/document.h"

@@ -6,9 +6,9 @@
 namespace quire::speculate {
 namespace {
 
-// What is believed of a drafter before anything is known. Hopeful: a guess too many costs less than never finding out.
+// Prior ratio before any measurement; optimistic, since a superfluous draft token costs less than never trying.
 constexpr double kPriorRatio = 0.7;
-constexpr double kPriorTrials = 8;  // that it is worth
+constexpr double kPriorTrials = 8;  // weight of that prior
 constexpr double kOthersTrials = 4;
 constexpr double kRankTries = 4;
 constexpr double kLargestRatio = 0.98;
@@ -28,7 +28,7 @@ void Acceptance::note_offer(std::uint32_t asked, std::uint32_t offered) {
   }
 }
 
-void Acceptance::note_walk(std::uint32_t kept, std::uint64_t taken, double keep) {
+void Acceptance::note_verification(std::uint32_t kept, std::uint64_t taken, double keep) {
   if (kept == 0) return;
   used_ = std::max(used_, kept);
   for (std::uint32_t i = 0; i < used_; ++i) {

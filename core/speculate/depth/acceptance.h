@@ -1,8 +1,10 @@
-// How often guesses are taken, by their rank in the draft: of one sequence, or of all. What is old counts less.
-// Shape   ranks 0..63; a rank's chance is that its node lies on the path taken: in a chain, it and all before it.
+// Acceptance statistics by rank in the draft, of one sequence or of all; old drafts count less.
+// Shape   ranks 0..63. A rank's probability is that its node lies on the accepted path; in a chain: it and all before
+//         it.
 // Owner   DepthControl.
 // Thread  engine.
-// Source  ours: counts that fade; a rank's prior is the rank before it times the ratio by which chances fall on average.
+// Source  ours: exponentially decaying counts; a rank's prior is the probability of the rank before it times the
+//         average ratio between neighbouring ranks.
 #pragma once
 
 #include <array>
@@ -15,25 +17,26 @@ namespace quire::speculate {
 inline constexpr std::uint32_t kMaxRanks = sample::TokenTree::kMaxNodes;
 
 struct Chances {
-  std::array<double, kMaxRanks> offered{};  // that the drafter gives this node if asked for so many
-  std::array<double, kMaxRanks> taken{};    // that it is taken if given
-  double ratio = 0;  // by which `taken` falls from rank to rank; of a chain, the chance that one more guess is right
+  std::array<double, kMaxRanks> offered{};  // probability that the drafter returns this node if asked for so many
+  std::array<double, kMaxRanks> taken{};    // probability that the node is accepted if returned
+  // Factor by which `taken` falls from rank to rank; of a chain: probability that one more draft token is right.
+  double ratio = 0;
 };
 
 class Acceptance {
  public:
-  // `keep`: how much of the past remains after one more draft.
+  // `keep`: factor that the past keeps with each new draft.
   explicit Acceptance(double keep) : keep_(keep) {}
 
-  // Of `asked` nodes the drafter gave `offered`.
+  // The drafter was asked for `asked` nodes and returned `offered`.
   void note_offer(std::uint32_t asked, std::uint32_t offered);
-  // A draft was verified, its first `kept` nodes; bit i of `taken`: node i was on the path. `keep`: for this once.
-  void note_walk(std::uint32_t kept, std::uint64_t taken, double keep);
-  void note_walk(std::uint32_t kept, std::uint64_t taken) { note_walk(kept, taken, keep_); }
-  // A node was cut that would have been taken with this chance.
+  // A draft's first `kept` nodes were verified; bit i of `taken`: node i was accepted. `keep` replaces keep_ this once.
+  void note_verification(std::uint32_t kept, std::uint64_t taken, double keep);
+  void note_verification(std::uint32_t kept, std::uint64_t taken) { note_verification(kept, taken, keep_); }
+  // A node was cut before verification; it counts as accepted with probability `chance`.
   void note_cut(std::uint32_t rank, double chance);
 
-  // Of the first `count` ranks. `others`: what to believe of what was not seen here, or none.
+  // Probabilities of the first `count` ranks. `others`: the prior for ranks not seen here; null: a fixed prior.
   Chances chances(const Chances* others, std::uint32_t count) const;
   double ratio(const Chances* others) const;
 

@@ -22,7 +22,7 @@ void put_best_first(sample::TokenTree& tree, std::span<double> gains) {
 
   std::array<std::uint32_t, TokenTree::kMaxNodes> order;
   std::iota(order.begin(), order.begin() + size, 0u);
-  // Not std::stable_sort: it allocates. A parent has the lower index, so equals stay behind theirs.
+  // Not std::stable_sort: it allocates. A parent has the lower index, so an equal child stays after it.
   std::sort(order.begin(), order.begin() + size,
             [&gains](std::uint32_t a, std::uint32_t b) { return gains[a] != gains[b] ? gains[a] > gains[b] : a < b; });
   const TokenTree old = tree;

@@ -1,4 +1,4 @@
-// What a drafter's own chances are worth: by size of the chance, how often such nodes were taken over what they promised.
+// Calibration of a drafter's own probabilities: per bin of probability, the accepted nodes over the expected ones.
 // Owner   DepthControl: one for the drafter.
 // Thread  engine.
 // Source  ours.
@@ -13,7 +13,7 @@ namespace quire::speculate {
 
 class Calibration {
  public:
-  // likely in (0, 1].
+  // Calibrated probability of a node whose drafter says `likely`, in (0, 1].
   double chance(double likely) const {
     const Bin& bin = bins_[bin_of(likely)];
     return std::min(1.0, likely * (bin.taken + kWorth) / (bin.promised + kWorth));
@@ -27,7 +27,7 @@ class Calibration {
  private:
   static constexpr std::size_t kBins = 16;  // half an octave each
   static constexpr double kKeep = 0.998;
-  static constexpr double kWorth = 2;  // of the drafter's word, in nodes taken
+  static constexpr double kWorth = 2;  // weight of the drafter's own probability, in accepted nodes
 
   static std::size_t bin_of(double likely) {
     return static_cast<std::size_t>(std::clamp(-2 * std::log2(likely), 0.0, kBins - 1.0));

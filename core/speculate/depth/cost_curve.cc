@@ -10,16 +10,16 @@
 namespace quire::speculate {
 namespace {
 
-constexpr double kKeep = 0.999;      // of every cell's weight at each measurement
-constexpr double kKnown = 3;         // from this weight on a cell's time is its own
-constexpr double kHope = 0.9;        // of what others let expect of a cell that is not known
-constexpr double kForgotten = 0.05;  // below this weight a cell is empty
-constexpr double kQuantile = 0.35;   // what disturbs makes times longer, never shorter
-constexpr double kOctaves = 0.3;     // how far a cell's surprise reaches
-constexpr double kNeighbour = 0.1;   // what it counts there
-constexpr double kPriorWeight =
-    0.05;  // of the coefficients' prior: alone it decides, against anything measured it does not
-constexpr std::size_t kReach = 8;  // cells; exp(-(d / kOctaves)^2 / 2) is nothing beyond
+constexpr double kKeep = 0.999;      // factor on every cell's weight at each measurement
+constexpr double kKnown = 3;         // weight from which a cell counts as known
+constexpr double kHope = 0.9;        // factor on the expected time of an unknown cell
+constexpr double kForgotten = 0.05;  // a cell below this weight is emptied
+constexpr double kQuantile = 0.35;   // low, since disturbances only lengthen times
+constexpr double kOctaves = 0.3;     // width of a cell's influence on its neighbours
+constexpr double kNeighbour = 0.1;   // weight of that influence
+// Weight of the coefficients' prior: it decides alone before a measurement, and hardly counts after one.
+constexpr double kPriorWeight = 0.05;
+constexpr std::size_t kReach = 8;  // cells; exp(-(d / kOctaves)^2 / 2) is negligible beyond
 
 // 1..16, then four an octave: 20, 24, 28, 32, 40, ..
 double count_of(std::size_t cell) {
@@ -29,7 +29,7 @@ double count_of(std::size_t cell) {
   return static_cast<double>((std::size_t{4} << octave) * (4 + quarter));
 }
 
-// The last cell whose count is not above x >= 1.
+// The last cell whose count is at most x, x >= 1.
 std::size_t cell_below(double x) {
   const auto whole = static_cast<std::size_t>(x);
   if (whole <= 16) return whole - 1;
@@ -54,7 +54,7 @@ double low_quantile(std::span<const double> times) {
   return sorted[static_cast<std::size_t>(at)];
 }
 
-// The nearest that never falls, by weighted least squares.
+// Nearest non-decreasing values by weighted least squares (pool-adjacent-violators).
 void make_monotone(std::span<double> values, std::span<const double> weights) {
   struct Run {
     double value;
@@ -79,7 +79,7 @@ void make_monotone(std::span<double> values, std::span<const double> weights) {
   }
 }
 
-// Minimises the sum of weight (row . x - target)^2, x >= 0, one coordinate after the other.
+// Minimises the sum of weight (row . x - target)^2 over x >= 0 by coordinate descent.
 struct LeastSquares {
   std::array<std::array<double, 3>, 3> normal{};
   std::array<double, 3> right{};
@@ -118,7 +118,7 @@ void CostCurve::add(std::uint32_t count, double seconds) {
   const std::size_t at = cell_of(x);
   const double expected = value(count_of(at));
   const double scaled = seconds * expected / value(x);
-  const bool surprises = measured();  // before anything is measured there is nothing to expect
+  const bool surprises = measured();  // false for the very first measurement: only the prior precedes it
   for (Cell& cell : cells_) {
     cell.weight *= kKeep;
     if (cell.weight < kForgotten) cell = {};
@@ -179,7 +179,7 @@ double CostCurve::value(double x) const {
   return curve_[below] + part * (curve_[below + 1] - curve_[below]);
 }
 
-// base + slope x + scale prior(x), by relative errors, in units of the heaviest cell.
+// Fits base + slope x + scale prior(x) to relative errors, in units of the heaviest cell.
 void CostCurve::fit_base() const {
   const auto heaviest = static_cast<std::size_t>(
       std::max_element(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) { return a.weight < b.weight; }) -

@@ -1,8 +1,9 @@
-// Seconds by a count (rows of a step, nodes of a draft), from a prior that knows the shape and from noisy measurements.
-//   A cell keeps the latest times of its counts; its time is a low quantile, and a first one that surprises is not believed until
-//   others agree. Through the cells goes base + slope · x + scale · prior(x), none negative; what a cell says beyond that counts
-//   in its neighbourhood, as far as it is recent. The whole never falls.
-// Shape   counts 1..16 have a cell each, then four an octave up to 4096.
+// Seconds as a function of a count (rows of a step, nodes of a draft), fitted to noisy measurements on a prior's shape.
+//   Each cell keeps the latest times of its counts; its value is a low quantile of them. The first time of an empty
+//   cell is stored with the time expected there, so that one outlier has little effect. The fit is base + slope · x +
+//   scale · prior(x), coefficients >= 0, times a correction from each cell and its neighbours by their weight; it never
+//   falls.
+// Shape   counts 1..16 have a cell each, then four cells an octave up to 4096.
 // Owner   StepCosts, DraftCosts.
 // Thread  engine.
 // Source  ours. The isotonic fit is pool-adjacent-violators (Ayer et al. 1955).
@@ -24,15 +25,16 @@ class CostCurve {
   // `prior(x)` > 0 for x in 1..4096.
   explicit CostCurve(const std::function<double(double)>& prior);
 
-  void add(std::uint32_t count, double seconds);  // count >= 1; others and times that are not positive are passed over
+  // Adds a measurement; ignores a count of 0 and a time that is not positive and finite.
+  void add(std::uint32_t count, double seconds);
   double seconds(double count) const;
-  // The same, but as it may turn out to be where nobody has looked: to be tried, a size has to look good.
+  // seconds(), but optimistic at counts with few measurements: a size must look good to be tried.
   double hopeful_seconds(double count) const;
-  // How many measurements this count has; old ones count less.
+  // Number of measurements at this count, old ones counting less.
   double weight_at(double count) const;
   bool measured() const;
 
-  // What was learned, cell by cell, and back.
+  // One cell as it is stored and restored.
   struct Point {
     std::uint32_t count = 0;
     double seconds = 0;
@@ -47,7 +49,7 @@ class CostCurve {
     std::uint32_t num_times = 0;
     std::uint32_t next = 0;
     double weight = 0;
-    double seconds = 0;  // of `times`
+    double seconds = 0;  // low quantile of `times`
   };
 
   double value(double x) const;  // of the fit
@@ -57,7 +59,7 @@ class CostCurve {
   std::array<Cell, kCells> cells_;
   std::array<double, kCells> prior_;
   mutable std::array<double, kCells> curve_{};
-  mutable std::array<double, kCells> least_{};  // what known cells say from below
+  mutable std::array<double, kCells> least_{};  // lower bound from the known cells at or below
   mutable bool fitted_ = false;
 };
 

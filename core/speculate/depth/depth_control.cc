@@ -11,19 +11,19 @@
 namespace quire::speculate {
 namespace {
 
-constexpr double kWorthWhile = 1.04;  // what guessing has to promise over not guessing
+constexpr double kWorthWhile = 1.04;  // least expected speedup at which drafts are planned
 constexpr double kSpeedupKeep = 0.95;
-constexpr double kProbeKeep = 0.85;         // of a sequence's past at a probe: what it rests on is old
-constexpr double kFewPlain = 1;             // measurements of a size without drafts: below it two are wanted at once
-constexpr double kManyPlain = 8;            // and below it one, now and then
-constexpr std::uint32_t kShortestRest = 8;  // plans in between
+constexpr double kProbeKeep = 0.85;         // of a sequence's past at a probe: those statistics are old
+constexpr double kFewPlain = 1;             // plain steps measured at a size: below it two plain plans follow at once
+constexpr double kManyPlain = 8;            // below it one plain plan, now and then
+constexpr std::uint32_t kShortestRest = 8;  // plans between plain ones
 constexpr std::uint32_t kLongestRest = 256;
-constexpr double kKnownRows = 3;  // measurements of a size by which its time is trusted
+constexpr double kKnownRows = 3;  // measurements from which a size's time is trusted
 constexpr std::uint32_t kStepsOfASize = 3;
 constexpr std::uint32_t kShortestInterval = 4;
 constexpr double kBiasWorth = 2;
 
-// Largest drafts to consider: what a draft costs goes with the largest.
+// Sizes of the largest draft to consider: the drafting cost depends on the largest.
 constexpr std::array<std::uint32_t, 12> kCaps = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
 }  // namespace
@@ -33,14 +33,14 @@ DepthControl::DepthControl(const DepthOptions& options, StepCosts step_costs, Dr
 
 void DepthControl::plan(std::span<const Candidate> asked, const StepLoad& load, std::span<std::uint32_t> nodes) {
   CHECK_EQ(asked.size(), nodes.size());
-  CHECK_GE(load.rows, load.speaking);
+  CHECK_GE(load.rows, load.sampling_rows);
   ++plan_;
   has_largest_ = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     nodes[i] = options_.adaptive ? 0 : std::min(asked[i].limit, kMaxRanks);
     known(asked[i].seq).probing = false;
   }
-  if (!options_.adaptive || load.speaking == 0 || wants_plain(load)) return;
+  if (!options_.adaptive || load.sampling_rows == 0 || wants_plain(load)) return;
   line_up(asked);
   plan_drafts(asked, load, nodes);
   const bool plain = std::ranges::all_of(nodes, [](std::uint32_t n) { return n == 0; });
@@ -84,7 +84,7 @@ void DepthControl::trim(std::span<const Asked> asked, std::span<sample::TokenTre
     if (i < best.num_nodes) {
       granted_[node.owner] = node.rank + 1;
     } else if (one.has_chances) {
-      // Else only what looked good would be counted, and a draft of that size would look good.
+      // Else the rank would count only nodes that looked good, and so a full draft would look good.
       one.acceptance.note_cut(node.rank, node.gain);
       everybody_.note_cut(node.rank, node.gain);
     }
@@ -105,12 +105,12 @@ void DepthControl::note_draft(std::uint32_t nodes, std::uint32_t num_sequences, 
   draft_costs_.add(nodes, num_sequences, seconds);
 }
 
-void DepthControl::note_walk(SeqId seq, const sample::TokenTree& draft, int taken) {
+void DepthControl::note_verification(SeqId seq, const sample::TokenTree& draft, int taken) {
   if (draft.empty()) return;
   Known& one = known(seq);
   const std::uint64_t path = taken == sample::TokenTree::kRoot ? 0 : draft.ancestors(static_cast<std::uint32_t>(taken));
-  one.acceptance.note_walk(draft.size(), path, one.probing ? kProbeKeep : kKeepOne);
-  everybody_.note_walk(draft.size(), path);
+  one.acceptance.note_verification(draft.size(), path, one.probing ? kProbeKeep : kKeepOne);
+  everybody_.note_verification(draft.size(), path);
   one.promised *= kKeepOne;
   one.taken *= kKeepOne;
   for (std::uint32_t i = 0; i < draft.size(); ++i) {
@@ -122,7 +122,7 @@ void DepthControl::note_walk(SeqId seq, const sample::TokenTree& draft, int take
   }
   if (!std::exchange(one.probing, false)) return;
   one.interval = path == 0 ? options_.probe_plans : std::max(kShortestInterval, one.interval / 2);
-  // It has paid for itself: a token that no step has to say.
+  // An accepted probe paid for itself: one token less for later steps to sample.
   if (path != 0) saved_ += token_seconds_;
 }
 
@@ -135,9 +135,10 @@ DepthControl::Known& DepthControl::known(SeqId seq) {
   return at->second;
 }
 
-// What all is compared with is the rate without drafts: were it taken for worse than it is, nobody would ever look again.
+// Plain steps must be measured now and then: if their rate were underestimated, drafts would seem to pay for ever, and
+// no plain step would correct it.
 bool DepthControl::wants_plain(const StepLoad& load) {
-  const double weight = step_costs_.weight_at(load.speaking);
+  const double weight = step_costs_.weight_at(load.sampling_rows);
   if (plan_ >= next_plain_ && weight < kManyPlain) {
     plain_until_ = plan_ + (weight < kFewPlain ? 2 : 1);
     plain_rest_ = weight < kFewPlain ? kShortestRest : std::min(2 * plain_rest_, kLongestRest);
@@ -148,13 +149,13 @@ bool DepthControl::wants_plain(const StepLoad& load) {
 
 double DepthControl::seconds_with(double rows, const StepLoad& load) const {
   const double with = rows > 0 ? step_costs_.hopeful_seconds(load.rows + rows) : step_costs_.seconds(load.rows);
-  if (load.rows == load.speaking) return with;
-  return with - step_costs_.seconds(load.rows) + step_costs_.seconds(load.speaking);
+  if (load.rows == load.sampling_rows) return with;
+  return with - step_costs_.seconds(load.rows) + step_costs_.seconds(load.sampling_rows);
 }
 
 DepthControl::Best DepthControl::best_prefix(std::uint32_t cap, const StepLoad& load, bool drafted) const {
-  Best best{load.speaking / seconds_with(0, load), 0, cap};
-  double tokens = load.speaking;
+  Best best{load.sampling_rows / seconds_with(0, load), 0, cap};
+  double tokens = load.sampling_rows;
   double rows = 0;
   double draft_seconds = 0;
   std::uint32_t num_sequences = 0;
@@ -192,7 +193,7 @@ void DepthControl::line_up(std::span<const Candidate> asked) {
 }
 
 void DepthControl::plan_drafts(std::span<const Candidate> asked, const StepLoad& load, std::span<std::uint32_t> nodes) {
-  const double plain = load.speaking / seconds_with(0, load);
+  const double plain = load.sampling_rows / seconds_with(0, load);
   std::uint32_t largest = 0;
   for (const Candidate& one : asked) largest = std::max(largest, std::min(one.limit, largest_));
   Best best{plain, 0, 0};
@@ -225,17 +226,18 @@ void DepthControl::plan_probes(std::span<const Candidate> asked, const StepLoad&
     const Known& one = known(asked[i].seq);
     is_due = is_due || (nodes[i] == 0 && asked[i].limit > 0 && rested(one) >= one.interval);
   }
-  const double step = step_costs_.seconds(load.speaking);
-  token_seconds_ = step / load.speaking;
-  const double longest = 4 * (step_costs_.seconds(load.speaking + 1.0) + draft_costs_.seconds(1, 1));
+  const double step = step_costs_.seconds(load.sampling_rows);
+  token_seconds_ = step / load.sampling_rows;
+  const double longest = 4 * (step_costs_.seconds(load.sampling_rows + 1.0) + draft_costs_.seconds(1, 1));
   if (num_sequences < asked.size()) saved_ = std::min(saved_ + options_.probe_part * step, longest);
   if (!is_due) return;
-  // One call of the drafter serves all: who would be due soon joins in. Another begins each time, as savings may not reach.
+  // One propose() call serves all probes, so sequences that are nearly due join. The loop starts at another sequence
+  // each plan, because the savings may not suffice for all.
   for (std::size_t turn = 0; turn < asked.size(); ++turn) {
     const std::size_t i = (turn + plan_) % asked.size();
     Known& one = known(asked[i].seq);
     if (nodes[i] > 0 || asked[i].limit == 0 || rested(one) < one.interval - one.interval / 4) continue;
-    // Of a size that was not seen, the row is taken to cost as much as any.
+    // At a step size with few measurements a row is charged at least an average row's time.
     const double least = step_costs_.weight_at(load.rows + rows + 1) < kKnownRows ? token_seconds_ : 0;
     const double cost = std::max(seconds_with(rows + 1, load) - seconds_with(rows, load), least) +
                         draft_costs_.seconds(std::max(largest, 1u), num_sequences + 1) -
@@ -250,7 +252,7 @@ void DepthControl::plan_probes(std::span<const Candidate> asked, const StepLoad&
   }
 }
 
-// What the nodes are expected to bring: as the drafter says, calibrated, or by their ranks where it says nothing.
+// Expected gain of each node: the drafter's probabilities, calibrated, or by rank if it gives none.
 void DepthControl::gains_of(const Known& one, std::uint32_t asked, const Chances& all, const sample::TokenTree& tree,
                             std::span<double> gains) const {
   if (one.has_chances) {

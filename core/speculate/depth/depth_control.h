@@ -1,12 +1,13 @@
-// How many nodes each sequence's draft has in the coming step, none included: as many as promise the most tokens a second of
-// the whole step, by what guesses were taken so far and by what steps and drafts have cost. Where guessing does not pay the
-// drafter is left alone; a small part of the time goes into probes, so that it comes back when it would.
-//   plan() before the drafter is asked · note_draft() · trim() what it gave · note_step() and note_walk() once collected
-// Shape   node i of a draft has rank i; ranks count, not depths: chains and trees alike.
-// Owner   the engine. A sequence is known from its first plan() to forget().
+// Choice of each sequence's number of draft nodes for the coming step, 0 included: the numbers with the most expected
+// tokens per second of the whole step, from measured acceptance and measured costs of steps and drafts. Where drafts do
+// not pay, the drafter is not asked; a small part of the time goes into probes, which detect when they pay again.
+//   Order of calls: plan(), the drafter proposes, note_draft(), trim(), the step runs, note_step(),
+//   note_verification().
+// Shape   node i of a draft has rank i. Ranks are used, not depths, so chains and trees are alike.
+// Owner   the engine. State of a sequence lives from its first plan() to forget().
 // Thread  engine.
-// Source  goodput as in SmartSpec (Liu et al. 2024); the estimates are ours: of several that fit what was measured the hopeful
-//         one, because what is not tried is not learned.
+// Source  goodput as in SmartSpec (Liu et al. 2024); the estimates are ours. Of several that fit the measurements the
+//         optimistic one is used, because a size that is not tried is not learned.
 #pragma once
 
 #include <cstddef>
@@ -25,45 +26,46 @@
 
 namespace quire::speculate {
 
-// The coming step as it is without drafts.
+// The coming step without drafts.
 struct StepLoad {
-  std::uint32_t rows = 0;      // the asked sequences' own rows included
-  std::uint32_t speaking = 0;  // sequences that say a token in it, whether they can use guesses or not
+  std::uint32_t rows = 0;           // rows of all sequences, those of the candidates included
+  std::uint32_t sampling_rows = 0;  // sequences that sample a token in it, with or without drafts
 };
 
 struct Candidate {
   SeqId seq;
-  std::uint32_t limit = 0;  // nodes that it may have; 0: none
+  std::uint32_t limit = 0;  // most nodes of its draft; 0: none
 };
 
 struct DepthOptions {
-  bool adaptive = true;            // else every draft is as large as its limit
-  double probe_part = 0.006;       // of the time: what probes may cost where guessing rests
-  std::uint32_t probe_plans = 48;  // between two probes of a sequence
+  bool adaptive = true;            // false: every draft is as large as its limit
+  double probe_part = 0.006;       // part of the time that probes may cost while drafts do not pay
+  std::uint32_t probe_plans = 48;  // plans between two probes of a sequence
 };
 
 class DepthControl {
  public:
   DepthControl(const DepthOptions& options, StepCosts step_costs, DraftCosts draft_costs);
 
-  // nodes[i]: the nodes to ask for asked[i], at most its limit. All 0: the drafter is not asked.
+  // Sets nodes[i], the nodes to ask for asked[i], at most its limit. All 0: the drafter is not asked.
   void plan(std::span<const Candidate> asked, const StepLoad& load, std::span<std::uint32_t> nodes);
-  // The drafter's answer to those that were asked for nodes, cut to what is worth its rows; best nodes first after that.
-  // trees[i] is asked[i]'s. In fixed mode, too, and where trees are empty: that is learned from.
+  // Sorts the drafter's trees (trees[i] of asked[i]) best node first, and cuts nodes that are not worth their row.
+  // Called with fixed sizes and for empty trees too: the statistics need them.
   void trim(std::span<const Asked> asked, std::span<sample::TokenTree> trees, const StepLoad& load);
 
-  // A step all of whose rows speak or guess took so long, drafting apart. Steps with a prompt's rows are not told: most of
-  // those want no logits.
+  // Duration of a step, drafting excluded, whose rows all were decode or draft rows. A step with prompt rows is not
+  // reported: most of those rows are no logits rows.
   void note_step(std::uint32_t rows, double seconds);
-  // A call of the drafter for so many sequences; `nodes`: the most that one of them was asked for.
+  // Seconds of one propose() call for `num_sequences`, with the observe() before it if the caller adds that; `nodes`:
+  // the most that one of the sequences was asked for.
   void note_draft(std::uint32_t nodes, std::uint32_t num_sequences, double seconds);
-  // The draft as it was verified (cut further, where blocks were short), and the deepest node taken; kRoot: none.
-  void note_walk(SeqId seq, const sample::TokenTree& draft, int taken);
+  // The draft as verified (cut further if blocks were short), and the deepest accepted node; kRoot: none.
+  void note_verification(SeqId seq, const sample::TokenTree& draft, int taken);
   void forget(SeqId seq) { sequences_.erase(seq); }
 
-  // For a while now nobody got nodes but as a probe: whoever comes in need not be followed.
+  // True if for some time only probes had nodes: a newly admitted sequence need not be tracked.
   bool rests() const { return options_.adaptive && num_plain_plans_ >= kPlansToRest; }
-  // Tokens a second over those without drafts, as expected of recent steps.
+  // Expected tokens per second over those without drafts, smoothed over recent steps.
   double estimated_speedup() const { return speedup_; }
   bool adaptive() const { return options_.adaptive; }
   const StepCosts& step_costs() const { return step_costs_; }
@@ -74,14 +76,14 @@ class DepthControl {
  private:
   struct Known {
     Acceptance acceptance{kKeepOne};
-    double promised = 0;  // by nodes verified, as calibrated; and how many of them were taken
+    double promised = 0;  // expected number of accepted nodes, calibrated, and (taken) the real one
     double taken = 0;
-    std::uint64_t last_asked = 0;  // plan's number
+    std::uint64_t last_asked = 0;  // number of the plan
     std::uint32_t interval = 0;    // plans until a probe
     bool probing = false;
-    bool has_chances = false;  // of the drafter's own, in its last draft
+    bool has_chances = false;  // its last draft had the drafter's own probabilities
   };
-  // A node that may get a row: what it brings and needs on average, and by which it stands in line.
+  // A candidate node: expected tokens, expected rows, and the key by which candidates are sorted.
   struct Node {
     double gain = 0;
     double rows = 0;
@@ -90,8 +92,8 @@ class DepthControl {
     std::uint32_t rank = 0;
   };
   struct Best {
-    double rate = 0;            // tokens a second
-    std::size_t num_nodes = 0;  // of those in line, below the cap
+    double rate = 0;            // tokens per second
+    std::size_t num_nodes = 0;  // first candidates below the cap that run
     std::uint32_t cap = 0;
   };
   struct InLine {
@@ -105,9 +107,10 @@ class DepthControl {
 
   Known& known(SeqId seq);
   bool wants_plain(const StepLoad& load);
-  // Seconds of the step with so many more rows: a prompt's rows are charged to the prompt.
+  // Seconds of the step with `rows` more rows. Cost of prompt rows is left out: the prompt pays it.
   double seconds_with(double rows, const StepLoad& load) const;
-  // Of the nodes in line with a rank below the cap: so many of the first. Drafting is to be paid, or has been.
+  // Best number of candidates to take from the front of line_, among those with a rank below `cap`. `drafted`: drafting
+  // has been paid for already.
   Best best_prefix(std::uint32_t cap, const StepLoad& load, bool drafted) const;
   void line_up(std::span<const Candidate> asked);
   void plan_drafts(std::span<const Candidate> asked, const StepLoad& load, std::span<std::uint32_t> nodes);
@@ -122,18 +125,18 @@ class DepthControl {
   Calibration calibration_;
   std::unordered_map<SeqId, Known> sequences_;
   static constexpr std::uint32_t kPlansToRest = 32;
-  std::uint32_t num_plain_plans_ = 0;  // since somebody got nodes, probes apart
+  std::uint32_t num_plain_plans_ = 0;  // plans since a sequence had nodes, probes excluded
   std::uint64_t plan_ = 0;
-  std::uint64_t plain_until_ = 0;  // plans before it are without drafts: what a step costs without is to be known
+  std::uint64_t plain_until_ = 0;  // plans before it have no drafts, to measure plain steps
   std::uint64_t next_plain_ = 0;
   std::uint32_t plain_rest_ = 1;
-  std::uint32_t largest_ = 2;      // no draft is larger until some of this size are known
-  std::uint32_t num_largest_ = 0;  // of them
-  bool has_largest_ = false;       // the step under way
+  std::uint32_t largest_ = 2;      // most nodes of a draft until some drafts of this size have been measured
+  std::uint32_t num_largest_ = 0;  // number of those
+  bool has_largest_ = false;       // the step under way has one
   double saved_ = 0;               // seconds that probes may cost
-  double token_seconds_ = 0;       // what a token takes without drafts, in the last plan
+  double token_seconds_ = 0;       // of the last plan: seconds per token without drafts
   double speedup_ = 1;
-  std::vector<Node> line_;  // scratch, as the rest
+  std::vector<Node> line_;  // candidates, sorted; scratch, as granted_
   std::vector<std::uint32_t> granted_;
 };
 

@@ -6,7 +6,7 @@
 namespace quire::speculate {
 namespace {
 
-// Of 1, 2, 4, .. the first that is not less.
+// Index of the first of 1, 2, 4, .. that is not less.
 std::size_t size_of(std::uint32_t num_sequences) { return static_cast<std::size_t>(std::bit_width(num_sequences - 1)); }
 
 }  // namespace

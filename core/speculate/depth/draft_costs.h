@@ -1,4 +1,4 @@
-// What a call of the drafter costs, in seconds, by the most nodes that a sequence is asked to have and by the number of sequences.
+// Cost of a propose() call in seconds, by the most nodes that a sequence is asked for and by the number of sequences.
 // Owner   DepthControl.
 // Thread  engine.
 #pragma once
@@ -22,10 +22,10 @@ class DraftCosts {
   explicit DraftCosts(const DraftPrior& prior);
 
   void add(std::uint32_t nodes, std::uint32_t num_sequences, double seconds);
-  double seconds(std::uint32_t nodes, std::uint32_t num_sequences) const;  // 0 where either is 0
+  double seconds(std::uint32_t nodes, std::uint32_t num_sequences) const;  // 0 if either is 0
 
  private:
-  static constexpr std::size_t kSizes = 8;  // 1, 2, 4, .. 128 sequences
+  static constexpr std::size_t kSizes = 8;  // 1, 2, 4, .. 128 sequences; more count as 128
   const CostCurve& nearest(std::size_t size) const;
 
   std::vector<CostCurve> curves_;  // [kSizes]

@@ -17,7 +17,7 @@ double expected(const StepPrior& prior, double rows) {
   return std::max(reading, computing) + prior.fixed_seconds;
 }
 
-// The next number of a line, or nothing is taken and false.
+// Reads the next number of a line into `out`; false if there is none.
 template <typename T>
 bool take(std::string_view& line, T& out) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);

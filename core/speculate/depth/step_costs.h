@@ -1,8 +1,8 @@
-// What a step of the target costs by the number of its rows, in seconds: expected from the weights' bytes and the multiply-adds
-// of a row, learned from the steps that were served.
-// Owner   DepthControl; app keeps the text beside the packed weights.
+// Cost of a target step in seconds by its number of rows: a roofline prior (bytes of weights, multiply-adds per row),
+// corrected by the steps that were measured.
+// Owner   DepthControl; app stores text() beside the packed weights.
 // Thread  engine.
-// Fails   read(): the text is not one of ours; says why, and nothing changed.
+// Fails   read(): the reason if the text is not in this format; nothing changes then.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace quire::speculate {
 
-// What the machine and the model let expect; all above 0 but `fixed_seconds`.
+// Roofline of machine and model; all > 0 except fixed_seconds.
 struct StepPrior {
   double weight_bytes = 0;  // read once a step
   double bytes_per_s = 0;
@@ -28,12 +28,12 @@ class StepCosts {
   explicit StepCosts(const StepPrior& prior);
 
   void add(std::uint32_t rows, double seconds) { curve_.add(rows, seconds); }
-  // On average of a random number of rows, where it is not whole.
+  // A fraction of a row is an average over random numbers of rows.
   double seconds(double rows) const { return rows > 0 ? curve_.seconds(rows) : 0; }
   double hopeful_seconds(double rows) const { return curve_.hopeful_seconds(rows); }
   double weight_at(double rows) const { return curve_.weight_at(rows); }
 
-  // A line for each number of rows: rows, seconds, weight.
+  // One line per cell: rows, seconds, weight.
   std::string text() const;
   Result<Done> read(std::string_view text);
 

@@ -1,18 +1,16 @@
-// A draft head's forward pass over a KV cache of its own, by plain ops. Row t stands at position t, holds what the
-// target made of the token there, its *feature*, and the embedding of the token at t + 1; it guesses the token at t + 2
+// Forward pass of a draft head, by plain ops, with a KV cache of its own. The row at position t takes the *feature* g
+// made from the target's hidden state there, and the embedding of the token at t + 1. It predicts the token at t + 2
 // and the next feature.
-//   EAGLE-3  g = fc(states), or the last state behind the target's norm;  x = g + attend([norm(embed) | norm(g)]) Wo;
+//   EAGLE-3  g = fc(states), or the last state after the target's norm;  x = g + attend([norm(embed) | norm(g)]) Wo;
 //            x += mlp(norm(x));  logits = norm(x) Whead
-//   EAGLE-1  g = the last state behind the target's norm;  x = fc([embed | g]);  x += attend(x) Wo;  x += mlp(norm(x));
+//   EAGLE-1  g = the last state after the target's norm;  x = fc([embed | g]);  x += attend(x) Wo;  x += mlp(norm(x));
 //            logits = x Whead of the target
-//   prefix   x = a state, and nothing else;  x += attend(norm(x)) Wo;  x += mlp(norm(x));  norm(x) is what it says
-// Where the target's own states are unknown, x is the feature of the next row.
-// Shape   T rows; features [T,E]; R logits rows, logits [R,Vd]. The cache has the target's blocks and, behind them,
-//         scratch.
-// Owner   whoever drafts. Ops and the target's decoder outlive it.
-// Thread  made while starting; then engine. Each call is a step of the device, begun and collected: what a caller of
-//         run() wants to keep it copies before the next.
-// Fails   StartError from the constructor. Rows beyond the limits are our bug: CHECK.
+//   prefix   x = a state, without embedding;  x += attend(norm(x)) Wo;  x += mlp(norm(x));  output norm(x), no logits
+// After the committed tokens, where the target has no state yet, x is the feature of the next row.
+// Shape   T rows; features [T,E]; R logits rows, logits [R,Vd]. The cache has the target's blocks, then scratch blocks.
+// Owner   the drafter. Ops and the target's decoder outlive it.
+// Thread  made at startup, then engine. Each call is a complete device step; results of run() are valid until the next.
+// Fails   StartError from the constructor. More rows than the limits are our bug: CHECK.
 // Source  EAGLE (Li et al. 2024), EAGLE-3 (Li et al. 2025).
 #pragma once
 
@@ -22,9 +20,9 @@
 #include <vector>
 
 #include "core/backend/batch.h"
-#include "core/backend/layer_spec.h"
 #include "core/backend/ops.h"
 #include "core/model/decoder.h"
+#include "core/model/layer.h"
 #include "core/speculate/heads/head_config.h"
 #include "core/speculate/heads/head_weights.h"
 #include "core/speculate/heads/row_mover.h"
@@ -32,11 +30,11 @@
 namespace quire::speculate {
 
 struct HeadLimits {
-  std::uint32_t max_rows = 512;  // T; no more than the backend's
+  std::uint32_t max_rows = 512;  // T; at most the backend's limit
   std::uint32_t max_logits_rows = 64;
   std::uint32_t max_model_len = 0;
   std::uint32_t block_tokens = 16;
-  std::uint32_t num_blocks = 0;  // scratch included
+  std::uint32_t num_blocks = 0;  // scratch blocks included
   backend::KvType kv_dtype = backend::KvType::kBF16;
 };
 
@@ -47,27 +45,27 @@ class DraftHead {
   DraftHead(const DraftHead&) = delete;
   DraftHead& operator=(const DraftHead&) = delete;
 
-  // features()[i] = what the head makes of states[rows[i]]; rows ascend.
+  // Computes features()[i] from states[rows[i]]; rows ascend.
   void take_states(const backend::Buffer& states, std::span<const std::uint32_t> rows);
   const backend::Buffer& features() const { return *features_; }
-  // Of rows already taken, in host memory [n, E].
+  // Copies rows of features() to host memory [n, E].
   void read_features(std::uint32_t first, std::uint32_t num, std::span<float> out) const;
 
-  // What the rows of the next store() or run() begin with: one of
-  void begin_with_features();                                     // features()[i], row by row
+  // Set the inputs of the next store() or run(), by row; one of these is called before it.
+  void begin_with_features();                                     // features()[i]
   void begin_with_features(std::span<const std::uint32_t> rows);  // features()[rows[i]]; rows ascend, may repeat
-  void begin_with_outputs(std::span<const std::uint32_t> rows);   // x[rows[i]] of the run before, likewise
+  void begin_with_outputs(std::span<const std::uint32_t> rows);   // x[rows[i]] of the last run; rows likewise
   void begin_with_host(std::span<const float> rows);              // [n, E]
-  void begin_with_nothing(std::uint32_t num_rows);                // zeros
+  void begin_with_zeros(std::uint32_t num_rows);                  // zeros
 
-  // K and V of the batch's rows; nobody speaks.
+  // Stores K and V of the batch's rows; computes no logits.
   void store(const backend::Batch& batch);
-  // A prefix's pass: what the batch's logits rows say, in said() by logits row, until the next call.
+  // Pass of a prefix layer. said() has its output for each logits row until the next call.
   void run_prefix(const backend::Batch& batch);
   const backend::Buffer& said() const { return *normed_; }
-  // The whole pass; a choice, with as many candidates as asked for, for each logits row. Tokens are the head's own ids.
+  // Full pass. Writes a choice with the requested candidates for each logits row, by the head's own token ids.
   void run(const backend::Batch& batch, std::span<backend::Choice> choices);
-  // Logits [R, logits_width()] of the run before, the head's own ids first: for tests.
+  // Logits [R, logits_width()] of the last run by the head's own token ids; for tests.
   void read_logits(std::uint32_t num_logits_rows, std::span<float> out) const;
   std::uint32_t logits_width() const { return logits_->width(); }
 
@@ -76,7 +74,7 @@ class DraftHead {
   }
   backend::KvCache& cache() { return *cache_; }
   const backend::AttentionSpec& attention() const { return layers_.front().attention; }
-  // Whether a row is a function of the next token, too.
+  // True if a row depends on the next token as well.
   bool looks_ahead() const { return config_.kind != HeadKind::kPrefix; }
   const HeadConfig& config() const { return config_; }
   const HeadLimits& limits() const { return limits_; }
@@ -87,7 +85,8 @@ class DraftHead {
   void norm_each_state();
   void run_layers(const backend::Batch& batch, bool store_only);
   void open_first(std::uint32_t rows);
-  void attend_and_go_on(const backend::LayerSpec& layer);
+  void attend_and_go_on(const model::Layer& layer, std::uint32_t rows);
+  backend::Norm norm_of(const std::unique_ptr<backend::Vector>& scale) const { return {scale.get(), config_.norm_eps}; }
   void choose(const backend::Batch& batch);
 
   backend::Ops& ops_;
@@ -99,12 +98,12 @@ class DraftHead {
   RowMover mover_;
   std::unique_ptr<backend::RopeTable> rope_;
   std::unique_ptr<backend::Weight> nothing_;  // [1, E] zeros
-  std::vector<backend::LayerSpec> layers_;    // borrows from weights_ and rope_
+  std::vector<model::Layer> layers_;          // borrows from weights_ and rope_
   std::unique_ptr<backend::KvCache> cache_;
 
   std::unique_ptr<backend::Buffer> picked_;         // [T, S] states
-  std::unique_ptr<backend::Buffer> normed_states_;  // [T, S] where they are normed
-  std::unique_ptr<backend::Buffer> state_;          // [T, Et] one of them, Et the target's E
+  std::unique_ptr<backend::Buffer> normed_states_;  // [T, S]; null if they are not normed
+  std::unique_ptr<backend::Buffer> state_;          // [T, Et] one of the states; Et the target's E
   std::unique_ptr<backend::Buffer> normed_state_;   // [T, Et]
   std::unique_ptr<backend::Buffer> features_;       // [T, E]
   std::unique_ptr<backend::Buffer> inputs_;         // [T, E]
@@ -118,7 +117,7 @@ class DraftHead {
   std::unique_ptr<backend::Buffer> activated_;      // [T, F]
   std::unique_ptr<backend::Buffer> logits_rows_;    // [R, E]
   std::unique_ptr<backend::Buffer> normed_;         // [R, E]
-  std::unique_ptr<backend::Buffer> logits_;         // [R, Vd]; a prefix has none
+  std::unique_ptr<backend::Buffer> logits_;         // [R, Vd]; null for a prefix
 
   std::uint32_t num_taken_ = 0;  // rows of features_
 };

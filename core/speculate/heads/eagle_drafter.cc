@@ -18,7 +18,7 @@ std::uint32_t growing_rows(const EagleOptions& options, const EagleLimits& limit
   return std::min(limits.max_rows, limits.max_sequences * options.width);
 }
 
-// Its rows begin inside a block, which is copied; the deepest nodes are guessed, not run.
+// Blocks for at most P - 1 copied context rows and a row per level but the deepest, whose nodes do not run.
 std::uint32_t scratch_blocks(const EagleOptions& options, const EagleLimits& limits) {
   return options.max_depth == 1 ? 0 : (limits.block_tokens - 1 + options.max_depth - 1 - 1) / limits.block_tokens + 1;
 }
@@ -73,6 +73,6 @@ void EagleDrafter::observe(const ObservedStep& step) { committed_.observe(step);
 
 void EagleDrafter::release(SeqId seq, bool /*ended*/) { committed_.release(seq); }
 
-void EagleDrafter::follow(std::span<const flow::BlockOp> ops) { committed_.follow(ops); }
+void EagleDrafter::track(std::span<const flow::BlockOp> ops) { committed_.track(ops); }
 
 }  // namespace quire::speculate

@@ -15,11 +15,11 @@ void EagleDrafter::propose(std::span<const Asked> asked, std::span<sample::Token
   }
   for (Grower& grower : std::span(growers_).first(num_growers_)) {
     grower.tree.write(trees[grower.asked]);
-    trees[grower.asked].set_laws(&grower.laws);
+    trees[grower.asked].set_distributions(&grower.distributions);
   }
 }
 
-// Those that the last step ran, by their rows there.
+// Selects the sequences that the last step ran, in the order of their rows there.
 void EagleDrafter::choose_growers(std::span<const Asked> asked) {
   num_growers_ = 0;
   for (std::size_t i = 0; i < asked.size() && num_growers_ < growers_.size(); ++i) {
@@ -37,18 +37,18 @@ void EagleDrafter::choose_growers(std::span<const Asked> asked) {
   for (std::uint32_t i = 0; i < num_growers_; ++i) {
     const Asked& one = asked[growers[i].asked];
     const std::uint32_t newest = static_cast<std::uint32_t>(one.tokens.size()) - 1;
-    // The deepest node that runs stands one before the deepest that is guessed.
+    // The deepest node that runs is one above the deepest node of the tree.
     const std::uint32_t room = limits_.max_model_len > newest ? limits_.max_model_len - newest : 1;
     growers[i].index = i;
-    growers[i].laws.clear();
+    growers[i].distributions.clear();
     const TreeLimits limits{.width = std::min({width_, one.max_nodes, head_.config().draft_vocab}),
                             .max_depth = std::min({options_.max_depth, one.max_depth, room}),
                             .max_nodes = one.max_nodes};
-    growers[i].tree.begin(limits, sample::accepts_by_law(*one.sampling));
+    growers[i].tree.begin(limits, sample::accepts_by_rejection(*one.sampling));
   }
 }
 
-// The last rows again, now for what they guess: their K and V are there, and stored once more as they are.
+// Runs the last rows again, now for their output; their K and V are stored once more, unchanged.
 void EagleDrafter::run_roots(std::span<const Asked> asked) {
   rows_.clear();
   picks_.clear();
@@ -59,7 +59,7 @@ void EagleDrafter::run_roots(std::span<const Asked> asked) {
     rows_.begin_sequence(one.table);
     grower.first_row = rows_.num_rows();
     rows_.add_row(one.tokens.back(), position, committed_.slot_of(one.table, position));
-    rows_.speak(num_guesses(*one.sampling, grower.tree.num_children(GrowingTree::kRoot)));
+    rows_.add_logits_row(num_candidates_to_request(*one.sampling, grower.tree.num_children(GrowingTree::kRoot)));
     picks_.push_back(grower.last->feature);
   }
   head_.begin_with_features(picks_);
@@ -71,7 +71,7 @@ void EagleDrafter::run_roots(std::span<const Asked> asked) {
   }
 }
 
-// Runs the nodes of that depth which grow, of all trees; false where there are none.
+// Runs the growing nodes of that depth, of all trees; false if there are none.
 bool EagleDrafter::run_level(std::span<const Asked> asked, std::uint32_t depth) {
   rows_.clear();
   picks_.clear();
@@ -94,14 +94,14 @@ bool EagleDrafter::run_level(std::span<const Asked> asked, std::uint32_t depth) 
   return true;
 }
 
-// Each sees the context, and its ancestors' rows in scratch blocks that nobody else has.
+// A node attends to the context and to its ancestors' rows, which are in scratch blocks of its own.
 void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const int> frontier, std::uint32_t depth) {
   const std::uint32_t block_tokens = limits_.block_tokens;
-  const std::uint32_t first = static_cast<std::uint32_t>(asked.tokens.size()) - 1;  // position of the first in scratch
+  const std::uint32_t first = static_cast<std::uint32_t>(asked.tokens.size()) - 1;  // of the first scratch row
   const std::uint32_t position = first + depth - 1;
   const std::uint32_t whole = first / block_tokens;
   const std::uint32_t first_row = rows_.num_rows();
-  // Rows in the blocks so far: of the context, then of ancestors.
+  // Rows already in the scratch blocks: of the context, then of ancestors.
   const std::uint32_t num_before = first % block_tokens + depth - 1;
   const std::uint32_t num_copied = (num_before + block_tokens - 1) / block_tokens;
   for (std::size_t i = 0; i < frontier.size(); ++i) {
@@ -119,7 +119,7 @@ void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const 
     }
     const BlockId own = scratch_block(grower, i, depth, num_before / block_tokens);
     rows_.add_row(grower.tree.token(frontier[i]), position, own.value * block_tokens + position % block_tokens);
-    rows_.speak(num_guesses(*asked.sampling, grower.tree.num_children(frontier[i])));
+    rows_.add_logits_row(num_candidates_to_request(*asked.sampling, grower.tree.num_children(frontier[i])));
   }
   grower.grown.assign(frontier.begin(), frontier.end());
   grower.first_row = first_row;
@@ -127,18 +127,19 @@ void EagleDrafter::add_rows(const Asked& asked, Grower& grower, std::span<const 
 
 void EagleDrafter::add_children(const Asked& asked, Grower& grower, int parent, std::uint32_t depth,
                                 const backend::Choice& choice) {
-  const Wanted wanted{.num = grower.tree.num_children(parent),
-                      .position = static_cast<std::uint32_t>(asked.tokens.size()) + depth - 1,
-                      .depth = depth,
-                      .shared_noise = options_.shared_noise};
+  const ChildRequest wanted{.num = grower.tree.num_children(parent),
+                            .position = static_cast<std::uint32_t>(asked.tokens.size()) + depth - 1,
+                            .depth = depth,
+                            .shared_noise = options_.shared_noise};
   children_.list(choice, wanted.num, *asked.sampling, [this](TokenId draft) { return head_.token_of(draft); });
-  for (const Child& child : children_.chosen(wanted, *asked.sampling, grower.laws)) {
+  for (const Child& child : children_.chosen(wanted, *asked.sampling, grower.distributions)) {
     grower.tree.add(parent, child.token, child.log_likely);
   }
 }
 
-std::uint32_t EagleDrafter::num_guesses(const sample::Params& params, std::uint32_t num_children) const {
-  return std::min(Children::num_guesses(num_children, params, options_.shared_noise), head_.config().draft_vocab);
+std::uint32_t EagleDrafter::num_candidates_to_request(const sample::Params& params, std::uint32_t num_children) const {
+  return std::min(Children::num_candidates_to_request(num_children, params, options_.shared_noise),
+                  head_.config().draft_vocab);
 }
 
 BlockId EagleDrafter::scratch_block(const Grower& grower, std::size_t row, std::uint32_t depth,

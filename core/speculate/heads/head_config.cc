@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/base/log.h"
-#include "core/model/json_fields.h"
 #include "core/model/rope_config.h"
+#include "core/model/source/json_fields.h"
 #include "core/speculate/problems.h"
 
 namespace quire::speculate {
@@ -23,10 +23,10 @@ constexpr std::uint64_t kMaxHeadDim = 1u << 10;
 constexpr std::uint64_t kMaxLayers = 16;
 constexpr std::uint64_t kMaxPositions = (1u << 31) - 1;
 
-// In `eagle_config`: several states, through an fc.
+// Key in `eagle_config`; true: the head reads several states through an fc.
 constexpr const char* kTakesSeveral = "use_aux_hidden_state";
 
-// Read below.
+// Keys that the reader below uses.
 constexpr std::array kKnown = {"hidden_size",
                                "intermediate_size",
                                "num_hidden_layers",
@@ -58,12 +58,14 @@ constexpr std::array kKnown = {"hidden_size",
                                "speculators_model_type",
                                "architectures",
                                "model_type",
+                               "method",
+                               "truncated_vocab_size",
                                "use_sliding_window",
                                "sliding_window",
                                "layer_types",
                                "pretraining_tp"};
 
-// Training, generation and bookkeeping: nothing that a forward pass asks.
+// Keys of training, generation and bookkeeping: the forward pass does not use them.
 constexpr std::array kHarmlessOfDraft = {
     "_name_or_path", "attention_dropout",   "attn_implementation", "_attn_implementation", "auto_map",
     "bos_token_id",  "eos_token_id",        "pad_token_id",        "unk_token_id",         "dtype",
@@ -75,13 +77,17 @@ bool among(std::string_view key, std::span<const char* const> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// One level, with the layer's own keys beside the head's.
+// Keys of an object with the layer's own keys: of `speculators`, and of vLLM's EAGLE checkpoints.
+constexpr const char* kWrappers[] = {"transformer_layer_config", "model"};
+
+// The config with the wrapped keys moved up beside the head's own.
 json::object flattened(json::object object, const std::string& name) {
-  const json::value* layer = object.if_contains("transformer_layer_config");
-  if (layer == nullptr) return object;
-  if (!layer->is_object()) throw StartError(name + ": key 'transformer_layer_config' is no object");
-  const json::object inner = layer->get_object();
-  object.erase("transformer_layer_config");
+  const auto* wrapper = std::ranges::find_if(kWrappers, [&](const char* key) { return object.contains(key); });
+  if (wrapper == std::end(kWrappers)) return object;
+  const json::value& layer = object.at(*wrapper);
+  if (!layer.is_object()) throw StartError(name + ": key '" + *wrapper + "' is not an object");
+  const json::object inner = layer.get_object();
+  object.erase(*wrapper);
   for (const auto& [key, value] : inner) {
     const json::value* outer = object.if_contains(key);
     if (outer == nullptr || outer->is_null() || key == "architectures" || key == "model_type") object[key] = value;
@@ -91,7 +97,7 @@ json::object flattened(json::object object, const std::string& name) {
 
 class Reader {
  public:
-  Reader(const model::JsonFields& fields, const model::Config& target) : fields_(fields), target_(target) {}
+  Reader(const model::JsonFields& fields, const model::ModelSpec& target) : fields_(fields), target_(target) {}
 
   HeadConfig read(const std::string& name) {
     check_keys();
@@ -101,7 +107,7 @@ class Reader {
     read_flags(config);
     read_states(config);
     check_against_target(config);
-    problems_.throw_if_any(name + " is not a draft head's that can be read");
+    problems_.throw_if_any(name + " is not the config of a supported draft head");
     return config;
   }
 
@@ -109,31 +115,40 @@ class Reader {
   void check_keys() {
     for (const std::string& key : fields_.keys()) {
       if (among(key, kKnown) || among(key, kHarmlessOfDraft)) continue;
-      refuse(key, "is not known; it may change what the head computes");
+      refuse(key, "is an unknown key; it may change what the head computes");
     }
     if (const auto type = value<std::string>([&] { return fields_.optional_string("speculators_model_type"); });
         type && *type != "eagle3") {
       mismatch("speculators_model_type", "expected \"eagle3\"");
     }
+    if (const auto method = value<std::string>([&] { return fields_.optional_string("method"); });
+        method && *method != "eagle" && *method != "eagle3") {
+      mismatch("method", "expected \"eagle\" or \"eagle3\"");
+    }
+    if (fields_.has("truncated_vocab_size") && uint("truncated_vocab_size", 1, kMaxVocab, 0) != target_.vocab) {
+      mismatch("truncated_vocab_size", "expected the target's vocab_size, " + std::to_string(target_.vocab));
+    }
     if (const auto act = value<std::string>([&] { return fields_.optional_string("hidden_act"); });
         act && *act != "silu" && *act != "swish") {
       mismatch("hidden_act", "expected \"silu\"");
     }
-    if (flag("use_sliding_window")) mismatch("use_sliding_window", "expected false: the head's layer sees everything");
+    if (flag("use_sliding_window"))
+      mismatch("use_sliding_window", "expected false: the head's layer attends to all positions");
     if (uint("pretraining_tp", 0, 64, 1) > 1) mismatch("pretraining_tp", "expected 1");
     for (const std::string& type : strings("layer_types")) {
       if (type != "full_attention")
-        mismatch("layer_types", "expected full_attention: the head's layer sees everything");
+        mismatch("layer_types", "expected full_attention: the head's layer attends to all positions");
     }
   }
 
-  // By what only an EAGLE-3 head has; its weights have the last word.
+  // Kind by the keys that only EAGLE-3 heads have; loading the weights confirms it.
   HeadKind kind() {
     for (const std::string& name : strings("architectures")) {
       for (const char* known : {"eagle3", "Eagle3", "EAGLE3"}) {
         if (name.find(known) != std::string::npos) return HeadKind::kEagle3;
       }
     }
+    if (value<std::string>([&] { return fields_.optional_string("method"); }) == "eagle3") return HeadKind::kEagle3;
     for (const char* key : {"speculators_model_type", "draft_vocab_size", "eagle_aux_hidden_state_layer_ids",
                             "num_aux_hidden_states", "norm_before_residual", "norm_output"}) {
       if (fields_.has(key)) return HeadKind::kEagle3;
@@ -172,19 +187,20 @@ class Reader {
     config.fc_norm = flag("fc_norm");
     config.norm_before_residual = flag("norm_before_residual");
     config.norm_output = flag("norm_output");
-    flag("bias");                 // of fc: its tensor says
-    flag("tie_word_embeddings");  // likewise the output matrix
+    flag("bias");                 // of fc; its tensor decides
+    flag("tie_word_embeddings");  // its tensor decides
     if (config.kind == HeadKind::kEagle && config.norm_before_fc) mismatch("norm_before_fc", "expected false");
     if (config.kind == HeadKind::kEagle && config.fc_norm) mismatch("fc_norm", "expected false");
     if (config.norm_before_fc && config.fc_norm) {
-      mismatch("fc_norm", "expected false: norm_before_fc norms the same states");
+      mismatch("fc_norm", "expected false: norm_before_fc already normalises the same states");
     }
   }
 
-  // Boundaries, or one less: the layers whose output is meant. The first of the usual three tells which.
+  // The ids are boundaries (layers whose input is read: usually 2, n / 2, n - 3), or one less (layers whose output is
+  // read). A first id of 1 means the latter.
   void read_states(HeadConfig& config) {
     if (config.kind == HeadKind::kEagle) return;
-    const std::uint32_t n = target_.num_layers;
+    const std::uint32_t n = target_.num_layers();
     std::vector<std::uint64_t> ids = layer_ids(fields_);
     bool last_alone = false;
     if (const auto inner = value<model::JsonFields>([&] { return fields_.optional_object("eagle_config"); })) {
@@ -202,8 +218,8 @@ class Reader {
       std::string text;
       for (const std::uint32_t boundary : config.boundaries)
         text += (text.empty() ? "" : ", ") + std::to_string(boundary);
-      refuse("eagle_aux_hidden_state_layer_ids", "names (or, absent, leaves) the states before layers " + text +
-                                                     "; expected ascending ones up to " + std::to_string(n) +
+      refuse("eagle_aux_hidden_state_layer_ids", "(given, or by default) names the states before layers " + text +
+                                                     "; expected ascending layers up to " + std::to_string(n) +
                                                      ", the target's number of layers");
     }
     const std::uint64_t said = uint("num_aux_hidden_states", 1, 64, static_cast<std::uint32_t>(ids.size()));
@@ -215,9 +231,9 @@ class Reader {
                           std::vector<std::uint64_t>{});
   }
 
-  // Without an fc there is nothing that could be said of its states.
+  // Without an fc, settings of its input states make no sense.
   void check_last_alone(const HeadConfig& config, const std::vector<std::uint64_t>& ids) {
-    const std::string because = std::string(kTakesSeveral) + " is false: the head takes the last state alone";
+    const std::string because = std::string(kTakesSeveral) + " is false: the head reads only the last state";
     if (!ids.empty()) mismatch("eagle_aux_hidden_state_layer_ids", "expected none; " + because);
     if (uint("num_aux_hidden_states", 1, 64, 1) != 1) mismatch("num_aux_hidden_states", "expected 1; " + because);
     if (config.norm_before_fc) mismatch("norm_before_fc", "expected false; " + because);
@@ -232,7 +248,7 @@ class Reader {
       const char* key;
       bool value;
     };
-    // What every head here is like, as some files say besides.
+    // Properties that all supported heads have, as some files state them.
     static constexpr std::array kExpected = {Expected{"use_input_layernorm_in_first_layer", true},
                                              Expected{"use_last_layernorm", true}, Expected{"use_mtp_layernorm", false},
                                              Expected{"next_layer_regular", true}};
@@ -241,7 +257,7 @@ class Reader {
       problems_.take(
           [&] {
             const auto* const known = std::ranges::find(kExpected, key, &Expected::key);
-            if (known == kExpected.end()) inner.refuse(key, "is not known; it may change what the head computes");
+            if (known == kExpected.end()) inner.refuse(key, "is an unknown key; it may change what the head computes");
             if (inner.optional_bool(key).value_or(known->value) != known->value) {
               inner.mismatch(key, std::string("expected ") + (known->value ? "true" : "false"));
             }
@@ -259,7 +275,7 @@ class Reader {
     }
     if (config.kind == HeadKind::kEagle && config.hidden != target_.hidden) {
       mismatch("hidden_size", "expected the target's, " + std::to_string(target_.hidden) +
-                                  ": its output matrix reads what the head puts out");
+                                  ": the target's output matrix reads the head's output");
     }
   }
 
@@ -274,7 +290,7 @@ class Reader {
     const auto found = value<std::uint64_t>([&] { return fields_.optional_uint(key, low, high); });
     return found ? static_cast<std::uint32_t>(*found) : otherwise;
   }
-  // 1 where it is missing, which is told: other checks go on with it.
+  // 1, and a problem, if the key is missing: other checks continue with it.
   std::uint32_t required(const char* key, std::uint64_t high) {
     return problems_.take([&] { return fields_.require_uint(key, 1, high); }, std::uint32_t{1});
   }
@@ -294,7 +310,7 @@ class Reader {
   }
 
   const model::JsonFields& fields_;
-  const model::Config& target_;
+  const model::ModelSpec& target_;
   Problems problems_;
 };
 
@@ -315,22 +331,20 @@ const char* name_of(HeadKind kind) {
 backend::KvShape HeadConfig::kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks,
                                       backend::KvType type) const {
   backend::KvShape shape;
-  shape.num_layers = num_layers;
-  shape.num_kv_heads = num_kv_heads;
-  shape.head_dim = head_dim;
+  shape.layers = backend::kv_layers(num_layers, num_kv_heads, head_dim);
   shape.block_tokens = block_tokens;
   shape.num_blocks = num_blocks;
   shape.type = type;
   return shape;
 }
 
-HeadConfig load_head_config(const model::ModelFiles& files, const model::Config& target) {
+HeadConfig load_head_config(const model::ModelFiles& files, const model::ModelSpec& target) {
   const model::FileBytes bytes = files.require("config.json");
   return parse_head_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, files.describe("config.json"),
                            target);
 }
 
-HeadConfig parse_head_config(std::string_view text, const std::string& name, const model::Config& target) {
+HeadConfig parse_head_config(std::string_view text, const std::string& name, const model::ModelSpec& target) {
   const json::object object = flattened(model::parse_object(text, name), name);
   const model::JsonFields fields(object, name);
   return Reader(fields, target).read(name);

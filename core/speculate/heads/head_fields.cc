@@ -6,11 +6,11 @@
 namespace quire::speculate {
 namespace {
 
-// Bookkeeping: nothing that a forward pass asks.
+// Keys of bookkeeping: the forward pass does not use them.
 constexpr std::array kHarmless = {"architectures", "model_type", "base_model_name_or_path",
                                   "torch_dtype",   "dtype",      "transformers_version",
                                   "_name_or_path"};
-constexpr std::array kSizes = {"hidden_size", "vocab_size", "truncated_vocab_size"};
+constexpr std::array kSizes = {"hidden_size", "vocab_size"};
 
 bool among(const std::string& key, std::span<const char* const> keys) {
   return std::ranges::any_of(keys, [&](const char* known) { return key == known; });
@@ -18,7 +18,7 @@ bool among(const std::string& key, std::span<const char* const> keys) {
 
 }  // namespace
 
-HeadFields::HeadFields(const model::JsonFields& fields, const model::Config& target)
+HeadFields::HeadFields(const model::JsonFields& fields, const model::ModelSpec& target)
     : fields_(fields), target_(target) {}
 
 std::uint32_t HeadFields::uint(const char* key, std::uint64_t low, std::uint64_t high, std::uint32_t otherwise) {
@@ -36,7 +36,6 @@ std::string HeadFields::text(const char* key) {
 void HeadFields::expect_sizes_of_target() {
   expect("hidden_size", target_.hidden);
   expect("vocab_size", target_.vocab);
-  expect("truncated_vocab_size", target_.vocab);
 }
 
 void HeadFields::expect(const char* key, std::uint32_t value) {
@@ -56,7 +55,8 @@ void HeadFields::mismatch(const char* key, const std::string& expected) {
 void HeadFields::refuse_others(std::span<const char* const> known) {
   for (const std::string& key : fields_.keys()) {
     if (among(key, known) || among(key, kHarmless) || among(key, kSizes)) continue;
-    problems_.take([&]() -> bool { fields_.refuse(key, "is not known; it may change what the heads compute"); }, false);
+    problems_.take([&]() -> bool { fields_.refuse(key, "is an unknown key; it may change what the heads compute"); },
+                   false);
   }
 }
 

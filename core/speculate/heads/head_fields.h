@@ -1,7 +1,7 @@
-// config.json of heads that stand beside a target and have no layers of their own, field by field, with all that is wrong told at
-// once. A key that nobody names is refused: it may change what the heads compute.
-// Owner   whoever loads; it borrows the fields and the target's config.
-// Thread  one, while starting.
+// Reader of config.json for heads without layers of their own (Medusa, Hydra), which collects all problems. A key that
+// no reader names is rejected: it may change what the heads compute.
+// Owner   the loader; it borrows the fields and the target's config.
+// Thread  one, at startup.
 // Fails   read_head_fields(): StartError.
 #pragma once
 
@@ -10,23 +10,23 @@
 #include <span>
 #include <string>
 
-#include "core/model/config.h"
-#include "core/model/json_fields.h"
-#include "core/model/model_files.h"
+#include "core/model/arch/config.h"
+#include "core/model/source/json_fields.h"
+#include "core/model/source/model_files.h"
 #include "core/speculate/problems.h"
 
 namespace quire::speculate {
 
 class HeadFields {
  public:
-  HeadFields(const model::JsonFields& fields, const model::Config& target);
+  HeadFields(const model::JsonFields& fields, const model::ModelSpec& target);
 
   bool has(const char* key) const { return fields_.has(key); }
-  // Where the field is missing or wrong: told, and `otherwise`.
+  // The field; if it is missing or wrong, adds a problem and returns `otherwise`.
   std::uint32_t uint(const char* key, std::uint64_t low, std::uint64_t high, std::uint32_t otherwise = 1);
-  bool flag(const char* key);         // false where it is missing
-  std::string text(const char* key);  // empty where it is missing
-  void expect_sizes_of_target();      // where they are said
+  bool flag(const char* key);         // false if missing
+  std::string text(const char* key);  // empty if missing
+  void expect_sizes_of_target();      // hidden_size and vocab_size, if they are given
   void mismatch(const char* key, const std::string& expected);
   void refuse_others(std::span<const char* const> known);
   const Problems& problems() const { return problems_; }
@@ -35,13 +35,13 @@ class HeadFields {
   void expect(const char* key, std::uint32_t value);
 
   const model::JsonFields& fields_;
-  const model::Config& target_;
+  const model::ModelSpec& target_;
   Problems problems_;
 };
 
-// What `read` makes of the file's fields; `whose`: "Medusa heads'".
+// Result of `read` on the file's fields. `whose`: whose config it is, for the error: "Medusa heads".
 template <typename Read>
-auto read_head_fields(const model::ModelFiles& files, const model::Config& target, const std::string& whose,
+auto read_head_fields(const model::ModelFiles& files, const model::ModelSpec& target, const std::string& whose,
                       const Read& read) {
   const model::FileBytes bytes = files.require("config.json");
   const std::string name = files.describe("config.json");
@@ -50,7 +50,7 @@ auto read_head_fields(const model::ModelFiles& files, const model::Config& targe
   const model::JsonFields fields(object, name);
   HeadFields head(fields, target);
   auto config = read(head);
-  head.problems().throw_if_any(name + " is not " + whose + " that can be read");
+  head.problems().throw_if_any(name + " is not the config of supported " + whose);
   return config;
 }
 

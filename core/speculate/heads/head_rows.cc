@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 
 namespace quire::speculate {
 
@@ -39,7 +40,7 @@ void HeadRows::observe(const ObservedStep& step) {
   if (looks_ahead_) keep_features();
 }
 
-// What it says now, and how much of its table is still what it was.
+// Extends the hash chain by the new tokens and finds the part of the block table that is unchanged.
 void HeadRows::look_at(const Observed& observed, Sequence& sequence) {
   std::vector<std::uint64_t>& chain = sequence.chain;
   CHECK_LE(chain.size(), observed.tokens.size() + 1);
@@ -52,14 +53,14 @@ void HeadRows::look_at(const Observed& observed, Sequence& sequence) {
   sequence.table.assign(observed.table.begin(), observed.table.end());
 }
 
-// As many as no stream has to wait for; the rest with the next step.
+// Collects missing rows, at most kMostMissing so that no stream waits long; the rest follows with the next step.
 void HeadRows::find_missing(const Observed& observed, Sequence& sequence, std::size_t index) {
   static constexpr std::size_t kMostMissing = 2048;
   sequence.behind = false;
   bool after_true_row = sequence.looked_at > 0;
   for (std::uint32_t position = sequence.looked_at; position < observed.first_position; ++position) {
     const BlockId block = observed.table[position / limits_.block_tokens];
-    if (block == flow::kDroppedBlock) continue;
+    if (block == kNoBlock) continue;
     const std::uint32_t slot = slot_of(observed.table, position);
     const std::uint64_t hash = hash_of(sequence, position);
     if (stored_.at(slot) == hash) {
@@ -102,7 +103,7 @@ void HeadRows::store_missing() {
     if (any_known) {
       head_.begin_with_host(missing_features_);
     } else {
-      head_.begin_with_nothing(static_cast<std::uint32_t>(num));
+      head_.begin_with_zeros(static_cast<std::uint32_t>(num));
     }
     head_.store(rows_.batch());
     done += num;
@@ -132,7 +133,7 @@ void HeadRows::store_observed(const backend::Buffer& states) {
       stored_.store(slot, hash_of(sequence, position));
       stored_features_.push_back(feature);
     }
-    sequence.last.step = sequence.behind ? 0 : step_;  // nobody guesses behind rows that are not there
+    sequence.last.step = sequence.behind ? 0 : step_;  // no draft after rows that are missing
   }
   head_.take_states(states, picks_);
   head_.begin_with_features(stored_features_);
@@ -160,15 +161,15 @@ const HeadRows::Last* HeadRows::last_of(const Asked& asked) const {
   const std::uint32_t window = head_.attention().window;
   const std::uint32_t first_seen = window == 0 ? 0 : last.position - std::min(last.position, window - 1);
   const auto seen = asked.table.subspan(first_seen / limits_.block_tokens);
-  return std::ranges::find(seen, flow::kDroppedBlock) == seen.end() ? &last : nullptr;
+  return std::ranges::find(seen, kNoBlock) == seen.end() ? &last : nullptr;
 }
 
-void HeadRows::follow(std::span<const flow::BlockOp> block_ops) {
+void HeadRows::track(std::span<const flow::BlockOp> block_ops) {
   using enum flow::BlockOp::Kind;
   const std::size_t bytes = head_.cache().block_bytes();
   const auto host_block = [&](std::uint32_t index) { return std::span(host_blocks_).subspan(index * bytes, bytes); };
   for (const flow::BlockOp& op : block_ops) {
-    stored_.follow(op);
+    stored_.track(op);
     const backend::BlockCopy copy{BlockId(op.from), BlockId(op.to)};
     if (op.kind == kCopy) ops_.copy_blocks(head_.cache(), {&copy, 1});
     if (op.kind == kPoison) ops_.poison_block(head_.cache(), copy.to);

@@ -1,12 +1,13 @@
-// The rows that a draft head's own layer has of what is committed: in the slots where the target's lie, so that a prefix found
-// there is found here.
-// Turn    observe() stores the rows of a step: q, k, v, and no more. Whoever drafts runs the last row of a sequence again for what
-//         it says, begun with head.features()[feature].
-// Missing rows of a context (K and V that were loaded, or made while nobody drafted) are run with features of zero, but for a
-//         block's last one, whose feature is kept. One behind a true row is left as it is: its feature is right, and only the
-//         token it was made for is another. A head that does not look ahead has no such row, and nothing is kept for it.
+// Rows of a draft head's own layer for committed tokens, in the same slots as the target's rows, so that a prefix found
+// in the prefix cache has the head's rows too.
+// Calls   observe() stores K and V of a step's rows. The drafter runs a sequence's last row again for its output, with
+//         head.features()[feature] as input.
+// Missing rows of a context (K and V that were loaded, or computed while the sequence was not tracked) are computed
+// from zero features, a block's last row from its stored feature. A row that follows a right row and was stored for
+// another next token is left: its feature is right, only the token differs. A head that does not look ahead has no such
+// rows, and no features are stored for it.
 // Owner   the drafter. Ops and head outlive it.
-// Thread  engine. It allocates for the longest sequences yet, not for steps.
+// Thread  engine. Allocates for longer sequences than any before, not for steps.
 // Source  rows by slot: ours.
 #pragma once
 
@@ -24,7 +25,7 @@
 
 namespace quire::speculate {
 
-// As the target's runner has them.
+// Limits of the target's runner.
 struct RunnerLimits {
   std::uint32_t max_rows = 512;
   std::uint32_t max_sequences = 64;
@@ -36,37 +37,38 @@ struct RunnerLimits {
 
 class HeadRows {
  public:
-  // A sequence's last row, of the last step.
+  // A sequence's last row in the last step.
   struct Last {
-    std::uint64_t step = 0;     // that ran it
-    std::uint32_t feature = 0;  // of head.features()
+    std::uint64_t step = 0;     // number of that step
+    std::uint32_t feature = 0;  // index in head.features()
     std::uint32_t position = 0;
   };
 
   HeadRows(backend::Ops& ops, DraftHead& head, const RunnerLimits& limits);
 
   void observe(const ObservedStep& step);
-  // Null: the last step did not run it, it has gone on since, or the row does not see all that it should.
+  // Null if the last step did not run the sequence, if it has more tokens since, or if the row would attend to rows
+  // that are missing or dropped.
   const Last* last_of(const Asked& asked) const;
   void release(SeqId seq) { sequences_.erase(seq); }
-  void follow(std::span<const flow::BlockOp> ops);
+  void track(std::span<const flow::BlockOp> ops);
 
   std::uint32_t slot_of(std::span<const BlockId> table, std::uint32_t position) const;
 
  private:
   struct Sequence {
-    std::vector<std::uint64_t> chain = {kChainRoot};  // as StoredRows
-    std::vector<BlockId> table{};                     // as it was when last seen
-    std::uint32_t looked_at = 0;                      // rows [0, looked_at) are there, as good as they get
+    std::vector<std::uint64_t> chain = {kChainRoot};  // see StoredRows
+    std::vector<BlockId> table{};                     // as last seen
+    std::uint32_t looked_at = 0;                      // rows [0, looked_at) are stored, as right as they get
     bool behind = false;                              // too many rows were missing for one call
     Last last{};
   };
   struct Missing {
-    TokenId token;  // the next one
+    TokenId token;  // at position + 1
     std::uint32_t position;
     std::uint32_t slot;
     std::size_t observed;
-    std::span<const float> feature;  // empty: not known
+    std::span<const float> feature;  // empty: unknown
   };
 
   void look_at(const Observed& observed, Sequence& sequence);
@@ -74,7 +76,7 @@ class HeadRows {
   void store_missing();
   void store_observed(const backend::Buffer& states);
   void keep_features();
-  // Of all that the row is a function of.
+  // Hash of everything that the row depends on.
   std::uint64_t hash_of(const Sequence& sequence, std::uint32_t position) const;
 
   backend::Ops& ops_;
@@ -90,7 +92,7 @@ class HeadRows {
   std::vector<Missing> missing_;
   std::vector<float> missing_features_;
   std::vector<std::uint32_t> picks_;
-  std::vector<std::uint32_t> stored_features_;  // of the rows that are stored, by their place in picks_
+  std::vector<std::uint32_t> stored_features_;  // of the stored rows: indices in picks_
   RowBatch rows_;
 };
 

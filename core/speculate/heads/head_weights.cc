@@ -10,7 +10,7 @@ namespace {
 
 std::string layer_name(std::uint32_t layer) { return "layers." + std::to_string(layer) + "."; }
 
-// Asks the tensors for everything that a head of this config has; what it asks for twice, to check and to pack, is one list.
+// Requests every tensor of a head with this config. The check and the packing pass run the same code.
 class Gatherer {
  public:
   Gatherer(HeadTensors& tensors, const HeadConfig& config) : tensors_(tensors), config_(config) {}
@@ -36,7 +36,7 @@ class Gatherer {
   }
 
  private:
-  // By number; or, of the usual three, by what they were called first.
+  // Named by number, or (three states) by the first published names.
   void gather_state_norms(HeadWeights& weights) {
     static constexpr std::array kFirstNames = {"aux_norm_low.weight", "aux_norm_mid.weight", "aux_norm_high.weight"};
     const std::size_t num = config_.boundaries.size();
@@ -49,7 +49,7 @@ class Gatherer {
 
   void gather_head(HeadWeights& weights) {
     if (config_.kind == HeadKind::kEagle) return;
-    // Logits are linear in what the norm leaves.
+    // The factor fits into the norm's weights, as logits are linear in its output.
     weights.norm = tensors_.vector("norm.weight", config_.hidden, config_.logit_scale);
     if (config_.norm_output) weights.output_norm = tensors_.vector("norm.weight", config_.hidden);
     const bool reduced = config_.draft_vocab != config_.vocab;
@@ -95,7 +95,7 @@ HeadLayer gather_head_layer(HeadTensors& tensors, const HeadConfig& config, cons
 }
 
 HeadWeights load_head_weights(backend::Ops& ops, const HeadConfig& config, const model::ModelFiles& files,
-                              backend::Quantize quantize) {
+                              std::optional<backend::Format> quantize) {
   const HeadFile file(files);
   Problems problems;
   HeadTensors check(file, problems);

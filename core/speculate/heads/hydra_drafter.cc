@@ -44,7 +44,7 @@ HydraDrafter::HydraDrafter(backend::Ops& ops, const model::Decoder& target, Hydr
       max_growing_rows_(std::min(limits.max_rows, limits.max_sequences * options.width)),
       mover_(ops, limits.max_rows),
       last_(ops, mover_, std::min(limits.max_rows, limits.max_sequences), hidden_),
-      blocks_(ops, mover_, max_growing_rows_, hidden_) {
+      blocks_(ops, max_growing_rows_, hidden_) {
   if (loaded.prefix) {
     prefix_ = std::make_unique<Prefix>(ops, target, *loaded.prefix, std::move(loaded.prefix_weights),
                                        prefix_limits(options, limits), limits);
@@ -74,8 +74,8 @@ void HydraDrafter::release(SeqId seq, bool /*ended*/) {
   last_.release(seq);
 }
 
-void HydraDrafter::follow(std::span<const flow::BlockOp> ops) {
-  if (prefix_) prefix_->rows.follow(ops);
+void HydraDrafter::track(std::span<const flow::BlockOp> ops) {
+  if (prefix_) prefix_->rows.track(ops);
 }
 
 void HydraDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) {
@@ -90,11 +90,11 @@ void HydraDrafter::propose(std::span<const Asked> asked, std::span<sample::Token
   }
   for (Grower& grower : std::span(growers_).first(num_growers_)) {
     grower.tree.write(trees[grower.asked]);
-    trees[grower.asked].set_laws(&grower.laws);
+    trees[grower.asked].set_distributions(&grower.distributions);
   }
 }
 
-// Those that the last step ran, by their rows there.
+// Selects the sequences that the last step ran, in the order of their rows there.
 void HydraDrafter::choose_growers(std::span<const Asked> asked) {
   num_growers_ = 0;
   for (std::size_t i = 0; i < asked.size() && num_growers_ < growers_.size(); ++i) {
@@ -113,8 +113,8 @@ void HydraDrafter::choose_growers(std::span<const Asked> asked) {
     const TreeLimits limits{.width = std::min({width, one.max_nodes, vocab_}),
                             .max_depth = std::min(one.max_depth, static_cast<std::uint32_t>(inputs_.size())),
                             .max_nodes = one.max_nodes};
-    grower.laws.clear();
-    grower.tree.begin(limits, sample::accepts_by_law(*one.sampling));
+    grower.distributions.clear();
+    grower.tree.begin(limits, sample::accepts_by_rejection(*one.sampling));
   }
 }
 
@@ -124,7 +124,7 @@ std::optional<std::uint32_t> HydraDrafter::source_of(const Asked& asked) const {
   return last == nullptr ? std::nullopt : std::optional(last->feature);
 }
 
-// What the first head reads before the newest token, by grower.
+// The state, or the prefix layer's output, that the first head reads; one row per grower.
 const backend::Buffer& HydraDrafter::run_roots(std::span<const Asked> asked) {
   picks_.clear();
   for (const Grower& grower : std::span(growers_).first(num_growers_)) picks_.push_back(grower.source);
@@ -132,21 +132,21 @@ const backend::Buffer& HydraDrafter::run_roots(std::span<const Asked> asked) {
     mover_.pick(last_.states(), picks_, *roots_);
     return *roots_;
   }
-  // The last rows again, now for what they say: their K and V are there, and stored once more as they are.
+  // Runs the last rows again, now for their output; their K and V are stored once more, unchanged.
   rows_.clear();
   for (const Grower& grower : std::span(growers_).first(num_growers_)) {
     const Asked& one = asked[grower.asked];
     const std::uint32_t position = static_cast<std::uint32_t>(one.tokens.size()) - 2;
     rows_.begin_sequence(one.table);
     rows_.add_row(one.tokens[position], position, prefix_->rows.slot_of(one.table, position));
-    rows_.speak(0);
+    rows_.add_logits_row(0);
   }
   prefix_->head.begin_with_features(picks_);
   prefix_->head.run_prefix(rows_.batch());
   return prefix_->head.said();
 }
 
-// Rows for the nodes that grow at this depth, of all trees; false where there are none.
+// Adds rows for the growing nodes of this depth, of all trees; false if there are none.
 bool HydraDrafter::add_level(std::span<const Asked> asked, std::uint32_t depth) {
   rows_.clear();
   picks_.clear();
@@ -164,7 +164,8 @@ bool HydraDrafter::add_level(std::span<const Asked> asked, std::uint32_t depth) 
       rows_.begin_sequence({});
       rows_.add_row(root ? one.tokens.back() : grower.tree.token(node), 0, rows_.num_rows());
       const std::uint32_t num = grower.tree.num_children(node);
-      rows_.speak(std::min(Children::num_guesses(num, *one.sampling, options_.shared_noise), vocab_));
+      rows_.add_logits_row(
+          std::min(Children::num_candidates_to_request(num, *one.sampling, options_.shared_noise), vocab_));
     }
     grower.grown.assign(frontier.begin(), frontier.end());
     grower.first_row = first_row;
@@ -177,13 +178,13 @@ void HydraDrafter::run_head(const backend::Buffer& before, std::uint32_t index) 
   backend::Buffer& input = *inputs_[index];
   const std::uint32_t num_rows = rows_.num_rows();
   ops_.begin(rows_.batch());
-  ops_.embed(embed_, *embedded_);
+  ops_.embed(embed_, 1.0f, *embedded_);
   ops_.place(before, num_rows, 0, input);
   ops_.place(*embedded_, num_rows, (index + 1) * hidden_, input);
   ops_.linear(input, *head.residual, num_rows, *x_);
   blocks_.add(input, *head.linear, num_rows, *x_);
   for (const std::uint32_t turn : head.turns) blocks_.add(*x_, *head.blocks[turn], num_rows, *x_);
-  ops_.project_choose(*x_, *head.output, vocab_, *logits_);
+  ops_.linear(*x_, *head.output, num_rows, *logits_, {}, backend::ThenChoose{vocab_});
   choices_.resize(num_rows);
   ops_.collect(choices_);
 }
@@ -192,12 +193,12 @@ void HydraDrafter::add_children(std::span<const Asked> asked, std::uint32_t dept
   for (Grower& grower : std::span(growers_).first(num_growers_)) {
     const Asked& one = asked[grower.asked];
     for (std::size_t i = 0; i < grower.grown.size(); ++i) {
-      const Wanted wanted{.num = grower.tree.num_children(grower.grown[i]),
-                          .position = static_cast<std::uint32_t>(one.tokens.size()) + depth,
-                          .depth = depth + 1,
-                          .shared_noise = options_.shared_noise};
+      const ChildRequest wanted{.num = grower.tree.num_children(grower.grown[i]),
+                                .position = static_cast<std::uint32_t>(one.tokens.size()) + depth,
+                                .depth = depth + 1,
+                                .shared_noise = options_.shared_noise};
       children_.list(choices_[grower.first_row + i], wanted.num, *one.sampling);
-      for (const Child& child : children_.chosen(wanted, *one.sampling, grower.laws)) {
+      for (const Child& child : children_.chosen(wanted, *one.sampling, grower.distributions)) {
         grower.tree.add(grower.grown[i], child.token, child.log_likely);
       }
     }

@@ -1,13 +1,13 @@
-// Guesses by Hydra heads, which see the tokens of a node's path: a tree grows level by level, one head a level, all sequences
-// together.
-// Turn    observe() keeps the last row's state of each sequence, or stores the prefix layer's rows. propose() has what each tree
-//         begins with, the state or what the prefix layer says of it, then runs a head for every level: a node's input is its
-//         parent's with the embedding of its own token behind. A sequence that the last step did not run gets none.
-// Shape   R nodes of a level that grow, of all trees; head i reads [R, (i+2)E].
+// Drafter with Hydra heads, which see the tokens of a node's path: a tree grows level by level, one head per level, all
+// sequences together.
+// Calls   observe() stores each sequence's last state, or the prefix layer's rows. propose() starts each tree from that
+//         state, or from the prefix layer's output for it, and runs one head per level; a node's input is its parent's
+//         input followed by the embedding of its own token. No draft for a sequence that the last step did not run.
+// Shape   R growing nodes of a level, of all trees; head i reads [R, (i+2)E].
 // Owner   app. Ops and the target outlive it.
-// Thread  engine. It allocates for the most guesses and the longest sequences yet, not for steps.
-// Fails   StartError from the constructor, all problems at once.
-// Source  Hydra (Ankner et al. 2024); trees chosen by what the heads say as EAGLE-2 (Li et al. 2024), not fixed beforehand: ours.
+// Thread  engine. Allocates for more draft tokens and longer sequences than any before, not for steps.
+// Fails   StartError from the constructor, with all problems at once.
+// Source  Hydra (Ankner et al. 2024). Ours: dynamic trees as in EAGLE-2 (Li et al. 2024) in place of a fixed tree.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 #include "core/backend/ops.h"
 #include "core/model/decoder.h"
-#include "core/model/model_files.h"
+#include "core/model/source/model_files.h"
 #include "core/speculate/children.h"
 #include "core/speculate/drafter.h"
 #include "core/speculate/growing_tree.h"
@@ -33,9 +33,9 @@ namespace quire::speculate {
 
 struct HydraOptions {
   std::uint32_t width = 4;      // nodes of a level that grow, and children of each; 1: chains
-  std::uint32_t max_depth = 4;  // no more than there are heads
+  std::uint32_t max_depth = 4;  // at most the number of heads
   bool shared_noise = true;     // see Children
-  backend::Quantize quantize = backend::Quantize::kNone;
+  std::optional<backend::Format> quantize = std::nullopt;
   backend::KvType kv_dtype = backend::KvType::kBF16;  // of the prefix layer
 };
 
@@ -49,14 +49,14 @@ class HydraDrafter final : public Drafter {
   void observe(const ObservedStep& step) override REQUIRES(engine_role);
   void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) override REQUIRES(engine_role);
   void release(SeqId seq, bool ended) override REQUIRES(engine_role);
-  void follow(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role);
+  void track(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role);
 
   std::uint32_t num_heads() const { return static_cast<std::uint32_t>(heads_.size()); }
-  // Logits [rows, V] of the head that ran last: for tests.
+  // Logits [rows, V] of the head that ran last; for tests.
   void read_logits(std::uint32_t rows, std::span<float> out) const { ops_.read(*logits_, 0, rows, out); }
 
  private:
-  // The layer in front of the heads.
+  // The Hydra++ layer before the heads.
   struct Prefix {
     Prefix(backend::Ops& ops, const model::Decoder& target, const HeadConfig& config, HeadWeights weights,
            const HeadLimits& head_limits, const RunnerLimits& limits)
@@ -64,14 +64,14 @@ class HydraDrafter final : public Drafter {
     DraftHead head;
     HeadRows rows;
   };
-  // A tree that grows.
+  // A growing tree.
   struct Grower {
     std::size_t asked = 0;
-    std::uint32_t source = 0;  // its row of the last states, or of the prefix's features
+    std::uint32_t source = 0;  // its row in the last states, or in the prefix's features
     GrowingTree tree{};
-    sample::ProposalLaws laws{};  // of its nodes, where they are drawn
-    std::vector<int> grown{};     // candidates that are rows of this level
-    std::uint32_t first_row = 0;  // of that level's
+    sample::ProposalDistributions distributions{};  // of its nodes, where they are drawn
+    std::vector<int> grown{};                       // candidates that are rows of this level
+    std::uint32_t first_row = 0;                    // of this level's rows
   };
 
   HydraDrafter(backend::Ops& ops, const model::Decoder& target, HydraHeads loaded, const HydraOptions& options,
@@ -93,13 +93,13 @@ class HydraDrafter final : public Drafter {
   const std::uint32_t max_growing_rows_;  // R
   RowMover mover_;
   LastStates last_;
-  std::unique_ptr<Prefix> prefix_;  // null: the states themselves are read
+  std::unique_ptr<Prefix> prefix_;  // null: heads read the states themselves
   SiluAdder blocks_;
 
   std::unique_ptr<backend::Buffer> roots_;                // [R, E] states
-  std::vector<std::unique_ptr<backend::Buffer>> inputs_;  // of each head
-  std::vector<std::unique_ptr<backend::Buffer>>
-      parents_;                                // likewise, what a head's input begins with, by row of its own
+  std::vector<std::unique_ptr<backend::Buffer>> inputs_;  // [R, (i+2)E] by head
+  // [R, (i+2)E] by head: inputs of the parents, by row of the next head.
+  std::vector<std::unique_ptr<backend::Buffer>> parents_;
   std::unique_ptr<backend::Buffer> embedded_;  // [R, E]
   std::unique_ptr<backend::Buffer> x_;         // [R, E]
   std::unique_ptr<backend::Buffer> logits_;    // [R, V]

@@ -12,30 +12,30 @@ namespace {
 
 constexpr std::uint64_t kMaxHydraHeads = 64;
 constexpr std::uint64_t kMaxHydraBlocks = 16;
-const std::string kPrefixName = "prefix_embeding_layer.";  // as published
+const std::string kPrefixName = "prefix_embeding_layer.";  // spelled as published
 
 struct HydraConfig {
   std::uint32_t num_heads = 1;
   std::uint32_t num_blocks = 1;
   bool has_prefix = false;
-  std::uint32_t state_offset = 0;  // how many layers before the last one ends; 0: behind the final norm
+  std::uint32_t state_offset = 0;  // layers before the last one's output; 0: after the final norm
 };
 
-HydraConfig read_hydra_config(const model::ModelFiles& files, const model::Config& target) {
-  return read_head_fields(files, target, "Hydra heads'", [&](HeadFields& fields) {
+HydraConfig read_hydra_config(const model::ModelFiles& files, const model::ModelSpec& target) {
+  return read_head_fields(files, target, "Hydra heads", [&](HeadFields& fields) {
     HydraConfig config;
     config.num_heads = fields.uint("hydra_num_heads", 1, kMaxHydraHeads);
     config.num_blocks = fields.uint("hydra_num_layers", 1, kMaxHydraBlocks);
     const std::string layout = fields.text("hydra_head_arch");
     config.has_prefix = layout == "prefix-mlp";
     if (layout != "mlp" && !config.has_prefix) {
-      fields.mismatch("hydra_head_arch", "expected \"mlp\" or \"prefix-mlp\"; no other is supported");
+      fields.mismatch("hydra_head_arch", "expected \"mlp\" or \"prefix-mlp\"; no other value is supported");
     }
     if (!fields.flag("grounded_heads")) {
-      fields.mismatch("grounded_heads", "expected true: heads that see no tokens are not Hydra's");
+      fields.mismatch("grounded_heads", "expected true: Hydra heads read the tokens drafted before");
     }
     if (fields.has("hidden_state_offset")) {
-      config.state_offset = fields.uint("hidden_state_offset", 0, target.num_layers, 0);
+      config.state_offset = fields.uint("hidden_state_offset", 0, target.num_layers(), 0);
     }
     fields.expect_sizes_of_target();
     static constexpr std::array kHydraFields = {"hydra_num_heads", "hydra_num_layers", "hydra_head_arch",
@@ -45,13 +45,13 @@ HydraConfig read_hydra_config(const model::ModelFiles& files, const model::Confi
   });
 }
 
-std::optional<std::uint32_t> boundary_of(const HydraConfig& config, const model::Config& target) {
+std::optional<std::uint32_t> boundary_of(const HydraConfig& config, const model::ModelSpec& target) {
   if (config.state_offset == 0) return std::nullopt;
-  return target.num_layers - config.state_offset;
+  return target.num_layers() - config.state_offset;
 }
 
-// A layer as the target's: the authors make it from the target's own config.
-std::optional<HeadConfig> prefix_config(const HydraConfig& hydra, const model::Config& target) {
+// The prefix layer has the target's shape: the authors build it from the target's config.
+std::optional<HeadConfig> prefix_config(const HydraConfig& hydra, const model::ModelSpec& target) {
   if (!hydra.has_prefix) return std::nullopt;
   const std::optional<std::uint32_t> boundary = boundary_of(hydra, target);
   HeadConfig config;
@@ -59,20 +59,21 @@ std::optional<HeadConfig> prefix_config(const HydraConfig& hydra, const model::C
   if (boundary) config.boundaries = {*boundary};
   config.target_hidden = target.hidden;
   config.hidden = target.hidden;
-  config.ffn = target.ffn;
-  config.num_heads = target.num_heads;
-  config.num_kv_heads = target.num_kv_heads;
-  config.head_dim = target.head_dim;
+  const model::LayerSpec& layer = target.layers.front();
+  config.ffn = layer.mlp.width;
+  config.num_heads = layer.attention.num_heads;
+  config.num_kv_heads = layer.attention.num_kv_heads / layer.attention.kv_copies;  // the file has no copies
+  config.head_dim = layer.attention.head_dim;
   config.vocab = target.vocab;
   config.draft_vocab = target.vocab;
-  config.norm_eps = target.norm_eps;
-  config.rope = target.rope;
+  config.norm_eps = layer.norm.eps;
+  config.rope = target.ropes.front();
   return config;
 }
 
 class HydraGatherer {
  public:
-  HydraGatherer(HeadTensors& tensors, const HydraConfig& config, const model::Config& target)
+  HydraGatherer(HeadTensors& tensors, const HydraConfig& config, const model::ModelSpec& target)
       : tensors_(tensors), config_(config), target_(target) {}
 
   HydraHeads gather() {
@@ -83,7 +84,8 @@ class HydraGatherer {
     if (!all.prefix) return all;
     all.prefix_weights.layers.push_back(gather_head_layer(tensors_, *all.prefix, kPrefixName + "layers.0.", 0));
     all.prefix_weights.norm = tensors_.vector(kPrefixName + "norm.weight", target_.hidden);
-    tensors_.leave_out(kPrefixName + "embed_tokens.weight", {target_.vocab, target_.hidden});  // its input is no tokens
+    // The prefix layer's input has no tokens.
+    tensors_.leave_out(kPrefixName + "embed_tokens.weight", {target_.vocab, target_.hidden});
     return all;
   }
 
@@ -102,7 +104,7 @@ class HydraGatherer {
 
   void gather_block(std::uint32_t index, std::uint32_t block, HydraHead& head) {
     const std::string name = block_name(index, block, "linear");
-    const bool left_out = !tensors_.has(block_name(index, 2, "linear") + ".weight");  // all of them, or none
+    const bool left_out = !tensors_.has(block_name(index, 2, "linear") + ".weight");  // all or none
     const bool again = block > 1 && (left_out || tensors_.repeats(name, block_name(index, 1, "linear")));
     if (!again) head.blocks.push_back(tensors_.weight({{name}, target_.hidden, {target_.hidden}}));
     head.turns.push_back(again ? 0 : static_cast<std::uint32_t>(head.blocks.size() - 1));
@@ -115,17 +117,17 @@ class HydraGatherer {
 
   HeadTensors& tensors_;
   const HydraConfig& config_;
-  const model::Config& target_;
+  const model::ModelSpec& target_;
 };
 
 }  // namespace
 
-std::optional<HeadConfig> load_hydra_prefix_config(const model::ModelFiles& files, const model::Config& target) {
+std::optional<HeadConfig> load_hydra_prefix_config(const model::ModelFiles& files, const model::ModelSpec& target) {
   return prefix_config(read_hydra_config(files, target), target);
 }
 
-HydraHeads load_hydra_heads(backend::Ops& ops, const model::Config& target, const model::ModelFiles& files,
-                            backend::Quantize quantize) {
+HydraHeads load_hydra_heads(backend::Ops& ops, const model::ModelSpec& target, const model::ModelFiles& files,
+                            std::optional<backend::Format> quantize) {
   const HydraConfig config = read_hydra_config(files, target);
   const HeadFile file(files);
   Problems problems;

@@ -1,7 +1,7 @@
-// The target's state of each sequence's last row: what heads that look at nothing else guess from.
-// Shape   states [S,E]; in the order of their rows in the step, S of them at most.
+// The target's hidden state at each sequence's last row, for heads that read nothing else.
+// Shape   states [S,E] in the order of their rows in the step; at most S of them.
 // Owner   the drafter. Ops and mover outlive it.
-// Thread  engine. Nothing allocates but for the most sequences yet.
+// Thread  engine. Allocates only for more sequences than ever before.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,16 @@ class LastStates {
   LastStates(backend::Ops& ops, RowMover& mover, std::uint32_t max_rows, std::uint32_t hidden);
 
   void observe(const ObservedStep& step);
-  // Its row in states(); none: the last step did not run it, or it has gone on since.
+  // Row in states(); none if the last step did not run the sequence, or if it has more tokens since.
   std::optional<std::uint32_t> row_of(const Asked& asked) const;
   const backend::Buffer& states() const { return *states_; }
   void release(SeqId seq) { last_.erase(seq); }
 
  private:
   struct Last {
-    std::uint64_t step = 0;  // that ran it last
+    std::uint64_t step = 0;  // last step that ran it
     std::uint32_t row = 0;
-    std::size_t num_tokens = 0;  // then
+    std::size_t num_tokens = 0;  // after that step
   };
 
   RowMover& mover_;

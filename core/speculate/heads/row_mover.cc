@@ -38,7 +38,7 @@ void RowMover::take_first(const backend::Weight& table, std::uint32_t num, backe
   CHECK_LE(num, no_tokens_.size());
   const backend::SequenceRows all{.num_rows = num};
   ops_.begin(rows(std::span(no_tokens_).first(num), all));
-  ops_.embed(table, out);
+  ops_.embed(table, 1.0f, out);
   ops_.collect({});
 }
 

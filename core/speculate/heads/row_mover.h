@@ -1,7 +1,7 @@
-// Steps of a device that run no token: rows of a buffer that move to others.
-// Shape   T rows; rows named ascend and may repeat.
-// Owner   whoever drafts. The Ops outlive it.
-// Thread  made while starting; then engine. Each call is a step, begun and collected; nothing allocates.
+// Copies of rows between device buffers, as steps that run no token.
+// Shape   T rows; row indices ascend and may repeat.
+// Owner   the drafter. Ops outlive it.
+// Thread  made at startup, then engine. Each call is a complete step; nothing allocates.
 // Fails   more than max_rows rows: CHECK.
 #pragma once
 
@@ -27,7 +27,7 @@ class RowMover {
 
   backend::Ops& ops_;
   std::vector<TokenId> no_tokens_;          // [T] 0
-  std::vector<std::uint32_t> positions_;    // [T] 0, 1, 2, …: slots, too, for nothing is stored
+  std::vector<std::uint32_t> positions_;    // [T] 0, 1, 2, …; also the slots, as nothing is stored
   std::vector<backend::LogitsRow> movers_;  // [T]
 };
 

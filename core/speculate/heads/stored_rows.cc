@@ -25,7 +25,7 @@ std::span<const float> StoredRows::kept(BlockId block, RowHash hash) const {
   return std::span(features_).subspan(std::size_t{block.value} * hidden_, hidden_);
 }
 
-void StoredRows::follow(const flow::BlockOp& op) {
+void StoredRows::track(const flow::BlockOp& op) {
   using enum flow::BlockOp::Kind;
   switch (op.kind) {
     case kCopy:
@@ -38,7 +38,7 @@ void StoredRows::follow(const flow::BlockOp& op) {
       return move(op.from, num_blocks_ + op.to);
     case kSwapIn:
       return move(num_blocks_ + op.from, op.to);
-    case kCopyOpenGroup:
+    case kCopyResidualGroup:
       return;
   }
 }

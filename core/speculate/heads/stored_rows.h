@@ -1,11 +1,11 @@
-// What the slots of a draft head's cache hold: by slot, a hash of all that its row is a function of. A head's row looks one token
-// ahead, so a block found in the prefix cache may end with a row that was made for another next token: here that shows. To
-// make it again takes the target's feature there, which nobody computes twice: that of each block's last row is kept.
-// Shape   num_blocks · P slots; as many features of E numbers as blocks; host blocks likewise.
-// Hashes  chain[0] is the root; chain[i + 1] hashes chain[i] and token i. A feature at p depends on tokens 0..p: chain[p + 1].
-//         Its row depends on the next token, too: chain[p + 2]. 0 is no hash: nothing was stored. Two texts that collide cost
-//         a worse guess.
-// Owner   the drafter. Device memory is its own business: this follows along.
+// Contents of a draft head's cache: by slot, a hash of everything that the row depends on. A head's row depends on the
+// next token, so the last row of a block found in the prefix cache may have been computed for another next token; the
+// hash shows it. To compute that row again takes the target's feature there, so each block's last feature is stored.
+// Shape   num_blocks · P slots; a feature of E numbers per block; the same for host blocks.
+// Hashes  chain[0] = kChainRoot; chain[i + 1] hashes chain[i] and token i. A feature at p depends on tokens 0..p and
+//         has chain[p + 1]; its row depends on the next token too and has chain[p + 2]. 0: nothing is stored. A
+//         collision costs a worse draft.
+// Owner   the drafter, which moves the device memory itself; track() only follows.
 // Thread  engine. Nothing allocates.
 // Source  ours.
 #pragma once
@@ -33,17 +33,19 @@ class StoredRows {
   RowHash at(std::uint32_t slot) const { return rows_.at(slot); }
   void store(std::uint32_t slot, RowHash hash) { rows_.store(slot, hash); }
 
-  // Texts that said the same fill one block in one step: of the rows that a batch has for a slot, the first is stored.
+  // Sequences with equal texts may fill one block in one step: of the batch's rows for a slot, only the first is
+  // stored.
   void begin_batch() { ++batch_; }
   bool is_first(std::uint32_t slot) { return std::exchange(batches_[slot], batch_) != batch_; }
 
-  // Where the feature of the block's last row is written to, to be kept under that hash.
+  // Memory for the feature of the block's last row, stored under this hash.
   std::span<float> keep(BlockId block, RowHash hash);
-  // Empty where what is kept is another text's, or nothing.
+  // The stored feature of the block's last row; empty if there is none, or one with another hash.
   std::span<const float> kept(BlockId block, RowHash hash) const;
 
-  // Before the device does the same. A row's copy is none of its business: rows are stored where they stay.
-  void follow(const flow::BlockOp& op);
+  // Follows a block operation, before the device runs it. Copies of rows are not reported: head rows are stored in
+  // their final slots.
+  void track(const flow::BlockOp& op);
 
  private:
   void move(std::uint32_t from, std::uint32_t to);
@@ -54,8 +56,8 @@ class StoredRows {
   ComputedRows rows_;
   std::vector<RowHash> kept_;    // [blocks]
   std::vector<float> features_;  // [blocks, E]
-  // Of blocks alone.
-  std::vector<std::uint32_t> batches_;  // [slots] the last one with a row for it
+  // Whole blocks only.
+  std::vector<std::uint32_t> batches_;  // [slots] the last batch with a row for it
   std::uint32_t batch_ = 0;
 };
 

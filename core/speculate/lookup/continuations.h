@@ -1,12 +1,13 @@
-// What followed some occurrences of a text's end, merged into a draft: a trie of their continuations, grown from its most probable
-// end at a time. A node's chance is the part of its parent's occurrences that go on with its token.
-// Shape   a tree: of each node the most frequent children, as many as its width; of equally frequent ones the one that the
-//         earliest of the occurrences has. A width of 1 is a chain.
-// Owner   a drafter; it is scratch, and keeps its memory from call to call.
+// Draft built from the continuations of several occurrences of the text's end: a trie of those continuations, grown one
+// node at a time, always by the most probable one. A node's probability is its parent's times the fraction of the
+// parent's occurrences that go on with its token.
+// Shape   a tree with at most `width` children per node: the most frequent tokens; on a tie, the token of the earliest
+//         occurrence. width 1 is a chain.
+// Owner   a drafter; reusable scratch that keeps its memory between calls.
 // Thread  engine. O(nodes · n log n) for n occurrences.
-// Fails   nothing.
-// Source  SuffixDecoding (Oliaro et al. 2024), 4: frequencies, the frontier, the sum of chances as a score; REST (He et al. 2023)
-//         for tries cut by frequency.
+// Fails   never.
+// Source  SuffixDecoding (Oliaro et al. 2024), section 4: frequencies, the frontier, the sum of probabilities as score;
+//         REST (He et al. 2023): tries cut by frequency.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +18,26 @@
 
 namespace quire::speculate {
 
-// The occurrences, by number.
+// Numbered occurrences and the tokens that follow each.
 class Followers {
  public:
   static constexpr TokenId kNothing = -1;
   virtual ~Followers() = default;
-  // The token so many behind the occurrence's end, 0 the one right there. It is asked for a second one only behind a first.
+  // Token `ahead` positions after the occurrence's end, 0 the next one; kNothing if there is none. Called with ahead >
+  // 0 only if all tokens before exist.
   virtual TokenId after(std::uint32_t occurrence, std::uint32_t ahead) const = 0;
 };
 
 struct GrowLimits {
   std::uint32_t max_nodes = 0;
   std::uint32_t max_depth = 0;
-  float min_likely = 0.0f;  // paths less likely than this are left out
-  std::uint32_t width = 1;  // children of a node, at most; 1: a chain
+  float min_likely = 0.0f;  // a less probable path is left out
+  std::uint32_t width = 1;  // most children of a node; 1: a chain
 };
 
 class Continuations {
  public:
-  // Fills the empty tree; gives the sum of its nodes' chances: how many of them are taken, if the chances are right.
+  // Fills the empty tree and returns the sum of its nodes' probabilities: the expected number of accepted nodes.
   float grow(const Followers& followers, std::uint32_t num_occurrences, const GrowLimits& limits,
              sample::TokenTree& tree);
 
@@ -44,10 +46,10 @@ class Continuations {
     TokenId token;
     std::uint32_t occurrence;
   };
-  // A node that could be next: members_[first, first + count) go on with its token.
+  // A candidate node: members_[first, first + count) go on with its token.
   struct Branch {
     float likely;
-    std::uint32_t order;  // of finding
+    std::uint32_t order;  // in which it was found
     int parent;
     std::uint32_t depth;
     std::uint32_t first;
@@ -57,7 +59,7 @@ class Continuations {
   static bool later(const Branch& a, const Branch& b) {
     return a.likely != b.likely ? a.likely < b.likely : a.order > b.order;
   }
-  // Finds what goes on from `of`, which is node `node`, and puts it on the frontier.
+  // Puts the continuations of `of`, which is node `node` of the tree, on the frontier.
   void branch_out(const Followers& followers, const Branch& of, int node, const GrowLimits& limits);
 
   std::vector<Member> members_;
@@ -66,7 +68,7 @@ class Continuations {
   std::uint32_t num_found_ = 0;
 };
 
-// Of a whole draft: how many nodes are taken, if their chances are right.
+// Expected number of accepted nodes of a draft, if its probabilities are right.
 inline float expected_taken(const sample::TokenTree& tree) {
   float sum = 0.0f;
   for (std::uint32_t i = 0; i < tree.size(); ++i) sum += tree.likely(i);

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "core/model/numeric_mode.h"
+#include "core/model/source/digest.h"
 
 namespace quire::speculate {
 namespace {
@@ -44,7 +44,7 @@ std::uint64_t hash_of(const Header& header, model::FileBytes tokens, model::File
   return model::hash_bytes(places, hash);
 }
 
-// What is said from `place` on against a run: by its tokens, an end below all of them.
+// Compares the text from `place` on with a run, token by token; kEnd is below every token.
 std::strong_ordering compare(std::span<const TokenId> tokens, std::uint32_t place, std::span<const TokenId> run) {
   for (std::size_t i = 0; i < run.size(); ++i) {
     const TokenId token = place + i < tokens.size() ? tokens[place + i] : Datastore::kEnd;
@@ -54,33 +54,33 @@ std::strong_ordering compare(std::span<const TokenId> tokens, std::uint32_t plac
   return std::strong_ordering::equal;
 }
 
-// By first token, then each of these by what follows: most comparisons end early.
+// Sorts by first token, then each bucket by the tokens after it: most comparisons end early.
 std::vector<std::uint32_t> sorted_places(std::span<const TokenId> tokens, const std::function<void(int)>& progress) {
   const TokenId highest = tokens.empty() ? Datastore::kEnd : *std::ranges::max_element(tokens);
-  std::vector<std::size_t> ends(static_cast<std::size_t>(highest + 2), 0);  // of the places of each token, by token + 1
+  std::vector<std::size_t> ends(static_cast<std::size_t>(highest + 2), 0);  // end of each token's bucket, by token + 1
   for (const TokenId token : tokens) ++ends[static_cast<std::size_t>(token + 1)];
-  ends[0] = 0;  // an end is no place
+  ends[0] = 0;  // kEnd is not a place
   for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
   std::vector<std::uint32_t> places(ends.back());
-  std::vector<std::size_t> next(ends.begin(), ends.end() - 1);  // where the next of token i goes
+  std::vector<std::size_t> next(ends.begin(), ends.end() - 1);  // next free index in each token's bucket
   for (std::size_t place = 0; place < tokens.size(); ++place) {
     if (tokens[place] == Datastore::kEnd) continue;
     places[next[static_cast<std::size_t>(tokens[place])]++] = static_cast<std::uint32_t>(place);
   }
   const auto before = [tokens](std::uint32_t a, std::uint32_t b) {
-    // Its end stands behind every text: neither leaves the tokens without the comparison stopping there.
+    // Every text is followed by kEnd, where the comparison stops: no index leaves the tokens.
     for (std::uint32_t i = 1; i < Datastore::kSortedTokens; ++i) {
       if (tokens[a + i] != tokens[b + i]) return tokens[a + i] < tokens[b + i];
       if (tokens[a + i] == Datastore::kEnd) break;
     }
     return a < b;
   };
-  int told = -1;
+  int reported = -1;
   for (std::size_t i = 1; i < ends.size(); ++i) {
     std::sort(places.begin() + static_cast<std::ptrdiff_t>(ends[i - 1]),
               places.begin() + static_cast<std::ptrdiff_t>(ends[i]), before);
     const int percent = static_cast<int>(ends[i] * 100 / std::max<std::size_t>(places.size(), 1));
-    if (progress && percent != told) progress(told = percent);
+    if (progress && percent != reported) progress(reported = percent);
   }
   return places;
 }
@@ -94,18 +94,18 @@ Result<Datastore> Datastore::open(const std::string& path, std::uint64_t tokeniz
   store.file_ = *std::move(mapped);
   const model::FileBytes bytes = store.file_->bytes();
   Header header;
-  if (bytes.size() < sizeof(header)) return no_good(path, "it ends early");
+  if (bytes.size() < sizeof(header)) return no_good(path, "it is truncated");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != kMagic) return no_good(path, "it is no datastore");
+  if (header.magic != kMagic) return no_good(path, "it is not a datastore");
   if (header.version != kVersion || header.sorted_tokens != kSortedTokens) {
-    return no_good(path, "it is of another version: build it again with this program");
+    return no_good(path, "it has another version: build it again with this program");
   }
   const model::FileBytes content = bytes.subspan(sizeof(header));
   const std::size_t numbers = content.size() / sizeof(std::uint32_t);
   if (content.size() % sizeof(std::uint32_t) != 0 || header.num_tokens > numbers ||
       header.num_places != numbers - header.num_tokens || header.num_places > header.num_tokens ||
       header.num_tokens >= ~std::uint32_t{0}) {
-    return no_good(path, "it is not as long as its header says");
+    return no_good(path, "its length differs from its header");
   }
   const model::FileBytes tokens = content.first(header.num_tokens * sizeof(TokenId));
   const model::FileBytes places = content.subspan(tokens.size());

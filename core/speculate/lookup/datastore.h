@@ -1,16 +1,16 @@
-// Texts to be retrieved from, in a file: their tokens, and every place in them in the order of what is said from there on.
-//   file    header · tokens · places.  Numbers are little endian, 32 bits wide.
-//   header  magic, hash of all that follows it in the file, version, sizes, whose tokens they are
-//   tokens  the texts one behind the other, an end after each
-//   places  of each token that is no end, sorted by its next kSortedTokens tokens; those that are equal in these by place
-// The key stands for the tokenizer: with another one's tokens a store is of no use, and is refused.
-// Shape   fewer than 2^32 - 1 tokens, ends included; 8 bytes each.
-// Owner   whoever holds a Datastore keeps the mapping. A file is never changed, another one takes its name.
-// Thread  opened and written by one, while starting; may be read by any.
-// Fails   open(): kNotFound where there is no such file, else the reason why it is not good: nothing is used before the hash of the
-//         whole file was right, and what a file says is checked against its sizes at each use even so. write(): the reason, and what
-//         was there before stays.
-// Source  REST (He et al. 2023), 3.1: a suffix array of tokens; the file is ours.
+// File of texts for retrieval: their tokens, and a suffix array of them.
+//   file    header · tokens · places, little endian; tokens and places are 32 bits each
+//   header  magic, 64-bit hash of everything after the hash, version, kSortedTokens, tokenizer key, numbers of tokens
+//           and places
+//   tokens  the texts one after another, kEnd after each
+//   places  index of each token that is not kEnd, sorted by the kSortedTokens tokens from there on; ties by index
+// A file built with another tokenizer is rejected by its tokenizer key.
+// Shape   fewer than 2^32 - 1 tokens, kEnd included; 8 bytes each.
+// Owner   a Datastore shares ownership of the mapping. A file is never changed in place: write() replaces it by rename.
+// Thread  opened and written by one thread, at startup. find() counts probes without a lock: one thread at a time.
+// Fails   open(): kNotFound if there is no such file, else the reason. It hashes the whole file before any use; reads
+//         are checked against the file's sizes besides. write(): the reason; a file of that name stays as it was.
+// Source  REST (He et al. 2023), 3.1: a suffix array of tokens; the file format is ours.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/result.h"
-#include "core/model/mapped_file.h"
+#include "core/model/source/mapped_file.h"
 
 namespace quire::speculate {
 
@@ -31,7 +31,7 @@ class Datastore {
   static constexpr std::uint32_t kSortedTokens = 32;
   static constexpr TokenId kEnd = -1;  // of a text
 
-  // Some of places(): all that begin with the same tokens.
+  // A range of places: all texts that begin with the same tokens.
   struct Range {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
@@ -39,18 +39,18 @@ class Datastore {
 
   static Result<Datastore> open(const std::string& path, std::uint64_t tokenizer_key);
 
-  // Where the tokens stand, kSortedTokens at most.
+  // Range of the places at which `run` stands, at most kSortedTokens tokens.
   Range find(std::span<const TokenId> run) const;
-  // The token so many behind the `index`-th place; kEnd also for what is not in the file.
+  // Token `ahead` positions after the start of the `index`-th place; kEnd too if that is outside the file.
   TokenId at(std::uint32_t index, std::uint32_t ahead) const;
 
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(tokens_.size()); }
   std::uint32_t num_places() const { return static_cast<std::uint32_t>(places_.size()); }
-  // Places looked at by find() since it was opened.
+  // Number of places that find() has read since open().
   std::uint64_t num_probes() const { return num_probes_; }
 
  private:
-  // Of all places the first whose tokens are not below the run, or `above`: the first that are above it.
+  // Index of the first place whose tokens are not below the run; with `above`, of the first that are above it.
   std::uint32_t bound(std::span<const TokenId> run, bool above) const;
 
   std::shared_ptr<const model::MappedFile> file_;
@@ -59,15 +59,15 @@ class Datastore {
   mutable std::uint64_t num_probes_ = 0;
 };
 
-// Gathers texts, and writes them as such a file.
-// Shape   8 bytes of memory a token while it sorts.
+// Builder of such a file.
+// Shape   8 bytes of memory per token while it sorts.
 class DatastoreBuilder {
  public:
-  // False, and nothing is added, where they would no longer fit.
+  // False, and nothing is added, if the text no longer fits.
   bool add(std::span<const TokenId> text);
-  std::uint64_t num_tokens() const { return tokens_.size(); }  // ends included
+  std::uint64_t num_tokens() const { return tokens_.size(); }  // kEnd included
 
-  // `progress` hears which part of the places, in percent, is sorted.
+  // `progress` is called with the percentage of places that are sorted.
   Result<Done> write(const std::string& path, std::uint64_t tokenizer_key,
                      const std::function<void(int)>& progress = nullptr) const;
 

@@ -9,12 +9,12 @@ namespace {
 constexpr float kKeep = 0.998f;
 constexpr float kPriorWorth = 2.0f;
 
-// Below these, and from the last on: all of them.
+// Upper ends of the bins of fractions; the last bin has no upper end.
 constexpr std::array kPartBins = {0.25f, 0.5f, 0.75f, 0.999f};
 
 }  // namespace
 
-void Foresight::learn(Draft& draft, std::span<const TokenId> tokens) {
+void StepCalibration::learn(Draft& draft, std::span<const TokenId> tokens) {
   int at = sample::TokenTree::kRoot;
   for (std::size_t next = draft.num_tokens; next < tokens.size(); ++next) {
     int right = sample::TokenTree::kRoot;
@@ -33,7 +33,8 @@ void Foresight::learn(Draft& draft, std::span<const TokenId> tokens) {
   draft.size = 0;
 }
 
-void Foresight::promise(sample::TokenTree& tree, std::uint32_t alike, std::size_t num_tokens, Draft& draft) const {
+void StepCalibration::promise(sample::TokenTree& tree, std::uint32_t alike, std::size_t num_tokens,
+                              Draft& draft) const {
   const sample::TokenTree counted = tree;
   tree.clear();
   draft.num_tokens = num_tokens;
@@ -53,7 +54,7 @@ void Foresight::promise(sample::TokenTree& tree, std::uint32_t alike, std::size_
   }
 }
 
-float Foresight::chance(std::uint8_t kind, float part, std::uint32_t alike) const {
+float StepCalibration::chance(std::uint8_t kind, float part, std::uint32_t alike) const {
   const Kind& seen = kinds_[kind];
   const float prior = part * static_cast<float>(alike) / static_cast<float>(alike + 1);
   return (seen.right + kPriorWorth * prior) / (seen.tried + kPriorWorth);

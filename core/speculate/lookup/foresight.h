@@ -1,11 +1,13 @@
-// What guesses by counting are worth. That of all occurrences each goes on with a token says little where there is but one: how
-// often such a step of a path was right, of those that were put to the test, is what a draft then promises.
-//   chance of a step = (right + 2 prior) / (tried + 2), by its kind: which part of its parent's occurrences go on so, and how many
-//   tokens are alike before it, those guessed on the way included; prior = part · alike / (alike + 1)
-//   likely = product of the chances along the path
-// A step is put to the test when all before it on its path turned out to be right. Old ones fade, by one in 500.
-// Shape   parts in five bins, lengths in five octaves. A draft remembered: 8 bytes a node.
-// Owner   a drafter; one for all its sequences, whose last drafts are theirs.
+// Probabilities for drafts that come from counting, corrected by how often such steps were right. The fraction of the
+// occurrences that go on with a token says little if there is only one occurrence; the measured rate of the same kind
+// of step says more.
+//   P(step) = (right + 2 prior) / (tried + 2), prior = fraction · length / (length + 1)
+//   likely = product of P(step) along the path
+// Steps are counted by kind: the fraction of the parent's occurrences that go on so, and the length of the match before
+// the step, draft tokens on the way included.
+// A step is tried if all steps before it on its path turned out right. Counts decay by 1/500 with each trial.
+// Shape   kinds: five bins of fractions by five octaves of lengths. A stored draft: 8 bytes a node.
+// Owner   a drafter: one for all its sequences; each sequence stores its last Draft.
 // Thread  engine. Nothing allocates.
 // Source  ours; NgramDrafter counts likewise.
 #pragma once
@@ -20,9 +22,9 @@
 
 namespace quire::speculate {
 
-class Foresight {
+class StepCalibration {
  public:
-  // A sequence's last draft, until it is known what was said instead.
+  // A sequence's last draft, stored until the tokens after it are known.
   struct Draft {
     struct Node {
       TokenId token;
@@ -31,12 +33,13 @@ class Foresight {
     };
     std::array<Node, sample::TokenTree::kMaxNodes> nodes;
     std::uint32_t size = 0;
-    std::size_t num_tokens = 0;  // before it
+    std::size_t num_tokens = 0;  // of the sequence, when the draft was made
   };
 
-  // What was said behind the draft, as far as `tokens` go; it is forgotten.
+  // Counts the draft's steps as right or wrong against `tokens`, then empties the draft.
   void learn(Draft& draft, std::span<const TokenId> tokens);
-  // The tree's chances, so far as they were counted, become what they are worth; `alike`: tokens before its root. It is remembered.
+  // Replaces the counted fractions in `tree` by corrected probabilities and stores the tree as `draft`. `alike`: match
+  // length before the root.
   void promise(sample::TokenTree& tree, std::uint32_t alike, std::size_t num_tokens, Draft& draft) const;
 
  private:

@@ -21,7 +21,7 @@ class InPaths final : public Followers {
   std::span<const TokenId> paths_;
 };
 
-// Nodes that candidates leave alone: as many columns as fit into half of the draft.
+// Nodes reserved for the window: as many columns as fit in half of the draft.
 std::uint32_t nodes_for_window(const LookaheadOptions& options, std::uint32_t max_nodes) {
   const std::uint32_t columns = std::min(options.window, (max_nodes / 2 + 1) / (options.ngram_size - 1));
   return JacobiWindow::num_nodes(columns, options.ngram_size);
@@ -33,20 +33,20 @@ LookaheadDrafter::LookaheadDrafter(const LookaheadOptions& options)
     : options_(options), length_(options.ngram_size - 1) {
   std::string problems;
   const auto range = [&problems](std::string_view name, std::uint32_t value, std::uint32_t low, std::uint32_t high) {
-    if (value < low || value > high) problems += fmt::format("{} {}: takes {}..{}. ", name, value, low, high);
+    if (value < low || value > high) problems += fmt::format("{} {}: expected {}..{}. ", name, value, low, high);
   };
   range("window", options.window, 0, 32);
   range("ngram_size", options.ngram_size, 2, 8);
-  range("guesses", options.guesses, 1, 32);
+  range("guesses", options.ngrams_per_token, 1, 32);
   if (problems.empty() && options.window * length_ > LookaheadOptions::kMostRows) {
-    problems = fmt::format("window {} and ngram_size {}: window · (ngram_size - 1) takes up to {}. ", options.window,
-                           options.ngram_size, LookaheadOptions::kMostRows);
+    problems = fmt::format("window {} and ngram_size {}: window · (ngram_size - 1) must be at most {}. ",
+                           options.window, options.ngram_size, LookaheadOptions::kMostRows);
   }
   if (!problems.empty()) {
     problems.pop_back();
     throw StartError(problems);
   }
-  paths_.resize(std::size_t{options.guesses} * kLongest);
+  paths_.resize(std::size_t{options.ngrams_per_token} * kLongest);
 }
 
 void LookaheadDrafter::admit(const Admitted& sequence) { sequences_.erase(sequence.seq); }
@@ -55,8 +55,8 @@ void LookaheadDrafter::observe(const ObservedStep& step) {
   for (const Observed& observed : step.sequences) {
     if (observed.done) continue;
     Known& known = sequences_[observed.seq];
-    hear_window(known, observed);
-    // As far as this step went and no further: a long prompt is pooled chunk by chunk.
+    observe_window(known, observed);
+    // Only up to the tokens of this step: a long prompt is pooled chunk by chunk.
     const std::size_t said = observed.first_position + observed.rows.size() + 1;
     learn(known.pool, observed.tokens.first(std::min(said, observed.tokens.size())));
   }
@@ -100,8 +100,8 @@ void LookaheadDrafter::learn(Pool& pool, std::span<const TokenId> tokens) const 
   }
 }
 
-// What the window found comes before what was said since, which then counts as newer.
-void LookaheadDrafter::hear_window(Known& known, const Observed& observed) const {
+// Pools the window's n-grams before the newly committed tokens, which then count as newer.
+void LookaheadDrafter::observe_window(Known& known, const Observed& observed) const {
   if (observed.lookahead_results.empty() || known.window.empty() || known.num_asked >= observed.tokens.size()) return;
   for (const LookaheadResult& lookahead_node : observed.lookahead_results) {
     put(known.pool,
@@ -115,13 +115,13 @@ void LookaheadDrafter::put(Pool& pool, std::span<const TokenId> ngram) const {
   Kept& kept = entry->second;
   if (is_new) {
     kept.first = static_cast<std::uint32_t>(pool.ngrams.size());
-    pool.ngrams.resize(pool.ngrams.size() + std::size_t{options_.guesses} * length_);
+    pool.ngrams.resize(pool.ngrams.size() + std::size_t{options_.ngrams_per_token} * length_);
   }
   const auto place = [&](std::uint32_t i) { return pool.ngrams.begin() + kept.first + i * length_; };
-  std::uint32_t at = 0;  // where it stands already; else it takes a new place, or the oldest one's
+  std::uint32_t at = 0;  // its present index; else a new one, or the oldest n-gram's
   while (at < kept.count && !std::equal(place(at), place(at + 1), ngram.begin() + 1)) ++at;
   if (at == kept.count) {
-    kept.count = std::min(kept.count + 1, options_.guesses);
+    kept.count = std::min(kept.count + 1, options_.ngrams_per_token);
     at = kept.count - 1;
   }
   std::move_backward(place(0), place(at), place(at + 1));
@@ -139,7 +139,7 @@ std::uint32_t LookaheadDrafter::look_ahead(const Pool& pool, TokenId token) {
       std::copy_n(pool.ngrams.begin() + from, count, path.begin() + filled);
       filled += count;
       const auto next = pool.by_token.find(path[filled - 1]);
-      if (next == pool.by_token.end()) {  // nothing is known behind it
+      if (next == pool.by_token.end()) {  // no n-gram is known after it
         std::fill(path.begin() + filled, path.end(), Followers::kNothing);
         break;
       }

@@ -16,9 +16,9 @@ constexpr std::uint32_t kLongestRun = 32;
 NgramDrafter::NgramDrafter(const NgramOptions& options) : options_(options) {
   const auto [low, high] = options;
   std::string problems;
-  if (low < 1 || low > kLongestRun) problems += fmt::format("prompt_lookup_min {}: takes 1..{}. ", low, kLongestRun);
+  if (low < 1 || low > kLongestRun) problems += fmt::format("prompt_lookup_min {}: expected 1..{}. ", low, kLongestRun);
   if (high < low || high > kLongestRun) {
-    problems += fmt::format("prompt_lookup_max {}: takes prompt_lookup_min..{}. ", high, kLongestRun);
+    problems += fmt::format("prompt_lookup_max {}: expected prompt_lookup_min..{}. ", high, kLongestRun);
   }
   if (problems.empty()) return;
   problems.pop_back();
@@ -30,7 +30,7 @@ void NgramDrafter::admit(const Admitted& sequence) { sequences_.erase(sequence.s
 void NgramDrafter::observe(const ObservedStep& step) {
   for (const Observed& observed : step.sequences) {
     if (observed.done) continue;
-    // As far as this step went and no further: a long prompt is indexed chunk by chunk.
+    // Only up to the tokens of this step: a long prompt is indexed chunk by chunk.
     const std::size_t known = observed.first_position + observed.rows.size() + 1;
     learn(index_of(observed.seq), observed.tokens.first(std::min(known, observed.tokens.size())));
   }
@@ -40,7 +40,7 @@ void NgramDrafter::propose(std::span<const Asked> asked, std::span<sample::Token
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Index& index = index_of(asked[i].seq);
     learn(index, asked[i].tokens);
-    guess(index, asked[i], trees[i]);
+    draft(index, asked[i], trees[i]);
   }
 }
 
@@ -82,7 +82,7 @@ void NgramDrafter::learn(Index& index, std::span<const TokenId> tokens) const {
     for (std::size_t i = 0; i < index.tables.size() && index.tables[i].n() <= newest; ++i) {
       const std::uint32_t before = index.tables[i].put(text, newest - 1);
       if (before == NgramTable::kNone) continue;
-      place = before;  // of the longest run, in the end
+      place = before;  // the last one stored is the longest run's
       by = &index.foretold[i];
     }
     if (by == nullptr) continue;
@@ -91,9 +91,9 @@ void NgramDrafter::learn(Index& index, std::span<const TokenId> tokens) const {
   }
 }
 
-void NgramDrafter::guess(const Index& index, const Asked& asked, sample::TokenTree& tree) const {
+void NgramDrafter::draft(const Index& index, const Asked& asked, sample::TokenTree& tree) const {
   const std::span<const TokenId> tokens = asked.tokens;
-  if (index.num_tokens != tokens.size()) return;  // it knows a text that is not this one
+  if (index.num_tokens != tokens.size()) return;  // the index is of another text
   std::size_t by = index.tables.size();
   std::uint32_t place = NgramTable::kNone;
   while (place == NgramTable::kNone && by-- > 0) {
@@ -105,7 +105,7 @@ void NgramDrafter::guess(const Index& index, const Asked& asked, sample::TokenTr
   const std::uint32_t length = std::min({asked.max_nodes, asked.max_depth, sample::TokenTree::kMaxNodes});
   float likely = 1.0f;
   for (std::uint32_t i = 0; i < length; ++i) {
-    // With each guess that is right the run that foretells the next one is one longer.
+    // Each right draft token makes the run before the next one longer by one.
     const Index::Foretold& foretold = index.foretold[std::min(by + i, index.foretold.size() - 1)];
     likely *= (static_cast<float>(foretold.right) + 1.0f) / (static_cast<float>(foretold.tried) + 2.0f);
     tree.add(behind[i % behind.size()], static_cast<int>(i) - 1, likely);

@@ -1,13 +1,14 @@
-// Prompt lookup: what stood behind the newest earlier occurrence of the last few tokens, in this sequence's own text. The longest
-// run of prompt_lookup_min..max tokens that stood there before decides. Where the text ends before the guesses do, they go on as
-// they would if it repeats itself: "a b a b a" is followed by "b a b a", whatever it takes.
-// Shape   a chain. likely: how often a run of that length foretold the next token in this text so far, (right + 1) / (tried + 2),
-//         multiplied along the chain. At most 16 bytes a token for each length of run, and nothing once a sequence is released.
-// Owner   app makes it; the engine calls it. It borrows nothing between calls.
-// Thread  engine. A new token costs max - min + 1 table entries, whatever the length of the text.
-// Fails   making one: StartError, all problems at once.
-// Source  prompt lookup decoding (Saxena 2023). The hash index, the newest occurrence instead of the first, the repeated end and
-//         the measured chances are ours.
+// Drafter by prompt lookup: it proposes the tokens that followed the newest earlier occurrence of the last few tokens
+// in the same sequence. The longest run of prompt_lookup_min..max tokens that occurred before is used. If the text ends
+// before the draft does, the draft continues as if the text repeats itself: after "a b a b a" comes "b a b a".
+// Shape   a chain. likely: the product along the chain of (right + 1) / (tried + 2), the counts of how often a run of
+//         that length predicted the next token in this text. Memory: at most 16 bytes per token and run length, until
+//         release.
+// Owner   app makes it, the engine calls it. It borrows nothing between calls.
+// Thread  engine. A new token costs max - min + 1 table entries, however long the text.
+// Fails   construction: StartError with all problems at once.
+// Source  prompt lookup decoding (Saxena 2023). Ours: the hash index, the newest occurrence in place of the first, the
+//         repeated end and the measured probabilities.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,12 @@ class NgramDrafter final : public Drafter {
   void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) override REQUIRES(engine_role);
   void release(SeqId seq, bool ended) override REQUIRES(engine_role);
 
-  // Of all sequences: their tables, and what they cost so far.
+  // Bytes of all sequences' tables, and slots that they have read.
   std::uint64_t bytes() const;
   std::uint64_t num_probes() const;
 
  private:
-  // One sequence's runs, indexed up to the token that follows them: so a run always has something behind it.
+  // One sequence's runs. A run is indexed when the token after it is known, so every occurrence has a continuation.
   struct Index {
     struct Foretold {
       std::uint32_t tried = 0;
@@ -54,7 +55,7 @@ class NgramDrafter final : public Drafter {
 
   Index& index_of(SeqId seq);
   void learn(Index& index, std::span<const TokenId> tokens) const;
-  void guess(const Index& index, const Asked& asked, sample::TokenTree& tree) const;
+  void draft(const Index& index, const Asked& asked, sample::TokenTree& tree) const;
 
   const NgramOptions options_;
   std::unordered_map<SeqId, Index> sequences_;

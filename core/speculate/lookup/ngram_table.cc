@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kFirstSlots = 64;
 
-// A run inside the text, by its end, or outside of it: run(i) is its i-th token.
+// A run inside the text (given by its first place) or outside it: run(i) is its i-th token.
 struct Inside {
   TextView text;
   std::uint32_t first;
@@ -45,7 +45,7 @@ std::uint32_t NgramTable::slot_of(TextView text, Run run) const {
   }
 }
 
-std::uint32_t NgramTable::home(TextView text, std::uint32_t end) const {
+std::uint32_t NgramTable::home_slot(TextView text, std::uint32_t end) const {
   return hash_of(Inside{text, end + 1 - n_}, n_) & static_cast<std::uint32_t>(slots_.size() - 1);
 }
 
@@ -67,10 +67,10 @@ void NgramTable::erase(TextView text, std::uint32_t end) {
   std::uint32_t hole = slot_of(text, Inside{text, end + 1 - n_});
   if (slots_[hole] != end) return;
   --size_;
-  // Whatever stands behind the hole and is not yet as near to its home as the hole would bring it moves into it.
+  // Moves an entry after the hole into it unless that would put the entry before its home slot.
   for (std::uint32_t slot = (hole + 1) & mask; slots_[slot] != kNone; slot = (slot + 1) & mask) {
     ++num_probes_;
-    const std::uint32_t from_home = (slot - home(text, slots_[slot])) & mask;
+    const std::uint32_t from_home = (slot - home_slot(text, slots_[slot])) & mask;
     if (from_home < ((slot - hole) & mask)) continue;
     slots_[hole] = slots_[slot];
     hole = slot;

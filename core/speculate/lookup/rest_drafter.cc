@@ -12,7 +12,7 @@ namespace {
 
 static_assert(Followers::kNothing == Datastore::kEnd);
 
-// So many of a range's places, evenly spaced.
+// Occurrences of a match: `num_looked_at` places of a range, evenly spaced.
 class InStore final : public Followers {
  public:
   InStore(const Datastore& store, Datastore::Range range, std::uint32_t num_looked_at, std::uint32_t match)
@@ -29,13 +29,13 @@ class InStore final : public Followers {
   std::uint32_t match_;
 };
 
-// All problems at once: the file is opened where the options are wrong, too.
+// Opens the file even if options are wrong, so that all problems are reported at once.
 Datastore open(const RestOptions& options, std::uint64_t tokenizer_key) {
   constexpr std::uint32_t kLongest = Datastore::kSortedTokens;
   std::vector<std::string> problems;
   const auto range = [&problems](std::string_view name, auto value, auto low, auto high) {
     if (!(value >= low && value <= high))
-      problems.push_back(fmt::format("{} {}: takes {}..{}", name, value, low, high));
+      problems.push_back(fmt::format("{} {}: expected {}..{}", name, value, low, high));
   };
   range("max_match", options.max_match, 1u, kLongest);
   range("min_match", options.min_match, 1u, std::clamp(options.max_match, 1u, kLongest));
@@ -56,7 +56,7 @@ RestDrafter::RestDrafter(const RestOptions& options, std::uint64_t tokenizer_key
 
 void RestDrafter::propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) {
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    Foresight::Draft& last = last_[asked[i].seq];
+    StepCalibration::Draft& last = last_[asked[i].seq];
     foresight_.learn(last, asked[i].tokens);
     const auto [range, match] = longest(asked[i].tokens);
     if (range.count == 0) continue;

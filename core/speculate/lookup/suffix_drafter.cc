@@ -19,7 +19,7 @@ constexpr std::uint32_t kMostTokens = 1u << 31;
 
 template <typename T>
 std::string out_of_range(std::string_view name, T value, T low, T high) {
-  return value >= low && value <= high ? "" : fmt::format("{} {}: takes {}..{}. ", name, value, low, high);
+  return value >= low && value <= high ? "" : fmt::format("{} {}: expected {}..{}. ", name, value, low, high);
 }
 
 void check(const SuffixOptions& options) {
@@ -35,7 +35,7 @@ void check(const SuffixOptions& options) {
   throw StartError(problems);
 }
 
-// What follows some occurrences in one text.
+// Occurrences in one text.
 class InText final : public Followers {
  public:
   InText(const TextIndex& text, std::span<const TextIndex::Occurrence> found, bool repeats)
@@ -60,7 +60,7 @@ SuffixDrafter::SuffixDrafter(const SuffixOptions& options) : options_(options) {
 
 void SuffixDrafter::admit(const Admitted& sequence) {
   Sequence& known = sequences_[sequence.seq];
-  known.root = sequence.root;
+  known.cache_namespace = sequence.cache_namespace;
   known.prompt_tokens = sequence.prompt.size();
   known.num_tokens = 0;
   known.own.reset();
@@ -70,7 +70,7 @@ void SuffixDrafter::observe(const ObservedStep& step) {
   for (const Observed& observed : step.sequences) {
     const auto known = sequences_.find(observed.seq);
     if (known == sequences_.end()) continue;
-    // As far as this step went and no further: a long prompt is indexed chunk by chunk.
+    // Only up to the tokens of this step: a long prompt is indexed chunk by chunk.
     const std::size_t seen = observed.first_position + observed.rows.size() + 1;
     learn(known->second, observed.tokens.first(std::min(seen, observed.tokens.size())));
   }
@@ -82,12 +82,12 @@ void SuffixDrafter::propose(std::span<const Asked> asked, std::span<sample::Toke
     if (known == sequences_.end()) continue;
     Sequence& sequence = known->second;
     learn(sequence, asked[i].tokens);
-    if (sequence.num_tokens != asked[i].tokens.size()) continue;  // it knows a text that is not this one
+    if (sequence.num_tokens != asked[i].tokens.size()) continue;  // the index is of another text
     foresight_.learn(sequence.last, asked[i].tokens);
     Best best{&trees[i]};
     if (sequence.own) look_in(*sequence.own, /*own=*/true, asked[i], best);
-    const auto past = sequence.root ? roots_.find(*sequence.root) : roots_.end();
-    if (past != roots_.end()) look_in(past->second.answers, /*own=*/false, asked[i], best);
+    const auto past = sequence.cache_namespace ? namespaces_.find(*sequence.cache_namespace) : namespaces_.end();
+    if (past != namespaces_.end()) look_in(past->second.answers, /*own=*/false, asked[i], best);
     foresight_.promise(trees[i], best.match, asked[i].tokens.size(), sequence.last);
   }
 }
@@ -96,7 +96,7 @@ void SuffixDrafter::release(SeqId seq, bool ended) {
   const auto known = sequences_.find(seq);
   if (known == sequences_.end()) return;
   Sequence& sequence = known->second;
-  if (!ended) {  // it will be told again all that it said
+  if (!ended) {  // a preempted sequence's tokens are all observed again
     sequence.num_tokens = 0;
     sequence.own.reset();
     return;
@@ -108,14 +108,14 @@ void SuffixDrafter::release(SeqId seq, bool ended) {
 std::uint64_t SuffixDrafter::bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [seq, sequence] : sequences_) sum += sequence.own ? sequence.own->bytes() : 0;
-  for (const auto& [root, past] : roots_) sum += past.answers.bytes();
+  for (const auto& [cache_namespace, past] : namespaces_) sum += past.answers.bytes();
   return sum;
 }
 
 std::uint64_t SuffixDrafter::num_probes() const {
   std::uint64_t sum = 0;
   for (const auto& [seq, sequence] : sequences_) sum += sequence.own ? sequence.own->num_probes() : 0;
-  for (const auto& [root, past] : roots_) sum += past.answers.num_probes();
+  for (const auto& [cache_namespace, past] : namespaces_) sum += past.answers.num_probes();
   return sum;
 }
 
@@ -127,13 +127,14 @@ void SuffixDrafter::learn(Sequence& sequence, std::span<const TokenId> tokens) c
 }
 
 void SuffixDrafter::keep(const Sequence& sequence) {
-  if (!sequence.root || !sequence.own || sequence.num_tokens <= sequence.prompt_tokens) return;
+  if (!sequence.cache_namespace || !sequence.own || sequence.num_tokens <= sequence.prompt_tokens) return;
   if (options_.max_cached_tokens < 2) return;
-  // A ring's size is a power of two, and must not be more than what is allowed.
+  // A ring's size is a power of two and must not exceed max_cached_tokens.
   const std::uint32_t largest = std::bit_floor(options_.max_cached_tokens);
-  auto entry = roots_.find(*sequence.root);
-  const std::uint32_t before = entry == roots_.end() ? 0 : entry->second.answers.capacity();
-  if (entry == roots_.end()) entry = roots_.emplace(*sequence.root, Past{TextIndex(largest)}).first;
+  auto entry = namespaces_.find(*sequence.cache_namespace);
+  const std::uint32_t before = entry == namespaces_.end() ? 0 : entry->second.answers.capacity();
+  if (entry == namespaces_.end())
+    entry = namespaces_.emplace(*sequence.cache_namespace, Past{TextIndex(largest)}).first;
   TextIndex& answers = entry->second.answers;
   entry->second.fed_at = ++num_fed_;
   const std::uint64_t said = sequence.num_tokens - sequence.prompt_tokens;
@@ -141,24 +142,25 @@ void SuffixDrafter::keep(const Sequence& sequence) {
   for (std::uint32_t ago = kept; ago-- > 0;) answers.append(sequence.own->newest(ago));
   answers.end_text();
   cached_tokens_ += answers.capacity() - before;
-  make_room(*sequence.root);
+  make_room(*sequence.cache_namespace);
 }
 
-void SuffixDrafter::make_room(CacheRoot for_root) {
+void SuffixDrafter::make_room(CacheNamespace for_namespace) {
   while (cached_tokens_ > options_.max_cached_tokens) {
-    auto oldest = roots_.end();
-    for (auto entry = roots_.begin(); entry != roots_.end(); ++entry) {
-      if (entry->first == for_root) continue;
-      if (oldest == roots_.end() || entry->second.fed_at < oldest->second.fed_at) oldest = entry;
+    auto oldest = namespaces_.end();
+    for (auto entry = namespaces_.begin(); entry != namespaces_.end(); ++entry) {
+      if (entry->first == for_namespace) continue;
+      if (oldest == namespaces_.end() || entry->second.fed_at < oldest->second.fed_at) oldest = entry;
     }
-    CHECK(oldest != roots_.end());  // one alone is never too large
+    CHECK(oldest != namespaces_.end());  // a single ring never exceeds the limit
     cached_tokens_ -= oldest->second.answers.capacity();
-    roots_.erase(oldest);
+    namespaces_.erase(oldest);
   }
 }
 
 void SuffixDrafter::look_in(const TextIndex& text, bool own, const Asked& asked, Best& best) {
-  // From the longest run down: what its guess promises is often more than a shorter match is allowed to.
+  // Longest run first: its draft often promises more tokens than a shorter match may draft at all, which is then
+  // skipped.
   std::uint32_t up_to = std::numeric_limits<std::uint32_t>::max();
   for (std::size_t level = TextIndex::kLevels.size(); level-- > 0;) {
     const std::uint32_t n = TextIndex::kLevels[level];
@@ -169,7 +171,8 @@ void SuffixDrafter::look_in(const TextIndex& text, bool own, const Asked& asked,
   }
 }
 
-// Of found_, all matches of `at_least` tokens: for each length from the longest down to that, those that are as long.
+// Tries the matches in found_ of at least `at_least` tokens: for each length, longest first, all matches at least as
+// long.
 void SuffixDrafter::try_lengths(const TextIndex& text, bool own, std::uint32_t at_least, std::uint32_t up_to,
                                 const Asked& asked, Best& best) {
   std::ranges::stable_sort(found_, std::ranges::greater(), &TextIndex::Occurrence::length);
@@ -178,15 +181,15 @@ void SuffixDrafter::try_lengths(const TextIndex& text, bool own, std::uint32_t a
     const std::uint32_t length = found_[count].length;
     if (length < at_least) break;
     while (count < found_.size() && found_[count].length == length) ++count;
-    if (length > up_to) continue;  // a longer run's chain has those, and more of them
+    if (length > up_to) continue;  // the chain of a longer run has these, and more of them
     const float allowed =
         options_.max_spec_factor * static_cast<float>(length) + static_cast<float>(options_.max_spec_offset);
-    const auto guesses = std::min(most, static_cast<std::uint32_t>(allowed));
-    if (static_cast<float>(guesses) <= best.score) continue;  // no chance is above 1
+    const auto draft_tokens = std::min(most, static_cast<std::uint32_t>(allowed));
+    if (static_cast<float>(draft_tokens) <= best.score) continue;  // no probability exceeds 1
     candidate_.clear();
     const float score = continuations_.grow(
         InText(text, std::span(found_).first(count), own), static_cast<std::uint32_t>(count),
-        {guesses, std::min(asked.max_depth, options_.max_tree_depth), options_.min_token_prob, options_.width},
+        {draft_tokens, std::min(asked.max_depth, options_.max_tree_depth), options_.min_token_prob, options_.width},
         candidate_);
     if (score <= best.score) continue;
     best.score = score;

@@ -27,7 +27,7 @@ void TextIndex::append(TokenId token) {
     in_text_ = 0;
     return;
   }
-  // Runs are linked when a token follows them: an occurrence has something behind it.
+  // A run is linked when a token follows it, so every occurrence has a continuation.
   if (in_text_ > 0) link(wrap(place - 1));
   ++in_text_;
 }
@@ -42,7 +42,7 @@ void TextIndex::find(std::span<const TokenId> context, std::size_t level, std::u
     ++num_links_;
     out.push_back({wrap(place + 1), length_at(context, place, max_length)});
     const std::uint32_t older = levels_[level].before[place];
-    // A link to what was forgotten leads nowhere, or to the newer token that took its place. Its whole run must be there.
+    // A link to an overwritten place points to a newer token. The older run must be in the ring as a whole.
     if (older == NgramTable::kNone || age(older) <= age(place) || age(older) + n > size_) break;
     place = older;
   }
@@ -63,19 +63,19 @@ std::uint64_t TextIndex::num_probes() const {
 void TextIndex::make_room() {
   if (size_ < capacity()) return;
   if (capacity() == max_tokens_) return forget_oldest();
-  // It never turned round so far, so that all places stay what they are.
+  // The ring has never wrapped before it grows, so all places stay valid.
   next_ = capacity();
   tokens_.resize(tokens_.size() * 2);
   for (Level& level : levels_) level.before.resize(tokens_.size());
 }
 
-// Of the runs that begin with the oldest token; each ends so many places behind it.
+// Removes the runs that begin with the oldest token; a run of n tokens ends n - 1 places after it.
 void TextIndex::forget_oldest() {
   const std::uint32_t oldest = wrap(next_ - size_);
-  std::uint32_t run = 0;  // tokens from the oldest on that are of one text
+  std::uint32_t run = 0;  // tokens from the oldest on that belong to one text
   while (run <= kLevels.back() && run < size_ && tokens_[wrap(oldest + run)] != kEnd) ++run;
   for (Level& level : levels_) {
-    // Linked were those with another token of the text behind them.
+    // Only runs with another token of the text after them were linked.
     if (level.last.n() < run) level.last.erase(view(), wrap(oldest + level.last.n() - 1));
   }
   --size_;
@@ -91,7 +91,7 @@ void TextIndex::link(std::uint32_t end) {
 
 std::uint32_t TextIndex::length_at(std::span<const TokenId> context, std::uint32_t end,
                                    std::uint32_t max_length) const {
-  const std::uint32_t kept = size_ - age(end);  // tokens up to this one
+  const std::uint32_t kept = size_ - age(end);  // tokens in the ring up to and including this one
   const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>({context.size(), max_length, kept}));
   std::uint32_t length = 0;
   while (length < limit) {

@@ -1,11 +1,11 @@
-// The K and V that a drafting decoder reads and writes: a cache of its own with the same block ids as the target's, or the
-// target's itself (a self-draft reads what the target stored). Behind the target's blocks lie scratch blocks, in places: a
-// place has the rows of one path that is being drafted, from the block of the last committed token on.
-// Shape   place_blocks blocks a place; block index i of a sequence stands in the place's block i % place_blocks, so that what
-//         was drafted and then taken lies right when the sequence has gone on.
-// Owner   the drafter. A target's cache outlives it; of that nothing but scratch is ever written.
-// Thread  engine. Nothing allocates after the constructor, but for longer lists of copies than ever.
-// Fails   StartError: no memory, or int4, whose rows cannot be copied one by one.
+// KV cache of a drafting decoder: one of its own under the target's block ids, or the target's itself (a self-draft
+// reads the K and V that the target stored). Scratch blocks after the target's blocks form branch slots; a branch slot
+// holds the rows of one draft path, from the block of the last committed token on.
+// Shape   branch_slot_blocks blocks per branch slot. Block index i of a sequence is at i % branch_slot_blocks of the
+//         slot, so the rows of accepted draft tokens need not move within the slot when the sequence advances.
+// Owner   the drafter. A target's cache outlives it; only its scratch blocks are written.
+// Thread  engine. After the constructor it allocates only for a longer list of copies than any before.
+// Fails   StartError: no memory, or int4 KV, whose rows cannot be copied one by one.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace quire::speculate {
 
-struct DraftPlaces {
-  std::uint32_t first_block = 0;   // of the scratch: the number of the target's blocks
-  std::uint32_t num_places = 0;    // one for each sequence, and those of branches
-  std::uint32_t place_blocks = 0;  // see place_blocks()
+struct BranchSlots {
+  std::uint32_t first_block = 0;         // of the scratch blocks: the target's number of blocks
+  std::uint32_t num_branch_slots = 0;    // one per sequence, and those of branches
+  std::uint32_t branch_slot_blocks = 0;  // see blocks_for()
 
-  std::uint32_t num_blocks() const { return num_places * place_blocks; }
-  // So that `depth` rows fit, wherever in a block the first stands.
+  std::uint32_t num_blocks() const { return num_branch_slots * branch_slot_blocks; }
+  // Blocks that hold `depth` rows wherever in a block the first row lies.
   static constexpr std::uint32_t blocks_for(std::uint32_t depth, std::uint32_t block_tokens) {
     return depth == 0 ? 1 : 1 + (depth - 1 + block_tokens - 1) / block_tokens;
   }
@@ -35,10 +35,10 @@ struct DraftPlaces {
 
 class DraftCache {
  public:
-  // One of its own; shape.num_blocks: target's and scratch.
-  DraftCache(backend::Ops& ops, const backend::KvShape& shape, const DraftPlaces& places);
-  // The target's, which has the scratch blocks behind the pool's.
-  DraftCache(backend::Ops& ops, backend::KvCache& target, const DraftPlaces& places);
+  // A cache of its own; shape.num_blocks: the target's and the scratch blocks.
+  DraftCache(backend::Ops& ops, const backend::KvShape& shape, const BranchSlots& branch_slots);
+  // The target's cache, which has the scratch blocks after the pool's.
+  DraftCache(backend::Ops& ops, backend::KvCache& target, const BranchSlots& branch_slots);
   DraftCache(const DraftCache&) = delete;
   DraftCache& operator=(const DraftCache&) = delete;
 
@@ -51,47 +51,49 @@ class DraftCache {
   std::uint32_t slot(std::span<const BlockId> table, std::uint32_t position) const {
     return table[position / block_tokens_].value * block_tokens_ + position % block_tokens_;
   }
-  BlockId scratch_block(std::uint32_t place, std::uint32_t block_index) const {
-    return BlockId(places_.first_block + place * places_.place_blocks + block_index % places_.place_blocks);
+  BlockId scratch_block(std::uint32_t branch_slot, std::uint32_t block_index) const {
+    return BlockId(branch_slots_.first_block + branch_slot * branch_slots_.branch_slot_blocks +
+                   block_index % branch_slots_.branch_slot_blocks);
   }
-  std::uint32_t scratch_slot(std::uint32_t place, std::uint32_t position) const {
-    return scratch_block(place, position / block_tokens_).value * block_tokens_ + position % block_tokens_;
+  std::uint32_t scratch_slot(std::uint32_t branch_slot, std::uint32_t position) const {
+    return scratch_block(branch_slot, position / block_tokens_).value * block_tokens_ + position % block_tokens_;
   }
 
-  // A place for a path; -1: none left.
-  int take_place() REQUIRES(engine_role);
-  void give_back_place(std::uint32_t place) REQUIRES(engine_role);
+  // Reserves a branch slot; -1: none is free.
+  int take_branch_slot() REQUIRES(engine_role);
+  void give_back_branch_slot(std::uint32_t branch_slot) REQUIRES(engine_role);
 
-  // The first position in [from, end) whose row is not in its slot. What is in scratch alone is copied there. Rows of a target's
-  // cache are all there. `place` -1: it has none.
+  // The first position in [from, end) whose row is not in its slot. Copies rows that are only in the branch slot to
+  // their slots. In a target's cache all rows are in their slots. `branch_slot` -1: the sequence has none.
   std::uint32_t first_missing(std::span<const BlockId> table, std::span<const RowHash> hashes, std::uint32_t from,
-                              std::uint32_t end, int place) REQUIRES(engine_role);
-  // The place is to have the rows of position's block that stand before it and before `end`, as the table's block has them.
+                              std::uint32_t end, int branch_slot) REQUIRES(engine_role);
+  // Copies to the branch slot the rows of `position`'s block before `position` and `end`, from the block in `table`.
   void stage(std::span<const BlockId> table, std::span<const RowHash> hashes, std::uint32_t position, std::uint32_t end,
-             std::uint32_t place) REQUIRES(engine_role);
-  // The step that stores the row comes next, or was. Nothing to remember of a target's cache.
+             std::uint32_t branch_slot) REQUIRES(engine_role);
+  // Records that the row is stored by the next step, or was by the last. No effect on a target's cache.
   void stored(std::uint32_t slot, RowHash hash) REQUIRES(engine_role);
-  // A row drafted in scratch, now to lie in its slot, too.
+  // Copies a row from scratch to its own slot.
   void keep(std::uint32_t scratch_slot, std::uint32_t slot) REQUIRES(engine_role);
-  // Another path that shares its rows from block index `first` up to `last`.
+  // Copies the blocks from index `first` to `last` of branch slot `from` to branch slot `to`.
   void fork(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t last) REQUIRES(engine_role);
 
-  void follow(std::span<const flow::BlockOp> ops) REQUIRES(engine_role);
+  void track(std::span<const flow::BlockOp> ops) REQUIRES(engine_role);
 
  private:
   DraftCache(backend::Ops& ops, std::unique_ptr<backend::KvCache> own, backend::KvCache* target,
-             const DraftPlaces& places);
+             const BranchSlots& branch_slots);
   void copy_row(std::uint32_t from, std::uint32_t to);
   void run_copies();
 
   backend::Ops& ops_;
   std::unique_ptr<backend::KvCache> own_;
   backend::KvCache& kv_;
-  const DraftPlaces places_;
+  const BranchSlots branch_slots_;
   const std::uint32_t block_tokens_;
-  ComputedRows rows_;  // empty where the cache is the target's
-  std::vector<std::uint32_t> free_places_;
+  ComputedRows rows_;  // empty if the cache is the target's
+  std::vector<std::uint32_t> free_branch_slots_;
   std::vector<backend::RowCopy> copies_;
+  std::vector<backend::BlockCopy> block_copies_;
 };
 
 }  // namespace quire::speculate

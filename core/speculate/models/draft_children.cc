@@ -5,7 +5,7 @@
 namespace quire::speculate {
 namespace {
 
-// Under shared noise how rare a token is says little: two models that resemble each other draw the same rare one.
+// With shared noise a token's low probability says little: similar models sample the same rare token.
 constexpr float kLogOfAgreeing = -0.5f;
 
 bool greedy(const sample::Params& params) { return params.temperature < sample::kGreedyTemperature; }
@@ -14,10 +14,10 @@ bool greedy(const sample::Params& params) { return params.temperature < sample::
 
 sample::Params draft_params(const sample::Params& request, std::uint32_t width, bool shared_noise) {
   sample::Params params = request;
-  if (!shared_noise || sample::accepts_by_law(request)) params.temperature = 0.0f;
+  if (!shared_noise || sample::accepts_by_rejection(request)) params.temperature = 0.0f;
   params.logprob = true;
   params.accept = sample::Accept::kMatch;
-  params.num_top = width == 1 ? 0 : Children::num_guesses(width, params, shared_noise);
+  params.num_top = width == 1 ? 0 : Children::num_candidates_to_request(width, params, shared_noise);
   return params;
 }
 
@@ -36,9 +36,10 @@ std::span<const Child> draft_children(const backend::Choice& choice, const sampl
 sample::Params proposal_params() { return {.temperature = 0.0f, .num_top = sample::kMaxTop}; }
 
 std::span<const Child> propose_children(const backend::Choice& choice, const sample::Params& request,
-                                        const Wanted& wanted, Children& room, sample::ProposalLaws& laws) {
+                                        const ChildRequest& wanted, Children& room,
+                                        sample::ProposalDistributions& distributions) {
   room.list(choice, wanted.num, request);
-  return room.proposed(wanted, request, laws);
+  return room.proposed(wanted, request, distributions);
 }
 
 }  // namespace quire::speculate

@@ -13,17 +13,17 @@ using sample::TokenTree;
 
 namespace {
 
-bool is_drawn(const Asked& asked) { return asked.sampling != nullptr && sample::accepts_by_law(*asked.sampling); }
+bool is_drawn(const Asked& asked) { return asked.sampling != nullptr && sample::accepts_by_rejection(*asked.sampling); }
 
 }  // namespace
 
 void TreeMerger::add(const TokenTree& tree) {
-  std::array<int, TokenTree::kMaxNodes> places;
+  std::array<int, TokenTree::kMaxNodes> merged_index;
   for (std::uint32_t i = 0; i < tree.size(); ++i) {
     const int parent = tree.parent(i);
-    const int merged = parent == TokenTree::kRoot ? parent : places[static_cast<std::size_t>(parent)];
+    const int merged = parent == TokenTree::kRoot ? parent : merged_index[static_cast<std::size_t>(parent)];
     const float limit = merged == TokenTree::kRoot ? 1.0f : nodes_[static_cast<std::size_t>(merged)].likely;
-    places[i] = find_or_add(tree.token(i), merged, std::min(tree.likely(i), limit));  // never above its parent
+    merged_index[i] = find_or_add(tree.token(i), merged, std::min(tree.likely(i), limit));  // never above its parent
   }
 }
 
@@ -32,12 +32,13 @@ void TreeMerger::take(std::uint32_t max_nodes, TokenTree& merged) {
   std::iota(order_.begin(), order_.end(), 0u);
   std::stable_sort(order_.begin(), order_.end(),
                    [this](std::uint32_t a, std::uint32_t b) { return nodes_[a].likely > nodes_[b].likely; });
-  places_.assign(nodes_.size(), TokenTree::kRoot);
+  merged_index_.assign(nodes_.size(), TokenTree::kRoot);
   const std::size_t count = std::min<std::size_t>({order_.size(), max_nodes, TokenTree::kMaxNodes});
   for (const std::uint32_t i : std::span(order_).first(count)) {
     const Node& node = nodes_[i];
-    const int parent = node.parent == TokenTree::kRoot ? node.parent : places_[static_cast<std::size_t>(node.parent)];
-    places_[i] = merged.add(node.token, parent, node.likely);
+    const int parent =
+        node.parent == TokenTree::kRoot ? node.parent : merged_index_[static_cast<std::size_t>(node.parent)];
+    merged_index_[i] = merged.add(node.token, parent, node.likely);
   }
   nodes_.clear();
 }
@@ -77,7 +78,7 @@ void MergedDrafter::observe(const ObservedStep& step) {
 void MergedDrafter::propose(std::span<const Asked> asked, std::span<TokenTree> trees) {
   CHECK_EQ(asked.size(), trees.size());
   trees_.resize(members_.size() * asked.size());
-  laws_.resize(std::max(laws_.size(), asked.size()));
+  distributions_.resize(std::max(distributions_.size(), asked.size()));
   for (TokenTree& tree : trees_) tree.clear();
   for (std::size_t m = 0; m < members_.size(); ++m) {
     asked_.assign(asked.begin(), asked.end());
@@ -101,7 +102,7 @@ std::uint32_t MergedDrafter::nodes_of(const Asked& asked, std::size_t member) co
 }
 
 void MergedDrafter::put_side_by_side(std::span<const Asked> asked, std::size_t i, TokenTree& tree) {
-  laws_[i].clear();
+  distributions_[i].clear();
   for (std::size_t m = 0; m < members_.size(); ++m) {
     if (nodes_of(asked[i], m) == 0) break;
     const TokenTree& part = trees_[m * asked.size() + i];
@@ -109,18 +110,18 @@ void MergedDrafter::put_side_by_side(std::span<const Asked> asked, std::size_t i
     for (std::uint32_t node = 0; node < part.size(); ++node) {
       const int parent = part.parent(node);
       tree.add(part.token(node), parent == TokenTree::kRoot ? parent : parent + before, part.likely(node));
-      add_law(part.law(node), laws_[i]);
+      add_distribution(part.distribution(node), distributions_[i]);
     }
   }
-  tree.set_laws(&laws_[i]);
+  tree.set_distributions(&distributions_[i]);
 }
 
 void MergedDrafter::release(SeqId seq, bool ended) {
   for (const auto& member : members_) member->release(seq, ended);
 }
 
-void MergedDrafter::follow(std::span<const flow::BlockOp> ops) {
-  for (const auto& member : members_) member->follow(ops);
+void MergedDrafter::track(std::span<const flow::BlockOp> ops) {
+  for (const auto& member : members_) member->track(ops);
 }
 
 }  // namespace quire::speculate

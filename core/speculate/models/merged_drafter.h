@@ -1,13 +1,13 @@
-// Several drafters' guesses as one tree: where they agree their paths are one, and where there is room for fewer nodes
-// than they name the likelier ones are in it. Drawn guesses (core/sample/accept.h) stand side by side instead, each with what it was
-// drawn from, those of two that agree too: what is there must not depend on what was drawn. Every member has its part of the
-// nodes, the first ones one more where they do not come out even.
-// Shape   nodes in descending likelihood, so that a tree cut short is the best of its size; drawn ones member by member.
+// Drafter that merges several drafters' trees into one: common paths become one path, and if the nodes are more than
+// the limit, the likeliest stay. Drawn draft tokens (core/sample/accept.h) are put side by side instead, each with its
+// own proposal distribution, even if two are equal: the tree must not depend on the tokens drawn. Each member then gets
+// its share of the nodes, the first ones one more if the division leaves a rest, and draws with noise of its own
+// (Wanted::drafter).
+// Shape   nodes by descending likelihood, so a shortened tree is the best of its size; drawn nodes member by member.
 // Owner   owns its members.
 // Thread  engine.
-// Members draw with noise of their own each (Wanted::drafter).
-// Fails   StartError: no member, or two that want states of the target.
-// Source  SpecInfer (Miao et al. 2023), merge-based trees, and its sampling in several rounds, one for each sibling.
+// Fails   StartError: no member, or more than one that needs states of the target.
+// Source  SpecInfer (Miao et al. 2023): merge-based trees, and multi-round sampling, a round per sibling.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,13 @@
 
 namespace quire::speculate {
 
-// The union of `trees`, at most max_nodes of it, into `merged`, which is empty. A path that two trees name is as likely as the
-// surer one says.
+// Merges the added trees into their union and writes its likeliest nodes. A path in two trees has the higher
+// likelihood.
 class TreeMerger {
  public:
   void add(const sample::TokenTree& tree);
-  void take(std::uint32_t max_nodes, sample::TokenTree& merged);  // and is empty again
+  // Writes at most max_nodes nodes into `merged`, which is empty, and forgets the added trees.
+  void take(std::uint32_t max_nodes, sample::TokenTree& merged);
 
  private:
   struct Node {
@@ -36,7 +37,7 @@ class TreeMerger {
 
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> order_;
-  std::vector<int> places_;  // in the merged tree, by node
+  std::vector<int> merged_index_;  // index in the merged tree, by node
 };
 
 class MergedDrafter final : public Drafter {
@@ -49,7 +50,7 @@ class MergedDrafter final : public Drafter {
   void observe(const ObservedStep& step) override REQUIRES(engine_role);
   void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) override REQUIRES(engine_role);
   void release(SeqId seq, bool ended) override REQUIRES(engine_role);
-  void follow(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role);
+  void track(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role);
 
  private:
   std::uint32_t nodes_of(const Asked& asked, std::size_t member) const;
@@ -57,9 +58,9 @@ class MergedDrafter final : public Drafter {
 
   std::string method_;
   std::vector<std::unique_ptr<Drafter>> members_;
-  std::vector<Asked> asked_;                // what a member is asked
-  std::vector<sample::TokenTree> trees_;    // [members, asked]
-  std::vector<sample::ProposalLaws> laws_;  // [asked]
+  std::vector<Asked> asked_;                                  // as passed to a member
+  std::vector<sample::TokenTree> trees_;                      // [members, asked]
+  std::vector<sample::ProposalDistributions> distributions_;  // [asked]
   TreeMerger merger_;
 };
 

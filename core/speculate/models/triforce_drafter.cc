@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/base/kv_constants.h"
 #include "core/base/start_error.h"
 #include "core/sample/math.h"
 
@@ -11,11 +12,11 @@ namespace {
 
 using sample::TokenTree;
 
-DraftPlaces places_of(const ModelDraftLimits& limits) {
-  return {limits.num_blocks, limits.max_sequences, DraftPlaces::blocks_for(limits.max_depth, limits.block_tokens)};
+BranchSlots branch_slots_of(const ModelDraftLimits& limits) {
+  return {limits.num_blocks, limits.max_sequences, BranchSlots::blocks_for(limits.max_depth, limits.block_tokens)};
 }
 
-// Its first path alone.
+// Keeps the tree's first path only.
 void keep_chain(TokenTree& tree, std::uint32_t most) {
   TokenTree chain;
   int node = TokenTree::kRoot;
@@ -28,7 +29,7 @@ void keep_chain(TokenTree& tree, std::uint32_t most) {
 }
 
 const SparseContext& checked(const SparseContext& context) {
-  if (context.sees_all()) throw StartError("triforce: a window of 0 positions; it must see at least one");
+  if (context.sees_all()) throw StartError("triforce: window is 0; it must be at least 1");
   return context;
 }
 
@@ -43,50 +44,50 @@ TriforceDrafter::TriforceDrafter(backend::Ops& ops, const model::Decoder& target
       limits_(limits),
       context_(checked(context)),
       shared_noise_(shared_noise),
-      cache_(ops, cache, places_of(limits)),
-      widest_window_(widest_window(target.config().windows)),
+      cache_(ops, cache, branch_slots_of(limits)),
+      widest_window_(widest_window(target.config().windows())),
       workspace_(target.make_workspace(limits.max_rows, limits.max_rows)) {
   CHECK_GT(limits.max_sequences, 0u);
   CHECK_GT(limits.max_depth, 0u);
 }
 
 std::uint32_t TriforceDrafter::num_scratch_blocks(const ModelDraftLimits& limits) {
-  return places_of(limits).num_blocks();
+  return branch_slots_of(limits).num_blocks();
 }
 
 void TriforceDrafter::propose(std::span<const Asked> asked, std::span<TokenTree> trees) {
   CHECK_EQ(asked.size(), trees.size());
-  guess(asked);
+  draft(asked);
   for (std::size_t done = 0; done < asked.size();) done = look_through(asked, trees, done);
 }
 
-// One node is the target's own, so the first need not know it.
-void TriforceDrafter::guess(std::span<const Asked> asked) {
-  guesses_.resize(asked.size());
-  for (TokenTree& tree : guesses_) tree.clear();
+// The draft's last node is the target's own token, so the other drafter's chain is one shorter.
+void TriforceDrafter::draft(std::span<const Asked> asked) {
+  drafts_.resize(asked.size());
+  for (TokenTree& tree : drafts_) tree.clear();
   shallow_.assign(asked.begin(), asked.end());
-  first_->propose(shallow_, guesses_);
+  first_->propose(shallow_, drafts_);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::uint32_t depth = std::min({asked[i].max_nodes, asked[i].max_depth, limits_.max_depth});
     const auto left = static_cast<std::uint32_t>(target_.max_model_len() - asked[i].tokens.size());
-    keep_chain(guesses_[i], std::min({depth - 1, left, limits_.max_rows - 1}));
+    keep_chain(drafts_[i], std::min({depth - 1, left, limits_.max_rows - 1}));
   }
 }
 
-// A step of those from `from` on, as many as go into one.
+// Runs a step of sequences from `from` on, as many as fit; returns the first one left.
 std::size_t TriforceDrafter::look_through(std::span<const Asked> asked, std::span<TokenTree> trees, std::size_t from) {
   batch_.clear();
   runs_.clear();
   std::size_t to = from;
   for (; to < asked.size(); ++to) {
     const auto root = static_cast<std::uint32_t>(asked[to].tokens.size()) - 1;
-    if (!misses_dropped(asked[to].table, limits_.block_tokens, root, widest_window_, context_)) continue;
-    if (batch_.num_rows() + guesses_[to].size() + 1 > limits_.max_rows) break;
-    const int place = cache_.take_place();
-    if (place < 0) break;
-    runs_.push_back({static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(place), guesses_[to].size(),
+    if (!avoids_dropped_blocks(asked[to].table, limits_.block_tokens, root, widest_window_, context_)) continue;
+    if (batch_.num_rows() + drafts_[to].size() + 1 > limits_.max_rows) break;
+    const int branch_slot = cache_.take_branch_slot();
+    if (branch_slot < 0) break;
+    runs_.push_back({static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(branch_slot), drafts_[to].size(),
                      batch_.num_logits_rows()});
-    add_run(asked[to], guesses_[to], runs_.back());
+    add_run(asked[to], drafts_[to], runs_.back());
   }
   if (!batch_.empty()) {
     const backend::Batch batch = batch_.batch();
@@ -96,42 +97,42 @@ std::size_t TriforceDrafter::look_through(std::span<const Asked> asked, std::spa
   }
   for (const Run& run : runs_) {
     accept(run, asked[run.asked], trees[run.asked]);
-    cache_.give_back_place(run.place);
+    cache_.give_back_branch_slot(run.branch_slot);
   }
   return to;
 }
 
-// Rows that do not look at the same are several sequences of the step.
+// Consecutive rows with different views of the context are separate sequences of the batch.
 void TriforceDrafter::add_run(const Asked& asked, const TokenTree& chain, Run& run) {
   const auto root = static_cast<std::uint32_t>(asked.tokens.size()) - 1;
-  const std::uint32_t last = root + run.num_guesses;
-  cache_.stage(asked.table, {}, root, root, run.place);
+  const std::uint32_t last = root + run.num_draft_tokens;
+  cache_.stage(asked.table, {}, root, root, run.branch_slot);
   for (std::uint32_t position = root; position <= last; ++position) {
     if (position == root || !context_.same_view(position - 1, position)) {
       batch_.begin_sequence(asked.table.first(cache_.block_of(root)));
       for (std::uint32_t i = cache_.block_of(root); i <= cache_.block_of(last); ++i) {
-        batch_.add_block(cache_.scratch_block(run.place, i));
+        batch_.add_block(cache_.scratch_block(run.branch_slot, i));
       }
-      for (std::uint32_t span = 0; span < position / backend::kSpanTokens; ++span) {
+      for (std::uint32_t span = 0; span < position / kSpanTokens; ++span) {
         batch_.add_kept(context_.word(span, position));
       }
     }
     const TokenId token = position == root ? asked.tokens[root] : chain.token(position - root - 1);
-    batch_.add_row(token, position, cache_.scratch_slot(run.place, position));
-    batch_.speak(params_of(asked));
+    batch_.add_row(token, position, cache_.scratch_slot(run.branch_slot, position));
+    batch_.add_logits_row(params_of(asked));
   }
 }
 
 void TriforceDrafter::accept(const Run& run, const Asked& asked, TokenTree& tree) {
-  const TokenTree& guessed = guesses_[run.asked];
+  const TokenTree& drafted = drafts_[run.asked];
   float likely = 1.0f;
-  for (std::uint32_t i = 0; i <= run.num_guesses; ++i) {
+  for (std::uint32_t i = 0; i <= run.num_draft_tokens; ++i) {
     const auto position = static_cast<std::uint32_t>(asked.tokens.size()) + i;
     const auto next = draft_children(choices_[run.first_choice + i], params_of(asked), position, 1, children_);
     if (next.empty()) return;
     likely *= sample::exp_f32(next[0].log_likely);
     tree.add(next[0].token, static_cast<int>(i) - 1, likely);
-    if (i == run.num_guesses || guessed.token(i) != next[0].token) return;
+    if (i == run.num_draft_tokens || drafted.token(i) != next[0].token) return;
   }
 }
 

@@ -1,15 +1,14 @@
-// Another drafter's guesses, looked through by the target itself over a part of its context before the whole of it is asked: what
-// comes out is a chain of what the target would say if it saw no more.
-//   guesses of the other, a chain -> one sparse step of the target, a choice behind each of its rows -> as far as these agree
-//   with the guesses, and the first choice that does not
-// Shape   a chain of 1 + as many nodes as the other guessed right, max_depth at most.
-// Owner   owns the other. Ops, Decoder and the target's cache outlive it; that has num_scratch_blocks() more blocks than the pool
-//         hands out, behind these. Nothing else of it is written.
+// Drafter that refines another drafter's chain with the target itself, run over a part of its context. Its draft is
+// what the target would generate if it saw only that part.
+//   the other's chain -> one sparse target step with a sampled token after each row -> the sampled tokens as far as
+//   the chain agrees with them, and the first one that differs
+// Shape   a chain of 1 + the number of right draft tokens of the other, at most max_depth.
+// Owner   owns the other drafter. Ops, Decoder and the target's cache outlive it; the cache has num_scratch_blocks()
+//         blocks after the pool's, and only these are written.
 // Thread  engine.
-// Fails   StartError: a window of nothing, an int4 cache. A sequence of which something was dropped that is looked at gets no
-//         guesses.
-// Source  TriForce (Sun et al. 2024): small model, sparse self, full. Here one inner round for an outer one, sinks and a window in
-//         place of retrieved chunks, and sampler match inside as outside.
+// Fails   StartError: a window of 0 positions, int4 KV. No draft for a sequence that would attend to a dropped block.
+// Source  TriForce (Sun et al. 2024): small model, sparse self-draft, full target. Here one inner round per outer
+//         round, sinks and a window in place of retrieved chunks, and acceptance by match inside as outside.
 #pragma once
 
 #include <cstdint>
@@ -42,18 +41,18 @@ class TriforceDrafter final : public Drafter {
   void observe(const ObservedStep& step) override REQUIRES(engine_role) { first_->observe(step); }
   void propose(std::span<const Asked> asked, std::span<sample::TokenTree> trees) override REQUIRES(engine_role);
   void release(SeqId seq, bool ended) override REQUIRES(engine_role) { first_->release(seq, ended); }
-  void follow(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role) { first_->follow(ops); }
+  void track(std::span<const flow::BlockOp> ops) override REQUIRES(engine_role) { first_->track(ops); }
 
  private:
-  // A sequence in the step: its root, and the guesses behind it.
+  // One sequence in the step: its root row and the draft tokens after it.
   struct Run {
     std::uint32_t asked;
-    std::uint32_t place;
-    std::uint32_t num_guesses;
+    std::uint32_t branch_slot;
+    std::uint32_t num_draft_tokens;
     std::uint32_t first_choice;
   };
 
-  void guess(std::span<const Asked> asked) REQUIRES(engine_role);
+  void draft(std::span<const Asked> asked) REQUIRES(engine_role);
   std::size_t look_through(std::span<const Asked> asked, std::span<sample::TokenTree> trees, std::size_t from)
       REQUIRES(engine_role);
   void add_run(const Asked& asked, const sample::TokenTree& chain, Run& run) REQUIRES(engine_role);
@@ -72,9 +71,9 @@ class TriforceDrafter final : public Drafter {
   RowBatch batch_;
   Children children_;
 
-  // Of the call at hand.
-  std::vector<Asked> shallow_;              // what the first is asked: one level less
-  std::vector<sample::TokenTree> guesses_;  // by asked, a chain each
+  // Scratch of one call.
+  std::vector<Asked> shallow_;             // copy of `asked` for the other drafter
+  std::vector<sample::TokenTree> drafts_;  // [asked] a chain each
   std::vector<Run> runs_;
   std::vector<backend::Choice> choices_;
 };

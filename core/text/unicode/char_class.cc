@@ -5,7 +5,7 @@
 namespace quire::text {
 namespace {
 
-// Ascending, disjoint, and not touching.
+// Sorts and merges ranges: the result is ascending, disjoint and without adjacent ranges.
 std::vector<CodeRange> joined(std::vector<CodeRange> ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const CodeRange& a, const CodeRange& b) { return a.first < b.first; });
   std::vector<CodeRange> out;

@@ -1,5 +1,6 @@
-// A set of characters, asked in constant time: what stands between [ and ] in a pattern.
-// Shape   one bit for each character of the basic plane (8 KiB), ascending ranges for the planes above.
+// A set of characters: the content of [ and ] in a pattern.
+// Shape   one bit for each character of the basic plane (8 KiB), ascending ranges for the planes above. Lookup takes
+//         constant time in the basic plane, bisection above.
 // Thread  any, once built.
 #pragma once
 
@@ -28,7 +29,7 @@ class CharClass {
   std::vector<CodeRange> above_;
 };
 
-// The characters that no range holds.
+// The characters that are in no range.
 std::vector<CodeRange> complement(std::vector<CodeRange> ranges);
 
 }  // namespace quire::text

@@ -2,8 +2,8 @@
 """Writes unicode_tables.cc, the Unicode 16.0 data of core/text.
 
 Usage: pip install unicodedata2==16.0.0 tokenizers==0.23.3 && python core/text/unicode/make_unicode_tables.py
-Python's own unicodedata follows the interpreter; the published tokenizers were built against 16.0, so that is pinned. But what
-they strip as accents are the marks of an older Unicode, which only they tell.
+Python's own unicodedata has the interpreter's version; the published tokenizers were built against 16.0, so that is pinned. The
+marks that they strip as accents are those of an older version of Unicode, so these are read from the tokenizers package itself.
 """
 
 import pathlib

@@ -15,7 +15,7 @@ namespace tables = unicode_tables;
 constexpr unsigned kNumCategories = 30;
 constexpr std::string_view kCategoryNames = "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCoCn";
 
-// Hangul syllables are composed by arithmetic (section 3.12).
+// Hangul syllables are composed arithmetically (section 3.12).
 constexpr char32_t kHangulBase = 0xAC00, kLeadBase = 0x1100, kVowelBase = 0x1161, kTailBase = 0x11A7;
 constexpr char32_t kNumLeads = 19, kNumVowels = 21, kNumTails = 28, kNumSyllables = kNumLeads * kNumVowels * kNumTails;
 
@@ -58,7 +58,7 @@ void append_decomposition(std::u32string& out, char32_t code, bool compatible) {
   }
 }
 
-// Every run of combining marks, sorted by class; equal classes keep their order.
+// Sorts every run of combining marks by class; equal classes keep their order.
 void order_marks(std::u32string& codes) {
   struct Mark {
     char32_t code;
@@ -98,7 +98,7 @@ std::optional<char32_t> composite(char32_t first, char32_t second) {
   return at->composite;
 }
 
-// UAX #15, D117: a character joins the last starter unless one between them has the same or a higher class.
+// UAX #15, D117: a character joins the last starter unless a character between them has the same or a higher class.
 void compose(std::u32string& codes) {
   constexpr std::size_t kNoStarter = static_cast<std::size_t>(-1);
   std::size_t starter = kNoStarter, size = 0;
@@ -181,7 +181,7 @@ bool is_accent(char32_t code) {
 }
 
 bool is_word(char32_t code) {
-  // Alphabetic is L, Nl and Other_Alphabetic; of the last, what is not M are these circled and squared letters.
+  // Alphabetic is L, Nl and Other_Alphabetic. Of the latter, only these circled and squared letters are not in M.
   constexpr CodeRange kOtherAlphabetic[] = {
       {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
   constexpr CodeRange kJoinControl = {0x200C, 0x200D};
@@ -210,7 +210,7 @@ std::string lowercased(std::string_view valid_text) {
   out.reserve(valid_text.size());
   for (std::size_t at = 0; at < valid_text.size();) {
     const char32_t code = next_code_point(valid_text, at);
-    if (code == 0x130) {  // the only character whose lower case is two: i and a dot above
+    if (code == 0x130) {  // the only character with two characters as lower case: i and a dot above
       out += "i\xCC\x87";
       continue;
     }

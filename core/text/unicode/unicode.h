@@ -1,4 +1,4 @@
-// What Unicode 16.0 knows of a character: category, white space, lower case, the four normal forms.
+// Unicode 16.0 properties of a character: category, white space, lower case, and the four normal forms of text.
 // Thread  any; pure functions over constant tables.
 // Source  Unicode Character Database 16.0.0; normal forms: UAX #15; Hangul: The Unicode Standard, section 3.12.
 #pragma once
@@ -23,25 +23,25 @@ enum class Category : std::uint8_t {
 using CategorySet = std::uint32_t;  // bit i: Category i
 constexpr CategorySet set_of(Category category) { return CategorySet{1} << static_cast<unsigned>(category); }
 
-// "L", "Nd", ...: the name between \p{ and }. Empty for names that are not general categories.
+// Categories of "L", "Nd", ...: the name between \p{ and }. nullopt for names that are not general categories.
 std::optional<CategorySet> category_set(std::string_view name);
 
 struct CodeRange {
-  char32_t first, last;  // both inside
+  char32_t first, last;  // inclusive
 };
 
 Category category_of(char32_t code);
 std::vector<CodeRange> ranges_of(CategorySet categories);  // ascending, disjoint
 const std::vector<CodeRange>& white_space_ranges();
 bool is_white_space(char32_t code);
-bool is_accent(
-    char32_t code);           // what StripAccents takes away: the marks (M) of the Unicode that `tokenizers` has for it
+// Characters that StripAccents drops: the marks (M) of the Unicode version that the `tokenizers` package uses for it.
+bool is_accent(char32_t code);
 bool is_word(char32_t code);  // \w: Alphabetic, M, Nd, Pc, Join_Control
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 std::string normalized(std::string_view valid_text, NormalForm form);
 
-// Each character by its own full mapping, without context (a final sigma is a sigma).
+// Maps each character by its own full mapping, without context (a final sigma becomes σ).
 std::string lowercased(std::string_view valid_text);
 
 }  // namespace quire::text

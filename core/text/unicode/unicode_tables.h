@@ -1,5 +1,5 @@
-// The generated data behind unicode.h: sorted tables, searched by bisection.
-// Shape   lengths and contents are written by make_unicode_tables.py; the records are explained here.
+// The generated data of unicode.h: sorted tables, searched by bisection.
+// Shape   make_unicode_tables.py writes lengths and contents; the records are described here.
 // Source  Unicode Character Database 16.0.0.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace quire::text::unicode_tables {
 
 struct Decomposition {
   std::uint32_t key;     // code point * 2, + 1 for a compatibility decomposition that differs from the canonical one
-  std::uint16_t offset;  // into kDecompositionPool; always the full decomposition, in canonical order
+  std::uint16_t offset;  // in kDecompositionPool; always the full decomposition, in canonical order
   std::uint8_t length;
 };
 
@@ -18,13 +18,14 @@ struct Composition {  // sorted by (first, second)
   std::uint32_t first, second, composite;
 };
 
-struct LowercaseRun {  // first, first + step ... last are lowercased by adding delta
+struct LowercaseRun {  // first, first + step ... last become lower case by adding delta
   std::uint32_t first, last;
   std::uint8_t step;
   std::int32_t delta;
 };
 
-// A run holds up to the next one's first code point.
+// Runs of code points with one value, as first << bits | value: a category (5 bits), a combining class (8), or 1 for an
+// accent (1). A run ends before the next run's first code point.
 extern const std::array<std::uint32_t, 4099> kCategoryRuns;
 extern const std::array<std::uint32_t, 590> kCombiningRuns;
 extern const std::array<std::uint32_t, 501> kAccentRuns;

@@ -3,7 +3,7 @@
 namespace quire::text {
 namespace {
 
-// Bytes of the character a lead byte announces; 0 for bytes that begin none.
+// Length of the character that a lead byte announces; 0 for bytes that begin no character.
 std::size_t announced_bytes(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xC2) return 0;
@@ -12,7 +12,7 @@ std::size_t announced_bytes(unsigned char lead) {
   return lead < 0xF5 ? 4 : 0;
 }
 
-// The second byte's range is narrower after some leads: no overlong forms, no surrogates, nothing past U+10FFFF.
+// The second byte has a narrower range after some leads: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool second_byte_fits(unsigned char lead, unsigned char second) {
   const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;

@@ -29,7 +29,7 @@
 {{- if ne $values.draftModel.source "none" -}}
 {{- $speculation := index $values.config "speculative-config" | default "" | fromJson -}}
 {{- if or (not $speculation.method) $speculation.Error -}}
-{{- fail (printf "draftModel.source is %s: set config.speculative-config to what guesses with it, as JSON: {\"method\": \"draft_model\"}" $values.draftModel.source) -}}
+{{- fail (printf "draftModel.source is %s: set config.speculative-config to a method that uses it, as JSON: {\"method\": \"draft_model\"}" $values.draftModel.source) -}}
 {{- end -}}
 {{- end -}}
 
@@ -61,10 +61,10 @@
 {{- fail "tls.existingSecret sets the server's tls-cert and tls-key itself: take config.tls-cert and config.tls-key out" -}}
 {{- end -}}
 {{- if and (eq (include "quire.scheme" .) "https") $values.tests.enabled (not $values.tests.image) -}}
-{{- fail "the server speaks TLS, and its image cannot ask it: set tests.image to an image with bash and openssl, or tests.enabled to false" -}}
+{{- fail "the server speaks TLS, and its image has no TLS client: set tests.image to an image with bash and openssl, or tests.enabled to false" -}}
 {{- end -}}
 {{- if and $values.networkPolicy.enabled (index $values.config "otlp-traces-endpoint") (not $values.networkPolicy.tracesTo) (not $values.networkPolicy.egress) -}}
-{{- fail "networkPolicy.enabled lets nothing out, and config.otlp-traces-endpoint is set: set networkPolicy.tracesTo to the peers that take traces" -}}
+{{- fail "networkPolicy.enabled blocks egress, and config.otlp-traces-endpoint is set: set networkPolicy.tracesTo to the peers that receive traces" -}}
 {{- end -}}
 {{- if eq (int64 $values.adminPort) (int64 $values.containerPort) -}}
 {{- fail (printf "adminPort and containerPort are both %d: they must differ" (int64 $values.adminPort)) -}}
@@ -106,7 +106,7 @@
 {{- end -}}
 {{- end -}}
 {{- if and $scaled.keda.enabled (lt (int64 $scaled.minReplicas) 1) (not $scaled.keda.extraTriggers) -}}
-{{- fail "autoscaling.minReplicas is 0: no pod tells of a queue then; add a trigger that wakes the first one to autoscaling.keda.extraTriggers" -}}
+{{- fail "autoscaling.minReplicas is 0: without a pod there is no queue metric; add a trigger that wakes the first one to autoscaling.keda.extraTriggers" -}}
 {{- end -}}
 {{- if and $scaled.keda.enabled (not $scaled.keda.serverAddress) -}}
 {{- fail "autoscaling.keda.enabled: set autoscaling.keda.serverAddress to the URL of Prometheus" -}}

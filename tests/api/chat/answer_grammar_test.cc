@@ -6,17 +6,14 @@
 namespace quire::api::chat::test {
 namespace {
 
-using openai::Grammars;
-using openai::vocabulary_of;
-
 class AnswerGrammar : public ChatBodies {
  protected:
   AnswerGrammar() {
     services_.grammars =
         std::make_shared<Grammars>(vocabulary_of(*services_.tokenizer, services_.logits_width, services_.eos));
-    services_.chat = model_of(kPlain, CallForm::kHermes);
+    services_.chat = model_of(kPlain, CallFormat::kHermes);
   }
-  void reason() { services_.chat = model_of(kPlain, CallForm::kHermes, ReasoningForm::kThinkTags); }
+  void reason() { services_.chat = model_of(kPlain, CallFormat::kHermes, ReasoningFormat::kThinkTags); }
 
   static std::string tool(const std::string& name, const std::string& parameters, bool strict = false) {
     return R"({"type":"function","function":{"name":")" + name + R"(","parameters":)" + parameters +
@@ -79,7 +76,7 @@ TEST_F(AnswerGrammar, OfForcedCallsHasSixteenAtMostAndOfOneAloneOne) {
       {R"("tool_choice":{"type":"allowed_tools","mode":"required",)"
        R"("tools":[{"type":"function","function":{"name":"g"}}]})",
        16}};
-  for (const CallForm form : {CallForm::kHermes, CallForm::kGeneric}) {
+  for (const CallFormat form : {CallFormat::kHermes, CallFormat::kGeneric}) {
     services_.chat = model_of(kPlain, form);
     for (const auto& [choice, most] : choices) {
       const auto grammar = grammar_of(tools(choice));
@@ -91,7 +88,7 @@ TEST_F(AnswerGrammar, OfForcedCallsHasSixteenAtMostAndOfOneAloneOne) {
 }
 
 TEST_F(AnswerGrammar, OfAModelThatWasTaughtByUsTakesTextAndThenCalls) {
-  services_.chat = model_of(kPlain, CallForm::kGeneric);
+  services_.chat = model_of(kPlain, CallFormat::kGeneric);
   const auto grammar = grammar_of(tools());
   EXPECT_TRUE(allows(grammar, "Hello!"));
   EXPECT_TRUE(allows(grammar, "Let me see.\n" + call("f", R"({"n": "any"})") + "\n" + call("g", "{}")));

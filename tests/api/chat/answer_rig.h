@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/api/chat/chat_world.h"
-#include "tests/api/completion_rig.h"
+#include "tests/api/generation/completion_rig.h"
 
 namespace quire::api::chat::test {
 
@@ -34,17 +34,16 @@ inline std::vector<boost::json::value> named_events_of(const std::string& text) 
 
 class AnswerRig : public api::test::CompletionRig {
  protected:
-  AnswerRig() { services_.chat = model_of(kPlain, CallForm::kHermes, ReasoningForm::kThinkTags); }
+  AnswerRig() { services_.chat = model_of(kPlain, CallFormat::kHermes, ReasoningFormat::kThinkTags); }
 
-  // The newest choice says this, `per_turn` tokens a turn: its stream's ring is small. Gives back the events.
-  std::string say_all(openai::Generation& completion, const std::string& text, flow::Finish finish,
-                      std::size_t per_turn = 1) {
+  // The newest choice says this, `per_slice` tokens a turn: its stream's ring is small. Gives back the events.
+  std::string say_all(Generation& completion, const std::string& text, flow::Finish finish, std::size_t per_slice = 1) {
     const std::vector<TokenId> ids = services_.tokenizer->encode(text, false);
     std::string events;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const bool last = i + 1 == ids.size();
       say(submissions_.size() - 1, ids[i], last ? finish : flow::Finish::kNone);
-      if (last || (i + 1) % per_turn == 0) events += api::test::take_events(completion);
+      if (last || (i + 1) % per_slice == 0) events += api::test::take_events(completion);
     }
     return events;
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/openai/fields/read_body.h"
+#include "api/fields/read_body.h"
 #include "tests/api/chat/chat_world.h"
 
 namespace quire::api::chat::test {
@@ -126,29 +126,29 @@ TEST_F(ChatRequests, TakeHintsAndNameThoseThatHaveNoEffect) {
       request.left_out,
       (std::vector<std::string>{"store", "service_tier", "verbosity", "prediction", "web_search_options", "metadata",
                                 "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"}));
-  EXPECT_EQ(openai::warnings_of(good(with(R"("mood":1,"store":true)"))), "unknown fields: mood; of no effect: store");
-  EXPECT_EQ(openai::warnings_of(good(with(R"("store":true)"))), "of no effect: store");
+  EXPECT_EQ(warnings_of(good(with(R"("mood":1,"store":true)"))), "unknown fields: mood; of no effect: store");
+  EXPECT_EQ(warnings_of(good(with(R"("store":true)"))), "of no effect: store");
   EXPECT_EQ(good(with(R"("store":false,"service_tier":"default","verbosity":"medium","metadata":{})")).num_left_out,
             0u);
 }
 
-TEST_F(ChatRequests, TakeNoLikeliestTokensWhereNoneAreTold) {
+TEST_F(ChatRequests, TakeNoLikeliestTokensWithoutLogprobs) {
   EXPECT_FALSE(good(with(R"("top_logprobs":0,"logprobs":false)")).logprobs);
   EXPECT_FALSE(good(with(R"("top_logprobs":0)")).logprobs);
   wrong(R"("top_logprobs":1,"logprobs":false)", "top_logprobs");
 }
 
 TEST_F(ChatRequests, EveryFieldOfTheWrongTypeIsRefusedByName) {
-  for (const openai::Field& field : chat_fields()) {
+  for (const Field& field : chat_fields()) {
     const std::string name = field.name;
     if (name == "messages") continue;
     bool refused = false;
     for (const char* value : {"true", "17", "\"x\"", "{\"x\":1}", "[[1]]"}) {
-      const std::string told = refusal(with("\"" + name + "\":" + value));
-      if (!told.empty()) {
-        EXPECT_EQ(told.substr(0, name.size()), name) << value;
+      const std::string reported = refusal(with("\"" + name + "\":" + value));
+      if (!reported.empty()) {
+        EXPECT_EQ(reported.substr(0, name.size()), name) << value;
       }
-      refused = refused || !told.empty();
+      refused = refused || !reported.empty();
     }
     EXPECT_TRUE(refused) << name;
   }

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "api/chat/chat_request.h"
-#include "tests/api/fake_engine.h"
+#include "tests/api/generation/fake_engine.h"
 
 namespace quire::api::chat::test {
 
@@ -21,8 +21,8 @@ inline constexpr const char* kPlain =
     "{{ '\\n' }}{% endfor -%}"
     "{%- if add_generation_prompt %}<assistant>{% endif -%}";
 
-inline std::shared_ptr<const ChatModel> model_of(std::string_view source, CallForm calls = CallForm::kNone,
-                                                 ReasoningForm reasoning = ReasoningForm::kNone) {
+inline std::shared_ptr<const ChatModel> model_of(std::string_view source, CallFormat calls = CallFormat::kNone,
+                                                 ReasoningFormat reasoning = ReasoningFormat::kNone) {
   auto model = std::make_shared<ChatModel>();
   model->special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   Result<ChatTemplate> read = read_template(source, model->special_tokens);
@@ -53,14 +53,14 @@ class Bodies : public ::testing::Test {
     return request.error().param + ": " + request.error().message;
   }
   void expect_refused(const std::string& body, const std::string& param) {
-    const std::string told = refusal(body);
-    EXPECT_EQ(told.substr(0, told.find(": ")), param) << body << "\n" << told;
+    const std::string reported = refusal(body);
+    EXPECT_EQ(reported.substr(0, reported.find(": ")), param) << body << "\n" << reported;
   }
 
   api::test::World world_;
   Services services_ = [this] {
     Services services = world_.services();
-    services.chat = model_of(kPlain, CallForm::kHermes, ReasoningForm::kThinkTags);
+    services.chat = model_of(kPlain, CallFormat::kHermes, ReasoningFormat::kThinkTags);
     return services;
   }();
 };

@@ -42,7 +42,7 @@ TEST_F(Messages, ReadTheArgumentsOfCalls) {
       R"([{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"now","arguments":{}}}]}])");
 }
 
-TEST_F(Messages, KeepAnAssistantThatSaysNothingAsNull) {
+TEST_F(Messages, KeepAnEmptyAssistantMessageAsNull) {
   const char* const null = R"([{"role":"assistant","content":null}])";
   EXPECT_EQ(shaped(null), null);
   EXPECT_EQ(shaped(R"([{"role":"assistant"}])"), null);

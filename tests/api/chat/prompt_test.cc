@@ -37,7 +37,7 @@ TEST_F(Prompts, HaveTheVariablesOfTheRequest) {
             "<s>|True|True||none|True");
 }
 
-TEST_F(Prompts, NeverHoldTheWordNoneForAnAssistantThatSaysNothing) {
+TEST_F(Prompts, NeverHoldTheWordNoneForAnEmptyAssistantMessage) {
   const std::string silent = R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null},)"
                              R"({"role":"assistant","tool_calls":[{"function":{"name":"now"}}]}]})";
   services_.chat = model_of("{% for m in messages %}[{{ m.content }}]{% endfor %}");
@@ -49,7 +49,7 @@ TEST_F(Prompts, NeverHoldTheWordNoneForAnAssistantThatSaysNothing) {
 }
 
 TEST_F(Prompts, ShowToolsThatMayBeCalled) {
-  auto model = std::make_shared<ChatModel>(*model_of("plain {{ tools is none }}", CallForm::kHermes));
+  auto model = std::make_shared<ChatModel>(*model_of("plain {{ tools is none }}", CallFormat::kHermes));
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
   services_.chat = model;
   EXPECT_EQ(text(with(tools)), "plain False");
@@ -75,7 +75,7 @@ TEST_F(Prompts, GoOnWhereTheLastMessageEnds) {
 TEST_F(Prompts, MayEndInsideReasoning) {
   services_.chat = model_of(
       "{{ messages[-1].content }}{% if add_generation_prompt %}<think>\n{% if no %}</think>{% endif %}{% endif %}",
-      CallForm::kNone, ReasoningForm::kThinkTags);
+      CallFormat::kNone, ReasoningFormat::kThinkTags);
   EXPECT_TRUE(render(with(""))->in_reasoning);
   EXPECT_FALSE(render(with(R"("chat_template_kwargs":{"no":true})"))->in_reasoning);
   EXPECT_FALSE(render(with(R"("add_generation_prompt":false)"))->in_reasoning);
@@ -92,8 +92,8 @@ TEST_F(Prompts, AreRefusedInTheTemplatesOwnWords) {
   services_.chat = model_of("{{ raise_exception('roles must alternate') }}");
   EXPECT_EQ(text(with("")), "messages: chat template, line 1: roles must alternate");
   services_.chat = model_of("{{ raise_exception(messages[0].content) }}");
-  const std::string told = text(of_messages(R"([{"role":"user","content":")" + std::string(10'000, 'x') + "\"}]"));
-  EXPECT_LT(told.size(), 250u);
+  const std::string reported = text(of_messages(R"([{"role":"user","content":")" + std::string(10'000, 'x') + "\"}]"));
+  EXPECT_LT(reported.size(), 250u);
 }
 
 // ---- what a template does not know
@@ -131,20 +131,21 @@ TEST_F(Prompts, AreRefusedInTheWordsOfTheFirstRefusalWhereNoFormHelps) {
 
 TEST_F(Prompts, TeachToolsWhereTheTemplateDoesNot) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
-  const std::string told = text_of_tools({*quire::json::parse(R"({"type":"function","function":{"name":"f"}})", 8)});
-  EXPECT_NE(told.find("\n{\"type\":\"function\",\"function\":{\"name\":\"f\"}}\n"), std::string::npos);
-  services_.chat = model_of(kFirstSystem, CallForm::kGeneric);
-  EXPECT_EQ(text(with(tools)), "system[" + told + "]user[hi]");
+  const std::string reported =
+      text_of_tools({*quire::json::parse(R"({"type":"function","function":{"name":"f"}})", 8)});
+  EXPECT_NE(reported.find("\n{\"type\":\"function\",\"function\":{\"name\":\"f\"}}\n"), std::string::npos);
+  services_.chat = model_of(kFirstSystem, CallFormat::kGeneric);
+  EXPECT_EQ(text(with(tools)), "system[" + reported + "]user[hi]");
   EXPECT_EQ(text(with(tools + R"(,"tool_choice":"none")")), "user[hi]");
-  services_.chat = model_of("{{ tools is none }}" + std::string(kTurnsOnly), CallForm::kGeneric);  // and no system
-  EXPECT_EQ(text(with(tools)), "True[" + told + "\n\nhi]");
+  services_.chat = model_of("{{ tools is none }}" + std::string(kTurnsOnly), CallFormat::kGeneric);  // and no system
+  EXPECT_EQ(text(with(tools)), "True[" + reported + "\n\nhi]");
   services_.chat =
-      model_of("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", CallForm::kGeneric);
-  EXPECT_EQ(text(with(tools)), told + "\n\nhi") << "a system that is dropped without a word";
-  auto two = std::make_shared<ChatModel>(*model_of(kFirstSystem, CallForm::kGeneric));
+      model_of("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", CallFormat::kGeneric);
+  EXPECT_EQ(text(with(tools)), reported + "\n\nhi") << "a system that is dropped without a word";
+  auto two = std::make_shared<ChatModel>(*model_of(kFirstSystem, CallFormat::kGeneric));
   two->with_tools = *read_template("{% for tool in tools %}{% endfor %}", {});
   services_.chat = two;
-  EXPECT_EQ(text(with(tools)), "system[" + told + "]user[hi]") << "one for tools of a form that we do not know";
+  EXPECT_EQ(text(with(tools)), "system[" + reported + "]user[hi]") << "one for tools of a form that we do not know";
 }
 
 TEST_F(Prompts, NeedATemplate) {
@@ -155,15 +156,15 @@ TEST_F(Prompts, NeedATemplate) {
 }
 
 TEST(ChatModel, KnowsTheFormOfCallsByTheMarksInATemplate) {
-  EXPECT_EQ(call_form_of("...<tool_call>..."), CallForm::kHermes);
-  EXPECT_EQ(call_form_of("<tool_call><function=x>"), CallForm::kGeneric);
-  EXPECT_EQ(call_form_of("<tool_call>f<arg_key>"), CallForm::kGeneric);
-  EXPECT_EQ(call_form_of("[TOOL_CALLS]"), CallForm::kMistral);
-  EXPECT_EQ(call_form_of(R"({"name": function name, "parameters": dictionary of)"), CallForm::kLlamaJson);
-  EXPECT_EQ(call_form_of("plain"), CallForm::kGeneric);
-  EXPECT_EQ(reasoning_form_of("x</think>"), ReasoningForm::kThinkTags);
-  EXPECT_EQ(reasoning_form_of("[/THINK]"), ReasoningForm::kMistral);
-  EXPECT_EQ(reasoning_form_of("plain"), ReasoningForm::kNone);
+  EXPECT_EQ(call_format_of("...<tool_call>..."), CallFormat::kHermes);
+  EXPECT_EQ(call_format_of("<tool_call><function=x>"), CallFormat::kGeneric);
+  EXPECT_EQ(call_format_of("<tool_call>f<arg_key>"), CallFormat::kGeneric);
+  EXPECT_EQ(call_format_of("[TOOL_CALLS]"), CallFormat::kMistral);
+  EXPECT_EQ(call_format_of(R"({"name": function name, "parameters": dictionary of)"), CallFormat::kLlamaJson);
+  EXPECT_EQ(call_format_of("plain"), CallFormat::kGeneric);
+  EXPECT_EQ(reasoning_format_of("x</think>"), ReasoningFormat::kThinkTags);
+  EXPECT_EQ(reasoning_format_of("[/THINK]"), ReasoningFormat::kMistral);
+  EXPECT_EQ(reasoning_format_of("plain"), ReasoningFormat::kNone);
 }
 
 TEST(ChatModel, FindsOutHowATemplateTakesCalls) {

@@ -50,7 +50,7 @@ TEST_F(Conversations, ReadThinkingCallsAndTheirResults) {
             R"({"role":"tool","content":"","tool_call_id":"c3"},{"role":"user","content":"so?"}])");
 }
 
-TEST_F(Conversations, TakeAnAssistantThatSaysNothingAndCallsThatWereCutShort) {
+TEST_F(Conversations, TakeAnEmptyAssistantMessageAndCallsThatWereCutShort) {
   const char* const nothing = R"([{"role":"assistant","content":""},{"role":"user","content":"u"}])";
   for (const char* content : {"null", "[]", "\"\""}) {
     EXPECT_EQ(

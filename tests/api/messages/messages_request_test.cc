@@ -101,7 +101,7 @@ TEST_F(MessagesRequests, ChooseTools) {
   wrong(chosen(R"({"type":"auto","disable_parallel_tool_use":1})"), "tool_choice.disable_parallel_tool_use");
 }
 
-TEST_F(MessagesRequests, TellTheTemplateWhetherToThink) {
+TEST_F(MessagesRequests, ReportTheTemplateWhetherToThink) {
   const MessagesRequest enabled = good(with(R"("thinking":{"type":"enabled","budget_tokens":1024})"));
   EXPECT_EQ(enabled.template_kwargs.at("enable_thinking").get_bool(), true);
   EXPECT_EQ(enabled.template_kwargs.at("thinking").get_bool(), true);
@@ -174,16 +174,16 @@ TEST_F(MessagesRequests, PassOverWhatTheyDoNotHaveAndSaySo) {
 }
 
 TEST_F(MessagesRequests, EveryFieldOfTheWrongTypeIsRefusedByName) {
-  for (const openai::Field& field : messages_fields()) {
+  for (const Field& field : messages_fields()) {
     const std::string name = field.name;
     if (name == "messages") continue;
     bool refused = false;
     for (const char* value : {"true", "17", "\"x\"", "{\"x\":1}", "[[1]]"}) {
-      const std::string told = refusal(with("\"" + name + "\":" + value));
-      if (!told.empty()) {
-        EXPECT_EQ(told.substr(0, name.size()), name) << value;
+      const std::string reported = refusal(with("\"" + name + "\":" + value));
+      if (!reported.empty()) {
+        EXPECT_EQ(reported.substr(0, name.size()), name) << value;
       }
-      refused = refused || !told.empty();
+      refused = refused || !reported.empty();
     }
     EXPECT_TRUE(refused) << name;
   }

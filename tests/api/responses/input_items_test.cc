@@ -63,7 +63,7 @@ TEST_F(InputItems, AreAnEmptyTextWhereThereAreNone) {
             R"([{"role":"system","content":"be"},{"role":"user","content":""}])");
 }
 
-TEST_F(InputItems, MayBeEmptyWhereNothingWasSaid) {
+TEST_F(InputItems, MayBeEmptyWithoutText) {
   EXPECT_EQ(shaped(R"([{"role":"assistant","content":[]},{"type":"function_call_output","call_id":"a","output":[]},)"
                    R"({"type":"function_call_output","call_id":"b","output":null}])"),
             R"([{"role":"assistant","content":""},{"role":"tool","content":"","tool_call_id":"a"},)"

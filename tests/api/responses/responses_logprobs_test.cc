@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "api/responses/message_tokens.h"
-#include "api/responses/responses_form.h"
+#include "api/responses/responses_formatter.h"
 #include "tests/api/chat/answer_rig.h"
 
 namespace quire::api::responses::test {
@@ -16,9 +16,7 @@ using ::testing::Not;
 
 class ResponsesLogprobs : public chat::test::AnswerRig {
  protected:
-  std::unique_ptr<openai::Generation> open(http::Request request) override {
-    return respond(services_, std::move(request));
-  }
+  std::unique_ptr<Generation> open(http::Request request) override { return respond(services_, std::move(request)); }
   static std::string body(const std::string& members = "") {
     return R"({"input":"hi","seed":7,"include":["message.output_text.logprobs"],)"
            R"("tools":[{"type":"function","name":"now"},{"type":"function","name":"get"}])" +
@@ -64,10 +62,10 @@ TEST_F(ResponsesLogprobs, HaveSoManyLikeliestAsWereAskedFor) {
     submissions_[0].stream->push({TokenId{300}, Finish::kLength, -1.5f}, top);
     const json::value answer = whole(*response);
     EXPECT_EQ(answer.at("top_logprobs"), num_top);
-    const json::value& told = answer.at("output").at(0).at("content").at(0).at("logprobs").at(0);
-    EXPECT_EQ(told.at("logprob"), -1.5);
-    EXPECT_EQ(told.at("top_logprobs").as_array().size(), num_top);
-    for (const json::value& one : told.at("top_logprobs").as_array())
+    const json::value& reported = answer.at("output").at(0).at("content").at(0).at("logprobs").at(0);
+    EXPECT_EQ(reported.at("logprob"), -1.5);
+    EXPECT_EQ(reported.at("top_logprobs").as_array().size(), num_top);
+    for (const json::value& one : reported.at("top_logprobs").as_array())
       EXPECT_EQ(one.at("logprob").to_number<double>(), -2.0);
   }
 }
@@ -89,8 +87,8 @@ TEST_F(ResponsesLogprobs, AreOfTheMessageAndNotOfReasoningCallsMarksOrTheEnd) {
 TEST_F(ResponsesLogprobs, SpellThePlainTextExactly) {
   for (const std::string& text :
        {std::string("Hello there."), std::string("漢字 and 😀😀, and é"), std::string("a < b << c")}) {
-    const auto [told, spelled] = messages_of(answered(body(), text).at("output"));
-    EXPECT_EQ(told, text);
+    const auto [reported, spelled] = messages_of(answered(body(), text).at("output"));
+    EXPECT_EQ(reported, text);
     EXPECT_EQ(spelled, text);
   }
 }
@@ -98,12 +96,12 @@ TEST_F(ResponsesLogprobs, SpellThePlainTextExactly) {
 TEST_F(ResponsesLogprobs, AreTheSameStreamedWhereverTheyAreCut) {
   for (const std::string& text : chat::test::said_texts()) {
     const json::value answer = answered(body(), text, Finish::kLength);
-    for (const std::size_t per_turn : {1u, 2u, 7u, 40u}) {
+    for (const std::size_t per_slice : {1u, 2u, 7u, 40u}) {
       auto response = start(body(R"("stream":true)"));
       json::array sum;
       json::array done;
       json::value last;
-      for (const json::value& event : named_events_of(say_all(*response, text, Finish::kLength, per_turn))) {
+      for (const json::value& event : named_events_of(say_all(*response, text, Finish::kLength, per_slice))) {
         const auto append = [&event](json::array& to) {
           for (const json::value& one : event.at("logprobs").as_array()) to.push_back(one);
         };
@@ -111,19 +109,19 @@ TEST_F(ResponsesLogprobs, AreTheSameStreamedWhereverTheyAreCut) {
         if (event.at("type") == "response.output_text.done") append(done);
         last = event;
       }
-      EXPECT_EQ(sum, done) << text << per_turn;
+      EXPECT_EQ(sum, done) << text << per_slice;
       json::array whole;
       for (const json::value& item : answer.at("output").as_array()) {
         if (item.at("type") != "message") continue;
         for (const json::value& one : item.at("content").at(0).at("logprobs").as_array()) whole.push_back(one);
       }
-      EXPECT_EQ(sum, whole) << text << per_turn;
-      EXPECT_EQ(last.at("response").at("output"), answer.at("output")) << text << per_turn;
+      EXPECT_EQ(sum, whole) << text << per_slice;
+      EXPECT_EQ(last.at("response").at("output"), answer.at("output")) << text << per_slice;
     }
   }
 }
 
-TEST_F(ResponsesLogprobs, AStreamsEndIsSaidToBeAsLongAsItIs) {
+TEST_F(ResponsesLogprobs, AStreamsEndCountsAtItsFullLength) {
   auto response = start(body(R"("stream":true)"));
   for (int i = 0; i < 60; ++i) say(0, 300 + i);
   const std::size_t middle = response->take().size;

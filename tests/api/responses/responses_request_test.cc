@@ -233,7 +233,7 @@ TEST_F(ResponsesRequests, AllowSomeOfTheirTools) {
   wrong(tools + R"({"type":"allowed_tools","mode":"required","tools":[{"type":"mcp"}]})", "tool_choice");
 }
 
-TEST_F(ResponsesRequests, TellLogProbabilitiesWhereTheyAreIncluded) {
+TEST_F(ResponsesRequests, ReportLogProbabilitiesWhereTheyAreIncluded) {
   EXPECT_FALSE(good(with(R"("top_logprobs":20)")).logprobs);
   EXPECT_EQ(good(with(R"("include":["message.output_text.logprobs"])")).logprobs, 0u);
   EXPECT_EQ(good(with(R"("include":["message.output_text.logprobs"],"top_logprobs":20)")).logprobs, 20u);
@@ -245,16 +245,16 @@ TEST_F(ResponsesRequests, PassOverWhatTheyDoNotHaveAndSaySo) {
 }
 
 TEST_F(ResponsesRequests, EveryFieldOfTheWrongTypeIsRefusedByName) {
-  for (const openai::Field& field : responses_fields()) {
+  for (const Field& field : responses_fields()) {
     const std::string name = field.name;
     if (name == "input") continue;
     bool refused = false;
     for (const char* value : {"true", "17", "\"x\"", "{\"x\":1}", "[[1]]"}) {
-      const std::string told = refusal(with("\"" + name + "\":" + value));
-      if (!told.empty()) {
-        EXPECT_EQ(told.substr(0, name.size()), name) << value;
+      const std::string reported = refusal(with("\"" + name + "\":" + value));
+      if (!reported.empty()) {
+        EXPECT_EQ(reported.substr(0, name.size()), name) << value;
       }
-      refused = refused || !told.empty();
+      refused = refused || !reported.empty();
     }
     EXPECT_TRUE(refused) << name;
   }

@@ -61,8 +61,8 @@ RequestSpan generated_span() {
 }
 
 json::array spans_of(const std::vector<RequestSpan>& spans) {
-  const json::value told = json::parse(otlp_json({{"service.name", "quire"}}, "1.2.3", spans));
-  return told.at("resourceSpans").at(0).at("scopeSpans").at(0).at("spans").as_array();
+  const json::value reported = json::parse(otlp_json({{"service.name", "quire"}}, "1.2.3", spans));
+  return reported.at("resourceSpans").at(0).at("scopeSpans").at(0).at("spans").as_array();
 }
 
 // name → value; numbers as they are written.
@@ -79,9 +79,9 @@ std::map<std::string, std::string> attributes_of(const json::value& of) {
   return all;
 }
 
-TEST(OtlpJson, SaysWhoTellsAndInWhoseName) {
-  const json::value told = json::parse(otlp_json({{"service.name", "a"}, {"k", "v"}}, "1.2.3", {}));
-  const json::value& resource = told.at("resourceSpans").at(0);
+TEST(OtlpJson, NamesTheResourceAndTheScope) {
+  const json::value reported = json::parse(otlp_json({{"service.name", "a"}, {"k", "v"}}, "1.2.3", {}));
+  const json::value& resource = reported.at("resourceSpans").at(0);
   EXPECT_EQ(attributes_of(resource.at("resource")),
             (std::map<std::string, std::string>{{"service.name", "a"}, {"k", "v"}}));
   EXPECT_EQ(resource.at("scopeSpans").at(0).at("scope").at("name"), "quire");
@@ -124,8 +124,8 @@ TEST(OtlpJson, AChainOfTimesMakesItsChildren) {
   }
 }
 
-TEST(OtlpJson, TellsWhatWasAskedAndWhatCameOfIt) {
-  const auto told = attributes_of(spans_of({generated_span()})[0]);
+TEST(OtlpJson, ReportsWhatWasAskedAndWhatCameOfIt) {
+  const auto reported = attributes_of(spans_of({generated_span()})[0]);
   const std::map<std::string, std::string> expected = {
       {"http.request.method", "POST"},
       {"http.route", "/v1/completions"},
@@ -162,7 +162,7 @@ TEST(OtlpJson, TellsWhatWasAskedAndWhatCameOfIt) {
       {"gen_ai.latency.time_in_model_inference", "8.8E-2"},
       {"gen_ai.latency.e2e", "1E-1"},
   };
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(reported, expected);
 }
 
 TEST(OtlpJson, PreemptionsAreEventsAndThoseNotKeptAreCounted) {
@@ -222,8 +222,9 @@ TEST(OtlpJson, AFaultOfOursIsAnErrorAndTheCallersIsNot) {
     if (one.error) {
       EXPECT_EQ(spans[0].at("status").at("code"), 2);
     }
-    const auto told = attributes_of(spans[0]);
-    EXPECT_EQ(told.contains("error.type") ? told.at("error.type") : "none", one.type != nullptr ? one.type : "none")
+    const auto reported = attributes_of(spans[0]);
+    EXPECT_EQ(reported.contains("error.type") ? reported.at("error.type") : "none",
+              one.type != nullptr ? one.type : "none")
         << one.status;
   }
 }
@@ -236,11 +237,11 @@ TEST(OtlpJson, InventedMethodsAndPathsMakeNoNewNames) {
   span.status = 404;
   const json::array spans = spans_of({span});
   EXPECT_EQ(spans[0].at("name"), "HTTP");
-  const auto told = attributes_of(spans[0]);
-  EXPECT_EQ(told.at("http.request.method"), "_OTHER");
-  EXPECT_EQ(told.at("http.request.method_original"), "BREW");
-  EXPECT_EQ(told.at("url.path"), "/pot-1\xEF\xBF\xBD");
-  EXPECT_FALSE(told.contains("http.route"));
+  const auto reported = attributes_of(spans[0]);
+  EXPECT_EQ(reported.at("http.request.method"), "_OTHER");
+  EXPECT_EQ(reported.at("http.request.method_original"), "BREW");
+  EXPECT_EQ(reported.at("url.path"), "/pot-1\xEF\xBF\xBD");
+  EXPECT_FALSE(reported.contains("http.route"));
 }
 
 TEST(OtlpJson, ATraceThatBeginsHereHasNoParent) {

@@ -41,7 +41,7 @@ TEST(Tracer, GoesOnWithItsCallersTraceAndBeginsOneWhereThereIsNone) {
   EXPECT_NE(tracer.begin(std::nullopt, "").trace_id, root.trace_id);
 }
 
-TEST(Tracer, ATraceThatItsCallerDoesNotTellIsNamedAndNotTold) {
+TEST(Tracer, ATraceThatItsCallerDoesNotSampleIsNamedAndNotSampled) {
   observe::Metrics metrics({});
   SpanQueue queue(4);
   const Tracer tracer({}, queue, metrics);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/kv_events/msgpack.h"
+#include "core/model/numeric_mode.h"
 
 namespace quire::app {
 namespace {
@@ -14,8 +15,8 @@ using flow::CacheChanges;
 using Kind = CacheChange::Kind;
 
 constexpr std::uint64_t kKey = 0x1234567890abcdef;
-constexpr CacheRoot kPlain{1, 2};
-constexpr CacheRoot kSalted{0xab, 0xcd};
+constexpr CacheNamespace kPlain{1, 2};
+constexpr CacheNamespace kSalted{0xab, 0xcd};
 
 std::uint64_t hash(std::uint64_t entry) { return block_hash(entry, kKey); }
 
@@ -29,6 +30,16 @@ CacheChanges changes() {
                  {Kind::kCleared, 0, 0, {}},     {Kind::kStored, 9, 8, kPlain}};
   all.tokens = {10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
   return all;
+}
+
+TEST(EventPayload, NamesTheDeviceOfTheNumericMode) {
+  model::ModelSpec spec;
+  spec.layers.emplace_back();
+  const auto mode = [&](std::string_view backend) {
+    return model::numeric_mode(spec, 1, backend, backend::Format::kBF16, backend::KvType::kF32);
+  };
+  EXPECT_EQ(medium_of(mode("cpu/avx2")), "CPU");
+  EXPECT_EQ(medium_of(mode("gpu-sm_90-2")), "GPU");
 }
 
 TEST(EventPayload, MapsNameTheirFields) {

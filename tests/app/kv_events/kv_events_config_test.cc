@@ -22,7 +22,7 @@ std::string refusal(const std::string& text) {
   return config ? "" : config.error().message;
 }
 
-TEST(KvEventsConfig, NobodyIsToldUnlessAskedFor) {
+TEST(KvEventsConfig, PublishesNothingByDefault) {
   EXPECT_FALSE(read("").enabled);
   EXPECT_FALSE(read("{}").enabled);
   EXPECT_FALSE(read(R"({"publisher":"zmq","endpoint":"tcp://*:1"})").enabled);
@@ -72,7 +72,7 @@ TEST(KvEventsConfig, ATopicHasAtMost255Bytes) {
 }
 
 TEST(KvEventsConfig, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(refusal(R"({"enable":true})"), HasSubstr("unknown key enable; there are enable_kv_cache_events"));
+  EXPECT_THAT(refusal(R"({"enable":true})"), HasSubstr("unknown key enable; the keys are enable_kv_cache_events"));
   EXPECT_THAT(refusal("[]"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(refusal("tcp://*:5557"), HasSubstr("expected a JSON object"));
   EXPECT_EQ(refusal(R"({"enable_kv_cache_events":"yes"})"), "enable_kv_cache_events must be true or false");
@@ -82,7 +82,7 @@ TEST(KvEventsConfig, RefusesWhatItDoesNotKnow) {
     for (const char* value : {R"("*:5557")", R"("udp://*:5557")", "5557", R"("")", R"("tcp://*")", R"("tcp://*:0")",
                               R"("tcp://*:65536")", R"("tcp://*:80 ")", R"("tcp://*:")"}) {
       EXPECT_EQ(refusal(R"({")" + key + R"(":)" + value + "}"),
-                key + " must be an address like tcp://*:5557, with a port from 1 to 65535, or ipc:///path");
+                key + " must be an address such as tcp://*:5557, with a port from 1 to 65535, or ipc:///path");
     }
     for (const char* value : {"tcp://*:1", "tcp://10.0.0.1:65535", "tcp://[::]:65534", "tcp://127.0.0.1:*"}) {
       read(R"({")" + key + R"(":")" + value + R"("})");

@@ -65,7 +65,7 @@ class KvEventPublisherTest : public ::testing::Test {
     feed_.put(std::move(batch));
   }
   // Batches until one is heard: a subscription takes its time.
-  std::uint64_t put_until_heard(zmq::socket_t& subscriber) {
+  std::uint64_t put_until_drained(zmq::socket_t& subscriber) {
     for (std::uint64_t number = 0;; ++number) {
       put(number);
       zmq::pollitem_t wait{subscriber.handle(), 0, ZMQ_POLLIN, 0};
@@ -109,7 +109,7 @@ class KvEventPublisherTest : public ::testing::Test {
 TEST_F(KvEventPublisherTest, ABatchIsItsTopicItsNumberAndItsPayload) {
   const auto publishing = publisher();
   zmq::socket_t subscriber = connected(zmq::socket_type::sub, config_.endpoint);
-  const std::uint64_t first = put_until_heard(subscriber);
+  const std::uint64_t first = put_until_drained(subscriber);
   const Frames frames = next(subscriber);
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(frames[0], "kv@h:1@m");
@@ -167,7 +167,7 @@ TEST_F(KvEventPublisherTest, ASubscriberThatDoesNotReadLosesBatchesAndTheReplayH
   subscriber.set(zmq::sockopt::rcvtimeo, 10000);
   subscriber.set(zmq::sockopt::subscribe, "");
   subscriber.connect(config_.endpoint);
-  std::uint64_t number = put_until_heard(subscriber);
+  std::uint64_t number = put_until_drained(subscriber);
   // Large ones, until the system's own buffers are full, too; nobody waits for whoever does not read.
   for (int i = 0; i < 500; ++i) {
     auto batch = std::make_unique<flow::CacheChanges>();
@@ -177,14 +177,14 @@ TEST_F(KvEventPublisherTest, ASubscriberThatDoesNotReadLosesBatchesAndTheReplayH
     feed_.put(std::move(batch));
   }
   wait_for_batches(number + 1);
-  std::uint64_t num_heard = 0;
+  std::uint64_t num_received = 0;
   subscriber.set(zmq::sockopt::rcvtimeo, 200);
-  while (next(subscriber).size() == 3) ++num_heard;
-  EXPECT_LT(num_heard, number);
+  while (next(subscriber).size() == 3) ++num_received;
+  EXPECT_LT(num_received, number);
   EXPECT_EQ(replay(number_bytes(0)).size(), number + 2) << "each, and the end";
 }
 
-TEST_F(KvEventPublisherTest, AnAddressThatCannotBeBoundIsToldWithItsKey) {
+TEST_F(KvEventPublisherTest, AnAddressThatCannotBeBoundIsReportedWithItsKey) {
   const auto refusal = [this] {
     try {
       publisher();
@@ -200,7 +200,7 @@ TEST_F(KvEventPublisherTest, AnAddressThatCannotBeBoundIsToldWithItsKey) {
   EXPECT_THAT(refusal(), HasSubstr("--kv-events-config: replay_endpoint tcp://nowhere: "));
 }
 
-TEST_F(KvEventPublisherTest, ASystemsOwnPortIsToldAsItWasBound) {
+TEST_F(KvEventPublisherTest, APortThatTheSystemChoseIsReportedAsBound) {
   config_.endpoint = config_.replay_endpoint = "tcp://127.0.0.1:*";
   const auto publishing = publisher();
   config_.endpoint = publishing->endpoint();
@@ -208,7 +208,7 @@ TEST_F(KvEventPublisherTest, ASystemsOwnPortIsToldAsItWasBound) {
   EXPECT_EQ(config_.endpoint.substr(0, 16), "tcp://127.0.0.1:");
   EXPECT_NE(config_.endpoint, config_.replay_endpoint);
   zmq::socket_t subscriber = connected(zmq::socket_type::sub, config_.endpoint);
-  put_until_heard(subscriber);
+  put_until_drained(subscriber);
   EXPECT_EQ(replay(number_bytes(0))[0][1], *config_.topic);
 }
 

@@ -65,7 +65,7 @@ class Served:
         return self.must("/tokenize", prompt="a")["max_model_len"]
 
     def defaults(self):
-        line = re.search(r"where a request says nothing: (.*) \(generation_config", self.said)
+        line = re.search(r"sampling defaults: (.*) \(generation_config", self.said)
         return {name: float(number) for name, number in (part.split(" ") for part in line[1].split(", "))} if line else {}
 
     def ids(self, texts=TEXTS):

@@ -75,7 +75,7 @@ SHAPES = [
     Refused("PyTorch's file alone",
             {"model.safetensors": None, "pytorch_model.bin": b"PK"}, ("model.safetensors is missing", "pytorch_model.bin is a pickle"), "pickles run code"),
     Refused("git without LFS: a pointer for the weights",
-            {"model.safetensors": LFS}, ("model.safetensors is a pointer of Git LFS", "git lfs pull"), "there are no weights"),
+            {"model.safetensors": LFS}, ("model.safetensors is a Git LFS pointer", "git lfs pull"), "there are no weights"),
     Refused("a download that broke off",
             {"model.safetensors": lambda tensors: safetensors(tensors, {"format": "pt"})[:-1000]}, ("model.safetensors", "truncated"),
             "weights are missing"),
@@ -85,7 +85,7 @@ SHAPES = [
 
     # ---- the tokenizer's files
     tokenizer("Unigram", TOKENIZER | {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["\u2581a", -1.5]], "byte_fallback": True}},
-              ["the type 'Unigram' is not supported; BPE is"], "its words are found another way"),
+              ["the type 'Unigram' is not supported; expected BPE"], "its words are found another way"),
     tokenizer("WordPiece",
               TOKENIZER | {"model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
                                    "vocab": {"[UNK]": 0}}},
@@ -106,7 +106,7 @@ SHAPES = [
     tokenizer("Metaspace that contradicts itself",
               of(pre_tokenizer=metaspace(add_prefix_space=False, prepend_scheme="always")), ["add_prefix_space contradicts prepend_scheme"],
               "tokenizers refuses it, too"),
-    tokenizer("git without LFS: a pointer for the tokenizer", LFS, ["tokenizer.json is a pointer of Git LFS"], "there is no tokenizer"),
+    tokenizer("git without LFS: a pointer for the tokenizer", LFS, ["tokenizer.json is a Git LFS pointer"], "there is no tokenizer"),
     Refused("mistral-common: tekken.json alone",
             {"tokenizer.json": None, "tekken.json": {"config": {"pattern": "x"}, "vocab": []}}, ("tokenizer.json is missing",),
             "it is another format"),
@@ -123,5 +123,5 @@ SHAPES = [
             {"chat_template.jinja": None, "tokenizer_config.json": TOKENIZER_CONFIG | {"chat_template": "{% include 'x' %}"}},
             ("tokenizer_config.json", "--chat-template"), "there is no file to take in"),
     Refused("a template that is a number", {"chat_template.jinja": None, "tokenizer_config.json": bytes_of(TOKENIZER_CONFIG | {"chat_template": 1})},
-            ("tokenizer_config.json", "chat_template must be a text or a list of named ones"), "it is none"),
+            ("tokenizer_config.json", "chat_template must be a string or a list of objects with name and template"), "it is none"),
 ]

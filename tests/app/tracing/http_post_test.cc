@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "core/base/start_error.h"
-#include "tests/api/transport/certificates.h"
+#include "tests/api/http/transport/certificates.h"
 
 namespace quire::app {
 namespace {
@@ -172,7 +172,7 @@ class TlsPeer {
   std::thread thread_;
 };
 
-TEST(HttpPost, SpeaksTlsWithWhomTheCaSignedForAndWithNobodyElse) {
+TEST(HttpPost, SamplesTlsWithWhomTheCaSignedForAndWithNobodyElse) {
   const api::test::Certificate own("localhost");
   const api::test::Certificate other("example.org");
   {

@@ -239,7 +239,7 @@ TEST_F(SpanExporterTest, TheLogSaysOnceWhatAMinuteDropsAndTheRestAtTheEnd) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   set_log_level(LogLevel::kOff);
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
-  EXPECT_THAT(log, ::testing::HasSubstr("trace_spans_dropped spans=1 why=the receiver answers 400\n"));
+  EXPECT_THAT(log, ::testing::HasSubstr("trace_spans_dropped spans=1 why=the receiver answered with status 400\n"));
   EXPECT_THAT(log, ::testing::HasSubstr("trace_spans_dropped spans=49 "));
 }
 

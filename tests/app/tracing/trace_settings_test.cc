@@ -33,7 +33,7 @@ class TraceSettingsTest : public ::testing::Test {
   std::vector<std::string> notes_;
 };
 
-TEST_F(TraceSettingsTest, NobodyIsToldUnlessSomebodySaysWhere) {
+TEST_F(TraceSettingsTest, SendsNoTracesWithoutAnEndpoint) {
   EXPECT_EQ(target(""), "nobody");
   EXPECT_EQ(target("", {"OTEL_SERVICE_NAME=a", "OTEL_EXPORTER_OTLP_ENDPOINT="}), "nobody")
       << "set to nothing is not set";

@@ -25,7 +25,7 @@ struct Matrix final : Weight {
   Matrix(std::uint32_t n, std::uint32_t k) : n_(n), k_(k) {}
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
-  WeightType type() const override { return WeightType::kF32; }
+  Format format() const override { return Format::kF32; }
   std::span<const std::byte> packed() const override { return {}; }
   std::uint32_t n_, k_;
 };
@@ -52,8 +52,16 @@ class ExpectDeathTest : public ::testing::Test {
   std::vector<BlockId> tables_ = {BlockId{1}, BlockId{0}, BlockId{2}};
   std::vector<LogitsRow> logits_rows_ = {{2, 17, {}}, {3, 1, {}}};
   Rope rope_{17};
-  AttentionSpec spec_ = {1, 4, 2, 8, 1.0f, 0, 0.0f, nullptr, nullptr, &rope_};
-  Cache cache_{{2, 2, 8, 16, 3, KvType::kBF16}};
+  AttentionSpec spec_ = [this] {
+    AttentionSpec spec;
+    spec.layer = 1;
+    spec.num_heads = 4;
+    spec.num_kv_heads = 2;
+    spec.head_dim = 8;
+    spec.rope = &rope_;
+    return spec;
+  }();
+  Cache cache_{{kv_layers(2, 2, 8), 16, 3, KvType::kBF16}};
 
   Batch batch() const { return {tokens_, positions_, slots_, sequences_, tables_, logits_rows_}; }
 };
@@ -108,17 +116,58 @@ TEST_F(ExpectDeathTest, EmbedNormLinear) {
   tokens_[0] = -1;
   EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 6)), "CHECK failed");
 
-  expect_norm(Rows(4, 6), Scale(6), 4, Rows(5, 6));
-  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(6), 5, Rows(5, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(5), 4, Rows(5, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_norm(Rows(4, 6), Scale(6), 4, Rows(4, 5)), "CHECK failed");
+  const Scale six(6);
+  const Norm norm{&six, 1e-5f};
+  expect_norm(Rows(4, 6), norm, 4, Rows(5, 6));
+  EXPECT_DEATH(expect_norm(Rows(4, 6), norm, 5, Rows(5, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_norm(Rows(4, 5), norm, 4, Rows(5, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_norm(Rows(4, 6), norm, 4, Rows(4, 5)), "CHECK failed");
+  EXPECT_DEATH(expect_norm(Rows(4, 6), Norm(), 4, Rows(4, 6)), "CHECK failed");
 
-  expect_linear(Rows(4, 6), Matrix(9, 6), 4, Rows(4, 9));
-  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 6), 5, Rows(5, 9)), "CHECK failed");
-  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 7), 4, Rows(4, 9)), "CHECK failed");
-  EXPECT_DEATH(expect_linear(Rows(4, 6), Matrix(9, 6), 4, Rows(4, 8)), "CHECK failed");
+  const Norm biased{&six, 1e-5f, NormKind::kLayer, &six};
+  expect_norm(Rows(4, 6), biased, 4, Rows(4, 6));
+  EXPECT_DEATH(expect_norm(Rows(4, 6), {&six, 1e-5f, NormKind::kRms, &six}, 4, Rows(4, 6)), "CHECK failed");
+  expect_norm_columns(Rows(4, 20), 2, 18, 6, norm, 4);
+  EXPECT_DEATH(expect_norm_columns(Rows(4, 20), 3, 18, 6, norm, 4), "CHECK failed");
+  EXPECT_DEATH(expect_norm_columns(Rows(4, 20), 2, 17, 6, norm, 4), "CHECK failed");
+  EXPECT_DEATH(expect_norm_columns(Rows(4, 20), 2, 18, 9, norm, 4), "CHECK failed");
+  EXPECT_DEATH(expect_norm_columns(Rows(4, 20), 2, 18, 6, norm, 5), "CHECK failed");
+
+  expect_multiply(Rows(4, 6), Matrix(9, 6), 4, 0, Rows(4, 9));
+  expect_multiply(Rows(4, 6), Matrix(9, 6), 4, 1, Rows(4, 10));
+  EXPECT_DEATH(expect_multiply(Rows(4, 6), Matrix(9, 6), 5, 0, Rows(5, 9)), "CHECK failed");
+  EXPECT_DEATH(expect_multiply(Rows(4, 6), Matrix(9, 7), 4, 0, Rows(4, 9)), "CHECK failed");
+  EXPECT_DEATH(expect_multiply(Rows(4, 6), Matrix(9, 6), 4, 0, Rows(4, 8)), "CHECK failed");
+  EXPECT_DEATH(expect_multiply(Rows(4, 6), Matrix(9, 6), 4, 1, Rows(4, 9)), "CHECK failed");
   const Rows same(4, 6);
-  EXPECT_DEATH(expect_linear(same, Matrix(6, 6), 4, same), "CHECK failed");
+  EXPECT_DEATH(expect_multiply(same, Matrix(6, 6), 4, 0, same), "CHECK failed");
+}
+
+TEST_F(ExpectDeathTest, LinearWithWhatIsBeforeAndAfter) {
+  const Scale six(6);
+  const Matrix w(8, 6);
+  const Matrix v(4, 6);
+  const Weight* both[] = {&w, &v};
+  const Rows x(4, 6);
+  Rows eight(4, 8);
+  Rows twelve(4, 12);
+  Rows normed(4, 6);
+  const Before before{{&six, 1e-5f}, &normed};
+  expect_linear(batch(), x, w, 4, eight, {}, {});
+  expect_linear(batch(), x, WeightList(both), 4, twelve, before, {});
+  EXPECT_DEATH(expect_linear(batch(), x, WeightList(both), 4, eight, {}, {}), "CHECK failed");
+  EXPECT_DEATH(expect_linear(batch(), x, w, 4, twelve, {}, {}), "CHECK failed");
+  EXPECT_DEATH(expect_linear(batch(), x, w, 4, eight, {before.norm, &eight}, {}), "CHECK failed");
+
+  Rows four(4, 4);
+  expect_linear(batch(), x, w, 4, eight, {}, ThenActivate{&four});
+  EXPECT_DEATH(expect_linear(batch(), x, WeightList(both), 4, twelve, {}, ThenActivate{&four}), "CHECK failed");
+  Rows sum(4, 8);
+  expect_linear(batch(), x, w, 4, eight, {}, ThenAdd{&sum});
+  EXPECT_DEATH(expect_linear(batch(), x, w, 4, eight, {}, ThenAdd{&four}), "CHECK failed");
+  expect_linear(batch(), x, w, 2, eight, {}, ThenChoose{8});  // two logits rows
+  EXPECT_DEATH(expect_linear(batch(), x, w, 4, eight, {}, ThenChoose{8}), "CHECK failed");
+  EXPECT_DEATH(expect_linear(batch(), x, w, 2, eight, {}, ThenChoose{9}), "CHECK failed");
 }
 
 TEST_F(ExpectDeathTest, Attention) {
@@ -128,17 +177,35 @@ TEST_F(ExpectDeathTest, Attention) {
   EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(3, 64), cache_), "CHECK failed");
   EXPECT_DEATH(expect_attend(batch(), spec_, Rows(4, 64), cache_, Rows(4, 64)), "CHECK failed");
 
-  for (const auto wrong : {KvShape{1, 2, 8, 16, 3, KvType::kF32}, KvShape{2, 1, 8, 16, 3, KvType::kF32},
-                           KvShape{2, 2, 16, 16, 3, KvType::kF32}, KvShape{2, 2, 8, 16, 2, KvType::kF32}}) {
+  for (const auto& wrong :
+       {KvShape{kv_layers(1, 2, 8), 16, 3, KvType::kF32}, KvShape{kv_layers(2, 1, 8), 16, 3, KvType::kF32},
+        KvShape{kv_layers(2, 2, 16), 16, 3, KvType::kF32}, KvShape{kv_layers(2, 2, 8), 16, 2, KvType::kF32}}) {
     EXPECT_DEATH(expect_rope_store(batch(), spec_, Rows(4, 64), Cache(wrong)), "CHECK failed");
   }
   const Scale norm(7);
   AttentionSpec normed = spec_;
-  normed.q_norm = &norm;
+  normed.q_norm.norm.scale = &norm;
   EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
-  normed.q_norm = nullptr;
-  normed.k_norm = &norm;
+  normed.q_norm = {};
+  normed.k_norm.norm.scale = &norm;
   EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
+  const Scale all_heads(32);
+  normed = spec_;
+  normed.q_norm.norm.scale = &all_heads;  // a scale for each of four heads
+  expect_rope_store(batch(), normed, Rows(4, 64), cache_);
+  normed.q_norm.first = 8;
+  EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
+  normed.q_norm = {};
+  normed.k_norm = {{&all_heads, 1e-5f}, true};  // two kv heads are a row of 16
+  EXPECT_DEATH(expect_rope_store(batch(), normed, Rows(4, 64), cache_), "CHECK failed");
+  AttentionSpec scaled = spec_;
+  const Scale sixteen(16);
+  scaled.q_scale = &sixteen;  // row 2 is at position 16
+  EXPECT_DEATH(expect_rope_store(batch(), scaled, Rows(4, 64), cache_), "CHECK failed");
+  AttentionSpec shares = spec_;
+  shares.stores = false;
+  expect_rope_store(batch(), shares, Rows(4, 32), cache_);
+  EXPECT_DEATH(expect_rope_store(batch(), shares, Rows(4, 64), cache_), "CHECK failed");
   const Rope shorter(16);
   AttentionSpec early = spec_;
   early.rope = &shorter;
@@ -173,9 +240,14 @@ TEST_F(ExpectDeathTest, Attention) {
 }
 
 TEST_F(ExpectDeathTest, RowOps) {
-  expect_act_mul(Rows(4, 12), 4, Rows(4, 6));
-  EXPECT_DEATH(expect_act_mul(Rows(4, 11), 4, Rows(4, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_act_mul(Rows(3, 12), 4, Rows(4, 6)), "CHECK failed");
+  expect_activate(Rows(4, 12), true, 4, Rows(4, 6));
+  expect_activate(Rows(4, 6), false, 4, Rows(4, 6));
+  EXPECT_DEATH(expect_activate(Rows(4, 12), false, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_activate(Rows(4, 11), true, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_activate(Rows(3, 12), true, 4, Rows(4, 6)), "CHECK failed");
+  expect_multiply_by(Rows(4, 6), Rows(4, 9), 3, 4);
+  EXPECT_DEATH(expect_multiply_by(Rows(4, 6), Rows(4, 9), 4, 4), "CHECK failed");
+  EXPECT_DEATH(expect_multiply_by(Rows(4, 6), Rows(3, 9), 3, 4), "CHECK failed");
   expect_add(Rows(4, 6), Rows(4, 6), 4);
   EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 5), 4), "CHECK failed");
   EXPECT_DEATH(expect_add(Rows(4, 6), Rows(4, 6), 5), "CHECK failed");

@@ -16,8 +16,8 @@ TEST(Allowance, HasNoEndUnlessItIsGivenOne) {
 }
 
 TEST(Allowance, EndsWithItsProcessorTimeAndStaysEnded) {
-  Allowance allowance(5ms);
   const auto begun = processor_time();
+  Allowance allowance(5ms);
   while (allowance.spend()) continue;
   EXPECT_GE(processor_time() - begun, 5ms);
   EXPECT_EQ(allowance.end(), Allowance::End::kTime);

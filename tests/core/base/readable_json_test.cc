@@ -29,6 +29,18 @@ TEST(ReadableJson, WhatNoParserHoldsIsWrittenSoThatItDoes) {
   EXPECT_EQ(readable_json(long_one), "1.7976931348623157e308");
 }
 
+TEST(ReadableJson, WhetherANumberIsTooLargeOrTooSmallIsDecidedByItsSizeNotByItsExponentsSign) {
+  const std::string zeros(400, '0');
+  EXPECT_EQ(readable_json("0." + zeros + "1"), "0");
+  EXPECT_EQ(readable_json("-0." + zeros + "1"), "0");
+  EXPECT_EQ(readable_json("0." + zeros + "1e+5"), "0");
+  EXPECT_EQ(readable_json("0." + zeros + "1e99999999999999999999"), "1.7976931348623157e308");
+  EXPECT_EQ(readable_json("1" + zeros + "e-50"), "1.7976931348623157e308");
+  EXPECT_EQ(readable_json("1" + zeros + ".5e-800"), "0");
+  EXPECT_EQ(readable_json("-1" + zeros + ".0"), "-1.7976931348623157e308");
+  EXPECT_EQ(readable_json("0." + zeros + "1e401"), "0." + zeros + "1e401");
+}
+
 TEST(ReadableJson, WhatPythonAndEditorsWriteIsJsonThen) {
   EXPECT_EQ(readable_json(R"({"a": Infinity, "b": [-Infinity, NaN]})"),
             R"({"a": 1.7976931348623157e308, "b": [-1.7976931348623157e308, null]})");

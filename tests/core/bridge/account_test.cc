@@ -27,7 +27,7 @@ TEST(Account, WithoutLimitsEverythingPasses) {
   const auto free = account({});
   const auto held = free->take({1000, 1000, 1'000'000'000}, kStart);
   ASSERT_TRUE(held);
-  EXPECT_EQ(held->places.size(), 1000u);
+  EXPECT_EQ(held->slots.size(), 1000u);
   EXPECT_EQ(refusal(*free, {1000, 1000, 1'000'000'000}), "");
 }
 
@@ -48,7 +48,7 @@ TEST(Account, QueuesUpToItsLimitAndNotOneSequenceMore) {
   ASSERT_TRUE(held);
   EXPECT_EQ(refusal(*limited, {1, 1, 0}), "");
   EXPECT_EQ(refusal(*limited, {2, 2, 0}), "max_queued");
-  held->places.pop_back();  // that one runs
+  held->slots.pop_back();  // that one runs
   EXPECT_EQ(refusal(*limited, {2, 2, 0}), "");
   EXPECT_EQ(refusal(*limited, {3, 3, 0}), "max_queued");
   EXPECT_EQ(limited->figures().running, 2u);
@@ -212,7 +212,7 @@ TEST(Account, PlacesGoOnOtherThreadsWhileRequestsCome) {
       int seen = most.load();
       while (static_cast<int>(figures.waiting) > seen && !most.compare_exchange_weak(seen, figures.waiting)) {
       }
-      admitted->places.clear();
+      admitted->slots.clear();
       admitted->reservation.end(kStart, 1, 1);
     }
   };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/bridge/stream_hub.h"
-#include "tests/core/bridge/stress.h"
+#include "tests/core/bridge/bells.h"
 
 namespace quire::bridge {
 namespace {
@@ -57,7 +57,7 @@ TEST_F(AdmissionQueueTest, AClientsPlaceIsHeldAsLongAsTheCredit) {
   const auto account = std::make_shared<Account>("alice", AccountLimits{});
   auto taken = account->take({2, 2, 0}, TimePoint{});
   auto submissions = request(0, 2, 1);
-  for (std::size_t i = 0; i < 2; ++i) submissions[i].place = std::move(taken->places[i]);
+  for (std::size_t i = 0; i < 2; ++i) submissions[i].slot = std::move(taken->slots[i]);
   ASSERT_TRUE(queue_.admit(submissions));
   submissions.clear();
   EXPECT_EQ(account->figures().waiting, 2u);
@@ -75,7 +75,7 @@ TEST_F(AdmissionQueueTest, WhatIsNotAdmittedGivesItsPlacesBack) {
   auto taken = account->take({1, 1, 0}, TimePoint{});
   ASSERT_TRUE(admit(5, 1));
   auto submissions = request(9, 1, 1);
-  submissions[0].place = std::move(taken->places[0]);
+  submissions[0].slot = std::move(taken->slots[0]);
   EXPECT_FALSE(queue_.admit(submissions));
   submissions.clear();
   EXPECT_EQ(account->figures().waiting, 0u);
@@ -203,7 +203,7 @@ TEST_F(AdmissionQueueTest, RetryAfterFollowsThePaceBetweenOneSecondAndAMinute) {
   ASSERT_TRUE(admit(5, 1));
   EXPECT_EQ(queue_.retry_after_s(), 1) << "nothing is known";
   const auto end_after = [&](Duration residence) {
-    for (int i = 0; i < 200; ++i) queue_.pace().note_end(residence, 4);
+    for (int i = 0; i < 200; ++i) queue_.load_estimate().note_end(residence, 4);
   };
   end_after(8s);  // one of four ends every two seconds; half the line and one more: 3.5 ends
   EXPECT_EQ(queue_.retry_after_s(), 7);

@@ -42,18 +42,18 @@ TEST(CacheFeed, IsFullAtItsLimitAndNotBefore) {
   }
 }
 
-TEST(CacheFeed, RingsForABatchAndForAWakeUntilItIsHeard) {
+TEST(CacheFeed, RingsForABatchAndForAWakeUntilItIsDrained) {
   CacheFeed feed(8);
   EXPECT_FALSE(is_rung(feed));
   feed.put(batch(0));
   feed.put(batch(1));
   EXPECT_TRUE(is_rung(feed));
-  feed.hear();
+  feed.drain();
   EXPECT_FALSE(is_rung(feed));
   feed.wake();
   EXPECT_TRUE(is_rung(feed));
-  feed.hear();
-  feed.hear();  // nothing to hear is nothing wrong
+  feed.drain();
+  feed.drain();  // nothing to hear is nothing wrong
   EXPECT_FALSE(is_rung(feed));
 }
 
@@ -64,7 +64,7 @@ TEST(CacheFeed, WhoWaitsForTheDescriptorMissesNothing) {
   std::thread publisher([&] {
     while (next < kNum) {
       ASSERT_TRUE(is_rung(feed, 10000));
-      feed.hear();
+      feed.drain();
       while (const CacheFeed::Batch one = feed.take()) ASSERT_EQ(one->number, next++);
     }
   });

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/core/bridge/stress.h"
+#include "tests/core/bridge/bells.h"
 
 namespace quire::bridge {
 namespace {

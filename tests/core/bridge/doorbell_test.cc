@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/core/bridge/stress.h"
+#include "tests/core/bridge/bells.h"
 
 namespace quire::bridge {
 namespace {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(EngineStatus, IsNotStuckBeforeItsFirstTurnNorWhileItSleeps) {
+TEST(EngineStatus, IsNotStuckBeforeItsFirstIterationNorWhileItSleeps) {
   EngineStatus status;
   FakeClock clock;
   clock.advance(100s);
@@ -17,7 +17,7 @@ TEST(EngineStatus, IsNotStuckBeforeItsFirstTurnNorWhileItSleeps) {
   EXPECT_EQ(status.stuck_for(clock.now()), 0s);
 }
 
-TEST(EngineStatus, IsStuckForTheTimeSinceItsLastTurn) {
+TEST(EngineStatus, IsStuckForTheTimeSinceItsLastIteration) {
   EngineStatus status;
   FakeClock clock;
   clock.advance(100s);
@@ -38,7 +38,7 @@ TEST(EngineStatus, AReaderWithAnOlderTimeSeesNoNegativeOne) {
   EXPECT_EQ(status.stuck_for(before), 0s);
 }
 
-TEST(EngineStatus, NamesEveryPhaseOfATurn) {
+TEST(EngineStatus, NamesEveryPhaseOfAIteration) {
   EngineStatus status;
   for (int i = 0; i < static_cast<int>(EngineStatus::Phase::kNumPhases); ++i) {
     const auto phase = static_cast<EngineStatus::Phase>(i);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/bridge/doorbell.h"
-#include "core/bridge/mpsc_ring.h"
 #include "core/bridge/token_stream.h"
-#include "tests/core/bridge/stress.h"
+#include "core/concurrent/mpsc_ring.h"
+#include "tests/core/bridge/bells.h"
 
 namespace quire::bridge {
 namespace {
@@ -52,16 +52,16 @@ TEST_F(StreamHubTest, CallsEachStreamThatHasNewsOnceAndNoOther) {
   std::vector<int> calls(130);
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (int& count : calls) streams.push_back(hub->open([&count] { ++count; }));
-  const std::set<std::size_t> spoke = {0, 1, 63, 64, 127, 128, 129};
-  for (const std::size_t i : spoke) {
+  const std::set<std::size_t> emitted_any = {0, 1, 63, 64, 127, 128, 129};
+  for (const std::size_t i : emitted_any) {
     streams[i]->push({1, Finish::kNone});
     streams[i]->push({2, Finish::kNone});
   }
 
   hub->drain();
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], spoke.contains(i)) << i;
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], emitted_any.contains(i)) << i;
   hub->drain();
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], spoke.contains(i)) << "no second call " << i;
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], emitted_any.contains(i)) << "no second call " << i;
 }
 
 TEST_F(StreamHubTest, WakesOnceAStepAndOnlyWithNews) {
@@ -93,8 +93,8 @@ TEST_F(StreamHubTest, DoesNotWakeAgainBeforeTheDrainThatIsOnItsWay) {
   EXPECT_EQ(wakes_, 2);
 }
 
-TEST_F(StreamHubTest, TellsSoManyAtOnceAndTheOthersWithAnotherWakeUp) {
-  constexpr std::uint32_t kMost = StreamHub::kMostTold;
+TEST_F(StreamHubTest, ReportsSoManyAtOnceAndTheOthersWithAnotherWakeUp) {
+  constexpr std::uint32_t kMost = StreamHub::kMaxCalled;
   for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 4 * kMost}) {
     wakes_ = 0;
     const auto hub = this->hub(5 * kMost);
@@ -111,12 +111,12 @@ TEST_F(StreamHubTest, TellsSoManyAtOnceAndTheOthersWithAnotherWakeUp) {
   }
 }
 
-TEST_F(StreamHubTest, SaysSinceWhenThereIsNewsAndForgetsNoneThatItLeft) {
-  const auto hub = this->hub(2 * StreamHub::kMostTold);
+TEST_F(StreamHubTest, ReportsSinceWhenEventsArePendingAndForgetsNoneThatItLeft) {
+  const auto hub = this->hub(2 * StreamHub::kMaxCalled);
   std::vector<TimePoint> since;
   std::vector<std::shared_ptr<TokenStream>> streams;
-  for (std::uint32_t i = 0; i < 2 * StreamHub::kMostTold; ++i) {
-    streams.push_back(hub->open([&] { since.push_back(hub->news_since()); }));
+  for (std::uint32_t i = 0; i < 2 * StreamHub::kMaxCalled; ++i) {
+    streams.push_back(hub->open([&] { since.push_back(hub->pending_since()); }));
   }
   const TimePoint before = SteadyClock().now();
   for (const auto& stream : streams) stream->push({1, Finish::kNone});
@@ -131,7 +131,7 @@ TEST_F(StreamHubTest, SaysSinceWhenThereIsNewsAndForgetsNoneThatItLeft) {
     EXPECT_GE(one, before);
     EXPECT_LE(one, after);
   }
-  EXPECT_EQ(hub->news_since(), TimePoint{}) << "nobody is told of any";
+  EXPECT_EQ(hub->pending_since(), TimePoint{}) << "nobody is told of any";
   streams.front()->push({3, Finish::kNone});
   hub->flush();
   hub->drain();
@@ -208,7 +208,8 @@ TEST(StreamHubStress, DrainLosesNoMarkThatIsMadeMeanwhile) {
   EXPECT_EQ(received.load(), kStreams * kRounds);
 }
 
-// Short answers to many clients: streams open on the io thread, end on the engine's, and whoever is last gives the slot back.
+// Short answers to many clients: streams open on the io thread, end on the engine's, and whoever is last gives the slot
+// back.
 TEST(StreamHubStress, EverySlotComesBackWhoeverDropsItLast) {
   constexpr std::uint32_t kSlots = 70;
   constexpr int kStreams = 40'000 / kStressDivisor;
@@ -220,7 +221,7 @@ TEST(StreamHubStress, EverySlotComesBackWhoeverDropsItLast) {
   Doorbell io;
   const auto hub = std::make_shared<StreamHub>(
       kSlots, [&] { io.ring(); }, engine);
-  MpscRing<std::shared_ptr<TokenStream>> admitted(kSlots);
+  concurrent::MpscRing<std::shared_ptr<TokenStream>> admitted(kSlots);
 
   std::jthread producer([&] {
     std::vector<std::pair<std::shared_ptr<TokenStream>, int>> running;

@@ -11,7 +11,7 @@
 
 #include "core/bridge/doorbell.h"
 #include "core/bridge/stream_hub.h"
-#include "tests/core/bridge/stress.h"
+#include "tests/core/bridge/bells.h"
 
 namespace quire::bridge {
 namespace {
@@ -95,7 +95,7 @@ TEST_F(TokenStreamDeathTest, AnythingPushedIntoAFullRingIsOurBug) {
   EXPECT_DEATH(stream_->push({-1, Finish::kFailed}), "CHECK failed");
 }
 
-TEST_F(TokenStreamTest, RingsWhenAParkedStreamHasRoomAgain) {
+TEST_F(TokenStreamTest, RingsWhenAPausedStreamHasRoomAgain) {
   fill(static_cast<int>(TokenStream::kCapacity) - 1);
   ASSERT_FALSE(stream_->can_take_token());
   stream_->pop();
@@ -103,7 +103,7 @@ TEST_F(TokenStreamTest, RingsWhenAParkedStreamHasRoomAgain) {
   EXPECT_TRUE(stream_->can_take_token());
 }
 
-TEST_F(TokenStreamTest, DoesNotRingForAStreamThatIsNotParked) {
+TEST_F(TokenStreamTest, DoesNotRingForAStreamThatIsNotPaused) {
   fill(static_cast<int>(TokenStream::kCapacity) - 2);
   ASSERT_TRUE(stream_->can_take_token());
   stream_->pop();
@@ -117,7 +117,8 @@ TEST_F(TokenStreamTest, ACancelIsSeenAndRings) {
   EXPECT_TRUE(rings(engine_));
 }
 
-// A slow client: the ring runs full again and again. Each side sleeps until the other wakes it, so one lost wake-up stops all.
+// A slow client: the ring runs full again and again. Each side sleeps until the other wakes it, so one lost wake-up
+// stops all.
 TEST(TokenStreamStress, LosesNoTokenAndNoWakeUpWithASlowConsumer) {
   constexpr int kTokens = 400'000 / kStressDivisor;
   Doorbell engine;
@@ -137,13 +138,13 @@ TEST(TokenStreamStress, LosesNoTokenAndNoWakeUpWithASlowConsumer) {
     }
   });
 
-  bool parked_too_long = false;
+  bool paused_too_long = false;
   std::jthread producer([&, stream] {
     for (int token = 0; token < kTokens;) {
       while (!stream->can_take_token()) {
         hub->flush();
         if (!rings(engine)) {
-          parked_too_long = true;
+          paused_too_long = true;
           return;
         }
       }
@@ -158,7 +159,7 @@ TEST(TokenStreamStress, LosesNoTokenAndNoWakeUpWithASlowConsumer) {
     hub->drain();
   }
   producer.join();
-  EXPECT_FALSE(parked_too_long);
+  EXPECT_FALSE(paused_too_long);
   EXPECT_EQ(received, kTokens);
 }
 
@@ -200,7 +201,7 @@ TEST_F(TokenStreamTest, KeepsThePoppedCandidatesWhileTheEngineFillsTheirPlaceAga
   EXPECT_TRUE(same(stream->top(), candidates(1, 2)));
 }
 
-TEST_F(TokenStreamTest, TellsNoMoreCandidatesThanItWasOpenedFor) {
+TEST_F(TokenStreamTest, ReportsNoMoreCandidatesThanItWasOpenedFor) {
   for (const std::uint32_t num_top : {0u, 1u, 2u, 3u, sample::kMaxTop}) {
     const auto stream = hub_->open([] {}, num_top);
     EXPECT_TRUE(stream->top().empty());
@@ -257,7 +258,7 @@ TEST_F(TokenStreamDeathTest, IsNotOpenedForMoreCandidatesThanADeviceLists) {
 }
 
 // The client makes room at the very instant in which the engine finds none: it rings, or the engine sees the room.
-TEST(TokenStreamStress, RoomMadeWhileParkingIsNeverMissed) {
+TEST(TokenStreamStress, RoomMadeWhilePausingIsNeverMissed) {
   constexpr int kRounds = 100'000 / kStressDivisor;
   Doorbell engine;
   const auto hub = std::make_shared<StreamHub>(

@@ -54,7 +54,7 @@ TEST(Template, AsksALoopsConditionLate) {
             "12");
 }
 
-TEST(Template, TellsALoopWhereItIs) {
+TEST(Template, ReportsALoopWhereItIs) {
   EXPECT_EQ(
       rendered("{% for i in 'abc' %}{{ loop.index }}{{ loop.first }}{{ loop.last }}{{ loop.nextitem }} {% endfor %}"),
       "1TrueFalseb 2FalseFalsec 3FalseTrue ");
@@ -94,7 +94,7 @@ TEST(Template, FailsForAnAttributeOfWhatIsUndefined) {
   EXPECT_EQ(rendered("{{ m.x.y }}", R"({"m": {}})"), "chat template, line 1: 'x' of a dict is undefined");
 }
 
-TEST(Template, TakesANullContentForNoneAndNeverSaysTheWord) {
+TEST(Template, TakesANullContentForNoneAndNeverWritesTheWord) {
   const auto of = [](const std::string& source) {
     return rendered("{% set c = messages[0].content %}" + source, R"({"messages": [{"content": null}], "n": null})");
   };
@@ -162,7 +162,7 @@ TEST(TemplateLimits, HoldTheSteps) {
 TEST(TemplateLimits, HoldTheDepthOfCalls) {
   const char* source = "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(depth) }}";
   EXPECT_EQ(rendered(source, R"({"depth": 50})"), "");
-  EXPECT_EQ(rendered(source, R"({"depth": 100000})"), "chat template, line 1: rendering nests more than 300 deep");
+  EXPECT_EQ(rendered(source, R"({"depth": 100000})"), "chat template, line 1: rendering is nested more than 300 deep");
 }
 
 TEST(TemplateLimits, HoldTheDepthOfTheTree) {

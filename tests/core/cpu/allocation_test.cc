@@ -11,7 +11,7 @@ TEST(Steps, AllocateNothingNotEvenTheFirst) {
   for (const std::uint32_t threads : {1u, 2u, 3u}) {
     DecoderConfig config;
     config.threads = threads;
-    if (threads == 2) config.quantize = backend::Quantize::kW8A8;
+    if (threads == 2) config.quantize = backend::Format::kW8A8;
     if (threads == 3) config.kv = KvType::kInt4;
     Decoder decoder(config);
     const std::uint32_t lengths[] = {300, 80, 2};

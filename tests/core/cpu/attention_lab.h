@@ -1,5 +1,5 @@
 // The paged attention lab: sequences with random q, k and v, a cache with shuffled blocks, steps that feed their rows.
-// Two references that share nothing with core/cpu: dense attention in f64, and the contract of core/backend/ops.h taken
+// Two references that share nothing with core/cpu: dense attention in f64, and the contract of core/backend/step_ops.h taken
 // literally in f32, one row and one head at a time.
 // Shape   rope is the identity here (cos 1, sin 0), so the cache holds k and v themselves, in its type (stored_kv.h).
 // Source  lab "Paged Attention in Pure Numpy": poison what must not be read; a layout must not be visible.
@@ -26,12 +26,16 @@ struct LabShape {
   std::uint32_t block_tokens = 16;
   KvType type = KvType::kBF16;
   std::uint32_t window = 0;
+  float softcap = 0.0f;
 
   std::string text() const {
     return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
-           " P " + std::to_string(block_tokens) + " " + backend::name_of(type) + " window " + std::to_string(window);
+           " P " + std::to_string(block_tokens) + " " + backend::name_of(type) + " window " + std::to_string(window) +
+           (softcap == 0.0f ? "" : " softcap " + std::to_string(softcap));
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
+  // A scaled score, as the softmax takes it.
+  float capped(float z) const { return softcap == 0.0f ? z : softcap * sample::tanh_f32(z / softcap); }
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
   std::uint32_t width() const { return q_width() + 2 * kv_width(); }
@@ -107,7 +111,8 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
 }
 
 // out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
-// sum |q k|, then exp to 2 ulp, the sums to one rounding a position, all of them on values not above max |v|.
+// sum |q k|, with a softcap 5 ulp of it, then exp to 2 ulp, the sums to one rounding a position, all of them on values
+// not above max |v|.
 inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
                                      std::vector<double>* accumulated_scores = nullptr) {
   std::vector<double> out(s.q_width());
@@ -128,7 +133,9 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
         size += std::abs(product) * double{s.scale()};
         largest_v = std::max(largest_v, std::abs(double{sequence.v(s, p, j, h)[d]}));
       }
-      score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24);
+      double& score = z[j - first];
+      if (s.softcap != 0.0f) score = double{s.softcap} * std::tanh(score / double{s.softcap});
+      score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24 + double{s.softcap} * 5 * 0x1p-23);
     }
     const double highest = *std::max_element(z.begin(), z.end());
     double sum = 0;
@@ -167,7 +174,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
           dot = std::fma(sequence.q(s, p, h)[d], sequence.k(s, p, j, h)[d], dot);
         }
-        e[j - first] = dot * s.scale();
+        e[j - first] = s.capped(dot * s.scale());
         span_max = std::max(span_max, e[j - first]);
       }
       if (!any) continue;
@@ -229,8 +236,8 @@ class Lab {
       out_.emplace_back(std::size_t{s.length} * shape.q_width());
       accumulated_scores_.emplace_back();
     }
-    cache_ = ops.make_kv({2, shape.num_kv_heads, shape.head_dim, shape.block_tokens, num_blocks, shape.type, 0, 0,
-                          static_cast<std::uint32_t>(sequences_.size())});
+    cache_ = ops.make_kv({backend::kv_layers(2, shape.num_kv_heads, shape.head_dim), shape.block_tokens, num_blocks,
+                          shape.type, static_cast<std::uint32_t>(sequences_.size())});
     const std::uint32_t half = shape.head_dim / 2;
     const std::uint32_t positions = num_blocks * shape.block_tokens;
     rope_ = ops.upload_rope(std::vector<float>(std::size_t{positions} * half, 1.0f),
@@ -260,7 +267,7 @@ class Lab {
         batch.add(r.first, r.count, tables_[r.sequence], shape_.block_tokens, sequence.kept[r.first / 256]);
       }
       backend::SequenceRows& added = batch.sequences.back();
-      added.open_group = r.sequence;
+      added.residual_group = r.sequence;
       if (sequence.accumulated_scores) {
         added.first_accumulated_score = batch.num_accumulated_scores;
         added.num_accumulated_scores = (r.first + r.count + 15) / 16;
@@ -349,6 +356,7 @@ class Lab {
     spec.head_dim = shape_.head_dim;
     spec.scale = shape_.scale();
     spec.window = shape_.window;
+    spec.softcap = shape_.softcap;
     spec.rope = rope_.get();
     ops_.begin(batch.view());
     fill(ops_, *qkv, values);

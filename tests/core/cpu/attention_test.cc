@@ -183,7 +183,7 @@ TEST(Attend, ALaterRowsNanTouchesNoEarlierRow) {
   }
 }
 
-TEST(AttendInt4, AForkGoesOnWithACopyOfTheOpenGroup) {
+TEST(AttendInt4, AForkGoesOnWithACopyOfTheResidualGroup) {
   const LabShape shape{4, 2, 64, 16, KvType::kInt4, 0};
   const std::uint32_t lengths[] = {60, 60};
   const auto expected = prefilled("auto", 1, shape, std::span(lengths).first(1), 512);
@@ -192,7 +192,7 @@ TEST(AttendInt4, AForkGoesOnWithACopyOfTheOpenGroup) {
   lab.set_rows(1, lab.sequences()[0].rows);
   const LabRows begin[] = {{0, 0, 39}};
   lab.step(begin);
-  ops->copy_open_group(lab.cache(), 0, 1);
+  ops->copy_residual_group(lab.cache(), 0, 1);
   std::vector<BlockId> table = lab.table(1);
   table[0] = lab.table(0)[0];
   table[1] = lab.table(0)[1];

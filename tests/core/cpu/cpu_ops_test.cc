@@ -45,7 +45,7 @@ TEST(CpuOps, RefusesAnUnknownInstructionSetAndListsTheKnown) {
 TEST(CpuOps, SaysHowMuchMemoryWasMissing) {
   const auto ops = make_ops("auto", 1);
   try {
-    ops->make_kv({1u << 20, 1u << 10, 1u << 10, 1u << 10, 1u << 20, KvType::kF32});
+    ops->make_kv({backend::kv_layers(1u << 10, 1u << 10, 1u << 10), 1u << 10, 1u << 20, KvType::kF32});
     FAIL() << "more than an address space was given";
   } catch (const StartError& error) {
     EXPECT_THAT(error.what(), HasSubstr("out of memory"));
@@ -96,8 +96,8 @@ void expect_sampler_s_choices(const OwnedBatch& batch, const std::vector<float>&
       for (std::size_t r = 0; r < rows; ++r) {
         sample::Scratch scratch(vocab);
         const backend::LogitsRow& logits_row = batch.logits_rows[r];
-        const sample::Drawn drawn = sample::draw(std::span(logits).subspan(r * width, vocab), logits_row.params,
-                                                 logits_row.position, scratch, {}, logits_row.edits);
+        const sample::SampledToken drawn = sample::draw(std::span(logits).subspan(r * width, vocab), logits_row.params,
+                                                        logits_row.position, scratch, {}, logits_row.edits);
         EXPECT_EQ(choices[r].token, drawn.token) << isa << " row " << r;
         EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
         EXPECT_TRUE(choices[r].finite);
@@ -184,7 +184,8 @@ TEST(Choose, GivesWhatALookaheadNodesRowAloneSaysWhereNoWalkCame) {
     ops->collect(choices);
     EXPECT_EQ(choices[0].token, first);
     for (const std::uint32_t node : {0u, 4u}) {
-      const sample::Drawn drawn = sample::draw(row(1 + node), params, 100 + tree.depth(node), scratch, {}, edits);
+      const sample::SampledToken drawn =
+          sample::draw(row(1 + node), params, 100 + tree.depth(node), scratch, {}, edits);
       EXPECT_EQ(choices[1 + node].token, drawn.token) << isa << ' ' << node;
       EXPECT_EQ(choices[1 + node].logprob, drawn.logprob) << isa << ' ' << node;
     }
@@ -223,7 +224,7 @@ TEST(Choose, ScoresATokenThatIsGivenAndDrawsNone) {
         sample::Scratch scratch(vocab);
         std::vector<sample::Candidate> room(r);
         const auto row = std::span(logits).subspan(r * vocab, vocab);
-        const sample::Drawn scored =
+        const sample::SampledToken scored =
             sample::score(row, sample::highest_of(row), batch.logits_rows[r].given, r, scratch, room);
         EXPECT_EQ(choices[r].token, batch.logits_rows[r].given);
         EXPECT_EQ(choices[r].logprob, scored.logprob) << isa << " row " << r;
@@ -260,7 +261,7 @@ TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstr
       for (std::size_t r = 0; r < rows; ++r) {
         sample::Scratch scratch(vocab);
         std::vector<sample::Candidate> room(sample::kMaxTop);
-        const sample::Drawn drawn =
+        const sample::SampledToken drawn =
             sample::draw(std::span(logits).subspan(r * vocab, vocab), batch.logits_rows[r].params,
                          batch.logits_rows[r].position, scratch, room);
         EXPECT_EQ(choices[r].logprob, drawn.logprob) << isa << " row " << r;
@@ -274,7 +275,7 @@ TEST(Choose, SaysTheLogProbabilitiesThatTheSamplerSaysWhateverTheThreadsAndInstr
   }
 }
 
-TEST(Choose, TellsTheRowWhoseLogitsAreNotFinite) {
+TEST(Choose, ReportsTheRowWhoseLogitsAreNotFinite) {
   const auto ops = make_ops("auto", 1);
   Random random(4);
   std::vector<float> logits = random.floats(3 * 40);
@@ -337,7 +338,7 @@ class CpuOpsDeathTest : public ::testing::Test {
     return ops_->make_buffer(rows, width);
   }
   std::unique_ptr<backend::Weight> weight(std::uint32_t n, std::uint32_t k) {
-    return pack(*ops_, make_matrix(n, k, DType::kF32, std::vector<float>(std::size_t{n} * k)));
+    return pack(*ops_, make_matrix(n, k, Format::kF32, std::vector<float>(std::size_t{n} * k)));
   }
 
   std::unique_ptr<backend::Ops> ops_ = make_ops("auto", 1, 8);
@@ -349,8 +350,9 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   const auto eleven = buffer(11);
   const auto two_rows = buffer(10, 2);
   const auto scale = ops_->upload(std::vector<float>(10));
+  const backend::Norm norm{scale.get(), 1e-5f};
   const auto rope = ops_->upload_rope(std::vector<float>(40), std::vector<float>(40), 4);
-  const auto cache = ops_->make_kv({1, 1, 8, 16, 1, KvType::kF32});
+  const auto cache = ops_->make_kv({backend::kv_layers(1, 1, 8), 16, 1, KvType::kF32});
   const auto qkv = buffer(24);
   const auto attended = buffer(8);
   backend::AttentionSpec spec;
@@ -360,20 +362,20 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   std::vector<backend::Choice> choices(2);
   std::vector<float> host(20);
 
-  EXPECT_DEATH(ops_->embed(*weight(3, 11), *ten), "CHECK failed");
-  EXPECT_DEATH(ops_->embed(*weight(2, 10), *ten), "CHECK failed");  // token 2 is no row of it
-  EXPECT_DEATH(ops_->norm(*ten, *scale, 1e-5f, 3, *eleven), "CHECK failed");
-  EXPECT_DEATH(ops_->norm(*ten, *scale, 1e-5f, 3, *two_rows), "CHECK failed");
+  EXPECT_DEATH(ops_->embed(*weight(3, 11), 1.0f, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->embed(*weight(2, 10), 1.0f, *ten), "CHECK failed");  // token 2 is no row of it
+  EXPECT_DEATH(ops_->norm(*ten, norm, 3, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->norm(*ten, norm, 3, *two_rows), "CHECK failed");
   EXPECT_DEATH(ops_->linear(*ten, *weight(11, 11), 3, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->linear(*ten, *weight(11, 10), 4, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->rope_store(spec, *ten, *cache), "CHECK failed");
   EXPECT_DEATH(ops_->attend(spec, *qkv, *cache, *ten), "CHECK failed");
-  EXPECT_DEATH(ops_->act_mul(*eleven, *ten), "CHECK failed");
-  EXPECT_DEATH(ops_->add(*ten, *eleven), "CHECK failed");
+  EXPECT_DEATH(ops_->activate(*eleven, backend::Activation::kSilu, true, 3, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->add(*ten, *eleven, 1.0f, 3), "CHECK failed");
   EXPECT_DEATH(ops_->gather_logits_rows(*ten, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->choose(*ten, 11), "CHECK failed");
-  EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 10), 10, *ten), "CHECK failed");
-  EXPECT_DEATH(ops_->project_choose(*eleven, *weight(10, 11), 11, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->linear(*eleven, *weight(10, 10), 1, *ten, {}, backend::ThenChoose{10}), "CHECK failed");
+  EXPECT_DEATH(ops_->linear(*eleven, *weight(10, 11), 1, *ten, {}, backend::ThenChoose{11}), "CHECK failed");
   EXPECT_DEATH(ops_->collect(choices), "CHECK failed");
   EXPECT_DEATH(ops_->read(*ten, 2, 2, host), "CHECK failed");
   EXPECT_DEATH(ops_->read(*ten, 0, 1, host), "CHECK failed");
@@ -382,10 +384,10 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
   EXPECT_DEATH(ops_->begin(plain_rows(9).view()), "CHECK failed");
 
   spec.head_dim = 4;  // the rope table has four
-  const auto narrow = ops_->make_kv({1, 1, 4, 16, 1, KvType::kF32});
+  const auto narrow = ops_->make_kv({backend::kv_layers(1, 1, 4), 16, 1, KvType::kF32});
   EXPECT_DEATH(ops_->rope_store(spec, *buffer(12), *narrow), "CHECK failed.*half");
-  EXPECT_DEATH(ops_->make_kv({1, 1, 8, 24, 1, KvType::kF32}), "CHECK failed.*block_tokens");
-  EXPECT_DEATH(ops_->make_kv({1, 1, 7, 16, 1, KvType::kF32}), "CHECK failed.*head_dim");
+  EXPECT_DEATH(ops_->make_kv({backend::kv_layers(1, 1, 8), 24, 1, KvType::kF32}), "CHECK failed.*block_tokens");
+  EXPECT_DEATH(ops_->make_kv({backend::kv_layers(1, 1, 7), 16, 1, KvType::kF32}), "CHECK failed.*head_dim");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void expect_same(const Outcome& a, const Outcome& b) {
 
 TEST(Decoder, IsTheSameOnEveryInstructionSet) {
   const std::uint32_t lengths[] = {3, 40, 270};
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+  for (const Format dtype : {Format::kF32, Format::kBF16, Format::kF16}) {
     for (const KvType kv : {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8, KvType::kInt4}) {
       DecoderConfig config;
       config.dtype = dtype;
@@ -73,8 +73,7 @@ TEST(Decoder, IsTheSameOnEveryInstructionSet) {
 
 TEST(Decoder, WithQuantisedWeightsIsTheSameWhateverRunsItAndHoweverRowsAreDealt) {
   const std::uint32_t lengths[] = {3, 40, 270};
-  using enum backend::Quantize;
-  for (const auto quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
+  for (const backend::Format quantize : backend::kQuantizedFormats) {
     DecoderConfig config;
     config.quantize = quantize;
     config.isa = "scalar";
@@ -144,9 +143,8 @@ TEST(Decoder, FusedOpsAreTheirCompositions) {
 }
 
 TEST(Decoder, FusedOpsWithQuantisedWeightsAreTheirCompositions) {
-  using enum backend::Quantize;
   const std::uint32_t lengths[] = {20, 310};
-  for (const backend::Quantize quantize : {kInt8, kInt4, kW8A8, kW4A8, kW16A16, kFp8}) {
+  for (const backend::Format quantize : backend::kQuantizedFormats) {
     DecoderConfig fused;
     fused.whole_panels = true;
     fused.quantize = quantize;

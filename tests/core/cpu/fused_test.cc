@@ -25,17 +25,11 @@ class Layer {
   explicit Layer(std::uint32_t threads)
       : kernels_(select_kernels("auto")), team_(threads), attention_(kernels_, team_, kMaxRows) {
     attention_.reserve(cache_.shape());
-    spec_.attention.num_heads = kHeads;
-    spec_.attention.num_kv_heads = kKvHeads;
-    spec_.attention.head_dim = kHead;
-    spec_.attention.scale = 0.125f;
-    spec_.attention.rope = &rope_;
-    spec_.norm_eps = 1e-5f;
-    spec_.input_norm = spec_.post_norm = &scale_;
-    spec_.qkv = qkv_weight_.get();
-    spec_.out = out_weight_.get();
-    spec_.gate_up = gate_up_weight_.get();
-    spec_.down = down_weight_.get();
+    spec_.num_heads = kHeads;
+    spec_.num_kv_heads = kKvHeads;
+    spec_.head_dim = kHead;
+    spec_.scale = 0.125f;
+    spec_.rope = &rope_;
   }
 
   std::uint64_t jobs_of_a_step(std::uint32_t rows) {
@@ -46,20 +40,20 @@ class Layer {
     const backend::Batch view = batch.view();
     const std::uint64_t before = team_.num_jobs();
     attention_.begin(view);
-    norm_qkv_rope_store(context_, view, spec_, x_, scratch_, qkv_, cache_);
-    attention_.attend(spec_.attention, qkv_, cache_, attended_);
-    project_add(context_, rows, attended_, *out_weight_, scratch_, x_);
-    norm_gate_up(context_, spec_, rows, x_, scratch_, gate_up_, product_);
-    project_add(context_, rows, product_, *down_weight_, scratch_, x_);
+    norm_qkv_rope_store(context_, view, spec_, norm_, x_, *qkv_weight_, scratch_, qkv_, cache_);
+    attention_.attend(spec_, qkv_, cache_, attended_);
+    project_add(context_, rows, attended_, *out_weight_, scratch_, 1.0f, x_);
+    norm_gate_up(context_, rows, norm_, x_, *gate_up_weight_, backend::Activation::kSilu, scratch_, gate_up_, product_);
+    project_add(context_, rows, product_, *down_weight_, scratch_, 1.0f, x_);
     return team_.num_jobs() - before;
   }
 
  private:
   std::unique_ptr<PackedWeight> weight(std::uint32_t n, std::uint32_t k) {
     Random random(n + k);
-    const Matrix matrix = random_matrix(random, n, k, DType::kBF16);
+    const Matrix matrix = random_matrix(random, n, k, Format::kBF16);
     const backend::HostMatrix view = matrix.view();
-    return pack_weight({&view, 1}, {}, backend::Quantize::kNone, team_);
+    return pack_weight({&view, 1}, {}, std::nullopt, team_);
   }
 
   const Kernels& kernels_;
@@ -69,7 +63,7 @@ class Layer {
   Attention attention_;
   HostVector scale_{std::vector<float>(kHidden, 1.0f)};
   HostRope rope_{std::vector<float>(kMaxRows * kHead / 2, 1.0f), std::vector<float>(kMaxRows* kHead / 2), kHead / 2};
-  PagedCache cache_{{1, kKvHeads, kHead, 16, kMaxRows / 16 + 1, KvType::kBF16}};
+  PagedCache cache_{{backend::kv_layers(1, kKvHeads, kHead), 16, kMaxRows / 16 + 1, KvType::kBF16}};
   std::unique_ptr<PackedWeight> qkv_weight_ = weight((kHeads + 2 * kKvHeads) * kHead, kHidden);
   std::unique_ptr<PackedWeight> out_weight_ = weight(kHidden, kHeads* kHead);
   std::unique_ptr<PackedWeight> gate_up_weight_ = weight(2 * kFeed, kHidden);
@@ -80,7 +74,8 @@ class Layer {
   HostBuffer attended_{kMaxRows, kHeads* kHead};
   HostBuffer gate_up_{kMaxRows, 2 * kFeed};
   HostBuffer product_{kMaxRows, kFeed};
-  backend::LayerSpec spec_;
+  backend::AttentionSpec spec_;
+  const backend::Norm norm_{&scale_, 1e-5f};
 };
 
 TEST(FusedOps, ALayerWakesTheTeamFourTimesInDecodeAndFiveTimesInPrefill) {
@@ -101,12 +96,12 @@ TEST(FusedOps, AChoiceFromPiecesIsTheChoiceFromTheWhole) {
   constexpr std::uint32_t kWide = 3000;  // logits; the last ones are padding
   constexpr std::uint32_t kVocab = 2990;
   Random random(12);
-  Matrix head = random_matrix(random, kWide, 48, DType::kF32);
+  Matrix head = random_matrix(random, kWide, 48, Format::kF32);
   for (std::uint32_t k = 0; k < 48; ++k) {
     for (const std::uint32_t twin : {700u, 2100u}) head.values[twin * 48 + k] = 2.0f;
     head.values[(kVocab + 3) * 48 + k] = 50.0f;  // never looked at
   }
-  head = make_matrix(kWide, 48, DType::kF32, head.values);
+  head = make_matrix(kWide, 48, Format::kF32, head.values);
   std::vector<float> x = random.floats(kRows * 48);
   x[48 + 5] = NAN;
   std::fill(x.begin() + 2 * 48, x.begin() + 4 * 48, 1.0f);
@@ -128,7 +123,7 @@ TEST(FusedOps, AChoiceFromPiecesIsTheChoiceFromTheWhole) {
       ops->linear(*in, *packed, kRows, *whole);
       ops->choose(*whole, kVocab);
       ops->collect(expected);
-      ops->project_choose(*in, *packed, kVocab, *pieces);
+      ops->linear(*in, *packed, kRows, *pieces, {}, backend::ThenChoose{kVocab});
       ops->collect(choices);
       for (std::uint32_t r = 0; r < kRows; ++r) {
         SCOPED_TRACE(isa + ", " + std::to_string(threads) + " threads, row " + std::to_string(r));

@@ -1,5 +1,5 @@
 // w8a8 and w4a8 where sums are largest, where groups end and where rows cannot be quantised: against the equations of
-// core/backend/ops.h written out plainly, bit for bit, for every instruction set. quantize_test.cc has what all
+// core/backend/step_ops.h written out plainly, bit for bit, for every instruction set. quantize_test.cc has what all
 // quantised weights must do.
 #include <limits>
 
@@ -8,15 +8,15 @@
 namespace quire::cpu::test::gemm_integer_test {
 namespace {
 
-constexpr Quantize kKinds[] = {Quantize::kW8A8, Quantize::kW4A8};
+constexpr std::optional<Format> kKinds[] = {Format::kW8A8, Format::kW4A8};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 void expect_plain(const std::vector<float>& x, const Matrix& w, std::uint32_t rows, const std::string& what) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       EXPECT_TRUE(same_bits(run_linear(*ops, x, *pack(*ops, w, kind), rows), plain_linear(x, w, kind, rows)))
-          << isa << " " << backend::name_of(backend::weight_type(w.dtype, kind)) << " " << what;
+          << isa << " " << backend::name_of(kind.value_or(w.dtype)) << " " << what;
     }
   }
 }
@@ -26,7 +26,7 @@ TEST(LinearInIntegers, EqualsThePlainLoopAroundEveryEndOfAGroup) {
   for (const std::uint32_t group : {32u, 64u, 256u, 512u, 768u}) {
     for (const std::uint32_t k : {group - 1, group, group + 1}) {
       for (const std::uint32_t rows : {1u, 5u, 13u}) {
-        const Matrix w = random_matrix(random, 67, k, DType::kBF16);
+        const Matrix w = random_matrix(random, 67, k, Format::kBF16);
         expect_plain(random.floats(std::size_t{rows} * k, 3.0f), w, rows,
                      "rows " + std::to_string(rows) + " k " + std::to_string(k));
       }
@@ -43,7 +43,7 @@ TEST(LinearInIntegers, SumsOfTheLargestCodesDoNotOverflow) {
       std::vector<float> weights(std::size_t{33} * kInputs);
       for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = i % 2 == 0 ? even : odd;
       for (std::size_t i = 0; i < weights.size(); i += 32) weights[i] = -8.0f;  // so that 7 is a code
-      const Matrix w = make_matrix(33, kInputs, DType::kF32, weights);
+      const Matrix w = make_matrix(33, kInputs, Format::kF32, weights);
       std::vector<float> x(std::size_t{kRows} * kInputs);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t row = i / kInputs;
@@ -58,10 +58,10 @@ TEST(LinearInIntegers, SumsOfTheLargestCodesDoNotOverflow) {
 TEST(LinearInIntegers, ARowIsTheSameAloneAndAmongOthers) {
   constexpr std::uint32_t kRows = 40;
   Random random(5);
-  const Matrix w = random_matrix(random, 83, 301, DType::kBF16);
+  const Matrix w = random_matrix(random, 83, 301, Format::kBF16);
   const std::vector<float> x = random.floats(std::size_t{kRows} * w.k);
   for (const std::string& isa : supported_isas()) {
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       const auto ops = make_ops(isa, 1);
       const auto packed = pack(*ops, w, kind);
       const std::vector<float> all = run_linear(*ops, x, *packed, kRows);
@@ -77,7 +77,7 @@ TEST(LinearInIntegers, ARowIsTheSameAloneAndAmongOthers) {
 
 TEST(LinearInIntegers, AGroupOfZerosOrOfNumbersTooSmallForAScaleAddsNothing) {
   Random random(7);
-  const Matrix w = random_matrix(random, 20, 600, DType::kF32);
+  const Matrix w = random_matrix(random, 20, 600, Format::kF32);
   for (const float small : {0.0f, -0.0f, std::numeric_limits<float>::denorm_min(), 0x1p-122f, 0x1p-121f}) {
     std::vector<float> x = random.floats(w.k);
     std::fill(x.begin() + 256, x.begin() + 512, small);
@@ -89,7 +89,7 @@ TEST(LinearInIntegers, AGroupOfZerosOrOfNumbersTooSmallForAScaleAddsNothing) {
 
 TEST(LinearInIntegers, TakesInputsOfAnySize) {
   Random random(8);
-  const Matrix w = random_matrix(random, 20, 300, DType::kF32);
+  const Matrix w = random_matrix(random, 20, 300, Format::kF32);
   for (const float size : {0x1p-120f, 0x1p-60f, 1.0f, 0x1p60f, 0x1p110f}) {
     expect_plain(random.floats(2 * std::size_t{w.k}, size), w, 2, std::to_string(size));
   }
@@ -97,10 +97,10 @@ TEST(LinearInIntegers, TakesInputsOfAnySize) {
 
 TEST(LinearInIntegers, AFaultInAnyGroupMakesItsRowNanAndNoOther) {
   Random random(6);
-  const Matrix w = random_matrix(random, 20, 600, DType::kF32);
+  const Matrix w = random_matrix(random, 20, 600, Format::kF32);
   const std::vector<float> x = random.floats(std::size_t{13} * w.k);
   for (const std::string& isa : supported_isas()) {
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       const auto ops = make_ops(isa, 1);
       const auto packed = pack(*ops, w, kind);
       const std::vector<float> clean = run_linear(*ops, x, *packed, 13);
@@ -121,10 +121,10 @@ TEST(LinearInIntegers, AFaultInAnyGroupMakesItsRowNanAndNoOther) {
 // Each rounding is off by half a step at most: of an input, of a weight (int4: quantize_test.cc), and of both at once.
 TEST(LinearInIntegers, IsWithinTheRoundingsOfItsInputs) {
   Random random(9);
-  const Matrix w = random_matrix(random, 64, 512, DType::kF32);
+  const Matrix w = random_matrix(random, 64, 512, Format::kF32);
   const std::vector<float> x = random.floats(3 * std::size_t{w.k});
   const auto ops = make_ops("auto", 1);
-  for (const Quantize kind : kKinds) {
+  for (const std::optional<Format> kind : kKinds) {
     const std::vector<float> out = run_linear(*ops, x, *pack(*ops, w, kind), 3);
     const std::vector<float> stored = quantised(w, kind).widened();
     for (std::size_t i = 0; i < out.size(); ++i) {

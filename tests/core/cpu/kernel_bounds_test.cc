@@ -30,12 +30,12 @@
 namespace quire::cpu::kernel_bounds_test {
 namespace {
 
+using backend::Format;
 using backend::KvType;
-using backend::WeightType;
 
-// Kernels has a name, two numbers and 30 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 32 * sizeof(void*));
-static_assert(std::size(Kernels{}.gemm) == std::size(backend::kAllWeightTypes));
+// Kernels has a name, two numbers and 35 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 37 * sizeof(void*));
+static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats));
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
 
@@ -108,9 +108,7 @@ void announce(const Kernels& table, End end, const std::string& kernel, std::ini
   g_line[line.copy(g_line, sizeof g_line - 1)] = '\0';
 }
 
-bool wants_codes(WeightType type) {
-  return type == WeightType::kW8A8 || type == WeightType::kW4A8 || type == WeightType::kW16A16;
-}
+bool wants_codes(Format type) { return type == Format::kW8A8 || type == Format::kW4A8 || type == Format::kW16A16; }
 
 class KernelBounds : public ::testing::Test {
  protected:
@@ -157,11 +155,11 @@ class KernelBounds : public ::testing::Test {
   }
 
   // kMostRows rows of k inputs, coded by the table that multiplies them.
-  CodedRows code_rows(const Kernels& table, WeightType type, std::uint32_t k, End end) {
+  CodedRows code_rows(const Kernels& table, Format type, std::uint32_t k, End end) {
     const float* x = x_.place<float>(k, end);
     CodedRows coded;
     coded.code_stride = FencedRows::kStride;
-    if (type == WeightType::kW16A16) {
+    if (type == Format::kW16A16) {
       std::int8_t* codes = codes_.place<std::int8_t>(rounded_bytes(table, k, end), end);
       coded.codes = codes;
       for (std::uint32_t r = 0; r < kMostRows; ++r) table.round_row(x + r * kFloats, k, codes + r * coded.code_stride);
@@ -221,7 +219,7 @@ TEST_F(KernelBounds, AnAccessBesideAFencedRowEndsTheProcess) {
 }
 
 TEST_F(KernelBounds, GemmTouchesNothingBesideItsOperandsOnAnyInstructionSet) {
-  const auto multiply = [&](const Kernels& table, End end, WeightType type, std::uint32_t k) {
+  const auto multiply = [&](const Kernels& table, End end, Format type, std::uint32_t k) {
     const CodedRows coded = wants_codes(type) ? code_rows(table, type, k, end) : CodedRows{};
     const std::size_t panel_bytes = PackedWeight({kLanes, k, type, false}).panel_bytes();
     // Tiles of every height, and several of them one below the other.
@@ -245,12 +243,12 @@ TEST_F(KernelBounds, GemmTouchesNothingBesideItsOperandsOnAnyInstructionSet) {
         args.bias = bias_.place<float>(padded, end);
         args.out = out_.place<float>(n, end);
         args.out_stride = kFloats;
-        table.gemm[static_cast<int>(type)](args);
+        table.gemm[kernels_of(type).gemm](args);
       }
     }
   };
   for_tables([&](const Kernels& table, End end) {
-    for (const WeightType type : backend::kAllWeightTypes) {
+    for (const Format type : backend::kNamedFormats) {
       for (const std::uint32_t k : kInputs) multiply(table, end, type, k);
     }
   });
@@ -346,10 +344,10 @@ TEST_F(KernelBounds, SoftmaxAndMergeTouchNothingBesideASpanAndItsSums) {
 
 TEST_F(KernelBounds, CodersOfARowTouchNothingBesideItAndWholeGroupsOfCodes) {
   for_widths("quantize_row",
-             [&](const Kernels& table, End end, std::uint32_t n) { code_rows(table, WeightType::kW8A8, n, end); });
+             [&](const Kernels& table, End end, std::uint32_t n) { code_rows(table, Format::kW8A8, n, end); });
   for_widths("round_row", [&](const Kernels& table, End end, std::uint32_t n) {
     EXPECT_GE(rounded_bytes(table, n, end), 2 * n) << table.name;  // as many as the bf16 of each input
-    code_rows(table, WeightType::kW16A16, n, end);
+    code_rows(table, Format::kW16A16, n, end);
   });
 }
 
@@ -366,11 +364,26 @@ TEST_F(KernelBounds, RowKernelsTouchNothingBesideTheirRows) {
     float* head = out_.place<float>(2 * half, end);
     table.rotate(head, scales_.place<float>(half, end), bias_.place<float>(half, end), half);
   });
-  for_widths("act_mul", [&](const Kernels& table, End end, std::uint32_t n) {
-    table.act_mul(x_.place<float>(n, end), bias_.place<float>(n, end), n, out_.place<float>(n, end));
+  for_widths("layer_norm", [&](const Kernels& table, End end, std::uint32_t n) {
+    float* out = out_.place<float>(n, end);
+    table.layer_norm(x_.place<float>(n, end), scales_.place<float>(n, end), bias_.place<float>(n, end), 1e-5f, n, out);
+    table.layer_norm(out, scales_.place<float>(n, end), nullptr, 1e-5f, n, out);
+  });
+  for_widths("activate", [&](const Kernels& table, End end, std::uint32_t n) {
+    for (const auto activate : table.activate) {
+      activate(x_.place<float>(n, end), bias_.place<float>(n, end), n, out_.place<float>(n, end));
+      activate(x_.place<float>(n, end), nullptr, n, out_.place<float>(n, end));
+    }
+  });
+  for_widths("multiply", [&](const Kernels& table, End end, std::uint32_t n) {
+    table.multiply(out_.place<float>(n, end), x_.place<float>(n, end), n);
+  });
+  for_widths("rescale", [&](const Kernels& table, End end, std::uint32_t n) {
+    table.rescale(out_.place<float>(n, end), 2.0f, 0.0f, n);
+    table.rescale(out_.place<float>(n, end), 2.0f, 30.0f, n);
   });
   for_widths("add", [&](const Kernels& table, End end, std::uint32_t n) {
-    table.add(out_.place<float>(n, end), x_.place<float>(n, end), n);
+    table.add(out_.place<float>(n, end), x_.place<float>(n, end), 0.5f, n);
   });
   for_widths("highest", [&](const Kernels& table, End end, std::uint32_t n) {
     EXPECT_GT(table.highest(x_.place<float>(n, end), n), 0.0f);

@@ -10,7 +10,7 @@ namespace {
 
 using backend::Ops;
 
-constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr Format kTypes[] = {Format::kF32, Format::kBF16, Format::kF16};
 
 // The contract's dot, element by element.
 std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, std::uint32_t rows,
@@ -26,7 +26,7 @@ std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, st
   return out;
 }
 
-void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, DType dtype) {
+void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, Format dtype) {
   SCOPED_TRACE(ops.description() + " rows " + std::to_string(rows) + " n " + std::to_string(n) + " k " +
                std::to_string(k) + " " + backend::name_of(dtype));
   Random random(rows * 7919 + n * 31 + k);
@@ -38,7 +38,7 @@ void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k
 TEST(Linear, EqualsThePlainLoopForEveryNumberOfRows) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const DType dtype : kTypes) {
+    for (const Format dtype : kTypes) {
       for (std::uint32_t rows = 1; rows <= 40; ++rows) {
         expect_plain(*ops, rows, 100, 37, dtype);
       }
@@ -49,7 +49,7 @@ TEST(Linear, EqualsThePlainLoopForEveryNumberOfRows) {
 TEST(Linear, EqualsThePlainLoopForEveryRemainderOfOutputsAndInputs) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const DType dtype : kTypes) {
+    for (const Format dtype : kTypes) {
       for (std::uint32_t i = 1; i <= 33; ++i) {
         expect_plain(*ops, 1, i, 40 - i, dtype);
         expect_plain(*ops, 7, 65 + i, i, dtype);
@@ -61,7 +61,7 @@ TEST(Linear, EqualsThePlainLoopForEveryRemainderOfOutputsAndInputs) {
 TEST(Linear, EqualsThePlainLoopForLongInputs) {
   for (const std::string& isa : vector_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const DType dtype : kTypes) {
+    for (const Format dtype : kTypes) {
       for (const std::uint32_t k : {511u, 512u, 513u, 1024u, 1025u, 1537u}) expect_plain(*ops, 29, 33, k, dtype);
     }
   }
@@ -69,7 +69,7 @@ TEST(Linear, EqualsThePlainLoopForLongInputs) {
 
 TEST(Linear, IsTheSameForAnyNumberOfThreads) {
   Random random(3);
-  for (const DType dtype : kTypes) {
+  for (const Format dtype : kTypes) {
     for (const std::uint32_t rows : {1u, 9u, 130u}) {
       for (const std::uint32_t n : {40u, 1000u}) {
         const Matrix w = random_matrix(random, n, 700, dtype);
@@ -90,7 +90,7 @@ TEST(Linear, ARowIsTheSameAloneAndAmongOthers) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
     Random random(5);
-    const Matrix w = random_matrix(random, 83, 61, DType::kBF16);
+    const Matrix w = random_matrix(random, 83, 61, Format::kBF16);
     const auto packed = pack(*ops, w);
     const std::vector<float> x = random.floats(std::size_t{rows} * w.k);
     const std::vector<float> all = run_linear(*ops, x, *packed, rows);
@@ -102,11 +102,11 @@ TEST(Linear, ARowIsTheSameAloneAndAmongOthers) {
   }
 }
 
-TEST(Linear, TellsANanInOneRowFromTheOthers) {
+TEST(Linear, ReportsANanInOneRowFromTheOthers) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
     Random random(6);
-    const Matrix w = random_matrix(random, 20, 24, DType::kF32);
+    const Matrix w = random_matrix(random, 20, 24, Format::kF32);
     std::vector<float> x = random.floats(std::size_t{13} * w.k);
     const std::vector<float> clean = run_linear(*ops, x, *pack(*ops, w), 13);
     x[5 * w.k + 3] = NAN;
@@ -125,8 +125,8 @@ TEST(Linear, AddsTheBiasWhereThereIsOneAndNothingElsewhere) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
     Random random(8);
-    const Matrix q = random_matrix(random, 21, 19, DType::kF32);
-    const Matrix k = make_matrix(7, 19, DType::kF32, std::vector<float>(7 * 19, 0.25f));
+    const Matrix q = random_matrix(random, 21, 19, Format::kF32);
+    const Matrix k = make_matrix(7, 19, Format::kF32, std::vector<float>(7 * 19, 0.25f));
     const std::vector<float> bias = random.floats(q.n);
     const backend::HostMatrix views[] = {q.view(), k.view()};
     const std::span<const float> biases[] = {bias, {}};
@@ -149,7 +149,7 @@ TEST(Linear, AddsTheBiasWhereThereIsOneAndNothingElsewhere) {
 TEST(Linear, IsWithinTheErrorOfItsOwnSumOfF64) {
   const auto ops = make_ops("auto", 1);
   Random random(9);
-  const Matrix w = random_matrix(random, 64, 2048, DType::kBF16);
+  const Matrix w = random_matrix(random, 64, 2048, Format::kBF16);
   const std::vector<float> x = random.floats(3 * std::size_t{w.k});
   const std::vector<float> out = run_linear(*ops, x, *pack(*ops, w), 3);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -165,7 +165,7 @@ TEST(Linear, IsWithinTheErrorOfItsOwnSumOfF64) {
 }
 
 TEST(Embed, GivesBackEveryRowOfConcatenatedTables) {
-  for (const DType dtype : kTypes) {
+  for (const Format dtype : kTypes) {
     const auto ops = make_ops("auto", 2);
     Random random(10);
     const Matrix first = random_matrix(random, 37, 45, dtype);
@@ -174,11 +174,11 @@ TEST(Embed, GivesBackEveryRowOfConcatenatedTables) {
     const auto table = ops->pack(views, {});
     EXPECT_EQ(table->n(), 61u);
     EXPECT_EQ(table->k(), 45u);
-    EXPECT_EQ(table->type(), backend::weight_type(dtype, backend::Quantize::kNone));
+    EXPECT_EQ(table->format(), dtype);
     auto out = ops->make_buffer(61, 45);
     const OwnedBatch batch = plain_rows(61);
     ops->begin(batch.view());
-    ops->embed(*table, *out);
+    ops->embed(*table, 1.0f, *out);
     std::vector<float> expected = first.values;
     expected.insert(expected.end(), second.values.begin(), second.values.end());
     EXPECT_TRUE(same_bits(read(*ops, *out, 61), expected));
@@ -188,7 +188,7 @@ TEST(Embed, GivesBackEveryRowOfConcatenatedTables) {
 TEST(Pack, ReadsUnalignedMatrices) {
   const auto ops = make_ops("auto", 1);
   Random random(11);
-  for (const DType dtype : kTypes) {
+  for (const Format dtype : kTypes) {
     const Matrix w = random_matrix(random, 19, 23, dtype);
     std::vector<std::uint8_t> shifted(w.bits.size() + 1);
     std::copy(w.bits.begin(), w.bits.end(), shifted.begin() + 1);
@@ -201,13 +201,13 @@ TEST(Pack, ReadsUnalignedMatrices) {
 TEST(PackDeathTest, RefusesMatricesOfDifferentInputsOrTypes) {
   const auto ops = make_ops("auto", 1);
   Random random(12);
-  const Matrix a = random_matrix(random, 4, 8, DType::kF32);
-  const Matrix b = random_matrix(random, 4, 9, DType::kF32);
-  const Matrix c = random_matrix(random, 4, 8, DType::kBF16);
+  const Matrix a = random_matrix(random, 4, 8, Format::kF32);
+  const Matrix b = random_matrix(random, 4, 9, Format::kF32);
+  const Matrix c = random_matrix(random, 4, 8, Format::kBF16);
   const backend::HostMatrix inputs[] = {a.view(), b.view()};
   const backend::HostMatrix types[] = {a.view(), c.view()};
   EXPECT_DEATH(ops->pack(inputs, {}), "CHECK failed.*matrices");
-  EXPECT_DEATH(ops->pack(types, {}), "CHECK failed.*dtype");
+  EXPECT_DEATH(ops->pack(types, {}), "CHECK failed.*format == stored");
 }
 
 }  // namespace

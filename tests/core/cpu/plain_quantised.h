@@ -1,4 +1,4 @@
-// Quantised weights, and linear() with them, written out plainly after the equations of core/backend/ops.h.
+// Quantised weights, and linear() with them, written out plainly after the equations of core/backend/step_ops.h.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,10 @@
 
 namespace quire::cpu::test {
 
-using backend::Quantize;
-
-inline bool has_codes_of_8_bits(Quantize kind) {
-  return kind == Quantize::kInt8 || kind == Quantize::kW8A8 || kind == Quantize::kFp8;
+inline bool has_codes_of_8_bits(std::optional<Format> kind) {
+  return kind == Format::kInt8 || kind == Format::kW8A8 || kind == Format::kFp8;
 }
-inline bool is_in_integers(Quantize kind) { return kind == Quantize::kW8A8 || kind == Quantize::kW4A8; }
+inline bool is_in_integers(std::optional<Format> kind) { return kind == Format::kW8A8 || kind == Format::kW4A8; }
 
 // Nothing is made of a number that has no scale.
 inline float code(float w, float scale, float lowest, float highest) {
@@ -51,14 +49,14 @@ struct Plain {
   }
 };
 
-inline Plain quantised(const Matrix& w, Quantize kind) {
-  if (kind == Quantize::kW16A16) {
+inline Plain quantised(const Matrix& w, std::optional<Format> kind) {
+  if (kind == Format::kW16A16) {
     Plain out{w.k, w.k, {}, std::vector<float>(w.n, 1.0f)};
     for (const float value : w.values) out.codes.push_back(f32_of_bf16(bf16_of_f32(value)));
     return out;
   }
   const bool is_of_output = has_codes_of_8_bits(kind);
-  const bool is_fp8 = kind == Quantize::kFp8;
+  const bool is_fp8 = kind == Format::kFp8;
   Plain out{w.k, is_of_output ? w.k : 32u, std::vector<float>(w.values.size()), {}};
   for (std::size_t n = 0; n < w.n; ++n) {
     const float* row = w.values.data() + n * w.k;
@@ -108,8 +106,8 @@ inline PlainRow quantised_row(std::span<const float> x) {
   return out;
 }
 
-inline float plain_dot_in_integers(const PlainRow& x, const Plain& w, std::size_t n, Quantize kind) {
-  const std::size_t step = kind == Quantize::kW4A8 ? 32 : 256;
+inline float plain_dot_in_integers(const PlainRow& x, const Plain& w, std::size_t n, std::optional<Format> kind) {
+  const std::size_t step = kind == Format::kW4A8 ? 32 : 256;
   float sum = 0.0f;
   for (std::size_t first = 0; first < w.k; first += 256) {
     const std::size_t end = std::min(w.k, first + 256);
@@ -119,8 +117,8 @@ inline float plain_dot_in_integers(const PlainRow& x, const Plain& w, std::size_
       for (std::size_t k = start; k < std::min(end, start + step); ++k) {
         dot += x.codes[k] * static_cast<std::int64_t>(w.codes[n * w.k + k]);
       }
-      part = kind == Quantize::kW8A8 ? static_cast<float>(dot)
-                                     : std::fma(static_cast<float>(dot), w.scale(n, start), part);
+      part =
+          kind == Format::kW8A8 ? static_cast<float>(dot) : std::fma(static_cast<float>(dot), w.scale(n, start), part);
     }
     sum = std::fma(part, x.scales[first / 256], sum);
   }
@@ -140,26 +138,26 @@ inline float plain_dot_in_bf16(std::span<const float> x, const Plain& w, std::si
   return sum;
 }
 
-inline float plain_dot(std::span<const float> x, const Plain& w, std::size_t n, Quantize kind) {
+inline float plain_dot(std::span<const float> x, const Plain& w, std::size_t n, std::optional<Format> kind) {
   float sum = 0.0f;
   for (std::size_t k = 0; k < w.k; ++k) {
     const float q = w.codes[n * w.k + k];
-    sum = std::fma(x[k], kind == Quantize::kInt4 ? q * w.scale(n, k) : q, sum);
+    sum = std::fma(x[k], kind == Format::kInt4 ? q * w.scale(n, k) : q, sum);
   }
   return sum;
 }
 
-inline std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, Quantize kind, std::uint32_t rows,
-                                       std::span<const float> bias = {}) {
+inline std::vector<float> plain_linear(const std::vector<float>& x, const Matrix& w, std::optional<Format> kind,
+                                       std::uint32_t rows, std::span<const float> bias = {}) {
   const Plain plain = quantised(w, kind);
   std::vector<float> out;
   for (std::size_t r = 0; r < rows; ++r) {
     const auto row = std::span(x).subspan(r * w.k, w.k);
     const PlainRow in_integers = quantised_row(row);
     for (std::size_t n = 0; n < w.n; ++n) {
-      float sum = kind == Quantize::kW16A16 ? plain_dot_in_bf16(row, plain, n)
-                  : is_in_integers(kind)    ? plain_dot_in_integers(in_integers, plain, n, kind)
-                                            : plain_dot(row, plain, n, kind);
+      float sum = kind == Format::kW16A16 ? plain_dot_in_bf16(row, plain, n)
+                  : is_in_integers(kind)  ? plain_dot_in_integers(in_integers, plain, n, kind)
+                                          : plain_dot(row, plain, n, kind);
       if (has_codes_of_8_bits(kind)) sum = sum * plain.scale(n, 0);
       out.push_back(bias.empty() ? sum : sum + bias[n]);
     }
@@ -167,7 +165,7 @@ inline std::vector<float> plain_linear(const std::vector<float>& x, const Matrix
   return out;
 }
 
-inline std::unique_ptr<backend::Weight> pack(backend::Ops& ops, const Matrix& m, Quantize kind) {
+inline std::unique_ptr<backend::Weight> pack(backend::Ops& ops, const Matrix& m, std::optional<Format> kind) {
   const backend::HostMatrix view = m.view();
   return ops.pack({&view, 1}, {}, kind);
 }
@@ -176,7 +174,7 @@ inline std::vector<float> run_embed(backend::Ops& ops, const backend::Weight& ta
   auto out = ops.make_buffer(table.n(), table.k());
   const OwnedBatch batch = plain_rows(table.n());
   ops.begin(batch.view());
-  ops.embed(table, *out);
+  ops.embed(table, 1.0f, *out);
   return read(ops, *out, table.n());
 }
 

@@ -1,6 +1,6 @@
-// Quantised weights: against the equations of core/backend/ops.h written out plainly, bit for bit, for every
+// Quantised weights: against the equations of core/backend/step_ops.h written out plainly, bit for bit, for every
 // instruction set, number of rows and remainder; and what becomes of numbers that cannot be quantised.
-#include "core/backend/quantize.h"
+#include "core/backend/weights/quantize.h"
 
 #include <cmath>
 #include <limits>
@@ -10,20 +10,19 @@
 namespace quire::cpu::test::quantize_test {
 namespace {
 
+using backend::Format;
 using backend::int4_codes;
 using backend::int4_scale;
 using backend::Ops;
-using backend::WeightType;
 
-constexpr Quantize kKinds[] = {Quantize::kInt8, Quantize::kInt4, Quantize::kW8A8, Quantize::kW4A8, Quantize::kFp8};
-constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr std::optional<Format> kKinds[] = {Format::kInt8, Format::kInt4, Format::kW8A8, Format::kW4A8, Format::kFp8};
+constexpr Format kTypes[] = {Format::kF32, Format::kBF16, Format::kF16};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, Quantize kind,
-                  DType dtype = DType::kBF16) {
+void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k, std::optional<Format> kind,
+                  Format dtype = Format::kBF16) {
   SCOPED_TRACE(ops.description() + " rows " + std::to_string(rows) + " n " + std::to_string(n) + " k " +
-               std::to_string(k) + " " + backend::name_of(backend::weight_type(dtype, kind)) + " of " +
-               backend::name_of(dtype));
+               std::to_string(k) + " " + backend::name_of(kind.value_or(dtype)) + " of " + backend::name_of(dtype));
   Random random(rows * 7919 + n * 31 + k);
   const Matrix w = random_matrix(random, n, k, dtype);
   const std::vector<float> x = random.floats(std::size_t{rows} * k);
@@ -33,7 +32,7 @@ void expect_plain(Ops& ops, std::uint32_t rows, std::uint32_t n, std::uint32_t k
 TEST(QuantisedLinear, EqualsThePlainLoopForEveryNumberOfRows) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       for (std::uint32_t rows = 1; rows <= 40; ++rows) expect_plain(*ops, rows, 100, 103, kind);
     }
   }
@@ -42,7 +41,7 @@ TEST(QuantisedLinear, EqualsThePlainLoopForEveryNumberOfRows) {
 TEST(QuantisedLinear, EqualsThePlainLoopForEveryRemainderOfOutputsAndInputs) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       for (std::uint32_t i = 1; i <= 66; ++i) {  // a line of int4's scales is for 64 inputs
         expect_plain(*ops, 1, i, 67 - i, kind);
         expect_plain(*ops, 7, 65 + i, i, kind);
@@ -55,8 +54,8 @@ TEST(QuantisedLinear, EqualsThePlainLoopForEveryRemainderOfOutputsAndInputs) {
 TEST(QuantisedLinear, EqualsThePlainLoopForLongInputsOfEveryType) {
   for (const std::string& isa : vector_isas()) {
     const auto ops = make_ops(isa, 1);
-    for (const Quantize kind : kKinds) {
-      for (const DType dtype : kTypes) {
+    for (const std::optional<Format> kind : kKinds) {
+      for (const Format dtype : kTypes) {
         for (const std::uint32_t k : {255u, 256u, 257u, 511u, 1024u, 1537u}) {
           expect_plain(*ops, 1, 70, k, kind, dtype);
           expect_plain(*ops, 29, 33, k, kind, dtype);
@@ -68,10 +67,10 @@ TEST(QuantisedLinear, EqualsThePlainLoopForLongInputsOfEveryType) {
 
 TEST(QuantisedLinear, IsTheSameForAnyNumberOfThreadsThatPackAndMultiply) {
   Random random(3);
-  for (const Quantize kind : kKinds) {
+  for (const std::optional<Format> kind : kKinds) {
     for (const std::uint32_t rows : {1u, 9u, 130u}) {
       for (const std::uint32_t n : {40u, 1000u}) {
-        const Matrix w = random_matrix(random, n, 700, DType::kBF16);
+        const Matrix w = random_matrix(random, n, 700, Format::kBF16);
         const std::vector<float> x = random.floats(std::size_t{rows} * w.k);
         const auto one = make_ops("auto", 1);
         const std::vector<float> expected = run_linear(*one, x, *pack(*one, w, kind), rows);
@@ -86,11 +85,11 @@ TEST(QuantisedLinear, IsTheSameForAnyNumberOfThreadsThatPackAndMultiply) {
 
 TEST(QuantisedLinear, AddsTheBiasAfterTheScaleAndOnlyWhereThereIsOne) {
   for (const std::string& isa : supported_isas()) {
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       const auto ops = make_ops(isa, 1);
       Random random(8);
-      const Matrix q = random_matrix(random, 21, 45, DType::kF32);
-      const Matrix k = random_matrix(random, 7, 45, DType::kF32);
+      const Matrix q = random_matrix(random, 21, 45, Format::kF32);
+      const Matrix k = random_matrix(random, 7, 45, Format::kF32);
       const std::vector<float> bias = random.floats(q.n);
       const backend::HostMatrix views[] = {q.view(), k.view()};
       const std::span<const float> biases[] = {bias, {}};
@@ -102,13 +101,13 @@ TEST(QuantisedLinear, AddsTheBiasAfterTheScaleAndOnlyWhereThereIsOne) {
   }
 }
 
-TEST(QuantisedLinear, TellsANanOrAnInfinityInOneRowFromTheOthers) {
+TEST(QuantisedLinear, ReportsANanOrAnInfinityInOneRowFromTheOthers) {
   for (const std::string& isa : supported_isas()) {
-    for (const Quantize kind : kKinds) {
+    for (const std::optional<Format> kind : kKinds) {
       for (const float fault : {NAN, kInfinity}) {
         const auto ops = make_ops(isa, 1);
         Random random(6);
-        const Matrix w = random_matrix(random, 20, 70, DType::kF32);
+        const Matrix w = random_matrix(random, 20, 70, Format::kF32);
         std::vector<float> x = random.floats(std::size_t{13} * w.k);
         const auto packed = pack(*ops, w, kind);
         const std::vector<float> clean = run_linear(*ops, x, *packed, 13);
@@ -128,8 +127,8 @@ TEST(QuantisedLinear, TellsANanOrAnInfinityInOneRowFromTheOthers) {
 
 TEST(Quantise, AWeightThatIsNotFiniteMakesItsOutputNanAndNoOther) {
   for (const std::string& isa : supported_isas()) {
-    for (const Quantize kind : kKinds) {
-      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const std::optional<Format> kind : kKinds) {
+      for (const Format dtype : {Format::kF32, Format::kBF16}) {
         for (const float fault : {NAN, kInfinity, -kInfinity}) {
           const auto ops = make_ops(isa, 1);
           Random random(16);
@@ -154,14 +153,14 @@ TEST(Quantise, AWeightThatIsNotFiniteMakesItsOutputNanAndNoOther) {
 }
 
 TEST(Quantise, ATableGivesBackCodesTimesScales) {
-  for (const Quantize kind : kKinds) {
-    for (const DType dtype : kTypes) {
+  for (const std::optional<Format> kind : kKinds) {
+    for (const Format dtype : kTypes) {
       for (const std::uint32_t k : {1u, 31u, 32u, 33u, 64u, 65u, 300u}) {
         const auto ops = make_ops("auto", 2);
         Random random(10);
         const Matrix w = random_matrix(random, 37, k, dtype);
         const auto table = pack(*ops, w, kind);
-        EXPECT_EQ(table->type(), backend::weight_type(dtype, kind));
+        EXPECT_EQ(table->format(), kind.value_or(dtype));
         EXPECT_TRUE(same_bits(run_embed(*ops, *table), quantised(w, kind).widened())) << k;
       }
     }
@@ -171,9 +170,9 @@ TEST(Quantise, ATableGivesBackCodesTimesScales) {
 TEST(Quantise, IsOffByHalfAStepAtMostAndByAStepAtInt4sUpperEnd) {
   const auto ops = make_ops("auto", 1);
   Random random(11);
-  const Matrix w = random_matrix(random, 50, 320, DType::kF32);
-  const std::vector<float> int8 = run_embed(*ops, *pack(*ops, w, Quantize::kInt8));
-  const std::vector<float> int4 = run_embed(*ops, *pack(*ops, w, Quantize::kInt4));
+  const Matrix w = random_matrix(random, 50, 320, Format::kF32);
+  const std::vector<float> int8 = run_embed(*ops, *pack(*ops, w, Format::kInt8));
+  const std::vector<float> int4 = run_embed(*ops, *pack(*ops, w, Format::kInt4));
   for (std::size_t i = 0; i < int8.size(); ++i) {
     const std::size_t row = i / w.k * w.k;
     const std::span<const float> whole = std::span(w.values).subspan(row, w.k);
@@ -191,10 +190,10 @@ TEST(Quantise, IsOffByHalfAStepAtMostAndByAStepAtInt4sUpperEnd) {
 TEST(Quantise, InFp8IsOffByASixteenthOfTheNumberAtMostAndNearZeroByHalfTheSmallestStep) {
   const auto ops = make_ops("auto", 1);
   Random random(14);
-  Matrix w = random_matrix(random, 30, 320, DType::kF32);
+  Matrix w = random_matrix(random, 30, 320, Format::kF32);
   for (float& value : w.values) value *= std::exp2(-static_cast<float>(random.below(16)));
-  w = make_matrix(w.n, w.k, DType::kF32, w.values);
-  const std::vector<float> out = run_embed(*ops, *pack(*ops, w, Quantize::kFp8));
+  w = make_matrix(w.n, w.k, Format::kF32, w.values);
+  const std::vector<float> out = run_embed(*ops, *pack(*ops, w, Format::kFp8));
   for (std::size_t i = 0; i < out.size(); ++i) {
     float largest = 0.0f;
     for (const float value : std::span(w.values).subspan(i / w.k * w.k, w.k))
@@ -208,25 +207,25 @@ TEST(Quantise, NumbersThatHaveACodeComeBackAsTheyWere) {
   const auto ops = make_ops("auto", 1);
   std::vector<float> eighths(64);
   for (std::size_t i = 0; i < eighths.size(); ++i) eighths[i] = (static_cast<float>(i % 16) - 8.0f) * 0.125f;
-  const Matrix w4 = make_matrix(1, 64, DType::kF32, eighths);
-  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, w4, Quantize::kInt4)), eighths));
+  const Matrix w4 = make_matrix(1, 64, Format::kF32, eighths);
+  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, w4, Format::kInt4)), eighths));
   std::vector<float> halves(255);
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = (static_cast<float>(i) - 127.0f) * 0.5f;
-  const Matrix w8 = make_matrix(1, 255, DType::kF32, halves);
-  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, w8, Quantize::kInt8)), halves));
+  const Matrix w8 = make_matrix(1, 255, Format::kF32, halves);
+  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, w8, Format::kInt8)), halves));
   std::vector<float> floats;
   for (std::uint32_t bits = 0; bits < 256; ++bits) {
     if ((bits & 0x7f) != 0x7f) floats.push_back(f32_of_fp8(static_cast<std::uint8_t>(bits)) * 0.5f);
   }
-  const Matrix wf = make_matrix(1, 254, DType::kF32, floats);
-  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, wf, Quantize::kFp8)), floats));
+  const Matrix wf = make_matrix(1, 254, Format::kF32, floats);
+  EXPECT_TRUE(same_bits(run_embed(*ops, *pack(*ops, wf, Format::kFp8)), floats));
 }
 
 TEST(Quantise, ZerosAndNumbersTooSmallForAScaleAreZero) {
   const auto ops = make_ops("auto", 1);
-  for (const Quantize kind : kKinds) {
+  for (const std::optional<Format> kind : kKinds) {
     for (const float small : {0.0f, std::numeric_limits<float>::denorm_min(), 0x1p-140f}) {
-      const Matrix w = make_matrix(3, 40, DType::kF32, std::vector<float>(120, small));
+      const Matrix w = make_matrix(3, 40, Format::kF32, std::vector<float>(120, small));
       for (const float value : run_embed(*ops, *pack(*ops, w, kind))) {
         EXPECT_LE(std::abs(value - small), small);
       }
@@ -250,27 +249,27 @@ TEST(Quantise, TakesTheBytesThatPlanningSays) {
   Random random(12);
   for (const std::uint32_t n : {1u, 16u, 17u, 96u}) {
     for (const std::uint32_t k : {1u, 7u, 64u, 65u, 320u}) {
-      const Matrix w = random_matrix(random, n, k, DType::kBF16);
-      EXPECT_EQ(pack(*ops, w, Quantize::kNone)->bytes(), weight_bytes(n, k, WeightType::kBF16));
-      EXPECT_EQ(pack(*ops, w, Quantize::kInt8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
-      EXPECT_EQ(pack(*ops, w, Quantize::kInt4)->bytes(), weight_bytes(n, k, WeightType::kInt4));
-      EXPECT_EQ(pack(*ops, w, Quantize::kW8A8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
-      EXPECT_EQ(pack(*ops, w, Quantize::kW4A8)->bytes(), weight_bytes(n, k, WeightType::kInt4));
-      EXPECT_EQ(pack(*ops, w, Quantize::kFp8)->bytes(), weight_bytes(n, k, WeightType::kInt8));
-      EXPECT_EQ(weight_bytes(n, k, WeightType::kFp8), weight_bytes(n, k, WeightType::kInt8));
-      EXPECT_EQ(weight_bytes(n, k, WeightType::kW8A8), weight_bytes(n, k, WeightType::kInt8));
-      EXPECT_EQ(weight_bytes(n, k, WeightType::kW4A8), weight_bytes(n, k, WeightType::kInt4));
+      const Matrix w = random_matrix(random, n, k, Format::kBF16);
+      EXPECT_EQ(pack(*ops, w, std::nullopt)->bytes(), weight_bytes(n, k, Format::kBF16));
+      EXPECT_EQ(pack(*ops, w, Format::kInt8)->bytes(), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(pack(*ops, w, Format::kInt4)->bytes(), weight_bytes(n, k, Format::kInt4));
+      EXPECT_EQ(pack(*ops, w, Format::kW8A8)->bytes(), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(pack(*ops, w, Format::kW4A8)->bytes(), weight_bytes(n, k, Format::kInt4));
+      EXPECT_EQ(pack(*ops, w, Format::kFp8)->bytes(), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(weight_bytes(n, k, Format::kFp8), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(weight_bytes(n, k, Format::kW8A8), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(weight_bytes(n, k, Format::kW4A8), weight_bytes(n, k, Format::kInt4));
     }
   }
-  EXPECT_EQ(weight_bytes(96, 320, WeightType::kInt8), 96u * 320 + 96 * 4);
-  EXPECT_EQ(weight_bytes(96, 320, WeightType::kInt4), 96u * 320 / 2 + 96 * 320 / 32 * 2);
+  EXPECT_EQ(weight_bytes(96, 320, Format::kInt8), 96u * 320 + 96 * 4);
+  EXPECT_EQ(weight_bytes(96, 320, Format::kInt4), 96u * 320 / 2 + 96 * 320 / 32 * 2);
 }
 
 TEST(Quantise, ReadsUnalignedMatrices) {
   const auto ops = make_ops("auto", 1);
   Random random(13);
-  for (const Quantize kind : kKinds) {
-    for (const DType dtype : kTypes) {
+  for (const std::optional<Format> kind : kKinds) {
+    for (const Format dtype : kTypes) {
       const Matrix w = random_matrix(random, 19, 43, dtype);
       std::vector<std::uint8_t> shifted(w.bits.size() + 1);
       std::copy(w.bits.begin(), w.bits.end(), shifted.begin() + 1);

@@ -20,7 +20,7 @@
 
 namespace quire::cpu::test {
 
-using backend::DType;
+using backend::Format;
 using backend::KvType;
 
 inline std::unique_ptr<backend::Ops> make_ops(const std::string& isa, std::uint32_t threads,
@@ -59,7 +59,7 @@ class Random {
 struct Matrix {
   std::uint32_t n = 0;
   std::uint32_t k = 0;
-  DType dtype = DType::kF32;
+  Format dtype = Format::kF32;
   std::vector<std::uint8_t> bits;
   std::vector<float> values;  // [n, k]
 
@@ -79,21 +79,21 @@ inline std::uint16_t f16_of_f32(float value) {  // to the nearest; exact ties do
   }
 }
 
-inline Matrix make_matrix(std::uint32_t n, std::uint32_t k, DType dtype, const std::vector<float>& values) {
+inline Matrix make_matrix(std::uint32_t n, std::uint32_t k, Format dtype, const std::vector<float>& values) {
   Matrix m{n, k, dtype, std::vector<std::uint8_t>(values.size() * backend::bytes_of(dtype)), values};
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::kF32) {
+    if (dtype == Format::kF32) {
       std::memcpy(m.bits.data() + 4 * i, &values[i], 4);
     } else {
-      const std::uint16_t half = dtype == DType::kBF16 ? bf16_of_f32(values[i]) : f16_of_f32(values[i]);
+      const std::uint16_t half = dtype == Format::kBF16 ? bf16_of_f32(values[i]) : f16_of_f32(values[i]);
       std::memcpy(m.bits.data() + 2 * i, &half, 2);
-      m.values[i] = dtype == DType::kBF16 ? f32_of_bf16(half) : f32_of_f16(half);
+      m.values[i] = dtype == Format::kBF16 ? f32_of_bf16(half) : f32_of_f16(half);
     }
   }
   return m;
 }
 
-inline Matrix random_matrix(Random& random, std::uint32_t n, std::uint32_t k, DType dtype, float limit = 1.0f) {
+inline Matrix random_matrix(Random& random, std::uint32_t n, std::uint32_t k, Format dtype, float limit = 1.0f) {
   return make_matrix(n, k, dtype, random.floats(std::size_t{n} * k, limit));
 }
 
@@ -151,8 +151,8 @@ inline OwnedBatch plain_rows(std::uint32_t rows) {
 // Rows of `buffer` := values [T, width], through embed: the batch begun must have the rows' numbers as tokens.
 inline void fill(backend::Ops& ops, backend::Buffer& buffer, const std::vector<float>& values) {
   const auto rows = static_cast<std::uint32_t>(values.size() / buffer.width());
-  const Matrix table = make_matrix(rows, buffer.width(), DType::kF32, values);
-  ops.embed(*pack(ops, table), buffer);
+  const Matrix table = make_matrix(rows, buffer.width(), Format::kF32, values);
+  ops.embed(*pack(ops, table), 1.0f, buffer);
 }
 
 inline std::vector<float> read(backend::Ops& ops, const backend::Buffer& buffer, std::uint32_t rows) {

@@ -15,7 +15,7 @@ HostBuffer buffer_of(const std::vector<float>& x, std::uint32_t rows) {
 }
 
 // Of k inputs, that wants codes.
-PackedWeight weight_of(std::uint32_t k, backend::WeightType type = backend::WeightType::kW8A8) {
+PackedWeight weight_of(std::uint32_t k, backend::Format type = backend::Format::kW8A8) {
   return PackedWeight(backend::WeightShape{1, k, type, false});
 }
 
@@ -83,16 +83,16 @@ TEST(RowCoderDeathTest, RefusesMoreRowsOrInputsThanThereIsRoomFor) {
   EXPECT_DEATH(coder.code_row(kernels, weight_of(257), wide, 0), "CHECK failed.*num_groups");
   EXPECT_DEATH(coder.code_row(kernels, weight_of(256), deep, 2), "CHECK failed.*row");
   EXPECT_DEATH(coder.code_row(kernels, weight_of(256), wide, 0), "CHECK failed.*width");
-  EXPECT_DEATH(coder.code_row(kernels, weight_of(257, backend::WeightType::kW16A16), wide, 0), "CHECK failed.*stride");
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(257, backend::Format::kW16A16), wide, 0), "CHECK failed.*stride");
 }
 
 TEST(RowCoder, HasRoomForBothKindsOfRowsAtOnce) {
   RowCoder coder(2);
   coder.reserve(weight_of(600));
-  coder.reserve(weight_of(300, backend::WeightType::kW16A16));
+  coder.reserve(weight_of(300, backend::Format::kW16A16));
   const HostBuffer x = buffer_of(std::vector<float>(1200, 1.0f), 2);
   EXPECT_EQ(coded_rows(coder, "auto", x, 2).codes[599], 127);
-  const PackedWeight rounded = weight_of(300, backend::WeightType::kW16A16);
+  const PackedWeight rounded = weight_of(300, backend::Format::kW16A16);
   const HostBuffer narrow = buffer_of(std::vector<float>(600, 1.0f), 2);
   for (const std::uint32_t row : {0u, 1u}) coder.code_row(select_kernels("auto"), rounded, narrow, row);
   EXPECT_EQ(coder.rows(rounded, 1).groups, coder.rows(rounded, 0).groups);

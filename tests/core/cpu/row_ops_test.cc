@@ -42,7 +42,7 @@ TEST(Norm, EqualsItsEquationBitForBitAndF64Closely) {
       const OwnedBatch batch = plain_rows(kRows);
       ops->begin(batch.view());
       fill(*ops, *in, x);
-      ops->norm(*in, *ops->upload(scale), 1e-5f, kRows, *out);
+      ops->norm(*in, {ops->upload(scale).get(), 1e-5f}, kRows, *out);
       const std::vector<float> normed = read(*ops, *out, kRows);
       EXPECT_TRUE(same_bits(normed, plain_norm(x, scale, 1e-5f)));
       for (std::size_t t = 0; t < kRows; ++t) {
@@ -74,7 +74,7 @@ TEST(ActMul, EqualsItsEquationBitForBitAndF64Closely) {
       const OwnedBatch batch = plain_rows(kRows);
       ops->begin(batch.view());
       fill(*ops, *in, x);
-      ops->act_mul(*in, *out);
+      ops->activate(*in, backend::Activation::kSilu, true, kRows, *out);
       const std::vector<float> product = read(*ops, *out, kRows);
       for (std::size_t t = 0; t < kRows; ++t) {
         for (std::size_t i = 0; i < width; ++i) {
@@ -103,7 +103,7 @@ TEST(Add, AddsRowByRow) {
       ops->begin(batch.view());
       fill(*ops, *sum, x);
       fill(*ops, *term, y);
-      ops->add(*sum, *term);
+      ops->add(*sum, *term, 1.0f, kRows);
       std::vector<float> expected(x.size());
       for (std::size_t i = 0; i < x.size(); ++i) expected[i] = x[i] + y[i];
       EXPECT_TRUE(same_bits(read(*ops, *sum, kRows), expected)) << isa << " width " << width;
@@ -176,10 +176,9 @@ TEST(RopeStore, NormsAndRotatesEveryHeadAsItsEquationSays) {
         spec.num_kv_heads = 1;
         spec.head_dim = size;
         spec.rope = rope.get();
-        spec.norm_eps = 1e-6f;
-        if (with_norm) spec.q_norm = spec.k_norm = norm.get();
+        if (with_norm) spec.q_norm.norm = spec.k_norm.norm = {norm.get(), 1e-6f};
         auto qkv = ops->make_buffer(kRows, width);
-        auto cache = ops->make_kv({1, 1, size, 16, 1, KvType::kF32});
+        auto cache = ops->make_kv({backend::kv_layers(1, 1, size), 16, 1, KvType::kF32});
         const OwnedBatch batch = plain_rows(kRows);
         ops->begin(batch.view());
         fill(*ops, *qkv, x);
@@ -223,7 +222,7 @@ TEST(RopeStore, KeepsAValueInTheCachesTypeRoundedToEven) {
     spec.rope = rope.get();
     auto qkv = ops->make_buffer(1, 24);
     auto out = ops->make_buffer(1, 8);
-    auto cache = ops->make_kv({1, 1, 8, 16, 1, KvType::kBF16});
+    auto cache = ops->make_kv({backend::kv_layers(1, 1, 8), 16, 1, KvType::kBF16});
     const OwnedBatch batch = plain_rows(1);
     ops->begin(batch.view());
     fill(*ops, *qkv, x);

@@ -11,21 +11,20 @@
 namespace quire::cpu::test::tensors_test {
 namespace {
 
-using backend::Quantize;
+using backend::Format;
 using backend::WeightShape;
-using backend::WeightType;
 
 constexpr std::uint32_t kOutputs = 37;
 constexpr std::uint32_t kInputs = 203;
 
 struct Kind {
-  DType dtype;
-  Quantize quantize;
+  Format dtype;
+  std::optional<Format> quantize;
 };
 constexpr Kind kKinds[] = {
-    {DType::kF32, Quantize::kNone},  {DType::kBF16, Quantize::kNone},   {DType::kF16, Quantize::kNone},
-    {DType::kBF16, Quantize::kInt8}, {DType::kBF16, Quantize::kInt4},   {DType::kBF16, Quantize::kW8A8},
-    {DType::kBF16, Quantize::kW4A8}, {DType::kBF16, Quantize::kW16A16}, {DType::kBF16, Quantize::kFp8}};
+    {Format::kF32, std::nullopt},   {Format::kBF16, std::nullopt},    {Format::kF16, std::nullopt},
+    {Format::kBF16, Format::kInt8}, {Format::kBF16, Format::kInt4},   {Format::kBF16, Format::kW8A8},
+    {Format::kBF16, Format::kW4A8}, {Format::kBF16, Format::kW16A16}, {Format::kBF16, Format::kFp8}};
 
 // The same numbers every time.
 std::unique_ptr<backend::Weight> packed(backend::Ops& ops, const Kind& kind, bool has_bias) {
@@ -59,15 +58,15 @@ std::span<std::byte> aligned(std::vector<std::byte>& room, std::size_t bytes, st
 
 TEST(PackedWeight, WantsCodesOfItsInputsOnlyWhereItIsMultipliedByThem) {
   const auto ops = make_ops("auto", 1);
-  std::set<WeightType> tried;
+  std::set<std::string> tried;
   for (const Kind& kind : kKinds) {
     const auto weight = packed(*ops, kind, false);
-    const auto type = weight->type();
-    tried.insert(type);
-    const bool wants = type == WeightType::kW8A8 || type == WeightType::kW4A8 || type == WeightType::kW16A16;
-    EXPECT_EQ(dynamic_cast<const PackedWeight&>(*weight).wants_codes(), wants) << static_cast<int>(type);
+    const std::string name = name_of(weight->format());
+    tried.insert(name);
+    const bool wants = name == "w8a8" || name == "w4a8" || name == "w16a16";
+    EXPECT_EQ(dynamic_cast<const PackedWeight&>(*weight).wants_codes(), wants) << name;
   }
-  EXPECT_EQ(tried.size(), std::size(backend::kAllWeightTypes)) << "each type of weights is among them";
+  EXPECT_EQ(tried.size(), std::size(backend::kNamedFormats)) << "each format of weights is among them";
 }
 
 TEST(PackedWeight, AdoptedFromItsBytesIsTheSameWeightAndStaysWhereItLies) {
@@ -75,11 +74,11 @@ TEST(PackedWeight, AdoptedFromItsBytesIsTheSameWeightAndStaysWhereItLies) {
   for (const Kind& kind : kKinds) {
     for (const bool has_bias : {false, true}) {
       const auto made = packed(*ops, kind, has_bias);
-      SCOPED_TRACE(backend::name_of(made->type()));
+      SCOPED_TRACE(backend::name_of(made->format()));
       const auto owner = room(made->bytes());
       const std::span<std::byte> bytes = aligned(*owner, made->bytes());
       std::ranges::copy(made->packed(), bytes.begin());
-      const auto adopted = ops->adopt({made->n(), made->k(), made->type(), has_bias}, bytes, owner);
+      const auto adopted = ops->adopt({made->n(), made->k(), made->format(), has_bias}, bytes, owner);
       ASSERT_NE(adopted, nullptr);
       EXPECT_EQ(adopted->packed().data(), bytes.data());
       EXPECT_EQ(adopted->bytes(), made->bytes());
@@ -92,7 +91,7 @@ TEST(PackedWeight, AdoptedFromItsBytesIsTheSameWeightAndStaysWhereItLies) {
 TEST(PackedWeight, IsNotAdoptedFromAnotherNumberOfBytesOrOffACacheLine) {
   const auto ops = make_ops("auto", 1);
   const auto owner = room(kOutputs * kInputs * 8);
-  for (const WeightType type : backend::kAllWeightTypes) {
+  for (const Format type : backend::kNamedFormats) {
     for (const bool has_bias : {false, true}) {
       const WeightShape shape{kOutputs, kInputs, type, has_bias};
       const std::size_t bytes = packed_bytes(shape);
@@ -117,7 +116,7 @@ TEST(PackedWeight, ItsBytesAreTheOnesThatTheLayoutsNumberStandsFor) {
     const auto made = packed(*ops, kind, /*has_bias=*/true);
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const std::byte b : made->packed()) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-    EXPECT_EQ(hash, expected.at(backend::name_of(made->type()))) << backend::name_of(made->type());
+    EXPECT_EQ(hash, expected.at(backend::name_of(made->format()))) << backend::name_of(made->format());
   }
 }
 

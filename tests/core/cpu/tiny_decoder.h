@@ -17,9 +17,9 @@ namespace quire::cpu::test {
 struct DecoderConfig {
   std::string isa = "auto";
   std::uint32_t threads = 1;
-  DType dtype = DType::kBF16;
+  Format dtype = Format::kBF16;
   KvType kv = KvType::kBF16;
-  backend::Quantize quantize = backend::Quantize::kNone;
+  std::optional<backend::Format> quantize = std::nullopt;
   std::uint32_t block_tokens = 16;
   bool fused = true;
   bool whole_panels = false;                              // the sizes that the CPU backend has fused ops for
@@ -35,6 +35,16 @@ inline constexpr std::uint32_t kKvHeads = 2;
 inline constexpr std::uint32_t kVocab = 203;
 inline constexpr std::uint32_t kPositions = 400;
 inline constexpr std::uint32_t kMaxRows = 400;
+
+struct TinyLayer {
+  backend::AttentionSpec attention;
+  backend::Norm input_norm;
+  backend::Norm post_norm;
+  const backend::Weight* qkv;
+  const backend::Weight* out;
+  const backend::Weight* gate_up;
+  const backend::Weight* down;
+};
 
 class Decoder {
  public:
@@ -57,7 +67,7 @@ class Decoder {
     norm_ = ops_->upload(random.floats(kHidden));
     rope_ = ops_->upload_rope(random.floats(kPositions * head / 2), random.floats(kPositions * head / 2), head / 2);
     const std::uint32_t num_blocks = 4 * kPositions / config.block_tokens;
-    cache_ = ops_->make_kv({2, kKvHeads, head, config.block_tokens, num_blocks, config.kv, 0, 0, 8});
+    cache_ = ops_->make_kv({backend::kv_layers(2, kKvHeads, head), config.block_tokens, num_blocks, config.kv, 8});
     for (auto [buffer, width] : {std::pair{&x_, kHidden},
                                  {&y_, kHidden},
                                  {&qkv_, (kHeads + 2 * kKvHeads) * head},
@@ -72,35 +82,38 @@ class Decoder {
 
   void step(const backend::Batch& batch, std::span<backend::Choice> choices) {
     ops_->begin(batch);
-    ops_->embed(*table_, *x_);
-    for (const backend::LayerSpec& layer : specs_) {
+    ops_->embed(*table_, 1.0f, *x_);
+    const std::uint32_t rows = batch.num_rows();
+    for (const TinyLayer& layer : specs_) {
       if (config_.fused) {
-        ops_->norm_qkv_rope_store(layer, *x_, *y_, *qkv_, *cache_);
+        ops_->linear(*x_, *layer.qkv, rows, *qkv_, {layer.input_norm, y_.get()},
+                     backend::ThenRopeStore{&layer.attention, cache_.get()});
       } else {
-        ops_->norm(*x_, *layer.input_norm, layer.norm_eps, batch.num_rows(), *y_);
-        ops_->linear(*y_, *layer.qkv, batch.num_rows(), *qkv_);
+        ops_->norm(*x_, layer.input_norm, rows, *y_);
+        ops_->linear(*y_, *layer.qkv, rows, *qkv_);
         ops_->rope_store(layer.attention, *qkv_, *cache_);
       }
       ops_->attend(layer.attention, *qkv_, *cache_, *attended_);
       if (config_.fused) {
-        ops_->project_add(*attended_, *layer.out, *y_, *x_);
-        ops_->norm_gate_up(layer, *x_, *y_, *gate_up_, *product_);
-        ops_->project_add(*product_, *layer.down, *y_, *x_);
+        ops_->linear(*attended_, *layer.out, rows, *y_, {}, backend::ThenAdd{x_.get()});
+        ops_->linear(*x_, *layer.gate_up, rows, *gate_up_, {layer.post_norm, y_.get()},
+                     backend::ThenActivate{product_.get()});
+        ops_->linear(*product_, *layer.down, rows, *y_, {}, backend::ThenAdd{x_.get()});
       } else {
-        ops_->linear(*attended_, *layer.out, batch.num_rows(), *y_);
-        ops_->add(*x_, *y_);
-        ops_->norm(*x_, *layer.post_norm, layer.norm_eps, batch.num_rows(), *y_);
-        ops_->linear(*y_, *layer.gate_up, batch.num_rows(), *gate_up_);
-        ops_->act_mul(*gate_up_, *product_);
-        ops_->linear(*product_, *layer.down, batch.num_rows(), *y_);
-        ops_->add(*x_, *y_);
+        ops_->linear(*attended_, *layer.out, rows, *y_);
+        ops_->add(*x_, *y_, 1.0f, rows);
+        ops_->norm(*x_, layer.post_norm, rows, *y_);
+        ops_->linear(*y_, *layer.gate_up, rows, *gate_up_);
+        ops_->activate(*gate_up_, backend::Activation::kSilu, true, rows, *product_);
+        ops_->linear(*product_, *layer.down, rows, *y_);
+        ops_->add(*x_, *y_, 1.0f, rows);
       }
     }
     const auto logits_rows = static_cast<std::uint32_t>(batch.logits_rows.size());
     ops_->gather_logits_rows(*x_, *y_);
-    ops_->norm(*y_, *norm_, 1e-5f, logits_rows, *x_);
+    ops_->norm(*y_, {norm_.get(), 1e-5f}, logits_rows, *x_);
     if (config_.fused) {
-      ops_->project_choose(*x_, *table_, kVocab, *logits_);
+      ops_->linear(*x_, *table_, logits_rows, *logits_, {}, backend::ThenChoose{kVocab});
     } else {
       ops_->linear(*x_, *table_, logits_rows, *logits_);
       ops_->choose(*logits_, kVocab);
@@ -123,22 +136,20 @@ class Decoder {
     return ops_->pack({&view, 1}, {}, config_.quantize);
   }
 
-  backend::LayerSpec spec_of(std::uint32_t index) const {
+  TinyLayer spec_of(std::uint32_t index) const {
     const Layer& layer = layers_[index];
-    backend::LayerSpec spec;
-    spec.attention = {index,
-                      kHeads,
-                      kKvHeads,
-                      config_.head(),
-                      0.25f,
-                      index == 0 ? 0 : 150u,
-                      1e-6f,
-                      layer.vectors[2].get(),
-                      layer.vectors[3].get(),
-                      rope_.get()};
-    spec.norm_eps = 1e-5f;
-    spec.input_norm = layer.vectors[0].get();
-    spec.post_norm = layer.vectors[1].get();
+    TinyLayer spec;
+    spec.attention.layer = index;
+    spec.attention.num_heads = kHeads;
+    spec.attention.num_kv_heads = kKvHeads;
+    spec.attention.head_dim = config_.head();
+    spec.attention.scale = 0.25f;
+    spec.attention.window = index == 0 ? 0 : 150u;
+    spec.attention.q_norm.norm = {layer.vectors[2].get(), 1e-6f};
+    spec.attention.k_norm.norm = {layer.vectors[3].get(), 1e-6f};
+    spec.attention.rope = rope_.get();
+    spec.input_norm = {layer.vectors[0].get(), 1e-5f};
+    spec.post_norm = {layer.vectors[1].get(), 1e-5f};
     spec.qkv = layer.weights[0].get();
     spec.out = layer.weights[1].get();
     spec.gate_up = layer.weights[2].get();
@@ -150,7 +161,7 @@ class Decoder {
   std::unique_ptr<backend::Ops> ops_;
   std::unique_ptr<backend::Weight> table_;
   Layer layers_[2];
-  backend::LayerSpec specs_[2];
+  TinyLayer specs_[2];
   std::unique_ptr<backend::Vector> norm_;
   std::unique_ptr<backend::RopeTable> rope_;
   std::unique_ptr<backend::KvCache> cache_;
@@ -183,7 +194,7 @@ inline OwnedBatch make_step(const Prompts& prompts, std::uint32_t first, std::ui
     if (first >= tokens.size()) continue;
     const std::uint32_t count = std::min(chunk, static_cast<std::uint32_t>(tokens.size()) - first);
     batch.add(first, count, prompts.tables[s], block_tokens);
-    batch.sequences.back().open_group = s;
+    batch.sequences.back().residual_group = s;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto row = static_cast<std::uint32_t>(batch.positions.size()) - count + i;
       batch.tokens[row] = tokens[first + i];

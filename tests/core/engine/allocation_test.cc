@@ -45,7 +45,7 @@ void expect_no_allocation(const CrowdOptions& options) {
   }
 }
 
-TEST(Turns, AllocateNothingOnceSequencesDecode) {
+TEST(Iterations, AllocateNothingOnceSequencesDecode) {
   for (const bool prefix_caching : {false, true}) {
     for (const std::uint32_t num_sequences : {1u, 64u}) {
       for (const std::size_t depth : {1u, 2u}) {
@@ -55,7 +55,7 @@ TEST(Turns, AllocateNothingOnceSequencesDecode) {
   }
 }
 
-TEST(Turns, AllocateNothingForSequencesWithRules) {
+TEST(Iterations, AllocateNothingForSequencesWithRules) {
   const auto rules = std::make_shared<const sample::Rules>(
       sample::Rules{1.1f, 0.5f, 0.5f, {{1, 1.0f}, {4000, -5.0f}}, {}, {{7}, {1, 2}, {3, 4, 5}}, 20});
   expect_no_allocation({.num_sequences = 8, .rules = rules});
@@ -83,22 +83,22 @@ class PoolingRunner final : public model::Runner {
   bool in_flight_ = false;
 };
 
-TEST(Turns, AllocateNothingWhileAPromptIsPooled) {
+TEST(Iterations, AllocateNothingWhileAPromptIsPooled) {
   const RoleScope role(engine_role);
   PoolingRunner runner;
   EngineRig rig({.max_num_batched_tokens = 16, .cut_by_time = false}, runner);
   std::vector<Client> clients = rig.submit_many(toy_prompt(600, 1), 0, {.pooling = flow::Pooling::kMean});
-  for (std::uint32_t i = 0; i < kWarmUp; ++i) rig.turn();
+  for (std::uint32_t i = 0; i < kWarmUp; ++i) rig.iterate();
   const long before = num_allocations.load();
   for (std::uint32_t i = kWarmUp; i < 600 / 16; ++i) {
-    rig.turn();
+    rig.iterate();
     ASSERT_EQ(num_allocations.load(), before) << "turn " << i;
   }
   rig.run(clients);
   EXPECT_EQ(clients[0].stream->embedding()->sums, std::vector<double>(4, 300.0));
 }
 
-TEST(Turns, AllocateNothingForSequencesUnderAGrammar) {
+TEST(Iterations, AllocateNothingForSequencesUnderAGrammar) {
   // ab, again and again, and a rule besides, so that both masks are there.
   const auto rules = std::make_shared<const sample::Rules>(sample::Rules{.allowed = {0, 1}});
   for (const auto& beside : {std::shared_ptr<const sample::Rules>(), rules}) {
@@ -118,19 +118,19 @@ TEST(Waiting, HoldsAPromptAndNothingForWhatItMaySay) {
   ToyRunner runner(8000, 16);
   EngineRig rig({.num_blocks = 8000, .block_tokens = 16, .max_num_seqs = 1}, runner);
   Client first = rig.submit({1, 2, 3}, 1000);
-  rig.turn();
+  rig.iterate();
   Client waits = rig.submit_many({4, 5, 6}, kLong, with_penalty())[0];
   largest_allocation = 0;
-  for (int i = 0; i < 50; ++i) rig.turn();
+  for (int i = 0; i < 50; ++i) rig.iterate();
   EXPECT_LT(largest_allocation.load(), 20'000u);
   first.stream->cancel();
-  for (int i = 0; i < 5; ++i) rig.turn();
+  for (int i = 0; i < 5; ++i) rig.iterate();
   EXPECT_GE(largest_allocation.load(), kLong * sizeof(TokenId)) << "it runs";
   waits.stream->cancel();
-  rig.turn();
+  rig.iterate();
 }
 
-TEST(Waiting, OneThatThereIsNoMemoryForEndsAloneWhenItsTurnComes) {
+TEST(Waiting, OneThatThereIsNoMemoryForEndsAloneWhenItIsAdmitted) {
   const RoleScope role(engine_role);
   ToyRunner runner(8000, 16);
   EngineRig rig({.num_blocks = 8000, .block_tokens = 16, .max_num_seqs = 4}, runner);
@@ -145,7 +145,7 @@ TEST(Waiting, OneThatThereIsNoMemoryForEndsAloneWhenItsTurnComes) {
   EXPECT_EQ(clients[2].finish, flow::Finish::kLength);
   EXPECT_EQ(clients[0].tokens, toy_answer(std::vector<TokenId>{1, 2, 3}, EngineRig::greedy(), 100));
   EXPECT_EQ(clients[2].tokens, toy_answer(std::vector<TokenId>{7, 8, 9}, EngineRig::greedy(), 100));
-  rig.turn();
+  rig.iterate();
   EXPECT_TRUE(rig.engine.idle());
 }
 

@@ -1,4 +1,5 @@
-// Log probabilities on their way to the client: of the chosen token and of the likeliest ones, on the toy's table of them.
+// Log probabilities on their way to the client: of the chosen token and of the likeliest ones, on the toy's table of
+// them.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -16,7 +17,7 @@ using quire::testing::ToyModel;
 using quire::testing::ToyPast;
 using quire::testing::ToyRunner;
 
-constexpr ToyModel kSmall{.vocab = 61};
+const ToyModel kSmall{.vocab = 61};
 
 void expect_candidates(const Client& client, const std::vector<TokenId>& prompt, std::uint32_t num_top) {
   ToyPast past(kSmall);
@@ -58,7 +59,7 @@ TEST(Candidates, StandBesideTheirTokensInAStreamThatIsReadLate) {
   EngineRig rig({.num_blocks = 64, .block_tokens = 4, .vocab = 61}, runner);
   std::vector<Client> clients{
       rig.submit(toy_prompt(8, 1, kSmall), 150, {.temperature = 0.0f, .logprob = true, .num_top = 3})};
-  for (int i = 0; i < 80; ++i) rig.turn();  // the ring is full
+  for (int i = 0; i < 80; ++i) rig.iterate();  // the ring is full
   rig.run(clients);
   EXPECT_EQ(clients[0].tokens.size(), 150u);
   expect_candidates(clients[0], toy_prompt(8, 1, kSmall), 3);

@@ -27,9 +27,9 @@ class DeadlineTest : public ::testing::Test {
   Client submit(std::uint32_t max_tokens, const quire::testing::Ask& ask) {
     return rig_.submit_many(toy_prompt(5, 9), max_tokens, ask)[0];
   }
-  void turns(int count, Duration each = 10ms) REQUIRES(engine_role) {
+  void iterations(int count, Duration each = 10ms) REQUIRES(engine_role) {
     for (int i = 0; i < count; ++i) {
-      rig_.turn();
+      rig_.iterate();
       rig_.clock.advance(each);
     }
   }
@@ -45,10 +45,10 @@ class DeadlineTest : public ::testing::Test {
 TEST_F(DeadlineTest, WhoWaitsPastItEndsWithoutHavingRun) {
   Client first = submit(1000, {});
   Client late = submit(5, {.deadline = rig_.clock.now() + 100ms});
-  turns(9);
+  iterations(9);
   late.read_all();
   EXPECT_FALSE(late.done());
-  turns(3);
+  iterations(3);
   late.read_all();
   EXPECT_EQ(late.finish, flow::Finish::kLate);
   EXPECT_TRUE(late.tokens.empty());
@@ -58,12 +58,12 @@ TEST_F(DeadlineTest, WhoWaitsPastItEndsWithoutHavingRun) {
   EXPECT_EQ(count(Metrics::kDeadline, Metrics::kMissed), 1u);
 }
 
-TEST_F(DeadlineTest, WhoRunsPastItKeepsWhatItHasSaidAndGivesItsBlocksBackInThatTurn) {
+TEST_F(DeadlineTest, ASequencePastItKeepsItsTokensAndReleasesItsBlocksInThatIteration) {
   Client client = submit(1000, {.deadline = rig_.clock.now() + 200ms});
-  turns(20);
+  iterations(20);
   EXPECT_EQ(rig_.engine.num_live(), 1u);
   EXPECT_GT(rig_.pool.num_held(), 0u);
-  turns(1);
+  iterations(1);
   EXPECT_EQ(rig_.engine.num_live(), 0u);
   EXPECT_EQ(rig_.pool.num_held(), 0u);
   client.read_all();
@@ -76,30 +76,30 @@ TEST_F(DeadlineTest, WhoRunsPastItKeepsWhatItHasSaidAndGivesItsBlocksBackInThatT
 TEST_F(DeadlineTest, ItIsOverAtItsTimeAndNotBefore) {
   for (const Duration early : {1ns, 0ns, -1ns}) {  // of the turn
     Client client = submit(1000, {.deadline = rig_.clock.now() + 10ms});
-    turns(1, 10ms - early);
-    rig_.turn();
+    iterations(1, 10ms - early);
+    rig_.iterate();
     client.read_all();
     EXPECT_EQ(client.done(), early <= 0ns) << early.count();
     client.stream->cancel();
-    rig_.turn();
+    rig_.iterate();
   }
 }
 
 TEST_F(DeadlineTest, OneThatIsKeptChangesNothing) {
   Client client = submit(30, {.deadline = rig_.clock.now() + 1h});
-  turns(40);
+  iterations(40);
   client.read_all();
   EXPECT_EQ(client.finish, flow::Finish::kLength);
   EXPECT_EQ(client.tokens, toy_answer(toy_prompt(5, 9), EngineRig::greedy(), 30));
   EXPECT_EQ(count(Metrics::kDeadline, Metrics::kKept), 1u);
 }
 
-TEST_F(DeadlineTest, OfAParkedStreamItEndsInTheSleepThatWaitsForIt) {
+TEST_F(DeadlineTest, OfAPausedStreamItEndsInTheSleepThatWaitsForIt) {
   Client client = submit(500, {.deadline = rig_.clock.now() + 5s});
-  turns(200);  // it does not read: parked by now, at two seconds
+  iterations(200);  // it does not read: parked by now, at two seconds
   EXPECT_EQ(rig_.engine.num_live(), 1u);
   rig_.clock.advance(5s);
-  rig_.turn();
+  rig_.iterate();
   EXPECT_EQ(rig_.engine.num_live(), 0u);
   client.read_all();
   EXPECT_EQ(client.finish, flow::Finish::kLate);
@@ -114,9 +114,9 @@ class DeadlineOfASearchTest : public DeadlineTest {
 TEST_F(DeadlineOfASearchTest, EndsAllItsAnswersAndItsHypotheses) {
   auto clients = rig_.submit_many(toy_prompt(5, 9), 400,
                                   {.deadline = rig_.clock.now() + 100ms, .beam = flow::BeamSearch{3, 2, 1.0}});
-  turns(9);
+  iterations(9);
   EXPECT_GT(rig_.engine.num_live(), 0u);
-  turns(3);
+  iterations(3);
   EXPECT_TRUE(rig_.engine.idle());
   EXPECT_EQ(rig_.pool.num_held(), 0u);
   for (Client& client : clients) {
@@ -127,9 +127,9 @@ TEST_F(DeadlineOfASearchTest, EndsAllItsAnswersAndItsHypotheses) {
 
 TEST_F(DeadlineTest, WhatIsHopedForEndsNothingAndIsCounted) {
   Client slow = submit(11, {.first_token_by = rig_.clock.now() + 1ns, .token_time = 9ms});
-  turns(20);
+  iterations(20);
   Client quick = submit(11, {.first_token_by = rig_.clock.now() + 1s, .token_time = 10ms});
-  turns(20);
+  iterations(20);
   for (Client* client : {&slow, &quick}) {
     client->read_all();
     EXPECT_EQ(client->finish, flow::Finish::kLength);
@@ -145,9 +145,9 @@ TEST_F(DeadlineTest, AFirstTokenThatIsLateIsCountedAndAClientThatLeftIsNot) {
   Client first = submit(40, {});
   Client waits = submit(3, {.first_token_by = rig_.clock.now() + 100ms});
   Client leaves = submit(3, {.first_token_by = rig_.clock.now() + 100ms});
-  turns(10);
+  iterations(10);
   leaves.stream->cancel();
-  turns(50);
+  iterations(50);
   waits.read_all();
   EXPECT_EQ(waits.tokens.size(), 3u);
   EXPECT_EQ(count(Metrics::kFirstToken, Metrics::kMissed), 1u);
@@ -158,21 +158,21 @@ TEST_F(DeadlineTest, AFirstTokenThatIsLateIsCountedAndAClientThatLeftIsNot) {
 
 TEST_F(DeadlineTest, ItsPaceIsWhatItTook) {
   Client client = submit(11, {});
-  turns(20, 10ms);
-  const bridge::Rates rates = rig_.admission.pace().rates();
+  iterations(20, 10ms);
+  const bridge::Rates rates = rig_.admission.load_estimate().rates();
   EXPECT_NEAR(rates.token_s, 0.010, 1e-9);
   EXPECT_NEAR(rates.start_s, 0.100, 1e-9) << "ten turns behind the first";
   EXPECT_EQ(rates.answer_tokens, 11.0);
   EXPECT_EQ(rates.computed, 1.0);
 }
 
-TEST_F(DeadlineTest, AnAbortedAnswerSaysNothingOfHowLongAnswersAre) {
+TEST_F(DeadlineTest, AnAbortedAnswerDoesNotCountInTheEstimatedLengthOfAnswers) {
   Client client = submit(1000, {});
-  turns(5);
+  iterations(5);
   client.stream->cancel();
-  turns(2);
-  EXPECT_EQ(rig_.admission.pace().rates().answer_tokens, 0.0);
-  EXPECT_GT(rig_.admission.pace().rates().start_s, 0.0) << "its place came free";
+  iterations(2);
+  EXPECT_EQ(rig_.admission.load_estimate().rates().answer_tokens, 0.0);
+  EXPECT_GT(rig_.admission.load_estimate().rates().start_s, 0.0) << "its place came free";
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(EmbeddingTest, NeedsNoRowOfLogits) {
     options.max_num_batched_tokens = 64;
     ToyRunner runner(64, 4);
     EngineRig rig(options, runner);
-    runner.max_logit_rows = 0;
+    runner.max_logits_rows = 0;
     std::vector<Client> clients = rig.submit_many(toy_prompt(64, 1), 0, pooled(pooling));
     rig.run(clients);
     expect_embedding(clients[0], toy_prompt(64, 1), pooling);
@@ -102,10 +102,10 @@ TEST_F(EmbeddingTest, IsTheSameInACrowdThatDecodesAndEmbeds) {
   for (const std::uint32_t window : {0u, 9u}) {
     for (const bool prefix_caching : {false, true}) {
       RigOptions options = small();
-      options.window = window;
+      const ToyModel model = window == 0 ? ToyModel{} : quire::testing::toy_window(window);
+      options.groups = model.groups;
       options.prefix_caching = prefix_caching;
       options.max_num_batched_tokens = 17;
-      const ToyModel model{.window = window};
       ToyRunner runner(64, 4, model);
       EngineRig rig(options, runner);
       std::vector<Client> clients;
@@ -116,7 +116,7 @@ TEST_F(EmbeddingTest, IsTheSameInACrowdThatDecodesAndEmbeds) {
         } else {
           clients.push_back(rig.submit_many(prompt_of(i), 0, pooled(kPoolings[i % 3 - 1]))[0]);
         }
-        rig.turn();
+        rig.iterate();
       }
       rig.run(clients);
       for (std::uint32_t i = 0; i < 18; ++i) {
@@ -145,7 +145,7 @@ TEST_F(EmbeddingTest, IsTheSameAfterAPreemptionInTheMiddle) {
         EngineRig rig(options, runner);
         std::vector<Client> clients;
         for (std::uint32_t i = 0; i < 4; ++i) clients.push_back(rig.submit(toy_prompt(4, i), 20));
-        for (int turn = 0; turn < 3; ++turn) rig.turn();
+        for (int iteration = 0; iteration < 3; ++iteration) rig.iterate();
         const std::vector<TokenId> prompt = toy_prompt(60, 9);
         clients.push_back(rig.submit_many(prompt, 0, pooled(pooling))[0]);
         rig.run(clients);
@@ -211,7 +211,7 @@ TEST_F(EmbeddingTest, IsCountedAsAPromptWithoutAnAnswer) {
   EXPECT_EQ(rig.metrics.success_length.value(), 1u);
 }
 
-TEST_F(EmbeddingTest, IsRefusedWhereItCannotBeToldOrHasNoMeaning) {
+TEST_F(EmbeddingTest, IsRefusedWhereItCannotBeReturnedOrHasNoMeaning) {
   ToyRunner runner(64, 4);
   EngineRig rig(small(), runner);
   const auto finish_of = [&](std::size_t width, auto change) {

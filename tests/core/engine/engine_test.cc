@@ -36,7 +36,7 @@ TEST_F(EngineTest, TheNotebooksRequestsBatchedAnswerAsAlone) {
   EngineRig rig({.num_blocks = 64, .block_tokens = 4}, runner);
   std::vector<Client> clients;
   for (const Spec& spec : kNotebook) {
-    while (rig.turns < spec.arrival) rig.turn();
+    while (rig.iterations < spec.arrival) rig.iterate();
     clients.push_back(rig.submit(toy_prompt(spec.prompt, spec.prompt), spec.max_tokens));
   }
   rig.run(clients);
@@ -47,6 +47,13 @@ TEST_F(EngineTest, TheNotebooksRequestsBatchedAnswerAsAlone) {
   }
   EXPECT_EQ(rig.pool.num_held(), 0u);
   EXPECT_EQ(rig.metrics.preemptions.value(), 0u);
+}
+
+TEST_F(EngineTest, MetricsCountThePoolsBlocksBeforeTheFirstStep) {
+  ToyRunner runner(64, 4);
+  const EngineRig rig({.num_blocks = 64, .block_tokens = 4}, runner);
+  EXPECT_EQ(rig.metrics.kv_blocks_empty.value(), 64.0);
+  EXPECT_EQ(rig.metrics.kv_blocks_held.value(), 0.0);
 }
 
 TEST_F(EngineTest, WithAPoolOfEightBlocksTheyAllStillFinishAndEveryBlockComesBack) {
@@ -86,7 +93,7 @@ TEST_F(EngineTest, TokensDoNotDependOnPoolBatchChunkArrivalOrPrefixCache) {
     const std::uint32_t num_requests = 1 + random() % 12;
     for (std::uint32_t i = 0; i < num_requests; ++i) {
       for (std::uint32_t wait = random() % 5; wait > 0; --wait) {
-        rig.turn();
+        rig.iterate();
         for (Client& client : clients) client.read_all();
       }
       const std::uint32_t length = 1 + random() % 40;
@@ -112,7 +119,7 @@ TEST_F(EngineTest, ASecondRequestComputesOnlyWhatTheFirstDidNot) {
   EXPECT_EQ(first[0].stream->cached_tokens(), 0u);
   EXPECT_EQ(rig.pool.num_held(), 0u) << "kept blocks are held by nobody";
   std::vector<Client> second{rig.submit(toy_prompt(100, 1), 4)};
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(runner.rows_in_step.back(), 1u) << "six full blocks and part of the seventh were there";
   EXPECT_EQ(runner.copies, 1u) << "the seventh is somebody else's";
   rig.run(second);
@@ -140,7 +147,7 @@ TEST_F(EngineTest, EqualPromptsThatRanTogetherAreFoldedIntoOneCopy) {
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   std::vector<Client> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(rig.submit(toy_prompt(64, 1), 8));
-  for (int turn = 0; turn < 4; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 4; ++iteration) rig.iterate();
   EXPECT_EQ(rig.pool.num_held(), 4u + 4u) << "four shared blocks of prompt, one of its own for each";
   rig.run(clients);
   for (const Client& client : clients) EXPECT_EQ(client.tokens, clients[0].tokens);
@@ -175,7 +182,7 @@ TEST_F(EngineTest, BlocksOfARequestWhoseLogitsAreNotFiniteNeverEnterTheCache) {
   std::vector<Client> first{rig.submit(toy_prompt(100, 1), 4, {.temperature = 1.0f, .seed = 666})};
   rig.run(first);
   EXPECT_EQ(first[0].finish, flow::Finish::kFailed);
-  EXPECT_EQ(rig.pool.num_kept(), 0u);
+  EXPECT_EQ(rig.pool.num_cached_blocks(), 0u);
   std::vector<Client> second{rig.submit(toy_prompt(100, 1), 4)};
   rig.run(second);
   EXPECT_EQ(second[0].stream->cached_tokens(), 0u);
@@ -186,14 +193,15 @@ TEST_F(EngineTest, ALongPromptNeverStallsARunningStream) {
   EngineRig rig({.num_blocks = 64, .max_num_seqs = 4, .max_num_batched_tokens = 8}, runner);
   std::vector<Client> clients;
   clients.push_back(rig.submit(toy_prompt(4, 1), 60));
-  rig.turn();
+  rig.iterate();
   clients[0].read_all();
   ASSERT_EQ(clients[0].tokens.size(), 1u);
   clients.push_back(rig.submit(toy_prompt(400, 2), 4));
-  for (std::size_t turn = 2; turn <= 50; ++turn) {  // 400 tokens at 7 a step: the stream gets its token in each of them
-    rig.turn();
+  for (std::size_t iteration = 2; iteration <= 50;
+       ++iteration) {  // 400 tokens at 7 a step: the stream gets its token in each of them
+    rig.iterate();
     clients[0].read_all();
-    ASSERT_EQ(clients[0].tokens.size(), turn);
+    ASSERT_EQ(clients[0].tokens.size(), iteration);
   }
   rig.run(clients);
   EXPECT_EQ(clients[1].tokens, toy_answer(toy_prompt(400, 2), EngineRig::greedy(), 4));
@@ -206,9 +214,9 @@ TEST_F(EngineTest, OnASlowDevicePromptsAreCutByTheMeasuredTimeOfARowWhileSomebod
   runner.row_time = std::chrono::milliseconds(2);
   std::vector<Client> clients;
   clients.push_back(rig.submit(toy_prompt(300, 1), 30));
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(runner.rows_in_step.back(), 128u) << "a row's time is not known yet";
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(runner.rows_in_step.back(), 172u) << "nobody streams: a second holds 500 rows";
   clients.push_back(rig.submit(toy_prompt(300, 2), 4));
   rig.run(clients);
@@ -224,22 +232,22 @@ TEST_F(EngineTest, ACancelGivesItsBlocksBackWithinOneStepInEveryState) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8, .max_num_seqs = 2, .max_num_batched_tokens = 16}, runner);
   Client decoding = rig.submit(toy_prompt(4, 1), 50);
-  rig.turn();
+  rig.iterate();
   Client prefilling = rig.submit(toy_prompt(60, 2), 4);
-  rig.turn();
+  rig.iterate();
   Client queued = rig.submit(toy_prompt(5, 3), 4);
-  rig.turn();
+  rig.iterate();
   ASSERT_EQ(rig.pool.num_held(), 1u + 4u);
   queued.stream->cancel();
-  rig.turn();
+  rig.iterate();
   queued.read_all();
   EXPECT_EQ(queued.finish, flow::Finish::kCancelled);
   EXPECT_EQ(rig.admission.waiting_sequences(), 0u);
   prefilling.stream->cancel();
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.pool.num_held(), 1u);
   decoding.stream->cancel();
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.pool.num_held(), 0u);
   EXPECT_TRUE(rig.engine.idle());
   EXPECT_EQ(rig.metrics.success_abort.value(), 3u);
@@ -249,15 +257,15 @@ TEST_F(EngineTest, AnAnswerThatIsCompleteIsNoAbort) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8}, runner);
   Client client = rig.submit(toy_prompt(5, 9), 20);
-  rig.turn();
+  rig.iterate();
   client.stream->satisfy();
-  rig.turn();
+  rig.iterate();
   EXPECT_TRUE(rig.engine.idle());
   EXPECT_EQ(rig.metrics.success_stop.value(), 1u);
   EXPECT_EQ(rig.metrics.success_abort.value(), 0u);
 }
 
-TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsToldWithItsReason) {
+TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsEmittedWithItsReason) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8}, runner);
   const auto answer = toy_answer(toy_prompt(5, 9), EngineRig::greedy(), 20);
@@ -268,23 +276,23 @@ TEST_F(EngineTest, AStopTokenEndsTheSequenceAndIsToldWithItsReason) {
   EXPECT_EQ(clients[0].tokens, std::vector<TokenId>(answer.begin(), answer.begin() + 7));
 }
 
-TEST_F(EngineTest, AReaderThatStallsIsParkedLosesNothingAndIsDroppedAfterTheTimeout) {
+TEST_F(EngineTest, AReaderThatStallsIsPausedLosesNothingAndIsDroppedAfterTheTimeout) {
   ToyRunner runner(32, 16);
   EngineRig rig({.num_blocks = 32}, runner);
   const auto answer = toy_answer(toy_prompt(5, 9), EngineRig::greedy(), 200);
   Client client = rig.submit(toy_prompt(5, 9), 200);
-  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 100; ++iteration) rig.iterate();
   EXPECT_EQ(runner.steps, bridge::TokenStream::kCapacity - 1);  // parked: the last place is kept for the end
   client.read_all();
-  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 100; ++iteration) rig.iterate();
   client.read_all();
   EXPECT_EQ(client.tokens, std::vector<TokenId>(answer.begin(), answer.begin() + 2 * 63));
-  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 100; ++iteration) rig.iterate();
   rig.clock.advance(std::chrono::seconds(29));
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.engine.num_live(), 1u);
   rig.clock.advance(std::chrono::seconds(1));
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.engine.num_live(), 0u);
   EXPECT_EQ(rig.pool.num_held(), 0u);
   client.read_all();
@@ -341,14 +349,14 @@ TEST_F(EngineTest, ADeviceThatFailsEndsEveryStreamAndTurnsTheServerUnready) {
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 3; ++i) clients.push_back(rig.submit(toy_prompt(4, i), 10));
   runner.fail_next_collect = true;
-  bool told = false;
+  bool emitted = false;
   {
-    EngineThread thread(rig.engine, rig.doorbell, rig.status, [&told] { told = true; });
+    EngineThread thread(rig.engine, rig.doorbell, rig.status, [&emitted] { emitted = true; });
     thread.start();
     while (!rig.status.failed()) std::this_thread::yield();
     thread.stop();
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(emitted);
   for (Client& client : clients) {
     client.read_all();
     EXPECT_EQ(client.finish, flow::Finish::kFailed);

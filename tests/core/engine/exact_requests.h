@@ -1,5 +1,5 @@
-// Requests that ask for everything that one may ask for, and what each of them hears in a given setting, on the real decoder
-// and CPU backend.
+// Requests that ask for everything that one may ask for, and what each of them hears in a given setting, on the real
+// decoder and CPU backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -85,17 +85,17 @@ struct Setting {
   bool together = true;
   bool warm = false;   // everything runs twice in its engine; the second answer counts
   bool storm = false;  // all are sent back again and again
-  std::uint32_t max_logit_rows = 0;
+  std::uint32_t max_logits_rows = 0;
   speculate::Drafter* drafter = nullptr;
   std::uint32_t max_draft_nodes = 8;
 };
 
 // What a client heard, as bytes, so that equal means equal.
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   flow::Finish finish = flow::Finish::kNone;
   std::string numbers;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const Received&) const = default;
 };
 
 template <typename List>
@@ -103,20 +103,20 @@ void append_bytes(std::string& out, const List& values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
 }
 
-inline Heard heard_by(const Client& client) {
-  Heard heard{client.tokens, client.finish, {}};
-  append_bytes(heard.numbers, client.logprobs);
-  for (const auto& top : client.tops) append_bytes(heard.numbers, top);
+inline Received drained_by(const Client& client) {
+  Received received{client.tokens, client.finish, {}};
+  append_bytes(received.numbers, client.logprobs);
+  for (const auto& top : client.tops) append_bytes(received.numbers, top);
   if (const bridge::PromptScores* scores = client.stream->scores()) {
-    append_bytes(heard.numbers, scores->logprobs);
-    append_bytes(heard.numbers, scores->ranks);
-    append_bytes(heard.numbers, scores->top);
+    append_bytes(received.numbers, scores->logprobs);
+    append_bytes(received.numbers, scores->ranks);
+    append_bytes(received.numbers, scores->top);
   }
   if (const bridge::PromptEmbedding* embedding = client.stream->embedding()) {
     EXPECT_TRUE(embedding->finite() && embedding->sums[0] != 0.0);
-    append_bytes(heard.numbers, embedding->sums);
+    append_bytes(received.numbers, embedding->sums);
   }
-  return heard;
+  return received;
 }
 
 class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
@@ -132,7 +132,7 @@ class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
       return {{"config.json", std::as_bytes(std::span(std::string_view(kConfig)))},
               {"model.safetensors", std::as_bytes(std::span(std::string_view(safetensors)))}};
     }
-    model::Config config;
+    model::ModelSpec config;
     std::string safetensors;
     std::unique_ptr<model::ModelFiles> files;
     std::unique_ptr<backend::Ops> ops;
@@ -144,19 +144,19 @@ class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
             .block_tokens = setting.block_tokens,
             .max_num_seqs = setting.max_num_seqs,
             .max_num_batched_tokens = setting.max_num_batched_tokens,
-            .max_logit_rows = setting.max_logit_rows,
+            .max_logits_rows = setting.max_logits_rows,
             .max_model_len = kMaxLength,
             .vocab = kVocab,
             .prefix_caching = setting.prefix_caching,
             .num_swap_blocks = setting.num_swap_blocks,
-            .open_groups = GetParam() == backend::KvType::kInt4,
+            .residual_groups = GetParam() == backend::KvType::kInt4,
             .drafter = setting.drafter,
             .max_draft_nodes = setting.max_draft_nodes};
   }
   static model::RunnerLimits limits(const Setting& setting) {
     return {.max_rows = setting.max_num_batched_tokens,
             .max_sequences = setting.max_num_seqs,
-            .max_logit_rows = setting.max_logit_rows,
+            .max_logits_rows = setting.max_logits_rows,
             .block_tokens = setting.block_tokens,
             .num_blocks = setting.num_blocks,
             .kv_dtype = GetParam(),
@@ -164,11 +164,11 @@ class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
   }
 
   // By request, by choice.
-  static std::vector<std::vector<Heard>> answers(const Setting& setting) {
+  static std::vector<std::vector<Received>> answers(const Setting& setting) {
     const RoleScope role(engine_role);
     Model model(setting.threads, setting.max_num_batched_tokens);
     const std::vector<Request> requests = many_requests();
-    std::vector<std::vector<Heard>> heard;
+    std::vector<std::vector<Received>> received;
     const std::size_t group = setting.together ? requests.size() : 1;
     preemptions_ = 0;
     accepted_ = 0;
@@ -177,41 +177,41 @@ class ExactRequestsTest : public ::testing::TestWithParam<backend::KvType> {
       EngineRig rig(rig_options(setting), runner);
       const auto part = std::span(requests).subspan(first, group);
       if (setting.warm) run(rig, setting, part);
-      for (auto& one : run(rig, setting, part)) heard.push_back(std::move(one));
+      for (auto& one : run(rig, setting, part)) received.push_back(std::move(one));
       EXPECT_EQ(rig.pool.num_held(), 0u) << setting.name;
       accepted_ += rig.metrics.spec_accepted_tokens.value();
       preemptions_ += rig.engine.scheduler().num_preemptions();
     }
-    return heard;
+    return received;
   }
 
-  static std::vector<std::vector<Heard>> run(EngineRig& rig, const Setting& setting, std::span<const Request> requests)
-      REQUIRES(engine_role) {
+  static std::vector<std::vector<Received>> run(EngineRig& rig, const Setting& setting,
+                                                std::span<const Request> requests) REQUIRES(engine_role) {
     std::vector<Client> clients;
     std::vector<std::size_t> first_of;
     for (const Request& request : requests) {
-      for (std::uint32_t turn = 0; requests.size() > 1 && turn < request.arrival; ++turn) rig.turn();
+      for (std::uint32_t iteration = 0; requests.size() > 1 && iteration < request.arrival; ++iteration) rig.iterate();
       first_of.push_back(clients.size());
       for (Client& client : rig.submit_many(prompt_of(request), request.max_tokens, request.ask)) {
         clients.push_back(std::move(client));
       }
     }
-    for (int turn = 0; setting.storm && turn < 60; ++turn) {
-      rig.turn();
-      if (turn % 3 == 0) rig.engine.preempt_all();
+    for (int iteration = 0; setting.storm && iteration < 60; ++iteration) {
+      rig.iterate();
+      if (iteration % 3 == 0) rig.engine.preempt_all();
       for (Client& client : clients) client.read_all();
     }
     rig.run(clients);
     first_of.push_back(clients.size());
-    std::vector<std::vector<Heard>> heard(requests.size());
+    std::vector<std::vector<Received>> received(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      for (std::size_t at = first_of[i]; at < first_of[i + 1]; ++at) heard[i].push_back(heard_by(clients[at]));
+      for (std::size_t at = first_of[i]; at < first_of[i + 1]; ++at) received[i].push_back(drained_by(clients[at]));
     }
-    return heard;
+    return received;
   }
 
-  static void expect_equal(const std::vector<std::vector<Heard>>& got, const std::vector<std::vector<Heard>>& alone,
-                           const char* what) {
+  static void expect_equal(const std::vector<std::vector<Received>>& got,
+                           const std::vector<std::vector<Received>>& alone, const char* what) {
     ASSERT_EQ(got.size(), alone.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       for (std::size_t choice = 0; choice < alone[i].size(); ++choice) {

@@ -7,22 +7,22 @@
 
 #include "core/speculate/lookup/lookahead_drafter.h"
 #include "tests/core/engine/exact_requests.h"
-#include "tests/support/guessing_drafter.h"
+#include "tests/support/scripted_drafter.h"
 
 namespace quire::engine::testing::exactness_drafts_test {
 namespace {
 
-using quire::testing::Guessing;
-using quire::testing::GuessingDrafter;
+using quire::testing::DrafterScript;
+using quire::testing::ScriptedDrafter;
 
 // Prompts with what was said behind them.
-std::vector<std::vector<TokenId>> texts_of(const std::vector<std::vector<Heard>>& answers) {
+std::vector<std::vector<TokenId>> texts_of(const std::vector<std::vector<Received>>& answers) {
   const std::vector<Request> requests = many_requests();
   std::vector<std::vector<TokenId>> texts;
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    for (const Heard& heard : answers[i]) {
+    for (const Received& received : answers[i]) {
       texts.push_back(prompt_of(requests[i]));
-      texts.back().insert(texts.back().end(), heard.tokens.begin(), heard.tokens.end());
+      texts.back().insert(texts.back().end(), received.tokens.begin(), received.tokens.end());
     }
   }
   return texts;
@@ -30,11 +30,11 @@ std::vector<std::vector<TokenId>> texts_of(const std::vector<std::vector<Heard>>
 
 class ExactDraftsTest : public ExactRequestsTest {
  protected:
-  static void expect_no_change(const Guessing& how, Setting setting) {
+  static void expect_no_change(const DrafterScript& how, Setting setting) {
     const auto alone = answers({.name = "alone", .together = false});
-    GuessingDrafter drafter(how, kVocab, texts_of(alone));
+    ScriptedDrafter drafter(how, kVocab, texts_of(alone));
     setting.drafter = &drafter;
-    if (setting.max_logit_rows == 0) setting.max_logit_rows = 64;
+    if (setting.max_logits_rows == 0) setting.max_logits_rows = 64;
     expect_equal(answers(setting), alone, setting.name);
     EXPECT_GT(drafter.num_proposed, 0u) << setting.name;
     EXPECT_GT(drafter.num_observed, 0u) << setting.name;
@@ -65,13 +65,13 @@ TEST_P(ExactDraftsTest, NonsenseChangesNothing) {
 
 TEST_P(ExactDraftsTest, ShortRowsLogitsAndBlocksShrinkDraftsAndChangeNothing) {
   expect_no_change({.truth = 0.8}, {.name = "few rows", .max_num_batched_tokens = 20});
-  expect_no_change({.truth = 0.8}, {.name = "few rows of logits", .max_num_seqs = 8, .max_logit_rows = 10});
+  expect_no_change({.truth = 0.8}, {.name = "few rows of logits", .max_num_seqs = 8, .max_logits_rows = 10});
   expect_no_change({.truth = 0.8}, {.name = "nine blocks", .num_blocks = 9});
   expect_no_change({.truth = 0.8}, {.name = "nine blocks, swapping", .num_blocks = 9, .num_swap_blocks = 12});
   expect_no_change({.truth = 0.8}, {.name = "sent back again and again", .max_num_seqs = 4, .storm = true});
 }
 
-TEST_P(ExactDraftsTest, AWindowOfGuessesChangesNothing) {
+TEST_P(ExactDraftsTest, AWindowOfDraftTokensChangesNothing) {
   const auto alone = answers({.name = "alone", .together = false});
   const Setting settings[] = {{.name = "together", .max_num_batched_tokens = 200},
                               {.name = "alone", .max_num_batched_tokens = 200, .together = false},
@@ -79,10 +79,10 @@ TEST_P(ExactDraftsTest, AWindowOfGuessesChangesNothing) {
                               {.name = "nine blocks", .num_blocks = 9},
                               {.name = "sent back again and again", .max_num_seqs = 4, .storm = true}};
   for (Setting setting : settings) {
-    speculate::LookaheadDrafter drafter({.window = 5, .ngram_size = 4, .guesses = 3});
+    speculate::LookaheadDrafter drafter({.window = 5, .ngram_size = 4, .ngrams_per_token = 3});
     setting.drafter = &drafter;
     setting.max_draft_nodes = 40;
-    setting.max_logit_rows = 100;
+    setting.max_logits_rows = 100;
     expect_equal(answers(setting), alone, setting.name);
   }
 }

@@ -45,7 +45,7 @@ struct Setting {
   bool twice = false;  // the second answer counts
 };
 
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   std::vector<std::vector<float>> logits;
 };
@@ -82,7 +82,7 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
     safetensors_ = model::testing::safetensors_file(tensors);
   }
 
-  static std::vector<Heard> answers(const Setting& setting, const Case& which) {
+  static std::vector<Received> answers(const Setting& setting, const Case& which) {
     SCOPED_TRACE(setting.name);
     const RoleScope role(engine_role);
     const std::string config = kConfig;
@@ -95,7 +95,7 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
     const std::uint32_t num_blocks = 6 * kLongest / setting.block_tokens;
     const std::uint32_t num_swap_blocks = setting.swap ? num_blocks : 0;
     const auto all = requests();
-    std::vector<Heard> heard(all.size());
+    std::vector<Received> received(all.size());
     for (std::size_t first = 0; first < all.size(); first += setting.together ? all.size() : 1) {
       model::DecoderRunner decoder_runner(*ops, decoder,
                                           {.max_rows = 512,
@@ -113,14 +113,14 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
                      .vocab = kVocab,
                      .prefix_caching = setting.caching,
                      .num_swap_blocks = num_swap_blocks,
-                     .open_groups = which.type == backend::KvType::kInt4,
+                     .residual_groups = which.type == backend::KvType::kInt4,
                      .check_blocks = true,
                      .cut_by_time = false},
                     runner);
       const auto ask = [&](const Request& request) {
         return rig.submit_many(request.prompt, request.max_tokens,
                                {.params = request.params,
-                                .root = setting.caching ? std::optional(CacheRoot{0, 1}) : std::nullopt,
+                                .cache_namespace = setting.caching ? std::optional(CacheNamespace{0, 1}) : std::nullopt,
                                 .kv_policy = which.policy})[0];
       };
       std::vector<Client> clients;
@@ -137,7 +137,7 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
       }
       for (std::size_t i = first; i < (setting.together ? all.size() : first + 1); ++i) clients.push_back(ask(all[i]));
       while (!std::ranges::all_of(clients, &Client::done)) {
-        rig.turn();
+        rig.iterate();
         for (Client& client : clients) client.read_all();
         for (Client& client : others) client.read_all();
         if (setting.preempt_always) rig.engine.preempt_all();
@@ -146,15 +146,15 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
       const bool moves = which.type != backend::KvType::kInt4 || which.policy.kind == Kind::kFull;
       EXPECT_EQ(rig.metrics.preemptions_by_swap.value() > 0, setting.swap && moves);
       for (std::size_t i = 0; i < clients.size(); ++i) {
-        heard[first + i] = {clients[i].tokens, runner.logits[SeqId(before + others.size() + i + 1)]};
+        received[first + i] = {clients[i].tokens, runner.logits[SeqId(before + others.size() + i + 1)]};
       }
       rig.engine.abandon();
       EXPECT_EQ(rig.pool.num_held(), 0u);
     }
-    return heard;
+    return received;
   }
 
-  static void expect_same_bits(const std::vector<Heard>& got, const std::vector<Heard>& alone, const char* what) {
+  static void expect_same_bits(const std::vector<Received>& got, const std::vector<Received>& alone, const char* what) {
     for (std::size_t i = 0; i < alone.size(); ++i) {
       ASSERT_EQ(alone[i].tokens.size(), requests()[i].max_tokens);
       ASSERT_EQ(alone[i].logits.size(), alone[i].tokens.size());
@@ -167,7 +167,7 @@ class ExactnessKvTest : public ::testing::TestWithParam<Case> {
     }
   }
 
-  static inline model::Config config_;
+  static inline model::ModelSpec config_;
   static inline std::string safetensors_;
 };
 

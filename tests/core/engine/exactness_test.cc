@@ -46,7 +46,7 @@ struct Setting {
   bool warm = false;  // each request runs twice in its engine; the second answer counts
 };
 
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   std::vector<std::vector<float>> logits;
 };
@@ -54,7 +54,7 @@ struct Heard {
 class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
  protected:
   static void SetUpTestSuite() {
-    const model::Config config = model::parse_config(kNotebookConfig, "config.json");
+    const model::ModelSpec config = model::parse_config(kNotebookConfig, "config.json");
     for (const char* dtype : {"F32", "BF16"}) {
       auto tensors = model::testing::fitting_tensors(config, dtype);
       files_.push_back(
@@ -63,7 +63,7 @@ class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
   }
 
   // The answers to kRequests, all in one engine or each in one of its own.
-  static std::vector<Heard> answers(const Setting& setting, backend::KvType dtype) {
+  static std::vector<Received> answers(const Setting& setting, backend::KvType dtype) {
     std::vector<std::pair<std::string_view, model::FileBytes>> named;
     for (const auto& [name, bytes] : files_[dtype == backend::KvType::kF32 ? 0 : 1]) {
       named.emplace_back(name, std::as_bytes(std::span(bytes.data(), bytes.size())));
@@ -72,17 +72,17 @@ class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
     const auto ops = cpu::make_cpu_ops(
         {.num_threads = setting.threads, .isa = setting.isa, .max_rows = setting.max_num_batched_tokens});
     const model::Decoder decoder(*ops, model::load_config(*files), *files, 512);
-    std::vector<Heard> heard;
+    std::vector<Received> received;
     const std::size_t group = setting.together ? std::size(kRequests) : 1;
     for (std::size_t first = 0; first < std::size(kRequests); first += group) {
       const auto part = run_together(setting, dtype, *ops, decoder, std::span(kRequests).subspan(first, group));
-      heard.insert(heard.end(), part.begin(), part.end());
+      received.insert(received.end(), part.begin(), part.end());
     }
-    return heard;
+    return received;
   }
 
-  static std::vector<Heard> run_together(const Setting& setting, backend::KvType dtype, backend::Ops& ops,
-                                         const model::Decoder& decoder, std::span<const Request> requests) {
+  static std::vector<Received> run_together(const Setting& setting, backend::KvType dtype, backend::Ops& ops,
+                                            const model::Decoder& decoder, std::span<const Request> requests) {
     const RoleScope role(engine_role);
     model::DecoderRunner decoder_runner(ops, decoder,
                                         {.max_rows = setting.max_num_batched_tokens,
@@ -99,7 +99,7 @@ class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
                   runner);
     std::vector<Client> clients;
     for (const Request& request : requests) {
-      while (requests.size() > 1 && rig.turns < request.arrival) rig.turn();
+      while (requests.size() > 1 && rig.iterations < request.arrival) rig.iterate();
       clients.push_back(rig.submit(prompt_of(request), request.max_tokens, request.params));
     }
     rig.run(clients);
@@ -114,10 +114,10 @@ class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
     cached_tokens_ = rig.metrics.prefix_cache_hits.value();
     EXPECT_EQ(rig.pool.num_held(), 0u) << setting.name;
     preemptions_ = rig.metrics.preemptions.value();
-    std::vector<Heard> heard;
+    std::vector<Received> received;
     for (std::size_t i = 0; i < clients.size(); ++i)
-      heard.push_back({clients[i].tokens, runner.logits[SeqId(i + 1 + (setting.warm ? clients.size() : 0))]});
-    return heard;
+      received.push_back({clients[i].tokens, runner.logits[SeqId(i + 1 + (setting.warm ? clients.size() : 0))]});
+    return received;
   }
 
   static std::vector<TokenId> prompt_of(const Request& request) {
@@ -127,7 +127,7 @@ class ExactnessTest : public ::testing::TestWithParam<backend::KvType> {
     return prompt;
   }
 
-  static void expect_same_bits(const std::vector<Heard>& got, const std::vector<Heard>& alone, const char* what) {
+  static void expect_same_bits(const std::vector<Received>& got, const std::vector<Received>& alone, const char* what) {
     ASSERT_EQ(got.size(), alone.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(got[i].tokens.size(), kRequests[i].max_tokens);

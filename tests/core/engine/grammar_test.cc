@@ -1,5 +1,5 @@
-// Requests with a grammar, on the toy model and toy grammars: what is said is a text of it, ends with it, and is the same
-// however the sequence was scheduled.
+// Requests with a grammar, on the toy model and toy grammars: what is said is a text of it, ends with it, and is the
+// same however the sequence was scheduled.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ using quire::testing::toy_vocabulary;
 using quire::testing::ToyModel;
 using quire::testing::ToyRunner;
 
-constexpr ToyModel kSmall{.vocab = 61};
+const ToyModel kSmall{.vocab = 61};
 constexpr TokenId kEnd = 60;
 
 class GrammarTest : public ::testing::Test {
@@ -46,7 +46,7 @@ class GrammarTest : public ::testing::Test {
   RoleScope role_{engine_role};
 };
 
-TEST_F(GrammarTest, WhatIsSaidIsATextOfItOrItsBeginning) {
+TEST_F(GrammarTest, TheAnswerIsATextOfItOrItsBeginning) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
   int ended = 0;
@@ -97,7 +97,7 @@ TEST_F(GrammarTest, MinTokensForbidsItsEndTokensToo) {
   }
 }
 
-TEST_F(GrammarTest, WhatBothItAndTheRulesAllowIsSaid) {
+TEST_F(GrammarTest, EmitsWhatBothItAndTheRulesAllow) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
   Ask ask = asking(1);
@@ -127,8 +127,8 @@ TEST_F(GrammarTest, ItsAnswerIsTheSameAfterPreemptionsAndBesideOthers) {
       ask.n = 2;
       for (Client& client : rig.submit_many(prompt(9, i), 30, ask)) clients.push_back(std::move(client));
     }
-    for (int turn = 0; storm && turn < 40; ++turn) {
-      rig.turn();
+    for (int iteration = 0; storm && iteration < 40; ++iteration) {
+      rig.iterate();
       rig.engine.preempt_all();
     }
     rig.run(clients);
@@ -151,25 +151,25 @@ std::shared_ptr<const grammar::Grammar> one_of_two(const std::string& a, const s
   return *grammar::Grammar::compile(rules, toy_vocabulary(3), quire::testing::kPatient);
 }
 
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   Finish finish;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const Received&) const = default;
 };
 
-TEST_F(GrammarTest, WhatItLeavesNoChoiceOfIsSaidInFewerStepsAndIsTheSame) {
+TEST_F(GrammarTest, ForcedTokensAreEmittedInFewerStepsAndAreTheSame) {
   const auto text = [](std::uint32_t seed) {
     std::string out(1, seed % 2 == 0 ? 'a' : 'b');
     for (std::uint32_t i = 0; i < 90; ++i) out += quire::testing::toy_mix(seed, i) % 2 == 0 ? 'a' : 'b';
     return out;
   };
   std::uint64_t steps[2];
-  const auto hear = [&](bool jump_ahead, bool storm, std::uint32_t num_blocks, std::uint32_t logit_rows,
-                        TokenId spoilt) {
+  const auto receive = [&](bool jump_ahead, bool storm, std::uint32_t num_blocks, std::uint32_t logit_rows,
+                           TokenId spoilt) {
     ToyRunner runner(num_blocks, 4, {.vocab = 3});
     runner.poisoned_token = spoilt;
-    RigOptions options{.num_blocks = num_blocks, .block_tokens = 4, .max_logit_rows = logit_rows, .vocab = 3};
+    RigOptions options{.num_blocks = num_blocks, .block_tokens = 4, .max_logits_rows = logit_rows, .vocab = 3};
     options.jump_ahead = jump_ahead;
     EngineRig rig(options, runner);
     std::vector<Client> clients;
@@ -179,41 +179,41 @@ TEST_F(GrammarTest, WhatItLeavesNoChoiceOfIsSaidInFewerStepsAndIsTheSame) {
       if (seed == 4) ask.stop_tokens = {1};
       clients.push_back(rig.submit_many({0, 2, 0}, seed == 5 ? 50 : 100, ask)[0]);
     }
-    for (int turn = 0; storm && turn < 60; ++turn) {
-      rig.turn();
+    for (int iteration = 0; storm && iteration < 60; ++iteration) {
+      rig.iterate();
       rig.engine.preempt_all();
       for (Client& client : clients) client.read_all();
     }
     rig.run(clients);
     steps[jump_ahead ? 1 : 0] = rig.metrics.engine_steps.value();
     EXPECT_EQ(rig.metrics.jumped_tokens.value() > 0, jump_ahead);
-    std::vector<Heard> heard;
+    std::vector<Received> received;
     std::size_t num_tokens = 0;
     for (const Client& client : clients) {
-      heard.push_back({client.tokens, client.logprobs, client.finish});
+      received.push_back({client.tokens, client.logprobs, client.finish});
       num_tokens += client.tokens.size();
     }
     EXPECT_EQ(rig.metrics.generation_tokens.value(), num_tokens);
-    return heard;
+    return received;
   };
   for (const TokenId spoilt : {-1, 1}) {
-    const auto plain = hear(false, false, 256, 0, spoilt);
-    EXPECT_EQ(hear(true, false, 256, 64, spoilt), plain);
+    const auto plain = receive(false, false, 256, 0, spoilt);
+    EXPECT_EQ(receive(true, false, 256, 64, spoilt), plain);
     EXPECT_LT(spoilt < 0 ? 4 * steps[1] : 0, steps[0]);
-    EXPECT_EQ(hear(true, false, 256, 0, spoilt), plain);
-    EXPECT_EQ(hear(true, false, 30, 20, spoilt), plain);
-    EXPECT_EQ(hear(true, true, 256, 64, spoilt), plain);
+    EXPECT_EQ(receive(true, false, 256, 0, spoilt), plain);
+    EXPECT_EQ(receive(true, false, 30, 20, spoilt), plain);
+    EXPECT_EQ(receive(true, true, 256, 64, spoilt), plain);
   }
 }
 
 TEST_F(GrammarTest, NothingIsRunAheadForWhomTheStreamHasNoRoom) {
   ToyRunner runner(256, 4, {.vocab = 3});
-  RigOptions options{.num_blocks = 256, .block_tokens = 4, .max_logit_rows = 64, .vocab = 3};
+  RigOptions options{.num_blocks = 256, .block_tokens = 4, .max_logits_rows = 64, .vocab = 3};
   EngineRig rig(options, runner);
   Ask ask;
   ask.grammar = one_of_two("a" + std::string(150, 'b'), "b" + std::string(150, 'a'));
   std::vector<Client> clients = rig.submit_many({0, 2, 0}, 200, ask);
-  for (int turn = 0; turn < 100; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 100; ++iteration) rig.iterate();
   EXPECT_LT(rig.metrics.generation_tokens.value(), bridge::TokenStream::kCapacity);
   EXPECT_GT(rig.metrics.generation_tokens.value(), bridge::TokenStream::kCapacity - 4);
   rig.run(clients);

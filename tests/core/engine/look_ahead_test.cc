@@ -9,9 +9,9 @@
 #include "core/engine/engine_thread.h"
 #include "tests/support/cases.h"
 #include "tests/support/engine_rig.h"
-#include "tests/support/guessing_drafter.h"
 #include "tests/support/late_runner.h"
 #include "tests/support/plain_rules.h"
+#include "tests/support/scripted_drafter.h"
 #include "tests/support/toy_grammars.h"
 
 namespace quire::engine::look_ahead_test {
@@ -39,7 +39,7 @@ std::shared_ptr<const sample::Rules> some_rules() {
 // ---- whatever happens, and on a thread of its own
 
 struct Coming {
-  std::uint32_t turn = 0;
+  std::uint32_t iteration = 0;
   std::uint32_t length = 1;
   std::uint32_t stem = 0;
   std::uint32_t max_tokens = 1;
@@ -49,9 +49,9 @@ struct Coming {
 
 std::vector<Coming> coming(std::mt19937& random, std::uint32_t longest, std::uint32_t width) {
   std::vector<Coming> all(1 + random() % 8);
-  std::uint32_t turn = 0;
+  std::uint32_t iteration = 0;
   for (Coming& one : all) {
-    one.turn = turn += random() % 3;
+    one.iteration = iteration += random() % 3;
     one.length = 1 + random() % (longest / 2);
     one.stem = random() % 3;
     one.max_tokens = 1 + random() % (longest - one.length);
@@ -73,14 +73,14 @@ std::vector<Coming> coming(std::mt19937& random, std::uint32_t longest, std::uin
   return all;
 }
 
-struct Heard {
+struct Received {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   std::vector<std::vector<flow::Candidate>> tops;
   flow::Finish finish = flow::Finish::kNone;
 };
 
-std::vector<Heard> hear(const std::vector<Coming>& all, const RigOptions& options, model::Runner& runner)
+std::vector<Received> receive(const std::vector<Coming>& all, const RigOptions& options, model::Runner& runner)
     REQUIRES(engine_role) {
   EngineRig rig(options, runner);
   std::vector<Client> clients;
@@ -89,40 +89,40 @@ std::vector<Heard> hear(const std::vector<Coming>& all, const RigOptions& option
     for (std::size_t i = 0; i < clients.size(); ++i) {
       clients[i].read_all();
       const bool leaves =
-          all[i].cancel_after >= 0 && rig.turns >= since[i] + static_cast<unsigned>(all[i].cancel_after);
+          all[i].cancel_after >= 0 && rig.iterations >= since[i] + static_cast<unsigned>(all[i].cancel_after);
       if (leaves && !clients[i].done()) clients[i].stream->cancel();
     }
   };
   for (const Coming& one : all) {
-    while (rig.turns < one.turn) {
-      rig.turn();
+    while (rig.iterations < one.iteration) {
+      rig.iterate();
       read();
     }
     clients.push_back(rig.submit_many(toy_prompt(one.length, one.stem), one.max_tokens, one.ask)[0]);
-    since.push_back(rig.turns);
+    since.push_back(rig.iterations);
   }
   while (std::ranges::any_of(clients, [](const Client& client) { return !client.done(); })) {
-    CHECK_LT(rig.turns, 100000u);
-    rig.turn();
+    CHECK_LT(rig.iterations, 100000u);
+    rig.iterate();
     read();
   }
-  while (!rig.engine.idle()) rig.turn();
-  rig.turn();  // the engine sleeps, and counts its blocks
+  while (!rig.engine.idle()) rig.iterate();
+  rig.iterate();  // the engine sleeps, and counts its blocks
   EXPECT_EQ(rig.pool.num_held(), 0u);
   EXPECT_EQ(rig.admission.waiting_sequences(), 0u);
-  std::vector<Heard> heard;
-  for (const Client& client : clients) heard.push_back({client.tokens, client.logprobs, client.tops, client.finish});
-  return heard;
+  std::vector<Received> received;
+  for (const Client& client : clients) received.push_back({client.tokens, client.logprobs, client.tops, client.finish});
+  return received;
 }
 
 // All of it, or where somebody left what had been said by then.
-void expect_same(const Heard& one, const Heard& other, bool left) {
-  const std::size_t told = left ? std::min(one.tokens.size(), other.tokens.size()) : one.tokens.size();
+void expect_same(const Received& one, const Received& other, bool left) {
+  const std::size_t emitted = left ? std::min(one.tokens.size(), other.tokens.size()) : one.tokens.size();
   if (!left) {
     ASSERT_EQ(one.tokens.size(), other.tokens.size());
     ASSERT_EQ(one.finish, other.finish);
   }
-  for (std::size_t i = 0; i < told; ++i) {
+  for (std::size_t i = 0; i < emitted; ++i) {
     ASSERT_EQ(one.tokens[i], other.tokens[i]) << "token " << i;
     ASSERT_EQ(std::bit_cast<std::uint32_t>(one.logprobs[i]), std::bit_cast<std::uint32_t>(other.logprobs[i]));
     ASSERT_EQ(one.tops[i].size(), other.tops[i].size());
@@ -152,13 +152,13 @@ TEST_F(LookAhead, TokensLogProbabilitiesAndEndsAreThoseOfOneStepAtATime) {
     options.check_blocks = true;
     const std::vector<Coming> all = coming(random, options.max_model_len, options.max_num_seqs);
     ToyRunner one_by_one(options.num_blocks, options.block_tokens);
-    const std::vector<Heard> expected = hear(all, options, one_by_one);
+    const std::vector<Received> expected = receive(all, options, one_by_one);
     ToyRunner toy(options.num_blocks, options.block_tokens);
     LateRunner late(toy, Runs::kOnAThread, 2, seed);
-    const std::vector<Heard> heard = hear(all, options, late);
+    const std::vector<Received> received = receive(all, options, late);
     for (std::size_t i = 0; i < all.size(); ++i) {
       SCOPED_TRACE("request " + std::to_string(i));
-      expect_same(heard[i], expected[i], all[i].cancel_after >= 0);
+      expect_same(received[i], expected[i], all[i].cancel_after >= 0);
       if (HasFatalFailure()) return;
     }
     num_ahead += late.num_ahead;
@@ -224,7 +224,7 @@ TEST_F(LookAhead, EveryStepOfPlainSequencesButTheFirstIsSubmittedWhileOneRuns) {
   EXPECT_EQ(late.runner.num_submitted, 30u);
   EXPECT_EQ(late.runner.num_ahead, 29u);
   EXPECT_EQ(late.runner.num_fed, 4u * 29u);
-  EXPECT_EQ(late.rig.turns, 31u) << "a turn a step, and one to collect the last";
+  EXPECT_EQ(late.rig.iterations, 31u) << "a turn a step, and one to collect the last";
   EXPECT_EQ(late.num_rows(), 4u * (10 + 29));
 }
 
@@ -249,22 +249,22 @@ TEST_F(LookAhead, WhoIsToEndWithMaxTokensHasNoRowBehindItsLast) {
   }
 }
 
-TEST_F(LookAhead, WhoStopsIsToldAtOnceAndHoldsItsBlocksUntilTheRowBehindIsCollected) {
+TEST_F(LookAhead, AStoppedSequenceEmitsItsEndAtOnceAndHoldsItsBlocksUntilItsNextRowIsCollected) {
   const std::vector<TokenId> answer = toy_answer(toy_prompt(10, 1), EngineRig::greedy(), 30);
   for (const std::size_t num_tokens : {1u, 2u, 3u}) {
     Late late({});
     std::vector<Client> clients{late.rig.submit(toy_prompt(10, 1), 30, EngineRig::greedy(), {answer[num_tokens - 1]})};
     while (!clients[0].done()) {
-      late.rig.turn();
+      late.rig.iterate();
       clients[0].read_all();
     }
     EXPECT_EQ(clients[0].tokens, std::vector(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(num_tokens)));
     EXPECT_EQ(clients[0].finish, flow::Finish::kStop);
-    EXPECT_EQ(late.rig.turns, num_tokens + 1);
+    EXPECT_EQ(late.rig.iterations, num_tokens + 1);
     EXPECT_FALSE(late.runner.idle());
     EXPECT_GT(late.rig.pool.num_held(), 0u) << "the step in flight stores into them";
     EXPECT_EQ(late.rig.metrics.success_stop.value(), 1u);
-    late.rig.turn();
+    late.rig.iterate();
     EXPECT_TRUE(late.runner.idle());
     EXPECT_EQ(late.rig.pool.num_held(), 0u);
     EXPECT_TRUE(late.rig.engine.idle());
@@ -273,13 +273,13 @@ TEST_F(LookAhead, WhoStopsIsToldAtOnceAndHoldsItsBlocksUntilTheRowBehindIsCollec
   }
 }
 
-TEST_F(LookAhead, WhoIsCancelledEndsInThatTurnAndIsGoneWithTheStepInFlight) {
+TEST_F(LookAhead, WhoIsCancelledEndsInThatIterationAndIsGoneWithTheStepInFlight) {
   Late late({});
   std::vector<Client> clients{late.rig.submit(toy_prompt(10, 1), 30)};
-  for (int turn = 0; turn < 4; ++turn) late.rig.turn();
+  for (int iteration = 0; iteration < 4; ++iteration) late.rig.iterate();
   ASSERT_FALSE(late.runner.idle());
   clients[0].stream->cancel();
-  late.rig.turn();
+  late.rig.iterate();
   clients[0].read_all();
   EXPECT_EQ(clients[0].finish, flow::Finish::kCancelled);
   EXPECT_EQ(clients[0].tokens.size(), 3u) << "what the step in flight said is nobody's";
@@ -312,9 +312,9 @@ TEST_F(LookAhead, PromptsAreNotLetLooseOnStreamsThatSitOut) {
   late.toy.row_time =
       std::chrono::milliseconds(10);  // as many rows as fit in 100 ms while somebody streams, else in a second
   std::vector<Client> clients{late.rig.submit_many(toy_prompt(20, 1), 20, {.rules = some_rules()})[0]};
-  while (late.runner.num_collected == 0) late.rig.turn();
+  while (late.runner.num_collected == 0) late.rig.iterate();
   clients.push_back(late.rig.submit(toy_prompt(500, 2), 1));
-  for (int turn = 0; turn < 6; ++turn) late.rig.turn();
+  for (int iteration = 0; iteration < 6; ++iteration) late.rig.iterate();
   ASSERT_GT(late.runner.num_ahead, 0u);
   for (std::size_t i = 1; i < late.toy.rows_in_step.size(); ++i) EXPECT_LE(late.toy.rows_in_step[i], 17u) << i;
   late.rig.run(clients);
@@ -335,7 +335,7 @@ TEST_F(LookAhead, NobodyIsSentBackBeforeAllIsCollected) {
 TEST_F(LookAhead, AStreamIsNeverPushedPastItsRoom) {
   Late late({.num_blocks = 64});
   std::vector<Client> clients{late.rig.submit(toy_prompt(4, 1), 200)};
-  for (int turn = 0; turn < 100; ++turn) late.rig.turn();
+  for (int iteration = 0; iteration < 100; ++iteration) late.rig.iterate();
   EXPECT_EQ(late.rig.metrics.generation_tokens.value(), bridge::TokenStream::kCapacity - 1);
   late.rig.run(clients);
   EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(4, 1), EngineRig::greedy(), 200));
@@ -344,13 +344,13 @@ TEST_F(LookAhead, AStreamIsNeverPushedPastItsRoom) {
 TEST_F(LookAhead, AnOrderIsObeyedWhileSequencesRun) {
   Late late({});
   std::vector<Client> clients{late.rig.submit(toy_prompt(40, 1), 60)};
-  for (int turn = 0; turn < 5; ++turn) late.rig.turn();
+  for (int iteration = 0; iteration < 5; ++iteration) late.rig.iterate();
   bool done = false;
   const auto note = [&](const Result<bridge::CacheReport>& report) { done = report.ok(); };
   ASSERT_TRUE(late.rig.control.give({bridge::ControlOrder::Kind::kClearCache, "", note}).ok());
-  late.rig.turn();
+  late.rig.iterate();
   EXPECT_FALSE(done) << "a step is in flight";
-  late.rig.turn();
+  late.rig.iterate();
   EXPECT_TRUE(done);
   const std::uint64_t before = late.runner.num_ahead;
   late.rig.run(clients);
@@ -362,7 +362,7 @@ TEST_F(LookAhead, WithADrafterOneStepIsInFlight) {
   const std::vector<TokenId> answer = toy_answer(toy_prompt(10, 1), EngineRig::greedy(), 30);
   std::vector<TokenId> text = toy_prompt(10, 1);
   text.insert(text.end(), answer.begin(), answer.end());
-  quire::testing::GuessingDrafter drafter({0.7, false, false, 4}, 997, {text});
+  quire::testing::ScriptedDrafter drafter({0.7, false, false, 4}, 997, {text});
   Late late({.drafter = &drafter, .max_draft_nodes = 4});
   std::vector<Client> clients{late.rig.submit(toy_prompt(10, 1), 30)};
   late.rig.run(clients);
@@ -389,7 +389,7 @@ TEST_F(LookAhead, WhoStopsTheEngineFindsNothingInFlight) {
   for (const bool broken : {false, true}) {
     Late late({});
     std::vector<Client> clients{late.rig.submit(toy_prompt(10, 1), 30), late.rig.submit(toy_prompt(10, 2), 30)};
-    for (int turn = 0; turn < 4; ++turn) late.rig.turn();
+    for (int iteration = 0; iteration < 4; ++iteration) late.rig.iterate();
     clients[1].stream->cancel();
     ASSERT_FALSE(late.runner.idle());
     late.toy.fail_next_collect = broken;

@@ -37,14 +37,14 @@ class LookaheadNodesDrafter final : public speculate::Drafter {
         EXPECT_TRUE(one.lookahead_results.empty());
         continue;
       }
-      expect_heard(at->second, one);
+      expect_received(at->second, one);
       sent_.erase(at);
     }
   }
 
   void release(SeqId seq, bool /*ended*/) override { sent_.erase(seq); }
 
-  std::uint64_t num_heard = 0;
+  std::uint64_t num_received = 0;
   std::uint64_t num_visited = 0;
   std::uint64_t num_left_out = 0;
   TokenId spoiled = -1;  // rows that see it say nothing
@@ -82,7 +82,7 @@ class LookaheadNodesDrafter final : public speculate::Drafter {
   }
 
   // Those of the tree's first nodes, as many as ran, in order.
-  void expect_heard(const Sent& sent, const speculate::Observed& one) {
+  void expect_received(const Sent& sent, const speculate::Observed& one) {
     std::size_t next = 0;
     for (std::uint32_t node = 0; node < sent.tree.size(); ++node) {
       if (!sent.tree.is_lookahead_node(node)) continue;
@@ -95,7 +95,7 @@ class LookaheadNodesDrafter final : public speculate::Drafter {
       const auto said = one.tokens.subspan(sent.text.size());
       const bool visited = said.size() > path.size() && std::ranges::equal(path, said.first(path.size()));
       num_visited += visited ? 1 : 0;
-      ++num_heard;
+      ++num_received;
       EXPECT_EQ(one.lookahead_results[next].number, node * 3 % 256);
       EXPECT_EQ(one.lookahead_results[next].token,
                 visited ? said[path.size()] : said_behind(sent, sent.tree, static_cast<int>(node), {.temperature = 0}));
@@ -114,14 +114,14 @@ struct Case {
   TokenId spoiled = -1;
 };
 
-TEST(LookaheadNodes, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
+TEST(LookaheadNodes, ReportTheTokensOfTheirRowsAndEmitNone) {
   const RoleScope role(engine_role);
   const Case cases[] = {
-      {"room for all", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logit_rows = 300}},
-      {"few rows", {.num_blocks = 200, .max_num_batched_tokens = 30, .max_logit_rows = 300}},
-      {"few rows of logits", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logit_rows = 20}},
-      {"few blocks", {.num_blocks = 16, .max_num_batched_tokens = 400, .max_logit_rows = 300}},
-      {"rows that are not finite", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logit_rows = 300}, 8},
+      {"room for all", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logits_rows = 300}},
+      {"few rows", {.num_blocks = 200, .max_num_batched_tokens = 30, .max_logits_rows = 300}},
+      {"few rows of logits", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logits_rows = 20}},
+      {"few blocks", {.num_blocks = 16, .max_num_batched_tokens = 400, .max_logits_rows = 300}},
+      {"rows that are not finite", {.num_blocks = 200, .max_num_batched_tokens = 400, .max_logits_rows = 300}, 8},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
@@ -148,10 +148,10 @@ TEST(LookaheadNodes, TellWhatTheirRowsSayAndNobodyHearsOfThem) {
         EXPECT_EQ(clients[i].tokens, answer);
       }
     }
-    EXPECT_GT(drafter.num_heard, 100u);
+    EXPECT_GT(drafter.num_received, 100u);
     EXPECT_GT(drafter.num_visited, 10u);
     const bool is_tight =
-        options.max_num_batched_tokens == 30 || options.max_logit_rows == 20 || options.num_blocks == 16;
+        options.max_num_batched_tokens == 30 || options.max_logits_rows == 20 || options.num_blocks == 16;
     EXPECT_TRUE(drafter.num_left_out > 0 || !is_tight);
   }
 }

@@ -26,7 +26,7 @@ using quire::testing::ToyModel;
 using quire::testing::ToyPast;
 using quire::testing::ToyRunner;
 
-constexpr ToyModel kSmall{.vocab = 61};
+const ToyModel kSmall{.vocab = 61};
 
 void expect_scores(const Client& client, const std::vector<TokenId>& prompt, std::uint32_t num_top) {
   const bridge::PromptScores& scores = *client.stream->scores();
@@ -89,7 +89,7 @@ TEST_F(PromptScoresTest, WithoutATokenToGenerateTheStreamEndsWithTheScoresAlone)
 TEST_F(PromptScoresTest, TakeNoMoreRowsOfLogitsInAStepThanThereAre) {
   for (const std::uint32_t logit_rows : {8u, 9u, 20u}) {
     RigOptions options = small();
-    options.max_logit_rows = logit_rows;  // the toy checks it
+    options.max_logits_rows = logit_rows;  // the toy checks it
     ToyRunner runner(64, 4, kSmall);
     EngineRig rig(options, runner);
     std::vector<Client> clients = rig.submit_many(toy_prompt(40, 1, kSmall), 0, scored());
@@ -140,11 +140,11 @@ TEST_F(PromptScoresTest, AreTheSameAfterPreemptions) {
     std::vector<Client> clients;
     for (std::uint32_t i = 0; i < 6; ++i)
       clients.push_back(rig.submit_many(toy_prompt(20, i, kSmall), 30, scored(2))[0]);
-    std::uint64_t turns = 0;
+    std::uint64_t iterations = 0;
     const auto done = [&] { return std::ranges::all_of(clients, &Client::done); };
-    while (!done() && turns < 10000) {
-      if (++turns % 5 == 0) rig.engine.preempt_all();
-      rig.turn();
+    while (!done() && iterations < 10000) {
+      if (++iterations % 5 == 0) rig.engine.preempt_all();
+      rig.iterate();
       for (Client& client : clients) client.read_all();
     }
     EXPECT_GT(rig.engine.scheduler().num_preemptions(), 0u);
@@ -184,24 +184,24 @@ TEST_F(PromptScoresTest, HoldNobodyUpAndAreHeldUpByNobody) {
   // Seven streams decode in eight places; a long prompt to be scored comes, and a short one behind it.
   std::vector<Client> streams;
   for (std::uint32_t i = 0; i < 6; ++i) streams.push_back(rig.submit(toy_prompt(3, i, kSmall), 60));
-  rig.turn();
-  rig.turn();
+  rig.iterate();
+  rig.iterate();
   std::vector<Client> late = rig.submit_many(toy_prompt(50, 9, kSmall), 0, scored());
   late.push_back(rig.submit(toy_prompt(2, 10, kSmall), 1));
-  const std::uint64_t before = rig.turns;
+  const std::uint64_t before = rig.iterations;
   rig.run(late);
   // Eight rows of logits: six streams take theirs, the scored prompt one, and there is one for who waits.
   EXPECT_LE(late[1].finished_at_step - before, 3u);
   EXPECT_LE(late[0].finished_at_step - before, 50u);
   for (Client& stream : streams) {
     stream.read_all();
-    EXPECT_GE(stream.tokens.size(), rig.turns - 1 - 1) << "a token each turn";
+    EXPECT_GE(stream.tokens.size(), rig.iterations - 1 - 1) << "a token each turn";
   }
   rig.run(streams);
   expect_scores(late[0], toy_prompt(50, 9, kSmall), 0);
 }
 
-TEST_F(PromptScoresTest, AreRefusedWhereTheStreamCannotTellThem) {
+TEST_F(PromptScoresTest, AreRefusedWhereTheStreamCannotReturnThem) {
   ToyRunner runner(64, 4, kSmall);
   EngineRig rig(small(), runner);
   const auto submit = [&](std::unique_ptr<bridge::PromptScores> scores, std::uint32_t max_tokens, bool scores_prompt) {

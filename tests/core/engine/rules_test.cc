@@ -20,7 +20,7 @@ using quire::testing::ToyModel;
 using quire::testing::ToyPast;
 using quire::testing::ToyRunner;
 
-constexpr ToyModel kSmall{.vocab = 61};
+const ToyModel kSmall{.vocab = 61};
 
 std::shared_ptr<const sample::Rules> shared(sample::Rules rules) {
   return std::make_shared<const sample::Rules>(std::move(rules));

@@ -26,10 +26,11 @@ class SharingTest : public ::testing::Test {
  protected:
   // `n` choices of one prompt, and how many rows they took.
   static std::vector<Client> choices(EngineRig& rig, std::uint32_t prompt, std::uint32_t n, std::uint32_t max_tokens,
-                                     std::optional<CacheRoot> root = CacheRoot{0, 1}) REQUIRES(engine_role) {
+                                     std::optional<CacheNamespace> cache_namespace = CacheNamespace{0, 1})
+      REQUIRES(engine_role) {
     const sample::Params params{.temperature = 1.0f, .seed = 9};
-    std::vector<Client> clients =
-        rig.submit_many(toy_prompt(prompt, prompt), max_tokens, {.params = params, .root = root, .n = n});
+    std::vector<Client> clients = rig.submit_many(toy_prompt(prompt, prompt), max_tokens,
+                                                  {.params = params, .cache_namespace = cache_namespace, .n = n});
     rig.run(clients);
     for (std::uint32_t i = 0; i < n; ++i) {
       sample::Params own = params;
@@ -51,7 +52,7 @@ TEST_F(SharingTest, ChoicesOfOnePromptComputeItOnceAndCopyItsPartFullBlock) {
         << "the prompt once, then a row a token; of each other its last row again";
     EXPECT_EQ(runner.copies, 3u);
     EXPECT_EQ(rig.pool.num_held(), 0u);
-    EXPECT_EQ(rig.pool.num_kept() > 0, caching) << "without caching nothing outlives its holders";
+    EXPECT_EQ(rig.pool.num_cached_blocks() > 0, caching) << "without caching nothing outlives its holders";
   }
 }
 
@@ -59,7 +60,7 @@ TEST_F(SharingTest, ChoicesHoldThePromptsFullBlocksTogether) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   auto clients = rig.submit_many(toy_prompt(100, 1), 10, {.params = {.temperature = 1.0f}, .n = 8});
-  for (int turn = 0; turn < 3; ++turn) rig.turn();
+  for (int iteration = 0; iteration < 3; ++iteration) rig.iterate();
   EXPECT_EQ(rig.pool.num_held(), 6u + 8u) << "six shared, and the part full one of each";
   EXPECT_EQ(rig.pool.num_saved(), 6u * 7u);
   rig.run(clients);
@@ -69,7 +70,7 @@ TEST_F(SharingTest, APromptShorterThanABlockIsNotWaitedFor) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   auto clients = rig.submit_many(toy_prompt(16, 1), 4, {.params = {.temperature = 1.0f}, .n = 2});
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 2u);
   rig.run(clients);
 }
@@ -81,8 +82,8 @@ TEST_F(SharingTest, WhoeverNeedsNothingOfAPromptUnderWayIsNotHeldBack) {
   clients.push_back(rig.submit(toy_prompt(200, 1), 4));
   clients.push_back(rig.submit(toy_prompt(200, 1), 4));  // waits for the first
   clients.push_back(rig.submit(toy_prompt(20, 2), 4));   // does not
-  rig.turn();
-  rig.turn();
+  rig.iterate();
+  rig.iterate();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 2u);
   rig.run(clients);
   EXPECT_LT(clients[2].finished_at_step, clients[1].finished_at_step);
@@ -95,8 +96,8 @@ TEST_F(SharingTest, WhenThePromptUnderWayIsCancelledTheNextOneComputesIt) {
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 32}, runner);
   std::vector<Client> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(rig.submit(toy_prompt(200, 1), 4));
-  rig.turn();
-  rig.turn();
+  rig.iterate();
+  rig.iterate();
   clients[0].stream->cancel();
   rig.run(clients);
   EXPECT_EQ(clients[0].finish, flow::Finish::kCancelled);
@@ -108,18 +109,18 @@ TEST_F(SharingTest, WhenThePromptUnderWayIsCancelledTheNextOneComputesIt) {
 TEST_F(SharingTest, UnderAnotherSaltNothingIsFoundNorReported) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
-  const auto cached = [&](std::optional<CacheRoot> root) REQUIRES(engine_role) {
-    auto clients = rig.submit_many(toy_prompt(100, 1), 4, {.root = root});
+  const auto cached = [&](std::optional<CacheNamespace> cache_namespace) REQUIRES(engine_role) {
+    auto clients = rig.submit_many(toy_prompt(100, 1), 4, {.cache_namespace = cache_namespace});
     rig.run(clients);
     EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(100, 1), EngineRig::greedy(), 4));
     return clients[0].stream->cached_tokens();
   };
-  EXPECT_EQ(cached(CacheRoot{1, 1}), 0u);
-  EXPECT_EQ(cached(CacheRoot{1, 2}), 0u);
-  EXPECT_EQ(cached(CacheRoot{2, 1}), 0u);
+  EXPECT_EQ(cached(CacheNamespace{1, 1}), 0u);
+  EXPECT_EQ(cached(CacheNamespace{1, 2}), 0u);
+  EXPECT_EQ(cached(CacheNamespace{2, 1}), 0u);
   EXPECT_EQ(cached(std::nullopt), 0u);
   EXPECT_EQ(cached(std::nullopt), 0u) << "without a root never, not even its own";
-  EXPECT_EQ(cached(CacheRoot{1, 1}), 99u);
+  EXPECT_EQ(cached(CacheNamespace{1, 1}), 99u);
 }
 
 TEST_F(SharingTest, EqualPromptsUnderDifferentSaltsDoNotWaitForEachOther) {
@@ -127,9 +128,9 @@ TEST_F(SharingTest, EqualPromptsUnderDifferentSaltsDoNotWaitForEachOther) {
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 512}, runner);
   std::vector<Client> clients;
   for (std::uint64_t salt = 0; salt < 3; ++salt) {
-    clients.push_back(rig.submit_many(toy_prompt(40, 1), 4, {.root = CacheRoot{0, salt}})[0]);
+    clients.push_back(rig.submit_many(toy_prompt(40, 1), 4, {.cache_namespace = CacheNamespace{0, salt}})[0]);
   }
-  rig.turn();
+  rig.iterate();
   EXPECT_EQ(rig.engine.scheduler().running().size(), 3u);
   rig.run(clients);
   EXPECT_EQ(runner.copies, 0u);
@@ -154,13 +155,14 @@ TEST_F(SharingTest, TheNextTurnOfAConversationGoesOnInTheLastBlockWithoutACopy) 
 TEST_F(SharingTest, APinnedPrefixIsNeverEvicted) {
   ToyRunner runner(20, 16);
   EngineRig rig({.num_blocks = 20, .max_num_batched_tokens = 64, .max_model_len = 160}, runner);
-  rig.engine.pin_prefix(toy_prompt(100, 1), CacheRoot{0, 1});
+  rig.engine.pin_prefix(toy_prompt(100, 1), CacheNamespace{0, 1});
   EXPECT_EQ(rig.pool.num_held(), 7u);
+  EXPECT_EQ(rig.metrics.kv_blocks_pinned.value(), 7.0) << "counted before the first step";
   for (std::uint32_t i = 2; i < 20; ++i) {  // enough others to evict everything that can be
     std::vector<Client> other{rig.submit(toy_prompt(140, i), 10)};
     rig.run(other);
   }
-  rig.turn();  // at rest: what is held is what is pinned
+  rig.iterate();  // at rest: what is held is what is pinned
   std::vector<TokenId> prompt = toy_prompt(100, 1);
   prompt.push_back(3);
   std::vector<Client> clients{rig.submit(prompt, 4)};
@@ -174,7 +176,7 @@ TEST_F(SharingTest, APinnedPrefixThatIsNotFiniteStopsTheStart) {
   ToyRunner runner(20, 16);
   runner.poisoned_token = toy_prompt(100, 1)[40];
   EngineRig rig({.num_blocks = 20, .max_model_len = 160}, runner);
-  EXPECT_ANY_THROW(rig.engine.pin_prefix(toy_prompt(100, 1), CacheRoot{0, 1}));
+  EXPECT_ANY_THROW(rig.engine.pin_prefix(toy_prompt(100, 1), CacheNamespace{0, 1}));
 }
 
 TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
@@ -184,7 +186,7 @@ TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
                   runner);
     std::vector<Client> clients;
     for (std::uint32_t i = 0; i < 6; ++i) {
-      clients.push_back(rig.submit_many(toy_prompt(20, i), 120, {.root = std::nullopt})[0]);
+      clients.push_back(rig.submit_many(toy_prompt(20, i), 120, {.cache_namespace = std::nullopt})[0]);
     }
     rig.run(clients);
     for (std::uint32_t i = 0; i < 6; ++i) {
@@ -199,24 +201,24 @@ TEST_F(SharingTest, SwappedOutOrRecomputedTheTokensAreTheSame) {
 TEST_F(SharingTest, WithPoisonNothingIsLeftInABlockThatWasGivenBack) {
   ToyRunner runner(8, 16);
   EngineRig rig({.num_blocks = 8, .poison_blocks = true}, runner);
-  auto clients = rig.submit_many(toy_prompt(40, 1), 20, {.root = std::nullopt});
+  auto clients = rig.submit_many(toy_prompt(40, 1), 20, {.cache_namespace = std::nullopt});
   rig.run(clients);
-  rig.turn();
+  rig.iterate();
   for (std::uint32_t block = 0; block < 8; ++block) {
     for (const ToyRunner::Slot& slot : runner.content(BlockId(block))) EXPECT_EQ(slot.position, ToyRunner::kNothing);
   }
 }
 
 TEST_F(SharingTest, ASlidingWindowModelHoldsNoMoreThanItsWindow) {
-  const ToyModel model{.window = 64};
+  const ToyModel model = quire::testing::toy_window(64);
   ToyRunner runner(64, 16, model);
-  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 64, .window = 64}, runner);
+  EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 64, .groups = model.groups}, runner);
   std::vector<Client> clients{rig.submit(toy_prompt(200, 1), 300)};
   std::uint32_t most = 0;
-  for (int turn = 0; turn < 280; ++turn) {
-    rig.turn();
+  for (int iteration = 0; iteration < 280; ++iteration) {
+    rig.iterate();
     clients[0].read_all();
-    if (turn > 10) most = std::max(most, rig.pool.num_held());
+    if (iteration > 10) most = std::max(most, rig.pool.num_held());
   }
   rig.run(clients);
   EXPECT_LE(most, 64u / 16 + 2);
@@ -237,7 +239,7 @@ TEST_F(SharingTest, ALossySequenceIsExactHoldsItsShareAndNeverEntersTheCache) {
       rig.run(clients);
       EXPECT_EQ(clients[0].tokens, toy_answer(toy_prompt(900, 1), EngineRig::greedy(), 500, {}, policy));
       EXPECT_NE(clients[0].tokens, toy_answer(toy_prompt(900, 1), EngineRig::greedy(), 500)) << "it was meant to lose";
-      EXPECT_EQ(rig.pool.num_kept(), 0u);
+      EXPECT_EQ(rig.pool.num_cached_blocks(), 0u);
     }
   }
 }

@@ -39,7 +39,7 @@ class TimelineTest : public ::testing::Test {
   EngineRig rig_;
 };
 
-TEST_F(TimelineTest, TellsOfTheQueueEveryChunkEveryTokenAndTheEnd) {
+TEST_F(TimelineTest, ReportsOfTheQueueEveryChunkEveryTokenAndTheEnd) {
   Client client = rig_.submit(toy_prompt(100, 1), 3);
   EXPECT_FALSE(of(client).start());
   rig_.clock.advance(5ms);
@@ -64,11 +64,11 @@ TEST_F(TimelineTest, TellsOfTheQueueEveryChunkEveryTokenAndTheEnd) {
   EXPECT_EQ(timeline.ended(), 107000u);
 }
 
-TEST_F(TimelineTest, APreemptionIsToldAndWhatIsComputedAgainIsAChunk) {
+TEST_F(TimelineTest, APreemptionIsReportedAndWhatIsComputedAgainIsAChunk) {
   Client client = rig_.submit(toy_prompt(10, 1), 4);
   rig_.clock.advance(1ms);
-  rig_.turn();
-  rig_.turn();
+  rig_.iterate();
+  rig_.iterate();
   EXPECT_EQ(of(client).tokens().num(), 2u);
   rig_.engine.preempt_all();
   run(client);
@@ -93,22 +93,22 @@ class DryPoolTest : public TimelineTest {
                       .cut_by_time = false}) {}
 };
 
-TEST_F(DryPoolTest, WhoIsSentBackByADryPoolSaysSoAndWhoIsNotDoesNot) {
+TEST_F(DryPoolTest, OnlySequencesThatADryPoolPreemptedReportAPreemption) {
   std::vector<Client> clients;
   for (std::uint32_t i = 0; i < 6; ++i) clients.push_back(rig_.submit(toy_prompt(20, i), 120));
   rig_.run(clients);
-  std::uint64_t told = 0;
+  std::uint64_t emitted = 0;
   for (const Client& client : clients) {
-    told += of(client).preemptions().num();
+    emitted += of(client).preemptions().num();
     for (const Timeline::Preemption& one : of(client).preemptions().kept()) EXPECT_TRUE(one.swapped);
     EXPECT_EQ(of(client).tokens().num(), 120u);
   }
-  EXPECT_GT(told, 0u);
-  EXPECT_EQ(told, rig_.metrics.preemptions.value());
+  EXPECT_GT(emitted, 0u);
+  EXPECT_EQ(emitted, rig_.metrics.preemptions.value());
   EXPECT_EQ(of(clients[0]).preemptions().num(), 0u) << "the oldest is not sent back";
 }
 
-TEST_F(TimelineTest, WhatTheCacheHeldIsToldAndNotRun) {
+TEST_F(TimelineTest, CachedTokensAreReportedAndNotRun) {
   ToyRunner runner(64, 16);
   EngineRig rig({.num_blocks = 64, .max_num_batched_tokens = 256}, runner);
   std::vector<Client> first{rig.submit(toy_prompt(100, 1), 2)};
@@ -128,10 +128,10 @@ TEST_F(TimelineTest, EveryEndHasItsName) {
 
   Client satisfied = rig_.submit(toy_prompt(5, 9), 20);
   Client cancelled = rig_.submit(toy_prompt(5, 9), 20);
-  rig_.turn();
+  rig_.iterate();
   satisfied.stream->satisfy();
   cancelled.stream->cancel();
-  rig_.turn();
+  rig_.iterate();
   EXPECT_EQ(of(satisfied).end(), Timeline::End::kStop);
   EXPECT_EQ(of(cancelled).end(), Timeline::End::kAborted);
 
@@ -146,7 +146,7 @@ TEST_F(TimelineTest, EveryEndHasItsName) {
   EXPECT_FALSE(of(refused).start()) << "it never ran";
 }
 
-TEST_F(TimelineTest, ASearchTellsOfItsRoundsOnItsFirstStream) {
+TEST_F(TimelineTest, ASearchReportsItsRoundsOnItsFirstStream) {
   auto clients = rig_.submit_many(toy_prompt(20, 3), 6, {.beam = flow::BeamSearch{3, 2, 1.0}});
   rig_.run(clients);
   const Timeline& timeline = of(clients[0]);

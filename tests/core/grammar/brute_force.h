@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/grammar/rules.h"
+#include "core/grammar/rules/rules.h"
 
 namespace quire::grammar::testing {
 

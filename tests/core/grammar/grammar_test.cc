@@ -106,7 +106,8 @@ TEST(Grammar, RefusesExpressionsNestedTooDeep) {
 TEST(Grammar, RefusesToRepeatWhatMayBeEmptyTooOften) {
   EXPECT_EQ(error_of(R"(root ::= ("a"?){0,255} "b")"), "compiles");
   EXPECT_EQ(error_of(R"(root ::= ("a"?){256} "b")"), "compiles");
-  EXPECT_EQ(error_of(R"(root ::= ("a"?){2,257} "b")"), "rule 'root' repeats what may be empty more than 256 times");
+  EXPECT_EQ(error_of(R"(root ::= ("a"?){2,257} "b")"),
+            "rule 'root' repeats a part that may be empty more than 256 times");
   EXPECT_EQ(error_of(R"(root ::= ("a"?)* "b")"), "compiles");
 }
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/grammar/ebnf.h"
 #include "core/grammar/grammar.h"
 #include "core/grammar/matcher.h"
-#include "core/grammar/regex.h"
+#include "core/grammar/text/ebnf.h"
+#include "core/grammar/text/regex.h"
 #include "tests/support/patient.h"
 
 namespace quire::grammar::testing {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/grammar/rules.h"
-#include "core/grammar/vocabulary.h"
+#include "core/grammar/rules/rules.h"
+#include "core/grammar/rules/vocabulary.h"
 
 namespace quire::grammar::testing {
 

@@ -17,7 +17,7 @@ class BlockPoolTest : public ::testing::Test {
   RoleScope role_{engine_role};
 };
 
-TEST_F(BlockPoolTest, HandsOutEveryBlockOnceAndThenSaysNo) {
+TEST_F(BlockPoolTest, HandsOutEveryBlockOnceAndThenRefuses) {
   for (const std::uint32_t n : {1u, 2u, 7u, 64u}) {
     BlockPool pool(n, 16);
     std::set<BlockId> taken;
@@ -101,14 +101,14 @@ TEST_F(BlockPoolTest, EmptiesWhatIsKeptAndNothingThatIsHeld) {
   }
   pool.give_back(blocks[2]);
   pool.give_back(blocks[0]);
-  EXPECT_EQ(pool.empty_kept(), 2u);
+  EXPECT_EQ(pool.evict_all(), 2u);
   EXPECT_EQ(emptied, (std::vector{blocks[2], blocks[0]})) << "the one wanted least recently first";
   EXPECT_EQ(pool.take_emptied(), emptied);
   EXPECT_EQ(pool.num_empty(), 3u);
   EXPECT_EQ(pool.num_held(), 1u);
   EXPECT_EQ(pool.num_evicted(), 0u) << "nobody needed them";
   pool.check_invariants();
-  EXPECT_EQ(pool.empty_kept(), 0u);
+  EXPECT_EQ(pool.evict_all(), 0u);
 }
 
 TEST_F(BlockTableTest, PagesTheNotebooksLengthsInThirtyBlocksAgainstSixtyFourReserved) {
@@ -172,7 +172,7 @@ TEST_F(BlockTableTest, SlotsFollowTheLabsFormula) {
   ASSERT_TRUE(table.grow_to(48));
   pool.give_back(first);
   for (const std::uint32_t t : {0u, 1u, 15u, 16u, 17u, 31u, 32u, 47u}) {
-    EXPECT_EQ(table.slot(t), table.blocks()[t / 16].value * 16 + t % 16);
+    EXPECT_EQ(table.slot(0, t), table.blocks()[t / 16].value * 16 + t % 16);
   }
 }
 

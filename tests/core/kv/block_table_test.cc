@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <vector>
 
 namespace quire::kv {
 namespace {
@@ -35,7 +36,7 @@ TEST_F(SharedBlockTableTest, MakingABlockOwnLeavesTheSharedOneToTheOthers) {
   BlockTable fork(pool);
   fork.share(parent, 6);
   const BlockId shared = parent.blocks()[1];
-  EXPECT_EQ(*fork.make_own(1), shared);
+  EXPECT_EQ(*fork.copy_on_write(0, 1), shared);
   EXPECT_EQ(parent.blocks()[1], shared);
   EXPECT_NE(fork.blocks()[1], shared);
   EXPECT_EQ(pool.holders(shared), 1u);
@@ -49,7 +50,7 @@ TEST_F(SharedBlockTableTest, WithoutAFreeBlockMakingOneOwnFailsAndNothingChanges
   ASSERT_TRUE(parent.grow_to(8).ok());
   BlockTable fork(pool);
   fork.share(parent, 8);
-  EXPECT_EQ(fork.make_own(1).error().code, Code::kOutOfBlocks);
+  EXPECT_EQ(fork.copy_on_write(0, 1).error().code, Code::kOutOfBlocks);
   EXPECT_EQ(fork.blocks()[1], parent.blocks()[1]);
   EXPECT_EQ(pool.num_saved(), 2u);
 }
@@ -58,8 +59,8 @@ TEST_F(SharedBlockTableTest, ADroppedBlockIsBackAtOnceAndLeavesAHole) {
   BlockPool pool(4, 4);
   BlockTable table(pool);
   ASSERT_TRUE(table.grow_to(12).ok());
-  table.drop(0);
-  table.drop(0);
+  table.drop(0, 0, /*cold=*/false);
+  table.drop(0, 0, /*cold=*/false);
   EXPECT_EQ(pool.num_held(), 2u);
   EXPECT_EQ(table.blocks()[0], kNoBlock);
   EXPECT_EQ(table.capacity_tokens(), 12u);
@@ -71,13 +72,13 @@ TEST_F(SharedBlockTableTest, ADroppedBlockIsBackAtOnceAndLeavesAHole) {
   EXPECT_EQ(pool.num_held(), 0u);
 }
 
-TEST_F(SharedBlockTableTest, BlocksThatHeldGuessesAloneAreBackAndDoNotCount) {
+TEST_F(SharedBlockTableTest, BlocksThatHeldDraftTokensAloneAreBackAndDoNotCount) {
   BlockPool pool(8, 4);
   {
     BlockTable table(pool);
     ASSERT_TRUE(table.grow_to(4).ok());
-    for (const std::uint32_t with_guesses : {20u, 5u, 8u}) {
-      ASSERT_TRUE(table.grow_to(with_guesses).ok());
+    for (const std::uint32_t with_draft : {20u, 5u, 8u}) {
+      ASSERT_TRUE(table.grow_to(with_draft).ok());
       table.shrink_to(4);
       EXPECT_EQ(table.size(), 1u);
       EXPECT_EQ(pool.num_held(), 1u);
@@ -100,7 +101,7 @@ TEST_F(SharedBlockTableTest, WhoeverLetsGoFirstTheLastOneFreesAndNothingLeaks) {
     for (int fork = 0; fork < 6; ++fork) {
       tables.push_back(std::make_unique<BlockTable>(pool));
       tables.back()->share(*tables[random() % (tables.size() - 1)], tokens);
-      if (random() % 2) (void)tables.back()->make_own(tables.back()->size() - 1);
+      if (random() % 2) (void)tables.back()->copy_on_write(0, tables.back()->size() - 1);
     }
     std::shuffle(tables.begin(), tables.end(), random);
     while (!tables.empty()) {
@@ -110,6 +111,60 @@ TEST_F(SharedBlockTableTest, WhoeverLetsGoFirstTheLastOneFreesAndNothingLeaks) {
     ASSERT_EQ(pool.num_empty(), 64u) << "seed " << seed;
     ASSERT_EQ(pool.num_saved(), 0u);
   }
+}
+
+class GroupsOfABlockTableTest : public ::testing::Test {
+ protected:
+  using Kind = CacheGroup::Kind;
+  RoleScope role_{engine_role};
+  BlockPool pool_{16, 4, {CacheGroup{}, {Kind::kWindow, 6}}};
+  BlockTable table_{pool_};
+};
+
+TEST_F(GroupsOfABlockTableTest, FullGroupsGrowToAllTokensAndOthersToTheirOwnNumber) {
+  const BlockTable::Reach reach{20, 0, 3};  // of the window's group 9 tokens
+  EXPECT_EQ(table_.num_missing(reach), 5u + 3u);
+  ASSERT_TRUE(table_.grow_to(reach).ok());
+  EXPECT_EQ(table_.size(0), 5u);
+  EXPECT_EQ(table_.size(1), 3u);
+  EXPECT_EQ(table_.num_rows(), 5u);
+  EXPECT_EQ(table_.num_held(), 8u);
+  EXPECT_EQ(pool_.num_held(), 8u);
+  EXPECT_EQ(table_.block(1, 3), kNoBlock);
+  EXPECT_EQ(table_.num_missing(BlockTable::all_of(20)), 2u);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_NE(table_.blocks(0)[i], table_.blocks(1)[i]);
+}
+
+TEST_F(GroupsOfABlockTableTest, GrowingTakesAllThatIsMissingOrNothing) {
+  EXPECT_EQ(table_.grow_to(36).error().code, Code::kOutOfBlocks);
+  EXPECT_EQ(pool_.num_held(), 0u);
+  EXPECT_TRUE(table_.grow_to(32).ok());
+  EXPECT_EQ(pool_.num_free(), 0u);
+}
+
+TEST_F(GroupsOfABlockTableTest, ARowIsAdoptedWithoutTheBlocksThatNobodyReads) {
+  const BlockId full = *pool_.take();
+  table_.adopt(std::vector{full, kNoBlock});
+  EXPECT_EQ(pool_.holders(full), 2u);
+  EXPECT_EQ(table_.num_held(), 1u);
+  EXPECT_TRUE(table_.holds(full));
+  pool_.give_back(full);
+  table_.give_back_all();
+  EXPECT_EQ(pool_.num_held(), 0u);
+}
+
+TEST_F(GroupsOfABlockTableTest, RejectedDraftsAndTheLastRowLeaveEveryColumn) {
+  ASSERT_TRUE(table_.grow_to({20, 0, 6}).ok());
+  table_.shrink_to(13);
+  EXPECT_EQ(table_.size(0), 4u);
+  EXPECT_EQ(table_.size(1), 3u);
+  table_.give_back_last_row();
+  EXPECT_EQ(table_.size(0), 3u);
+  EXPECT_EQ(table_.size(1), 3u) << "its last row is an earlier one";
+  table_.give_back_last_row();
+  EXPECT_EQ(table_.size(0), 2u);
+  EXPECT_EQ(table_.size(1), 2u);
+  EXPECT_EQ(pool_.num_held(), 4u);
 }
 
 }  // namespace

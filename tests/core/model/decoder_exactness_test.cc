@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/kv_constants.h"
 #include "core/base/thread_role.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/model/decoder_runner.h"
@@ -32,7 +33,7 @@ struct Sequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
   std::uint32_t done = 0;
-  std::uint32_t open_group = 0;
+  std::uint32_t residual_group = 0;
   std::vector<std::uint16_t> kept{};  // of the spans before its next rows, where something was dropped
 };
 
@@ -42,7 +43,7 @@ Sequence sequence(std::uint32_t length, std::uint32_t seed, std::uint32_t first_
     seed = seed * 1664525u + 1013904223u;
     made.tokens.push_back(static_cast<TokenId>((seed >> 16) % kVocab));
   }
-  made.open_group = first_block / kBlocksEach;
+  made.residual_group = first_block / kBlocksEach;
   for (std::uint32_t i = 0; i < kBlocksEach; ++i) made.blocks.emplace_back(first_block + i * stride);
   return made;
 }
@@ -55,7 +56,7 @@ struct Part {
 class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
  protected:
   DecoderExactness() {
-    const Config config = parse_config(kQwen3, "config.json");
+    const ModelSpec config = parse_config(kQwen3, "config.json");
     dir_.write("config.json", kQwen3);
     dir_.write("model.safetensors", safetensors_file(fitting_tensors(config, "BF16")));
     const auto files = ModelFiles::directory(dir_.path());
@@ -81,9 +82,9 @@ class DecoderExactness : public ::testing::TestWithParam<backend::KvType> {
       planned.first_position = sequence->done;
       planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
       planned.num_table = kBlocksEach;
-      planned.speaks = !pools_;
+      planned.samples = !pools_;
       planned.num_pooled = pools_ ? num_rows : 0;
-      planned.open_group = sequence->open_group;
+      planned.residual_group = sequence->residual_group;
       planned.first_kept = static_cast<std::uint32_t>(plan.kept_groups.size());
       planned.num_kept = static_cast<std::uint32_t>(sequence->kept.size());
       plan.kept_groups.insert(plan.kept_groups.end(), sequence->kept.begin(), sequence->kept.end());
@@ -213,7 +214,7 @@ TEST_P(DecoderExactness, AForkGoesOnAsTheOriginalDoes) {
   Sequence fork = sequence(64, 1, kBlocksEach);
   fork.done = 41;
   std::vector<flow::BlockOp> ops = {{kCopy, 0, 20}, {kCopy, 1, 21}, {kCopy, 2, 22}};
-  if (GetParam() == backend::KvType::kInt4) ops.push_back({kCopyOpenGroup, 0, 1});
+  if (GetParam() == backend::KvType::kInt4) ops.push_back({kCopyResidualGroup, 0, 1});
   step(ops);
   step({{&original, 1}, {&fork, 2}});
   expect_same_bits(step({{&original, 22}}).back(), expected);
@@ -264,7 +265,7 @@ TEST_P(DecoderExactness, DroppedGroupsAreNotLookedAtAndKeptOnesAre) {
   const std::vector<float> holed = step({{&prompt, 14}}).back();
   EXPECT_NE(holed, full);
   step({{kPoison, 0, 3}});
-  prompt.blocks[3] = flow::kDroppedBlock;
+  prompt.blocks[3] = kNoBlock;
   for (const std::uint32_t chunk : {1u, 7u, 14u}) {
     prompt.done = 256;
     std::vector<float> last;
@@ -278,7 +279,7 @@ using DecoderExactnessDeathTest = DecoderExactness;
 TEST_P(DecoderExactnessDeathTest, ABlockThatSomeRowSeesMustBeInTheTable) {
   Sequence prompt = sequence(270, 1, 0);
   step({{&prompt, 256}});
-  prompt.blocks[3] = flow::kDroppedBlock;
+  prompt.blocks[3] = kNoBlock;
   EXPECT_DEATH(step({{&prompt, 1}}), "may_look_at");
   prompt.kept = {0xffff};
   EXPECT_DEATH(step({{&prompt, 1}}), "may_look_at");
@@ -288,23 +289,23 @@ TEST_P(DecoderExactnessDeathTest, ABlockThatSomeRowSeesMustBeInTheTable) {
   EXPECT_DEATH(step({{&prompt, 2}}), "0 vs 1");  // two spans in one step
 }
 
-class Int4OpenGroupDeathTest : public DecoderExactness {};
+class Int4ResidualGroupDeathTest : public DecoderExactness {};
 
-TEST_P(Int4OpenGroupDeathTest, NobodyGoesOnInAnOpenGroupThatIsNotTheirs) {
+TEST_P(Int4ResidualGroupDeathTest, NobodyGoesOnInAnResidualGroupThatIsNotTheirs) {
   Sequence first = sequence(64, 1, 0);
   Sequence second = sequence(64, 2, kBlocksEach);
-  second.open_group = 0;
+  second.residual_group = 0;
   EXPECT_DEATH(step({{&first, 5}, {&second, 5}}), "CHECK failed: open.step");
   step({{&first, 5}});
   step({{&second, 6}});
   EXPECT_DEATH(step({{&first, 5}}), "5 vs 6");
-  first.open_group = 4;
+  first.residual_group = 4;
   first.done = 0;
   EXPECT_DEATH(step({{&first, 5}}), "4 vs 4");
-  const std::vector<flow::BlockOp> beyond = {{kCopyOpenGroup, 0, 4}};
+  const std::vector<flow::BlockOp> beyond = {{kCopyResidualGroup, 0, 4}};
   EXPECT_DEATH(step(beyond), "4 vs 4");
 }
-INSTANTIATE_TEST_SUITE_P(Kv, Int4OpenGroupDeathTest, ::testing::Values(backend::KvType::kInt4));
+INSTANTIATE_TEST_SUITE_P(Kv, Int4ResidualGroupDeathTest, ::testing::Values(backend::KvType::kInt4));
 
 TEST_P(DecoderExactness, DifferentTokensGiveDifferentLogits) {
   EXPECT_NE(alone(sequence(40, 1, 0)), alone(sequence(40, 2, 0)));

@@ -35,7 +35,7 @@ class DecoderRunnerTest : public ::testing::Test {
 
   // Appends a sequence whose table is one block.
   static void append(flow::StepPlan& plan, std::uint64_t id, std::uint32_t position, std::uint32_t num_rows,
-                     bool speaks) {
+                     bool samples) {
     flow::PlannedSequence sequence;
     sequence.seq = SeqId(id);
     sequence.first_row = static_cast<std::uint32_t>(plan.tokens.size());
@@ -43,7 +43,7 @@ class DecoderRunnerTest : public ::testing::Test {
     sequence.first_position = position;
     sequence.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
     sequence.num_table = 1;
-    sequence.speaks = speaks;
+    sequence.samples = samples;
     sequence.sampling.seed = id;
     const auto block = static_cast<std::uint32_t>(plan.sequences.size());
     plan.block_tables.emplace_back(block);
@@ -150,7 +150,7 @@ TEST_F(DecoderRunnerTest, GivenTokensAreScoredByTheRowsBeforeTheOneThatSpeaks) {
   }
   for (const flow::StepChoice& choice : runner_.collect()) EXPECT_EQ(choice.seq, SeqId(7));
 
-  plan.sequences[0].speaks = false;  // then they are those of its last rows
+  plan.sequences[0].samples = false;  // then they are those of its last rows
   plan.sequences[1].given = std::span(given).first(1);
   runner_.submit(plan);
   ASSERT_EQ(ops_.batch.logits_rows.size(), 3u);
@@ -171,7 +171,7 @@ TEST_F(DecoderRunnerTest, NoMoreRowsSpeakThanThereAreRowsOfLogits) {
   runner_.collect();
   plan.sequences[0].given = given;
   EXPECT_DEATH(runner_.submit(plan), "CHECK failed");
-  plan.sequences[0].speaks = false;
+  plan.sequences[0].samples = false;
   runner_.submit(plan);
   runner_.collect();
   append(plan, 8, 0, 1, false);
@@ -247,12 +247,12 @@ TEST_F(DecoderRunnerTest, EveryLayerIsTheSameChainOfOps) {
   runner_.submit(plan);
   std::vector<std::string> expected = {"begin", "embed"};
   for (int layer = 0; layer < 2; ++layer) {
-    for (const char* op :
-         {"norm", "linear", "rope_store", "attend", "linear", "add", "norm", "linear", "act_mul", "linear", "add"}) {
+    for (const char* op : {"norm", "multiply", "rope_store", "attend", "multiply", "add", "norm", "multiply",
+                           "activate", "multiply", "add"}) {
       expected.push_back(op);
     }
   }
-  for (const char* op : {"gather", "norm", "linear", "choose"}) expected.push_back(op);
+  for (const char* op : {"gather", "norm", "multiply", "choose"}) expected.push_back(op);
   EXPECT_EQ(ops_.calls, expected);
 }
 

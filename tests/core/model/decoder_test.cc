@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/kv_constants.h"
 #include "core/base/thread_role.h"
 #include "core/model/decoder_runner.h"
 #include "tests/core/model/fake_ops.h"
@@ -21,7 +22,7 @@ using testing::TempDir;
 TEST(DecoderTest, RefusesALengthItsPositionsDoNotReach) {
   const TempDir dir;
   const auto files = fitting_model(dir);
-  const Config config = load_config(*files);
+  const ModelSpec config = load_config(*files);
   FakeOps ops;
   EXPECT_THAT(refusal([&] { Decoder(ops, config, *files, 65); }), HasSubstr("max-model-len 65 is outside [1, 64]"));
   EXPECT_EQ(refusal([&] { Decoder(ops, config, *files, 64); }), "");
@@ -49,7 +50,7 @@ TEST(DecoderDeathTest, BlocksBelowEveryLayersWindowMayBeDropped) {
     sequence.first_position = position;
     sequence.num_table = 3;
     plan.sequences = {sequence};
-    plan.block_tables = {flow::kDroppedBlock, BlockId(1), BlockId(2)};
+    plan.block_tables = {kNoBlock, BlockId(1), BlockId(2)};
     plan.tokens = {1};
     plan.positions = {position};
     plan.slots = {16 + position % 16};

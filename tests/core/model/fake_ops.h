@@ -7,24 +7,25 @@
 #include <vector>
 
 #include "core/backend/ops.h"
+#include "core/backend/weights/quantize.h"
 
 namespace quire::model::testing {
 
 // A byte an element.
 class FakeWeight final : public backend::Weight {
  public:
-  FakeWeight(std::uint32_t n, std::uint32_t k, backend::WeightType type)
+  FakeWeight(std::uint32_t n, std::uint32_t k, backend::Format type)
       : n_(n), k_(k), type_(type), bytes_(std::size_t{n} * k) {}
   std::uint32_t n() const override { return n_; }
   std::uint32_t k() const override { return k_; }
-  backend::WeightType type() const override { return type_; }
+  backend::Format format() const override { return type_; }
   std::span<const std::byte> packed() const override { return bytes_; }
-  void forget_packed() override { is_forgotten = true; }
+  void free_host_copy() override { is_forgotten = true; }
   bool is_forgotten = false;
 
  private:
   std::uint32_t n_, k_;
-  backend::WeightType type_;
+  backend::Format type_;
   std::vector<std::byte> bytes_;
 };
 
@@ -68,7 +69,8 @@ class FakeKv final : public backend::KvCache {
 struct PackCall {
   std::vector<backend::HostMatrix> matrices;
   std::vector<std::vector<float>> biases;
-  backend::Quantize quantize;
+  std::vector<float> row_starts;  // the first value of every row of all matrices
+  std::optional<backend::Format> quantize;
 };
 
 class FakeOps final : public backend::Ops {
@@ -87,14 +89,21 @@ class FakeOps final : public backend::Ops {
   std::string description() const override { return "fake/none 1 thread"; }
   std::unique_ptr<backend::Weight> pack(std::span<const backend::HostMatrix> matrices,
                                         std::span<const std::span<const float>> biases,
-                                        backend::Quantize quantize) override {
+                                        std::optional<backend::Format> quantize) override {
     PackCall& call = packs.emplace_back();
     call.quantize = quantize;
     call.matrices.assign(matrices.begin(), matrices.end());
     for (const auto& bias : biases) call.biases.emplace_back(bias.begin(), bias.end());
     std::uint32_t n = 0;
-    for (const backend::HostMatrix& matrix : matrices) n += matrix.n;
-    return std::make_unique<FakeWeight>(n, matrices[0].k, backend::weight_type(matrices[0].dtype, quantize));
+    for (const backend::HostMatrix& matrix : matrices) {
+      const auto* const bytes = static_cast<const std::byte*>(matrix.data);
+      const std::size_t row_bytes = std::size_t{matrix.k} * bytes_of(matrix.format);
+      for (std::uint32_t row = 0; row < matrix.n; ++row) {
+        backend::widen(bytes + row * row_bytes, matrix.format, {&call.row_starts.emplace_back(), 1});
+      }
+      n += matrix.n;
+    }
+    return std::make_unique<FakeWeight>(n, matrices[0].k, quantize.value_or(matrices[0].format));
   }
   std::string layout() const override { return "fake/1"; }
   std::unique_ptr<backend::Weight> adopt(const backend::WeightShape&, std::span<const std::byte>,
@@ -122,17 +131,16 @@ class FakeOps final : public backend::Ops {
   void begin(const backend::Batch& given) override {
     batch = given;
     begun.push_back(given);
-    num_rows_ = given.num_rows();
-    num_logits_rows_ = static_cast<std::uint32_t>(given.logits_rows.size());
     calls = {"begin"};
     block_calls_before_begin = block_calls.size();
   }
-  void embed(const backend::Weight&, backend::Buffer&) override { calls.push_back("embed"); }
-  void norm(const backend::Buffer&, const backend::Vector&, float, std::uint32_t, backend::Buffer&) override {
+  void embed(const backend::Weight&, float, backend::Buffer&) override { calls.push_back("embed"); }
+  void norm(const backend::Buffer&, const backend::Norm&, std::uint32_t, backend::Buffer&) override {
     calls.push_back("norm");
   }
-  void linear(const backend::Buffer&, const backend::Weight&, std::uint32_t, backend::Buffer&) override {
-    calls.push_back("linear");
+  void multiply(const backend::Buffer&, const backend::Weight&, std::uint32_t, std::uint32_t,
+                backend::Buffer&) override {
+    calls.push_back("multiply");
   }
   void rope_store(const backend::AttentionSpec&, backend::Buffer&, backend::KvCache&) override {
     calls.push_back("rope_store");
@@ -141,8 +149,18 @@ class FakeOps final : public backend::Ops {
               backend::Buffer&) override {
     calls.push_back("attend");
   }
-  void act_mul(const backend::Buffer&, backend::Buffer&) override { calls.push_back("act_mul"); }
-  void add(backend::Buffer&, const backend::Buffer&) override { calls.push_back("add"); }
+  void norm_columns(backend::Buffer&, std::uint32_t, std::uint32_t, std::uint32_t, const backend::Norm&,
+                    std::uint32_t) override {
+    calls.push_back("norm_columns");
+  }
+  void activate(const backend::Buffer&, backend::Activation, bool, std::uint32_t, backend::Buffer&) override {
+    calls.push_back("activate");
+  }
+  void add(backend::Buffer&, const backend::Buffer&, float, std::uint32_t) override { calls.push_back("add"); }
+  void multiply_by(backend::Buffer&, const backend::Buffer&, std::uint32_t, std::uint32_t) override {
+    calls.push_back("multiply_by");
+  }
+  void rescale(backend::Buffer&, float, float, std::uint32_t) override { calls.push_back("rescale"); }
   void place(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
     calls.push_back("place " + std::to_string(rows) + " " + std::to_string(column));
   }
@@ -186,11 +204,9 @@ class FakeOps final : public backend::Ops {
   void write_block(backend::KvCache&, BlockId block, std::span<const std::byte>) override {
     block_calls.push_back("write " + std::to_string(block.value));
   }
-  void copy_open_group(backend::KvCache&, std::uint32_t from, std::uint32_t to) override {
+  void copy_residual_group(backend::KvCache&, std::uint32_t from, std::uint32_t to) override {
     block_calls.push_back("open " + std::to_string(from) + " " + std::to_string(to));
   }
-  void read_tail(const backend::KvCache&, BlockId, std::span<std::byte>) override {}
-  void write_tail(backend::KvCache&, BlockId, std::span<const std::byte>) override {}
   // Element i of row t is 100 t + i.
   void read(const backend::Buffer& buffer, std::uint32_t first_row, std::uint32_t, std::span<float> out) override {
     calls.push_back("read");

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <utility>
 
 namespace quire::model::rope_test {
 namespace {
@@ -162,6 +165,90 @@ TEST(RopeAngles, CarryTheAttentionFactor) {
   for (std::size_t i = 0; i < plain.cosines.size(); ++i) {
     EXPECT_EQ(scaled.cosines[i], plain.cosines[i] * 1.25f);
     EXPECT_EQ(scaled.sines[i], plain.sines[i] * 1.25f);
+  }
+}
+
+// theta^(2i/r), the factors and their quotient in double.
+void expect_longrope(const RopeFrequencies& found, const RopeConfig& rope, const std::vector<double>& factors) {
+  const auto turned = static_cast<std::uint32_t>(2 * factors.size());
+  ASSERT_EQ(found.inverse.size(), factors.size());
+  for (std::uint32_t i = 0; i < factors.size(); ++i) {
+    // As plain ones; the factor and its product with the power round, too.
+    expect_near_relative(found.inverse[i], plain_frequency(rope.theta, i, turned) / factors[i],
+                         frequency_tolerance(rope.theta) + 2 * kEps, std::to_string(i));
+  }
+}
+
+RopeConfig longrope() {
+  RopeConfig rope = settings(RopeKind::kLongRope, 10000.0, 8.0);
+  rope.short_factors = {1.0, 1.05, 1.1, 1.25, 1.5, 2.0};
+  rope.long_factors = {1.5, 2.0, 3.0, 4.7, 6.3, 9.9};
+  return rope;
+}
+
+TEST(RopeFrequencies, LongRopeDividesEachPairsByAFactorOfItsOwn) {
+  RopeConfig rope = longrope();
+  for (const auto& [head_dim, fraction] : {std::pair{12u, 1.0}, {16u, 0.75}, {24u, 0.5}}) {
+    rope.rotary_fraction = fraction;
+    rope.is_long = false;
+    expect_longrope(rope_frequencies(rope, head_dim), rope, rope.short_factors);
+    rope.is_long = true;
+    expect_longrope(rope_frequencies(rope, head_dim), rope, rope.long_factors);
+  }
+}
+
+// sqrt(1 + ln(factor) / ln(original)) for short and long alike, in double and rounded once. Two logarithms, a quotient
+// and a root within an ulp of double each leave one f32 rounding.
+TEST(RopeFrequencies, LongRopesAttentionFactorFollowsFromItsLengthsUnlessItIsGiven) {
+  for (const bool is_long : {false, true}) {
+    RopeConfig rope = longrope();
+    rope.is_long = is_long;
+    for (const auto& [factor, original] : {std::pair{8.0, 64u}, {32.0, 4096u}, {1.5, 2u}}) {
+      rope.factor = factor;
+      rope.original_positions = original;
+      expect_near_relative(rope_frequencies(rope, 12).attention_factor,
+                           std::sqrt(1.0 + std::log(factor) / std::log(static_cast<double>(original))), 1.01 * kEps,
+                           "computed");
+    }
+    rope.factor = 1.0;
+    EXPECT_EQ(rope_frequencies(rope, 12).attention_factor, 1.0f);
+    rope.attention_factor = 1.19;
+    EXPECT_EQ(rope_frequencies(rope, 12).attention_factor, 1.19f);
+  }
+}
+
+TEST(RopeFrequencies, OfPartOfAHeadAreThoseOfAHeadOfThatSize) {
+  for (const RopeKind kind : {RopeKind::kDefault, RopeKind::kLinear, RopeKind::kLlama3, RopeKind::kYarn}) {
+    RopeConfig rope = settings(kind, 10000.0, 4.0);
+    const std::vector<float> whole = rope_frequencies(rope, 16).inverse;
+    for (const auto& [head_dim, fraction] : {std::pair{32u, 0.5}, {64u, 0.25}, {20u, 0.8}}) {
+      rope.rotary_fraction = fraction;
+      EXPECT_EQ(rope.rotary_dims(head_dim), 16u);
+      EXPECT_EQ(rope_frequencies(rope, head_dim).inverse, whole) << head_dim;
+    }
+  }
+}
+
+TEST(RopeAngles, OfPartOfAHeadHaveAColumnForEachPairThatTurns) {
+  RopeConfig rope = settings(RopeKind::kDefault);
+  const RopeAngles whole = rope_angles(rope, 8, 40);
+  rope.rotary_fraction = 0.25;
+  const RopeAngles part = rope_angles(rope, 32, 40);
+  EXPECT_EQ(part.cosines.size(), 40u * 4);
+  EXPECT_EQ(part.cosines, whole.cosines);
+  EXPECT_EQ(part.sines, whole.sines);
+}
+
+TEST(RopeAngles, OfLongRopeCarryItsAttentionFactor) {
+  RopeConfig rope = longrope();
+  const RopeAngles computed = rope_angles(rope, 12, 8);
+  const RopeFrequencies frequencies = rope_frequencies(rope, 12);
+  rope.attention_factor = 1.0;
+  const RopeAngles plain = rope_angles(rope, 12, 8);
+  EXPECT_GT(frequencies.attention_factor, 1.0f);
+  for (std::size_t i = 0; i < plain.cosines.size(); ++i) {
+    EXPECT_EQ(computed.cosines[i], plain.cosines[i] * frequencies.attention_factor);
+    EXPECT_EQ(computed.sines[i], plain.sines[i] * frequencies.attention_factor);
   }
 }
 

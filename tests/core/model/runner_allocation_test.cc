@@ -14,7 +14,8 @@ constexpr std::uint32_t kBlockTokens = 16;
 constexpr std::uint32_t kBlocksEach = 4;
 constexpr std::uint32_t kSequences = 6;
 
-// The next `rows` tokens of every sequence, of which some speak and the others are pooled; sequence s holds blocks [4s, 4s + 4).
+// The next `rows` tokens of every sequence, of which some speak and the others are pooled; sequence s holds blocks [4s,
+// 4s + 4).
 flow::StepPlan next_step(std::uint32_t first_position, std::uint32_t rows) {
   flow::StepPlan plan;
   for (std::uint32_t s = 0; s < kSequences; ++s) {
@@ -25,9 +26,9 @@ flow::StepPlan next_step(std::uint32_t first_position, std::uint32_t rows) {
     planned.first_position = first_position;
     planned.first_table = static_cast<std::uint32_t>(plan.block_tables.size());
     planned.num_table = kBlocksEach;
-    planned.speaks = s % 3 != 0;
+    planned.samples = s % 3 != 0;
     planned.num_pooled = s % 3 == 0 ? rows : 0;
-    planned.open_group = s;
+    planned.residual_group = s;
     planned.sampling.temperature = s % 2 == 0 ? 0.0f : 1.0f;
     planned.sampling.logprob = true;
     planned.sampling.num_top = 5;
@@ -47,7 +48,7 @@ TEST(DecoderRunner, AllocatesNothingInAStepNotEvenInTheFirst) {
   const RoleScope role(engine_role);
   for (const backend::KvType kv : {backend::KvType::kBF16, backend::KvType::kInt4}) {
     for (const std::uint32_t threads : {1u, 3u}) {
-      const Config config = parse_config(testing::kTinyLlama, "config.json");
+      const ModelSpec config = parse_config(testing::kTinyLlama, "config.json");
       const testing::TempDir dir;
       dir.write("config.json", testing::kTinyLlama);
       dir.write("model.safetensors", testing::safetensors_file(testing::fitting_tensors(config, "BF16")));

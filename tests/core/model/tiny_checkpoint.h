@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/config.h"
+#include "core/model/arch/config.h"
 #include "core/model/weights.h"
 #include "tests/support/temporary_folder.h"
 
@@ -66,9 +66,9 @@ inline const std::string kTinyLlama = R"({"model_type": "llama", "architectures"
   "vocab_size": 20, "max_position_embeddings": 64})";
 
 // A checkpoint that fits the config, to be broken by the caller.
-inline std::vector<TestTensor> fitting_tensors(const Config& config, const std::string& dtype = "BF16") {
+inline std::vector<TestTensor> fitting_tensors(const ModelSpec& config, const std::string& dtype = "BF16") {
   std::vector<TestTensor> tensors;
-  for (const ExpectedTensor& expected : expected_tensors(config))
+  for (const TensorPart& expected : tensor_table(config).tensors())
     tensors.push_back(filled(expected.name, dtype, expected.shape));
   return tensors;
 }

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace testing;  // the tiny checkpoints
 
-Config config_with(const std::string& extra = "") {
+ModelSpec config_with(const std::string& extra = "") {
   return parse_config(extra.empty() ? kTinyLlama : "{" + extra + ", " + kTinyLlama.substr(1), "config.json");
 }
 
@@ -33,7 +33,7 @@ void drop(std::vector<TestTensor>& tensors, const std::string& name) {
 }
 
 // What loading says of this checkpoint; "" where it is accepted. Refused checkpoints must not have been packed in part.
-std::string load_refusal(const Config& config, const std::vector<TestTensor>& tensors) {
+std::string load_refusal(const ModelSpec& config, const std::vector<TestTensor>& tensors) {
   const TempDir dir;
   dir.write("model.safetensors", safetensors_file(tensors));
   FakeOps ops;
@@ -60,7 +60,7 @@ class CountingFiles final : public ModelFiles {
 
 TEST(Weights, EveryTensorsPagesAreGivenBackOnceItIsPacked) {
   const TempDir dir;
-  const Config config = parse_config(kTinyLlama, "config.json");
+  const ModelSpec config = parse_config(kTinyLlama, "config.json");
   dir.write("config.json", kTinyLlama);
   dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
   const CountingFiles files(ModelFiles::directory(dir.path()));
@@ -75,22 +75,16 @@ TEST(Weights, EveryTensorsPagesAreGivenBackOnceItIsPacked) {
 
 TEST(Weights, AreForgottenByTheHostOncePackedOrWhenTheirFileIsWritten) {
   const TempDir dir;
-  const Config config = parse_config(kTinyLlama, "config.json");
+  const ModelSpec config = parse_config(kTinyLlama, "config.json");
   dir.write("config.json", kTinyLlama);
   dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
   const auto files = ModelFiles::directory(dir.path());
   FakeOps ops;
   for (const std::string& path : {std::string(), dir.path() + "/model.packed"}) {
-    const Weights weights = load_weights(ops, config, *files, backend::Quantize::kNone, path);
+    const Weights weights = load_weights(ops, config, *files, std::nullopt, path);
     EXPECT_EQ(std::filesystem::exists(dir.path() + "/model.packed"), !path.empty());
-    const auto is_forgotten = [](const std::unique_ptr<backend::Weight>& weight) {
-      return static_cast<const FakeWeight&>(*weight).is_forgotten;
-    };
-    EXPECT_TRUE(is_forgotten(weights.embed));
-    for (const LayerWeights& layer : weights.layers) {
-      for (const auto* weight : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
-        EXPECT_TRUE(is_forgotten(*weight));
-      }
+    for (const backend::Weight* weight : weights.matrices()) {
+      EXPECT_TRUE(static_cast<const FakeWeight&>(*weight).is_forgotten);
     }
   }
 }
@@ -99,14 +93,14 @@ TEST(Weights, EveryKindOfCheckpointThatFitsIsAccepted) {
   for (const std::string extra :
        {"\"tie_word_embeddings\": true", "\"attention_bias\": true", "\"mlp_bias\": true", "\"head_dim\": 6"}) {
     for (const std::string dtype : {"F32", "BF16", "F16"}) {
-      const Config config = config_with(extra);
+      const ModelSpec config = config_with(extra);
       EXPECT_EQ(load_refusal(config, fitting_tensors(config, dtype)), "") << extra << " " << dtype;
     }
   }
 }
 
 TEST(Weights, PacksQkvAndGateUpAsOneListEachWithTheirBiases) {
-  const Config config = config_with("\"attention_bias\": true");
+  const ModelSpec config = config_with("\"attention_bias\": true");
   const TempDir dir;
   std::vector<TestTensor> tensors = fitting_tensors(config, "BF16");
   dir.write("model.safetensors", safetensors_file(tensors));
@@ -119,7 +113,7 @@ TEST(Weights, PacksQkvAndGateUpAsOneListEachWithTheirBiases) {
   EXPECT_EQ(qkv.matrices[1].n, 4u);
   EXPECT_EQ(qkv.matrices[2].n, 4u);
   EXPECT_EQ(qkv.matrices[0].k, 8u);
-  EXPECT_EQ(qkv.matrices[0].dtype, backend::DType::kBF16);
+  EXPECT_EQ(qkv.matrices[0].format, backend::Format::kBF16);
   ASSERT_EQ(qkv.biases.size(), 3u);
   const std::string& bias = named(tensors, "model.layers.0.self_attn.k_proj.bias").data;
   ASSERT_EQ(qkv.biases[1].size(), 4u);
@@ -131,41 +125,43 @@ TEST(Weights, PacksQkvAndGateUpAsOneListEachWithTheirBiases) {
   EXPECT_EQ(ops.packs[2].biases.size(), 1u) << "o_proj";
   EXPECT_EQ(ops.packs[3].matrices.size(), 2u) << "gate and up";
   EXPECT_TRUE(ops.packs[3].biases.empty());
-  EXPECT_EQ(weights.layers[1].qkv->n(), 16u);
+  EXPECT_EQ(weights.list(Role::kQkv, 1).n(), 16u);
   EXPECT_GT(weights.packed_bytes(), 0u);
 }
 
 TEST(Weights, ATiedHeadIsTheEmbeddingItself) {
-  const Config config = config_with("\"tie_word_embeddings\": true");
+  const ModelSpec config = config_with("\"tie_word_embeddings\": true");
   const TempDir dir;
   dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
   FakeOps ops;
   const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
-  EXPECT_EQ(weights.head, nullptr);
-  EXPECT_EQ(&weights.output(), weights.embed.get());
+  EXPECT_FALSE(weights.has(Role::kHead));
+  EXPECT_EQ(&weights.output(), &weights.weight(Role::kEmbedding));
 }
 
 // What load_weights() asks of every weight, in the order packed: embedding, four a layer, the head where there is one.
-std::vector<backend::Quantize> asked_of_packs(const Config& config, backend::Quantize quantize) {
+std::vector<std::optional<backend::Format>> asked_of_packs(const ModelSpec& config,
+                                                           std::optional<backend::Format> quantize) {
   const TempDir dir;
   dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
   FakeOps ops;
   load_weights(ops, config, *ModelFiles::directory(dir.path()), quantize);
-  std::vector<backend::Quantize> out;
+  std::vector<std::optional<backend::Format>> out;
   for (const PackCall& call : ops.packs) out.push_back(call.quantize);
   return out;
 }
 
 TEST(Weights, QuantisesLayersAsAskedTheHeadToEightBitsAndAnUntiedEmbeddingNotAtAll) {
-  using enum backend::Quantize;
-  for (const auto& [kind, head] : {std::pair{kNone, kNone},
-                                   {kInt8, kInt8},
-                                   {kInt4, kInt8},
-                                   {kW8A8, kW8A8},
-                                   {kW4A8, kW8A8},
-                                   {kW16A16, kW16A16},
-                                   {kFp8, kFp8}}) {
-    std::vector<backend::Quantize> expected = {kNone, kind, kind, kind, kind, kind, kind, kind, kind, head};
+  using backend::Format;
+  using Quantize = std::optional<Format>;
+  for (const auto& [kind, head] : {std::pair<Quantize, Quantize>{},
+                                   {Format::kInt8, Format::kInt8},
+                                   {Format::kInt4, Format::kInt8},
+                                   {Format::kW8A8, Format::kW8A8},
+                                   {Format::kW4A8, Format::kW8A8},
+                                   {Format::kW16A16, Format::kW16A16},
+                                   {Format::kFp8, Format::kFp8}}) {
+    std::vector<Quantize> expected = {std::nullopt, kind, kind, kind, kind, kind, kind, kind, kind, head};
     EXPECT_EQ(asked_of_packs(config_with(), kind), expected);
     expected.front() = head;  // there is one table for both
     expected.pop_back();
@@ -175,17 +171,17 @@ TEST(Weights, QuantisesLayersAsAskedTheHeadToEightBitsAndAnUntiedEmbeddingNotAtA
 
 TEST(Weights, AStepReadsAllButAnUntiedEmbedding) {
   for (const bool tied : {false, true}) {
-    const Config config = tied ? config_with("\"tie_word_embeddings\": true") : config_with();
+    const ModelSpec config = tied ? config_with("\"tie_word_embeddings\": true") : config_with();
     const TempDir dir;
     dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
     FakeOps ops;
-    const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()), backend::Quantize::kInt8);
-    EXPECT_EQ(weights.step_bytes(), weights.packed_bytes() - (tied ? 0 : weights.embed->bytes()));
+    const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()), backend::Format::kInt8);
+    EXPECT_EQ(weights.step_bytes(), weights.packed_bytes() - (tied ? 0 : weights.weight(Role::kEmbedding).bytes()));
   }
 }
 
 TEST(Weights, RefusesAMissingTensorOfEveryNameByFileAndName) {
-  const Config config = config_with("\"attention_bias\": true");
+  const ModelSpec config = config_with("\"attention_bias\": true");
   const std::vector<TestTensor> whole = fitting_tensors(config);
   for (const TestTensor& tensor : whole) {
     std::vector<TestTensor> tensors = whole;
@@ -197,7 +193,7 @@ TEST(Weights, RefusesAMissingTensorOfEveryNameByFileAndName) {
 }
 
 TEST(Weights, RefusesAWrongShapeOfEveryTensor) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   const std::vector<TestTensor> whole = fitting_tensors(config);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::vector<TestTensor> tensors = whole;
@@ -209,7 +205,7 @@ TEST(Weights, RefusesAWrongShapeOfEveryTensor) {
 }
 
 TEST(Weights, RefusesATransposedMatrix) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
   named(tensors, "model.layers.1.mlp.down_proj.weight").shape = {12, 8};
   EXPECT_THAT(load_refusal(config, tensors),
@@ -217,7 +213,7 @@ TEST(Weights, RefusesATransposedMatrix) {
 }
 
 TEST(Weights, RefusesATensorThatDoesNotBelongButToleratesRopeBuffers) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
   tensors.push_back(filled("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {2}));
   EXPECT_EQ(load_refusal(config, tensors), "");
@@ -227,14 +223,14 @@ TEST(Weights, RefusesATensorThatDoesNotBelongButToleratesRopeBuffers) {
 }
 
 TEST(Weights, RefusesABiasThatTheConfigDoesNotAnnounce) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config_with("\"mlp_bias\": true"));
   EXPECT_THAT(load_refusal(config, tensors),
               AllOf(HasSubstr("'model.layers.0.mlp.up_proj.bias' is not part"), HasSubstr("6 problems")));
 }
 
 TEST(Weights, RefusesOtherDtypesByName) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
   TestTensor& norm = named(tensors, "model.norm.weight");
   norm.dtype = "F64";
@@ -242,21 +238,26 @@ TEST(Weights, RefusesOtherDtypesByName) {
   EXPECT_THAT(load_refusal(config, tensors), HasSubstr("'model.norm.weight' has dtype F64; expected F32, BF16 or F16"));
 }
 
-TEST(Weights, RefusesMixedDtypesInOnePackedListAndAcceptsThemBetweenLists) {
-  const Config config = config_with();
+TEST(Weights, PartsOfDifferentTypesArePackedApart) {
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
-  named(tensors, "model.layers.0.mlp.down_proj.weight") = filled("model.layers.0.mlp.down_proj.weight", "F32", {8, 12});
-  EXPECT_EQ(load_refusal(config, tensors), "");
   named(tensors, "model.layers.0.self_attn.k_proj.weight") =
       filled("model.layers.0.self_attn.k_proj.weight", "F32", {4, 8});
-  EXPECT_THAT(
-      load_refusal(config, tensors),
-      HasSubstr(
-          "'model.layers.0.self_attn.k_proj.weight' is F32 but 'model.layers.0.self_attn.q_proj.weight' is BF16"));
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_file(tensors));
+  FakeOps ops;
+  const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
+  const backend::WeightList apart = weights.list(Role::kQkv, 0);
+  ASSERT_EQ(apart.size(), 3u);
+  EXPECT_EQ(apart[0].format(), backend::Format::kBF16);
+  EXPECT_EQ(apart[1].format(), backend::Format::kF32);
+  EXPECT_EQ(apart[1].n(), 4u);
+  EXPECT_EQ(apart.n(), 16u);
+  EXPECT_EQ(weights.list(Role::kQkv, 1).size(), 1u);
 }
 
 TEST(Weights, ATiedConfigTakesAHeadOnlyIfItIsTheEmbedding) {
-  const Config config = config_with("\"tie_word_embeddings\": true");
+  const ModelSpec config = config_with("\"tie_word_embeddings\": true");
   std::vector<TestTensor> tensors = fitting_tensors(config);
   TestTensor head = named(tensors, "model.embed_tokens.weight");
   head.name = "lm_head.weight";
@@ -268,15 +269,15 @@ TEST(Weights, ATiedConfigTakesAHeadOnlyIfItIsTheEmbedding) {
 }
 
 TEST(Weights, AnUntiedConfigWithoutAHeadSaysWhichKeyToLookAt) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
   drop(tensors, "lm_head.weight");
   EXPECT_THAT(load_refusal(config, tensors),
               AllOf(HasSubstr("'lm_head.weight' is missing"), HasSubstr("tie_word_embeddings")));
 }
 
-TEST(Weights, TellsEveryProblemAtOnceButNoMoreThanTwenty) {
-  const Config config = config_with();
+TEST(Weights, ReportsEveryProblemAtOnceButNoMoreThanTwenty) {
+  const ModelSpec config = config_with();
   std::vector<TestTensor> tensors = fitting_tensors(config);
   drop(tensors, "model.norm.weight");
   named(tensors, "lm_head.weight").shape = {8, 20};
@@ -299,7 +300,7 @@ TEST(Weights, TellsEveryProblemAtOnceButNoMoreThanTwenty) {
 }
 
 TEST(Weights, RefusesATruncatedFileNamingTheTensorThatIsCutOff) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   const std::string whole = safetensors_file(fitting_tensors(config));
   const TempDir dir;
   FakeOps ops;
@@ -312,14 +313,14 @@ TEST(Weights, RefusesATruncatedFileNamingTheTensorThatIsCutOff) {
 }
 
 TEST(Weights, WidensEveryDtypeOfANormExactly) {
-  const Config config = config_with();
+  const ModelSpec config = config_with();
   for (const std::string dtype : {"F32", "BF16", "F16"}) {
     const std::vector<TestTensor> tensors = fitting_tensors(config, dtype);
     const TempDir dir;
     dir.write("model.safetensors", safetensors_file(tensors));
     FakeOps ops;
     const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()));
-    const auto& norm = dynamic_cast<const FakeVector&>(*weights.norm);
+    const auto& norm = dynamic_cast<const FakeVector&>(*weights.vector(Role::kFinalNorm));
     std::vector<TestTensor> copy = tensors;
     const std::string& data = named(copy, "model.norm.weight").data;
     ASSERT_EQ(norm.values.size(), 8u);

@@ -20,7 +20,7 @@ std::map<std::string, std::uint64_t> counts_of(const HttpRequests& requests) {
   return found;
 }
 
-TEST(HttpRequests, AreToldApartByMethodHandlerAndStatus) {
+TEST(HttpRequests, AreCountedByMethodHandlerAndStatus) {
   HttpRequests requests({"/a", "/b"});
   EXPECT_TRUE(counts_of(requests).empty());
   requests.count("GET", "/a", 200, 0.05);

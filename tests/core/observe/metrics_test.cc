@@ -208,7 +208,7 @@ TEST(Metrics, EveryHistogramsBucketsAscendAndEndInItsCount) {
                                &metrics.disconnect_to_free_s,
                                &metrics.disconnect_to_free_steps,
                                &metrics.event_to_socket_s,
-                               &metrics.io_turn_s,
+                               &metrics.io_slice_s,
                                &metrics.spec_step_nodes,
                                &metrics.spec_budget_nodes,
                                &metrics.spec_drafting_s,
@@ -389,15 +389,15 @@ TEST(Metrics, EverySeriesOfSpeculationShowsItsOwnField) {
 
 TEST(Metrics, AgreementIsThereWhereItWasMeasuredAlone) {
   Metrics metrics(speculating(4));
-  const auto told = [&] {
+  const auto reported = [&] {
     return Exposition(metrics.render()).families().contains("quire:spec_decode_self_test_agreement");
   };
-  EXPECT_FALSE(told());
+  EXPECT_FALSE(reported());
   metrics.spec_agreement.set(0.0);  // measured, and none was right
-  EXPECT_TRUE(told());
+  EXPECT_TRUE(reported());
 }
 
-TEST(Metrics, TellsAsManyPositionsApartAsADraftIsDeep) {
+TEST(Metrics, ReportsAsManyPositionsApartAsADraftIsDeep) {
   for (const std::uint32_t asked : {1u, 63u, 64u, 65u}) {
     const Exposition text(Metrics(speculating(asked)).render());
     EXPECT_EQ(text.families().at("vllm:spec_decode_num_accepted_tokens_per_pos_total").samples.size(),
@@ -437,7 +437,7 @@ TEST(Metrics, EscapesALabelThatWouldBreakItsLine) {
   EXPECT_EQ(text.value("vllm:num_requests_running", {{"model_name", odd}}), 0);
 }
 
-TEST(Metrics, TellsWhatTheProcessUses) {
+TEST(Metrics, ReportsWhatTheProcessUses) {
   const Exposition text(Metrics(info()).render());
   EXPECT_GT(text.value("process_resident_memory_bytes"), 1e6);
   EXPECT_GT(text.value("process_cpu_seconds_total"), 0);

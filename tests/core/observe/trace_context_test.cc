@@ -160,7 +160,7 @@ TEST(Sampler, TheBoundIsExact) {
   EXPECT_FALSE(quarter.takes(high + "4000000000000000", nullptr));
 }
 
-TEST(Sampler, FollowsItsParentWhereItIsToldTo) {
+TEST(Sampler, FollowsItsParentIfParentBased) {
   const TraceParent yes{kTrace, kSpan, true};
   const TraceParent no{kTrace, kSpan, false};
   EXPECT_TRUE((Sampler{.root_share = 0.0}.takes(kTrace, &yes)));

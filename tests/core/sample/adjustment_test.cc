@@ -64,7 +64,7 @@ TEST(Adjustment, GivesAtEveryTokenWhatTheRulesSayOfTheTokensSoFar) {
   }
 }
 
-TEST(Adjustment, ForbidsTheLastTokenOfABadWordOnlyWhereItsOthersWereJustSaid) {
+TEST(Adjustment, ForbidsTheLastTokenOfABadWordOnlyAfterItsOthers) {
   const Rules rules{.bad_words = {{7, 8, 9}, {8, 2}, {4}}};
   EXPECT_THAT(forbidden_after(rules, {}), UnorderedElementsAre(4));
   EXPECT_THAT(forbidden_after(rules, {7}), UnorderedElementsAre(4));

@@ -36,7 +36,7 @@ TEST(Adjust, TakesItsStepsInOrderEachRoundedToF32) {
   EXPECT_EQ(adjusted({1.0f, -2.3f}, edits), (std::vector<float>{1.0f, negative}));
 }
 
-TEST(Adjust, PenalisesOnlyWhatWasSeenOrSaid) {
+TEST(Adjust, PenalisesOnlyTokensOfThePromptOrTheAnswer) {
   const std::vector<Edit> each = {{.token = 0, .bias = 1.0f}, {.token = 1, .seen = true}, {.token = 2, .times = 1}};
   const Edits edits{.repetition = 2.0f, .frequency = 0.5f, .presence = 0.25f, .each = each};
   EXPECT_EQ(adjusted({4.0f, 4.0f, 4.0f, 4.0f}, edits), (std::vector<float>{5.0f, 2.0f, 3.25f, 4.0f}));
@@ -85,16 +85,16 @@ TEST(Adjust, PassesOverTokensOutsideTheRow) {
 
 // ---- draw() with edits
 
-TEST(Draw, ChoosesFromTheAdjustedRowAndTellsLogprobsOfTheRawOne) {
+TEST(Draw, ChoosesFromTheAdjustedRowAndReturnsLogprobsOfTheRawOne) {
   const std::vector<float> row = bell_row(200, 3.0f, 4);
   const std::vector<Edit> each = {{.token = 17, .bias = 100.0f}};
   Scratch scratch(row.size());
   std::vector<Candidate> room(5);
   for (const float temperature : {0.0f, 1.0f}) {
     const Params params{.temperature = temperature, .logprob = true, .num_top = 5};
-    const Drawn plain = draw(row, params, 3, scratch, room);
+    const SampledToken plain = draw(row, params, 3, scratch, room);
     const std::vector<Candidate> top(plain.top.begin(), plain.top.end());
-    const Drawn biased = draw(row, params, 3, scratch, room, {.each = each});
+    const SampledToken biased = draw(row, params, 3, scratch, room, {.each = each});
     EXPECT_EQ(biased.token, 17);
     const double highest = *std::max_element(row.begin(), row.end());
     EXPECT_EQ(biased.logprob,

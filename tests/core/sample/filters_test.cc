@@ -39,13 +39,13 @@ std::vector<std::size_t> kept_by_us(const std::vector<float>& logits, const Para
 }
 
 std::vector<std::size_t> kept_by_reference(const std::vector<float>& logits, const Params& params) {
-  const std::vector<double> law = reference_law(logits, params);
+  const std::vector<double> distribution = reference_distribution(logits, params);
   const float highest = *std::max_element(logits.begin(), logits.end());
   std::vector<std::size_t> kept;
-  for (std::size_t i = 0; i < law.size(); ++i) {
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
     const double z =
         (static_cast<double>(logits[i]) - static_cast<double>(highest)) / static_cast<double>(params.temperature);
-    if (law[i] > 0.0 && z >= static_cast<double>(kDrawable)) kept.push_back(i);
+    if (distribution[i] > 0.0 && z >= static_cast<double>(kDrawable)) kept.push_back(i);
   }
   return kept;
 }

@@ -256,7 +256,7 @@ std::vector<Params> many_params() {
   return many;
 }
 
-TEST(Draw, SaysTheSameOfGreedyAndDrawnTokensAndDrawsTheSame) {
+TEST(Draw, ScoresGreedyAndDrawnTokensAlikeAndDrawsTheSame) {
   const std::vector<float> row = bell_row(301, 4.0f, 3);
   const std::vector<float> logprobs = logprobs_of(row);
   Scratch scratch(row.size());
@@ -269,7 +269,7 @@ TEST(Draw, SaysTheSameOfGreedyAndDrawnTokensAndDrawsTheSame) {
       params.logprob = true;
       for (const std::uint32_t num_top : {0u, 1u, 5u, kMaxTop}) {
         params.num_top = num_top;
-        const Drawn drawn = draw(row, params, position, scratch, room);
+        const SampledToken drawn = draw(row, params, position, scratch, room);
         ASSERT_EQ(drawn.token, token);
         ASSERT_EQ(drawn.logprob, logprobs[token]);
         ASSERT_EQ(listed(drawn.top), list_plainly(row, num_top));
@@ -285,7 +285,7 @@ TEST(Draw, ListsTheLikeliestWhetherOrNotTheTokenIsAmongThem) {
   Scratch scratch(4);
   int among = 0;
   for (std::uint32_t position = 0; position < 100; ++position) {
-    const Drawn drawn = draw(std::vector<float>{0.0f, 0.1f, 0.0f, 0.0f}, params, position, scratch, room);
+    const SampledToken drawn = draw(std::vector<float>{0.0f, 0.1f, 0.0f, 0.0f}, params, position, scratch, room);
     ASSERT_THAT(listed(drawn.top).tokens, ElementsAre(1));
     among += drawn.token == 1 ? 1 : 0;
   }
@@ -322,7 +322,7 @@ TEST(Draw, SaysNothingOfARowThatIsNotFinite) {
     for (const std::vector<float>& row :
          {std::vector<float>{1, kNan, 2}, {1, 2, kInf}, {-kInf, -kInf, -kInf}, {kNan, -kInf, -kInf}}) {
       Scratch scratch(row.size());
-      const Drawn drawn = draw(row, params, 0, scratch, room);
+      const SampledToken drawn = draw(row, params, 0, scratch, room);
       EXPECT_FALSE(drawn.finite);
       EXPECT_EQ(drawn.logprob, 0.0f);
       EXPECT_THAT(drawn.top, IsEmpty());
@@ -341,7 +341,7 @@ TEST(Draw, SaysNothingThatScratchOrRoomHeld) {
     std::fill(dirty.z.begin(), dirty.z.end(), kNan);
     std::fill(dirty.kept.begin(), dirty.kept.end(), kNan);
     std::fill(dirty.weights.begin(), dirty.weights.end(), kInf);
-    const Drawn drawn = draw(row, params, 3, dirty, room);
+    const SampledToken drawn = draw(row, params, 3, dirty, room);
     EXPECT_EQ(drawn.logprob, logprobs_of(row)[drawn.token]);
     EXPECT_EQ(listed(drawn.top), list_plainly(row, 20));
   }

@@ -103,6 +103,40 @@ TEST(Log, KeepsItsSpecialValues) {
   EXPECT_TRUE(std::isnan(log_f32(kNan)));
 }
 
+TEST(Tanh, IsWithinThreeAndAHalfUlpsOverItsWholeRange) {
+  double worst = 0.0;
+  float at = 0.0f;
+  const auto measure = [&](float x) {
+    const double error = ulps(tanh_f32(x), std::tanh(static_cast<double>(x)));
+    if (error > worst) worst = error, at = x;
+  };
+  each_float(bits_of(std::numeric_limits<float>::max()), 1009, true, measure);
+  for (std::uint32_t bits = bits_of(0x1p-6f); bits < bits_of(9.5f); bits += 7) measure(std::bit_cast<float>(bits));
+  EXPECT_LT(worst, 3.4) << "at " << at;  // 3.378 is the maximum over every f32
+}
+
+TEST(Tanh, KeepsItsSpecialValues) {
+  EXPECT_EQ(tanh_f32(0.0f), 0.0f);
+  EXPECT_EQ(tanh_f32(-0.0f), 0.0f);
+  EXPECT_EQ(tanh_f32(kInf), 1.0f);
+  EXPECT_EQ(tanh_f32(-kInf), -1.0f);
+  EXPECT_EQ(tanh_f32(9.0f), 1.0f);
+  EXPECT_EQ(tanh_f32(-9.0f), -1.0f);
+  EXPECT_EQ(tanh_f32(std::numeric_limits<float>::max()), 1.0f);
+  EXPECT_EQ(tanh_f32(-std::numeric_limits<float>::max()), -1.0f);
+  EXPECT_TRUE(std::isnan(tanh_f32(kNan)));
+  EXPECT_TRUE(std::isnan(tanh_f32(-kNan)));
+}
+
+// A softcap promises that no score is beyond it.
+TEST(Tanh, IsNeverBeyondOne) {
+  for (std::uint32_t bits = bits_of(4.0f); bits < bits_of(10.0f); bits += 3) {
+    const float x = std::bit_cast<float>(bits);
+    ASSERT_LE(tanh_f32(x), 1.0f) << x;
+    ASSERT_GE(tanh_f32(-x), -1.0f) << x;
+  }
+}
+
 TEST(LogNearOne, IsAccurateRelativeToTheDistance) {
   double worst = 0.0;
   each_float(bits_of(0.3333f), 1009, true, [&](float f) {
@@ -126,6 +160,12 @@ TEST(Exp, BitsNeverChange) {
   Digest digest;
   each_float(bits_of(104.0f), 65537, true, [&](float x) { digest.add(exp_f32(x)); });
   EXPECT_EQ(digest.value(), 0x2e1e60009301f332u);
+}
+
+TEST(Tanh, BitsNeverChange) {
+  Digest digest;
+  each_float(bits_of(10.0f), 65537, true, [&](float x) { digest.add(tanh_f32(x)); });
+  EXPECT_EQ(digest.value(), 0x1b4740b0271f5379u);
 }
 
 TEST(Log, BitsNeverChange) {

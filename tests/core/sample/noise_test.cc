@@ -89,15 +89,16 @@ TEST(Noise, DiffersWithSeedTokenPositionChoiceAndDomain) {
   EXPECT_EQ(seen.size(), 10u);
 }
 
-TEST(Noise, HasTheGumbelLaw) {
+TEST(Noise, HasTheGumbelDistribution) {
   constexpr int kCount = 400'000;
   std::vector<double> sample(kCount);
   for (int i = 0; i < kCount; ++i) sample[i] = static_cast<double>(gumbel(42, i, 3, 0, Domain::kTarget));
   std::sort(sample.begin(), sample.end());
   double distance = 0.0;  // Kolmogorov-Smirnov
   for (int i = 0; i < kCount; ++i) {
-    const double law = std::exp(-std::exp(-sample[i]));
-    distance = std::max({distance, std::fabs(law - double(i) / kCount), std::fabs(law - double(i + 1) / kCount)});
+    const double distribution = std::exp(-std::exp(-sample[i]));
+    distance = std::max(
+        {distance, std::fabs(distribution - double(i) / kCount), std::fabs(distribution - double(i + 1) / kCount)});
   }
   EXPECT_LT(distance * std::sqrt(double(kCount)), 1.95);  // 1.95: probability 0.001; the seed is fixed
 }

@@ -28,71 +28,72 @@ const std::vector<float> kHalves = logs_of({0.125, 0.5, 0.25, 0.125});
 
 auto near(double p) { return DoubleNear(p, kClose); }
 
-TEST(ReferenceLaw, IsSoftmaxWithoutFilters) {
-  EXPECT_THAT(reference_law(kHalves, {}), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+TEST(ReferenceDistribution, IsSoftmaxWithoutFilters) {
+  EXPECT_THAT(reference_distribution(kHalves, {}), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
 }
 
-TEST(ReferenceLaw, SharpensWithTemperature) {
+TEST(ReferenceDistribution, SharpensWithTemperature) {
   Params params;
   params.temperature = 0.5f;  // p squared, normalised: 1, 16, 4, 1 of 22
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(1 / 22.), near(16 / 22.), near(4 / 22.), near(1 / 22.)));
+  EXPECT_THAT(reference_distribution(kHalves, params),
+              ElementsAre(near(1 / 22.), near(16 / 22.), near(4 / 22.), near(1 / 22.)));
 }
 
-TEST(ReferenceLaw, GreedyIsTheFirstOfTheHighest) {
+TEST(ReferenceDistribution, GreedyIsTheFirstOfTheHighest) {
   Params params;
   params.temperature = 0.0f;
-  EXPECT_THAT(reference_law(std::vector<float>{1, 3, 3, 2}, params), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(reference_distribution(std::vector<float>{1, 3, 3, 2}, params), ElementsAre(0, 1, 0, 0));
 }
 
-TEST(ReferenceLaw, TopKKeepsTies) {
+TEST(ReferenceDistribution, TopKKeepsTies) {
   Params params;
   params.top_k = 2;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
   params.top_k = 3;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
 }
 
-TEST(ReferenceLaw, TopPIsTheSmallestSetThatReachesTheMass) {
+TEST(ReferenceDistribution, TopPIsTheSmallestSetThatReachesTheMass) {
   Params params;
   params.top_p = 0.49f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, 1, 0, 0));
   params.top_p = 0.51f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
   params.top_p = 0.76f;  // one of the two eighths would do; ties stay together
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
 }
 
-TEST(ReferenceLaw, MinPIsRelativeToTheLikeliest) {
+TEST(ReferenceDistribution, MinPIsRelativeToTheLikeliest) {
   Params params;
   params.min_p = 0.3f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
   params.min_p = 1.0f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, 1, 0, 0));
 }
 
-TEST(ReferenceLaw, TypicalIsTheSmallestSetAroundTheEntropyThatReachesTheMass) {
+TEST(ReferenceDistribution, TypicalIsTheSmallestSetAroundTheEntropyThatReachesTheMass) {
   // The entropy is 1.75 bits: a half is 0.75 away, a quarter 0.25, an eighth 1.25.
   Params params;
   params.typical_p = 0.24f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 0, near(1), 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, 0, near(1), 0));
   params.typical_p = 0.26f;
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, near(2 / 3.), near(1 / 3.), 0));
   params.typical_p = 0.76f;  // one of the two eighths would do; ties stay together
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(near(0.125), near(0.5), near(0.25), near(0.125)));
 }
 
-TEST(ReferenceLaw, TopPCountsOnlyWhatTopKKept) {
+TEST(ReferenceDistribution, TopPCountsOnlyWhatTopKKept) {
   Params params;
   params.top_k = 2;     // 2/3 and 1/3 are left
   params.top_p = 0.6f;  // of the whole row it would take the quarter too
-  EXPECT_THAT(reference_law(kHalves, params), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(reference_distribution(kHalves, params), ElementsAre(0, 1, 0, 0));
 }
 
-TEST(ReferenceLaw, IsEmptyForWhatIsNotFinite) {
-  EXPECT_THAT(reference_law(std::vector<float>{0, kNan}, {}), IsEmpty());
-  EXPECT_THAT(reference_law(std::vector<float>{0, kInf}, {}), IsEmpty());
-  EXPECT_THAT(reference_law(std::vector<float>{-kInf, -kInf}, {}), IsEmpty());
-  EXPECT_THAT(reference_law(std::vector<float>{-kInf, 2}, {}), ElementsAre(0, 1));
+TEST(ReferenceDistribution, IsEmptyForWhatIsNotFinite) {
+  EXPECT_THAT(reference_distribution(std::vector<float>{0, kNan}, {}), IsEmpty());
+  EXPECT_THAT(reference_distribution(std::vector<float>{0, kInf}, {}), IsEmpty());
+  EXPECT_THAT(reference_distribution(std::vector<float>{-kInf, -kInf}, {}), IsEmpty());
+  EXPECT_THAT(reference_distribution(std::vector<float>{-kInf, 2}, {}), ElementsAre(0, 1));
 }
 
 TEST(ReferenceLogprobs, AreTheLogsOfTheProbabilities) {

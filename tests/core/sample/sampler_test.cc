@@ -32,7 +32,7 @@ Params make(float temperature, std::int32_t top_k = 0, float top_p = 1.0f, float
 
 TokenId drawn(const std::vector<float>& row, const Params& params, std::uint32_t position) {
   Scratch scratch(row.size());
-  const Drawn result = draw(row, params, position, scratch);
+  const SampledToken result = draw(row, params, position, scratch);
   EXPECT_TRUE(result.finite);
   return result.token;
 }
@@ -109,7 +109,7 @@ TEST(Greedy, SurvivesTheSharpestTemperatureOnTheLargestLogits) {
 void expect_not_finite(const std::vector<float>& row) {
   Scratch scratch(row.size());
   for (const float temperature : {0.0f, 1.0f, 0.5f}) {
-    const Drawn result = draw(row, make(temperature), 0, scratch);
+    const SampledToken result = draw(row, make(temperature), 0, scratch);
     EXPECT_FALSE(result.finite);
     EXPECT_EQ(result.token, -1);
   }
@@ -141,8 +141,8 @@ TEST(Draw, OfARowWhoseHighestWasFoundInPiecesIsTheSame) {
         highest = join(highest, {highest_of(std::span(row).subspan(first, count)).logit, first});
       }
       for (const float temperature : {0.0f, 0.8f}) {
-        const Drawn whole = draw(row, make(temperature), 7, scratch);
-        const Drawn pieces = draw(row, highest, make(temperature), 7, scratch);
+        const SampledToken whole = draw(row, make(temperature), 7, scratch);
+        const SampledToken pieces = draw(row, highest, make(temperature), 7, scratch);
         EXPECT_EQ(pieces.token, whole.token) << "pieces of " << piece << ", variant " << variant;
         EXPECT_EQ(pieces.finite, whole.finite) << "pieces of " << piece << ", variant " << variant;
       }
@@ -222,7 +222,7 @@ TEST(Draw, ReadsOnlyTheVocabularyAndFromAnyAddress) {
     std::copy(row.begin(), row.end(), padded.begin() + static_cast<std::ptrdiff_t>(shift));
     Scratch scratch(kVocab);
     for (const Params& params : many_params()) {
-      const Drawn result = draw(std::span(padded).subspan(shift, kVocab), params, 6, scratch);
+      const SampledToken result = draw(std::span(padded).subspan(shift, kVocab), params, 6, scratch);
       ASSERT_TRUE(result.finite);
       ASSERT_EQ(result.token, drawn(row, params, 6));
     }
@@ -280,7 +280,7 @@ std::vector<int> histogram(const std::vector<float>& row, const Params& params, 
 }
 
 // Chi-square over bins of at least five expected draws (the rest pooled). Below mean + 5 sigma of its own law.
-void expect_chi_square(const std::vector<int>& counts, const std::vector<double>& law) {
+void expect_chi_square(const std::vector<int>& counts, const std::vector<double>& distribution) {
   const double num_draws = std::accumulate(counts.begin(), counts.end(), 0.0);
   double chi = 0.0, pooled_expected = 0.0, pooled = 0.0;
   int bins = 0;
@@ -288,12 +288,12 @@ void expect_chi_square(const std::vector<int>& counts, const std::vector<double>
     chi += (got - expected) * (got - expected) / expected;
     ++bins;
   };
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    if (law[i] * num_draws >= 5.0) {
-      add(counts[i], law[i] * num_draws);
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
+    if (distribution[i] * num_draws >= 5.0) {
+      add(counts[i], distribution[i] * num_draws);
     } else {
       pooled += counts[i];
-      pooled_expected += law[i] * num_draws;
+      pooled_expected += distribution[i] * num_draws;
     }
   }
   if (pooled_expected >= 5.0) add(pooled, pooled_expected);
@@ -303,40 +303,40 @@ void expect_chi_square(const std::vector<int>& counts, const std::vector<double>
 
 // Total variation: its mean is at most sum sqrt(p / n) / 2, and it passes that by t with probability exp(-2 n t^2)
 // (McDiarmid 1989); t is where that is 1e-4.
-void expect_total_variation(const std::vector<int>& counts, const std::vector<double>& law) {
+void expect_total_variation(const std::vector<int>& counts, const std::vector<double>& distribution) {
   const double num_draws = std::accumulate(counts.begin(), counts.end(), 0.0);
   double distance = 0.0, mean = 0.0;
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    distance += std::fabs(counts[i] / num_draws - law[i]) / 2;
-    mean += std::sqrt(law[i] / num_draws) / 2;
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
+    distance += std::fabs(counts[i] / num_draws - distribution[i]) / 2;
+    mean += std::sqrt(distribution[i] / num_draws) / 2;
   }
   EXPECT_LE(distance, mean + std::sqrt(std::log(1e4) / (2.0 * num_draws)));
 }
 
-void expect_law(const std::vector<float>& row, const Params& params, std::uint32_t num_draws) {
+void expect_distribution(const std::vector<float>& row, const Params& params, std::uint32_t num_draws) {
   const std::vector<int> counts = histogram(row, params, quire::testing::cases(num_draws));
-  const std::vector<double> law = reference_law(row, params);
-  expect_chi_square(counts, law);
-  expect_total_variation(counts, law);
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    ASSERT_TRUE(law[i] > 0.0 || counts[i] == 0) << "a filtered token was drawn: " << i;
+  const std::vector<double> distribution = reference_distribution(row, params);
+  expect_chi_square(counts, distribution);
+  expect_total_variation(counts, distribution);
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
+    ASSERT_TRUE(distribution[i] > 0.0 || counts[i] == 0) << "a filtered token was drawn: " << i;
   }
 }
 
-class Law : public ::testing::TestWithParam<std::size_t> {};
-INSTANTIATE_TEST_SUITE_P(Params, Law, ::testing::Range(std::size_t{0}, many_params().size()));
+class Distribution : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Params, Distribution, ::testing::Range(std::size_t{0}, many_params().size()));
 
-TEST_P(Law, OfTheDrawsIsTheReference) {
+TEST_P(Distribution, OfTheDrawsIsTheReference) {
   const Params params = many_params()[GetParam()];
-  expect_law(bell_row(61, 6.0f, 1), params, 200'000);
-  expect_law(grid_row(130, 3.0f, 0.5f, 2), params, 40'000);
-  expect_law(bell_row(7, 0.5f, 3), params, 40'000);
+  expect_distribution(bell_row(61, 6.0f, 1), params, 200'000);
+  expect_distribution(grid_row(130, 3.0f, 0.5f, 2), params, 40'000);
+  expect_distribution(bell_row(7, 0.5f, 3), params, 40'000);
 }
 
 // Pairs of draws on a row of four tokens: the joint law must be the product, whatever differs between the two streams.
 void expect_independent(const Params& one, const Params& other, std::uint32_t position_step, const char* what) {
   const std::vector<float> row = {0.3f, -0.4f, 0.0f, 0.9f};
-  const std::vector<double> law = reference_law(row, one);
+  const std::vector<double> distribution = reference_distribution(row, one);
   std::vector<int> pairs(16, 0);
   Scratch scratch(row.size());
   for (std::uint32_t p = 0; p < 200'000; ++p) {
@@ -344,7 +344,7 @@ void expect_independent(const Params& one, const Params& other, std::uint32_t po
     ++pairs[first * 4 + draw(row, other, p + position_step, scratch).token];
   }
   std::vector<double> joint(16);
-  for (std::size_t i = 0; i < 16; ++i) joint[i] = law[i / 4] * law[i % 4];
+  for (std::size_t i = 0; i < 16; ++i) joint[i] = distribution[i / 4] * distribution[i % 4];
   SCOPED_TRACE(what);
   expect_chi_square(pairs, joint);
 }

@@ -11,7 +11,8 @@
 namespace quire::sample::score_test {
 namespace {
 
-Drawn score_of(const std::vector<float>& row, TokenId given, std::uint32_t num_top, std::vector<Candidate>& room) {
+SampledToken score_of(const std::vector<float>& row, TokenId given, std::uint32_t num_top,
+                      std::vector<Candidate>& room) {
   Scratch scratch(row.size());
   return score(row, highest_of(row), given, num_top, scratch, room);
 }
@@ -23,10 +24,10 @@ TEST(Score, IsTheLogProbabilityThatADrawOfTheTokenWouldSay) {
   std::vector<Candidate> room(7);
   std::vector<Candidate> other(7);
   for (TokenId token = 0; token < 203; ++token) {
-    const Drawn scored = score_of(row, token, 7, room);
+    const SampledToken scored = score_of(row, token, 7, room);
     std::vector<std::uint32_t> only(7);
     only[static_cast<std::size_t>(token) / 32] = 1u << token % 32;
-    const Drawn drawn = draw(row, {.logprob = true, .num_top = 7}, 3, scratch, other, {.allowed = only});
+    const SampledToken drawn = draw(row, {.logprob = true, .num_top = 7}, 3, scratch, other, {.allowed = only});
     ASSERT_EQ(drawn.token, token);
     EXPECT_TRUE(scored.finite);
     EXPECT_EQ(scored.token, token);
@@ -51,7 +52,7 @@ TEST(Score, RanksByHowManyAreLikelierSoThatTiesShareARank) {
 TEST(Score, SaysWhereTheRowIsNotFinite) {
   std::vector<Candidate> room(2);
   for (const std::vector<float>& row : {std::vector<float>{1, kNan}, {1, kInf}, {-kInf, -kInf}}) {
-    const Drawn scored = score_of(row, 0, 2, room);
+    const SampledToken scored = score_of(row, 0, 2, room);
     EXPECT_FALSE(scored.finite);
     EXPECT_TRUE(scored.top.empty());
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/schedule/scheduler.h"
@@ -13,8 +14,9 @@ using flow::WaitCause;
 
 class AdmitTest : public ::testing::Test {
  protected:
-  void make(const SchedulerOptions& options, std::uint32_t num_blocks) {
-    pool_ = std::make_unique<kv::BlockPool>(num_blocks, 16);
+  void make(const SchedulerOptions& options, std::uint32_t num_blocks,
+            std::vector<kv::CacheGroup> groups = {kv::CacheGroup{}}) {
+    pool_ = std::make_unique<kv::BlockPool>(num_blocks, 16, std::move(groups));
     index_ = std::make_unique<kv::PrefixIndex>(*pool_, kv::PrefixIndexOptions{});
     scheduler_ = std::make_unique<Scheduler>(options, *pool_, *index_);
   }
@@ -23,7 +25,7 @@ class AdmitTest : public ::testing::Test {
     flow::Request request;
     for (std::uint32_t i = 0; i < num_tokens; ++i) request.prompt.push_back(first + static_cast<TokenId>(i));
     request.max_tokens = 8;
-    if (shares) request.cache_root = CacheRoot{};
+    if (shares) request.cache_namespace = CacheNamespace{};
     sequences_.push_back(std::make_unique<Sequence>(SeqId(sequences_.size() + 1), std::move(request), *pool_));
     scheduler_->add(*sequences_.back());
     return *sequences_.back();
@@ -31,12 +33,12 @@ class AdmitTest : public ::testing::Test {
   void step() {
     scheduler_->plan();
     for (Sequence* sequence : scheduler_->planned()) {
-      const bool speaks = sequence->speaks(sequence->planned_rows);
-      sequence->commit_rows(sequence->planned_rows);
-      if (!speaks) continue;
-      sequence->hear();
+      const bool samples = sequence->samples(sequence->planned_rows);
+      sequence->progress.commit(sequence->planned_rows);
+      if (!samples) continue;
+      sequence->note_output();
       sequence->append(7);
-      sequence->publish_prefix(*index_, /*tail=*/false);
+      sequence->prefix.publish(*index_, /*partial=*/false);
     }
   }
 
@@ -53,8 +55,8 @@ TEST_F(AdmitTest, OneThatTheFirstPlanLetsInWaitedForNothing) {
   step();
   Sequence& one = add(10, 0);
   step();
-  EXPECT_TRUE(one.started);
-  EXPECT_EQ(one.waited_for, WaitCause::kNone);
+  EXPECT_TRUE(one.queue.started);
+  EXPECT_EQ(one.queue.waited_for, WaitCause::kNone);
 }
 
 TEST_F(AdmitTest, OneThatFindsEveryPlaceTakenWaitsForAPlace) {
@@ -63,11 +65,11 @@ TEST_F(AdmitTest, OneThatFindsEveryPlaceTakenWaitsForAPlace) {
   step();
   Sequence& second = add(10, 100);
   step();
-  EXPECT_FALSE(second.started);
+  EXPECT_FALSE(second.queue.started);
   scheduler_->remove(first);
   step();
-  EXPECT_TRUE(second.started);
-  EXPECT_EQ(second.waited_for, WaitCause::kPlaces);
+  EXPECT_TRUE(second.queue.started);
+  EXPECT_EQ(second.queue.waited_for, WaitCause::kPlaces);
 }
 
 TEST_F(AdmitTest, OneThatFindsTheStepFullWaitsForRows) {
@@ -76,10 +78,10 @@ TEST_F(AdmitTest, OneThatFindsTheStepFullWaitsForRows) {
   step();
   Sequence& second = add(10, 100);
   step();
-  EXPECT_FALSE(second.started) << "sixteen rows are the first one's";
+  EXPECT_FALSE(second.queue.started) << "sixteen rows are the first one's";
   step();
-  EXPECT_TRUE(second.started);
-  EXPECT_EQ(second.waited_for, WaitCause::kRows);
+  EXPECT_TRUE(second.queue.started);
+  EXPECT_EQ(second.queue.waited_for, WaitCause::kRows);
 }
 
 TEST_F(AdmitTest, OneThatFindsTooFewBlocksWaitsForThem) {
@@ -88,12 +90,12 @@ TEST_F(AdmitTest, OneThatFindsTooFewBlocksWaitsForThem) {
   step();
   Sequence& second = add(40, 100);
   step();
-  EXPECT_FALSE(second.started);
+  EXPECT_FALSE(second.queue.started);
   scheduler_->remove(first);
-  first.forget_computed();
+  first.release_blocks();
   step();
-  EXPECT_TRUE(second.started);
-  EXPECT_EQ(second.waited_for, WaitCause::kBlocks);
+  EXPECT_TRUE(second.queue.started);
+  EXPECT_EQ(second.queue.waited_for, WaitCause::kBlocks);
 }
 
 TEST_F(AdmitTest, OneWhosePromptSomebodyIsComputingWaitsForThat) {
@@ -102,10 +104,10 @@ TEST_F(AdmitTest, OneWhosePromptSomebodyIsComputingWaitsForThat) {
   step();
   Sequence& second = add(48, 0, /*shares=*/true);
   step();
-  EXPECT_FALSE(second.started);
+  EXPECT_FALSE(second.queue.started);
   step();
-  EXPECT_TRUE(second.started);
-  EXPECT_EQ(second.waited_for, WaitCause::kPrefix);
+  EXPECT_TRUE(second.queue.started);
+  EXPECT_EQ(second.queue.waited_for, WaitCause::kPrefix);
 }
 
 TEST_F(AdmitTest, TheCauseIsThatOfTheLastPlanThatLeftItWaiting) {
@@ -116,8 +118,43 @@ TEST_F(AdmitTest, TheCauseIsThatOfTheLastPlanThatLeftItWaiting) {
   Sequence& third = add(10, 300);
   step();  // every place is taken
   scheduler_->remove(first);
-  while (!third.started) step();  // the second one's prompt fills the steps
-  EXPECT_EQ(third.waited_for, WaitCause::kRows);
+  while (!third.queue.started) step();  // the second one's prompt fills the steps
+  EXPECT_EQ(third.queue.waited_for, WaitCause::kRows);
+}
+
+// 64 tokens of the window and 32 of a step: six blocks.
+TEST_F(AdmitTest, AWindowsGroupReservesTheWindowAndAStepAndNotTheWholePrompt) {
+  for (const auto& [num_tokens, num_blocks] : {std::pair(80u, 5u), std::pair(81u, 6u), std::pair(95u, 6u),
+                                               std::pair(96u, 6u), std::pair(97u, 6u), std::pair(1000u, 6u)}) {
+    sequences_.clear();
+    make({.max_num_seqs = 2, .max_num_batched_tokens = 32}, 16, {{kv::CacheGroup::Kind::kWindow, 64}});
+    add(num_tokens, 0);
+    step();
+    EXPECT_EQ(pool_->num_held(), num_blocks) << num_tokens;
+  }
+  sequences_.clear();
+}
+
+TEST_F(AdmitTest, AWindowsGroupIsAdmittedWithAsManyBlocksAsItReservesAndNotWithOneLess) {
+  for (const std::uint32_t num_blocks : {5u, 6u, 7u}) {
+    sequences_.clear();
+    make({.max_num_seqs = 2, .max_num_batched_tokens = 32}, 16, {{kv::CacheGroup::Kind::kWindow, 64}});
+    add(10, 0);
+    step();
+    kv::BlockTable others(*pool_);
+    while (pool_->num_free() > num_blocks) others.extend(0);
+    Sequence& second = add(1000, 2000);
+    scheduler_->plan();
+    EXPECT_EQ(second.queue.started, num_blocks >= 6) << num_blocks;
+  }
+  sequences_.clear();
+}
+
+TEST_F(AdmitTest, AFullGroupReservesTheWholePromptBesideAWindow) {
+  make({.max_num_seqs = 2, .max_num_batched_tokens = 32}, 40, {kv::CacheGroup{}, {kv::CacheGroup::Kind::kWindow, 64}});
+  add(400, 0);
+  step();
+  EXPECT_EQ(pool_->num_held(), 25u + 6u);
 }
 
 }  // namespace

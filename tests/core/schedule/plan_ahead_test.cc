@@ -39,13 +39,13 @@ class PlanAhead : public ::testing::Test {
 
 void launch(Scheduler& scheduler, const flow::StepPlan& plan) {
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
-    scheduler.planned()[i]->launch(plan.sequences[i].num_rows, plan.sequences[i].speaks);
+    scheduler.planned()[i]->progress.launch(plan.sequences[i].num_rows, plan.sequences[i].samples);
   }
 }
 
 TEST_F(PlanAhead, ARowWhoseTokenIsAwaitedNamesTheChoiceThatSaysIt) {
   kv::BlockPool& pool = make_pool(64, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64, .max_logit_rows = 16}, pool, index_of(pool));
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64, .max_logits_rows = 16}, pool, index_of(pool));
   add(scheduler, pool, 5, 100, /*scores_prompt=*/true);  // four scores, and then a token
   Sequence& second = add(scheduler, pool, 3);
   Sequence& third = add(scheduler, pool, 7);
@@ -59,7 +59,7 @@ TEST_F(PlanAhead, ARowWhoseTokenIsAwaitedNamesTheChoiceThatSaysIt) {
   EXPECT_EQ(plan.sequences[1].fed_by, 6u);
   EXPECT_EQ(plan.sequences[1].first_position, 7u);
   EXPECT_EQ(plan.tokens, (std::vector<TokenId>{-1, -1}));
-  EXPECT_TRUE(plan.sequences[1].speaks && plan.sequences[1].decodes);
+  EXPECT_TRUE(plan.sequences[1].samples && plan.sequences[1].decodes);
 }
 
 TEST_F(PlanAhead, ThePlanInFlightStaysAsItIsWhileTheNextIsMade) {
@@ -88,9 +88,9 @@ TEST_F(PlanAhead, WhoFindsNoRoomWhileAStepIsInFlightSendsNobodyBackAndLetsNobody
   launch(scheduler, scheduler.plan());  // the eighth rows: the blocks are full
   EXPECT_FALSE(scheduler.short_of_room());
   for (Sequence* one : {&older, &newer}) {
-    one->land(7, true);
-    one->commit_rows(7);
-    one->hear();
+    one->progress.land(7, true);
+    one->progress.commit(7);
+    one->note_output();
     one->append(7);
   }
   Sequence& waiting = add(scheduler, pool, 1);
@@ -99,8 +99,8 @@ TEST_F(PlanAhead, WhoFindsNoRoomWhileAStepIsInFlightSendsNobodyBackAndLetsNobody
   EXPECT_EQ(newer.state, State::kRunning);
   EXPECT_EQ(waiting.state, State::kWaiting);
   for (Sequence* one : {&older, &newer}) {
-    one->land(1, true);
-    one->commit_rows(1);
+    one->progress.land(1, true);
+    one->progress.commit(1);
     one->append(7);
   }
   EXPECT_EQ(scheduler.plan().sequences.size(), 1u);

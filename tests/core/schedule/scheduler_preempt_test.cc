@@ -20,7 +20,7 @@ TEST_F(SchedulerTest, ADryPoolSendsTheNewestBackAndTheOldestGoesOn) {
   commit(scheduler);
   const flow::StepPlan& plan = scheduler.plan();  // each needs one more
   EXPECT_EQ(newest.state, State::kWaiting);
-  EXPECT_EQ(newest.computed(), 0u);
+  EXPECT_EQ(newest.progress.computed(), 0u);
   EXPECT_EQ(newest.num_tokens(), 9u) << "what was said stays said";
   EXPECT_TRUE(newest.table.blocks().empty());
   EXPECT_EQ(rows_of(plan, oldest), 1u);
@@ -52,54 +52,54 @@ TEST_F(SchedulerTest, ASequenceSentBackStandsInFrontAndIsRecomputedWholeWhenItRe
   const flow::StepPlan& plan = scheduler.plan();
   EXPECT_EQ(rows_of(plan, newest), 8u);
   EXPECT_EQ(plan.sequences[0].seq, newest.id());
-  EXPECT_TRUE(plan.sequences[0].speaks);
+  EXPECT_TRUE(plan.sequences[0].samples);
 }
 
-TEST_F(SchedulerTest, AParkedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
+TEST_F(SchedulerTest, APausedSequenceIsNotPlannedAndHoldsNobodyUpInTheLine) {
   kv::BlockPool& pool = make_pool(8, 4);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
   Sequence& running = add(scheduler, pool, 4);
   scheduler.plan();
   commit(scheduler);
-  running.parked = true;
-  Sequence& parked = add(scheduler, pool, 4);
-  parked.parked = true;
+  running.paused = true;
+  Sequence& paused = add(scheduler, pool, 4);
+  paused.paused = true;
   Sequence& ready = add(scheduler, pool, 4);
   const flow::StepPlan& plan = scheduler.plan();
   EXPECT_EQ(rows_of(plan, running), 0u);
-  EXPECT_EQ(parked.state, State::kWaiting);
+  EXPECT_EQ(paused.state, State::kWaiting);
   EXPECT_EQ(rows_of(plan, ready), 4u);
 }
 
-TEST_F(SchedulerTest, AParkedSequenceGivesUpItsPlaceToWhoeverWaits) {
+TEST_F(SchedulerTest, APausedSequenceGivesUpItsPlaceToWhoeverWaits) {
   kv::BlockPool& pool = make_pool(8, 4);
   Scheduler scheduler({.max_num_seqs = 1, .max_num_batched_tokens = 64}, pool, index_of(pool));
-  Sequence& parked = add(scheduler, pool, 4);
+  Sequence& paused = add(scheduler, pool, 4);
   scheduler.plan();
   commit(scheduler);
-  parked.parked = true;
+  paused.paused = true;
   Sequence& ready = add(scheduler, pool, 4);
   EXPECT_EQ(rows_of(scheduler.plan(), ready), 4u);
-  EXPECT_EQ(parked.state, State::kWaiting);
-  EXPECT_TRUE(parked.table.blocks().empty());
+  EXPECT_EQ(paused.state, State::kWaiting);
+  EXPECT_TRUE(paused.table.blocks().empty());
   commit(scheduler);
   scheduler.remove(ready);
   ready.table.give_back_all();
   EXPECT_TRUE(scheduler.plan().empty()) << "it stays out until its client reads";
-  parked.parked = false;
-  EXPECT_EQ(rows_of(scheduler.plan(), parked), 5u);
+  paused.paused = false;
+  EXPECT_EQ(rows_of(scheduler.plan(), paused), 5u);
 }
 
-TEST_F(SchedulerTest, ADryPoolTakesFromTheParkedBeforeItTakesFromTheNewest) {
+TEST_F(SchedulerTest, ADryPoolTakesFromThePausedBeforeItTakesFromTheNewest) {
   kv::BlockPool& pool = make_pool(4, 4);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 64}, pool, index_of(pool));
-  Sequence& parked = add(scheduler, pool, 8);
+  Sequence& paused = add(scheduler, pool, 8);
   Sequence& newest = add(scheduler, pool, 8);
   scheduler.plan();  // 2 + 2 blocks: full
   commit(scheduler);
-  parked.parked = true;
+  paused.paused = true;
   EXPECT_EQ(rows_of(scheduler.plan(), newest), 1u) << "the oldest holds its blocks for nobody";
-  EXPECT_EQ(parked.state, State::kWaiting);
+  EXPECT_EQ(paused.state, State::kWaiting);
 }
 
 }  // namespace

@@ -30,14 +30,14 @@ class SchedulerTest : public ::testing::Test {
   // What the engine does with a plan: rows are stored, whoever spoke gets a token.
   void commit(Scheduler& scheduler) {
     for (Sequence* sequence : scheduler.planned()) {
-      const bool speaks = sequence->speaks(sequence->planned_rows);
+      const bool samples = sequence->samples(sequence->planned_rows);
       const std::uint32_t num_pooled = sequence->num_pooled(sequence->planned_rows);
-      const std::uint32_t num_scores = sequence->num_speaking(sequence->planned_rows) - (speaks ? 1 : 0);
-      sequence->commit_rows(sequence->planned_rows);
-      for (std::uint32_t i = 0; i < num_scores; ++i) sequence->commit_score();
-      sequence->commit_pooled(num_pooled);
-      if (!speaks) continue;
-      sequence->hear();
+      const std::uint32_t num_scores = sequence->num_logits_rows(sequence->planned_rows) - (samples ? 1 : 0);
+      sequence->progress.commit(sequence->planned_rows);
+      for (std::uint32_t i = 0; i < num_scores; ++i) sequence->progress.commit_scored(1);
+      sequence->progress.commit_scored(num_pooled);
+      if (!samples) continue;
+      sequence->note_output();
       sequence->append(7);
     }
   }

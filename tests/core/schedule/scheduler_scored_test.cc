@@ -21,7 +21,7 @@ TEST_F(SchedulerTest, APooledPromptTakesItsChunksWithoutARowOfLogits) {
       ASSERT_EQ(plan.sequences.size(), 1u);
       EXPECT_EQ(plan.sequences[0].num_rows, rows);
       EXPECT_EQ(plan.sequences[0].num_pooled, mean ? rows : last ? 1u : 0u);
-      EXPECT_FALSE(plan.sequences[0].speaks);
+      EXPECT_FALSE(plan.sequences[0].samples);
       EXPECT_TRUE(plan.sequences[0].given.empty());
       commit(scheduler);
     }
@@ -33,9 +33,9 @@ TEST_F(SchedulerTest, APooledPromptTakesItsChunksWithoutARowOfLogits) {
 
 TEST_F(SchedulerTest, AScoredPromptIsCutByTheRowsOfLogits) {
   kv::BlockPool& pool = make_pool(16, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 6}, pool, index_of(pool));
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logits_rows = 6}, pool, index_of(pool));
   Sequence& sequence = add(scheduler, pool, 14, 100, true);
-  for (const auto& [rows, given, speaks] :
+  for (const auto& [rows, given, samples] :
        {std::tuple(6u, 6u, false), std::tuple(6u, 6u, false), std::tuple(2u, 1u, true), std::tuple(1u, 0u, true)}) {
     const flow::StepPlan& plan = scheduler.plan();
     ASSERT_EQ(plan.sequences.size(), 1u);
@@ -44,10 +44,10 @@ TEST_F(SchedulerTest, AScoredPromptIsCutByTheRowsOfLogits) {
     for (std::size_t i = 0; i < given; ++i) {
       EXPECT_EQ(plan.sequences[0].given[i], static_cast<TokenId>(plan.sequences[0].first_position + i + 1));
     }
-    EXPECT_EQ(plan.sequences[0].speaks, speaks);
+    EXPECT_EQ(plan.sequences[0].samples, samples);
     commit(scheduler);
   }
-  EXPECT_EQ(sequence.num_scored(), 13u);
+  EXPECT_EQ(sequence.progress.num_scored(), 13u);
 }
 
 TEST_F(SchedulerTest, EverySequenceHasARowOfLogitsAndAScoredPromptTakesWhatIsLeft) {
@@ -96,9 +96,9 @@ TEST_F(SchedulerTest, AScoredPromptThatCameBackRunsWhatItHasScoredInSilence) {
     scheduler.plan();
     commit(scheduler);
   }
-  EXPECT_EQ(scored.num_scored(), 6u);
+  EXPECT_EQ(scored.progress.num_scored(), 6u);
   scheduler.remove(scored);
-  scored.forget_computed();
+  scored.release_blocks();
   scored.state = State::kWaiting;
   scheduler.add(scored);
   const flow::StepPlan& plan = scheduler.plan();
@@ -112,9 +112,9 @@ TEST_F(SchedulerTest, ThereIsARowOfLogitsForEveryPlace) {
   kv::BlockPool& pool = make_pool(16, 16);
   kv::PrefixIndex& index = index_of(pool);
   for (const std::uint32_t rows : {0u, 4u, 5u}) {
-    Scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = rows}, pool, index);
+    Scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logits_rows = rows}, pool, index);
   }
-  const SchedulerOptions too_few{.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 3};
+  const SchedulerOptions too_few{.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logits_rows = 3};
   EXPECT_DEATH(Scheduler(too_few, pool, index), "CHECK failed");
 }
 

@@ -48,9 +48,9 @@ TEST_F(SchedulerTest, NobodyIsPassedOverOrServedTwiceWhenSomebodyGoes) {
   }
 }
 
-TEST_F(SchedulerTest, WhoIsParkedIsPassedOverAndCostsNoRow) {
+TEST_F(SchedulerTest, WhoIsPausedIsPassedOverAndCostsNoRow) {
   Crowd crowd(*this, 5, 2);
-  crowd.sequence(3).parked = true;
+  crowd.sequence(3).paused = true;
   EXPECT_EQ(crowd.run(), (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(crowd.run(), (std::vector<std::uint64_t>{4, 5}));
 }
@@ -70,16 +70,16 @@ TEST_F(SchedulerTest, CutsAPromptIntoChunksOfTheBudgetAndOnlyTheLastOneSpeaks) {
   kv::BlockPool& pool = make_pool(16, 16);
   Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 16}, pool, index_of(pool));
   Sequence& sequence = add(scheduler, pool, 40);
-  for (const auto& [first, rows, speaks] : {std::tuple(0u, 16u, false), std::tuple(16u, 16u, false),
-                                            std::tuple(32u, 8u, true), std::tuple(40u, 1u, true)}) {
+  for (const auto& [first, rows, samples] : {std::tuple(0u, 16u, false), std::tuple(16u, 16u, false),
+                                             std::tuple(32u, 8u, true), std::tuple(40u, 1u, true)}) {
     const flow::StepPlan& plan = scheduler.plan();
     ASSERT_EQ(plan.sequences.size(), 1u);
     EXPECT_EQ(plan.sequences[0].first_position, first);
     EXPECT_EQ(plan.sequences[0].num_rows, rows);
-    EXPECT_EQ(plan.sequences[0].speaks, speaks);
+    EXPECT_EQ(plan.sequences[0].samples, samples);
     for (std::uint32_t row = 0; row < rows; ++row) {
       EXPECT_EQ(plan.positions[row], first + row);
-      EXPECT_EQ(plan.slots[row], sequence.table.slot(first + row));
+      EXPECT_EQ(plan.slots[row], sequence.table.slot(0, first + row));
     }
     commit(scheduler);
   }
@@ -115,7 +115,7 @@ TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllow
     EXPECT_EQ(rows_of(plan, first), 1u);
     EXPECT_EQ(rows_of(plan, second), std::clamp(limit, 1u, std::min(63u, second.remaining()))) << limit;
     scheduler.remove(second);
-    second.forget_computed();
+    second.release_blocks();
     second.state = State::kWaiting;
     scheduler.add(second);
   }
@@ -123,7 +123,7 @@ TEST_F(SchedulerTest, WhileSomebodyDecodesPromptsGetNoMoreRowsThanTheEngineAllow
 
 TEST_F(SchedulerTest, WhatPromptsMayNotHaveIsThereForDrafts) {
   kv::BlockPool& pool = make_pool(64, 16);
-  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logit_rows = 64}, pool, index_of(pool));
+  Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 32, .max_logits_rows = 64}, pool, index_of(pool));
   Sequence& drafted = add(scheduler, pool, 3);
   scheduler.plan();
   commit(scheduler);
@@ -135,8 +135,8 @@ TEST_F(SchedulerTest, WhatPromptsMayNotHaveIsThereForDrafts) {
     EXPECT_EQ(rows_of(plan, prompt), 12u);
     EXPECT_EQ(rows_of(plan, drafted), 1u + std::min(nodes, 19u)) << nodes;
     scheduler.remove(prompt);
-    drafted.table.shrink_to(drafted.computed());
-    prompt.forget_computed();
+    drafted.table.shrink_to(drafted.progress.computed());
+    prompt.release_blocks();
     prompt.state = State::kWaiting;
     scheduler.add(prompt);
   }

@@ -112,7 +112,7 @@ class AgreementTest : public ::testing::Test {
 TEST_F(AgreementTest, OfTheHeadThatWasMadeForTheModelIsSure) {
   const auto drafter = head();
   const Agreement seen = measure(*drafter);
-  EXPECT_EQ(seen.num_guesses, 48u);
+  EXPECT_EQ(seen.num_draft_tokens, 48u);
   EXPECT_TRUE(seen.sure()) << seen.num_right;
   EXPECT_FALSE(seen.too_low());
 }
@@ -141,41 +141,41 @@ TEST_F(AgreementTest, OfTheTargetItselfIsWhole) {
   ModelDrafter drafter(*ops_, *target_, target_->config().vocab, limits, {});
   const Agreement seen = measure(drafter);
   EXPECT_EQ(seen.num_right, 48u);
-  EXPECT_EQ(seen.num_guesses, 48u);
+  EXPECT_EQ(seen.num_draft_tokens, 48u);
 }
 
-TEST_F(AgreementTest, TellsTheDrafterAllThatTheEngineWould) {
+TEST_F(AgreementTest, ReportsTheDrafterAllThatTheEngineWould) {
   Stubborn drafter(7);
   const Agreement seen = measure(drafter);
   EXPECT_EQ(drafter.prompt_, text_.prompt.size());
-  EXPECT_EQ(drafter.num_rows_, text_.prompt.size() + seen.num_guesses - 1);
+  EXPECT_EQ(drafter.num_rows_, text_.prompt.size() + seen.num_draft_tokens - 1);
   EXPECT_TRUE(drafter.ended_);
 }
 
 TEST_F(AgreementTest, ADrafterThatDoesNotKnowIsWrong) {
   Stubborn drafter(-1);
   const Agreement seen = measure(drafter);
-  EXPECT_EQ(seen.num_guesses, 48u);
+  EXPECT_EQ(seen.num_draft_tokens, 48u);
   EXPECT_EQ(seen.num_right, 0u);
   EXPECT_TRUE(seen.too_low());
 }
 
-TEST_F(AgreementTest, OfOneStepIsThatOfItsOneGuess) {
-  text_.num_guesses = 1;
+TEST_F(AgreementTest, OfOneStepIsThatOfItsOneDraftToken) {
+  text_.num_draft_tokens = 1;
   Stubborn nothing(-1);
   const Agreement seen = measure(nothing);
-  EXPECT_EQ(seen.num_guesses, 1u);
+  EXPECT_EQ(seen.num_draft_tokens, 1u);
   EXPECT_EQ(nothing.num_rows_, text_.prompt.size());
 }
 
 TEST_F(AgreementTest, AfterItsTimeIsOverNoMoreThanTheLeastIsAsked) {
   Stubborn drafter(7);
-  EXPECT_EQ(measure(drafter, Running(text_.limit)).num_guesses, text_.least);
+  EXPECT_EQ(measure(drafter, Running(text_.limit)).num_draft_tokens, text_.least);
   Stubborn other(7);
-  EXPECT_EQ(measure(other, Running(text_.limit / 1000)).num_guesses, text_.num_guesses);
+  EXPECT_EQ(measure(other, Running(text_.limit / 1000)).num_draft_tokens, text_.num_draft_tokens);
 }
 
-TEST_F(AgreementTest, LeavesNothingThatADrafterCouldGuessFrom) {
+TEST_F(AgreementTest, LeavesNothingThatADrafterCouldLearnFrom) {
   const auto used = head();
   const Agreement first = measure(*used);
   const Agreement again = measure(*used);

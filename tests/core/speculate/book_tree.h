@@ -13,7 +13,7 @@
 namespace quire::speculate::testing {
 
 using Path = std::vector<TokenId>;
-using Odds =
+using RowDistribution =
     std::function<std::vector<std::pair<TokenId, float>>(const Path&)>;  // the width likeliest below a path, in order
 
 struct Grown {
@@ -23,7 +23,7 @@ struct Grown {
 };
 
 // Every step as the paper has it, all nodes kept until the end.
-inline std::vector<Grown> by_the_book(const TreeLimits& limits, const Odds& odds) {
+inline std::vector<Grown> by_the_book(const TreeLimits& limits, const RowDistribution& odds) {
   std::vector<Grown> all;
   std::vector<Grown> frontier = {{{}, 0.0f}};
   for (std::uint32_t depth = 1; depth <= limits.max_depth; ++depth) {

@@ -94,61 +94,63 @@ TEST(Children, StayWithinTheRequestsFilters) {
 
 // ---- under ratio and block
 
-sample::Params by_law(std::uint64_t seed, float temperature = 0.8f) {
+sample::Params by_rejection(std::uint64_t seed, float temperature = 0.8f) {
   return {.temperature = temperature, .seed = seed, .accept = sample::Accept::kRatio};
 }
 
-constexpr Wanted wanted(std::uint32_t num, std::uint32_t drafter = 0) {
+constexpr ChildRequest wanted(std::uint32_t num, std::uint32_t drafter = 0) {
   return {.num = num, .position = 9, .depth = 2, .drafter = drafter};
 }
 
-TEST(Children, ProposedHaveTheLawOfTheGuessesAsTheRequestFiltersThem) {
+TEST(Children, ProposedHaveTheDistributionOfTheDraftTokensAsTheRequestFiltersThem) {
   const std::vector<float> logprobs = falling_logprobs(3, 12);
   Children children;
-  for (sample::Params params : {by_law(1), by_law(1, 1.7f)}) {
+  for (sample::Params params : {by_rejection(1), by_rejection(1, 1.7f)}) {
     for (const std::int32_t top_k : {0, 5}) {
       params.top_k = top_k;
-      const std::vector<double> expected = sample::reference_law(logprobs, params);
+      const std::vector<double> expected = sample::reference_distribution(logprobs, params);
       fill(children, logprobs);
-      sample::ProposalLaws laws;
-      ASSERT_EQ(children.proposed(wanted(1), params, laws).size(), 1u);
-      ASSERT_EQ(laws.size(), 1u);
-      std::vector<double> law(logprobs.size());
-      for (const sample::Likelihood& one : laws.of(0)) law.at(static_cast<std::size_t>(one.token / 3)) += one.chance;
-      for (std::size_t i = 0; i < law.size(); ++i) EXPECT_NEAR(law[i], expected[i], 1e-6) << i;
+      sample::ProposalDistributions distributions;
+      ASSERT_EQ(children.proposed(wanted(1), params, distributions).size(), 1u);
+      ASSERT_EQ(distributions.size(), 1u);
+      std::vector<double> distribution(logprobs.size());
+      for (const sample::TokenProbability& one : distributions.of(0))
+        distribution.at(static_cast<std::size_t>(one.token / 3)) += one.chance;
+      for (std::size_t i = 0; i < distribution.size(); ++i) EXPECT_NEAR(distribution[i], expected[i], 1e-6) << i;
     }
   }
 }
 
 // Pairs of siblings: as often as their laws say, the second's for each first one of its own.
-TEST(Children, ProposedAreDrawnFromTheirLawsAndNoneTwice) {
+TEST(Children, ProposedAreDrawnFromTheirDistributionsAndNoneTwice) {
   constexpr int kDraws = 60'000;
   const std::vector<float> logprobs = falling_logprobs(4, 5);
-  const std::vector<double> law = sample::reference_law(logprobs, by_law(0));
+  const std::vector<double> distribution = sample::reference_distribution(logprobs, by_rejection(0));
   Children children;
-  sample::ProposalLaws laws;
+  sample::ProposalDistributions distributions;
   std::vector<int> counts(25);
   for (int seed = 0; seed < kDraws; ++seed) {
     fill(children, logprobs);
-    laws.clear();
-    const std::span<const Child> drawn = children.proposed(wanted(2), by_law(static_cast<std::uint64_t>(seed)), laws);
+    distributions.clear();
+    const std::span<const Child> drawn =
+        children.proposed(wanted(2), by_rejection(static_cast<std::uint64_t>(seed)), distributions);
     ASSERT_EQ(drawn.size(), 2u);
-    ASSERT_EQ(laws.size(), 2u);
+    ASSERT_EQ(distributions.size(), 2u);
     const auto first = static_cast<std::size_t>(drawn[0].token / 3);
     const auto second = static_cast<std::size_t>(drawn[1].token / 3);
     ASSERT_NE(first, second);
     ++counts[first * 5 + second];
-    ASSERT_EQ(laws.of(1).size(), 4u);
-    for (const sample::Likelihood& one : laws.of(1)) {
+    ASSERT_EQ(distributions.of(1).size(), 4u);
+    for (const sample::TokenProbability& one : distributions.of(1)) {
       const auto token = static_cast<std::size_t>(one.token / 3);
       ASSERT_NE(token, first);
-      ASSERT_NEAR(one.chance, law[token] / (1.0 - law[first]), 1e-5);
+      ASSERT_NEAR(one.chance, distribution[token] / (1.0 - distribution[first]), 1e-5);
     }
     for (const Child& child : drawn) EXPECT_LE(child.log_likely, 1e-6f);
   }
   for (std::size_t i = 0; i < 25; ++i) {
     if (i % 5 == i / 5) continue;
-    const double expected = kDraws * law[i / 5] * law[i % 5] / (1.0 - law[i / 5]);
+    const double expected = kDraws * distribution[i / 5] * distribution[i % 5] / (1.0 - distribution[i / 5]);
     EXPECT_NEAR(counts[i], expected, 5.0 * std::sqrt(expected) + 1.0) << i;
   }
 }
@@ -158,18 +160,18 @@ TEST(Children, ProposedAreAsManyAsAreWantedWhateverTheFiltersLeave) {
   Children children;
   for (const std::uint32_t num : {1u, 4u, 7u, 9u}) {
     for (const std::int32_t top_k : {1, 3, 4, 5, 0}) {
-      sample::Params params = by_law(3);
+      sample::Params params = by_rejection(3);
       params.top_k = top_k;
       fill(children, logprobs);
-      sample::ProposalLaws laws;
-      const std::span<const Child> found = children.proposed(wanted(num), params, laws);
+      sample::ProposalDistributions distributions;
+      const std::span<const Child> found = children.proposed(wanted(num), params, distributions);
       ASSERT_EQ(found.size(), std::min(num, 7u));
-      ASSERT_EQ(laws.size(), found.size());
+      ASSERT_EQ(distributions.size(), found.size());
       const std::size_t left = top_k == 0 ? 7 : static_cast<std::size_t>(top_k);
       std::set<TokenId> tokens;
       for (std::size_t i = 0; i < found.size(); ++i) {
         tokens.insert(found[i].token);
-        EXPECT_EQ(laws.of(static_cast<std::uint32_t>(i)).size(), i < left ? left - i : 0);
+        EXPECT_EQ(distributions.of(static_cast<std::uint32_t>(i)).size(), i < left ? left - i : 0);
         // Behind the draws the likeliest that is not there.
         if (i >= left) {
           EXPECT_EQ(found[i].token, static_cast<TokenId>(3 * i));
@@ -183,13 +185,13 @@ TEST(Children, ProposedAreAsManyAsAreWantedWhateverTheFiltersLeave) {
 TEST(Children, OfSeveralDraftersAreDrawnApart) {
   const std::vector<float> logprobs(16, std::log(1.0f / 16));
   Children children;
-  sample::ProposalLaws laws;
+  sample::ProposalDistributions distributions;
   int same = 0;
   for (std::uint64_t seed = 0; seed < 1600; ++seed) {
     fill(children, logprobs);
-    const TokenId one = children.proposed(wanted(1, 0), by_law(seed), laws)[0].token;
+    const TokenId one = children.proposed(wanted(1, 0), by_rejection(seed), distributions)[0].token;
     fill(children, logprobs);
-    same += children.proposed(wanted(1, 1), by_law(seed), laws)[0].token == one;
+    same += children.proposed(wanted(1, 1), by_rejection(seed), distributions)[0].token == one;
   }
   EXPECT_NEAR(same, 100, 50);
 }
@@ -197,31 +199,31 @@ TEST(Children, OfSeveralDraftersAreDrawnApart) {
 TEST(Children, ProposedOfNothingAreNone) {
   Children children;
   children.clear();
-  sample::ProposalLaws laws;
-  EXPECT_TRUE(children.proposed(wanted(3), by_law(1), laws).empty());
-  EXPECT_EQ(laws.size(), 0u);
-  EXPECT_TRUE(laws.of(0).empty());
+  sample::ProposalDistributions distributions;
+  EXPECT_TRUE(children.proposed(wanted(3), by_rejection(1), distributions).empty());
+  EXPECT_EQ(distributions.size(), 0u);
+  EXPECT_TRUE(distributions.of(0).empty());
 }
 
 TEST(Children, OfARowThatIsNotFiniteAreNoneUnlessTheyAreDrawn) {
   Children children;
-  sample::ProposalLaws laws;
+  sample::ProposalDistributions distributions;
   const backend::Choice choice{-1, false};
   children.list(choice, 3, {.temperature = 1.0f});
-  EXPECT_TRUE(children.chosen(wanted(3), {.temperature = 1.0f}, laws).empty());
-  children.list(choice, 3, by_law(1));
-  EXPECT_EQ(children.chosen(wanted(3), by_law(1), laws).size(), 3u);
-  for (const sample::Likelihood& one : laws.of(0)) EXPECT_NEAR(one.chance, 1.0f / 3.0f, 1e-6f);
+  EXPECT_TRUE(children.chosen(wanted(3), {.temperature = 1.0f}, distributions).empty());
+  children.list(choice, 3, by_rejection(1));
+  EXPECT_EQ(children.chosen(wanted(3), by_rejection(1), distributions).size(), 3u);
+  for (const sample::TokenProbability& one : distributions.of(0)) EXPECT_NEAR(one.chance, 1.0f / 3.0f, 1e-6f);
 }
 
-TEST(Children, AreDrawnByLawAlone) {
+TEST(Children, AreDrawnUnderRejectionSamplingAlone) {
   Children children;
-  for (const sample::Params& params :
-       {by_law(1), by_law(1, 0.0f), sample::Params{.temperature = 1.0f}, sample::Params{.temperature = 0.0f}}) {
-    sample::ProposalLaws laws;
+  for (const sample::Params& params : {by_rejection(1), by_rejection(1, 0.0f), sample::Params{.temperature = 1.0f},
+                                       sample::Params{.temperature = 0.0f}}) {
+    sample::ProposalDistributions distributions;
     fill(children, falling_logprobs(1, 10));
-    EXPECT_EQ(children.chosen(wanted(3), params, laws).size(), 3u);
-    EXPECT_EQ(laws.size(), sample::accepts_by_law(params) ? 3u : 0u);
+    EXPECT_EQ(children.chosen(wanted(3), params, distributions).size(), 3u);
+    EXPECT_EQ(distributions.size(), sample::accepts_by_rejection(params) ? 3u : 0u);
   }
 }
 

@@ -31,9 +31,9 @@ inline std::string tiny_config(std::uint32_t layers, std::uint32_t vocab = kTiny
 // others.
 struct TinyModel {
   TinyModel(backend::Ops& ops, const std::string& json, const std::string& flavour = "") {
-    const model::Config config = model::parse_config(json, "config.json");
+    const model::ModelSpec config = model::parse_config(json, "config.json");
     std::vector<model::testing::TestTensor> tensors;
-    for (const model::ExpectedTensor& expected : model::expected_tensors(config)) {
+    for (const model::TensorPart& expected : model::tensor_table(config).tensors()) {
       tensors.push_back(model::testing::filled(expected.name + flavour, "BF16", expected.shape));
       tensors.back().name = expected.name;
     }
@@ -42,7 +42,7 @@ struct TinyModel {
     const auto files = model::ModelFiles::directory(dir.path());
     decoder = std::make_unique<model::Decoder>(ops, config, *files, config.max_model_len());
   }
-  const model::Config& config() const { return decoder->config(); }
+  const model::ModelSpec& config() const { return decoder->config(); }
 
   model::testing::TempDir dir;
   std::unique_ptr<model::Decoder> decoder;

@@ -1,5 +1,5 @@
-// Trees of guesses that are drawn, by the code that drafters draw them with: what is said with them has the target's law, they are
-// taken as often as the formula says, and the same statistic sees whatever could be wrong with them.
+// Trees of guesses that are drawn, by the code that drafters draw them with: what is said with them has the target's
+// law, they are taken as often as the formula says, and the same statistic sees whatever could be wrong with them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,17 +20,17 @@
 namespace quire::speculate::drawn_trees_test {
 namespace {
 
-using sample::Guess;
+using sample::DraftToken;
 using sample::strangeness;
 using sample::TokenTree;
 
 enum class Flaw {
   kNone,
-  kNoResidual,      // where no sibling is taken p itself is drawn from
-  kOneLaw,          // of siblings all are judged by the first one's law, as if each had been put back
-  kResidualsNoise,  // guesses are drawn with the noise that draws what is left
-  kOneNoise,        // two drafters draw with the same noise
-  kSizeByGuesses,   // a draft with an unlikely guess is not used
+  kNoResidual,         // where no sibling is taken p itself is drawn from
+  kOneDistribution,    // of siblings all are judged by the first one's law, as if each had been put back
+  kResidualsNoise,     // guesses are drawn with the noise that draws what is left
+  kOneNoise,           // two drafters draw with the same noise
+  kSizeByDraftTokens,  // a draft with an unlikely guess is not used
 };
 
 // Logits by the last two tokens.
@@ -58,7 +58,7 @@ class TableDrafter final : public Drafter {
   void observe(const ObservedStep&) override {}
   void propose(std::span<const Asked> asked, std::span<TokenTree> trees) override {
     const Asked& one = asked[0];
-    laws_.clear();
+    distributions_.clear();
     tree_.begin({.width = width_, .max_depth = one.max_depth, .max_nodes = one.max_nodes}, /*drawn=*/true);
     add_children(one, GrowingTree::kRoot, 1);
     for (std::uint32_t depth = 2;; ++depth) {
@@ -68,7 +68,7 @@ class TableDrafter final : public Drafter {
       for (const int node : frontier_) add_children(one, node, depth);
     }
     tree_.write(trees[0]);
-    trees[0].set_laws(&laws_);
+    trees[0].set_distributions(&distributions_);
   }
 
  private:
@@ -83,20 +83,20 @@ class TableDrafter final : public Drafter {
     std::ranges::sort(listed);
     children_.clear();
     for (const auto& [falling, token] : listed) children_.add(token, static_cast<float>(-falling));
-    const Wanted wanted{.num = tree_.num_children(parent),
-                        .position = static_cast<std::uint32_t>(text.size()),
-                        .depth = depth,
-                        .drafter = member_};
+    const ChildRequest wanted{.num = tree_.num_children(parent),
+                              .position = static_cast<std::uint32_t>(text.size()),
+                              .depth = depth,
+                              .drafter = member_};
     std::vector<Child> drawn;
     if (flaw_ == Flaw::kResidualsNoise) {
       drawn = drawn_with_other_noise(logprobs, wanted, *asked.sampling);
     } else {
-      for (const Child& child : children_.chosen(wanted, *asked.sampling, laws_)) drawn.push_back(child);
+      for (const Child& child : children_.chosen(wanted, *asked.sampling, distributions_)) drawn.push_back(child);
     }
     for (const Child& child : drawn) tree_.add(parent, child.token, child.log_likely);
   }
   // The same draws, at temperature 1 and without filters, with noise that is not theirs.
-  std::vector<Child> drawn_with_other_noise(const std::vector<double>& logprobs, const Wanted& wanted,
+  std::vector<Child> drawn_with_other_noise(const std::vector<double>& logprobs, const ChildRequest& wanted,
                                             const sample::Params& params) {
     std::vector<std::pair<float, TokenId>> scores;
     for (std::size_t k = 0; k < logprobs.size(); ++k) {
@@ -114,9 +114,9 @@ class TableDrafter final : public Drafter {
       double sum = 0.0;
       for (const double chance : left) sum += chance;
       for (std::size_t k = 0; k < left.size(); ++k) {
-        if (left[k] > 0.0) laws_.add(static_cast<TokenId>(k), static_cast<float>(left[k] / sum));
+        if (left[k] > 0.0) distributions_.add(static_cast<TokenId>(k), static_cast<float>(left[k] / sum));
       }
-      laws_.close();
+      distributions_.close();
       drawn.push_back({scores[i].second, 0.0f});
       left[static_cast<std::size_t>(scores[i].second)] = 0.0;
     }
@@ -129,7 +129,7 @@ class TableDrafter final : public Drafter {
   const Flaw flaw_;
   GrowingTree tree_;
   Children children_;
-  sample::ProposalLaws laws_;
+  sample::ProposalDistributions distributions_;
   std::vector<int> frontier_;
 };
 
@@ -156,7 +156,7 @@ class DrawnSpeech {
     drafter_ = std::make_unique<MergedDrafter>("table", std::move(members));
   }
 
-  std::vector<double> law(std::uint32_t count) const {
+  std::vector<double> distribution(std::uint32_t count) const {
     std::vector<double> joint;
     extend({1, 0}, count, 1.0, joint);
     return joint;
@@ -177,21 +177,22 @@ class DrawnSpeech {
   double taken() const { return static_cast<double>(num_first_taken_) / static_cast<double>(num_first_); }
   double expected_taken(const std::vector<std::uint32_t>& siblings_of_members) const {
     const std::vector<TokenId> text = {1, 0};
-    std::vector<std::vector<double>> laws;
-    for (const auto& table : tables_) laws.push_back(sample::reference_law(table->row(text), {}));
-    return rounds(sample::reference_law(target_.row(text), {}), laws, siblings_of_members, 0, 0, laws[0]);
+    std::vector<std::vector<double>> distributions;
+    for (const auto& table : tables_) distributions.push_back(sample::reference_distribution(table->row(text), {}));
+    return rounds(sample::reference_distribution(target_.row(text), {}), distributions, siblings_of_members, 0, 0,
+                  distributions[0]);
   }
   // By draft, how many siblings each member has below the root, where all drafts are alike.
   std::uint32_t num_nodes() const { return num_nodes_; }
   std::uint32_t num_siblings() const { return num_siblings_; }
 
  private:
-  static double rounds(const std::vector<double>& p, const std::vector<std::vector<double>>& laws,
+  static double rounds(const std::vector<double>& p, const std::vector<std::vector<double>>& distributions,
                        const std::vector<std::uint32_t>& siblings, std::size_t member, std::uint32_t round,
                        const std::vector<double>& q) {
     if (round == siblings[member]) {
-      if (member + 1 == laws.size()) return 0.0;
-      return rounds(p, laws, siblings, member + 1, 0, laws[member + 1]);
+      if (member + 1 == distributions.size()) return 0.0;
+      return rounds(p, distributions, siblings, member + 1, 0, distributions[member + 1]);
     }
     std::vector<double> left(p.size());
     double mass = 0.0;
@@ -205,13 +206,14 @@ class DrawnSpeech {
       without[k] = 0.0;
       for (double& one : without) one /= 1.0 - q[k];
       sum += q[k] *
-             (taken + (taken < 1.0 ? (1.0 - taken) * rounds(left, laws, siblings, member, round + 1, without) : 0.0));
+             (taken +
+              (taken < 1.0 ? (1.0 - taken) * rounds(left, distributions, siblings, member, round + 1, without) : 0.0));
     }
     return sum;
   }
   void extend(const std::vector<TokenId>& text, std::uint32_t count, double before, std::vector<double>& out) const {
     if (count == 0) return out.push_back(before);
-    const std::vector<double> next = sample::reference_law(target_.row(text), setup_.params);
+    const std::vector<double> next = sample::reference_distribution(target_.row(text), setup_.params);
     for (std::size_t k = 0; k < next.size(); ++k) {
       std::vector<TokenId> longer = text;
       longer.push_back(static_cast<TokenId>(k));
@@ -228,7 +230,7 @@ class DrawnSpeech {
     TokenTree tree;
     drafter_->propose({&asked, 1}, {&tree, 1});
     num_nodes_ = tree.size();
-    if (flaw_ == Flaw::kSizeByGuesses) {
+    if (flaw_ == Flaw::kSizeByDraftTokens) {
       for (std::uint32_t i = 0; i < tree.size(); ++i) {
         if (tree.parent(i) == TokenTree::kRoot && tree.likely(i) < 0.25f) return say_plainly(text);
       }
@@ -236,22 +238,24 @@ class DrawnSpeech {
     const bool is_first = text.size() == 2;
     int at = TokenTree::kRoot;
     for (std::uint32_t depth = 1;; ++depth) {
-      std::vector<Guess> guesses;
+      std::vector<DraftToken> draft_tokens;
       for (std::uint32_t i = 0; i < tree.size(); ++i) {
         if (tree.parent(i) != at) continue;
-        const auto law = flaw_ == Flaw::kOneLaw && !guesses.empty() ? guesses.front().law : tree.law(i);
-        guesses.push_back({tree.token(i), law});
+        const auto distribution = flaw_ == Flaw::kOneDistribution && !draft_tokens.empty()
+                                      ? draft_tokens.front().distribution
+                                      : tree.distribution(i);
+        draft_tokens.push_back({tree.token(i), distribution});
       }
       const std::vector<float>& row = target_.row(text);
-      const sample::JudgedRow judged{row, sample::highest_of(row), static_cast<std::uint32_t>(text.size())};
-      TokenId said = sample::judge(judged, guesses, depth, setup_.params, scratch_).token;
+      const sample::VerifiedRow verified{row, sample::highest_of(row), static_cast<std::uint32_t>(text.size())};
+      TokenId said = sample::accept_or_resample(verified, draft_tokens, depth, setup_.params, scratch_).token;
       const int next = tree.child(at, said);
-      if (at == TokenTree::kRoot) num_siblings_ = static_cast<std::uint32_t>(guesses.size());
+      if (at == TokenTree::kRoot) num_siblings_ = static_cast<std::uint32_t>(draft_tokens.size());
       if (is_first && at == TokenTree::kRoot) {
         ++num_first_;
         num_first_taken_ += next >= 0;
       }
-      if (flaw_ == Flaw::kNoResidual && next < 0 && !guesses.empty()) return say_plainly(text);
+      if (flaw_ == Flaw::kNoResidual && next < 0 && !draft_tokens.empty()) return say_plainly(text);
       text.push_back(said);
       at = next;
       if (at < 0) return;
@@ -279,22 +283,22 @@ constexpr std::uint32_t kSeeds = quire::testing::cases(100'000);
 double strangeness_of(const Speaking& setup, Flaw flaw = Flaw::kNone) {
   const RoleScope role(engine_role);
   DrawnSpeech speech(setup, flaw);
-  return strangeness(speech.counts(3, kSeeds), speech.law(3));
+  return strangeness(speech.counts(3, kSeeds), speech.distribution(3));
 }
 
-TEST(DrawnTrees, KeepTheLawOfThreeTokens) {
+TEST(DrawnTrees, KeepTheDistributionOfThreeTokens) {
   EXPECT_LT(strangeness_of({}), 1.0);
   EXPECT_LT(strangeness_of({.width = 3, .max_nodes = 12}), 1.0);
   EXPECT_LT(strangeness_of({.width = 4, .max_nodes = 30, .apart = 0.5f}), 1.0);  // all tokens, though few are needed
   EXPECT_LT(strangeness_of({.width = 1, .max_nodes = 3}), 1.0);
 }
 
-TEST(DrawnTrees, OfSeveralDraftersKeepTheLaw) {
+TEST(DrawnTrees, OfSeveralDraftersKeepTheDistribution) {
   EXPECT_LT(strangeness_of({.width = 1, .members = 2}), 1.0);
   EXPECT_LT(strangeness_of({.width = 2, .members = 3, .max_nodes = 10}), 1.0);
 }
 
-TEST(DrawnTrees, KeepTheLawWhereFiltersLeaveFewerThanSiblings) {
+TEST(DrawnTrees, KeepTheDistributionWhereFiltersLeaveFewerThanSiblings) {
   Speaking setup{.width = 3, .max_nodes = 9};
   setup.params.top_k = 2;
   EXPECT_LT(strangeness_of(setup), 1.0);
@@ -324,19 +328,21 @@ TEST(DrawnTrees, AreTakenAsOftenAsTheRoundsSay) {
   }
 }
 
-TEST(DrawnTrees, AreSeenToChangeTheLawWithoutTheResidual) { EXPECT_GT(strangeness_of({}, Flaw::kNoResidual), 1.5); }
-
-TEST(DrawnTrees, AreSeenToChangeTheLawWhereSiblingsAreJudgedAsIfPutBack) {
-  EXPECT_GT(strangeness_of({.width = 3, .max_nodes = 12}, Flaw::kOneLaw), 1.5);
+TEST(DrawnTrees, AreSeenToChangeTheDistributionWithoutTheResidual) {
+  EXPECT_GT(strangeness_of({}, Flaw::kNoResidual), 1.5);
 }
 
-TEST(DrawnTrees, AreSeenToChangeTheLawWithNoiseThatIsShared) {
+TEST(DrawnTrees, AreSeenToChangeTheDistributionWhereSiblingsAreJudgedAsIfPutBack) {
+  EXPECT_GT(strangeness_of({.width = 3, .max_nodes = 12}, Flaw::kOneDistribution), 1.5);
+}
+
+TEST(DrawnTrees, AreSeenToChangeTheDistributionWithNoiseThatIsShared) {
   EXPECT_GT(strangeness_of({}, Flaw::kResidualsNoise), 1.5);
   EXPECT_GT(strangeness_of({.width = 1, .members = 2}, Flaw::kOneNoise), 1.5);
 }
 
-TEST(DrawnTrees, AreSeenToChangeTheLawWhereAGuessDecidesWhetherTheyAreUsed) {
-  EXPECT_GT(strangeness_of({}, Flaw::kSizeByGuesses), 1.5);
+TEST(DrawnTrees, AreSeenToChangeTheDistributionWhereADraftTokenDecidesWhetherTheyAreUsed) {
+  EXPECT_GT(strangeness_of({}, Flaw::kSizeByDraftTokens), 1.5);
 }
 
 }  // namespace

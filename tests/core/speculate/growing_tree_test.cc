@@ -16,8 +16,8 @@ namespace {
 using testing::by_the_book;
 using testing::Grown;
 using testing::nodes_of;
-using testing::Odds;
 using testing::Path;
+using testing::RowDistribution;
 
 Path path_of(const GrowingTree& tree, int candidate) {
   Path path;
@@ -26,7 +26,7 @@ Path path_of(const GrowingTree& tree, int candidate) {
   return path;
 }
 
-sample::TokenTree grow(const TreeLimits& limits, const Odds& odds, std::size_t* num_grown = nullptr) {
+sample::TokenTree grow(const TreeLimits& limits, const RowDistribution& odds, std::size_t* num_grown = nullptr) {
   GrowingTree tree;
   tree.begin(limits);
   for (const auto& [token, log_likely] : odds({})) tree.add(GrowingTree::kRoot, token, log_likely);
@@ -46,7 +46,7 @@ sample::TokenTree grow(const TreeLimits& limits, const Odds& odds, std::size_t* 
 }
 
 // Few values, so that there are many ties.
-Odds random_odds(std::uint32_t seed, std::uint32_t width) {
+RowDistribution random_odds(std::uint32_t seed, std::uint32_t width) {
   return [=](const Path& path) {
     std::uint32_t hash = seed;
     for (const TokenId token : path) hash = hash * 31 + static_cast<std::uint32_t>(token) + 7;
@@ -65,7 +65,7 @@ TEST(GrowingTree, IsTheTreeThatTheBookHas) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     const TreeLimits limits{.width = 1 + seed % 5, .max_depth = 1 + seed / 5 % 5, .max_nodes = 1 + seed % 23};
-    const Odds odds = random_odds(seed, limits.width);
+    const RowDistribution odds = random_odds(seed, limits.width);
     const std::vector<Grown> expected = by_the_book(limits, odds);
     const std::vector<Grown> nodes = nodes_of(grow(limits, odds));
     ASSERT_EQ(nodes.size(), expected.size());
@@ -79,7 +79,7 @@ TEST(GrowingTree, IsTheTreeThatTheBookHas) {
 TEST(GrowingTree, RunsNoNodeThatCannotStay) {
   const TreeLimits limits{.width = 4, .max_depth = 6, .max_nodes = 3};
   // One child is nearly sure: the three likeliest are a chain.
-  const Odds odds = [](const Path&) {
+  const RowDistribution odds = [](const Path&) {
     return std::vector<std::pair<TokenId, float>>{{1, -0.01f}, {2, -6.0f}, {3, -7.0f}, {4, -8.0f}};
   };
   std::size_t num_grown = 0;
@@ -95,7 +95,7 @@ TEST(GrowingTree, HoldsAtMostAsManyNodesAsATreeMay) {
   EXPECT_EQ(grow(limits, random_odds(1, 10)).size(), sample::TokenTree::kMaxNodes);
 }
 
-TEST(GrowingTree, IsEmptyWhereNobodyHasAGuess) {
+TEST(GrowingTree, IsEmptyWhereNobodyHasADraftToken) {
   const TreeLimits limits{.width = 3, .max_depth = 3, .max_nodes = 8};
   EXPECT_TRUE(grow(limits, [](const Path&) { return std::vector<std::pair<TokenId, float>>(); }).empty());
 }
@@ -126,12 +126,12 @@ std::vector<int> parents_of_drawn(GrowingTree& tree, const TreeLimits& limits, s
   return parents;
 }
 
-TEST(GrowingTree, OfDrawnGuessesHasTheShapeThatTheBookGivesFixedChances) {
+TEST(GrowingTree, OfDrawnDraftTokensHasTheShapeThatTheBookGivesFixedChances) {
   GrowingTree tree;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const TreeLimits limits{.width = 1 + seed % 6, .max_depth = 1 + seed / 6 % 6, .max_nodes = 1 + seed * 7 % 64};
-    const Odds by_place = [&](const Path&) {  // log 0.6, log 0.4
+    const RowDistribution by_place = [&](const Path&) {  // log 0.6, log 0.4
       std::vector<std::pair<TokenId, float>> children;
       for (std::uint32_t n = 0; n < limits.width; ++n) {
         children.emplace_back(static_cast<TokenId>(n), -0.5108256f + -0.9162907f * static_cast<float>(n));
@@ -152,7 +152,7 @@ TEST(GrowingTree, OfDrawnGuessesHasTheShapeThatTheBookGivesFixedChances) {
   }
 }
 
-TEST(GrowingTree, OfDrawnGuessesIsAsLargeAsWasAskedForWhateverTheyAre) {
+TEST(GrowingTree, OfDrawnDraftTokensIsAsLargeAsWasAskedForWhateverTheyAre) {
   GrowingTree tree;
   for (const std::uint32_t max_nodes : {1u, 2u, 7u, 63u, 64u, 65u}) {
     const TreeLimits limits{.width = 4, .max_depth = 6, .max_nodes = max_nodes};

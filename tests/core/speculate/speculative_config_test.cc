@@ -89,7 +89,7 @@ TEST(SpeculativeConfig, LimitsHoldOnBothSides) {
       {"magicdec", "sinks", 0, 1048576, &SpeculativeConfig::sinks},
       {"magicdec", "window", 1, 1048576, &SpeculativeConfig::window},
       {"lookahead", "ngram_size", 2, 8, &SpeculativeConfig::lookahead_ngram_size},
-      {"lookahead", "guesses", 1, 32, &SpeculativeConfig::lookahead_guesses},
+      {"lookahead", "guesses", 1, 32, &SpeculativeConfig::lookahead_ngrams},
   };
   for (const auto& key : kKeys) {
     const auto text = [&](std::int64_t value) {
@@ -169,9 +169,9 @@ TEST(SpeculativeConfig, FractionsHaveLimitsToo) {
 
 TEST(SpeculativeConfig, AKeyOfAnotherMethodIsRefusedWithWhoseItIs) {
   EXPECT_EQ(refusal(with("suffix", R"("prompt_lookup_max":4)")),
-            "prompt_lookup_max | prompt_lookup_max belongs to ngram, not to suffix");
+            "prompt_lookup_max | prompt_lookup_max is a key of ngram, not of suffix");
   EXPECT_EQ(refusal(with("ngram", R"("window":4)")),
-            "window | window belongs to magicdec, triforce and lookahead, not to ngram");
+            "window | window is a key of magicdec, triforce and lookahead, not of ngram");
   for (const char* key : {"topk", "shared_noise", "model", "datastore", "exit_layer", "skip_layers", "sinks",
                           "suffix_decoding_max_tree_depth", "self_test"}) {
     expect_refused(with("ngram", "\"" + std::string(key) + "\":1"), key);
@@ -228,7 +228,7 @@ TEST(SpeculativeConfig, DraftsAreAcceptedByMatchUnlessAnotherRuleIsAskedFor) {
   EXPECT_EQ(refusal(with("ngram", R"("accept":true)")), told);
 }
 
-TEST(SpeculativeConfig, RulesByLawAndAdaptiveDraftsExcludeEachOther) {
+TEST(SpeculativeConfig, RulesByRejectionAndAdaptiveDraftsExcludeEachOther) {
   EXPECT_TRUE(accepted(with("ngram", R"("accept":"match")")).adaptive);
   for (const std::string rule : {"ratio", "block"}) {
     const std::string key = R"("accept":")" + rule + "\"";
@@ -236,7 +236,7 @@ TEST(SpeculativeConfig, RulesByLawAndAdaptiveDraftsExcludeEachOther) {
     EXPECT_FALSE(accepted(with("ngram", key + R"(,"adaptive":false)")).adaptive);
     for (const std::string& both : {key + R"(,"adaptive":true)", R"("adaptive":true,)" + key}) {
       EXPECT_THAT(refusal(with("ngram", both)),
-                  HasSubstr("accept | accept \"" + rule + "\" and adaptive true exclude each other"));
+                  HasSubstr("accept | accept \"" + rule + "\" cannot be combined with adaptive true"));
     }
   }
 }

@@ -23,7 +23,7 @@ class SyntheticDrafterTest : public ::testing::Test {
     SyntheticDrafter out({.alpha = alpha, .seconds_per_node = 0.5, .vocab = kVocab},
                          [this](double seconds) { burnt_ += seconds; });
     for (TokenId i = 0; i < 40; ++i) answer_.push_back(i * i % static_cast<TokenId>(kVocab));
-    out.tell(prompt_, answer_);
+    out.add_answer(prompt_, answer_);
     out.admit({.seq = SeqId(1), .prompt = prompt_});
     out.admit({.seq = SeqId(2), .prompt = std::span(prompt_).first(1)});
     return out;
@@ -44,7 +44,7 @@ class SyntheticDrafterTest : public ::testing::Test {
   double burnt_ = 0;
 };
 
-TEST_F(SyntheticDrafterTest, GuessesRightAsOftenAsToldAndNeverBehindAWrongGuess) {
+TEST_F(SyntheticDrafterTest, ProposesRightTokensAtItsRateAndNoneAfterAWrongOne) {
   SyntheticDrafter drafter = make(0.75);
   constexpr int kDrafts = 4000;
   double taken = 0;
@@ -70,7 +70,7 @@ TEST_F(SyntheticDrafterTest, CostsWhatItsLongestDraftDoes) {
   EXPECT_DOUBLE_EQ(burnt_, 3);
 }
 
-TEST_F(SyntheticDrafterTest, SaysNothingBehindTheAnswerAndNothingToStrangers) {
+TEST_F(SyntheticDrafterTest, ProposesNothingAfterTheAnswerNorForUnknownSequences) {
   SyntheticDrafter drafter = make(1);
   EXPECT_EQ(ask(drafter, SeqId(1), 38, 8).size(), 2u);
   EXPECT_TRUE(ask(drafter, SeqId(2), 0, 8).empty());

@@ -85,7 +85,7 @@ TEST(Bpe, KnowsCharactersBeyondTheBasicPlane) {
 TEST(Bpe, RefusesAVocabularyThatContradictsItself) {
   expect_refused(spec_of({"a", "b"}, {{"a", "b"}}), "merge 'a b'");
   expect_refused(spec_of({"a", "ab"}, {{"a", "b"}}), "merge 'a b'");
-  expect_refused(spec_of({"a", "a"}, {}), "'a' is there twice");
+  expect_refused(spec_of({"a", "a"}, {}), "'a' occurs twice");
   BpeSpec shared = spec_of({"a", "b"}, {});
   shared.vocabulary[1].second = 0;
   expect_refused(shared, "share the id 0");

@@ -105,7 +105,7 @@ TEST(Detokenizer, ByteFallbackEqualsDecodeForAnyIds) {
   }
 }
 
-TEST(Detokenizer, TellsTheCharactersThatItHolds) {
+TEST(Detokenizer, ReportsTheCharactersThatItHolds) {
   Detokenizer detokenizer(SmallTokenizer::sentencepiece().load(), true);
   const auto after = [&](TokenId id) {
     detokenizer.push(id);

@@ -51,7 +51,7 @@ TEST(StopMatcher, CutsBeforeAStopAcrossPushes) {
   EXPECT_EQ(seen.stop, "STOP");
 }
 
-TEST(StopMatcher, TellsWhetherTextThatIsStillHeldWouldStop) {
+TEST(StopMatcher, ReportsWhetherTextThatIsStillHeldWouldStop) {
   StopMatcher matcher({"ab\n\n", "\n\n\n"});
   EXPECT_EQ(matcher.push("xa").text, "x");
   EXPECT_FALSE(matcher.would_stop("b"));

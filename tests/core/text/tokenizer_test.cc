@@ -183,20 +183,20 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotKnow) {
                  "contradicts");
   expect_refused(with(&S::post_processor, R"({"type": "RobertaProcessing"})"), "'RobertaProcessing'");
   expect_refused(with(&S::post_processor, R"({"type": "TemplateProcessing", "single": [], "special_tokens": {}})"),
-                 "A once");
+                 "A exactly once");
   expect_refused(with(&S::decoder, R"({"type": "WordPiece"})"), "'WordPiece'");
   expect_refused(with(&S::decoder, R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]})"),
                  "decoder");
   expect_refused(with(&S::model_options, R"("dropout": 0.1, )"), "dropout");
   expect_refused(with(&S::model_options, R"("end_of_word_suffix": "</w>", )"), "end_of_word_suffix");
-  expect_refused(with(&S::model_options, R"("fuse_unk": 3, )"), "fuse_unk: true or false");
+  expect_refused(with(&S::model_options, R"("fuse_unk": 3, )"), "fuse_unk: expected true or false");
   expect_refused(with(&S::merges, R"(["a b c"])"), "not two tokens");
   expect_refused(with(&S::merges, R"([["a"]])"), "not two tokens");
   expect_refused(with(&S::merges, R"([["a", "b", "c"]])"), "not two tokens");
   expect_refused(with(&S::added_tokens, R"([{"id": 4, "content": "a"}])"), "'a' has the id 4");
   expect_refused(with(&S::added_tokens, R"([{"id": 1, "content": "x"}])"), "'x' has the id 1");
   expect_refused(with(&S::added_tokens, R"([{"id": 8, "content": "x"}, {"id": 8, "content": "y"}])"), "has the id 8");
-  expect_refused(with(&S::added_tokens, R"([{"id": 8, "content": "x"}, {"id": 9, "content": "x"}])"), "there twice");
+  expect_refused(with(&S::added_tokens, R"([{"id": 8, "content": "x"}, {"id": 9, "content": "x"}])"), "occurs twice");
   expect_refused(with(&S::added_tokens, R"([{"id": 4000000000, "content": "x"}])"), "2^20");
   expect_refused(with(&S::added_tokens, R"([{"id": 1048576, "content": "x"}])"), "2^20");
 }

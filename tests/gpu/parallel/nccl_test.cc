@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "core/base/start_error.h"
-#include "gpu/parallel/exchange.h"
-#include "gpu/parallel/shares.h"
+#include "gpu/parallel/collective.h"
+#include "gpu/parallel/shards.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/rig.h"
 
@@ -122,9 +122,9 @@ TEST(Nccl, BringsLongMessagesWhereOurOwnKernelsWouldBringThem) {
       for (const bool by_library : {false, true}) {
         Ranks ranks = make_simulated_ranks(2);
         Device* const devices[] = {ranks.devices[0].get(), ranks.devices[1].get()};
-        Exchange exchange(devices, {.box = 15}, ranks.rendezvous.get(),
-                          by_library ? std::make_unique<Nccl>(std::span(kDevices, 2), kFake) : nullptr);
-        exchange.make_room(2 * count);
+        Collective collective(devices, {.box = 15}, ranks.rendezvous.get(),
+                              by_library ? std::make_unique<Nccl>(std::span(kDevices, 2), kFake) : nullptr);
+        collective.make_room(2 * count);
         Random random(rows);
         std::vector<DeviceMemory> parts;
         std::vector<DeviceMemory> out;
@@ -136,8 +136,8 @@ TEST(Nccl, BringsLongMessagesWhereOurOwnKernelsWouldBringThem) {
         }
         const float* const from[] = {parts[0].as<float>(), parts[1].as<float>()};
         float* const to[] = {out[0].as<float>(), out[1].as<float>()};
-        exchange.gather(from, columns, rows, adds, to);
-        exchange.gather(from, columns, rows, adds, to);
+        collective.gather(from, columns, rows, adds, to);
+        collective.gather(from, columns, rows, adds, to);
         for (std::size_t rank = 0; rank < 2; ++rank) {
           devices[rank]->download(results.emplace_back(2 * count).data(), to[rank], out[rank].bytes());
         }

@@ -20,7 +20,6 @@ namespace {
 
 using namespace cpu::test;
 using backend::Ops;
-using backend::Quantize;
 using quire::testing::Client;
 using quire::testing::EngineRig;
 using ::testing::HasSubstr;
@@ -36,10 +35,11 @@ std::unique_ptr<Ops> of_ranks(std::uint32_t ranks, std::uint32_t max_rows = 64, 
 
 // What divides by four, and by the tensor cores' tiles not everywhere; the vocabulary divides by two and by four, or by
 // nothing.
-std::string config_of(std::uint32_t vocab, bool tied) {
+std::string config_of(std::uint32_t vocab, bool tied, std::uint32_t num_kv_heads = 4) {
   return R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 120,
-    "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 16, "vocab_size": )" +
-         std::to_string(vocab) + R"(, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": )" +
+    "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": )" +
+         std::to_string(num_kv_heads) + R"(, "head_dim": 16, "vocab_size": )" + std::to_string(vocab) +
+         R"(, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": )" +
          (tied ? "true" : "false") + "}";
 }
 
@@ -47,10 +47,11 @@ struct TinyModel {
   std::string config_text;
   std::string checkpoint;
   std::unique_ptr<model::ModelFiles> files;
-  model::Config config;
+  model::ModelSpec config;
 
-  TinyModel(std::uint32_t vocab, bool tied, const char* dtype) : config_text(config_of(vocab, tied)) {
-    const model::Config parsed = model::parse_config(config_text, "config.json");
+  TinyModel(std::uint32_t vocab, bool tied, const char* dtype, std::uint32_t num_kv_heads = 4)
+      : config_text(config_of(vocab, tied, num_kv_heads)) {
+    const model::ModelSpec parsed = model::parse_config(config_text, "config.json");
     checkpoint = model::testing::safetensors_file(model::testing::fitting_tensors(parsed, dtype));
     const std::vector<std::pair<std::string_view, model::FileBytes>> named = {
         {"config.json", std::as_bytes(std::span(config_text))},
@@ -60,23 +61,23 @@ struct TinyModel {
   }
 };
 
-struct Said {
+struct SampledRow {
   std::vector<float> logits;
   std::vector<TokenId> tokens;
   std::vector<std::vector<std::byte>> blocks;
 };
 
 // Three sequences by chunks of `chunk` rows, all rows speak.
-Said said(Ops& ops, const TinyModel& model, Quantize quantize, KvType kv, std::uint32_t chunk) {
+SampledRow said(Ops& ops, const TinyModel& model, std::optional<Format> quantize, KvType kv, std::uint32_t chunk) {
   const model::Decoder decoder(ops, model.config, *model.files, 64, quantize);
   backend::KvShape shape = model.config.kv_shape(16, 6, kv);
-  shape.num_open_groups = 3;
+  shape.num_residual_groups = 3;
   const auto cache = ops.make_kv(shape);
   model::Workspace workspace = decoder.make_workspace(64, 64, {});
   const std::uint32_t lengths[] = {1, 19, 17};
   const std::uint32_t all[] = {0, 1, 2};
   const Prompts prompts(lengths, 16);
-  Said out;
+  SampledRow out;
   for (std::uint32_t first = 0; first < 19; first += chunk) {
     OwnedBatch batch = make_step(prompts, first, chunk, 16, all);
     for (TokenId& token : batch.tokens) token %= static_cast<TokenId>(model.config.vocab);
@@ -93,7 +94,7 @@ Said said(Ops& ops, const TinyModel& model, Quantize quantize, KvType kv, std::u
   return out;
 }
 
-void expect_equal(const Said& a, const Said& b) {
+void expect_equal(const SampledRow& a, const SampledRow& b) {
   EXPECT_TRUE(same_bits(a.logits, b.logits));
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.blocks, b.blocks);
@@ -102,16 +103,29 @@ void expect_equal(const Said& a, const Said& b) {
 TEST(ShardedOps, DecodeWithTheBitsOfOneGpuInEveryTypeOfWeights) {
   struct Case {
     const char* dtype;
-    Quantize quantize;
+    std::optional<Format> quantize;
   };
   for (const auto& [dtype, quantize] :
-       {Case{"F32", Quantize::kNone}, Case{"F16", Quantize::kNone}, Case{"BF16", Quantize::kNone},
-        Case{"BF16", Quantize::kInt8}, Case{"BF16", Quantize::kInt4}, Case{"BF16", Quantize::kW8A8},
-        Case{"BF16", Quantize::kW4A8}, Case{"BF16", Quantize::kW16A16}, Case{"BF16", Quantize::kFp8}}) {
-    SCOPED_TRACE(std::string(dtype) + " " + std::to_string(static_cast<int>(quantize)));
+       {Case{"F32", std::nullopt}, Case{"F16", std::nullopt}, Case{"BF16", std::nullopt}, Case{"BF16", Format::kInt8},
+        Case{"BF16", Format::kInt4}, Case{"BF16", Format::kW8A8}, Case{"BF16", Format::kW4A8},
+        Case{"BF16", Format::kW16A16}, Case{"BF16", Format::kFp8}}) {
+    SCOPED_TRACE(std::string(dtype) + " " + name_of(quantize.value_or(Format::kBF16)));
     const TinyModel model(60, /*tied=*/false, dtype);
     expect_equal(said(*of_ranks(2), model, quantize, KvType::kBF16, 10),
                  said(*one_gpu(), model, quantize, KvType::kBF16, 10));
+  }
+}
+
+TEST(ShardedOps, DecodeWithTheBitsOfOneGpuWithFewerKvHeadsThanRanks) {
+  for (const std::uint32_t num_kv_heads : {1u, 2u}) {
+    for (const KvType kv : {KvType::kF32, KvType::kInt8, KvType::kInt4}) {
+      TinyModel model(60, /*tied=*/false, "BF16", num_kv_heads);
+      const SampledRow expected = said(*one_gpu(), model, std::nullopt, kv, 10);
+      model.config.copy_kv_heads(4);
+      const SampledRow copied = said(*of_ranks(4), model, std::nullopt, kv, 10);
+      EXPECT_TRUE(same_bits(copied.logits, expected.logits)) << num_kv_heads << " " << name_of(kv);
+      EXPECT_EQ(copied.tokens, expected.tokens);
+    }
   }
 }
 
@@ -126,7 +140,7 @@ TEST(ShardedOps, WriteRowsForEveryRank) {
     ops.write(rows, *in);
     const OwnedBatch batch = plain_rows(2);
     ops.begin(batch.view());
-    ops.norm(*in, *ops.upload(scale), 1e-5f, 2, *out);
+    ops.norm(*in, {ops.upload(scale).get(), 1e-5f}, 2, *out);
     ops.collect({});
     return read(ops, *out, 2);
   };
@@ -137,19 +151,19 @@ TEST(ShardedOps, StoreTheBytesOfOneGpuInEveryTypeOfCache) {
   const TinyModel model(60, /*tied=*/true, "BF16");
   for (const KvType kv : backend::kAllKvTypes) {
     SCOPED_TRACE(backend::name_of(kv));
-    const Said one = said(*one_gpu(), model, Quantize::kNone, kv, 19);
+    const SampledRow one = said(*one_gpu(), model, std::nullopt, kv, 19);
     EXPECT_FALSE(one.blocks.empty());
-    expect_equal(said(*of_ranks(2), model, Quantize::kNone, kv, 19), one);
+    expect_equal(said(*of_ranks(2), model, std::nullopt, kv, 19), one);
   }
 }
 
 TEST(ShardedOps, DecodeWithTheBitsOfOneGpuOnFourRanksAndWhereTheVocabularyIsWhole) {
   const TinyModel even(60, /*tied=*/true, "BF16");
   const TinyModel odd(61, /*tied=*/true, "BF16");
-  expect_equal(said(*of_ranks(4), even, Quantize::kNone, KvType::kF32, 19),
-               said(*one_gpu(), even, Quantize::kNone, KvType::kF32, 19));
-  expect_equal(said(*of_ranks(2), odd, Quantize::kNone, KvType::kF32, 19),
-               said(*one_gpu(), odd, Quantize::kNone, KvType::kF32, 19));
+  expect_equal(said(*of_ranks(4), even, std::nullopt, KvType::kF32, 19),
+               said(*one_gpu(), even, std::nullopt, KvType::kF32, 19));
+  expect_equal(said(*of_ranks(2), odd, std::nullopt, KvType::kF32, 19),
+               said(*one_gpu(), odd, std::nullopt, KvType::kF32, 19));
 }
 
 // All but what the engine's shortest messages are goes by the library, which adds in an order of its own.
@@ -158,8 +172,8 @@ TEST(ShardedOps, HaveTheBitsOfOneGpuWhereLongMessagesGoByNccl) {
   const int devices[] = {0, 1};
   const auto ops = make_sharded_ops(make_simulated_ranks(2), {.max_rows = 64}, {.box = 20},
                                     std::make_unique<Nccl>(devices, QUIRE_FAKE_NCCL));
-  expect_equal(said(*ops, model, Quantize::kInt8, KvType::kFp8, 7),
-               said(*one_gpu(), model, Quantize::kInt8, KvType::kFp8, 7));
+  expect_equal(said(*ops, model, Format::kInt8, KvType::kFp8, 7),
+               said(*one_gpu(), model, Format::kInt8, KvType::kFp8, 7));
 }
 
 // Op by op, where a weight is one matrix that holds q, k and v: nobody says so when it is packed.
@@ -199,8 +213,8 @@ TEST(ShardedOps, AddUpTheAccumulatedScoresOfAllHeads) {
   for (std::size_t s = 0; s < one.first.size(); ++s) EXPECT_TRUE(same_bits(ranks.first[s], one.first[s]));
 }
 
-TEST(ShardedOps, KeepBlocksAsBytesWithTheirTails) {
-  const backend::KvShape shape{2, 4, 8, 16, 3, KvType::kBF16, 1, 5};
+TEST(ShardedOps, KeepBlocksAsBytes) {
+  const backend::KvShape shape{backend::kv_layers(3, 4, 8), 16, 3, KvType::kBF16};
   const auto ranks = of_ranks(4);
   const auto one = one_gpu();
   const auto cache = ranks->make_kv(shape);
@@ -227,15 +241,37 @@ TEST(ShardedOps, KeepBlocksAsBytesWithTheirTails) {
   EXPECT_EQ(out[1], out[3]);
 }
 
+// A block is read back as it was written, though the order of its bytes is not that of one GPU.
+TEST(ShardedOps, KeepBlocksOfGroupsOfOtherSizesAsBytes) {
+  const backend::KvShape shape{
+      {{.num_kv_heads = 4, .head_dim = 8, .group = 0}, {.num_kv_heads = 8, .head_dim = 8, .group = 1}},
+      16,
+      3,
+      KvType::kBF16};
+  ASSERT_FALSE(shape.groups_are_alike());
+  const auto ranks = of_ranks(2);
+  const auto cache = ranks->make_kv(shape);
+  ASSERT_EQ(cache->block_bytes(), one_gpu()->make_kv(shape)->block_bytes());
+  Random random(1);
+  std::vector<std::byte> bytes(cache->block_bytes());
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+  const backend::BlockCopy copy{BlockId{1}, BlockId{2}};
+  ranks->write_block(*cache, BlockId{1}, bytes);
+  ranks->copy_blocks(*cache, {&copy, 1});
+  std::vector<std::byte> out(bytes.size());
+  ranks->read_block(*cache, BlockId{2}, out);
+  EXPECT_EQ(out, bytes);
+}
+
 TEST(ShardedOps, AdoptWhatTheyPackedAndNothingThatWasCutOtherwise) {
   Random random(3);
   const auto ranks = of_ranks(2);
   for (const std::uint32_t n : {20u, 21u}) {  // cut, and whole
-    const Matrix w = random_matrix(random, n, 30, DType::kBF16);
+    const Matrix w = random_matrix(random, n, 30, Format::kBF16);
     const std::vector<float> bias = random.floats(n);
     const std::vector<float> x = random.floats(2 * 30);
     const auto packed = pack(*ranks, w, bias);
-    const backend::WeightShape shape{n, 30, backend::WeightType::kBF16, true};
+    const backend::WeightShape shape{n, 30, backend::Format::kBF16, true};
     const auto adopted = ranks->adopt(shape, packed->packed(), nullptr);
     ASSERT_NE(adopted, nullptr);
     const auto one = one_gpu();
@@ -243,7 +279,7 @@ TEST(ShardedOps, AdoptWhatTheyPackedAndNothingThatWasCutOtherwise) {
     EXPECT_TRUE(same_bits(run_linear(*ranks, x, *packed, 2), expected));
     EXPECT_TRUE(same_bits(run_linear(*ranks, x, *adopted, 2), expected));
     EXPECT_EQ(ranks->adopt(shape, packed->packed().first(packed->bytes() - 1), nullptr), nullptr);
-    EXPECT_EQ(ranks->adopt({n + 16, 30, backend::WeightType::kBF16, true}, packed->packed(), nullptr), nullptr);
+    EXPECT_EQ(ranks->adopt({n + 16, 30, backend::Format::kBF16, true}, packed->packed(), nullptr), nullptr);
     EXPECT_EQ(of_ranks(4)->adopt(shape, packed->packed(), nullptr), nullptr);
   }
   EXPECT_NE(ranks->layout(), of_ranks(4)->layout());
@@ -258,12 +294,12 @@ TEST(ShardedOps, HoldOfAWeightTheirShareAndOfWhatIsWholeAllOfIt) {
   const auto ops = make_sharded_ops(std::move(ranks), {.max_rows = 4});
   Random random(1);
   for (const std::uint32_t n : {64u, 65u}) {
-    const Matrix w = random_matrix(random, n, 40, DType::kBF16);
+    const Matrix w = random_matrix(random, n, 40, Format::kBF16);
     const auto room = pack(*ops, w);  // scratch for such a layer is there from now on
     const std::uint64_t before[] = {devices[0]->free_bytes(), devices[1]->free_bytes()};
     const auto packed = pack(*ops, w);
-    const std::uint64_t share = weight_bytes(n == 64 ? 32 : 65, 40, backend::WeightType::kBF16);
-    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(before[rank] - devices[rank]->free_bytes(), share) << n;
+    const std::uint64_t shard = weight_bytes(n == 64 ? 32 : 65, 40, backend::Format::kBF16);
+    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(before[rank] - devices[rank]->free_bytes(), shard) << n;
   }
 }
 
@@ -273,13 +309,13 @@ TEST(ShardedOps, NameTheModeOfOneGpuAndRefuseKvHeadsThatDoNotDivide) {
   EXPECT_THAT(ranks->description(), HasSubstr("2 ranks"));
   for (const std::uint32_t heads : {1u, 3u}) {
     try {
-      ranks->make_kv({1, heads, 8, 16, 2, KvType::kF32});
+      ranks->make_kv({backend::kv_layers(1, heads, 8), 16, 2, KvType::kF32});
       ADD_FAILURE() << heads;
     } catch (const StartError& error) {
       EXPECT_THAT(error.what(), HasSubstr("tensor-parallel-size 2 does not divide num_key_value_heads"));
     }
   }
-  EXPECT_NE(ranks->make_kv({1, 2, 8, 16, 2, KvType::kF32}), nullptr);
+  EXPECT_NE(ranks->make_kv({backend::kv_layers(1, 2, 8), 16, 2, KvType::kF32}), nullptr);
 }
 
 TEST(ShardedOps, TakeNothingOfAnyDeviceWithinAStep) {
@@ -329,10 +365,10 @@ std::vector<std::vector<TokenId>> heard(Ops& ops) REQUIRES(engine_role) {
   };
   ask(9, 8, {});
   ask(14, 6, {.params = {.temperature = 0.9f, .top_p = 0.9f, .seed = 4}});
-  rig.turn();
+  rig.iterate();
   ask(30, 9, {.params = {.temperature = 1.0f, .seed = 5}});
   rig.run(clients);
-  while (!rig.engine.idle()) rig.turn();
+  while (!rig.engine.idle()) rig.iterate();
   std::vector<std::vector<TokenId>> all;
   for (const Client& client : clients) all.push_back(client.tokens);
   return all;

@@ -1,4 +1,5 @@
-// Fibers that stand for the threads of a GPU: they meet at barriers, see each other's words, and take turns in an order that is drawn.
+// Fibers that stand for the threads of a GPU: they meet at barriers, see each other's words, and take turns in an order
+// that is drawn.
 #include "gpu/simulated/simulator.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +90,7 @@ struct OneLeavesEarly {
 };
 
 // Two blocks that take turns by a word that both see: each waits for what the other wrote.
-struct TakesTurns {
+struct DependentLaunch {
   struct Args {
     unsigned* word = nullptr;
     unsigned begins = 0;
@@ -103,16 +104,17 @@ struct TakesTurns {
   }
 };
 
-void take_turns(unsigned* word, std::initializer_list<unsigned> begins, std::uint64_t seed) {
-  std::vector<TakesTurns::Args> args;
+void set_dependent(unsigned* word, std::initializer_list<unsigned> begins, std::uint64_t seed) {
+  std::vector<DependentLaunch::Args> args;
   for (const unsigned first : begins) args.push_back({word, first});
   std::vector<sim::Launch> launches;
-  for (const TakesTurns::Args& one : args) {
-    launches.push_back(
-        {.thread = [](const void* a,
-                      std::byte* shared) { TakesTurns::run(*static_cast<const TakesTurns::Args*>(a), shared); },
-         .args = &one,
-         .threads = 64});
+  for (const DependentLaunch::Args& one : args) {
+    launches.push_back({.thread =
+                            [](const void* a, std::byte* shared) {
+                              DependentLaunch::run(*static_cast<const DependentLaunch::Args*>(a), shared);
+                            },
+                        .args = &one,
+                        .threads = 64});
   }
   sim::Simulator(seed).run_together(launches);
 }
@@ -120,17 +122,17 @@ void take_turns(unsigned* word, std::initializer_list<unsigned> begins, std::uin
 TEST(Simulator, RunsBlocksOfTwoLaunchesSideBySide) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     unsigned word = 0;
-    take_turns(&word, {1, 0}, seed);
+    set_dependent(&word, {1, 0}, seed);
     EXPECT_EQ(word, 100u);
   }
 }
 
 TEST(SimulatorDeathTest, FindsThatAllLookForWhatNobodyWrites) {
   unsigned word = 0;
-  EXPECT_DEATH(take_turns(&word, {0}, 1), "num_pauses_");
+  EXPECT_DEATH(set_dependent(&word, {0}, 1), "num_pauses_");
 }
 
-TEST(Simulator, MeetsAtBarriersInEveryBlockWhateverTheOrderOfTurns) {
+TEST(Simulator, MeetsAtBarriersInEveryBlockWhateverTheOrderOfThreads) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const std::vector<float> values = run<SumOfBlock>(seed, 64, 3, 2);
     for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], 64.0f * 63.0f / 2 + 64.0f * (i / 64 % 3));
@@ -155,7 +157,7 @@ TEST(Simulator, ShufflesWithinWarps) {
   }
 }
 
-TEST(Simulator, MeetsWarpByWarpWhateverTheOrderOfTurns) {
+TEST(Simulator, MeetsWarpByWarpWhateverTheOrderOfThreads) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const std::vector<float> values = run<NumberOfNeighbour>(seed, 64);
     for (unsigned t = 0; t < 64; ++t) ASSERT_EQ(values[t], static_cast<float>(t ^ 9)) << seed;

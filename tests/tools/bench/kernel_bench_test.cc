@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "core/model/config.h"
+#include "core/model/arch/config.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/fma_peak.h"
-#include "tools/random_model.h"
+#include "tools/common/random_model.h"
 
 namespace quire::tools {
 namespace {

@@ -152,7 +152,7 @@ TEST(ReadAnswer, BelievesTheServersCountOfTokens) {
   EXPECT_THAT(read_answer(transcript({kFirst, kEnd, usage, kDone}), 4).why, HasSubstr("5 tokens instead of 4"));
 }
 
-TEST(ReadAnswer, TellsWhatIsWrongFromWhatFailed) {
+TEST(ReadAnswer, ReportsWhatIsWrongFromWhatFailed) {
   EXPECT_EQ(read_answer(transcript({kFirst, kLast}), 2).verdict, kWrong);  // no [DONE]
   EXPECT_EQ(read_answer(transcript({kDone}), 1).verdict, kWrong);
   EXPECT_EQ(read_answer(transcript({kFirst, "data: {\"error\":{}}\n\n", kDone}), 1).verdict, kWrong);

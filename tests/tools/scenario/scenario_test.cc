@@ -8,7 +8,7 @@
 
 #include "core/base/start_error.h"
 #include "tests/support/source_tree.h"
-#include "tools/scenario/figures.h"
+#include "tools/common/figures.h"
 #include "tools/scenario/step_rig.h"
 #include "tools/scenario/timed_model.h"
 
@@ -145,7 +145,7 @@ TEST(StepRig, EveryRowIsRunOnceAndAgainAfterAPreemption) {
   EXPECT_GT(recomputed, 0u);
 }
 
-TEST(StepRig, TellsHowMuchOfAPromptWasCached) {
+TEST(StepRig, ReportsHowMuchOfAPromptWasCached) {
   const RoleScope role(engine_role);
   StepRig rig({.num_blocks = 16, .prefix_caching = true});
   std::vector<Job> jobs = jobs_of({{40, 2}, {40, 2}});
@@ -255,7 +255,7 @@ TEST(Scenarios, AModelThatIsTooShortIsRefused) {
     timed_model(setup, 513);
     FAIL() << "it was taken";
   } catch (const StartError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("goes up to 512"));
+    EXPECT_THAT(error.what(), HasSubstr("is 512"));
   }
 }
 

@@ -104,7 +104,7 @@ std::vector<std::string> words(std::size_t count) {
   return all;
 }
 
-TEST(Masks, WalkNothingForWhatWasSeenBefore) {
+TEST(Masks, TakeNoStepsForTextsSeenBefore) {
   const std::vector<std::string> pieces = {"\":", " a",   " and", "and ", "b, c", "words, and other words",
                                            "}}",  "]]],", "a\"}"};
   const struct {

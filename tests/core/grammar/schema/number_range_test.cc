@@ -80,7 +80,7 @@ TEST(NumberRange, StopsAtEighteenDigits) {
   }
 }
 
-TEST(NumberRange, NeverAsksForMoreDigitsThanADoubleTellsApart) {
+TEST(NumberRange, NeverAsksForMoreDigitsThanADoubleDistinguishes) {
   Rules rules;
   const Expr expr = *number_range(rules, {bound("10", true), bound("11", true)});
   EXPECT_TRUE(RulesMatch(rules, "10.0000000000001").whole(expr));                               // 15

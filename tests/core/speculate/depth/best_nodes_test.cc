@@ -82,7 +82,7 @@ TEST(Acceptance, FindsTheChancesOfAChain) {
     std::uint32_t depth = 0;
     while (depth < 6 && std::bernoulli_distribution(0.8)(random)) taken |= std::uint64_t{1} << depth++;
     acceptance.note_offer(6, 6);
-    acceptance.note_walk(6, taken);
+    acceptance.note_verification(6, taken);
   }
   const Chances chances = acceptance.chances(nullptr, 10);
   EXPECT_NEAR(chances.ratio, 0.8, 0.03);
@@ -93,11 +93,11 @@ TEST(Acceptance, FindsTheChancesOfAChain) {
 
 TEST(Acceptance, OfANewSequenceIsThatOfAllAndThenItsOwn) {
   Acceptance all(0.99);
-  for (int walk = 0; walk < 100; ++walk) all.note_walk(2, 0b11);
+  for (int walk = 0; walk < 100; ++walk) all.note_verification(2, 0b11);
   const Chances others = all.chances(nullptr, 4);
   Acceptance one(0.97);
   EXPECT_NEAR(one.chances(&others, 4).taken[1], others.taken[1], 0.05);
-  for (int walk = 0; walk < 40; ++walk) one.note_walk(2, 0);
+  for (int walk = 0; walk < 40; ++walk) one.note_verification(2, 0);
   EXPECT_LT(one.chances(&others, 4).taken[0], 0.15);
 }
 

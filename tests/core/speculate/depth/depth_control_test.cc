@@ -14,8 +14,8 @@ namespace {
 
 using sample::TokenTree;
 
-// A target, a drafter and a crowd that never changes. Times as they are told are noisy; what is scored is their true length
-// and how many tokens are to be expected, so that a score has little noise of its own.
+// A target, a drafter and a crowd that never changes. Times as they are told are noisy; what is scored is their true
+// length and how many tokens are to be expected, so that a score has little noise of its own.
 struct World {
   std::function<double(double)> step;   // seconds by rows
   std::function<double(double)> draft;  // seconds by nodes
@@ -116,7 +116,7 @@ class Simulation {
       int taken = TokenTree::kRoot;
       while (taken + 1 < static_cast<int>(trees[i].size()) && std::bernoulli_distribution(world_.alpha)(random_))
         ++taken;
-      control_.note_walk(asked[i].seq, trees[i], taken);
+      control_.note_verification(asked[i].seq, trees[i], taken);
     }
   }
 
@@ -165,7 +165,7 @@ TEST(DepthControl, ComesNearTheBestFixedDepthAndIsNeverMuchSlowerThanNone) {
   }
 }
 
-TEST(DepthControl, LosesLittleWhileItLearnsThatGuessingDoesNotPay) {
+TEST(DepthControl, LosesLittleWhileItLearnsThatDraftingDoesNotPay) {
   for (const double alpha : {0.0, 0.75}) {
     for (const std::uint32_t batch : {1, 4, 16}) {
       SCOPED_TRACE(std::to_string(alpha) + ", batch " + std::to_string(batch));
@@ -193,7 +193,7 @@ TEST(DepthControl, StaysNearTheEndOfTheFlatPartOfTheCosts) {
   }
 }
 
-TEST(DepthControl, RestsAndComesBackWhenGuessesAreTakenAgain) {
+TEST(DepthControl, RestsAndComesBackWhenDraftTokensAreTakenAgain) {
   Simulation simulation({.step = memory_bound, .draft = cheap_draft, .alpha = 0.02, .batch = 4}, 1);
   simulation.run(100);
   EXPECT_LT(simulation.run(400).nodes, 100u);
@@ -216,7 +216,7 @@ TEST(DepthControl, FadesOutAsTheCrowdGrows) {
   EXPECT_LT(last, 0.1);
 }
 
-TEST(DepthControl, LearnsAsWellFromADrafterThatTellsItsChances) {
+TEST(DepthControl, LearnsAsWellFromADrafterThatReportsItsProbabilities) {
   for (const double alpha : {0.3, 0.9}) {
     Simulation simulation(
         {.step = memory_bound, .draft = cheap_draft, .alpha = alpha, .batch = 4, .says_chances = true}, 5);
@@ -244,7 +244,7 @@ TEST(DepthControl, CutsWhatTheDrafterItselfDoesNotBelieveIn) {
     control.trim(asked, trees, {1, 1});
     ASSERT_EQ(trees[0].size(), 1u);
     EXPECT_EQ(trees[0].token(0), 9);
-    control.note_walk(SeqId(1), trees[0], 0);
+    control.note_verification(SeqId(1), trees[0], 0);
   }
 }
 

@@ -153,7 +153,7 @@ class World {
   }
 
   // The head alone, over the whole text in one batch and then token by token: what it guesses below a path.
-  testing::Odds odds(const std::vector<TokenId>& tokens, std::uint32_t width, const sample::Params& params) {
+  testing::RowDistribution odds(const std::vector<TokenId>& tokens, std::uint32_t width, const sample::Params& params) {
     auto cache = ops_->make_kv(target_->config().kv_shape(kBlockTokens, kBlocks, backend::KvType::kF32));
     auto workspace = std::make_shared<model::Workspace>(target_->make_workspace(kMaxLen, 1, captures_));
     const Text text{SeqId(0), tokens, whole_table()};
@@ -165,9 +165,9 @@ class World {
     limits.max_rows = kMaxLen;
     limits.num_blocks = kBlocks;
     const HeadConfig& config = drafter_->head().config();
-    auto head = std::make_shared<DraftHead>(
-        *ops_, *target_, config, load_head_weights(*ops_, config, *head_files_, backend::Quantize::kNone), limits);
-    return [=](const Path& path) { return guesses(*head, *workspace->states, text, path, width, params); };
+    auto head = std::make_shared<DraftHead>(*ops_, *target_, config,
+                                            load_head_weights(*ops_, config, *head_files_, std::nullopt), limits);
+    return [=](const Path& path) { return draft_tokens(*head, *workspace->states, text, path, width, params); };
   }
   std::vector<Grown> expected(const Text& text, const TreeLimits& limits, const sample::Params& params) {
     return testing::by_the_book(limits, odds(text.tokens, limits.width, params));
@@ -184,19 +184,20 @@ class World {
     batch.begin_sequence(text.table);
     for (std::uint32_t i = first; i < first + num; ++i) batch.add_row(text.tokens[i + ahead], i, i);
   }
-  static std::vector<std::pair<TokenId, float>> guesses(DraftHead& head, const backend::Buffer& states, Text text,
-                                                        const Path& path, std::uint32_t width,
-                                                        const sample::Params& params) {
+  static std::vector<std::pair<TokenId, float>> draft_tokens(DraftHead& head, const backend::Buffer& states, Text text,
+                                                             const Path& path, std::uint32_t width,
+                                                             const sample::Params& params) {
     const bool noise = params.temperature >= sample::kGreedyTemperature;
     const auto num = static_cast<std::uint32_t>(text.tokens.size());
-    const std::uint32_t wanted = std::min(Children::num_guesses(width, params, noise), head.config().draft_vocab);
+    const std::uint32_t wanted =
+        std::min(Children::num_candidates_to_request(width, params, noise), head.config().draft_vocab);
     std::vector<std::uint32_t> all(num - 1);
     std::iota(all.begin(), all.end(), 0u);
     head.take_states(states, all);
     head.begin_with_features();
     RowBatch batch;
     add_rows(batch, text, 0, num - 1, 1);
-    batch.speak(wanted);
+    batch.add_logits_row(wanted);
     std::vector<backend::Choice> choices(1);
     head.run(batch.batch(), choices);
     std::uint32_t last = num - 2;
@@ -206,11 +207,12 @@ class World {
       last = 0;
       batch.clear();
       add_rows(batch, text, num - 1 + i, 1, 1);
-      batch.speak(wanted);
+      batch.add_logits_row(wanted);
       head.run(batch.batch(), choices);
     }
     Children children;
-    for (const sample::Candidate& guess : choices[0].top) children.add(head.token_of(guess.token), guess.logprob);
+    for (const sample::Candidate& draft_token : choices[0].top)
+      children.add(head.token_of(draft_token.token), draft_token.logprob);
     const auto position = static_cast<std::uint32_t>(text.tokens.size());
     std::vector<std::pair<TokenId, float>> found;
     for (const Child& child : noise ? children.drawn(width, params, position) : children.likeliest(width)) {
@@ -254,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, EagleDrafterTest,
                                            Case{"eagle", testing::write_eagle1}),
                          [](const auto& head) { return std::string(head.param.name); });
 
-TEST_P(EagleDrafterTest, GrowsTheTreesThatTheBookMakesOfTheHeadsGuesses) {
+TEST_P(EagleDrafterTest, GrowsTheTreesThatTheBookMakesOfTheHeadsDraftTokens) {
   const RoleScope role(engine_role);
   const TreeLimits limits{.width = 3, .max_depth = 4, .max_nodes = 12};
   World world(GetParam().write_head, {.width = 3, .max_depth = 4});
@@ -293,7 +295,7 @@ TEST_P(EagleDrafterTest, GrowsLongChainsOverTheEndsOfBlocks) {
 }
 
 // A draft leaves nothing behind in rows that others look at; rejected rows neither.
-TEST_P(EagleDrafterTest, GuessesTheSameWhateverWasGuessedBefore) {
+TEST_P(EagleDrafterTest, ProposesTheSameWhateverWasDraftedBefore) {
   const RoleScope role(engine_role);
   const TreeLimits limits{.width = 3, .max_depth = 4, .max_nodes = 12};
   World world(GetParam().write_head, {.width = 3, .max_depth = 4});
@@ -359,7 +361,7 @@ TEST_P(EagleDrafterTest, FollowsItsBlocks) {
   const BlockId fork = world.fresh_block();
   ops.push_back({kCopy, elsewhere[2].value, fork.value});
   ops.push_back({kPoison, 0, elsewhere[2].value});
-  world.drafter().follow(ops);
+  world.drafter().track(ops);
   world.drafter().release(text.seq, false);
   Text again{SeqId(1), all, {elsewhere[0], elsewhere[1], fork}, 0};
   again.computed = 43;
@@ -367,7 +369,7 @@ TEST_P(EagleDrafterTest, FollowsItsBlocks) {
   expect_same(world.propose({&again}, limits, kGreedy).front(), world.expected(again, limits, kGreedy));
 }
 
-TEST_P(EagleDrafterTest, HasNoGuessForWhomTheLastStepDidNotRun) {
+TEST_P(EagleDrafterTest, HasNoDraftForWhomTheLastStepDidNotRun) {
   const RoleScope role(engine_role);
   const TreeLimits limits{.width = 2, .max_depth = 3, .max_nodes = 6};
   World world(GetParam().write_head, {.width = 2, .max_depth = 3});
@@ -383,7 +385,7 @@ TEST_P(EagleDrafterTest, HasNoGuessForWhomTheLastStepDidNotRun) {
 }
 
 // Loaded from a file, or made by a server that did not speculate.
-TEST_P(EagleDrafterTest, GuessesBehindAContextThatItNeverSaw) {
+TEST_P(EagleDrafterTest, ProposesBehindAContextThatItNeverSaw) {
   const RoleScope role(engine_role);
   const TreeLimits limits{.width = 2, .max_depth = 3, .max_nodes = 6};
   World world(GetParam().write_head, {.width = 2, .max_depth = 3});
@@ -391,7 +393,7 @@ TEST_P(EagleDrafterTest, GuessesBehindAContextThatItNeverSaw) {
   world.run_all(text);  // the target has its rows
   std::vector<flow::BlockOp> poison;
   for (const BlockId block : text.table) poison.push_back({flow::BlockOp::Kind::kPoison, 0, block.value});
-  world.drafter().follow(poison);
+  world.drafter().track(poison);
   world.drafter().release(text.seq, /*ended=*/false);
   text.computed = 148;
   world.step({{&text, 1}});

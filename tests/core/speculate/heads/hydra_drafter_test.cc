@@ -184,7 +184,7 @@ TEST_P(HydraBlocksTest, GrowsTheTreesThatTheBookMakesOfTheHeads) {
         }
         std::ranges::stable_sort(all, std::greater<>(), [](const auto& one) { return one.second; });
         const bool noise = params.temperature > 0.0f;
-        all.resize(std::min<std::size_t>(Children::num_guesses(3, params, noise), kHeadVocab));
+        all.resize(std::min<std::size_t>(Children::num_candidates_to_request(3, params, noise), kHeadVocab));
         Children children;
         for (const auto& [token, logprob] : all) children.add(token, logprob);
         const auto position = static_cast<std::uint32_t>(tokens.size() + below.size());
@@ -213,20 +213,20 @@ TEST_F(HydraDrafterTest, SeesTheTokensOfAPath) {
   Text other = one;
   other.tokens.back() = (one.tokens.back() + 1) % static_cast<TokenId>(kHeadVocab);
   observe(*drafter, one, 19);
-  const std::vector<Grown> guesses = propose(*drafter, one);
+  const std::vector<Grown> draft_tokens = propose(*drafter, one);
   observe(*drafter, other, 19);
-  EXPECT_NE(propose(*drafter, other), guesses);
+  EXPECT_NE(propose(*drafter, other), draft_tokens);
 }
 
-TEST_F(HydraDrafterTest, GuessesTheSameInHoweverManyStepsTheContextCame) {
+TEST_F(HydraDrafterTest, ProposesTheSameInHoweverManyStepsTheContextCame) {
   const RoleScope role(engine_role);
   const std::unique_ptr<HydraDrafter> drafter = load_prefix();
   for (const std::uint32_t chunk : {1u, 7u, 16u, 17u}) {
     Text text{SeqId(chunk), some_tokens(3, 45), blocks({0, 2, 4})};
     while (text.computed < 44) observe(*drafter, text, std::min(chunk, 44 - text.computed));
-    const std::vector<Grown> guesses = propose(*drafter, text);
-    EXPECT_EQ(guesses.size(), 9u);
-    EXPECT_EQ(guesses, at_once(text)) << chunk;
+    const std::vector<Grown> draft_tokens = propose(*drafter, text);
+    EXPECT_EQ(draft_tokens.size(), 9u);
+    EXPECT_EQ(draft_tokens, at_once(text)) << chunk;
     drafter->release(text.seq, /*ended=*/true);
   }
 }
@@ -262,7 +262,7 @@ TEST_F(HydraDrafterTest, FollowsItsBlocks) {
   for (std::uint32_t i = 0; i < 3; ++i) moves.push_back({kSwapIn, i, 4 + i});
   moves.push_back({kCopy, 6, 7});
   moves.push_back({kPoison, 0, 6});
-  drafter->follow(moves);
+  drafter->track(moves);
   drafter->release(text.seq, /*ended=*/false);
   text.table = blocks({4, 5, 7});
   observe(*drafter, text, 1);
@@ -270,12 +270,12 @@ TEST_F(HydraDrafterTest, FollowsItsBlocks) {
 }
 
 // Loaded from a file, or made by a server that did not speculate.
-TEST_F(HydraDrafterTest, GuessesBehindAContextThatItNeverSaw) {
+TEST_F(HydraDrafterTest, ProposesBehindAContextThatItNeverSaw) {
   const RoleScope role(engine_role);
   const std::unique_ptr<HydraDrafter> drafter = load_prefix();
   std::vector<flow::BlockOp> poison;
   for (std::uint32_t i = 0; i < 3; ++i) poison.push_back({flow::BlockOp::Kind::kPoison, 0, i});
-  drafter->follow(poison);
+  drafter->track(poison);
   Text text{SeqId(1), some_tokens(1, 45), blocks({0, 1, 2}), 43};
   observe(*drafter, text, 1);
   const std::vector<Grown> nodes = propose(*drafter, text);
@@ -283,7 +283,7 @@ TEST_F(HydraDrafterTest, GuessesBehindAContextThatItNeverSaw) {
   for (const Grown& node : nodes) EXPECT_TRUE(node.score > 0.0f && node.score <= 1.0f);
 }
 
-TEST_F(HydraDrafterTest, HasNoGuessForWhomTheLastStepDidNotRun) {
+TEST_F(HydraDrafterTest, HasNoDraftForWhomTheLastStepDidNotRun) {
   const RoleScope role(engine_role);
   for (const bool prefix : {false, true}) {
     const std::unique_ptr<HydraDrafter> drafter =

@@ -28,7 +28,7 @@ class HydraHeadTest : public ::testing::Test {
     dir_.write("config.json", config);
     dir_.write("model.safetensors", model::testing::safetensors_file(tensors));
     const auto files = model::ModelFiles::directory(dir_.path());
-    return load_hydra_heads(*ops_, model::parse_config(testing::kTarget, "target"), *files, backend::Quantize::kNone);
+    return load_hydra_heads(*ops_, model::parse_config(testing::kTarget, "target"), *files, std::nullopt);
   }
 
   model::testing::TempDir dir_;
@@ -56,12 +56,23 @@ TEST_F(HydraHeadTest, NeverOpensAPickle) {
     dir.write("config.json", kHydraMlp);
     dir.write(pickle, "cos\nsystem\n(S'false'\ntR.");
     const auto files = model::ModelFiles::directory(dir.path());
-    const std::string told = refusal([&] {
-      load_hydra_heads(*ops_, model::parse_config(testing::kTarget, "target"), *files, backend::Quantize::kNone);
-    });
+    const std::string told = refusal(
+        [&] { load_hydra_heads(*ops_, model::parse_config(testing::kTarget, "target"), *files, std::nullopt); });
     EXPECT_NE(told.find(std::string(pickle) + " is a pickle"), std::string::npos) << told;
     EXPECT_NE(told.find("write safetensors beside them"), std::string::npos);
+    const bool head = std::string(pickle).ends_with("_lm_head.pt");
+    EXPECT_EQ(told.find("models/convert_head.py " + dir.path() + "/" + pickle) != std::string::npos, head) << told;
   }
+}
+
+TEST_F(HydraHeadTest, HasAPrefixLayerWithTheKvHeadsOfTheFileThoughTheTargetHasCopies) {
+  model::ModelSpec target = model::parse_config(testing::kTarget, "target");
+  const std::uint32_t num_kv_heads = target.layers.front().attention.num_kv_heads;
+  target.copy_kv_heads(target.layers.front().attention.num_heads);
+  ASSERT_GT(target.layers.front().attention.num_kv_heads, num_kv_heads);
+  dir_.write("config.json", kHydraPrefix);
+  const auto files = model::ModelFiles::directory(dir_.path());
+  EXPECT_EQ(load_hydra_prefix_config(*files, target)->num_kv_heads, num_kv_heads);
 }
 
 TEST_F(HydraHeadTest, CountsTheStateFromTheLastLayer) {

@@ -64,19 +64,19 @@ TEST(StoredRows, FollowsWhatHappensToBlocks) {
         break;
       case 2:
         blocks[to] = blocks[from];
-        rows.follow({kCopy, from, to});
+        rows.track({kCopy, from, to});
         break;
       case 3:
         blocks[to] = {};
-        rows.follow({kPoison, 0, to});
+        rows.track({kPoison, 0, to});
         break;
       case 4:
         host[h] = blocks[from];
-        rows.follow({kSwapOut, from, h});
+        rows.track({kSwapOut, from, h});
         break;
       default:
         blocks[to] = host[h];
-        rows.follow({kSwapIn, h, to});
+        rows.track({kSwapIn, h, to});
     }
     for (std::uint32_t block = 0; block < kBlocks; ++block) {
       for (std::uint32_t i = 0; i < kTokens; ++i) ASSERT_EQ(rows.at(block * kTokens + i), blocks[block].rows[i]);

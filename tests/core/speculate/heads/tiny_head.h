@@ -49,7 +49,7 @@ inline std::unique_ptr<backend::Buffer> random_states(backend::Ops& ops, std::ui
 
 inline void write_target(const model::testing::TempDir& dir) {
   dir.write("config.json", kTarget);
-  const model::Config config = model::parse_config(kTarget, "target");
+  const model::ModelSpec config = model::parse_config(kTarget, "target");
   dir.write("model.safetensors", model::testing::safetensors_file(model::testing::fitting_tensors(config, "F32")));
 }
 

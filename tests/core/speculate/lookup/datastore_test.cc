@@ -140,7 +140,7 @@ TEST(Datastore, ABitThatIsNotAsItWasWrittenIsNoticed) {
     EXPECT_NE(why_not(file.path()), "it is good") << size;
   }
   write(file.path(), good + "1234");
-  EXPECT_THAT(why_not(file.path()), HasSubstr("not as long as its header says"));
+  EXPECT_THAT(why_not(file.path()), HasSubstr("length differs from its header"));
   write(file.path(), good);
   EXPECT_EQ(why_not(file.path()), "it is good");
 }
@@ -150,7 +150,7 @@ TEST(Datastore, SaysWhatIsWrong) {
   store_of(random_texts(4, 9, 3), file);
   EXPECT_THAT(why_not(file.path(), kKey + 1), HasSubstr("another tokenizer"));
   write(file.path(), std::string(100, 'x'));
-  EXPECT_THAT(why_not(file.path()), HasSubstr("no datastore"));
+  EXPECT_THAT(why_not(file.path()), HasSubstr("not a datastore"));
   EXPECT_EQ(Datastore::open(file.path() + ".none", kKey).error().code, Code::kNotFound);
 }
 
@@ -163,7 +163,7 @@ TEST(DatastoreBuilder, LeavesWhatWasThereWhereItCannotWrite) {
   EXPECT_THAT(written.error().message, HasSubstr("No such file or directory"));
 }
 
-TEST(DatastoreBuilder, TellsHowFarItIs) {
+TEST(DatastoreBuilder, ReportsHowFarItIs) {
   DatastoreBuilder builder;
   for (const Tokens& text : random_texts(50, 20, 1)) builder.add(text);
   const TemporaryFile file;

@@ -1,5 +1,5 @@
-// What drafters that count promise of their guesses comes true as often as they say, on texts of several kinds that they read for the
-// first time.
+// Acceptance probabilities that lookup drafters estimate come true at that rate, on texts of several kinds that they read
+// for the first time.
 #include "core/speculate/lookup/foresight.h"
 
 #include <gtest/gtest.h>
@@ -50,26 +50,26 @@ Tokens quotes(std::size_t count, std::uint32_t vocab, unsigned seed) {
   return text;
 }
 
-struct Told {
+struct Reported {
   double promised = 0.0;
   double right = 0.0;
   double num = 0.0;
 };
 
 // By depth, of what is promised behind every token of the text's second half.
-std::vector<Told> told(Drafter& drafter, const Tokens& all) REQUIRES(engine_role) {
-  std::vector<Told> out(4);
+std::vector<Reported> told(Drafter& drafter, const Tokens& all) REQUIRES(engine_role) {
+  std::vector<Reported> out(4);
   DraftedText text(drafter, 1, Tokens(all.begin(), all.begin() + 2));
   for (std::size_t next = 2; next + 8 < all.size(); ++next) {
     text.say({{all[next]}});
-    const sample::TokenTree tree = text.guess(12, 4);
+    const sample::TokenTree tree = text.draft(12, 4);
     if (next < all.size() / 2) continue;
     std::vector<bool> right(tree.size());
     for (std::uint32_t i = 0; i < tree.size(); ++i) {
       const int parent = tree.parent(i);
       const std::uint32_t depth = tree.depth(i);
       right[i] = (parent < 0 || right[static_cast<std::size_t>(parent)]) && tree.token(i) == all[next + depth];
-      Told& level = out[depth - 1];
+      Reported& level = out[depth - 1];
       level.promised += static_cast<double>(tree.likely(i));
       level.right += right[i] ? 1.0 : 0.0;
       level.num += 1.0;
@@ -82,7 +82,7 @@ constexpr double kBound = 0.05;  // of the share that was right
 
 void expect_honest(Drafter& drafter, const Tokens& all) REQUIRES(engine_role) {
   std::uint32_t depth = 0;
-  for (const Told& level : told(drafter, all)) {
+  for (const Reported& level : told(drafter, all)) {
     ++depth;
     if (level.num < 500) continue;
     EXPECT_NEAR(level.promised / level.num, level.right / level.num, kBound) << drafter.method() << ", depth " << depth;
@@ -93,7 +93,7 @@ std::vector<Tokens> some_texts() {
   return {babble(6000, 40, 0.95, 1), babble(6000, 200, 0.6, 2), babble(6000, 30, 0.2, 3), quotes(6000, 500, 4)};
 }
 
-TEST(Foresight, OfSuffixesPromisesWhatComesTrue) {
+TEST(StepCalibration, OfSuffixesPromisesWhatComesTrue) {
   const RoleScope role(engine_role);
   for (const std::uint32_t width : {1u, 16u}) {
     for (const Tokens& text : some_texts()) {
@@ -103,7 +103,7 @@ TEST(Foresight, OfSuffixesPromisesWhatComesTrue) {
   }
 }
 
-TEST(Foresight, OfAPoolOfNgramsPromisesWhatComesTrue) {
+TEST(StepCalibration, OfAPoolOfNgramsPromisesWhatComesTrue) {
   const RoleScope role(engine_role);
   for (const Tokens& text : some_texts()) {
     LookaheadDrafter drafter({});
@@ -112,7 +112,7 @@ TEST(Foresight, OfAPoolOfNgramsPromisesWhatComesTrue) {
 }
 
 // A text of the same kind as those in the store, and one that none of them resembles.
-TEST(Foresight, OfADatastorePromisesWhatComesTrue) {
+TEST(StepCalibration, OfADatastorePromisesWhatComesTrue) {
   const RoleScope role(engine_role);
   const TemporaryFile file;
   DatastoreBuilder builder;
@@ -125,13 +125,13 @@ TEST(Foresight, OfADatastorePromisesWhatComesTrue) {
   }
 }
 
-TEST(Foresight, IsTheCountsShareAsFarAsTokensAreAlikeUntilItIsTested) {
+TEST(StepCalibration, IsTheCountsShareAsFarAsTokensAreAlikeUntilItIsTested) {
   sample::TokenTree tree;
   tree.add(5, -1, 0.5f);
   tree.add(6, 0, 0.5f);
   tree.add(7, -1, 0.25f);
-  Foresight foresight;
-  Foresight::Draft draft;
+  StepCalibration foresight;
+  StepCalibration::Draft draft;
   foresight.promise(tree, 3, 10, draft);
   EXPECT_FLOAT_EQ(tree.likely(0), 0.5f * 3 / 4);
   EXPECT_FLOAT_EQ(tree.likely(1), 0.5f * 3 / 4 * 4 / 5);
@@ -139,12 +139,12 @@ TEST(Foresight, IsTheCountsShareAsFarAsTokensAreAlikeUntilItIsTested) {
   EXPECT_EQ(tree.parent(1), 0);
 }
 
-TEST(Foresight, LearnsOfStepsWhoseWayWasRightAlone) {
-  Foresight foresight;
+TEST(StepCalibration, LearnsOfStepsWhoseWayWasRightAlone) {
+  StepCalibration foresight;
   const auto promised = [&](std::uint32_t depth) {
     sample::TokenTree tree;
     for (std::uint32_t i = 0; i < 3; ++i) tree.add(static_cast<TokenId>(i), static_cast<int>(i) - 1, 1.0f);
-    Foresight::Draft draft;
+    StepCalibration::Draft draft;
     foresight.promise(tree, 1, 0, draft);
     return depth == 0 ? tree.likely(0) : tree.likely(depth) / tree.likely(depth - 1);
   };
@@ -153,7 +153,7 @@ TEST(Foresight, LearnsOfStepsWhoseWayWasRightAlone) {
   for (int i = 0; i < 50; ++i) {
     sample::TokenTree tree;
     for (std::uint32_t n = 0; n < 3; ++n) tree.add(static_cast<TokenId>(n), static_cast<int>(n) - 1, 1.0f);
-    Foresight::Draft draft;
+    StepCalibration::Draft draft;
     foresight.promise(tree, 1, 1, draft);
     foresight.learn(draft, Tokens{9, 8, 1, 2});  // wrong at once
     EXPECT_EQ(draft.size, 0u);

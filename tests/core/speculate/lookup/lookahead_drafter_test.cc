@@ -19,7 +19,7 @@ using test::DraftedText;
 using test::Listed;
 using test::random_tokens;
 using test::same;
-using test::same_guesses;
+using test::same_drafts;
 using test::Tokens;
 using test::tokens_of;
 using ::testing::ElementsAre;
@@ -29,7 +29,7 @@ using ::testing::IsEmpty;
 // What followed the token, newest first and each once, by looking through the whole text.
 std::vector<Tokens> pooled(const Tokens& text, TokenId token, const LookaheadOptions& options) {
   std::vector<Tokens> out;
-  for (std::size_t i = text.size(); i-- > 0 && out.size() < options.guesses;) {
+  for (std::size_t i = text.size(); i-- > 0 && out.size() < options.ngrams_per_token;) {
     if (text[i] != token || i + options.ngram_size > text.size()) continue;
     const Tokens follows(text.begin() + i + 1, text.begin() + i + options.ngram_size);
     if (std::ranges::find(out, follows) == out.end()) out.push_back(follows);
@@ -37,7 +37,7 @@ std::vector<Tokens> pooled(const Tokens& text, TokenId token, const LookaheadOpt
   return out;
 }
 
-TEST(LookaheadDrafter, GuessesEveryNewestWayToGoOnFromTheLastToken) {
+TEST(LookaheadDrafter, ProposesEveryNewestWayToGoOnFromTheLastToken) {
   const RoleScope role(engine_role);
   constexpr std::uint32_t kLongest = LookaheadDrafter::kLongest;
   for (const LookaheadOptions& options : {LookaheadOptions{}, LookaheadOptions{0, 2, 1}, LookaheadOptions{0, 3, 4}}) {
@@ -58,7 +58,7 @@ TEST(LookaheadDrafter, GuessesEveryNewestWayToGoOnFromTheLastToken) {
         }
         sample::TokenTree counted;
         Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()), {16, 9, 0.0f, 64}, counted);
-        ASSERT_TRUE(same_guesses(text.guess(16, 9), counted)) << "vocab " << vocab << ", " << text.tokens().size();
+        ASSERT_TRUE(same_drafts(text.draft(16, 9), counted)) << "vocab " << vocab << ", " << text.tokens().size();
       }
     }
   }
@@ -69,15 +69,15 @@ TEST(LookaheadDrafter, KnowsTheSameHoweverTheTextWasCutIntoSteps) {
   const Tokens all = random_tokens(300, 8, 2);
   LookaheadDrafter drafter({});
   DraftedText whole(drafter, 1, all);
-  const sample::TokenTree expected = whole.guess(32);
+  const sample::TokenTree expected = whole.draft(32);
   ASSERT_FALSE(expected.empty());
   for (const std::size_t chunk : {1u, 17u}) {
     DraftedText text(drafter, 10 + chunk, all);
     for (std::size_t done = 0; done < all.size(); done += chunk) text.step(chunk);
-    EXPECT_TRUE(same(text.guess(32), expected)) << chunk;
+    EXPECT_TRUE(same(text.draft(32), expected)) << chunk;
   }
   whole.release(false);
-  EXPECT_TRUE(same(whole.guess(32), expected));
+  EXPECT_TRUE(same(whole.draft(32), expected));
 }
 
 TEST(LookaheadDrafter, KeepsSoManyNgramsOfATokenHoweverLongTheText) {
@@ -90,13 +90,13 @@ TEST(LookaheadDrafter, KeepsSoManyNgramsOfATokenHoweverLongTheText) {
   EXPECT_EQ(drafter.bytes(), 0u);
 }
 
-TEST(LookaheadDrafter, HasNoGuessForTextsThatAreTooShort) {
+TEST(LookaheadDrafter, HasNoDraftForTextsThatAreTooShort) {
   const RoleScope role(engine_role);
   LookaheadDrafter drafter({.ngram_size = 3});
   for (const Tokens& tokens : {Tokens{}, Tokens{5}, Tokens{5, 5}}) {
-    EXPECT_TRUE(DraftedText(drafter, 1, tokens).guess(8).empty());
+    EXPECT_TRUE(DraftedText(drafter, 1, tokens).draft(8).empty());
   }
-  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {5, 6, 5}).guess(4)), ElementsAre(6, 5, 6, 5));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {5, 6, 5}).draft(4)), ElementsAre(6, 5, 6, 5));
 }
 
 // A model whose next token depends on the last one alone: it goes round all tokens, in an order that no text has shown
@@ -157,7 +157,7 @@ class Steps {
   Tokens tokens_;
 };
 
-TEST(LookaheadDrafter, FindsNgramsWithItsWindowThatNoTextHasSaid) {
+TEST(LookaheadDrafter, FindsNgramsWithItsWindowThatNoTextContains) {
   const RoleScope role(engine_role);
   const Round model(400, 1);
   for (unsigned seed = 0; seed < 5; ++seed) {
@@ -183,14 +183,14 @@ TEST(LookaheadDrafter, PutsTheWindowBehindCandidatesAndWithinEveryBudget) {
   text.step(300);
   plain.step(300);
   for (std::uint32_t max_nodes = 1; max_nodes <= 64; ++max_nodes) {
-    const sample::TokenTree tree = text.guess(max_nodes);
+    const sample::TokenTree tree = text.draft(max_nodes);
     EXPECT_LE(tree.size(), max_nodes);
     // As many columns as fit into half of it leave this to candidates, which fill it: the pool has more.
     std::uint32_t columns = 0;
     while (columns < 7 && JacobiWindow::num_nodes(columns + 1, 5) <= max_nodes / 2) ++columns;
     sample::TokenTree candidates = tree;
     candidates.shrink_to(max_nodes - JacobiWindow::num_nodes(columns, 5));
-    sample::TokenTree expected = plain.guess(candidates.size());
+    sample::TokenTree expected = plain.draft(candidates.size());
     EXPECT_EQ(tokens_of(candidates), tokens_of(expected)) << max_nodes;
     EXPECT_GE(std::popcount(tree.lookahead_nodes(64)), static_cast<int>(columns)) << max_nodes;
     for (std::uint32_t i = candidates.size(); i < tree.size(); ++i) EXPECT_EQ(tree.likely(i), 0.0f);
@@ -208,11 +208,11 @@ TEST(LookaheadDrafter, BeginsItsWindowAnewWhereASequenceWasReleased) {
   EXPECT_EQ(drafter.bytes(), 0u);
   LookaheadDrafter other({.window = 7});
   Steps anew(other, model, SeqId(9), steps.tokens());
-  for (int step = 0; step < 30; ++step) EXPECT_TRUE(same_guesses(steps.step(64), anew.step(64))) << step;
+  for (int step = 0; step < 30; ++step) EXPECT_TRUE(same_drafts(steps.step(64), anew.step(64))) << step;
   EXPECT_EQ(steps.tokens(), anew.tokens());
 }
 
-TEST(LookaheadDrafter, HearsNothingOfAWindowThatIsGone) {
+TEST(LookaheadDrafter, ReceivesNothingOfAWindowThatIsGone) {
   const RoleScope role(engine_role);
   LookaheadDrafter drafter({.window = 7});
   const Tokens tokens = {1, 2, 3, 4};
@@ -220,7 +220,7 @@ TEST(LookaheadDrafter, HearsNothingOfAWindowThatIsGone) {
   const std::vector<LookaheadResult> lookahead_results = {{0, 5}, {3, 6}};
   const Observed observed{SeqId(1), tokens, 0, rows, {}, false, lookahead_results};
   drafter.observe({{&observed, 1}});
-  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, tokens).guess(2)), IsEmpty());
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, tokens).draft(2)), IsEmpty());
 }
 
 TEST(LookaheadDrafter, RefusesOptionsOutOfRangeAllAtOnce) {
@@ -239,7 +239,7 @@ TEST(LookaheadDrafter, RefusesOptionsOutOfRangeAllAtOnce) {
   };
   const std::string all = problem({33, 1, 33});
   for (const char* part : {"window 33", "ngram_size 1", "guesses 33"}) EXPECT_THAT(all, HasSubstr(part));
-  EXPECT_EQ(problem({11, 4, 7}), "window 11 and ngram_size 4: window · (ngram_size - 1) takes up to 32.");
+  EXPECT_EQ(problem({11, 4, 7}), "window 11 and ngram_size 4: window · (ngram_size - 1) must be at most 32.");
   for (const char* part : {"ngram_size 9", "guesses 0"}) EXPECT_THAT(problem({1, 9, 0}), HasSubstr(part));
 }
 

@@ -22,7 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The longest run of low..high tokens that the text ends with and that stood there before; where its newest such place ends.
+// The longest run of low..high tokens that the text ends with and that stood there before; where its newest such place
+// ends.
 struct Match {
   std::size_t n = 0;
   std::size_t behind = 0;
@@ -37,13 +38,13 @@ Match naive_match(std::span<const TokenId> text, std::size_t low, std::size_t hi
 }
 
 // What the text says if it goes on as it did behind the match.
-Tokens naive_guess(const Tokens& text, Match match, std::size_t count) {
+Tokens naive_draft(const Tokens& text, Match match, std::size_t count) {
   Tokens out = text;
   while (match.n > 0 && out.size() < text.size() + count) out.push_back(out[match.behind + out.size() - text.size()]);
   return {out.begin() + static_cast<std::ptrdiff_t>(text.size()), out.end()};
 }
 
-TEST(NgramDrafter, GuessesWhatStoodBehindTheNewestPlaceOfTheLongestRepeat) {
+TEST(NgramDrafter, ProposesWhatStoodBehindTheNewestPlaceOfTheLongestRepeat) {
   const RoleScope role(engine_role);
   for (const auto& [low, high] : {std::pair{1u, 1u}, {1u, 3u}, {2u, 4u}, {3u, 7u}}) {
     for (const int vocab : {1, 2, 3, 8}) {
@@ -52,9 +53,9 @@ TEST(NgramDrafter, GuessesWhatStoodBehindTheNewestPlaceOfTheLongestRepeat) {
       DraftedText text(drafter, 1, random_tokens(1 + vocab, vocab, 1));
       for (const TokenId token : random_tokens(300, vocab, low * 10 + high)) {
         text.say({{token}});
-        const sample::TokenTree tree = text.guess(12);
+        const sample::TokenTree tree = text.draft(12);
         ASSERT_TRUE(tree.is_chain());
-        ASSERT_EQ(tokens_of(tree), naive_guess(text.tokens(), naive_match(text.tokens(), low, high), 12));
+        ASSERT_EQ(tokens_of(tree), naive_draft(text.tokens(), naive_match(text.tokens(), low, high), 12));
       }
     }
   }
@@ -74,7 +75,7 @@ TEST(NgramDrafter, ItsChanceIsHowOftenARunOfThatLengthWasRightSoFar) {
     tried[match.n] += 1.0f;
     right[match.n] += all[match.behind] == all[next] ? 1.0f : 0.0f;
   }
-  const sample::TokenTree tree = text.guess(6);
+  const sample::TokenTree tree = text.draft(6);
   ASSERT_EQ(tree.size(), 6u);
   const std::size_t n = naive_match(all, kLow, kHigh).n;
   float likely = 1.0f;
@@ -91,43 +92,43 @@ TEST(NgramDrafter, KnowsTheSameHoweverTheTextWasCutIntoSteps) {
   NgramDrafter drafter({});
   DraftedText whole(drafter, 1, all);
   whole.step(all.size());
-  const sample::TokenTree expected = whole.guess(8);
+  const sample::TokenTree expected = whole.draft(8);
   ASSERT_FALSE(expected.empty());
   for (const std::size_t chunk : {1u, 7u, 64u, 399u}) {
     DraftedText text(drafter, 10 + chunk, all);
     for (std::size_t done = 0; done < all.size(); done += chunk) text.step(chunk);
-    EXPECT_TRUE(same(text.guess(8), expected)) << chunk;
+    EXPECT_TRUE(same(text.draft(8), expected)) << chunk;
   }
   DraftedText unseen(drafter, 2, all);
-  EXPECT_TRUE(same(unseen.guess(8), expected));
+  EXPECT_TRUE(same(unseen.draft(8), expected));
   whole.release(false);
-  EXPECT_TRUE(same(whole.guess(8), expected));  // back without being admitted again
+  EXPECT_TRUE(same(whole.draft(8), expected));  // back without being admitted again
   whole.release(false);
   whole.admit();
   whole.step(all.size());
-  EXPECT_TRUE(same(whole.guess(8), expected));
+  EXPECT_TRUE(same(whole.draft(8), expected));
 }
 
 TEST(NgramDrafter, KeepsToWhatItIsAskedFor) {
   const RoleScope role(engine_role);
   NgramDrafter drafter({});
   DraftedText text(drafter, 1, {1, 2, 3, 1, 2, 3, 1, 2});
-  EXPECT_THAT(tokens_of(text.guess(1)), ElementsAre(3));
-  EXPECT_THAT(tokens_of(text.guess(9, 2)), ElementsAre(3, 1));
-  EXPECT_EQ(text.guess(1000, 1000).size(), sample::TokenTree::kMaxNodes);
+  EXPECT_THAT(tokens_of(text.draft(1)), ElementsAre(3));
+  EXPECT_THAT(tokens_of(text.draft(9, 2)), ElementsAre(3, 1));
+  EXPECT_EQ(text.draft(1000, 1000).size(), sample::TokenTree::kMaxNodes);
 }
 
-TEST(NgramDrafter, HasNoGuessForTextsThatAreTooShortOrWithoutRepeats) {
+TEST(NgramDrafter, HasNoDraftForTextsThatAreTooShortOrWithoutRepeats) {
   const RoleScope role(engine_role);
   NgramDrafter drafter({1, 4});
   for (const Tokens& tokens : {Tokens{}, Tokens{5}, Tokens{5, 6}, Tokens{1, 2, 3, 4, 5}}) {
     DraftedText text(drafter, tokens.size(), tokens);
     text.step(9);
-    EXPECT_TRUE(text.guess(8).empty());
+    EXPECT_TRUE(text.draft(8).empty());
   }
 }
 
-TEST(NgramDrafter, HasNoGuessForATextThatIsNotTheOneItWasTold) {
+TEST(NgramDrafter, HasNoDraftForATextOtherThanTheOneObserved) {
   const RoleScope role(engine_role);
   NgramDrafter drafter({});
   DraftedText text(drafter, 1, Tokens(20, 7));
@@ -146,7 +147,7 @@ TEST(NgramDrafter, ATokenCostsTheSameHoweverLongTheText) {
     NgramDrafter drafter({});
     DraftedText text(drafter, 1, random_tokens(kTokens, vocab, 3));
     for (std::size_t done = 0; done < kTokens; done += 512) text.step(512);
-    text.guess(8);
+    text.draft(8);
     EXPECT_LT(drafter.num_probes(), 3 * 6 * kTokens) << vocab;
     EXPECT_LE(drafter.bytes(), 3 * 16 * kTokens) << vocab;
     text.release(true);

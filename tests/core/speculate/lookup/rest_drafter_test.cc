@@ -68,18 +68,18 @@ TEST(RestDrafter, ProposesTheMostFrequentContinuationsOfTheLongestMatch) {
     DraftedText text(drafter, 1, {0});
     for (const TokenId token : random_tokens(200, vocab, 77)) {
       text.say({{token}});
-      const sample::TokenTree tree = text.guess(16, 6);
+      const sample::TokenTree tree = text.draft(16, 6);
       const Listed expected = naive(texts, text.tokens(), 5, 2);
       sample::TokenTree counted;
       Continuations().grow(expected, static_cast<std::uint32_t>(expected.texts.size()),
                            {16, 6, options.min_token_prob, options.width}, counted);
       ASSERT_EQ(tree.size(), counted.size());
       // Which of the equally likely ones get the last places is nobody's business.
-      const std::vector<Tokens> guessed = paths(tree);
+      const std::vector<Tokens> drafted = paths(tree);
       const std::vector<Tokens> best = paths(counted);
       for (std::uint32_t node = 0; node < counted.size(); ++node) {
         if (counted.size() == 16 && counted.likely(node) <= counted.likely(15)) break;
-        ASSERT_NE(std::ranges::find(guessed, best[node]), guessed.end()) << vocab;
+        ASSERT_NE(std::ranges::find(drafted, best[node]), drafted.end()) << vocab;
       }
     }
   }
@@ -93,37 +93,37 @@ TEST(RestDrafter, OfManyOccurrencesItCountsEvenlySpacedOnes) {
   build(texts, file.path());
   RestDrafter drafter({.datastore = file.path(), .max_occurrences = 10}, kKey);
   DraftedText text(drafter, 1, {9, 1, 2});
-  const sample::TokenTree tree = text.guess(8);
+  const sample::TokenTree tree = text.draft(8);
   EXPECT_THAT(tokens_of(tree), ElementsAre(3, 4, 5, 6));
   // Two tokens are alike, and nothing is known of what that is worth: two thirds of the counts.
   EXPECT_FLOAT_EQ(tree.likely(0), 0.7f * 2 / 3);
   EXPECT_FLOAT_EQ(tree.likely(2), 0.3f * 2 / 3);
 }
 
-TEST(RestDrafter, AGuessLooksAtFewPlaces) {
+TEST(RestDrafter, ADraftTokenLooksAtFewPlaces) {
   const RoleScope role(engine_role);
   const TemporaryFile file;
   for (const int vocab : {1, 3, 20'000}) {
     build({random_tokens(100'000, vocab, 1)}, file.path());
     RestDrafter drafter({.datastore = file.path()}, kKey);
     DraftedText text(drafter, 1, random_tokens(500, vocab, 1));
-    EXPECT_FALSE(text.guess(16).empty());
+    EXPECT_FALSE(text.draft(16).empty());
     EXPECT_LE(drafter.datastore().num_probes(), 2u * 18 * 5) << vocab;
   }
 }
 
-TEST(RestDrafter, HasNoGuessWhereTheMatchIsTooShort) {
+TEST(RestDrafter, HasNoDraftWhereTheMatchIsTooShort) {
   const RoleScope role(engine_role);
   const TemporaryFile file;
   build({{1, 2, 3, 4, 5}}, file.path());
   RestDrafter drafter({.datastore = file.path(), .max_match = 4, .min_match = 3}, kKey);
   for (const Tokens& tokens :
        {Tokens{}, Tokens{3}, Tokens{2, 3}, Tokens{9, 2, 3}, Tokens{3, 4, 5}, Tokens{7, 7, 7, 7}}) {
-    EXPECT_TRUE(DraftedText(drafter, 1, tokens).guess(4).empty());
+    EXPECT_TRUE(DraftedText(drafter, 1, tokens).draft(4).empty());
   }
-  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {1, 2, 3}).guess(4)), ElementsAre(4, 5));
-  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).guess(1)), ElementsAre(4));
-  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).guess(4, 1)), ElementsAre(4));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {1, 2, 3}).draft(4)), ElementsAre(4, 5));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).draft(1)), ElementsAre(4));
+  EXPECT_THAT(tokens_of(DraftedText(drafter, 1, {9, 1, 2, 3}).draft(4, 1)), ElementsAre(4));
 }
 
 TEST(RestDrafter, RefusesAStoreItCannotUseAndOptionsOutOfRangeAllAtOnce) {

@@ -18,14 +18,14 @@ using test::DraftedText;
 using test::Listed;
 using test::random_tokens;
 using test::same;
-using test::same_guesses;
+using test::same_drafts;
 using test::Tokens;
 using test::tokens_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr CacheRoot kAnn{1, 1};
-constexpr CacheRoot kBob{1, 2};
+constexpr CacheNamespace kAnn{1, 1};
+constexpr CacheNamespace kBob{1, 2};
 
 // Everything by looking everywhere: texts as they are, in the order they were said, the newest last.
 class Naive {
@@ -111,7 +111,7 @@ TEST(SuffixDrafter, ProposesWhatCountingEverywhereProposes) {
             Naive naive(options, text.tokens(), max_nodes);
             naive.look_in({text.tokens()}, /*repeats=*/true);
             naive.look_in(past, /*repeats=*/false);
-            ASSERT_TRUE(same_guesses(text.guess(max_nodes), naive.best()))
+            ASSERT_TRUE(same_drafts(text.draft(max_nodes), naive.best()))
                 << "sequence " << id << ", " << text.tokens().size();
           }
           past.emplace_back(text.tokens().begin() + static_cast<std::ptrdiff_t>(prompt_tokens), text.tokens().end());
@@ -122,49 +122,49 @@ TEST(SuffixDrafter, ProposesWhatCountingEverywhereProposes) {
   }
 }
 
-TEST(SuffixDrafter, ProposesTheLongestRepeatOfWhatWasSaid) {
+TEST(SuffixDrafter, ProposesTheLongestRepeatOfEarlierText) {
   const RoleScope role(engine_role);
   SuffixDrafter drafter({});
   const Tokens said = random_tokens(200, 50'000, 1);
   DraftedText text(drafter, 1, said);
   text.say(std::span(said).first(20));
-  EXPECT_EQ(tokens_of(text.guess(16)), Tokens(said.begin() + 20, said.begin() + 36));
+  EXPECT_EQ(tokens_of(text.draft(16)), Tokens(said.begin() + 20, said.begin() + 36));
 }
 
-TEST(SuffixDrafter, LearnsFromAnswersUnderTheSameRootAlone) {
+TEST(SuffixDrafter, LearnsFromAnswersInTheSameNamespaceAlone) {
   const RoleScope role(engine_role);
   SuffixDrafter drafter({});
   // Every root, and nobody at all, says other texts, all about the same words.
-  std::map<std::optional<CacheRoot>, std::set<TokenId>> words;
-  const std::optional<CacheRoot> roots[] = {kAnn, kBob, CacheRoot{2, 1}, std::nullopt};
+  std::map<std::optional<CacheNamespace>, std::set<TokenId>> words;
+  const std::optional<CacheNamespace> namespaces[] = {kAnn, kBob, CacheNamespace{2, 1}, std::nullopt};
   std::uint64_t id = 0;
   for (int round = 0; round < 20; ++round) {
-    for (std::size_t i = 0; i < std::size(roots); ++i) {
-      DraftedText text(drafter, ++id, {0, 1, 2}, roots[i]);
+    for (std::size_t i = 0; i < std::size(namespaces); ++i) {
+      DraftedText text(drafter, ++id, {0, 1, 2}, namespaces[i]);
       text.step(3);
-      std::set<TokenId>& own = words[roots[i]];
+      std::set<TokenId>& own = words[namespaces[i]];
       const std::set<TokenId> known = own;
       for (int turn = 0; turn < 5; ++turn) {
         text.say(std::to_array<TokenId>({1, 2, static_cast<TokenId>(100 * (i + 1) + (round * 7 + turn) % 10)}));
         own.insert(text.tokens().back());
         text.say(std::to_array<TokenId>({1, 2}));
-        for (const TokenId token : tokens_of(text.guess(64))) {
+        for (const TokenId token : tokens_of(text.draft(64))) {
           ASSERT_TRUE(token <= 2 || own.contains(token)) << "root " << i << " is told " << token;
         }
       }
-      if (round > 1 && roots[i]) {
-        DraftedText fresh(drafter, ++id, {1, 2}, roots[i]);
-        const Tokens guess = tokens_of(fresh.guess(64));
-        ASSERT_FALSE(guess.empty());
-        for (const TokenId token : guess) ASSERT_TRUE(token <= 2 || known.contains(token)) << "root " << i;
+      if (round > 1 && namespaces[i]) {
+        DraftedText fresh(drafter, ++id, {1, 2}, namespaces[i]);
+        const Tokens draft_token = tokens_of(fresh.draft(64));
+        ASSERT_FALSE(draft_token.empty());
+        for (const TokenId token : draft_token) ASSERT_TRUE(token <= 2 || known.contains(token)) << "root " << i;
         fresh.release(true);
       }
       text.release(/*ended=*/true);
     }
   }
-  EXPECT_EQ(drafter.num_roots(), 3u);
+  EXPECT_EQ(drafter.num_namespaces(), 3u);
   DraftedText alone(drafter, ++id, {1, 2});
-  EXPECT_TRUE(alone.guess(8).empty());
+  EXPECT_TRUE(alone.draft(8).empty());
 }
 
 TEST(SuffixDrafter, KeepsAnswersAndNoPrompts) {
@@ -174,9 +174,9 @@ TEST(SuffixDrafter, KeepsAnswersAndNoPrompts) {
   first.say(std::to_array<TokenId>({20, 21, 22, 23}));
   first.release(true);
   DraftedText asks_for_the_prompt(drafter, 2, {10, 11}, kAnn);
-  EXPECT_TRUE(asks_for_the_prompt.guess(4).empty());
+  EXPECT_TRUE(asks_for_the_prompt.draft(4).empty());
   DraftedText asks_for_the_answer(drafter, 3, {20, 21}, kAnn);
-  EXPECT_THAT(tokens_of(asks_for_the_answer.guess(4)), ElementsAre(22, 23));
+  EXPECT_THAT(tokens_of(asks_for_the_answer.draft(4)), ElementsAre(22, 23));
 }
 
 TEST(SuffixDrafter, KnowsTheSameHoweverOftenASequenceWasSentBack) {
@@ -185,7 +185,7 @@ TEST(SuffixDrafter, KnowsTheSameHoweverOftenASequenceWasSentBack) {
   const Tokens all = random_tokens(300, 5, 2);
   DraftedText whole(drafter, 1, all, kAnn);
   whole.step(all.size());
-  const sample::TokenTree expected = whole.guess(8);
+  const sample::TokenTree expected = whole.draft(8);
   ASSERT_FALSE(expected.empty());
   for (const std::size_t chunk : {1u, 13u, 299u}) {
     DraftedText text(drafter, 10 + chunk, all, kAnn);
@@ -193,15 +193,15 @@ TEST(SuffixDrafter, KnowsTheSameHoweverOftenASequenceWasSentBack) {
       text.step(chunk);
       if (done == 13 * 7) text.release(/*ended=*/false);
     }
-    EXPECT_TRUE(same(text.guess(8), expected)) << chunk;
+    EXPECT_TRUE(same(text.draft(8), expected)) << chunk;
   }
   const std::uint64_t bytes = drafter.bytes();
   whole.release(false);
   EXPECT_LT(drafter.bytes(), bytes);
-  EXPECT_TRUE(same(whole.guess(8), expected));
+  EXPECT_TRUE(same(whole.draft(8), expected));
   whole.release(false);
   whole.admit();
-  EXPECT_TRUE(same(whole.guess(8), expected));
+  EXPECT_TRUE(same(whole.draft(8), expected));
 }
 
 TEST(SuffixDrafter, AnAnswerThatWasSentBackAndResumedIsKeptOnce) {
@@ -214,9 +214,9 @@ TEST(SuffixDrafter, AnAnswerThatWasSentBackAndResumedIsKeptOnce) {
   text.release(true);
   text.release(true);
   DraftedText next(drafter, 2, {5, 6}, kAnn);
-  EXPECT_THAT(tokens_of(next.guess(9)), ElementsAre(7, 8));
+  EXPECT_THAT(tokens_of(next.draft(9)), ElementsAre(7, 8));
   DraftedText other(drafter, 3, {2}, kAnn);
-  EXPECT_TRUE(other.guess(9).empty());
+  EXPECT_TRUE(other.draft(9).empty());
 }
 
 TEST(SuffixDrafter, ForgetsTheOldestTokensFirst) {
@@ -232,32 +232,32 @@ TEST(SuffixDrafter, ForgetsTheOldestTokensFirst) {
   // 61 tokens each, with the end: eight of them stay whole, and the newer part of a ninth.
   for (unsigned id = 0; id < 40; ++id) {
     DraftedText early(drafter, 100 + id, {said[id][0], said[id][1]}, kAnn);
-    EXPECT_EQ(early.guess(2).empty(), id < 32) << id;
+    EXPECT_EQ(early.draft(2).empty(), id < 32) << id;
     early.release(true);
     DraftedText late(drafter, 200 + id, {said[id][56], said[id][57]}, kAnn);
-    EXPECT_EQ(late.guess(2).empty(), id < 31) << id;
+    EXPECT_EQ(late.draft(2).empty(), id < 31) << id;
     late.release(true);
   }
 }
 
-TEST(SuffixDrafter, AllRootsTogetherStayWithinTheirTokensAndTheOneNotFedForLongestGoes) {
+TEST(SuffixDrafter, AllNamespacesTogetherStayWithinTheirTokensAndTheOneNotFedForLongestGoes) {
   const RoleScope role(engine_role);
   constexpr std::uint32_t kTokens = 4096;
   SuffixDrafter drafter({.max_cached_tokens = kTokens});
   std::mt19937 random(3);
   std::uint64_t id = 0;
   for (int i = 0; i < 600; ++i) {
-    const CacheRoot root{random() % 50, 0};
-    DraftedText text(drafter, ++id, {1}, root);
+    const CacheNamespace cache_namespace{random() % 50, 0};
+    DraftedText text(drafter, ++id, {1}, cache_namespace);
     text.say(random_tokens(1 + random() % 400, 1000, i));
     text.release(true);
     ASSERT_LE(drafter.cached_tokens(), kTokens);
     ASSERT_LE(drafter.bytes(), 52u * kTokens);
-    ASSERT_LE(drafter.num_roots(), kTokens / 256);
-    DraftedText again(drafter, ++id, {text.tokens()[0]}, root);
+    ASSERT_LE(drafter.num_namespaces(), kTokens / 256);
+    DraftedText again(drafter, ++id, {text.tokens()[0]}, cache_namespace);
     again.release(true);  // said nothing: kept nothing
   }
-  EXPECT_GE(drafter.num_roots(), 2u);
+  EXPECT_GE(drafter.num_namespaces(), 2u);
 }
 
 TEST(SuffixDrafter, KeepsNothingWhereNothingMayBeKept) {
@@ -266,7 +266,7 @@ TEST(SuffixDrafter, KeepsNothingWhereNothingMayBeKept) {
   DraftedText text(drafter, 1, {1, 2}, kAnn);
   text.say(std::to_array<TokenId>({3, 4, 5}));
   text.release(true);
-  EXPECT_EQ(drafter.num_roots(), 0u);
+  EXPECT_EQ(drafter.num_namespaces(), 0u);
   EXPECT_EQ(drafter.bytes(), 0u);
 }
 
@@ -279,24 +279,24 @@ TEST(SuffixDrafter, TakesAnyTextInTimeThatGrowsWithItAlone) {
     for (std::size_t done = 0; done < kTokens; done += 512) text.step(512);
     EXPECT_LT(drafter.num_probes(), 4 * 6 * kTokens) << vocab;
     const std::uint64_t before = drafter.num_probes();
-    text.guess(8);
+    text.draft(8);
     EXPECT_LT(drafter.num_probes() - before, 4u * (128 + 64)) << vocab;
     EXPECT_LE(drafter.bytes(), 52u * (1 << 17)) << vocab;
   }
 }
 
-TEST(SuffixDrafter, HasNoGuessForTextsThatAreTooShortOrUnknown) {
+TEST(SuffixDrafter, HasNoDraftForTextsThatAreTooShortOrUnknown) {
   const RoleScope role(engine_role);
   SuffixDrafter drafter({});
   for (const Tokens& tokens : {Tokens{}, Tokens{5}, Tokens{5, 6}}) {
     DraftedText text(drafter, tokens.size(), tokens, kAnn);
     text.step(9);
-    EXPECT_TRUE(text.guess(8).empty());
+    EXPECT_TRUE(text.draft(8).empty());
     text.release(true);
-    EXPECT_TRUE(text.guess(8).empty());
+    EXPECT_TRUE(text.draft(8).empty());
   }
   DraftedText text(drafter, 9, {5, 5}, kAnn);
-  EXPECT_THAT(tokens_of(text.guess(8)), ElementsAre(5));
+  EXPECT_THAT(tokens_of(text.draft(8)), ElementsAre(5));
 }
 
 TEST(SuffixDrafter, RefusesOptionsOutOfRangeAllAtOnce) {

@@ -152,7 +152,7 @@ TEST_F(DraftTree, OfManySequencesIsThatOfEachAloneThoughNotAllBranchesGoOn) {
   }
 }
 
-TEST_F(DraftTree, GuessesTheLikeliestWhereTheNoiseIsNotShared) {
+TEST_F(DraftTree, ProposesTheLikeliestWhereTheNoiseIsNotShared) {
   const RoleScope role(engine_role);
   Talker talker = this->talker(44, 60, drawn(5, 1.5f));
   const TokenTree blind = draft(*drafter({}, false), talker, 6, 6);
@@ -232,7 +232,7 @@ TEST(TreeMerger, HasTheLikeliestPathsOfAllTreesEachOnce) {
   }
 }
 
-TEST_F(DraftTree, OfSeveralModelsHasWhatEachOfThemSays) {
+TEST_F(DraftTree, OfSeveralModelsHasTheTokensOfEachOfThem) {
   const RoleScope role(engine_role);
   const TinyModel other(*ops_, tiny_config(1), "other");
   ModelDraftOptions options;

@@ -1,5 +1,5 @@
-// A drafting decoder with a cache of its own: whatever happened to a sequence's blocks, its guesses are those of the same model
-// run over the same text, alone.
+// A drafting decoder with a cache of its own: whatever happened to a sequence's blocks, its guesses are those of the
+// same model run over the same text, alone.
 #include "core/speculate/models/model_drafter.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ class ModelDrafterTest : public ::testing::Test {
                                         const ModelDraftLimits& size = limits()) {
     return std::make_unique<ModelDrafter>(*ops_, *target_.decoder, kTinyVocab, size, options);
   }
-  // What the one-layer model says behind the committed text.
+  // Tokens of the one-layer model after the committed text.
   std::vector<TokenId> other_says(const Talker& talker, std::uint32_t count) {
     Teller teller(*ops_, other_);
     const auto committed = talker.committed();
@@ -70,9 +70,9 @@ struct Saying {
   backend::KvType kv;
 };
 
-class ModelDrafterSays : public ModelDrafterTest, public ::testing::WithParamInterface<Saying> {};
+class ModelDrafterProposes : public ModelDrafterTest, public ::testing::WithParamInterface<Saying> {};
 
-TEST_P(ModelDrafterSays, WhatTheTargetSaysWhateverWasTakenAcrossBlocks) {
+TEST_P(ModelDrafterProposes, TheTargetsTokensWhateverWasAcceptedAcrossBlocks) {
   const RoleScope role(engine_role);
   const auto& [params, kv] = GetParam();
   Teller teller(*ops_, target_, kv);
@@ -89,14 +89,15 @@ TEST_P(ModelDrafterSays, WhatTheTargetSaysWhateverWasTakenAcrossBlocks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AtEveryTemperatureAndCache, ModelDrafterSays,
+INSTANTIATE_TEST_SUITE_P(AtEveryTemperatureAndCache, ModelDrafterProposes,
                          ::testing::Values(Saying{greedy(), backend::KvType::kF32},
                                            Saying{drawn(5), backend::KvType::kF32},
                                            Saying{drawn(6, 1.6f), backend::KvType::kBF16},
                                            Saying{drawn(7), backend::KvType::kFp8},
                                            Saying{drawn(8), backend::KvType::kInt8}));
 
-// A block that was given back for another's with the same tokens, whose sequence nobody drafted for: its rows are not there.
+// A block that was given back for another's with the same tokens, whose sequence nobody drafted for: its rows are not
+// there.
 TEST_F(ModelDrafterTest, ComputesTheRowsOfABlockThatTookAnothersPlace) {
   const RoleScope role(engine_role);
   for (const std::size_t block : {0u, 1u, 2u}) {
@@ -112,7 +113,7 @@ TEST_F(ModelDrafterTest, ComputesTheRowsOfABlockThatTookAnothersPlace) {
   }
 }
 
-TEST_F(ModelDrafterTest, RunsEveryRowOnceWhereAllThatItSaidIsTaken) {
+TEST_F(ModelDrafterTest, RunsEveryRowOnceWhereAllItsDraftTokensAreAccepted) {
   const RoleScope role(engine_role);
   Talker talker = this->talker(1, 40, 140, greedy(), blocks_from(0, 12));
   const auto drafter = this->drafter();
@@ -135,10 +136,10 @@ TEST_F(ModelDrafterTest, ComputesAPromptAsItIsObservedAndThenTheRootAlone) {
   EXPECT_EQ(drafter->rows_run(), 101u);
 }
 
-TEST_F(ModelDrafterTest, WaitsUntilItIsAskedWhereItIsToldTo) {
+TEST_F(ModelDrafterTest, WaitsForARequestWithoutPromptTracking) {
   const RoleScope role(engine_role);
   ModelDraftOptions options = stubborn();
-  options.follow_prompts = false;
+  options.track_prompts = false;
   Talker talker = this->talker(1, 100, 110, greedy(), blocks_from(0, 10));
   const auto drafter = this->drafter(options);
   talker.read_prompt(*drafter, 100, 50);
@@ -146,7 +147,7 @@ TEST_F(ModelDrafterTest, WaitsUntilItIsAskedWhereItIsToldTo) {
   EXPECT_THAT(tokens_of(draft(*drafter, talker, 3, 3)), ElementsAreArray(next_of(talker, 3)));
 }
 
-TEST_F(ModelDrafterTest, CatchesUpInBoundedPiecesAndSaysNothingBefore) {
+TEST_F(ModelDrafterTest, CatchesUpInBoundedPiecesAndProposesNothingBefore) {
   const RoleScope role(engine_role);
   ModelDraftOptions options = stubborn();
   options.catch_up_rows = 64;
@@ -169,7 +170,7 @@ TEST_F(ModelDrafterTest, FollowsCopiesOfBlocksWithoutRunningTheirRows) {
   const auto drafter = this->drafter();
   talker.read_prompt(*drafter, 40, 40);
   const std::vector<flow::BlockOp> ops{{flow::BlockOp::Kind::kCopy, 2, 90}};
-  drafter->follow(ops);
+  drafter->track(ops);
   talker.blocks[2] = BlockId(90);
   const std::uint64_t before = drafter->rows_run();
   drafter->release(talker.seq, false);  // it looks at every block anew
@@ -187,7 +188,7 @@ TEST_F(ModelDrafterTest, ComputesAgainWhatStandsInOtherBlocks) {
   drafter->release(talker.seq, false);
   talker.blocks[1] = BlockId(77);
   const std::vector<flow::BlockOp> ops{{flow::BlockOp::Kind::kSwapIn, 0, 77}};
-  drafter->follow(ops);
+  drafter->track(ops);
   EXPECT_THAT(tokens_of(draft(*drafter, talker, 4, 4)), ElementsAreArray(next_of(talker, 4)));
 }
 
@@ -199,7 +200,7 @@ TEST_F(ModelDrafterTest, ComputesAgainWhatWasPoisoned) {
     talker.read_prompt(*drafter, 40, 40);
     drafter->release(talker.seq, false);
     const std::vector<flow::BlockOp> ops{{flow::BlockOp::Kind::kPoison, 0, poisoned}};
-    drafter->follow(ops);
+    drafter->track(ops);
     EXPECT_THAT(tokens_of(draft(*drafter, talker, 4, 4)), ElementsAreArray(next_of(talker, 4))) << poisoned;
   }
 }
@@ -268,7 +269,8 @@ TEST_F(ModelDrafterTest, WritesNothingButItsRowsAndScratch) {
     const bool its_last = BlockId(i) == talker.blocks[(talker.length - 1) / kBlock];
     EXPECT_TRUE(its_last || bytes_of(*ops_, kv, BlockId(i)) == before[i]) << i;
   }
-  // Of its last block the committed rows alone were written: what a run over the text in a cache of its own would leave.
+  // Only the committed rows of its last block were written: the same bytes as after a run over the text in a cache of
+  // its own.
   const auto reference = ops_->make_kv(kv.shape());
   model::Workspace workspace = target_.decoder->make_workspace(512, 1);
   ops_->write_block(*reference, talker.blocks[2], before[talker.blocks[2].value]);
@@ -276,7 +278,7 @@ TEST_F(ModelDrafterTest, WritesNothingButItsRowsAndScratch) {
   EXPECT_EQ(bytes_of(*ops_, *reference, talker.blocks[2]), bytes_of(*ops_, kv, talker.blocks[2]));
 }
 
-TEST_F(ModelDrafterTest, GuessesForManyWhatItGuessesForEachAlone) {
+TEST_F(ModelDrafterTest, ProposesForManyWhatItProposesForEachAlone) {
   const RoleScope role(engine_role);
   ModelDraftLimits size = limits();
   size.max_rows = 40;  // levels in several batches
@@ -335,19 +337,19 @@ TEST_F(ModelDrafterTest, NeedsNoMorePositionsThanItsModelHas) {
   const TinyModel small(*ops_, tiny_config(1, kTinyVocab, 64), "other");
   ModelDrafter drafter(*ops_, *small.decoder, kTinyVocab, limits(), stubborn());
   Talker talker = this->talker(1, 50, 90, greedy(), blocks_from(0, 8));
-  for (const auto& [length, guesses] : {std::pair{60u, 5u}, {63u, 2u}, {64u, 1u}, {65u, 0u}, {66u, 0u}}) {
+  for (const auto& [length, draft_tokens] : {std::pair{60u, 5u}, {63u, 2u}, {64u, 1u}, {65u, 0u}, {66u, 0u}}) {
     talker.length = length;
-    EXPECT_EQ(draft(drafter, talker, 8, 8).size(), guesses) << length;
+    EXPECT_EQ(draft(drafter, talker, 8, 8).size(), draft_tokens) << length;
   }
 }
 
-TEST_F(ModelDrafterTest, SaysNothingOfASequenceWhosePastWasDropped) {
+TEST_F(ModelDrafterTest, ProposesNothingForASequenceWhosePastWasDropped) {
   const RoleScope role(engine_role);
   Talker talker = this->talker(1, 40, 80, greedy(), blocks_from(0, 8));
   const auto drafter = this->drafter();
   talker.read_prompt(*drafter, 40, 40);
   EXPECT_FALSE(draft(*drafter, talker, 2, 2).empty());
-  talker.blocks[1] = flow::kDroppedBlock;
+  talker.blocks[1] = kNoBlock;
   EXPECT_TRUE(draft(*drafter, talker, 2, 2).empty());
 }
 

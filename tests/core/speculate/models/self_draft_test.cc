@@ -70,7 +70,7 @@ class SelfDraft : public ::testing::Test {
   TargetCache cache_;
 };
 
-TEST_F(SelfDraft, OfAllLayersSaysWhatTheTargetSays) {
+TEST_F(SelfDraft, OfAllLayersProposesTheTargetsTokens) {
   const RoleScope role(engine_role);
   for (const auto& params : {greedy(), drawn(3)}) {
     Talker talker = this->talker(30, 200, params);
@@ -99,7 +99,7 @@ TEST_F(SelfDraft, GoesOnFromWhateverWasCommittedAndRunsNothingAgain) {
 }
 
 // With its weights named alike a model of fewer layers is the beginning of the target, and K and V of these are the same.
-TEST_F(SelfDraft, OfTheFirstLayersSaysWhatAModelOfTheseSays) {
+TEST_F(SelfDraft, OfTheFirstLayersProposesTheTokensOfAModelOfThese) {
   const RoleScope role(engine_role);
   for (const std::uint32_t layers : {1u, 2u}) {
     const TinyModel beginning(*ops_, tiny_config(layers));
@@ -165,7 +165,7 @@ TEST_F(SelfDraft, OfASparseContextLooksAtNothingBetweenSinksAndWindow) {
   EXPECT_EQ(seen.size(), 20u);
   poison(talker, 32, 192);
   EXPECT_EQ(tokens_of(draft(*drafter, talker, 20, 20)), seen);
-  for (std::uint32_t i = 2; i < 12; ++i) talker.blocks[i] = flow::kDroppedBlock;
+  for (std::uint32_t i = 2; i < 12; ++i) talker.blocks[i] = kNoBlock;
   EXPECT_EQ(tokens_of(draft(*drafter, talker, 20, 20)), seen);
 }
 
@@ -178,7 +178,7 @@ TEST_F(SelfDraft, OfASparseContextLooksAtItsSinksAndAtItsWindow) {
     EXPECT_TRUE(draft(*drafter(magicdec(32, 300)), talker, 4, 4).empty()) << poisoned;
     store(talker);
     if (poisoned < 32 || poisoned >= 256) continue;
-    talker.blocks[poisoned / kBlock] = flow::kDroppedBlock;
+    talker.blocks[poisoned / kBlock] = kNoBlock;
     EXPECT_TRUE(draft(*drafter(magicdec(32, 300)), talker, 4, 4).empty()) << poisoned;
   }
 }
@@ -214,8 +214,8 @@ TEST_F(SelfDraft, RefusesLayersThatAreNotThere) {
 }
 
 TEST_F(SelfDraft, ChoosesEverySecondOfTheMiddleLayersWhereNoneIsNamed) {
-  model::Config config = target_.config();
-  config.num_layers = 9;
+  model::ModelSpec config = target_.config();
+  config.layers.resize(9);
   const ModelDraftOptions options = draft_verify(config, {});
   for (std::uint32_t i = 0; i < 9; ++i) {
     const bool skipped = i == 2 || i == 4 || i == 6;

@@ -74,7 +74,7 @@ class Triforce : public ::testing::Test {
   std::vector<Talker> talkers_;
 };
 
-TEST_F(Triforce, SaysWhatTheTargetSaysOneTokenFurtherThanWasGuessedRight) {
+TEST_F(Triforce, ProposesTheTargetsTokensOneFurtherThanWasDraftedRight) {
   const RoleScope role(engine_role);
   add_talker(250, drawn(3));  // its guesses pass into another span
   for (const std::uint32_t wrong_every : {0u, 1u, 2u, 5u, 11u, 12u}) {

@@ -36,7 +36,7 @@ TEST(Utf8, KeepsValidTextWithItsFirstAndLastCharacterOfEveryLength) {
   EXPECT_EQ(utf8_of(code_points(text)), text);
 }
 
-TEST(Utf8, TellsAnIncompleteCharacterFromAnInvalidOne) {
+TEST(Utf8, ReportsAnIncompleteCharacterFromAnInvalidOne) {
   EXPECT_EQ(utf8_head("\xE2\x82").kind, Utf8Head::Kind::kIncomplete);
   EXPECT_EQ(utf8_head("\xE2\x82\x41").kind, Utf8Head::Kind::kInvalid);
   EXPECT_EQ(utf8_head("\xED\xA0").kind, Utf8Head::Kind::kInvalid);

@@ -1,0 +1,63 @@
+// The list of all settings. Flags, environment variables, file keys, --help and docs/flags.md are generated from it.
+// Shape   one line per field: name, member, default, range, commands that take its flag, help.
+//         A range is both shown and checked: "1..65535", "1KiB..1GiB", "1ms..1h", "auto|f32=float32" (choices, with
+//         an alternative word for the second), "" for any text. A list with choices takes some of them. The default
+//         "auto" leaves an optional member empty.
+// Thread  any; the list is constant.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "app/config/config.h"
+#include "core/base/result.h"
+
+namespace quire::app {
+
+enum CommandSet : unsigned { kServe = 1, kGenerate = 2, kBench = 4, kInspect = 8, kBuildDatastore = 16 };
+inline constexpr unsigned kRunning = kServe | kGenerate | kBench;  // commands that run the model
+inline constexpr unsigned kLooking = kRunning | kInspect;          // commands that read its weights
+inline constexpr unsigned kAll = kLooking | kBuildDatastore;
+
+using Member = std::variant<std::string Config::*, std::vector<std::string> Config::*, std::uint32_t Config::*,
+                            std::optional<std::uint32_t> Config::*, Bytes Config::*, std::optional<Bytes> Config::*,
+                            Duration Config::*>;
+
+struct Field {
+  std::string_view name;
+  Member member;
+  std::string_view fallback;
+  std::string_view range;
+  unsigned commands;
+  std::string_view help;
+
+  bool is_secret() const { return name == "api-key"; }  // errors do not repeat the value
+  bool is_list() const { return std::holds_alternative<std::vector<std::string> Config::*>(member); }
+  bool is_optional() const {
+    return std::holds_alternative<std::optional<std::uint32_t> Config::*>(member) ||
+           std::holds_alternative<std::optional<Bytes> Config::*>(member);
+  }
+};
+
+std::span<const Field> fields();
+const Field* find_field(std::string_view name);
+
+std::string flag_of(const Field& field);         // "--max-model-len"
+std::string environment_of(const Field& field);  // "QUIRE_MAX_MODEL_LEN"
+std::string kind_of(const Field& field);         // "count", "size", "time", "text", "list", "choice"
+std::string range_text(const Field& field);      // as --help shows it: without alternative words
+std::string commands_text(const Field& field);   // "serve, generate"
+
+// Stores one value, or all values of a list, in `config`. Errors say what was expected.
+Result<Done> store(const Field& field, std::span<const std::string> values, Config& config);
+
+// The name with the smallest edit distance to `given`; empty if none is near enough.
+std::string nearest(std::string_view given, std::span<const std::string_view> names);
+
+// The text of docs/flags.md.
+std::string flags_markdown();
+
+}  // namespace quire::app

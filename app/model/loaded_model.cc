@@ -1,0 +1,242 @@
+#include "app/model/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "app/config/units.h"
+#include "app/model/embedded_model.h"
+#include "app/model/engine_settings.h"
+#include "app/model/machine.h"
+#include "core/base/check.h"
+#include "core/base/start_error.h"
+#include "core/model/source/other_formats.h"
+#include "core/model/weights.h"
+#include "core/sample/token_tree.h"
+
+namespace quire::app {
+namespace {
+
+std::string_view view_of(model::FileBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// StartError if --dtype is not the stored type. Runs before any weight is read.
+void check_dtype(const Config& config, backend::Format stored) {
+  if (config.dtype == "auto" || config.dtype == backend::name_of(stored)) return;
+  throw StartError(
+      fmt::format("--dtype {}: the checkpoint stores {}, and weights are used as stored; leave --dtype out, convert "
+                  "the checkpoint, or use --quantize",
+                  config.dtype, backend::name_of(stored)));
+}
+
+std::string weights_text(const LoadedModel& model) {
+  const std::string packed = backend::name_of(model.decoder->weight_format());
+  const std::string stored = backend::name_of(model.stored);
+  return packed == stored ? packed : fmt::format("{} quantised to {}", stored, packed);
+}
+
+// Maximum number of sequences in a step. Branches of a draft may be sequences of their own.
+std::uint32_t sequences_of_step(const Config& config, std::uint32_t max_rows) {
+  const std::uint64_t each = config.speculative_config.empty() ? 1 : sample::TokenTree::kMaxNodes;
+  const std::uint64_t most = config.max_num_seqs == 0 ? max_rows : config.max_num_seqs * each;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, max_rows));
+}
+
+// Path of the packed file. Its name has what is the same at every start, so a changed checkpoint replaces its own file.
+std::string packed_file_of(const Config& config, const ReadModel& read) {
+  if (config.packed_cache.empty()) return "";
+  const std::string name = fmt::format("{}.{}.packed", read.source.names.front(), config.quantize);
+  return (std::filesystem::path(config.packed_cache) / name).string();
+}
+
+// Swap space of each rank.
+std::uint64_t swap_bytes(const Config& config, const ComputeDevice& device) {
+  const std::uint64_t asked = config.swap_space.value;
+  if (asked == 0) return 0;
+  if (!device.has_own_memory()) {
+    throw StartError(
+        fmt::format("--swap-space {}: on the CPU the KV cache is in main memory already, so swapping is not possible; "
+                    "leave --swap-space out (preempted sequences are recomputed), and raise --kv-cache-memory instead",
+                    bytes_text(asked)));
+  }
+  const std::optional<std::uint64_t> free = free_memory_bytes();
+  if (free && asked > *free) {
+    throw StartError(
+        fmt::format("--swap-space {}: only {} of main memory is free; lower it", bytes_text(asked), bytes_text(*free)));
+  }
+  return asked / device.num_ranks();
+}
+
+}  // namespace
+
+ModelSource open_model(const std::string& model) {
+  if (model.empty() || model == kEmbeddedModel) return {embedded_model(), {kEmbeddedModel}};
+  std::error_code error;
+  if (!std::filesystem::is_directory(model, error)) {
+    throw StartError("MODEL " + model::explain_path(model) +
+                     "\n(without MODEL, quire serves the small built-in model)");
+  }
+  std::unique_ptr<model::ModelFiles> files = model::ModelFiles::directory(model);
+  const std::filesystem::path whole = std::filesystem::canonical(model, error);
+  ModelSource source{std::move(files), {whole.filename().string()}};
+  if (source.names.front().empty()) source.names.front() = "model";
+  if (source.names.front() != model) source.names.push_back(model);
+  return source;
+}
+
+backend::Format main_dtype(const model::Checkpoint& checkpoint) {
+  std::array<std::uint64_t, backend::kPlainFormats.size()> bytes{};
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (tensor.format() == backend::kPlainFormats[i]) bytes[i] += tensor.data.size();
+    }
+  }
+  return backend::kPlainFormats[static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin())];
+}
+
+backend::KvType kv_dtype_of(const Config& config, backend::Format weights) {
+  using enum backend::KvType;
+  if (config.kv_cache_dtype == "auto") return weights == backend::Format::kBF16 ? kBF16 : kF32;
+  const auto named = [&](backend::KvType type) { return config.kv_cache_dtype == backend::name_of(type); };
+  const auto* found = std::find_if(std::begin(backend::kAllKvTypes), std::end(backend::kAllKvTypes), named);
+  CHECK(found != std::end(backend::kAllKvTypes));  // config_fields.cc lists only these
+  return *found;
+}
+
+std::optional<backend::Format> quantize_of(const Config& config) {
+  for (const backend::Format format : backend::kQuantizedFormats) {
+    if (config.quantize == backend::name_of(format)) return format;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
+                              std::optional<backend::Format> quantize, const ComputeDevice& device) {
+  std::uint64_t bytes = 0;
+  for (const model::TensorEntry& entry : model::tensor_table(model).entries) {
+    const std::optional<backend::Format> format = model::quantize_of(entry.role, model, quantize);
+    for (const model::TensorPart& part : entry.parts) {
+      const model::Tensor* tensor = checkpoint.find(part.name);
+      if (tensor == nullptr || !tensor->format()) continue;  // packing rejects it
+      const std::uint64_t rows = part.num_rows();
+      const std::uint64_t values = part.shape.size() == 1 ? rows : rows * part.shape[1];
+      if (entry.kind != model::TensorEntry::Kind::kMatrix) {
+        bytes += values * sizeof(float);
+        continue;
+      }
+      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.shape[1]),
+                                   format.value_or(*tensor->format()));
+    }
+    for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);
+  }
+  return bytes;
+}
+
+namespace {
+
+// int4 quantises K and V of 16 positions together, and keeps those of a layer that are not 16 yet; a layer that reads
+// another's would need both.
+void check_kv_dtype(const ReadModel& read) {
+  const auto reads_another = [](const model::LayerSpec& layer) { return layer.attention.kv_source.has_value(); };
+  if (read.kv_dtype != backend::KvType::kInt4 || std::ranges::none_of(read.config.layers, reads_another)) return;
+  throw StartError(
+      "--kv-cache-dtype int4: layers of this model read K and V of other layers, which int4 cannot; use int8, fp8 or "
+      "bf16");
+}
+
+}  // namespace
+
+ReadModel read_model(const Config& config, ModelSource source) {
+  ReadModel read;
+  read.source = std::move(source);
+  read.config = model::load_config(*read.source.files);
+  const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*read.source.files);
+  read.config = model::fitted(read.config, checkpoint);
+  if (config.max_model_len) read.config.serve_up_to(*config.max_model_len);
+  read.stored = main_dtype(checkpoint);
+  check_dtype(config, read.stored);
+  read.num_parameters = checkpoint.num_parameters();
+  read.weight_bytes = checkpoint.bytes();
+  read.kv_dtype = kv_dtype_of(config, read.stored);
+  check_kv_dtype(read);
+  read.device = make_compute_device(config);
+  read.config.copy_kv_heads(read.device->num_ranks());
+  const backend::Format weights = quantize_of(config).value_or(read.stored);
+  expect_within_limits(*read.device, read.config, read.kv_dtype, weights, read.source.files->describe("config.json"));
+  read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
+  return read;
+}
+
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
+                       const OpsWrapper& wrap) {
+  LoadedModel loaded{std::move(read), nullptr, nullptr, "", {}};
+  loaded.ops = loaded.device->make_ops(
+      {max_rows, sequences_of_step(config, max_rows), max_model_len, kv_groups(config, loaded.config).size()});
+  if (wrap) loaded.ops = wrap(std::move(loaded.ops));
+  loaded.packed_file = packed_file_of(config, loaded);
+  const TimePoint started = SteadyClock().now();
+  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
+                                                    quantize_of(config), loaded.packed_file);
+  loaded.took = SteadyClock().now() - started;
+  return loaded;
+}
+
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows, const OpsWrapper& wrap) {
+  ReadModel read = read_model(config, std::move(source));
+  const std::uint32_t longest = read.config.max_model_len();
+  Config of_any_steps = config;
+  of_any_steps.max_num_seqs = max_rows;
+  return pack_model(of_any_steps, std::move(read), max_rows, longest, wrap);
+}
+
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files) {
+  const auto given = [&](const char* name) {
+    const auto file = files.find(name);
+    return file ? view_of(*file) : std::string_view();
+  };
+  return text::Tokenizer::load(view_of(files.require("tokenizer.json")), given("tokenizer_config.json"),
+                               given("special_tokens_map.json"), given("added_tokens.json"));
+}
+
+MemoryRequest memory_request(const Config& config, const model::ModelSpec& model, backend::KvType kv_dtype,
+                             ComputeDevice& device) {
+  MemoryRequest request;
+  const model::KvGroups groups = kv_groups(config, model);
+  const backend::KvShape shape = groups.shape(config.block_size, 1, kv_dtype);
+  request.groups = cache_groups(groups);
+  request.step_tokens = config.max_num_batched_tokens;
+  request.block_bytes = device.kv_block_bytes(shape);
+  request.fixed_bytes = config.max_num_seqs * device.kv_residual_group_bytes(shape);
+  request.block_tokens = config.block_size;
+  request.max_num_seqs = config.max_num_seqs;
+  request.model_len = model.max_model_len();
+  request.max_model_len = config.max_model_len;
+  if (config.kv_cache_memory) request.kv_cache_bytes = config.kv_cache_memory->value;
+  request.free_bytes = device.free_bytes();
+  request.own_memory = device.has_own_memory();
+  request.swap_bytes = swap_bytes(config, device);
+  return request;
+}
+
+MemoryRequest request_before_packing(const Config& config, const ReadModel& read) {
+  MemoryRequest request = memory_request(config, read.config, read.kv_dtype, *read.device);
+  if (request.free_bytes) *request.free_bytes -= std::min(*request.free_bytes, read.packed_bytes);
+  return request;
+}
+
+std::string model_line(const LoadedModel& model) {
+  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed, on {}", model.source.names.front(),
+                     model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
+                     bytes_text(model.decoder->packed_bytes()), model.ops->description());
+}
+
+std::string weights_line(const LoadedModel& model) {
+  const std::string how =
+      model.decoder->from_packed_file() ? fmt::format("mapped from {}", model.packed_file) : "packed";
+  return fmt::format("weights {} in {}", how, seconds_text(model.took));
+}
+
+}  // namespace quire::app

@@ -1,0 +1,87 @@
+// A model ready to run on a device: files found, config read, weights packed. serve, generate and bench begin with it.
+//   open_model → read_model → all checks that are cheap → pack_model
+// Owner   the caller. The decoder borrows the ops and is destroyed before them.
+// Thread  one, while starting.
+// Fails   StartError: the model does not exist, this build lacks the device or type, or a part below fails.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config/config.h"
+#include "app/model/compute_device.h"
+#include "app/model/memory_plan.h"
+#include "core/backend/ops.h"
+#include "core/model/arch/config.h"
+#include "core/model/decoder.h"
+#include "core/model/decoder_runner.h"
+#include "core/model/source/model_files.h"
+#include "core/model/source/safetensors.h"
+#include "core/text/tokenizer.h"
+
+namespace quire::app {
+
+struct ModelSource {
+  std::unique_ptr<model::ModelFiles> files;
+  std::vector<std::string> names;  // "stories"; or the directory's name, and the path as given
+};
+
+ModelSource open_model(const std::string& model);
+
+// The type that most bytes of the checkpoint have; f32 if none of its types is a floating-point one.
+backend::Format main_dtype(const model::Checkpoint& checkpoint);
+// KV type of --kv-cache-dtype; auto: bf16 for a bf16 checkpoint, else f32.
+backend::KvType kv_dtype_of(const Config& config, backend::Format weights);
+
+// Quantisation of --quantize.
+std::optional<backend::Format> quantize_of(const Config& config);
+// Bytes of the checkpoint's tensors packed on the device; slightly too high where matrices packed together share a
+// panel.
+std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
+                              std::optional<backend::Format> quantize, const ComputeDevice& device);
+
+// Everything known from the files before any weight is packed.
+struct ReadModel {
+  ModelSource source;
+  model::ModelSpec config;
+  std::uint64_t num_parameters = 0;
+  std::uint64_t weight_bytes = 0;                  // in the checkpoint
+  std::uint64_t packed_bytes = 0;                  // planned, with --quantize
+  backend::Format stored = backend::Format::kF32;  // main_dtype()
+  backend::KvType kv_dtype = backend::KvType::kF32;
+  std::unique_ptr<ComputeDevice> device{};
+};
+
+struct LoadedModel : ReadModel {
+  std::unique_ptr<backend::Ops> ops;
+  std::unique_ptr<model::Decoder> decoder;
+  std::string packed_file;  // in --packed-cache; empty: not used
+  Duration took{};          // time for packing the weights, or mapping that file
+};
+
+ReadModel read_model(const Config& config, ModelSource source);
+// Wraps the ops, for example to record the calls.
+using OpsWrapper = std::function<std::unique_ptr<backend::Ops>(std::unique_ptr<backend::Ops>)>;
+// `max_rows`: of one step. `max_model_len`: number of positions in the rope table.
+LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
+                       const OpsWrapper& wrap = nullptr);
+// read_model() and pack_model(), for the model's own length.
+LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows,
+                       const OpsWrapper& wrap = nullptr);
+
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const model::ModelFiles& files);
+
+MemoryRequest memory_request(const Config& config, const model::ModelSpec& model, backend::KvType kv_dtype,
+                             ComputeDevice& device);
+// As memory_request(), before the weights are in memory: the bytes that they will take are subtracted from free_bytes.
+MemoryRequest request_before_packing(const Config& config, const ReadModel& read);
+
+// "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"; quantised weights as
+// "bf16 quantised to int8".
+std::string model_line(const LoadedModel& model);
+// "weights packed in 2.914 s", or "weights from /cache/llama.int8.packed in 0.201 s".
+std::string weights_line(const LoadedModel& model);
+
+}  // namespace quire::app

@@ -1,0 +1,54 @@
+// Norms, and the attention of one layer, as data: shapes, norms of the heads, positions, and what of the cache is seen.
+// Owner   the caller owns the objects pointed to; the spec borrows them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/tensors.h"
+
+namespace quire::backend {
+
+enum class NormKind : std::uint8_t { kRms, kLayer };
+
+// Equations: StepOps::norm().
+struct Norm {
+  const Vector* scale = nullptr;  // [width]; null: no norm
+  float eps = 0.0f;
+  NormKind kind = NormKind::kRms;
+  const Vector* bias = nullptr;  // [width], kLayer only; null: none
+
+  explicit operator bool() const { return scale != nullptr; }
+};
+
+// The norm of the heads of q, k or v: of each head by itself, with one scale for all [D] or one for each [heads·D]; or
+// of all heads of a row as one row [heads·D].
+struct HeadNorm {
+  Norm norm{};
+  bool whole_row = false;
+  std::uint32_t first =
+      0;  // a scale for each head: index in norm.scale of the first head's (a shard's heads are later)
+
+  explicit operator bool() const { return static_cast<bool>(norm); }
+};
+
+struct AttentionSpec {
+  std::uint32_t layer = 0;         // index of the layer in the KV cache
+  std::uint32_t num_heads = 0;     // H
+  std::uint32_t num_kv_heads = 0;  // G, divides H; query head h reads kv head h / (H/G)
+  std::uint32_t head_dim = 0;      // D, even
+  float scale = 1.0f;              // scores are q·k * scale
+  std::uint32_t window = 0;        // a row attends to the last `window` positions, its own included; 0: all
+  float softcap = 0.0f;            // scores are softcap · tanh(score / softcap); 0: as they are
+  HeadNorm q_norm{};               // before rope
+  HeadNorm k_norm{};
+  HeadNorm v_norm{};
+  const RopeTable* rope = nullptr;  // null: no rotation. It may turn the first dimensions of a head only.
+  const Vector* q_scale = nullptr;  // [positions] q is multiplied by it after rope; null: not at all
+  bool stores = true;               // false: qkv is q alone, and K and V are those that another layer has stored
+
+  std::uint32_t q_width() const { return num_heads * head_dim; }
+  std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
+  std::uint32_t qkv_width() const { return q_width() + (stores ? 2 * kv_width() : 0); }
+};
+
+}  // namespace quire::backend

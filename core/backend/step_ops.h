@@ -1,0 +1,128 @@
+// The ops of one step: plain ops over opaque row buffers, and linear(), which composes them unless a backend fuses.
+// A step is begin(), ops, choose() if it has logits rows, collect().
+//
+// Every equation below fixes the order of its roundings, so that results do not depend on the number of rows, on
+// chunking, threads or the instruction set: f32 everywhere, fma(a,b,c) rounds once, nothing is reassociated.
+//   dot      acc = +0; for k ascending: acc = fma(x[k], w[k], acc). One accumulator per output.
+//   sum16    16 lane accumulators, element i into lane i mod 16, i ascending (plain add, or fma for squares);
+//            then lanes l and l+8 are added, l and l+4, l and l+2, l and l+1.
+//   exp, log, tanh ours (core/sample/math.h), the same on every instruction set.
+//
+// Shape   T rows of the batch given to begin(); R logits rows. embed, rope_store, attend, gather_logits_rows and choose
+//         work on the rows of the batch; every other op on the first `rows` rows of its buffers. expect() checks
+//         buffers at the start of every op.
+// Thread  engine. A device may queue ops; collect() waits for them.
+// Fails   never: a wrong shape is our bug (CHECK).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/backend/batch.h"
+#include "core/backend/linear.h"
+#include "core/backend/tensors.h"
+
+namespace quire::backend {
+
+class StepOps {
+ public:
+  virtual ~StepOps() = default;
+
+  // Maximum number of steps begun and not collected. Steps run in the order of begin(); block operations between two
+  // begin() calls run between these steps.
+  virtual std::uint32_t depth() const { return 1; }
+  virtual void begin(const Batch& batch) = 0;
+  // out[t,:] = table[tokens[t],:] widened to f32, q * s if quantised; then * scale.
+  virtual void embed(const Weight& table, float scale, Buffer& out) = 0;
+  // rms    out[t,i] = (x[t,i] * r) * s[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division
+  // layer  m = sum16(x) / E, r = 1 / sqrt(sum16((x - m)²) / E + eps), n = (x[t,i] - m) * r;  out[t,i] = n * s[i], or
+  //        fma(n, s[i], bias[i])
+  // out may be x.
+  virtual void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) = 0;
+  // out[t, column + n] = dot(x[t,:], w[n,:]) + bias[n] (no addition if there is no bias).
+  //   int8, fp8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
+  //   int4       w[n,k] = q[n,k] * s[n,k/32], which is exact
+  // An infinite x times a code 0 is NaN, even if the weight before quantisation was not 0.
+  // w8a8 and w4a8 multiply in integers. Each row of x is quantised by groups g of 256 inputs, counted from the first:
+  //   a = max |x[t,k]|;  xs[t,g] = a / 127;  r = 127 / a;  xq[t,k] = x[t,k] * r to the nearest, ties to even
+  // If r is infinite (a is 0 or tiny), xs and xq are 0; if an x is NaN or infinite, xs is NaN and xq 0.
+  // Then, with sums over k exact, acc and p starting at +0, g and the groups j of 32 inputs in g ascending:
+  //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
+  //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
+  //         out[t,n] = acc + bias[n]
+  // w16a16 multiplies bf16 by bf16; f32 holds the product exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even;
+  // xb and w are 0 beyond K. acc starts at +0; for each pair of inputs k, k + 1, k even and ascending, the odd one
+  // first:
+  //   acc = fma(xb[t,k+1], w[n,k+1], acc);  acc = fma(xb[t,k], w[n,k], acc);  then out[t,n] = acc + bias[n]
+  // w16a16 treats subnormal inputs and results as zeros of the same sign.
+  virtual void multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
+  // norm's equations in place, for each group of `group` values of x[t, column .. column + width) by itself. The norm's
+  // vectors have `group` values, for every group, or `width`.
+  virtual void norm_columns(Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group, const Norm& norm,
+                            std::uint32_t rows) = 0;
+  // norm, multiply by each weight into the columns of its outputs, and what `after` says with the outputs. An override
+  // may be faster, never different (tests compare bit for bit); it need not leave in `out` and `before.normed` what the
+  // composition leaves there, except for q, k and v.
+  virtual void linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out,
+                      const Before& before = {}, const After& after = {});
+  // For every row: the heads of q, k and v are normed where the spec has norms, and those of q and k rotated by halves
+  // of their first r dimensions, r twice the width of the table:
+  //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos)
+  // Then q = q * q_scale[position], if there is one.
+  // K and V are then stored at the row's slot in the cache's type (KvType). int4 quantises a group of 16 positions when
+  // its last row arrives; until then the group's rows are in the residual group. qkv keeps the rotated q and, for
+  // attend(), k and v as before storing.
+  virtual void rope_store(const AttentionSpec& spec, Buffer& qkv, KvCache& cache) = 0;
+  // out[t, h·D+d] for every row and query head, p the row's position, over the stored positions j of its own sequence
+  // in [max(0, p-window+1), p]. K and V are read as stored and widened to f32; int4: those of the row's own group (from
+  // 16·⌊p/16⌋ on) are read as before storing, so that results do not depend on the rows that came in the same step.
+  // Per span s (positions [256s, 256s+256)) in which the row attends to any:
+  //   z_j = dot(q, k_j) * scale, with a softcap c then c * tanh(z_j / c);  m_s = max z_j;  e_j = exp(z_j - m_s);
+  //   l_s = sum16 by j mod 16 of e_j;  o_s = fma over j ascending of e_j·v_j.
+  // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b);
+  //   O = fma(O, a, o_s*b); M = m (the first span is taken as it is). out = O * (1/L).
+  // Positions that a row does not attend to are not read for it. If a sequence requests accumulated attention scores,
+  // each row, head and layer adds round(exp(z_j - M) * (1/L) * 2^32), as an integer, to every position that the row
+  // attends to.
+  virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
+  // out[t,f] = act(x[t,f]), f < F; gated: act(x[t,f]) * x[t,F+f].
+  //   silu       g / (1 + exp(-g))
+  //   gelu_tanh  g / (1 + exp(-(g * fma(c, g*g, l)))), l = 2 sqrt(2/pi), c = 0.044715 l (core/sample/exp_constants.h)
+  //   relu2      max(0, g)²
+  virtual void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) = 0;
+  // x[t,:] = fma(y[t,:], scale, x[t,:]): with scale 1, x + y.
+  virtual void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) = 0;
+  // x[t,i] = x[t,i] * y[t, column + i].
+  virtual void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) = 0;
+  // x[t,:] = x[t,:] * scale; with a cap other than 0, cap * tanh((x[t,:] * scale) / cap).
+  virtual void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) = 0;
+  // out[t, column + i] = x[t,i].
+  virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
+  // out[t,i] = x[t, column + i], for as many columns as `out` has.
+  virtual void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
+  // out[r,:] = x[logits_rows[r].row,:].
+  virtual void gather_logits_rows(const Buffer& x, Buffer& out) = 0;
+  // One sampled token per logits row from its logits [R, V] and its edits, or the score of a given token:
+  // core/sample/sampler.h; for drafts with rejection sampling acceptance.h. V = `vocab`; padding columns after it are
+  // never read. Of a draft's nodes only those on the accepted path are sampled (batch.h).
+  virtual void choose(const Buffer& logits, std::uint32_t vocab) = 0;
+  // Waits for the oldest step begun and not collected; writes its R choices.
+  virtual void collect(std::span<Choice> choices) = 0;
+
+  // Accumulated attention scores, of the step collected last, of each group of 16 positions
+  // [num_accumulated_scores].
+  virtual void read_accumulated_scores(std::span<std::uint64_t> out) = 0;
+
+  // After collect(): copies rows of a buffer to host memory, f32, row-major, for pooling, drafters and tests.
+  virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
+
+  // Between steps: copies a drafter's rows from host memory into a buffer's first rows. `rows` may be reused on return.
+  virtual void write(std::span<const float> rows, Buffer& buffer) = 0;
+
+ protected:
+  // The part of linear() after its products, by plain ops.
+  void finish(Buffer& out, std::uint32_t rows, const After& after);
+};
+
+}  // namespace quire::backend

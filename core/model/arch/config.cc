@@ -1,0 +1,86 @@
+#include "core/model/arch/config.h"
+
+#include <algorithm>
+
+#include "core/base/start_error.h"
+#include "core/model/arch/architecture.h"
+#include "core/model/source/json_fields.h"
+
+namespace quire::model {
+namespace {
+
+const Architecture* find_architecture(std::string_view model_type) {
+  const auto all = architectures();
+  const auto found = std::ranges::find(all, model_type, &Architecture::model_type);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string known_types() {
+  std::string names;
+  for (const Architecture& one : architectures()) names += (names.empty() ? "" : ", ") + std::string(one.model_type);
+  for (const Wrapper& one : wrappers()) names += ", " + std::string(one.model_type);
+  return names;
+}
+
+const Architecture& require_architecture(const JsonFields& fields) {
+  const std::string type = fields.optional_string("model_type").value_or("");
+  const Architecture* architecture = find_architecture(type);
+  if (architecture == nullptr) fields.mismatch("model_type", "expected one of " + known_types());
+  return *architecture;
+}
+
+void check_class(const JsonFields& fields, std::string_view model_type, std::string_view class_name) {
+  const auto names = fields.optional_strings("architectures");
+  if (!names || names->empty()) return;
+  const bool is_old = names->front() == "LLaMAForCausalLM" && model_type == "llama";  // of the first conversions
+  if (names->size() != 1 || (names->front() != class_name && !is_old)) {
+    fields.mismatch("architectures", "expected [\"" + std::string(class_name) + "\"]");
+  }
+}
+
+// The text part of a model with images. The outer config says if the output matrix is the embedding.
+ModelSpec read_wrapped(const JsonFields& fields, const Wrapper& wrapper) {
+  check_class(fields, wrapper.model_type, wrapper.class_name);
+  const auto text = fields.optional_object("text_config");
+  if (!text) fields.refuse("text_config", "is missing; expected the config of the text model");
+  const Architecture& architecture = require_architecture(*text);
+  ModelSpec spec = architecture.read(*text);
+  spec.architecture = wrapper.class_name;
+  spec.tied_by_default = !fields.has("tie_word_embeddings");
+  spec.tied_head = fields.optional_bool("tie_word_embeddings").value_or(true);
+  if (!wrapper.caps_logits) spec.logit_softcap = 0.0f;
+  for (const char* part : {"vision_tower", "multi_modal_projector", "embed_vision", "audio_tower", "embed_audio"}) {
+    spec.names.skipped.push_back(std::string(part) + ".*");
+    spec.names.skipped.push_back("model." + std::string(part) + ".*");
+  }
+  return spec;
+}
+
+}  // namespace
+
+ModelSpec load_config(const ModelFiles& files) {
+  const FileBytes bytes = files.require("config.json");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string name = files.describe("config.json");
+  if (!parse_object(text, name).contains("model_type")) {  // a directory of another program
+    const std::string known = files.explain_missing("model.safetensors");
+    if (!known.empty()) throw StartError(name + ": key 'model_type' is missing: " + known);
+  }
+  return parse_config(text, name);
+}
+
+ModelSpec parse_config(std::string_view text, const std::string& name) {
+  const boost::json::object object = parse_object(text, name);
+  const JsonFields fields(object, name);
+  const std::string type = fields.optional_string("model_type").value_or("");
+  for (const Wrapper& wrapper : wrappers()) {
+    if (type == wrapper.model_type) return read_wrapped(fields, wrapper);
+  }
+  const Architecture& architecture = require_architecture(fields);
+  check_class(fields, architecture.model_type, architecture.class_name);
+  ModelSpec spec = architecture.read(fields);
+  spec.architecture = architecture.class_name;
+  return spec;
+}
+
+}  // namespace quire::model

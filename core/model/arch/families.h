@@ -1,0 +1,28 @@
+// Readers of the architectures, one file each.
+#pragma once
+
+#include "core/model/source/json_fields.h"
+#include "core/model/spec.h"
+
+namespace quire::model {
+
+ModelSpec read_llama(const JsonFields& fields);
+ModelSpec read_mistral(const JsonFields& fields);
+ModelSpec read_qwen2(const JsonFields& fields);
+ModelSpec read_qwen3(const JsonFields& fields);
+ModelSpec read_gemma2(const JsonFields& fields);
+ModelSpec read_gemma3(const JsonFields& fields);
+ModelSpec read_gemma4(const JsonFields& fields);
+ModelSpec read_phi3(const JsonFields& fields);
+ModelSpec read_granite(const JsonFields& fields);
+ModelSpec read_olmo2(const JsonFields& fields);
+ModelSpec read_olmo3(const JsonFields& fields);
+ModelSpec read_cohere(const JsonFields& fields);
+ModelSpec read_cohere2(const JsonFields& fields);
+ModelSpec read_glm4(const JsonFields& fields);
+ModelSpec read_stablelm(const JsonFields& fields);
+ModelSpec read_starcoder2(const JsonFields& fields);
+ModelSpec read_ministral3(const JsonFields& fields);
+ModelSpec read_smollm3(const JsonFields& fields);
+
+}  // namespace quire::model

@@ -1,0 +1,135 @@
+// Gemma 4 (dense): Gemma 3's layers, in which full ones have heads of another width. The last layers may read K and V
+// of earlier ones, and layers may have embeddings of their own (PLE).
+#include <cmath>
+#include <string>
+
+#include "core/model/arch/families.h"
+#include "core/model/arch/reading.h"
+
+namespace quire::model {
+namespace {
+
+constexpr std::uint64_t kMaxHeadDim = 1u << 10;
+
+FamilyDefaults gemma4() {
+  FamilyDefaults defaults;
+  defaults.model_type = "gemma4_text";
+  defaults.positions = 131072;
+  defaults.vocab = 262144;
+  defaults.heads = 8;
+  defaults.kv_heads = 4;
+  defaults.head_dim = 256;
+  defaults.tied = true;
+  defaults.activation_key = "hidden_activation";
+  defaults.activations = {"gelu_pytorch_tanh", "gelu"};
+  defaults.activation = backend::Activation::kGeluTanh;
+  return defaults;
+}
+
+// Every sixth layer is full, and the last one always.
+std::vector<bool> sliding_layers(const JsonFields& fields, std::size_t num_layers) {
+  std::vector<bool> sliding = read_sliding(fields, num_layers).value_or(sliding_pattern(num_layers, 6));
+  sliding.back() = false;
+  return sliding;
+}
+
+void set_heads(const JsonFields& fields, AttentionLayer& attention, std::string_view dim_key,
+               std::string_view kv_heads_key) {
+  if (const auto dim = fields.optional_uint(dim_key, 2, kMaxHeadDim)) {
+    attention.head_dim = static_cast<std::uint32_t>(*dim);
+    if (*dim % 2 != 0) fields.mismatch(dim_key, "expected an even number");
+  }
+  if (kv_heads_key.empty()) return;
+  if (const auto heads = fields.optional_uint(kv_heads_key, 1, attention.num_heads)) {
+    attention.num_kv_heads = static_cast<std::uint32_t>(*heads);
+    if (attention.num_heads % *heads != 0) {
+      fields.mismatch(kv_heads_key,
+                      "expected a divisor of num_attention_heads = " + std::to_string(attention.num_heads));
+    }
+  }
+}
+
+// Heads of full layers: per_layer_config has them by layer, or two keys for all.
+void set_heads_by_layer(const JsonFields& fields, bool v_is_k, ModelSpec& spec) {
+  const auto by_layer = fields.optional_object("per_layer_config");
+  for (std::size_t index = 0; index < spec.layers.size(); ++index) {
+    AttentionLayer& attention = spec.layers[index].attention;
+    const bool full = attention.window == 0;
+    attention.v_is_k = v_is_k && full;
+    if (by_layer) {
+      const auto own = by_layer->optional_object(std::to_string(index));
+      if (own) set_heads(*own, attention, "head_dim", "num_key_value_heads");
+    } else if (full) {
+      attention.head_dim = 512;
+      set_heads(fields, attention, "global_head_dim", v_is_k ? "num_global_key_value_heads" : "");
+    }
+  }
+}
+
+// The last layers read K and V of the last earlier layer of their kind.
+void share_kv(const JsonFields& fields, ModelSpec& spec) {
+  const std::size_t num_layers = spec.layers.size();
+  const std::size_t shared = fields.optional_uint("num_kv_shared_layers", 0, num_layers - 1).value_or(0);
+  const bool double_wide = read_flag(fields, "use_double_wide_mlp", false);
+  for (std::size_t index = num_layers - shared; index < num_layers; ++index) {
+    LayerSpec& layer = spec.layers[index];
+    std::size_t source = num_layers - shared;
+    while (source > 0 && spec.layers[source - 1].attention.window != layer.attention.window) --source;
+    if (source == 0) {
+      fields.mismatch("num_kv_shared_layers", "expected a layer of each of layer_types before the last ones");
+    }
+    layer.attention.kv_source = static_cast<std::uint32_t>(source - 1);
+    layer.attention.k_norm.reset();
+    layer.attention.v_norm.reset();
+    layer.attention.v_is_k = false;
+    layer.attention.num_kv_heads = spec.layers[source - 1].attention.num_kv_heads;
+    if (double_wide) layer.mlp.width *= 2;
+  }
+}
+
+void set_per_layer_embeddings(const JsonFields& fields, ModelSpec& spec) {
+  const std::uint64_t width = fields.optional_uint("hidden_size_per_layer_input", 0, 1u << 16).value_or(256);
+  if (width == 0) return;
+  const std::uint64_t vocab = fields.optional_uint("vocab_size_per_layer_input", spec.vocab, 1u << 20).value_or(262144);
+  spec.per_layer = PerLayerEmbedding{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(vocab)};
+}
+
+void refuse_others(const JsonFields& fields) {
+  if (fields.optional_string("use_bidirectional_attention").value_or("") == "all") {
+    fields.mismatch("use_bidirectional_attention", "expected null or vision: rows attend to earlier positions only");
+  }
+  if (read_flag(fields, "enable_moe_block", false)) {
+    fields.mismatch("enable_moe_block", "expected false: a mixture of experts is not supported");
+  }
+}
+
+}  // namespace
+
+ModelSpec read_gemma4(const JsonFields& fields) {
+  refuse_others(fields);
+  ModelSpec spec = read_model(fields, gemma4());
+  set_windows(fields, sliding_layers(fields, spec.layers.size()), read_window(fields, 512), spec);
+  RopeDefaults full;
+  full.theta = 1e6;
+  full.kind = RopeKind::kProportional;
+  full.partial = true;
+  full.rotary_fraction = fields.has("rope_parameters") ? 1.0 : 0.25;
+  set_ropes_by_type(fields, full, RopeConfig{}, spec);
+  const bool biased = read_flag(fields, "attention_bias", false);
+  for (LayerSpec& layer : spec.layers) {
+    layer.placement = Placement::kSandwich;
+    layer.attention.scale = 1.0f;
+    layer.attention.q_norm = layer.attention.k_norm = layer.attention.v_norm = HeadNormSpec{layer.norm};
+    layer.attention.qkv_bias = layer.attention.out_bias = biased;
+    layer.scaled = true;
+  }
+  set_heads_by_layer(fields, read_flag(fields, "attention_k_eq_v", false), spec);
+  share_kv(fields, spec);
+  set_per_layer_embeddings(fields, spec);
+  spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
+  spec.names.mlp_norm = "pre_feedforward_layernorm";
+  spec.logit_softcap = static_cast<float>(fields.optional_number("final_logit_softcapping", 0.0, 1e6).value_or(0.0));
+  return spec;
+}
+
+}  // namespace quire::model

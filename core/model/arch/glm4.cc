@@ -1,0 +1,27 @@
+// GLM-4 (0414): norms on both sides of attention and MLP, RoPE by neighbours of half of a head.
+#include "core/model/arch/families.h"
+#include "core/model/arch/reading.h"
+
+namespace quire::model {
+
+ModelSpec read_glm4(const JsonFields& fields) {
+  FamilyDefaults defaults;
+  defaults.model_type = "glm4";
+  defaults.positions = 131072;
+  defaults.kv_heads = 2;
+  defaults.head_dim = 128;
+  defaults.eps = 1.5625e-07;
+  ModelSpec spec = read_model(fields, defaults);
+  set_rope(fields, {.rotary_fraction = 0.5, .partial = true}, spec);
+  for (LayerSpec& layer : spec.layers) {
+    layer.placement = Placement::kSandwich;
+    layer.attention.interleaved = true;
+    layer.attention.qkv_bias = read_flag(fields, "attention_bias", true);
+  }
+  spec.names.gate_up = "mlp.gate_up_proj";
+  spec.names.attention_norm = "post_self_attn_layernorm";
+  spec.names.mlp_out_norm = "post_mlp_layernorm";
+  return spec;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,45 @@
+// Qwen2: Llama with biases of q, k and v; Qwen3: with norms of the heads of q and k. Layers may slide.
+#include <algorithm>
+
+#include "core/model/arch/families.h"
+#include "core/model/arch/reading.h"
+
+namespace quire::model {
+
+namespace {
+
+// max_window_layers: the first layers, which are full. A list of layer_types goes first.
+void read_qwen_windows(const JsonFields& fields, ModelSpec& spec) {
+  const bool used = read_flag(fields, "use_sliding_window", false);
+  const std::uint32_t window = used ? read_window(fields, 4096) : 0;
+  const std::uint64_t full = fields.optional_uint("max_window_layers", 0, (1u << 31) - 1).value_or(28);
+  std::vector<bool> sliding(spec.layers.size(), window != 0);
+  for (std::size_t layer = 0; layer < std::min<std::uint64_t>(full, sliding.size()); ++layer) sliding[layer] = false;
+  set_windows(fields, read_sliding(fields, spec.layers.size()).value_or(sliding), window, spec);
+}
+
+}  // namespace
+
+ModelSpec read_qwen2(const JsonFields& fields) {
+  ModelSpec spec = read_model(fields, {.model_type = "qwen2", .positions = 32768});
+  refuse_bias(fields, "mlp_bias", spec, "MLP biases");
+  set_rope(fields, {}, spec);
+  read_qwen_windows(fields, spec);
+  for (LayerSpec& layer : spec.layers) layer.attention.qkv_bias = true;
+  return spec;
+}
+
+ModelSpec read_qwen3(const JsonFields& fields) {
+  ModelSpec spec = read_model(fields, {.model_type = "qwen3", .positions = 32768, .head_dim = 128});
+  refuse_bias(fields, "mlp_bias", spec, "MLP biases");
+  set_rope(fields, {}, spec);
+  read_qwen_windows(fields, spec);
+  const bool biased = read_flag(fields, "attention_bias", false);
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention.q_norm = layer.attention.k_norm = HeadNormSpec{layer.norm};
+    layer.attention.qkv_bias = layer.attention.out_bias = biased;
+  }
+  return spec;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,61 @@
+// Parts of config.json that readers share: sizes with a family's defaults, activations, biases, windows by layer, RoPE.
+// Thread  start.
+// Fails   StartError naming file, key, the value found and the value expected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/model/rope_config.h"
+#include "core/model/source/json_fields.h"
+#include "core/model/spec.h"
+
+namespace quire::model {
+
+// Values of keys that a config.json may leave out.
+struct FamilyDefaults {
+  std::string_view model_type;
+  std::uint32_t positions = 2048;
+  std::uint32_t vocab = 0;  // 0: required, as are the next two
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  bool kv_heads_of_heads = false;  // as many as query heads
+  std::uint32_t head_dim = 0;      // 0: hidden / heads
+  bool takes_head_dim = true;
+  bool tied = false;
+  std::string_view eps_key = "rms_norm_eps";
+  double eps = 1e-6;
+  backend::NormKind norm = backend::NormKind::kRms;
+  bool norm_bias = false;
+  std::string_view activation_key = "hidden_act";
+  // Names of the activation that the family has; the first is the default.
+  std::vector<std::string_view> activations = {"silu", "swish"};
+  backend::Activation activation = backend::Activation::kSilu;
+};
+
+// A model whose layers are all alike: placement kPre, no window, no RoPE settings yet. Refuses what no family has.
+ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults);
+
+// A flag that the family knows; `fallback` if it is absent.
+bool read_flag(const JsonFields& fields, std::string_view key, bool fallback);
+// Refuses a bias that the family does not have: "attention biases".
+void refuse_bias(const JsonFields& fields, std::string_view key, const ModelSpec& spec, std::string_view what);
+
+// The window's width; an absent key: `fallback`, null: 0, none.
+std::uint32_t read_window(const JsonFields& fields, std::uint32_t fallback);
+// layer_types: true for layers that slide. Nothing if the key is absent.
+std::optional<std::vector<bool>> read_sliding(const JsonFields& fields, std::size_t num_layers);
+// Every `pattern`-th layer is full, the others slide.
+std::vector<bool> sliding_pattern(std::size_t num_layers, std::uint32_t pattern);
+// Sets the layers' windows. Sliding layers without a window are refused.
+void set_windows(const JsonFields& fields, const std::vector<bool>& sliding, std::uint32_t window, ModelSpec& spec);
+
+// One RoPE table for all layers.
+void set_rope(const JsonFields& fields, const RopeDefaults& defaults, ModelSpec& spec);
+// Tables 0 of full layers and 1 of sliding ones, by rope_parameters.{full_attention, sliding_attention}. Without them:
+// rope_theta and rope_scaling of full layers, and `sliding` of the others.
+void set_ropes_by_type(const JsonFields& fields, const RopeDefaults& full, const RopeConfig& sliding, ModelSpec& spec);
+
+}  // namespace quire::model

@@ -1,0 +1,31 @@
+// One decoder layer as it runs: its spec bound to norms, weights and tables.
+// Owner   the owner of the weights; a layer borrows them.
+#pragma once
+
+#include "core/backend/attention_spec.h"
+#include "core/backend/linear.h"
+#include "core/model/spec.h"
+
+namespace quire::model {
+
+struct Layer {
+  backend::AttentionSpec attention;
+  Placement placement = Placement::kPre;
+  float residual_scale = 1.0f;
+  backend::Norm input_norm;            // [E] before attention; of a parallel layer before the MLP, too
+  backend::Norm attention_norm;        // [E] after attention
+  backend::Norm mlp_norm;              // [E] before the MLP
+  backend::Norm mlp_out_norm;          // [E] after the MLP
+  backend::WeightList qkv;             // [(H + 2G)·D, E], columns q | k | v
+  backend::WeightList out;             // [E, H·D]
+  backend::WeightList gate_up;         // [2F, E], columns gate | up; [F, E] if it is not gated
+  backend::WeightList down;            // [E, F]
+  backend::WeightList per_layer_gate;  // [P, E] of PerLayerEmbedding; empty: the model has none
+  backend::WeightList per_layer_out;   // [E, P]
+  backend::Norm per_layer_norm;        // [E]
+  float scale = 1.0f;                  // of the layer's output
+  backend::Activation activation = backend::Activation::kSilu;
+  bool gated = true;
+};
+
+}  // namespace quire::model

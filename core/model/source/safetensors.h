@@ -1,0 +1,72 @@
+// A checkpoint's tensors by name: from the shards that model.safetensors.index.json names, else from model.safetensors.
+// Only headers are read here; a tensor's data is a view into its mapped file and may be unaligned.
+// Owner   views into ModelFiles, which must outlive the checkpoint.
+// Thread  one, at start.
+// Fails   StartError naming file and tensor: a header that overruns its file or exceeds 100 MB, bad JSON, a duplicate
+//         name, offsets outside the file, overlaps or gaps between tensors, a byte length that is not shape x dtype.
+// Source  the safetensors format description (huggingface/safetensors, README): 8 bytes header length, JSON, data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/backend/tensors.h"
+#include "core/model/source/model_files.h"
+
+namespace quire::model {
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+
+struct Tensor {
+  std::string name;
+  std::string dtype;  // as in the header: "BF16"
+  std::vector<std::uint64_t> shape;
+  FileBytes data;
+  std::string file;  // its name in errors
+
+  std::uint64_t num_elements() const;             // overflow was checked when the header was read
+  std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
+};
+
+// The tensors of one file, in file order.
+std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name);
+
+class Checkpoint {
+ public:
+  static Checkpoint open(const ModelFiles& files);
+  // Opens one file of the directory, which must be there.
+  static Checkpoint open_file(const ModelFiles& files, std::string_view name);
+  // Opens a decoder with its head: names begin with "model." and "lm_head.". A checkpoint saved from the decoder alone
+  // lacks the first: it is added; one of a model with images has the text model's deeper inside: they are shortened.
+  static Checkpoint open_decoder(const ModelFiles& files);
+
+  const Tensor* find(std::string_view name) const;
+  // By name, ascending.
+  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+  std::uint64_t num_parameters() const;
+  std::uint64_t bytes() const;
+  // The file that lists the tensors: the index of a sharded checkpoint, or the one safetensors file.
+  const std::string& file() const { return file_; }
+  // The names of the files that hold the tensors, ascending.
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
+  void rename_text_model();
+  void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
+
+  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::string file_;
+  std::vector<std::string> files_;
+};
+
+// "[64, 172]"
+std::string shape_text(std::span<const std::uint64_t> shape);
+
+}  // namespace quire::model

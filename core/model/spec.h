@@ -1,0 +1,213 @@
+// A model as a table: everything that its config.json says of the arithmetic. The decoder runs a ModelSpec and knows no
+// architecture by name; core/model/arch reads one from a config.json, and core/model/tensor_table.h lists its tensors.
+//   layer    pre       x += s·attend(norm(x));  x += s·mlp(norm(x))
+//            post      x += s·norm(attend(x));  x += s·norm(mlp(x))
+//            sandwich  x += s·norm(attend(norm(x)));  x += s·norm(mlp(norm(x)))
+//            parallel  n = norm(x);  x += s·attend(n);  x += s·mlp(n)
+// Shape   E hidden, F feed-forward, L layers, H query heads, G kv heads, D head size, V vocabulary. Ranges are checked,
+//         so that the product of any two fits 64 bits and every width 32.
+// Owner   a value; immutable once read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend/linear.h"
+#include "core/backend/tensors.h"
+#include "core/base/ids.h"
+
+namespace quire::model {
+
+// kDynamic (dynamic NTK) has kDefault's frequencies up to max_positions; ModelSpec::max_model_len() allows no more.
+// kLongRope divides the frequencies by a factor each. kProportional has the frequencies of the whole head, and only the
+// first pairs turn.
+enum class RopeKind : std::uint8_t { kDefault, kLinear, kLlama3, kYarn, kDynamic, kLongRope, kProportional };
+
+const char* name_of(RopeKind kind);
+
+// RoPE settings, from either spelling: rope_scaling + rope_theta, or rope_parameters.
+struct RopeConfig {
+  RopeKind kind = RopeKind::kDefault;
+  double theta = 10000.0;
+  double factor = 1.0;                     // linear, llama3, yarn, dynamic, longrope, proportional
+  double low_freq_factor = 1.0;            // llama3
+  double high_freq_factor = 4.0;           // llama3
+  std::uint32_t original_positions = 0;    // llama3, yarn, longrope: the model's first training length
+  std::optional<double> attention_factor;  // yarn, longrope: multiplies cos and sin; absent: computed
+  double beta_fast = 32.0;                 // yarn
+  double beta_slow = 1.0;                  // yarn
+  double mscale = 0.0;                     // yarn; 0: absent
+  double mscale_all_dim = 0.0;             // yarn; 0: absent
+  bool truncate = true;                    // yarn: the ends of the ramp are rounded outwards to whole dimensions
+  std::vector<double> short_factors{};     // longrope: of each pair, for sequences up to original_positions
+  std::vector<double> long_factors{};      // longrope: for longer ones
+  bool is_long = false;                    // longrope: long_factors are used, for sequences of every length
+  double rotary_fraction = 1.0;            // of the head's dimensions that turn
+
+  // Dimensions that turn, of a head of so many. kProportional: all, some of them by an angle of 0.
+  std::uint32_t rotary_dims(std::uint32_t head_dim) const {
+    return kind == RopeKind::kProportional ? head_dim : static_cast<std::uint32_t>(rotary_fraction * head_dim);
+  }
+  bool operator==(const RopeConfig&) const = default;
+};
+
+struct NormSpec {
+  backend::NormKind kind = backend::NormKind::kRms;
+  float eps = 1e-6f;
+  bool bias = false;
+  bool operator==(const NormSpec&) const = default;
+};
+
+// Norm of the heads of q, k or v.
+struct HeadNormSpec {
+  enum class Over : std::uint8_t { kHead, kEachHead, kRow };  // kEachHead: every head has a scale of its own
+  NormSpec norm{};
+  Over over = Over::kHead;
+  bool operator==(const HeadNormSpec&) const = default;
+};
+
+// q is multiplied by 1 + beta · ln(1 + floor(position / original)) after rope.
+struct PositionScale {
+  double beta = 0.0;
+  std::uint32_t original = 1;
+  bool operator==(const PositionScale&) const = default;
+};
+
+struct AttentionLayer {
+  static constexpr std::uint32_t kNoRope = ~0u;
+  std::uint32_t num_heads = 0;     // H
+  std::uint32_t num_kv_heads = 0;  // G, divides H
+  std::uint32_t kv_copies = 1;     // of each kv head of the checkpoint, side by side; G counts them all
+  std::uint32_t head_dim = 0;      // D, even; not always E / H
+  float scale = 1.0f;
+  std::uint32_t window = 0;  // number of positions that a row attends to, its own included; 0: all
+  float softcap = 0.0f;      // 0: none
+  std::uint32_t rope = 0;    // index in ModelSpec::ropes, or kNoRope
+  bool interleaved = false;  // the checkpoint turns pairs (2i, 2i+1); loading reorders its rows to halves
+  std::optional<HeadNormSpec> q_norm{};
+  std::optional<HeadNormSpec> k_norm{};
+  std::optional<HeadNormSpec> v_norm{};  // without a scale: kHead only
+  bool v_is_k = false;                   // v is the product that k is, before its norm: there is no v_proj
+  // The layer whose K and V this one reads: it has q alone.
+  std::optional<std::uint32_t> kv_source{};
+  std::optional<PositionScale> q_scale{};
+  bool qkv_bias = false;
+  bool out_bias = false;
+  bool operator==(const AttentionLayer&) const = default;
+
+  std::uint32_t q_width() const { return num_heads * head_dim; }
+  std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
+};
+
+struct FeedForward {
+  std::uint32_t width = 0;  // F
+  backend::Activation activation = backend::Activation::kSilu;
+  bool gated = true;
+  bool bias = false;
+  bool operator==(const FeedForward&) const = default;
+};
+
+enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel };
+
+struct LayerSpec {
+  Placement placement = Placement::kPre;
+  NormSpec norm{};
+  AttentionLayer attention{};
+  FeedForward mlp{};
+  float residual_scale = 1.0f;  // s
+  bool scaled = false;          // the checkpoint has a number by which the layer's output is multiplied
+  bool operator==(const LayerSpec&) const = default;
+
+  bool norms_input() const { return placement != Placement::kPost; }
+  bool norms_output() const { return placement == Placement::kPost || placement == Placement::kSandwich; }
+};
+
+// Embeddings of P numbers that each layer adds to its output, after what precedes (PLE): the row of a table [V', L·P]
+// and a projection of the embedding, normed by P:
+//   p = (norm(W·x / sqrt(E)) + table[token] · sqrt(P)) / sqrt(2)
+//   x += norm(W_out · (act(W_gate·x) · p[layer]))
+struct PerLayerEmbedding {
+  std::uint32_t width = 0;  // P
+  std::uint32_t vocab = 0;  // V', at least V
+  bool operator==(const PerLayerEmbedding&) const = default;
+};
+
+// Names of a family's tensors. The order of rows of packed ones: q, k, v; gate, up.
+struct TensorNames {
+  // Below "model.layers.N.", without ".weight".
+  std::string input_norm = "input_layernorm";
+  std::string q = "self_attn.q_proj";
+  std::string k = "self_attn.k_proj";
+  std::string v = "self_attn.v_proj";
+  std::string qkv{};                        // not empty: q, k and v are one tensor
+  std::string q_norm = "self_attn.q_norm";  // "{}" in it: a tensor for each head
+  std::string k_norm = "self_attn.k_norm";
+  std::string out = "self_attn.o_proj";
+  std::string attention_norm = "post_attention_layernorm";
+  std::string mlp_norm = "post_attention_layernorm";
+  std::string gate = "mlp.gate_proj";
+  std::string up = "mlp.up_proj";
+  std::string gate_up{};  // not empty: gate and up are one tensor
+  std::string down = "mlp.down_proj";
+  std::string mlp_out_norm = "post_feedforward_layernorm";
+  std::string per_layer_gate = "per_layer_input_gate";
+  std::string per_layer_out = "per_layer_projection";
+  std::string per_layer_norm = "post_per_layer_input_norm";
+  std::string scale = "layer_scalar";  // its whole name
+  // At the top.
+  std::string per_layer_embedding = "embed_tokens_per_layer";
+  std::string per_layer_projection = "per_layer_model_projection";
+  std::string per_layer_projection_norm = "per_layer_projection_norm";
+  std::string prefix = "model.";
+  std::string final_norm = "norm";
+  std::string head = "lm_head";
+  // Patterns, '*' for any characters, of tensors that a checkpoint may have and the decoder does not use.
+  std::vector<std::string> skipped{};
+};
+
+struct ModelSpec {
+  std::string architecture;         // "LlamaForCausalLM"
+  std::string model_type;           // "llama": of the text model
+  std::uint32_t hidden = 0;         // E
+  std::uint32_t vocab = 0;          // V: rows of the embedding and width of the logits
+  std::uint32_t max_positions = 0;  // max_position_embeddings
+  float embedding_scale = 1.0f;
+  std::vector<RopeConfig> ropes;  // tables that layers name
+  std::vector<LayerSpec> layers;  // [L], at least one
+  std::optional<PerLayerEmbedding> per_layer{};
+  NormSpec final_norm{};
+  float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w
+  bool tied_head = false;        // the output matrix is the embedding
+  bool tied_by_default = false;  // config.json does not say so: an output matrix of the checkpoint goes first
+  float logit_scale = 1.0f;
+  float logit_softcap = 0.0f;  // 0: none
+  TensorNames names;
+  std::optional<TokenId> bos;
+  std::vector<TokenId> eos;  // from config.json; a list in generation_config.json overrides it
+
+  std::uint32_t num_layers() const { return static_cast<std::uint32_t>(layers.size()); }
+  std::vector<std::uint32_t> windows() const;  // [L]
+  // Chooses the tables for a server of sequences up to `positions`: longrope has two, and cached keys are of one of
+  // them.
+  void serve_up_to(std::uint32_t positions);
+  // Gives each of `num_ranks` tensor-parallel ranks a kv head in layers that have fewer, by copies of those heads, if
+  // every rank then has query heads of one of them alone. A norm over all of K stays one over the checkpoint's heads:
+  // such layers are left as they are.
+  void copy_kv_heads(std::uint32_t num_ranks);
+  // The longest sequence that the RoPE settings are valid for; --max-model-len may only lower it.
+  std::uint32_t max_model_len() const;
+  // Index of the layer's K and V in kv_shape().
+  std::uint32_t kv_layer(std::uint32_t layer) const;
+  backend::KvShape kv_shape(std::uint32_t block_tokens, std::uint32_t num_blocks, backend::KvType type) const;
+  // One line with everything that fixes the arithmetic, windows as width*layers, RoPE resolved: part of the numeric
+  // mode.
+  std::string describe() const;
+};
+
+// RoPE settings as text: "default(theta=10000)", "yarn(theta=1e+06,factor=4,…)". Has every number that affects the
+// tables, as the shortest exact decimal.
+std::string describe(const RopeConfig& rope);
+
+}  // namespace quire::model

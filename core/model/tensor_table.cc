@@ -1,0 +1,224 @@
+#include "core/model/tensor_table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace quire::model {
+namespace {
+
+using Kind = TensorEntry::Kind;
+
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t at = star; at <= name.size(); ++at) {
+    if (matches(rest, name.substr(at))) return true;
+  }
+  return false;
+}
+
+// Builds the table of one model.
+class Builder {
+ public:
+  explicit Builder(const ModelSpec& spec) : spec_(spec), names_(spec.names) {}
+
+  TensorTable build() {
+    const std::uint64_t hidden = spec_.hidden;
+    matrix(Role::kEmbedding, {part(names_.prefix + "embed_tokens", {spec_.vocab, hidden})}, false);
+    if (spec_.per_layer) add_per_layer_embedding();
+    for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
+    layer_ = TensorEntry::kTop;
+    norm(Role::kFinalNorm, names_.prefix + names_.final_norm, spec_.final_norm, hidden);
+    if (!spec_.tied_head) matrix(Role::kHead, {part(names_.head, {spec_.vocab, hidden})}, false);
+    table_.skipped.insert(table_.skipped.end(), names_.skipped.begin(), names_.skipped.end());
+    table_.skipped.emplace_back("*rotary_emb.inv_freq");
+    table_.skipped.emplace_back("medusa_head.*");
+    if (spec_.tied_head) table_.skipped.push_back(names_.head + ".weight");
+    return std::move(table_);
+  }
+
+ private:
+  static TensorPart part(const std::string& name, std::vector<std::uint64_t> shape) {
+    return {.name = name + ".weight", .shape = std::move(shape)};
+  }
+  static TensorPart bias_of(TensorPart weight) {
+    weight.name.replace(weight.name.size() - std::string_view("weight").size(), std::string::npos, "bias");
+    return weight;
+  }
+  std::string in_layer(const std::string& name) const {
+    return names_.prefix + "layers." + std::to_string(layer_) + "." + name;
+  }
+
+  TensorEntry& add(Role role, Kind kind, std::vector<TensorPart> parts) {
+    TensorEntry& entry = table_.entries.emplace_back();
+    entry.role = role;
+    entry.layer = layer_;
+    entry.kind = kind;
+    entry.parts = std::move(parts);
+    return entry;
+  }
+  void matrix(Role role, std::vector<TensorPart> parts, bool biased) {
+    TensorEntry& entry = add(role, Kind::kMatrix, std::move(parts));
+    if (!biased) return;
+    for (const TensorPart& weight : entry.parts) {
+      entry.biases.push_back(bias_of(weight));
+      entry.biases.back().shape.resize(1);
+    }
+  }
+  void norm(Role role, const std::string& name, const NormSpec& norm, std::uint64_t size) {
+    add(role, Kind::kVector, {part(name, {size})}).offset = spec_.norm_offset;
+    if (norm.bias) add(role, Kind::kBias, {{.name = name + ".bias", .shape = {size}}});
+  }
+
+  void add_layer(const LayerSpec& layer) {
+    if (layer.norms_input()) norm(Role::kInputNorm, in_layer(names_.input_norm), layer.norm, spec_.hidden);
+    add_attention(layer.attention);
+    if (layer.norms_output()) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
+    if (layer.placement == Placement::kPre || layer.placement == Placement::kSandwich) {
+      norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
+    }
+    add_mlp(layer.mlp);
+    if (layer.norms_output()) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
+    if (spec_.per_layer) add_per_layer(layer.norm);
+    if (layer.scaled) add(Role::kLayerScale, Kind::kNumber, {{.name = in_layer(names_.scale), .shape = {1}}});
+  }
+
+  void add_per_layer_embedding() {
+    const std::uint64_t width = std::uint64_t{spec_.per_layer->width} * spec_.num_layers();
+    matrix(Role::kPerLayerEmbedding,
+           {part(names_.prefix + names_.per_layer_embedding, {spec_.per_layer->vocab, width})}, false);
+    matrix(Role::kPerLayerProjection, {part(names_.prefix + names_.per_layer_projection, {width, spec_.hidden})},
+           false);
+    norm(Role::kPerLayerProjectionNorm, names_.prefix + names_.per_layer_projection_norm, spec_.final_norm,
+         spec_.per_layer->width);
+  }
+  void add_per_layer(const NormSpec& out_norm) {
+    const std::uint64_t width = spec_.per_layer->width;
+    matrix(Role::kPerLayerGate, {part(in_layer(names_.per_layer_gate), {width, spec_.hidden})}, false);
+    matrix(Role::kPerLayerOut, {part(in_layer(names_.per_layer_out), {spec_.hidden, width})}, false);
+    norm(Role::kPerLayerNorm, in_layer(names_.per_layer_norm), out_norm, spec_.hidden);
+  }
+
+  void add_attention(const AttentionLayer& attention) {
+    matrix(Role::kQkv, qkv_parts(attention), attention.qkv_bias);
+    if (attention.kv_source) {  // a checkpoint may have them all the same
+      for (const std::string& unused : {names_.k, names_.v, names_.k_norm}) {
+        table_.skipped.push_back(in_layer(unused) + ".*");
+      }
+    }
+    head_norm(Role::kQNorm, names_.q_norm, attention.q_norm, attention.num_heads, attention);
+    head_norm(Role::kKNorm, names_.k_norm, attention.k_norm, attention.num_kv_heads / attention.kv_copies, attention);
+    matrix(Role::kOut, {part(in_layer(names_.out), {spec_.hidden, attention.q_width()})}, attention.out_bias);
+  }
+
+  std::vector<TensorPart> qkv_parts(const AttentionLayer& attention) const {
+    const std::uint64_t q = attention.q_width();
+    const std::uint64_t kv = attention.kv_width() / attention.kv_copies;
+    std::vector<TensorPart> parts;
+    if (!names_.qkv.empty()) {
+      for (const auto& [first, rows] : {std::pair{std::uint64_t{0}, q}, std::pair{q, kv}, std::pair{q + kv, kv}}) {
+        parts.push_back(part(in_layer(names_.qkv), {q + 2 * kv, spec_.hidden}));
+        parts.back().first_row = first;
+        parts.back().rows = rows;
+      }
+    } else {
+      parts.push_back(part(in_layer(names_.q), {q, spec_.hidden}));
+      if (!attention.kv_source) {
+        parts.push_back(part(in_layer(names_.k), {kv, spec_.hidden}));
+        parts.push_back(part(in_layer(attention.v_is_k ? names_.k : names_.v), {kv, spec_.hidden}));
+      }
+    }
+    for (std::size_t i = 1; i < parts.size(); ++i) copy_heads(parts[i], attention);
+    if (!attention.interleaved || attention.rope == AttentionLayer::kNoRope) return parts;
+    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 2); ++i) reorder(parts[i], attention);
+    return parts;
+  }
+  static void copy_heads(TensorPart& rows, const AttentionLayer& attention) {
+    rows.copies = attention.kv_copies;
+    if (rows.copies > 1) rows.head_rows = attention.head_dim;
+  }
+  void reorder(TensorPart& rows, const AttentionLayer& attention) const {
+    rows.head_rows = attention.head_dim;
+    rows.turned = spec_.ropes[attention.rope].rotary_dims(attention.head_dim);
+  }
+
+  void head_norm(Role role, const std::string& name, const std::optional<HeadNormSpec>& heads, std::uint32_t num_heads,
+                 const AttentionLayer& attention) {
+    if (!heads) return;
+    std::vector<TensorPart> parts = head_norm_parts(name, heads->over, num_heads, attention.head_dim);
+    if (attention.interleaved && attention.rope != AttentionLayer::kNoRope) {
+      for (TensorPart& values : parts) reorder(values, attention);
+    }
+    if (role == Role::kKNorm && heads->over == HeadNormSpec::Over::kEachHead) {
+      for (TensorPart& values : parts) copy_heads(values, attention);
+    }
+    std::vector<TensorPart> biases;
+    for (const TensorPart& scale : parts) biases.push_back(bias_of(scale));
+    add(role, Kind::kVector, std::move(parts)).offset = spec_.norm_offset;
+    if (heads->norm.bias) add(role, Kind::kBias, std::move(biases));
+  }
+
+  std::vector<TensorPart> head_norm_parts(const std::string& name, HeadNormSpec::Over over, std::uint32_t num_heads,
+                                          std::uint64_t size) const {
+    if (over == HeadNormSpec::Over::kHead) return {part(in_layer(name), {size})};
+    if (over == HeadNormSpec::Over::kRow) return {part(in_layer(name), {num_heads * size})};
+    const std::size_t place = name.find("{}");
+    if (place == std::string::npos) return {part(in_layer(name), {num_heads, size})};
+    std::vector<TensorPart> parts;
+    for (std::uint32_t head = 0; head < num_heads; ++head) {
+      std::string of_head = name;
+      parts.push_back(part(in_layer(of_head.replace(place, 2, std::to_string(head))), {size}));
+    }
+    return parts;
+  }
+
+  void add_mlp(const FeedForward& mlp) {
+    const std::uint64_t width = mlp.width;
+    std::vector<TensorPart> parts;
+    if (!names_.gate_up.empty()) {
+      for (const std::uint64_t first : {std::uint64_t{0}, width}) {
+        parts.push_back(part(in_layer(names_.gate_up), {2 * width, spec_.hidden}));
+        parts.back().first_row = first;
+        parts.back().rows = width;
+      }
+    } else {
+      if (mlp.gated) parts.push_back(part(in_layer(names_.gate), {width, spec_.hidden}));
+      parts.push_back(part(in_layer(names_.up), {width, spec_.hidden}));
+    }
+    matrix(Role::kGateUp, std::move(parts), mlp.bias);
+    matrix(Role::kDown, {part(in_layer(names_.down), {spec_.hidden, width})}, mlp.bias);
+  }
+
+  const ModelSpec& spec_;
+  const TensorNames& names_;
+  std::uint32_t layer_ = TensorEntry::kTop;
+  TensorTable table_;
+};
+
+}  // namespace
+
+bool TensorTable::skips(std::string_view name) const {
+  return std::ranges::any_of(skipped, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+std::vector<TensorPart> TensorTable::tensors() const {
+  std::vector<TensorPart> out;
+  std::set<std::string_view> seen;
+  const auto add = [&](const TensorPart& part) {
+    if (seen.insert(part.name).second) out.push_back({.name = part.name, .shape = part.shape});
+  };
+  for (const TensorEntry& entry : entries) {
+    for (std::size_t i = 0; i < entry.parts.size(); ++i) {
+      add(entry.parts[i]);
+      if (!entry.biases.empty()) add(entry.biases[i]);
+    }
+  }
+  return out;
+}
+
+TensorTable tensor_table(const ModelSpec& spec) { return Builder(spec).build(); }
+
+}  // namespace quire::model

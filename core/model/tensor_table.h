@@ -1,0 +1,80 @@
+// The tensors of a checkpoint as one table: what each is for, its name, shape, and how it is packed. Checks, loading,
+// digests, counts of bytes and `quire inspect` all walk it.
+// Shape   an entry with several parts is packed as one weight, or concatenated as one vector, in the parts' order.
+// Owner   a value.
+// Thread  any; pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/spec.h"
+
+namespace quire::model {
+
+enum class Role : std::uint8_t {
+  kEmbedding,  // [V, E]
+  kInputNorm,  // before attention, and before the MLP of a parallel layer
+  kQkv,        // [(H + 2G)·D, E]
+  kQNorm,
+  kKNorm,
+  kOut,            // [E, H·D]
+  kAttentionNorm,  // after attention
+  kMlpNorm,        // before the MLP
+  kGateUp,         // [2F, E]; [F, E] if it is not gated
+  kDown,           // [E, F]
+  kMlpOutNorm,     // after the MLP
+  kLayerScale,     // one number
+  kFinalNorm,
+  kHead,  // [V, E]
+  // PerLayerEmbedding
+  kPerLayerEmbedding,       // [V', L·P]
+  kPerLayerProjection,      // [L·P, E]
+  kPerLayerProjectionNorm,  // [P]
+  kPerLayerGate,            // [P, E]
+  kPerLayerOut,             // [E, P]
+  kPerLayerNorm,            // [E]
+};
+
+// Rows of a tensor. rows 0: all of them.
+struct TensorPart {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // of the whole tensor
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+  // Heads of so many rows, whose first `turned` rows are pairs (2i, 2i+1), to be reordered to halves; then each head
+  // `copies` times. 0: no heads.
+  std::uint32_t head_rows = 0;
+  std::uint32_t turned = 0;
+  std::uint32_t copies = 1;
+
+  std::uint64_t rows_in_file() const { return rows != 0 ? rows : shape.front(); }
+  std::uint64_t num_rows() const { return rows_in_file() * copies; }
+};
+
+struct TensorEntry {
+  enum class Kind : std::uint8_t { kMatrix, kVector, kBias, kNumber };  // kBias: of a norm; kNumber: [1]
+  static constexpr std::uint32_t kTop = ~0u;
+
+  Role role = Role::kEmbedding;
+  std::uint32_t layer = kTop;
+  Kind kind = Kind::kMatrix;
+  std::vector<TensorPart> parts{};
+  std::vector<TensorPart> biases{};  // of a matrix: none, or one for each part
+  float offset = 0.0f;               // added to a vector's values
+};
+
+struct TensorTable {
+  std::vector<TensorEntry> entries;  // in the order of use
+  std::vector<std::string> skipped;
+
+  bool skips(std::string_view name) const;
+  // Every tensor once, in the order of first use: its name and shape.
+  std::vector<TensorPart> tensors() const;
+};
+
+TensorTable tensor_table(const ModelSpec& spec);
+
+}  // namespace quire::model

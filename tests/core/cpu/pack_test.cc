@@ -1,0 +1,40 @@
+#include "core/cpu/pack.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/base/start_error.h"
+#include "core/cpu/cpu_ops.h"
+
+namespace quire::cpu {
+namespace {
+
+using backend::Format;
+using testing::HasSubstr;
+
+TEST(FormatsOfTheCpu, AreThoseWithAShortName) {
+  std::set<Gemm> gemms;
+  for (const Format format : backend::kNamedFormats) {
+    EXPECT_EQ(kernels_of(format).format, format);
+    gemms.insert(kernels_of(format).gemm);
+  }
+  EXPECT_EQ(format_kernels().size(), backend::kNamedFormats.size());
+  EXPECT_EQ(gemms.size(), std::size_t{kNumGemms}) << "each has a kernel of its own";
+}
+
+TEST(FormatsOfTheCpu, AreRefusedByNameWithoutKernels) {
+  Format format = Format::kInt4;
+  format.group = 64;
+  format.zero_point = Format::ZeroPoint::kPerGroup;
+  try {
+    weight_bytes(16, 64, format);
+    FAIL();
+  } catch (const StartError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the CPU has no kernels for weights in int4 in groups of 64 with bf16 scales"));
+  }
+}
+
+}  // namespace
+}  // namespace quire::cpu

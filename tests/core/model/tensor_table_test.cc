@@ -1,0 +1,336 @@
+// The tensors of every family, by name and shape. The lists are what transformers 5.24 writes for these configs.
+#include "core/model/tensor_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/model/arch/architecture.h"
+#include "core/model/arch/config.h"
+#include "core/model/source/safetensors.h"
+#include "tests/core/model/family_configs.h"
+
+namespace quire::model::tensor_table_test {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::family;
+using ::testing::UnorderedElementsAreArray;
+using testing::wrapped;
+
+TensorTable table_of(const std::string& config) { return tensor_table(parse_config(config, "config.json")); }
+
+struct Case {
+  std::string name;
+  std::string config;
+  std::string head;   // "": tied
+  std::string layer;  // below "layers.N.": "name shape; name shape"
+  bool final_bias = false;
+};
+
+const char* const kNorms = "input_layernorm.weight [32]; post_attention_layernorm.weight [32]; ";
+const char* const kSandwichNorms =
+    "input_layernorm.weight [32]; post_attention_layernorm.weight [32]; "
+    "pre_feedforward_layernorm.weight [32]; post_feedforward_layernorm.weight [32]; ";
+const char* const kPostNorms = "post_attention_layernorm.weight [32]; post_feedforward_layernorm.weight [32]; ";
+const char* const kBiasedNorms =
+    "input_layernorm.weight [32]; input_layernorm.bias [32]; "
+    "post_attention_layernorm.weight [32]; post_attention_layernorm.bias [32]; ";
+const char* const kAttention =
+    "self_attn.q_proj.weight [48, 32]; self_attn.k_proj.weight [24, 32]; self_attn.v_proj.weight [24, 32]; "
+    "self_attn.o_proj.weight [32, 48]; ";
+const char* const kAttentionOfEight =  // D = E / H
+    "self_attn.q_proj.weight [32, 32]; self_attn.k_proj.weight [16, 32]; self_attn.v_proj.weight [16, 32]; "
+    "self_attn.o_proj.weight [32, 32]; ";
+const char* const kQkvBiases = "self_attn.q_proj.bias [48]; self_attn.k_proj.bias [24]; self_attn.v_proj.bias [24]; ";
+const char* const kMlp = "mlp.gate_proj.weight [28, 32]; mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
+const char* const kMlpBiases = "mlp.gate_proj.bias [28]; mlp.up_proj.bias [28]; mlp.down_proj.bias [32]; ";
+const char* const kPackedMlp = "mlp.gate_up_proj.weight [56, 32]; mlp.down_proj.weight [32, 28]; ";
+
+const char* const kFullLayers =
+    R"("layer_types": ["full_attention", "full_attention"], "global_head_dim": 12, "hidden_size_per_layer_input": 0)";
+
+std::string join(std::initializer_list<const char*> lists) {
+  std::string all;
+  for (const char* list : lists) all += list;
+  return all;
+}
+
+std::vector<Case> cases() {
+  const std::string llama = join({kNorms, kAttention, kMlp});
+  const std::string biased = llama + kQkvBiases + "self_attn.o_proj.bias [32]; " + kMlpBiases;
+  const std::string head_norms = "self_attn.q_norm.weight [12]; self_attn.k_norm.weight [12]; ";
+  const std::string row_norms = "self_attn.q_norm.weight [48]; self_attn.k_norm.weight [24]; ";
+  const std::string parallel = join({"input_layernorm.weight [32]; ", kAttention, kMlp});
+  const std::string stablelm =
+      "self_attn.q_layernorm.norms.0.weight [8]; self_attn.q_layernorm.norms.1.weight [8]; "
+      "self_attn.q_layernorm.norms.2.weight [8]; self_attn.q_layernorm.norms.3.weight [8]; "
+      "self_attn.k_layernorm.norms.0.weight [8]; self_attn.k_layernorm.norms.1.weight [8]; "
+      "self_attn.q_proj.bias [32]; self_attn.k_proj.bias [16]; self_attn.v_proj.bias [16]; ";
+  const std::string starcoder2 =
+      join({kBiasedNorms, kAttention, kQkvBiases, "self_attn.o_proj.bias [32]; mlp.c_fc.weight [28, 32]; ",
+            "mlp.c_fc.bias [28]; mlp.c_proj.weight [32, 28]; mlp.c_proj.bias [32]; "});
+  const std::string all_biases = "\"attention_bias\": true, \"mlp_bias\": true";
+  const std::string untied = "\"tie_word_embeddings\": false";
+  const std::string head = "lm_head.weight";
+  return {
+      {"llama", family("llama"), head, llama},
+      {"llama_with_biases", family("llama", all_biases), head, biased},
+      {"mistral", family("mistral"), head, llama},
+      {"qwen2", family("qwen2"), head, llama + kQkvBiases},
+      {"qwen3", family("qwen3"), head, llama + head_norms},
+      {"gemma2", family("gemma2"), "", join({kSandwichNorms, kAttention, kMlp})},
+      {"gemma3_text", family("gemma3_text"), "", join({kSandwichNorms, kAttention, kMlp}) + head_norms},
+      {"gemma4_text", family("gemma4_text", kFullLayers), "",
+       join({kSandwichNorms, kAttention, kMlp, "layer_scalar [1]; "}) + head_norms},
+      {"phi3", family("phi3"), head,
+       join({kNorms, "self_attn.qkv_proj.weight [96, 32]; self_attn.o_proj.weight [32, 48]; ", kPackedMlp})},
+      {"granite", family("granite"), head, llama},
+      {"granite_with_biases", family("granite", all_biases), head, biased},
+      {"olmo2", family("olmo2"), head, join({kPostNorms, kAttention, kMlp}) + row_norms},
+      {"olmo3", family("olmo3"), head, join({kPostNorms, kAttention, kMlp}) + row_norms},
+      {"cohere", family("cohere"), "", parallel},
+      {"cohere_with_norms_of_heads", family("cohere", "\"use_qk_norm\": true"), "",
+       parallel + "self_attn.q_norm.weight [4, 12]; self_attn.k_norm.weight [2, 12]; "},
+      {"cohere2", family("cohere2"), "", parallel},
+      {"glm4", family("glm4"), head,
+       join({kNorms, "post_self_attn_layernorm.weight [32]; post_mlp_layernorm.weight [32]; ", kAttention, kQkvBiases,
+             kPackedMlp})},
+      {"stablelm", family("stablelm"), head, join({kBiasedNorms, kAttentionOfEight, kMlp}), true},
+      {"stablelm_with_norms_of_heads", family("stablelm", "\"qk_layernorm\": true, \"use_qkv_bias\": true"), head,
+       join({kBiasedNorms, kAttentionOfEight, kMlp}) + stablelm, true},
+      {"stablelm_parallel", family("stablelm", "\"use_parallel_residual\": true"), head,
+       join({"input_layernorm.weight [32]; input_layernorm.bias [32]; ", kAttentionOfEight, kMlp}), true},
+      {"starcoder2", family("starcoder2"), "", starcoder2, true},
+      {"starcoder2_without_biases", family("starcoder2", "\"use_bias\": false"), "",
+       join({kBiasedNorms, kAttention, "mlp.c_fc.weight [28, 32]; mlp.c_proj.weight [32, 28]; "}), true},
+      {"ministral3", family("ministral3"), head, llama},
+      {"smollm3", family("smollm3"), "", llama},
+      {"smollm3_with_biases", family("smollm3", all_biases), "", biased},
+      // Names as Checkpoint::open_decoder() gives them: without "language_model.".
+      {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
+       join({kSandwichNorms, kAttention, kMlp}) + head_norms},
+      {"gemma4_with_images", wrapped("gemma4", family("gemma4_text", kFullLayers)), "",
+       join({kSandwichNorms, kAttention, kMlp, "layer_scalar [1]; "}) + head_norms},
+      {"mistral3_with_images", wrapped("mistral3", family("ministral3"), untied), head, llama},
+  };
+}
+
+// "a [1]; b [2, 3]; " with a prefix for each.
+void add_list(const std::string& prefix, const std::string& list, std::vector<std::string>& out) {
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = list.find(';', at);
+    out.push_back(prefix + list.substr(at, end - at));
+    at = end + 2;
+  }
+}
+
+class FamilyTensors : public ::testing::TestWithParam<Case> {};
+
+TEST_P(FamilyTensors, HaveTheNamesAndShapesThatTransformersWrites) {
+  const Case& one = GetParam();
+  std::vector<std::string> expected;
+  add_list("model.", "embed_tokens.weight [30, 32]; norm.weight [32]; ", expected);
+  if (one.final_bias) add_list("model.", "norm.bias [32]; ", expected);
+  for (const char* layer : {"model.layers.0.", "model.layers.1."}) add_list(layer, one.layer, expected);
+  if (!one.head.empty()) add_list("", one.head + " [30, 32]; ", expected);
+
+  std::vector<std::string> found;
+  for (const TensorPart& tensor : table_of(one.config).tensors()) {
+    found.push_back(tensor.name + " " + shape_text(tensor.shape));
+  }
+  EXPECT_THAT(found, UnorderedElementsAreArray(expected));
+}
+
+// Every row of every tensor of the table belongs to one part.
+TEST_P(FamilyTensors, AreCoveredByPartsWithoutGapsOrOverlaps) {
+  std::map<std::string, std::vector<std::pair<std::uint64_t, std::uint64_t>>> rows;
+  std::map<std::string, std::uint64_t> heights;
+  const TensorTable table = table_of(GetParam().config);
+  for (const TensorEntry& entry : table.entries) {
+    for (const auto* list : {&entry.parts, &entry.biases}) {
+      for (const TensorPart& part : *list) {
+        rows[part.name].emplace_back(part.first_row, part.num_rows());
+        heights[part.name] = part.shape.front();
+      }
+    }
+  }
+  for (auto& [name, parts] : rows) {
+    std::ranges::sort(parts);
+    std::uint64_t next = 0;
+    for (const auto& [first, count] : parts) {
+      EXPECT_EQ(first, next) << name;
+      next = first + count;
+    }
+    EXPECT_EQ(next, heights[name]) << name;
+  }
+}
+
+TEST_P(FamilyTensors, AreNamedOnceEach) {
+  std::set<std::string> names;
+  for (const TensorPart& tensor : table_of(GetParam().config).tensors()) {
+    EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
+    EXPECT_TRUE(tensor.first_row == 0 && tensor.rows == 0) << tensor.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(TensorTable, FamilyTensors, ::testing::ValuesIn(cases()),
+                         [](const auto& family) { return family.param.name; });
+
+TEST(TensorTable, EveryArchitectureOfTheRegistryIsAmongTheFamiliesOfThisTest) {
+  std::set<std::string_view> tested;
+  std::vector<std::string> configs;
+  for (const Case& one : cases()) configs.push_back(one.config);
+  const auto expect_tested = [&](std::string_view model_type) {
+    const std::string key = "\"model_type\": \"" + std::string(model_type) + "\"";
+    EXPECT_TRUE(std::ranges::any_of(configs, [&](const auto& text) { return text.find(key) != text.npos; })) << key;
+  };
+  for (const Architecture& one : architectures()) expect_tested(one.model_type);
+  for (const Wrapper& one : wrappers()) expect_tested(one.model_type);
+}
+
+// Layer 0 slides, and is read by layer 2; layer 1 is full, has its v from k's product, and is read by layer 3.
+TEST(TensorTable, OfGemma4HasTheTensorsThatEachLayerHas) {
+  const TensorTable table = table_of(family("gemma4_text",
+                                            R"("num_hidden_layers": 4,
+         "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+         "num_kv_shared_layers": 2, "use_double_wide_mlp": true, "global_head_dim": 20, "attention_k_eq_v": true,
+         "num_global_key_value_heads": 1, "hidden_size_per_layer_input": 6, "vocab_size_per_layer_input": 40)"));
+  std::map<std::string, std::string> found;
+  for (const TensorPart& tensor : table.tensors()) found[tensor.name] = shape_text(tensor.shape);
+  EXPECT_EQ(found.at("model.embed_tokens_per_layer.weight"), "[40, 24]");
+  EXPECT_EQ(found.at("model.per_layer_model_projection.weight"), "[24, 32]");
+  EXPECT_EQ(found.at("model.per_layer_projection_norm.weight"), "[6]");
+  EXPECT_EQ(found.at("model.layers.0.self_attn.v_proj.weight"), "[24, 32]");
+  EXPECT_EQ(found.at("model.layers.1.self_attn.q_proj.weight"), "[80, 32]");
+  EXPECT_EQ(found.at("model.layers.1.self_attn.k_proj.weight"), "[20, 32]");
+  EXPECT_FALSE(found.contains("model.layers.1.self_attn.v_proj.weight"));
+  EXPECT_EQ(found.at("model.layers.1.mlp.up_proj.weight"), "[28, 32]");
+  for (const std::string layer : {"model.layers.2.", "model.layers.3."}) {
+    EXPECT_EQ(found.at(layer + "mlp.up_proj.weight"), "[56, 32]");
+    EXPECT_EQ(found.at(layer + "per_layer_input_gate.weight"), "[6, 32]");
+    EXPECT_EQ(found.at(layer + "per_layer_projection.weight"), "[32, 6]");
+    for (const char* unused : {"k_proj.weight", "v_proj.weight", "k_norm.weight"}) {
+      EXPECT_FALSE(found.contains(layer + "self_attn." + unused));
+      EXPECT_TRUE(table.skips(layer + "self_attn." + unused));
+    }
+  }
+  EXPECT_FALSE(table.skips("model.layers.1.self_attn.v_proj.weight"));
+  EXPECT_FALSE(table.skips("model.layers.0.self_attn.k_proj.weight"));
+}
+
+// The parts of an entry of layer 1: "name first+rows".
+std::vector<std::string> parts_of(const TensorTable& table, Role role) {
+  std::vector<std::string> out;
+  for (const TensorEntry& entry : table.entries) {
+    if (entry.role != role || entry.layer != 1) continue;
+    for (const TensorPart& part : entry.parts) {
+      out.push_back(part.name.substr(std::string("model.layers.1.").size()) + " " + std::to_string(part.first_row) +
+                    "+" + std::to_string(part.num_rows()));
+    }
+  }
+  return out;
+}
+
+TEST(TensorTable, PackedTensorsAreCutIntoQThenKThenVAndGateThenUp) {
+  const TensorTable phi3 = table_of(family("phi3"));
+  EXPECT_THAT(parts_of(phi3, Role::kQkv),
+              ElementsAre("self_attn.qkv_proj.weight 0+48", "self_attn.qkv_proj.weight 48+24",
+                          "self_attn.qkv_proj.weight 72+24"));
+  EXPECT_THAT(parts_of(phi3, Role::kGateUp),
+              ElementsAre("mlp.gate_up_proj.weight 0+28", "mlp.gate_up_proj.weight 28+28"));
+}
+
+TEST(TensorTable, TensorsOfTheirOwnAreTheSamePartsInTheSameOrder) {
+  const TensorTable llama = table_of(family("llama"));
+  EXPECT_THAT(parts_of(llama, Role::kQkv), ElementsAre("self_attn.q_proj.weight 0+48", "self_attn.k_proj.weight 0+24",
+                                                       "self_attn.v_proj.weight 0+24"));
+  EXPECT_THAT(parts_of(llama, Role::kGateUp), ElementsAre("mlp.gate_proj.weight 0+28", "mlp.up_proj.weight 0+28"));
+  EXPECT_THAT(parts_of(table_of(family("starcoder2")), Role::kGateUp), ElementsAre("mlp.c_fc.weight 0+28"));
+}
+
+std::vector<Role> roles_of_layer(const std::string& config, std::uint32_t layer) {
+  std::vector<Role> roles;
+  for (const TensorEntry& entry : table_of(config).entries) {
+    if (entry.layer == layer) roles.push_back(entry.role);
+  }
+  return roles;
+}
+
+TEST(TensorTable, EntriesOfALayerAreInTheOrderOfTheirUse) {
+  using enum Role;
+  EXPECT_THAT(roles_of_layer(family("llama"), 1), ElementsAre(kInputNorm, kQkv, kOut, kMlpNorm, kGateUp, kDown));
+  EXPECT_THAT(
+      roles_of_layer(family("gemma3_text"), 1),
+      ElementsAre(kInputNorm, kQkv, kQNorm, kKNorm, kOut, kAttentionNorm, kMlpNorm, kGateUp, kDown, kMlpOutNorm));
+  EXPECT_THAT(roles_of_layer(family("olmo2"), 0),
+              ElementsAre(kQkv, kQNorm, kKNorm, kOut, kAttentionNorm, kGateUp, kDown, kMlpOutNorm));
+  EXPECT_THAT(roles_of_layer(family("cohere"), 0), ElementsAre(kInputNorm, kQkv, kOut, kGateUp, kDown));
+  EXPECT_THAT(roles_of_layer(family("starcoder2"), 0),
+              ElementsAre(kInputNorm, kInputNorm, kQkv, kOut, kMlpNorm, kMlpNorm, kGateUp, kDown));
+}
+
+TEST(TensorTable, LayersAreInOrderBetweenTheEmbeddingAndTheHead) {
+  const TensorTable table = table_of(family("stablelm"));
+  EXPECT_EQ(table.entries.front().role, Role::kEmbedding);
+  EXPECT_EQ(table.entries.back().role, Role::kHead);
+  std::vector<std::uint32_t> layers;
+  for (const TensorEntry& entry : table.entries) layers.push_back(entry.layer);
+  EXPECT_TRUE(std::is_sorted(layers.begin() + 1, layers.end()));
+  EXPECT_THAT(roles_of_layer(family("stablelm"), TensorEntry::kTop),
+              ElementsAre(Role::kEmbedding, Role::kFinalNorm, Role::kFinalNorm, Role::kHead));
+}
+
+TEST(TensorTable, ANormsBiasFollowsItsScaleAndOnlyTheScaleHasAnOffset) {
+  const TensorTable table = table_of(family("starcoder2"));
+  EXPECT_EQ(table.entries[1].kind, TensorEntry::Kind::kVector);
+  EXPECT_EQ(table.entries[2].kind, TensorEntry::Kind::kBias);
+  for (const TensorEntry& entry : table_of(family("gemma3_text")).entries) {
+    EXPECT_EQ(entry.offset, entry.kind == TensorEntry::Kind::kVector ? 1.0f : 0.0f) << entry.parts[0].name;
+  }
+}
+
+TEST(TensorTable, ATiedHeadIsNoTensorButMayBeInTheFile) {
+  const TensorTable tied = table_of(family("llama", "\"tie_word_embeddings\": true"));
+  EXPECT_EQ(tied.entries.back().role, Role::kFinalNorm);
+  EXPECT_TRUE(tied.skips("lm_head.weight"));
+  EXPECT_FALSE(table_of(family("llama")).skips("lm_head.weight"));
+  const TensorTable inner = table_of(wrapped("gemma3", family("gemma3_text")));
+  EXPECT_TRUE(inner.skips("lm_head.weight"));
+}
+
+TEST(TensorTable, RotaryBuffersAreSkippedWhereverTheyAre) {
+  const TensorTable table = table_of(family("llama"));
+  EXPECT_TRUE(table.skips("model.layers.0.self_attn.rotary_emb.inv_freq"));
+  EXPECT_TRUE(table.skips("model.rotary_emb.inv_freq"));
+  EXPECT_FALSE(table.skips("model.layers.0.self_attn.rotary_emb.inv_freq.weight"));
+  EXPECT_FALSE(table.skips("model.layers.0.self_attn.q_proj.weight"));
+}
+
+TEST(TensorTable, ThePartsOfAModelThatSeeAreSkipped) {
+  const TensorTable table = table_of(wrapped("gemma3", family("gemma3_text")));
+  for (const char* name : {"vision_tower.embeddings.patch_embedding.weight", "vision_tower.encoder.layers.0.norm.bias",
+                           "multi_modal_projector.mm_input_projection_weight", "model.vision_tower.ln_pre.weight",
+                           "model.multi_modal_projector.norm.weight"}) {
+    EXPECT_TRUE(table.skips(name)) << name;
+    EXPECT_FALSE(table_of(family("gemma3_text")).skips(name)) << name;
+  }
+  EXPECT_FALSE(table.skips("model.norm.weight"));
+}
+
+TEST(TensorTable, AStarStandsForAnyCharactersAndAllElseForItself) {
+  TensorTable table;
+  table.skipped = {"whole.weight", "start.*", "*.end", "a*b*c"};
+  for (const char* name : {"whole.weight", "start.", "start.of.it", ".end", "the.end", "abc", "a.b.c", "aabbcc"}) {
+    EXPECT_TRUE(table.skips(name)) << name;
+  }
+  for (const char* name : {"whole.weights", "a.whole.weight", "start", "end", "the.end.", "ab", "acb", "abcd", ""}) {
+    EXPECT_FALSE(table.skips(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace quire::model::tensor_table_test

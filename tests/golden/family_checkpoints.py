@@ -1,0 +1,332 @@
+"""Tiny random checkpoints of the model families besides llama, mistral, qwen2 and qwen3, as transformers writes them.
+
+Weights are drawn so that everything a family does shows in the logits, and so that greedy tokens do not repeat: attention
+scores have a standard deviation of SCORES, a branch adds BRANCHES times the length of an embedding (a tied model would
+otherwise repeat its last token), and norms and biases are not the ones and zeros that transformers would leave. Larger scores
+would enlarge rounding errors, larger biases would make all tokens alike. Constants that are too mild to show at these sizes (a
+soft cap of 50 on such scores, an eps of 1e-6) are changed in one configuration of their family.
+"""
+import copy
+import dataclasses
+import json
+import math
+
+SHAPE = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=1024, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+VISION = {
+    "Gemma3ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+                                           image_size=32, patch_size=8),
+    "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+                                           num_key_value_heads=2, head_dim=16, patch_size=8, position_embedding_size=16),
+    "Mistral3ForConditionalGeneration": dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                                             num_attention_heads=2, head_dim=16, image_size=32, patch_size=8),
+}
+ABSENT = object()  # a key that is taken out of config.json
+SLIDING, FULL = "sliding_attention", "full_attention"
+YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "rope_theta": 1e4}
+MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 32,
+                   "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
+            "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
+UNIT_OFFSET_NORMS = ("gemma2", "gemma3_text")  # these multiply by 1 + w
+GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
+NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS, "olmo2": GEMMA_NORMS,
+                     "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
+SCORES = 1.5  # standard deviation of attention scores, about
+BRANCHES = 5.0  # length of what a branch adds, in lengths of the embedding, about
+
+
+@dataclasses.dataclass(frozen=True)
+class Tiny:
+    """A configuration: the text model's model_type, and what its config has beyond SHAPE."""
+
+    family: str
+    changes: dict
+    # Name of a trait -> keys of config.json ("a.b" reaches into a) that take it away or change it.
+    traits: dict = dataclasses.field(default_factory=dict)
+    spelling: dict = dataclasses.field(default_factory=dict)  # keys of config.json as the hub's files have them
+    dtype: str = "float32"
+    wrapper: str = ""  # class of the model with images that this is the text part of; "": none
+    lengths: tuple = (5, 40, 300)  # of the prompts: within a window, past blocks of 16 tokens, past a span of 256
+
+
+def theta(value, *places):
+    return {"rope_parameters." + ".".join((*places, "rope_theta")): value}
+
+
+CONFIGURATIONS = {
+    "llama-control": Tiny("llama", {}, {"theta": theta(3e4)}),
+    "llama-control-tied-bf16": Tiny("llama", {"tie_word_embeddings": True}, {"theta": theta(3e4)}, dtype="bfloat16"),
+    "gemma2": Tiny(
+        "gemma2", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, attn_logit_softcapping=3.0,
+                       final_logit_softcapping=8.0, rms_norm_eps=1e-2),
+        {"score cap": {"attn_logit_softcapping": None}, "logit cap": {"final_logit_softcapping": None},
+         "scale": {"query_pre_attn_scalar": 24}, "window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3},
+         "order of layers": {"layer_types": [FULL, SLIDING] * 2}, "exact gelu": {"hidden_activation": "gelu"}}),
+    "gemma2-hub-bf16": Tiny(
+        "gemma2", dict(hidden_size=72, head_dim=16, num_key_value_heads=1, num_hidden_layers=5, query_pre_attn_scalar=16,
+                       sliding_window=100),
+        {"score cap": {"attn_logit_softcapping": None}, "logit cap": {"final_logit_softcapping": None},
+         "window": {"sliding_window": 101}},
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 10000.0, "hidden_act": "gelu_pytorch_tanh",
+                  "cache_implementation": "hybrid", "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
+    "gemma3": Tiny(
+        "gemma3_text", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, num_hidden_layers=7, rms_norm_eps=1e-2),
+        {"window": {"sliding_window": 25}, "local theta": theta(1e6, SLIDING), "global theta": theta(1e4, FULL),
+         "scale": {"query_pre_attn_scalar": 24}, "eps": {"rms_norm_eps": 5e-3}, "layers": {"layer_types": [SLIDING] * 7}}),
+    "gemma3-hub-linear-bf16": Tiny(
+        "gemma3_text", dict(head_dim=16, num_key_value_heads=1, sliding_window=100, query_pre_attn_scalar=16),
+        {"window": {"sliding_window": 101}, "linear": {"rope_scaling": None}, "pattern": {"sliding_window_pattern": 2},
+         "local theta": {"rope_local_base_freq": 3e4}},
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+                  "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window_pattern": 3},
+        dtype="bfloat16"),
+    "gemma3-with-images": Tiny(
+        "gemma3_text", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=4,
+                            layer_types=[SLIDING, SLIDING, SLIDING, FULL],
+                            rope_parameters={FULL: {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                             SLIDING: {"rope_type": "default", "rope_theta": 1e4}}),
+        {"window": {"sliding_window": 5}, "global theta": theta(1e4, FULL),
+         "linear": {"rope_parameters.full_attention.rope_type": "default"}}, wrapper="Gemma3ForConditionalGeneration"),
+    "phi3": Tiny("phi3", dict(sliding_window=24, rms_norm_eps=1e-2), {"window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
+    "phi3-many-kv-heads-bf16": Tiny(
+        "phi3", dict(num_key_value_heads=4, num_hidden_layers=5, intermediate_size=112, sliding_window=None),
+        {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "rope_scaling": None, "num_key_value_heads": ABSENT},
+        dtype="bfloat16"),
+    "phi3-partly-rotated": Tiny(
+        "phi3", dict(tie_word_embeddings=True, sliding_window=1024,
+                     rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.75}),
+        {"part that turns": {"rope_parameters.partial_rotary_factor": 0.5}}),
+    "phi3-longrope-short": Tiny(
+        "phi3", dict(max_position_embeddings=512, original_max_position_embeddings=512,
+                     rope_parameters={**LONGROPE, "factor": 8.0}),
+        {"short factors": {"rope_parameters.short_factor": [1.0] * 8}, "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}}),
+    "phi3-longrope-long": Tiny(
+        "phi3", dict(original_max_position_embeddings=32, rope_parameters=LONGROPE, sliding_window=100),
+        {"long factors": {"rope_parameters.long_factor": [1.0] * 4 + [1.5] * 4},
+         "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}, "window": {"sliding_window": 101}}, lengths=(40, 300)),
+    "phi3-hub-longrope-partly-rotated": Tiny(
+        "phi3", dict(original_max_position_embeddings=32, tie_word_embeddings=True, sliding_window=2048,
+                     rope_parameters={**LONGROPE, "short_factor": [1.0] * 6, "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0],
+                                      "partial_rotary_factor": 0.75}),
+        {"part that turns": {"partial_rotary_factor": 1.0, "rope_scaling.long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 9.0, 9.0],
+                             "rope_scaling.short_factor": [1.0] * 8},
+         "longrope": {"rope_scaling": None}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.75,
+                  "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0]}},
+        lengths=(40, 300)),
+    "granite": Tiny(
+        "granite", dict(embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2,
+                        attention_bias=True, mlp_bias=True, rms_norm_eps=1e-2),
+        {"embeddings": {"embedding_multiplier": 2.9}, "logits": {"logits_scaling": 0.51}, "residual": {"residual_multiplier": 0.69},
+         "scale": {"attention_multiplier": 0.25}, "eps": {"rms_norm_eps": 5e-3}}),
+    "granite-hub-bf16": Tiny(
+        "granite", dict(embedding_multiplier=12.0, logits_scaling=0.125, residual_multiplier=0.22, attention_multiplier=0.25,
+                        tie_word_embeddings=True, num_key_value_heads=4, num_hidden_layers=5),
+        {"theta": {"rope_theta": 1e4}, "residual": {"residual_multiplier": 1.0}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e7, "rope_scaling": None}, dtype="bfloat16"),
+    "olmo2": Tiny("olmo2", dict(head_dim=24, rms_norm_eps=1e-2), {"theta": theta(5e5), "eps": {"rms_norm_eps": 5e-3}}),
+    "olmo2-hub-bf16": Tiny(
+        "olmo2", dict(num_key_value_heads=4, num_hidden_layers=5, num_attention_heads=8), {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": None}, dtype="bfloat16"),
+    "olmo3": Tiny(
+        "olmo3", dict(sliding_window=24, num_hidden_layers=5, rms_norm_eps=1e-2,
+                      rope_parameters={FULL: YARN, SLIDING: {"rope_type": "default", "rope_theta": 5e5}}),
+        {"yarn": {"rope_parameters.full_attention.rope_type": "default"}, "local theta": theta(1e4, SLIDING),
+         "window": {"sliding_window": 25}, "pattern": {"layer_types": [SLIDING, FULL] * 2 + [SLIDING]}, "eps": {"rms_norm_eps": 5e-3}}),
+    "olmo3-hub-yarn": Tiny(
+        "olmo3", dict(sliding_window=100, layer_types=[SLIDING, FULL] * 2, num_key_value_heads=4),
+        {"window": {"sliding_window": 101}, "yarn": {"rope_scaling": None},
+         "factor on cos and sin": {"rope_scaling.attention_factor": 1.0}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5,
+                  "rope_scaling": {"attention_factor": 1.2079441541679836, "beta_fast": 32.0, "beta_slow": 1.0, "factor": 8.0,
+                                   "original_max_position_embeddings": 64, "rope_type": "yarn"}}),
+    "cohere": Tiny(
+        "cohere", dict(use_qk_norm=True, logit_scale=0.25, layer_norm_eps=1e-2),
+        {"logits": {"logit_scale": 0.24}, "norm of q and k": {"use_qk_norm": False}, "eps": {"layer_norm_eps": 5e-3}}),
+    "cohere-plain-bf16": Tiny(
+        "cohere", dict(logit_scale=0.5, num_key_value_heads=4, num_hidden_layers=3, tie_word_embeddings=False),
+        {"theta": {"rope_theta": 5e5}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "rope_scaling": None},
+        dtype="bfloat16"),
+    "cohere2": Tiny(
+        "cohere2", dict(head_dim=24, sliding_window=24, num_hidden_layers=5, logit_scale=0.25, layer_norm_eps=1e-2),
+        {"window": {"sliding_window": 25}, "logits": {"logit_scale": 0.24}, "theta": theta(3e4),
+         "layers without rope": {"layer_types": [SLIDING] * 5}, "eps": {"layer_norm_eps": 5e-3}}),
+    "cohere2-hub-bf16": Tiny(
+        "cohere2", dict(sliding_window=100, logit_scale=0.5, num_key_value_heads=1),
+        {"window": {"sliding_window": 101}, "pattern": {"sliding_window_pattern": 4}},
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 5e4, "rope_scaling": None, "sliding_window_pattern": 2,
+                  "rotary_pct": 1.0, "position_embedding_type": "rope_gptj", "use_qk_norm": False, "tie_word_embeddings": ABSENT},
+        dtype="bfloat16"),
+    "glm4": Tiny(
+        "glm4", dict(head_dim=16, rms_norm_eps=1e-2),
+        {"part that turns": {"rope_parameters.partial_rotary_factor": 0.25}, "eps": {"rms_norm_eps": 5e-3},
+         "biases": {"attention_bias": False}}),
+    "glm4-hub-bf16": Tiny(
+        "glm4", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1, tie_word_embeddings=True),
+        {"theta": {"rope_theta": 3e4}, "part that turns": {"partial_rotary_factor": 0.25}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.5}, dtype="bfloat16"),
+    "stablelm-norms-of-heads": Tiny(
+        "stablelm", dict(qk_layernorm=True, use_qkv_bias=True, layer_norm_eps=1e-2),
+        {"norms of heads": {"qk_layernorm": False}, "biases": {"use_qkv_bias": False}, "eps": {"layer_norm_eps": 5e-3},
+         "part that turns": {"rope_parameters.partial_rotary_factor": 0.5}}),
+    "stablelm-parallel": Tiny(
+        "stablelm", dict(use_parallel_residual=True, qk_layernorm=True, num_key_value_heads=4, num_hidden_layers=5),
+        {"theta": theta(3e4), "norms of heads": {"qk_layernorm": False}}),
+    "stablelm-hub-bf16": Tiny(
+        "stablelm", dict(num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True),
+        {"part that turns": {"partial_rotary_factor": 0.5}, "theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.25, "rope_scaling": None}, dtype="bfloat16"),
+    "starcoder2": Tiny(
+        "starcoder2", dict(sliding_window=24, norm_epsilon=1e-2),
+        {"window": {"sliding_window": 25}, "exact gelu": {"hidden_act": "gelu"}, "eps": {"norm_epsilon": 5e-3}}),
+    "starcoder2-hub-bf16": Tiny(
+        "starcoder2", dict(use_bias=False, num_hidden_layers=5, num_key_value_heads=1, sliding_window=100),
+        {"window": {"sliding_window": 101}, "theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
+    "ministral3": Tiny(
+        "ministral3", dict(head_dim=16, rope_parameters=MINISTRAL3_ROPE, rms_norm_eps=1e-2),
+        {"q by position": {"rope_parameters.llama_4_scaling_beta": 0.0}, "yarn": {"rope_parameters.rope_type": "default"},
+         "where q grows": {"rope_parameters.original_max_position_embeddings": 33}, "eps": {"rms_norm_eps": 5e-3}}),
+    "ministral3-window-bf16": Tiny(
+        "ministral3", dict(head_dim=24, rope_parameters={**MINISTRAL3_ROPE, "factor": 8.0, "llama_4_scaling_beta": 0.5},
+                           sliding_window=100, num_hidden_layers=5, num_key_value_heads=1, tie_word_embeddings=True),
+        {"window": {"sliding_window": 101}}, dtype="bfloat16"),
+    "ministral3-with-images": Tiny(
+        "ministral3", dict(head_dim=24, rope_parameters=MINISTRAL3_ROPE),
+        {"q by position": {"rope_parameters.llama_4_scaling_beta": 0.0}}, wrapper="Mistral3ForConditionalGeneration"),
+    "mistral-with-images": Tiny(
+        "mistral", dict(head_dim=24, sliding_window=None, tie_word_embeddings=True),
+        {"theta": {"rope_theta": 1e4}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e9},
+        wrapper="Mistral3ForConditionalGeneration", dtype="bfloat16"),
+    "smollm3": Tiny(
+        "smollm3", dict(rms_norm_eps=1e-2, num_hidden_layers=5),
+        {"layers without rope": {"no_rope_layers": [1] * 5}, "theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "smollm3-windows": Tiny(
+        "smollm3", dict(no_rope_layer_interval=2, use_sliding_window=True, sliding_window=24, attention_bias=True, mlp_bias=True,
+                        tie_word_embeddings=False),
+        {"window": {"sliding_window": 25}, "layers without rope": {"no_rope_layers": [1] * 4}}),
+    "smollm3-hub-bf16": Tiny(
+        "smollm3", dict(no_rope_layers=[1, 0, 1, 1], num_key_value_heads=4),
+        {"theta": {"rope_theta": 1e4}, "layers without rope": {"no_rope_layers": [1, 1, 1, 0]}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e6, "rope_scaling": None, "layer_types": ABSENT, "tie_word_embeddings": ABSENT,
+                  "max_window_layers": 28}, dtype="bfloat16"),
+    "gemma4": Tiny(
+        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=24, num_hidden_layers=6, rms_norm_eps=1e-2,
+                            layer_types=[SLIDING, SLIDING, FULL] * 2, hidden_size_per_layer_input=0),
+        {"window": {"sliding_window": 25}, "local theta": theta(3e4, SLIDING), "global theta": theta(3e5, FULL),
+         "part that turns": {"rope_parameters.full_attention.partial_rotary_factor": 0.5},
+         "eps": {"rms_norm_eps": 5e-3}}),
+    "gemma4-hub-k-is-v-bf16": Tiny(
+        "gemma4_text", dict(head_dim=24, global_head_dim=48, sliding_window=100, layer_types=[SLIDING, FULL] * 2,
+                            hidden_size_per_layer_input=0, attention_k_eq_v=True, num_global_key_value_heads=1,
+                            final_logit_softcapping=8.0),
+        {"window": {"sliding_window": 101}, "logit cap": {"final_logit_softcapping": None}},
+        spelling={"per_layer_config": ABSENT, "global_head_dim": 48, "num_global_key_value_heads": 1}, dtype="bfloat16"),
+    "gemma4-embeddings-per-layer": Tiny(
+        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=24, num_hidden_layers=6,
+                            layer_types=[SLIDING, FULL] * 3, num_kv_shared_layers=2, vocab_size_per_layer_input=320,
+                            hidden_size_per_layer_input=32, use_double_wide_mlp=True, final_logit_softcapping=8.0),
+        {"window": {"sliding_window": 25}, "logit cap": {"final_logit_softcapping": None}}),
+    "gemma4-with-images": Tiny(
+        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=4, layer_types=[SLIDING, SLIDING, SLIDING, FULL],
+                            hidden_size_per_layer_input=0, final_logit_softcapping=8.0),
+        {"window": {"sliding_window": 5}, "logit cap": {"final_logit_softcapping": None}},
+        wrapper="Gemma4ForConditionalGeneration"),
+}
+
+
+def write_checkpoint(directory, tiny):
+    model = draw_model(tiny)
+    model.save_pretrained(directory)
+    edit_config(directory, tiny.spelling)
+
+
+def draw_model(tiny):
+    """The model with its text part's weights drawn from a seed."""
+    import torch
+    import transformers
+
+    config = transformers.CONFIG_MAPPING[tiny.family](**copy.deepcopy({**SHAPE, **tiny.changes}))
+    torch.manual_seed(20)
+    if tiny.wrapper:
+        model = wrap(tiny, config)
+    else:
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            mean, deviation = spread(name, tensor, config)
+            if deviation:
+                tensor.normal_(mean=mean, std=deviation)
+            if "c_proj.weight" in name:  # an MLP without a gate: the mean of its activations would drown what tells tokens apart
+                tensor -= tensor.mean(dim=1, keepdim=True)
+    return model.to(getattr(torch, tiny.dtype))
+
+
+def wrap(tiny, text):
+    import transformers
+
+    kind = getattr(transformers, tiny.wrapper)
+    vision = VISION[tiny.wrapper]
+    return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision, tie_word_embeddings=text.tie_word_embeddings))
+
+
+def spread(name, tensor, config):
+    """Mean and standard deviation of a tensor's values; deviation 0: the tensor stays as it is."""
+    if any(part in name for part in ("vision", "multi_modal_projector", "rotary_emb", "embed_scale")):
+        return 0.0, 0.0
+    if name.endswith("bias"):
+        return 0.0, 0.1
+    if name.endswith("layer_scalar"):
+        return 1.0, 0.2
+    if "norm" in name:
+        factor = norm_factor(name, tensor, config)
+        return factor - (config.model_type in UNIT_OFFSET_NORMS), 0.3 * factor
+    if "embed_tokens_per_layer" in name:
+        return 0.0, config.hidden_size_per_layer_input ** -0.5
+    if "embed_tokens" in name:
+        return 0.0, 1.0 / embedding_factor(config)
+    if tensor.dim() == 2:
+        return 0.0, matrix_factor(name, config) * tensor.shape[1] ** -0.5
+    return 0.0, 0.0
+
+
+def norm_factor(name, tensor, config):
+    if "q_norm" in name or "q_layernorm" in name:
+        return SCORES * (tensor.numel() ** -0.5 if config.model_type == "gemma4_text" else 1.0)  # gemma4 does not scale scores
+    return BRANCHES if any(part in name for part in NORMS_OF_BRANCHES.get(config.model_type, ())) else 1.0
+
+
+def matrix_factor(name, config):
+    if "lm_head" in name:
+        return 3.0
+    if "qkv_proj" in name:
+        return math.sqrt(SCORES)
+    if "q_proj" in name:
+        return SCORES
+    if any(part in name for part in ("o_proj", "down_proj", "c_proj")):
+        return BRANCHES / getattr(config, "residual_multiplier", 1.0)
+    return 1.0
+
+
+def embedding_factor(config):
+    if config.model_type.startswith("gemma"):
+        return math.sqrt(config.hidden_size)
+    return getattr(config, "embedding_multiplier", 1.0)
+
+
+def edit_config(directory, keys):
+    """Sets keys of the text model's config in config.json: "a.b" reaches into a, ABSENT takes a key out."""
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    for key, value in keys.items():
+        *outer, last = key.split(".")
+        place = config.get("text_config", config)
+        for name in outer:
+            place = place[name]
+        if value is ABSENT:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    path.write_text(json.dumps(config))
