@@ -82,7 +82,7 @@ DeviceCache::DeviceCache(Device& device, const backend::KvShape& shape) : shape_
     KvView view;
     view.numbers = numbers() + layout_.offsets[index];
     view.layout = {layer.num_kv_heads, layer.head_dim, shape.block_tokens, shape.type, layout_.bytes};
-    if (shape.num_residual_groups > 0) {
+    if (open_.bytes() > 0) {
       view.open = open_.as<float>() + index * open_floats;
       view.found = open_.as<float>() + shape.num_layers() * open_floats;
       view.open_stride = (shape.num_layers() + std::size_t{1}) * open_floats;
