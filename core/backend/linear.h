@@ -45,7 +45,7 @@ struct ThenRopeStore {
   const AttentionSpec* attention;
   KvCache* cache;
 };
-enum class Activation : std::uint8_t { kSilu, kGeluTanh, kRelu2 };
+enum class Activation : std::uint8_t { kSilu, kGeluTanh, kRelu2, kGelu, kRelu };
 // activate() into `out` [T, F]. Gated: the outputs are gate | up.
 struct ThenActivate {
   Buffer* out;

@@ -90,6 +90,8 @@ class StepOps {
   //   silu       g / (1 + exp(-g))
   //   gelu_tanh  g / (1 + exp(-(g * fma(c, g*g, l)))), l = 2 sqrt(2/pi), c = 0.044715 l (core/sample/exp_constants.h)
   //   relu2      max(0, g)²
+  //   gelu       g times the normal distribution up to g: gelu_f32() (core/sample/math.h)
+  //   relu       max(0, g)
   virtual void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) = 0;
   // x[t,:] = fma(y[t,:], scale, x[t,:]): with scale 1, x + y.
   virtual void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) = 0;

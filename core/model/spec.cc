@@ -36,7 +36,7 @@ const char* name_of(Placement placement) {
   return kNames[static_cast<int>(placement)];
 }
 const char* name_of(backend::Activation activation) {
-  constexpr const char* kNames[] = {"silu", "gelu_tanh", "relu2"};
+  constexpr const char* kNames[] = {"silu", "gelu_tanh", "relu2", "gelu", "relu"};
   return kNames[static_cast<int>(activation)];
 }
 const char* name_of(HeadNormSpec::Over over) {

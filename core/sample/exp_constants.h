@@ -1,9 +1,10 @@
-// Every constant of exp_f32, tanh_f32 and log_f32 (math.h), for the files that write the same operations with vector
-// intrinsics.
+// Every constant of exp_f32, gelu_f32, tanh_f32 and log_f32 (math.h), for the files that write the same operations
+// with vector intrinsics.
 // Shape   f32 scalars. Includes nothing but <cstdint>: files compiled for one instruction set include this and not
 //         math.h, since the linker may pick their copy of math.h's inline functions for the whole program.
-// Source  ours: weighted minimax fits (relative error 2^-28.2 for exp, 2^-27.6 for log), each coefficient rounded to
-//         f32 before the next one is fitted. Cody & Waite 1980 for the split of ln 2.
+// Source  ours: weighted minimax fits (relative error 2^-28.2 for exp, 2^-27.6 for log; for gelu's tail 2^-24, and
+//         more where it is small), each coefficient rounded to f32 before the next one is fitted. Cody & Waite 1980 for
+//         the split of ln 2.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,20 @@ inline constexpr int kExpFractionBits = 23;
 // gelu(x) by tanh is x / (1 + exp(-x (linear + cubic x²))): 2 sqrt(2 / pi), and that times 0.044715.
 inline constexpr float kGeluLinear = 0x1.988454p+0f;
 inline constexpr float kGeluCubic = 0x1.2444f2p-4f;
+
+// gelu(x) is max(0, x) - |x| q, q = exp(-x²/2 + C1 |x| + ... + C9 |x|^9) / 2, the normal distribution's tail. From
+// kGeluHighest up the polynomial stays as it is.
+inline constexpr float kGeluHighest = 0x1.7p+2f;
+inline constexpr float kGeluC1 = -0x1.988492p-1f;
+inline constexpr float kGeluC2 = 0x1.74253p-3f;
+inline constexpr float kGeluC3 = -0x1.2a557ap-5f;
+inline constexpr float kGeluC4 = 0x1.4328ap-8f;
+inline constexpr float kGeluC5 = -0x1.c7bb74p-14f;
+inline constexpr float kGeluC6 = -0x1.17ed1p-13f;
+inline constexpr float kGeluC7 = 0x1.122954p-15f;
+inline constexpr float kGeluC8 = -0x1.dc2434p-19f;
+inline constexpr float kGeluC9 = 0x1.4cc2ccp-23f;
+
 inline constexpr float kTanhHighest = 9.0f;  // tanh of it rounds to 1
 
 inline constexpr float kLogSmallestNormal = 0x1p-126f;

@@ -158,6 +158,8 @@ QUIRE_DEVICE float activated(backend::Activation kind, float gate) {
     const float positive = 0.0f > gate ? 0.0f : gate;
     return positive * positive;
   }
+  if (kind == backend::Activation::kGelu) return sample::gelu_f32(gate);
+  if (kind == backend::Activation::kRelu) return 0.0f > gate ? 0.0f : gate;
   const float w =
       kind == backend::Activation::kSilu ? gate : gate * fma(sample::kGeluCubic, gate * gate, sample::kGeluLinear);
   return quotient(gate, 1.0f + sample::exp_f32(-w));

@@ -78,10 +78,11 @@ TEST(GpuKinds, OfLinearLayersOfEveryTypeAndNumberOfRowsAreTheirCompositions) {
            std::nullopt, Format::kInt8, Format::kInt4, Format::kW8A8, Format::kFp8}) {
     for (const std::uint32_t rows : {2u, 40u, 130u}) {
       LinearCase c{.weights = {{Format::kBF16, quantize}}, .outputs = {64}, .rows = rows, .before = NormChoice::kRms};
-      std::vector<LinearCase> cases(3, c);
+      std::vector<LinearCase> cases(4, c);
       cases[0].then = Then::kAdd, cases[0].scale = 0.22f;
       cases[1].then = Then::kActivate, cases[1].activation = backend::Activation::kGeluTanh;
       cases[2].then = Then::kActivate, cases[2].activation = backend::Activation::kRelu2;
+      cases[3].then = Then::kActivate, cases[3].activation = backend::Activation::kGelu;
       expect_composition(cases);
     }
   }

@@ -143,7 +143,7 @@ struct Kernels {
   // Rotation by halves, in place: lo' = fma(-hi, sin, lo * cos), hi' = fma(lo, sin, hi * cos).
   void (*rotate)(float* head, const float* cosines, const float* sines, std::size_t half);
   // By backend::Activation: out[i] = act(gate[i]), or act(gate[i]) * up[i] if up is not null.
-  void (*activate[3])(const float* gate, const float* up, std::size_t n, float* out);
+  void (*activate[5])(const float* gate, const float* up, std::size_t n, float* out);
   // x[i] = fma(y[i], scale, x[i]).
   void (*add)(float* x, const float* y, float scale, std::size_t n);
   // x[i] = x[i] * y[i].

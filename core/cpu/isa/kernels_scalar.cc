@@ -131,6 +131,10 @@ Vec tanh_lanes(const Vec& x) {
   return Vec::each([&](std::uint32_t i) { return sample::tanh_f32(x.v[i]); });
 }
 
+Vec gelu_lanes(const Vec& x) {
+  return Vec::each([&](std::uint32_t i) { return sample::gelu_f32(x.v[i]); });
+}
+
 // Integer sums (gemm_integer.inc): kCodes k's in a word.
 template <typename Word, std::uint32_t kCodes>
 struct Dot {

@@ -33,8 +33,8 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 35 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 37 * sizeof(void*));
+// Kernels has a name, two numbers and 37 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 39 * sizeof(void*));
 static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats));
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));

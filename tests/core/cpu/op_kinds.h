@@ -21,7 +21,8 @@ namespace quire::cpu::test {
 enum class NormChoice { kNone, kRms, kLayer, kLayerWithBias };
 inline constexpr NormChoice kNorms[] = {NormChoice::kRms, NormChoice::kLayer, NormChoice::kLayerWithBias};
 inline constexpr backend::Activation kActivations[] = {backend::Activation::kSilu, backend::Activation::kGeluTanh,
-                                                       backend::Activation::kRelu2};
+                                                       backend::Activation::kRelu2, backend::Activation::kGelu,
+                                                       backend::Activation::kRelu};
 
 inline std::string name_of(NormChoice choice) {
   constexpr const char* kNames[] = {"no norm", "rms", "layer", "layer with bias"};
@@ -87,6 +88,8 @@ class OwnedNorm {
 inline float activated(backend::Activation kind, float g) {
   if (kind == backend::Activation::kSilu) return g / (1.0f + sample::exp_f32(-g));
   if (kind == backend::Activation::kRelu2) return (0.0f > g ? 0.0f : g) * (0.0f > g ? 0.0f : g);
+  if (kind == backend::Activation::kGelu) return sample::gelu_f32(g);
+  if (kind == backend::Activation::kRelu) return 0.0f > g ? 0.0f : g;
   const float w = g * std::fma(sample::kGeluCubic, g * g, sample::kGeluLinear);
   return g / (1.0f + sample::exp_f32(-w));
 }

@@ -143,7 +143,7 @@ TEST(Activate, EqualsItsEquationBitForBitOfEveryKindGatedAndNot) {
   });
 }
 
-TEST(Activate, IsCloseToGeluByTanhAndToSquaredReluInF64) {
+TEST(Activate, IsCloseToBothGelusAndToSquaredReluInF64) {
   for_isas_and_widths([](Ops& ops, std::uint32_t width) {
     const std::vector<float> x = Random(width + 1).floats(std::size_t{kRows} * width, 12.0f);
     const auto in = buffer_of(ops, x, kRows);
@@ -152,12 +152,15 @@ TEST(Activate, IsCloseToGeluByTanhAndToSquaredReluInF64) {
     const std::vector<float> gelu = read(ops, *out, kRows);
     ops.activate(*in, Activation::kRelu2, false, kRows, *out);
     const std::vector<float> relu2 = read(ops, *out, kRows);
+    ops.activate(*in, Activation::kGelu, false, kRows, *out);
+    const std::vector<float> by_erf = read(ops, *out, kRows);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double g = double{x[i]};
       const double exact = exact_gelu(g);
       // exp's argument has four roundings, which its result is off by times that argument; five more follow.
       const double argument = 2 * std::sqrt(2 / M_PI) * std::abs(g + 0.044715 * g * g * g);
       EXPECT_NEAR(gelu[i], exact, std::abs(exact) * (argument * 4 + 5) * 0x1p-23 + 1e-36) << g;
+      EXPECT_NEAR(by_erf[i], g / 2 * std::erfc(-g / std::sqrt(2.0)), std::max(1.0, std::abs(g)) * 0x1p-23) << g;
       EXPECT_NEAR(relu2[i], g > 0 ? g * g : 0, g * g * 0x1p-24) << g;
     }
   });

@@ -137,6 +137,35 @@ TEST(Tanh, IsNeverBeyondOne) {
   }
 }
 
+double exact_gelu(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+
+TEST(Gelu, IsWithinAnUlpOfOneOrOfTheResultWhicheverIsLarger) {
+  double worst = 0.0;
+  float at = 0.0f;
+  const auto measure = [&](float x) {
+    const double error = std::abs(gelu_f32(x) - exact_gelu(x)) / std::max(std::abs(static_cast<double>(x)), 1.0);
+    if (error > worst) worst = error, at = x;
+  };
+  each_float(bits_of(1e6f), 1009, true, measure);
+  for (std::uint32_t bits = bits_of(0x1p-6f); bits < bits_of(8.0f); bits += 101) {
+    measure(std::bit_cast<float>(bits));
+    measure(-std::bit_cast<float>(bits));
+  }
+  EXPECT_LT(worst, 0x1p-23) << "at " << at;
+}
+
+TEST(Gelu, KeepsItsSpecialValues) {
+  EXPECT_EQ(gelu_f32(0.0f), 0.0f);
+  EXPECT_EQ(gelu_f32(-0.0f), 0.0f);
+  EXPECT_EQ(gelu_f32(kInf), kInf);
+  EXPECT_EQ(gelu_f32(-kInf), 0.0f);
+  EXPECT_EQ(gelu_f32(-15.0f), 0.0f);
+  EXPECT_EQ(gelu_f32(100.0f), 100.0f);
+  EXPECT_EQ(gelu_f32(std::numeric_limits<float>::max()), std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::isnan(gelu_f32(kNan)));
+  EXPECT_TRUE(std::isnan(gelu_f32(-kNan)));
+}
+
 TEST(LogNearOne, IsAccurateRelativeToTheDistance) {
   double worst = 0.0;
   each_float(bits_of(0.3333f), 1009, true, [&](float f) {
@@ -160,6 +189,12 @@ TEST(Exp, BitsNeverChange) {
   Digest digest;
   each_float(bits_of(104.0f), 65537, true, [&](float x) { digest.add(exp_f32(x)); });
   EXPECT_EQ(digest.value(), 0x2e1e60009301f332u);
+}
+
+TEST(Gelu, BitsNeverChange) {
+  Digest digest;
+  each_float(bits_of(16.0f), 65537, true, [&](float x) { digest.add(gelu_f32(x)); });
+  EXPECT_EQ(digest.value(), 0x1c5723e0beecd196u);
 }
 
 TEST(Tanh, BitsNeverChange) {
