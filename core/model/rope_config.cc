@@ -46,7 +46,8 @@ void refuse_unsupported(const JsonFields& parameters, const RopeDefaults& defaul
   for (const char* key : {"full_attention", "sliding_attention"}) {
     if (parameters.has(key)) parameters.refuse(key, "is set; rope settings per layer are not supported");
   }
-  if (parameters.has("mrope_section")) parameters.refuse("mrope_section", "is set, but is not supported");
+  if (parameters.has("mrope_section") && !defaults.sections)
+    parameters.refuse("mrope_section", "is set, but is not supported");
   if (defaults.longrope) return;
   for (const char* key : {"long_factor", "short_factor"}) {
     if (parameters.has(key)) parameters.refuse(key, "is set, but is not supported");

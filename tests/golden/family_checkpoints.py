@@ -18,6 +18,11 @@ VISION = {
                                            image_size=32, patch_size=8),
     "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
                                            num_key_value_heads=2, head_dim=16, patch_size=8, position_embedding_size=16),
+    "Qwen3VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                                            patch_size=4, spatial_merge_size=2, temporal_patch_size=2,
+                                            num_position_embeddings=16, deepstack_visual_indexes=[0]),
+    "SmolVLMForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+                                            image_size=32, patch_size=8),
     "Mistral3ForConditionalGeneration": dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1,
                                              num_attention_heads=2, head_dim=16, image_size=32, patch_size=8),
 }
@@ -28,9 +33,10 @@ MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "orig
                    "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
-UNIT_OFFSET_NORMS = ("gemma2", "gemma3_text")  # these multiply by 1 + w
+UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
+UNGATED = ("starcoder2", "arcee", "nemotron")  # MLPs without a gate
 GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
-NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS, "olmo2": GEMMA_NORMS,
+NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS, "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
                      "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
 SCORES = 1.5  # standard deviation of attention scores, about
 BRANCHES = 5.0  # length of what a branch adds, in lengths of the embedding, about
@@ -234,6 +240,104 @@ CONFIGURATIONS = {
                             hidden_size_per_layer_input=0, final_logit_softcapping=8.0),
         {"window": {"sliding_window": 5}, "logit cap": {"final_logit_softcapping": None}},
         wrapper="Gemma4ForConditionalGeneration"),
+    "arcee": Tiny(
+        "arcee", dict(rms_norm_eps=1e-2, attention_bias=True, mlp_bias=True),
+        {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}, "biases": {"mlp_bias": False}}),
+    "arcee-hub-yarn-bf16": Tiny(
+        "arcee", dict(head_dim=24, num_hidden_layers=5, num_key_value_heads=4), {"yarn": {"rope_scaling": None}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "num_key_value_heads": ABSENT,
+                  "rope_scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_slow": 1.0,
+                                   "beta_fast": 32.0, "mscale": 1.0}}, dtype="bfloat16"),
+    "ministral-windows-by-layer": Tiny(
+        "ministral", dict(head_dim=24, sliding_window=24, layer_types=[SLIDING, FULL] * 2, rms_norm_eps=1e-2),
+        {"window": {"sliding_window": 25}, "layers": {"layer_types": [FULL, SLIDING] * 2}, "eps": {"rms_norm_eps": 5e-3}}),
+    "ministral-hub-bf16": Tiny(
+        "ministral", dict(head_dim=16, sliding_window=100, num_key_value_heads=1), {"window": {"sliding_window": 101}, "theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e8, "layer_types": ABSENT}, dtype="bfloat16"),
+    "seed-oss": Tiny(
+        "seed_oss", dict(head_dim=24, attention_out_bias=True, mlp_bias=True, rms_norm_eps=1e-2),
+        {"biases of q, k, v": {"attention_bias": False}, "bias behind attention": {"attention_out_bias": False},
+         "biases of the MLP": {"mlp_bias": False}, "eps": {"rms_norm_eps": 5e-3}}),
+    "seed-oss-hub-bf16": Tiny(
+        "seed_oss", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e7, "rope_scaling": {"rope_type": "default"}}, dtype="bfloat16"),
+    "ernie4_5": Tiny(
+        "ernie4_5", dict(head_dim=24, use_bias=True, rms_norm_eps=1e-2),
+        {"biases": {"use_bias": False}, "theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "ernie4_5-hub-bf16": Tiny(
+        "ernie4_5", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5, tie_word_embeddings=True),
+        {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": None, "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
+    "exaone4-windows": Tiny(
+        "exaone4", dict(head_dim=24, sliding_window=24, num_hidden_layers=5, rms_norm_eps=1e-2),
+        {"window": {"sliding_window": 25}, "layers without rope": {"layer_types": [SLIDING] * 5}, "theta": theta(3e4),
+         "eps": {"rms_norm_eps": 5e-3}}),
+    "exaone4-hub-bf16": Tiny(
+        "exaone4", dict(sliding_window=None, layer_types=[FULL] * 4, tie_word_embeddings=True, max_position_embeddings=512),
+        {"llama3": {"rope_scaling": None}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "sliding_window_pattern": None,
+                  "rope_scaling": {"factor": 16.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                                   "original_max_position_embeddings": 64, "rope_type": "llama3"}}, dtype="bfloat16"),
+    "helium": Tiny(
+        "helium", dict(head_dim=16, rms_norm_eps=1e-2, attention_bias=True, mlp_bias=True),
+        {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}, "biases": {"attention_bias": False}}),
+    "helium-hub-bf16": Tiny(
+        "helium", dict(head_dim=16, num_key_value_heads=4, num_hidden_layers=5, tie_word_embeddings=True),
+        {"theta": {"rope_theta": 1e4}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e5}, dtype="bfloat16"),
+    "glm": Tiny(
+        "glm", dict(head_dim=16, rms_norm_eps=1e-2),
+        {"part that turns": {"rope_parameters.partial_rotary_factor": 0.25}, "eps": {"rms_norm_eps": 5e-3},
+         "biases": {"attention_bias": False}}),
+    "glm-hub-bf16": Tiny(
+        "glm", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1, tie_word_embeddings=True),
+        {"theta": {"rope_theta": 3e4}, "part that turns": {"partial_rotary_factor": 0.25}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.5}, dtype="bfloat16"),
+    "nemotron": Tiny(
+        "nemotron", dict(head_dim=24, norm_eps=1e-2, attention_bias=True, mlp_bias=True),
+        {"part that turns": {"rope_parameters.partial_rotary_factor": 0.25}, "eps": {"norm_eps": 5e-3},
+         "biases": {"mlp_bias": False}}),
+    "nemotron-hub-bf16": Tiny(
+        "nemotron", dict(num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.5, "rope_scaling": None,
+                  "head_dim": 16}, dtype="bfloat16"),
+    "internlm3": Tiny(
+        "internlm3", dict(head_dim=24, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-2),
+        {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "internlm3-hub-bf16": Tiny(
+        "internlm3", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": {"factor": 6.0, "rope_type": "dynamic"},
+                  "attention_bias": ABSENT, "mlp_bias": ABSENT, "qkv_bias": False, "bias": False}, dtype="bfloat16"),
+    "gemma": Tiny(
+        "gemma", dict(head_dim=24, num_key_value_heads=4, rms_norm_eps=1e-2, hidden_act="gelu"),
+        {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}, "silu": {"hidden_act": "silu"}}),
+    "gemma-hub-bf16": Tiny(
+        "gemma", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "hidden_activation": None, "tie_word_embeddings": ABSENT},
+        dtype="bfloat16"),
+    "vaultgemma": Tiny(
+        "vaultgemma", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, attn_logit_softcapping=3.0,
+                           final_logit_softcapping=8.0, rms_norm_eps=1e-2),
+        {"score cap": {"attn_logit_softcapping": None}, "logit cap": {"final_logit_softcapping": None},
+         "scale": {"query_pre_attn_scalar": 24}, "window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
+    "vaultgemma-without-caps-bf16": Tiny(
+        "vaultgemma", dict(head_dim=16, num_key_value_heads=4, num_hidden_layers=5, query_pre_attn_scalar=16, sliding_window=100,
+                           attn_logit_softcapping=None, final_logit_softcapping=None),
+        {"window": {"sliding_window": 101}, "theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4}, dtype="bfloat16"),
+    "qwen3-with-images": Tiny(
+        "qwen3_vl_text", dict(head_dim=16, rms_norm_eps=1e-2,
+                              rope_parameters={"rope_type": "default", "rope_theta": 5e6, "mrope_section": [4, 2, 2],
+                                               "mrope_interleaved": True}),
+        {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}, wrapper="Qwen3VLForConditionalGeneration"),
+    "qwen3-with-images-hub-tied-bf16": Tiny(
+        "qwen3_vl_text", dict(head_dim=24, num_key_value_heads=4, num_hidden_layers=6, tie_word_embeddings=True, attention_bias=True),
+        {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e6,
+                  "rope_scaling": {"mrope_interleaved": True, "mrope_section": [6, 3, 3], "rope_type": "default"}},
+        dtype="bfloat16", wrapper="Qwen3VLForConditionalGeneration"),
+    "llama-with-images": Tiny(
+        "llama", dict(rms_norm_eps=1e-2), {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}},
+        wrapper="SmolVLMForConditionalGeneration"),
 }
 
 
@@ -259,7 +363,8 @@ def draw_model(tiny):
             mean, deviation = spread(name, tensor, config)
             if deviation:
                 tensor.normal_(mean=mean, std=deviation)
-            if "c_proj.weight" in name:  # an MLP without a gate: the mean of its activations would drown what tells tokens apart
+            # Without a gate the mean of the activations would drown what tells tokens apart.
+            if tiny.family in UNGATED and any(part in name for part in ("c_proj.weight", "down_proj.weight")):
                 tensor -= tensor.mean(dim=1, keepdim=True)
     return model.to(getattr(torch, tiny.dtype))
 
@@ -269,7 +374,7 @@ def wrap(tiny, text):
 
     kind = getattr(transformers, tiny.wrapper)
     vision = VISION[tiny.wrapper]
-    return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision, tie_word_embeddings=text.tie_word_embeddings))
+    return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision, tie_word_embeddings=getattr(text, "tie_word_embeddings", False)))
 
 
 def spread(name, tensor, config):
@@ -311,7 +416,7 @@ def matrix_factor(name, config):
 
 
 def embedding_factor(config):
-    if config.model_type.startswith("gemma"):
+    if "gemma" in config.model_type:
         return math.sqrt(config.hidden_size)
     return getattr(config, "embedding_multiplier", 1.0)
 

@@ -16,12 +16,14 @@ struct Architecture {
   std::string_view model_type;  // "llama"
   std::string_view class_name;  // "LlamaForCausalLM"
   ModelSpec (*read)(const JsonFields& fields);
+  std::string_view other_class{};  // that a config.json may name instead
 };
 
 // A model with images whose text part is one of the architectures: its config is in "text_config".
 struct Wrapper {
   std::string_view model_type;
   std::string_view class_name;
+  bool tied = true;         // without tie_word_embeddings
   bool caps_logits = true;  // false: final_logit_softcapping is not applied
 };
 

@@ -29,27 +29,27 @@ const Architecture& require_architecture(const JsonFields& fields) {
   return *architecture;
 }
 
-void check_class(const JsonFields& fields, std::string_view model_type, std::string_view class_name) {
+void check_class(const JsonFields& fields, std::string_view class_name, std::string_view other_class) {
   const auto names = fields.optional_strings("architectures");
   if (!names || names->empty()) return;
-  const bool is_old = names->front() == "LLaMAForCausalLM" && model_type == "llama";  // of the first conversions
-  if (names->size() != 1 || (names->front() != class_name && !is_old)) {
+  if (names->size() != 1 || (names->front() != class_name && names->front() != other_class)) {
     fields.mismatch("architectures", "expected [\"" + std::string(class_name) + "\"]");
   }
 }
 
 // The text part of a model with images. The outer config says if the output matrix is the embedding.
 ModelSpec read_wrapped(const JsonFields& fields, const Wrapper& wrapper) {
-  check_class(fields, wrapper.model_type, wrapper.class_name);
+  check_class(fields, wrapper.class_name, wrapper.class_name);
   const auto text = fields.optional_object("text_config");
   if (!text) fields.refuse("text_config", "is missing; expected the config of the text model");
   const Architecture& architecture = require_architecture(*text);
   ModelSpec spec = architecture.read(*text);
   spec.architecture = wrapper.class_name;
   spec.tied_by_default = !fields.has("tie_word_embeddings");
-  spec.tied_head = fields.optional_bool("tie_word_embeddings").value_or(true);
+  spec.tied_head = fields.optional_bool("tie_word_embeddings").value_or(wrapper.tied);
   if (!wrapper.caps_logits) spec.logit_softcap = 0.0f;
-  for (const char* part : {"vision_tower", "multi_modal_projector", "embed_vision", "audio_tower", "embed_audio"}) {
+  for (const char* part : {"vision_tower", "multi_modal_projector", "embed_vision", "audio_tower", "embed_audio",
+                           "visual", "vision_model", "connector"}) {
     spec.names.skipped.push_back(std::string(part) + ".*");
     spec.names.skipped.push_back("model." + std::string(part) + ".*");
   }
@@ -77,7 +77,7 @@ ModelSpec parse_config(std::string_view text, const std::string& name) {
     if (type == wrapper.model_type) return read_wrapped(fields, wrapper);
   }
   const Architecture& architecture = require_architecture(fields);
-  check_class(fields, architecture.model_type, architecture.class_name);
+  check_class(fields, architecture.class_name, architecture.other_class);
   ModelSpec spec = architecture.read(fields);
   spec.architecture = architecture.class_name;
   return spec;

@@ -7,11 +7,7 @@ namespace quire::model {
 ModelSpec read_llama(const JsonFields& fields) {
   ModelSpec spec = read_model(fields, {.model_type = "llama", .positions = 2048, .kv_heads_of_heads = true});
   set_rope(fields, {}, spec);
-  const bool biased = read_flag(fields, "attention_bias", false);
-  for (LayerSpec& layer : spec.layers) {
-    layer.attention.qkv_bias = layer.attention.out_bias = biased;
-    layer.mlp.bias = read_flag(fields, "mlp_bias", false);
-  }
+  set_biases(fields, spec);
   return spec;
 }
 

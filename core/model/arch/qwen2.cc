@@ -1,4 +1,5 @@
-// Qwen2: Llama with biases of q, k and v; Qwen3: with norms of the heads of q and k. Layers may slide.
+// Qwen2: Llama with biases of q, k and v; Qwen3: with norms of the heads of q and k. Layers may slide. Qwen3-VL, the
+// text part: as Qwen3; the sections of its RoPE are for positions of images, and equal for text.
 #include <algorithm>
 
 #include "core/model/arch/families.h"
@@ -29,17 +30,31 @@ ModelSpec read_qwen2(const JsonFields& fields) {
   return spec;
 }
 
-ModelSpec read_qwen3(const JsonFields& fields) {
-  ModelSpec spec = read_model(fields, {.model_type = "qwen3", .positions = 32768, .head_dim = 128});
+namespace {
+
+ModelSpec read_normed(const JsonFields& fields, const FamilyDefaults& defaults, const RopeDefaults& rope) {
+  ModelSpec spec = read_model(fields, defaults);
   refuse_bias(fields, "mlp_bias", spec, "MLP biases");
-  set_rope(fields, {}, spec);
-  read_qwen_windows(fields, spec);
+  set_rope(fields, rope, spec);
   const bool biased = read_flag(fields, "attention_bias", false);
   for (LayerSpec& layer : spec.layers) {
     layer.attention.q_norm = layer.attention.k_norm = HeadNormSpec{layer.norm};
     layer.attention.qkv_bias = layer.attention.out_bias = biased;
   }
   return spec;
+}
+
+}  // namespace
+
+ModelSpec read_qwen3(const JsonFields& fields) {
+  ModelSpec spec = read_normed(fields, {.model_type = "qwen3", .positions = 32768, .head_dim = 128}, {});
+  read_qwen_windows(fields, spec);
+  return spec;
+}
+
+ModelSpec read_qwen3_vl(const JsonFields& fields) {
+  return read_normed(fields, {.model_type = "qwen3_vl_text", .positions = 128000, .kv_heads = 32, .head_dim = 128},
+                     {.theta = 5e5, .sections = true});
 }
 
 }  // namespace quire::model

@@ -125,6 +125,14 @@ bool read_flag(const JsonFields& fields, std::string_view key, bool fallback) {
   return fields.optional_bool(key).value_or(fallback);
 }
 
+void set_biases(const JsonFields& fields, ModelSpec& spec) {
+  const bool biased = read_flag(fields, "attention_bias", false);
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention.qkv_bias = layer.attention.out_bias = biased;
+    layer.mlp.bias = read_flag(fields, "mlp_bias", false);
+  }
+}
+
 void refuse_bias(const JsonFields& fields, std::string_view key, const ModelSpec& spec, std::string_view what) {
   if (read_flag(fields, key, false)) {
     fields.mismatch(key, "expected false: " + spec.model_type + " has no " + std::string(what));

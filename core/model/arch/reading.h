@@ -40,6 +40,8 @@ ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults);
 
 // A flag that the family knows; `fallback` if it is absent.
 bool read_flag(const JsonFields& fields, std::string_view key, bool fallback);
+// attention_bias: of q, k, v and out; mlp_bias: of the MLP. Absent ones are false.
+void set_biases(const JsonFields& fields, ModelSpec& spec);
 // Refuses a bias that the family does not have: "attention biases".
 void refuse_bias(const JsonFields& fields, std::string_view key, const ModelSpec& spec, std::string_view what);
 

@@ -7,11 +7,14 @@ namespace quire::model {
 namespace {
 
 constexpr std::array kArchitectures = {
-    Architecture{"llama", "LlamaForCausalLM", read_llama},
+    Architecture{"llama", "LlamaForCausalLM", read_llama, "LLaMAForCausalLM"},
     Architecture{"mistral", "MistralForCausalLM", read_mistral},
     Architecture{"qwen2", "Qwen2ForCausalLM", read_qwen2},
     Architecture{"qwen3", "Qwen3ForCausalLM", read_qwen3},
+    Architecture{"qwen3_vl_text", "Qwen3VLTextModel", read_qwen3_vl},
+    Architecture{"gemma", "GemmaForCausalLM", read_gemma},
     Architecture{"gemma2", "Gemma2ForCausalLM", read_gemma2},
+    Architecture{"vaultgemma", "VaultGemmaForCausalLM", read_vaultgemma},
     Architecture{"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
     Architecture{"gemma4_text", "Gemma4ForCausalLM", read_gemma4},
     Architecture{"phi3", "Phi3ForCausalLM", read_phi3},
@@ -20,17 +23,28 @@ constexpr std::array kArchitectures = {
     Architecture{"olmo3", "Olmo3ForCausalLM", read_olmo3},
     Architecture{"cohere", "CohereForCausalLM", read_cohere},
     Architecture{"cohere2", "Cohere2ForCausalLM", read_cohere2},
+    Architecture{"glm", "GlmForCausalLM", read_glm},
     Architecture{"glm4", "Glm4ForCausalLM", read_glm4},
     Architecture{"stablelm", "StableLmForCausalLM", read_stablelm},
     Architecture{"starcoder2", "Starcoder2ForCausalLM", read_starcoder2},
+    Architecture{"ministral", "MinistralForCausalLM", read_ministral},
     Architecture{"ministral3", "Ministral3ForCausalLM", read_ministral3},
     Architecture{"smollm3", "SmolLM3ForCausalLM", read_smollm3},
+    Architecture{"arcee", "ArceeForCausalLM", read_arcee},
+    Architecture{"seed_oss", "SeedOssForCausalLM", read_seed_oss},
+    Architecture{"ernie4_5", "Ernie4_5ForCausalLM", read_ernie4_5},
+    Architecture{"exaone4", "Exaone4ForCausalLM", read_exaone4},
+    Architecture{"helium", "HeliumForCausalLM", read_helium},
+    Architecture{"nemotron", "NemotronForCausalLM", read_nemotron},
+    Architecture{"internlm3", "InternLM3ForCausalLM", read_internlm3, "LlamaForCausalLM"},
 };
 
 constexpr std::array kWrappers = {
-    Wrapper{"gemma3", "Gemma3ForConditionalGeneration", /*caps_logits=*/false},
+    Wrapper{"gemma3", "Gemma3ForConditionalGeneration", /*tied=*/true, /*caps_logits=*/false},
     Wrapper{"gemma4", "Gemma4ForConditionalGeneration"},
     Wrapper{"mistral3", "Mistral3ForConditionalGeneration"},
+    Wrapper{"qwen3_vl", "Qwen3VLForConditionalGeneration", /*tied=*/false},
+    Wrapper{"smolvlm", "SmolVLMForConditionalGeneration", /*tied=*/false},
 };
 
 }  // namespace

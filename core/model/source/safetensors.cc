@@ -199,11 +199,13 @@ Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
   return checkpoint;
 }
 
-// Models with images: language_model.model.X and model.language_model.X become model.X, language_model.lm_head lm_head.
+// Models with images: language_model.model.X, model.language_model.X and model.text_model.X become model.X,
+// language_model.lm_head lm_head.
 void Checkpoint::rename_text_model() {
   constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"language_model.model.", "model."},
                                                                          {"language_model.lm_head.", "lm_head."},
-                                                                         {"model.language_model.", "model."}};
+                                                                         {"model.language_model.", "model."},
+                                                                         {"model.text_model.", "model."}};
   std::map<std::string, Tensor, std::less<>> tensors;
   for (auto& [name, tensor] : tensors_) {
     std::string renamed = name;

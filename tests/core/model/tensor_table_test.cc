@@ -48,6 +48,7 @@ const char* const kAttentionOfEight =  // D = E / H
 const char* const kQkvBiases = "self_attn.q_proj.bias [48]; self_attn.k_proj.bias [24]; self_attn.v_proj.bias [24]; ";
 const char* const kMlp = "mlp.gate_proj.weight [28, 32]; mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
 const char* const kMlpBiases = "mlp.gate_proj.bias [28]; mlp.up_proj.bias [28]; mlp.down_proj.bias [32]; ";
+const char* const kPlainMlp = "mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
 const char* const kPackedMlp = "mlp.gate_up_proj.weight [56, 32]; mlp.down_proj.weight [32, 28]; ";
 
 const char* const kFullLayers =
@@ -110,6 +111,22 @@ std::vector<Case> cases() {
       {"ministral3", family("ministral3"), head, llama},
       {"smollm3", family("smollm3"), "", llama},
       {"smollm3_with_biases", family("smollm3", all_biases), "", biased},
+      {"arcee", family("arcee"), head, join({kNorms, kAttention, kPlainMlp})},
+      {"ministral", family("ministral"), head, llama},
+      {"seed_oss", family("seed_oss"), head, join({kNorms, kAttention, kQkvBiases, kMlp})},
+      {"ernie4_5", family("ernie4_5"), "", llama},
+      {"ernie4_5_with_biases", family("ernie4_5", "\"use_bias\": true"), "", biased},
+      {"exaone4", family("exaone4"), head, join({kPostNorms, kAttention, kMlp}) + head_norms},
+      {"helium", family("helium"), head, llama},
+      {"glm", family("glm"), head, join({kNorms, kAttention, kQkvBiases, kPackedMlp})},
+      {"nemotron", family("nemotron"), head, join({kBiasedNorms, kAttention, kPlainMlp}), true},
+      {"internlm3", family("internlm3"), head, llama},
+      {"internlm3_with_biases", family("internlm3", "\"qkv_bias\": true, \"bias\": true"), head, biased},
+      {"gemma", family("gemma"), "", llama},
+      {"vaultgemma", family("vaultgemma"), "",
+       join({"input_layernorm.weight [32]; pre_feedforward_layernorm.weight [32]; ", kAttention, kMlp})},
+      {"smolvlm", wrapped("smolvlm", family("llama")), head, llama},
+      {"qwen3_vl", wrapped("qwen3_vl", family("qwen3_vl_text")), head, llama + head_norms},
       // Names as Checkpoint::open_decoder() gives them: without "language_model.".
       {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
        join({kSandwichNorms, kAttention, kMlp}) + head_norms},
