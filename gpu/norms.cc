@@ -37,6 +37,7 @@ AttentionView view_of(const AttentionSpec& spec) {
   view.softcap = spec.softcap;
   view.q_norm = rope_store_norm(spec.q_norm, spec.head_dim);
   view.k_norm = rope_store_norm(spec.k_norm, spec.head_dim);
+  view.norms_after_rope = spec.norms_after_rope;
   if (spec.q_scale != nullptr) view.q_scale = values_of(*spec.q_scale);
   view.stores = spec.stores;
   if (spec.rope == nullptr) return view;

@@ -39,8 +39,9 @@ struct AttentionSpec {
   float scale = 1.0f;              // scores are q·k * scale
   std::uint32_t window = 0;        // a row attends to the last `window` positions, its own included; 0: all
   float softcap = 0.0f;            // scores are softcap · tanh(score / softcap); 0: as they are
-  HeadNorm q_norm{};               // before rope
+  HeadNorm q_norm{};
   HeadNorm k_norm{};
+  bool norms_after_rope = false;  // of q and k, which are RMS norms of each head with one scale for all then
   HeadNorm v_norm{};
   const RopeTable* rope = nullptr;  // null: no rotation. It may turn the first dimensions of a head only.
   const Vector* q_scale = nullptr;  // [positions] q is multiplied by it after rope; null: not at all

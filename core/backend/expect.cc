@@ -156,6 +156,12 @@ void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buff
   expect_heads(spec.q_norm, spec.num_heads, spec.head_dim);
   expect_heads(spec.k_norm, spec.num_kv_heads, spec.head_dim);
   expect_heads(spec.v_norm, spec.num_kv_heads, spec.head_dim);
+  if (spec.norms_after_rope) {
+    for (const HeadNorm* heads : {&spec.q_norm, &spec.k_norm}) {
+      CHECK(heads->norm.kind == NormKind::kRms && !heads->whole_row);
+      CHECK(heads->norm.scale != nullptr && heads->norm.scale->size() == spec.head_dim);
+    }
+  }
   const std::uint32_t turned = spec.rope == nullptr ? ~0u : spec.rope->positions();
   const std::uint32_t scaled = spec.q_scale == nullptr ? ~0u : spec.q_scale->size();
   const std::uint32_t positions = std::min(turned, scaled);

@@ -45,8 +45,7 @@ void RopeStore::rotate_queries(std::uint32_t row, Range heads) const {
   float* q = qkv_.row(row);
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
     float* head = q + h * spec_.head_dim;
-    norm_head(head, h, spec_.q_norm);
-    rotate(head, position);
+    turn(head, h, spec_.q_norm, position);
     if (spec_.q_scale == nullptr) continue;
     kernels_.rescale(head, static_cast<const HostVector&>(*spec_.q_scale).data()[position], 0.0f, spec_.head_dim);
   }
@@ -60,13 +59,18 @@ void RopeStore::store_keys(std::uint32_t row, Range heads) const {
   const BlockId block{batch_.slots[row] / block_tokens};
   const std::uint32_t offset = batch_.slots[row] % block_tokens;
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
-    norm_head(k + h * size, h, spec_.k_norm);
+    turn(k + h * size, h, spec_.k_norm, batch_.positions[row]);
     norm_head(v + h * size, h, spec_.v_norm);
-    rotate(k + h * size, batch_.positions[row]);
     if (!stores_rows()) continue;
     std::byte* group = cache_.group(spec_.layer, block, h, offset);
     cache_.codec(spec_.layer).store(group, offset % kLanes, k + h * size, v + h * size);
   }
+}
+
+void RopeStore::turn(float* head, std::uint32_t index, const backend::HeadNorm& norm, std::uint32_t position) const {
+  if (!spec_.norms_after_rope) norm_head(head, index, norm);
+  rotate(head, position);
+  if (spec_.norms_after_rope) norm_head(head, index, norm);
 }
 
 void RopeStore::norm_head(float* head, std::uint32_t index, const backend::HeadNorm& norm) const {

@@ -40,6 +40,7 @@ class RopeStore {
   bool stores_rows() const { return cache_.shape().type != backend::KvType::kInt4; }
 
  private:
+  void turn(float* head, std::uint32_t index, const backend::HeadNorm& norm, std::uint32_t position) const;
   void norm_head(float* head, std::uint32_t index, const backend::HeadNorm& norm) const;
   void rotate(float* head, std::uint32_t position) const;
 

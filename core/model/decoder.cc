@@ -65,6 +65,7 @@ backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
   attention.scale = spec.scale;
   attention.window = spec.window;
   attention.softcap = spec.softcap;
+  attention.norms_after_rope = spec.norms_after_rope;
   attention.q_norm = heads_norm(spec.q_norm, Role::kQNorm, index);
   attention.k_norm = heads_norm(spec.k_norm, Role::kKNorm, index);
   if (spec.v_norm) attention.v_norm.norm = {ones(spec.head_dim), spec.v_norm->norm.eps, spec.v_norm->norm.kind};
@@ -133,6 +134,8 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
   workspace.x = ops_.make_buffer(max_rows, hidden);
   workspace.normed = ops_.make_buffer(max_rows, hidden);
   workspace.product = ops_.make_buffer(max_rows, hidden);
+  const auto has_two_norms = [](const LayerSpec& layer) { return layer.placement == Placement::kParallelNorms; };
+  if (std::ranges::any_of(spec_.layers, has_two_norms)) workspace.mlp_normed = ops_.make_buffer(max_rows, hidden);
   for (const Layer& layer : layers_) {
     workspace.qkv.add(ops_, max_rows, layer.attention.qkv_width());
     workspace.attention.add(ops_, max_rows, layer.attention.q_width());
@@ -208,12 +211,9 @@ void Decoder::embed_per_layer(std::uint32_t rows, Workspace& workspace) const {
 void Decoder::run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
                   Workspace& workspace) const {
   const Layer& layer = layers_[index];
-  backend::Buffer* const normed = workspace.normed.get();
-  const bool parallel = layer.placement == Placement::kParallel;
-  if (parallel) ops_.norm(*workspace.x, layer.input_norm, rows, *normed);  // of x before attention adds to it
-  const auto before = [&](const backend::Norm& norm) { return parallel ? Before{} : Before{norm, normed}; };
-  if (parts.attention) attend(layer, before(layer.input_norm), rows, cache, workspace);
-  if (parts.mlp) feed_forward(layer, before(layer.mlp_norm), rows, workspace);
+  const auto [attention, mlp] = inputs_of(layer, rows, workspace);
+  if (parts.attention) attend(layer, attention, rows, cache, workspace);
+  if (parts.mlp) feed_forward(layer, mlp, rows, workspace);
   if (spec_.per_layer) add_per_layer(layer, index, rows, workspace);
   if (layer.scale != 1.0f) ops_.rescale(*workspace.x, layer.scale, 0.0f, rows);
 }
@@ -228,23 +228,41 @@ void Decoder::add_per_layer(const Layer& layer, std::uint32_t index, std::uint32
               ThenAdd{workspace.x.get(), 1.0f, layer.per_layer_norm});
 }
 
-void Decoder::attend(const Layer& layer, const Before& before, std::uint32_t rows, backend::KvCache& cache,
+// Parallel layers norm x before attention adds to it.
+std::pair<Decoder::Input, Decoder::Input> Decoder::inputs_of(const Layer& layer, std::uint32_t rows,
+                                                             Workspace& workspace) const {
+  backend::Buffer& x = *workspace.x;
+  backend::Buffer& normed = *workspace.normed;
+  switch (layer.placement) {
+    case Placement::kPre:
+    case Placement::kPost:
+    case Placement::kSandwich:
+      break;
+    case Placement::kParallel:
+      ops_.norm(x, layer.input_norm, rows, normed);
+      return {{&normed, {}}, {&normed, {}}};
+    case Placement::kParallelNorms:
+      ops_.norm(x, layer.input_norm, rows, normed);
+      ops_.norm(x, layer.mlp_norm, rows, *workspace.mlp_normed);
+      return {{&normed, {}}, {workspace.mlp_normed.get(), {}}};
+  }
+  return {{&x, {layer.input_norm, &normed}}, {&x, {layer.mlp_norm, &normed}}};
+}
+
+void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
                      Workspace& workspace) const {
-  const bool parallel = layer.placement == Placement::kParallel;
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
-  ops_.linear(parallel ? *workspace.normed : *workspace.x, layer.qkv, rows, qkv, before,
-              ThenRopeStore{&layer.attention, &cache});
+  ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
   ops_.attend(layer.attention, qkv, cache, attention);
   ops_.linear(attention, layer.out, rows, *workspace.product, {},
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.attention_norm});
 }
 
-void Decoder::feed_forward(const Layer& layer, const Before& before, std::uint32_t rows, Workspace& workspace) const {
-  const bool parallel = layer.placement == Placement::kParallel;
+void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
   backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
-  ops_.linear(parallel ? *workspace.normed : *workspace.x, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()),
-              before, ThenActivate{&activated, layer.activation, layer.gated});
+  ops_.linear(*in.rows, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()), in.before,
+              ThenActivate{&activated, layer.activation, layer.gated});
   ops_.linear(activated, layer.down, rows, *workspace.product, {},
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
 }

@@ -46,6 +46,7 @@ class BuffersByWidth {
 struct Workspace {
   std::unique_ptr<backend::Buffer> x;            // [T, E] the residual stream
   std::unique_ptr<backend::Buffer> normed;       // [T, E]
+  std::unique_ptr<backend::Buffer> mlp_normed;   // [T, E] if a layer is kParallelNorms
   std::unique_ptr<backend::Buffer> product;      // [T, E]
   BuffersByWidth qkv;                            // [T, (H+2G)·D]
   BuffersByWidth attention;                      // [T, H·D]
@@ -99,6 +100,12 @@ class Decoder {
   bool from_packed_file() const { return weights_.from_packed_file(); }
 
  private:
+  // The rows that attention or the MLP of a layer takes, and the norm that its product begins with.
+  struct Input {
+    const backend::Buffer* rows;
+    backend::Before before;
+  };
+
   Layer make_layer(std::uint32_t index);
   backend::AttentionSpec make_attention(std::uint32_t index);
   const backend::RopeTable* rope_of(const AttentionLayer& attention);
@@ -111,10 +118,11 @@ class Decoder {
   void embed_per_layer(std::uint32_t rows, Workspace& workspace) const;
   void run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
            Workspace& workspace) const;
-  void attend(const Layer& layer, const backend::Before& before, std::uint32_t rows, backend::KvCache& cache,
+  std::pair<Input, Input> inputs_of(const Layer& layer, std::uint32_t rows, Workspace& workspace) const;
+  void attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
               Workspace& workspace) const;
   void add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const;
-  void feed_forward(const Layer& layer, const backend::Before& before, std::uint32_t rows, Workspace& workspace) const;
+  void feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
   void capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const;
   void add_logits_row(const backend::Batch& batch, Workspace& workspace) const;
 

@@ -14,7 +14,7 @@ struct Layer {
   float residual_scale = 1.0f;
   backend::Norm input_norm;            // [E] before attention; of a parallel layer before the MLP, too
   backend::Norm attention_norm;        // [E] after attention
-  backend::Norm mlp_norm;              // [E] before the MLP
+  backend::Norm mlp_norm;              // [E] before the MLP; of kParallelNorms beside attention's
   backend::Norm mlp_out_norm;          // [E] after the MLP
   backend::WeightList qkv;             // [(H + 2G)·D, E], columns q | k | v
   backend::WeightList out;             // [E, H·D]

@@ -32,7 +32,7 @@ std::string by_layer(const std::vector<LayerSpec>& layers, const Value& value) {
 }
 
 const char* name_of(Placement placement) {
-  constexpr const char* kNames[] = {"pre", "post", "sandwich", "parallel"};
+  constexpr const char* kNames[] = {"pre", "post", "sandwich", "parallel", "parallel_norms"};
   return kNames[static_cast<int>(placement)];
 }
 const char* name_of(backend::Activation activation) {
@@ -85,6 +85,7 @@ std::string traits_of(const LayerSpec& layer) {
     text += std::string(" qk_norm_over=") + name_of(attention.q_norm->over);
   }
   text += head_norms_of(layer);
+  if (attention.norms_after_rope) text += " norms_after_rope";
   if (attention.v_norm) text += " v_norm=" + text_of(attention.v_norm);
   if (attention.v_is_k) text += " v=k";
   if (attention.kv_source) text += " kv_of=" + std::to_string(*attention.kv_source);
@@ -118,6 +119,7 @@ std::string traits_of(const ModelSpec& spec) {
   }
   if (spec.norm_offset != 0.0f) text += " norm_offset=" + shortest(spec.norm_offset);
   if (spec.embedding_scale != 1.0f) text += " embed=" + shortest(spec.embedding_scale);
+  if (spec.head_bias) text += " head_bias";
   if (spec.logit_scale != 1.0f) text += " logits=" + shortest(spec.logit_scale);
   if (spec.logit_softcap != 0.0f) text += " logit_softcap=" + shortest(spec.logit_softcap);
   return text;

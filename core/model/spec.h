@@ -4,6 +4,7 @@
 //            post      x += s·norm(attend(x));  x += s·norm(mlp(x))
 //            sandwich  x += s·norm(attend(norm(x)));  x += s·norm(mlp(norm(x)))
 //            parallel  n = norm(x);  x += s·attend(n);  x += s·mlp(n)
+//            parallel with two norms  n = norm(x), n' = norm(x);  x += s·attend(n);  x += s·mlp(n')
 // Shape   E hidden, F feed-forward, L layers, H query heads, G kv heads, D head size, V vocabulary. Ranges are checked,
 //         so that the product of any two fits 64 bits and every width 32.
 // Owner   a value; immutable once read.
@@ -89,6 +90,7 @@ struct AttentionLayer {
   std::optional<HeadNormSpec> q_norm{};
   std::optional<HeadNormSpec> k_norm{};
   std::optional<HeadNormSpec> v_norm{};  // without a scale: kHead only
+  bool norms_after_rope = false;         // of q and k: RMS norms over kHead only
   bool v_is_k = false;                   // v is the product that k is, before its norm: there is no v_proj
   // The layer whose K and V this one reads: it has q alone.
   std::optional<std::uint32_t> kv_source{};
@@ -109,7 +111,7 @@ struct FeedForward {
   bool operator==(const FeedForward&) const = default;
 };
 
-enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel };
+enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel, kParallelNorms };
 
 struct LayerSpec {
   Placement placement = Placement::kPre;
@@ -121,6 +123,10 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 
   bool norms_input() const { return placement != Placement::kPost; }
+  bool norms_mlp_input() const {
+    return placement == Placement::kPre || placement == Placement::kSandwich || placement == Placement::kParallelNorms;
+  }
+  bool is_parallel() const { return placement == Placement::kParallel || placement == Placement::kParallelNorms; }
   bool norms_output() const { return placement == Placement::kPost || placement == Placement::kSandwich; }
 };
 
@@ -134,7 +140,8 @@ struct PerLayerEmbedding {
   bool operator==(const PerLayerEmbedding&) const = default;
 };
 
-// Names of a family's tensors. The order of rows of packed ones: q, k, v; gate, up.
+// Names of a family's tensors. The order of rows of packed ones: q, k, v, of all heads or for each kv head its own;
+// gate, up.
 struct TensorNames {
   // Below "model.layers.N.", without ".weight".
   std::string input_norm = "input_layernorm";
@@ -142,6 +149,7 @@ struct TensorNames {
   std::string k = "self_attn.k_proj";
   std::string v = "self_attn.v_proj";
   std::string qkv{};                        // not empty: q, k and v are one tensor
+  bool qkv_by_kv_head = false;              // in it follow for each kv head its query heads, k and v
   std::string q_norm = "self_attn.q_norm";  // "{}" in it: a tensor for each head
   std::string k_norm = "self_attn.k_norm";
   std::string out = "self_attn.o_proj";
@@ -161,6 +169,8 @@ struct TensorNames {
   std::string per_layer_projection = "per_layer_model_projection";
   std::string per_layer_projection_norm = "per_layer_projection_norm";
   std::string prefix = "model.";
+  std::string embedding = "embed_tokens";
+  std::string layers = "layers";
   std::string final_norm = "norm";
   std::string head = "lm_head";
   // Patterns, '*' for any characters, of tensors that a checkpoint may have and the decoder does not use.
@@ -181,6 +191,7 @@ struct ModelSpec {
   float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w
   bool tied_head = false;        // the output matrix is the embedding
   bool tied_by_default = false;  // config.json does not say so: an output matrix of the checkpoint goes first
+  bool head_bias = false;
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;  // 0: none
   TensorNames names;

@@ -27,12 +27,12 @@ class Builder {
 
   TensorTable build() {
     const std::uint64_t hidden = spec_.hidden;
-    matrix(Role::kEmbedding, {part(names_.prefix + "embed_tokens", {spec_.vocab, hidden})}, false);
+    matrix(Role::kEmbedding, {part(names_.prefix + names_.embedding, {spec_.vocab, hidden})}, false);
     if (spec_.per_layer) add_per_layer_embedding();
     for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
     layer_ = TensorEntry::kTop;
     norm(Role::kFinalNorm, names_.prefix + names_.final_norm, spec_.final_norm, hidden);
-    if (!spec_.tied_head) matrix(Role::kHead, {part(names_.head, {spec_.vocab, hidden})}, false);
+    if (!spec_.tied_head) matrix(Role::kHead, {part(names_.head, {spec_.vocab, hidden})}, spec_.head_bias);
     table_.skipped.insert(table_.skipped.end(), names_.skipped.begin(), names_.skipped.end());
     table_.skipped.emplace_back("*rotary_emb.inv_freq");
     table_.skipped.emplace_back("medusa_head.*");
@@ -49,7 +49,7 @@ class Builder {
     return weight;
   }
   std::string in_layer(const std::string& name) const {
-    return names_.prefix + "layers." + std::to_string(layer_) + "." + name;
+    return names_.prefix + names_.layers + "." + std::to_string(layer_) + "." + name;
   }
 
   TensorEntry& add(Role role, Kind kind, std::vector<TensorPart> parts) {
@@ -77,9 +77,7 @@ class Builder {
     if (layer.norms_input()) norm(Role::kInputNorm, in_layer(names_.input_norm), layer.norm, spec_.hidden);
     add_attention(layer.attention);
     if (layer.norms_output()) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
-    if (layer.placement == Placement::kPre || layer.placement == Placement::kSandwich) {
-      norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
-    }
+    if (layer.norms_mlp_input()) norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
     add_mlp(layer.mlp);
     if (layer.norms_output()) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
     if (spec_.per_layer) add_per_layer(layer.norm);
@@ -118,7 +116,9 @@ class Builder {
     const std::uint64_t q = attention.q_width();
     const std::uint64_t kv = attention.kv_width() / attention.kv_copies;
     std::vector<TensorPart> parts;
-    if (!names_.qkv.empty()) {
+    if (!names_.qkv.empty() && names_.qkv_by_kv_head) {
+      parts = qkv_parts_by_kv_head(attention, q, kv);
+    } else if (!names_.qkv.empty()) {
       for (const auto& [first, rows] : {std::pair{std::uint64_t{0}, q}, std::pair{q, kv}, std::pair{q + kv, kv}}) {
         parts.push_back(part(in_layer(names_.qkv), {q + 2 * kv, spec_.hidden}));
         parts.back().first_row = first;
@@ -134,6 +134,23 @@ class Builder {
     for (std::size_t i = 1; i < parts.size(); ++i) copy_heads(parts[i], attention);
     if (!attention.interleaved || attention.rope == AttentionLayer::kNoRope) return parts;
     for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 2); ++i) reorder(parts[i], attention);
+    return parts;
+  }
+  std::vector<TensorPart> qkv_parts_by_kv_head(const AttentionLayer& attention, std::uint64_t q,
+                                               std::uint64_t kv) const {
+    const std::uint64_t num_kv = kv / attention.head_dim;
+    const std::uint64_t queries = q / num_kv;
+    const std::uint64_t stride = queries + 2 * std::uint64_t{attention.head_dim};
+    std::vector<TensorPart> parts;
+    std::uint64_t first = 0;
+    for (const std::uint64_t run : {queries, std::uint64_t{attention.head_dim}, std::uint64_t{attention.head_dim}}) {
+      TensorPart& rows = parts.emplace_back(part(in_layer(names_.qkv), {q + 2 * kv, spec_.hidden}));
+      rows.first_row = first;
+      rows.rows = run * num_kv;
+      rows.run = run;
+      rows.stride = stride;
+      first += run;
+    }
     return parts;
   }
   static void copy_heads(TensorPart& rows, const AttentionLayer& attention) {

@@ -38,12 +38,15 @@ enum class Role : std::uint8_t {
   kPerLayerNorm,            // [E]
 };
 
-// Rows of a tensor. rows 0: all of them.
+// Rows of a tensor, which lie together, or in runs. rows 0: all of them.
 struct TensorPart {
   std::string name;
   std::vector<std::uint64_t> shape;  // of the whole tensor
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
+  // Not 0: of every `stride` rows, from first_row on, the first `run` are taken.
+  std::uint64_t run = 0;
+  std::uint64_t stride = 0;
   // Heads of so many rows, whose first `turned` rows are pairs (2i, 2i+1), to be reordered to halves; then each head
   // `copies` times. 0: no heads.
   std::uint32_t head_rows = 0;

@@ -71,7 +71,7 @@ bool is_same(const Tensor& a, const Tensor& b) {
 }
 
 std::string head_name(const ModelSpec& spec) { return spec.names.head + ".weight"; }
-std::string embedding_name(const ModelSpec& spec) { return spec.names.prefix + "embed_tokens.weight"; }
+std::string embedding_name(const ModelSpec& spec) { return spec.names.prefix + spec.names.embedding + ".weight"; }
 
 void check_tied_head(const ModelSpec& spec, const Checkpoint& checkpoint, Problems& problems) {
   const Tensor* head = checkpoint.find(head_name(spec));
@@ -95,7 +95,11 @@ class Rows {
     const bool whole = kind != Kind::kMatrix;
     num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
     row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : tensor.shape.front());
-    bytes_ = tensor.data.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
+    if (part.run != 0) {
+      gather_runs(tensor.data, part);
+    } else {
+      bytes_ = tensor.data.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
+    }
     if (part.turned != 0) reorder(part);
     if (part.copies != 1) copy_heads(part);
   }
@@ -103,13 +107,22 @@ class Rows {
   FileBytes bytes() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
 
  private:
+  void gather_runs(FileBytes all, const TensorPart& part) {
+    ordered_.reserve(num_rows_ * row_bytes_);
+    for (std::uint64_t row = part.first_row; ordered_.size() < num_rows_ * row_bytes_; row += part.stride) {
+      const FileBytes run = all.subspan(row * row_bytes_, part.run * row_bytes_);
+      ordered_.insert(ordered_.end(), run.begin(), run.end());
+    }
+  }
+
   // Pairs (2i, 2i+1) become (i, i + turned/2).
   void reorder(const TensorPart& part) {
-    ordered_.assign(bytes_.begin(), bytes_.end());
+    const std::vector<std::byte> pairs(bytes().begin(), bytes().end());
+    ordered_ = pairs;
     for (std::uint64_t head = 0; head < num_rows_; head += part.head_rows) {
       for (std::uint32_t i = 0; i < part.turned; ++i) {
         const std::uint64_t to = head + i / 2 + i % 2 * (part.turned / 2);
-        std::memcpy(ordered_.data() + to * row_bytes_, bytes_.data() + (head + i) * row_bytes_, row_bytes_);
+        std::memcpy(ordered_.data() + to * row_bytes_, pairs.data() + (head + i) * row_bytes_, row_bytes_);
       }
     }
   }

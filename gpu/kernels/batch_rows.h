@@ -43,6 +43,7 @@ struct AttentionView {
   float softcap = 0.0f;
   NormView q_norm;
   NormView k_norm;
+  bool norms_after_rope = false;
   const float* cosines = nullptr;  // [positions, half]
   const float* sines = nullptr;
   std::uint32_t half = 0;          // 0: no rotation

@@ -43,12 +43,8 @@ struct RopeStore {
 
  private:
   QUIRE_DEVICE static void rotate(const AttentionView& spec, const NormView& norm, std::uint32_t position, float* x) {
-    if (norm.scale != nullptr) {
-      const float factor = norm_factor_of_warp(x, spec.head_dim, norm.eps);
-      sync_block();
-      for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor * norm.scale[d];
-      sync_block();
-    }
+    const bool norms_last = spec.norms_after_rope;
+    if (norm.scale != nullptr && !norms_last) norm_head(spec.head_dim, norm, x);
     for (std::uint32_t i = thread(); i < spec.half; i += kThreads) {
       const float cosine = spec.cosines[std::size_t{position} * spec.half + i];
       const float sine = spec.sines[std::size_t{position} * spec.half + i];
@@ -57,6 +53,16 @@ struct RopeStore {
       x[i] = fma(-high, sine, low * cosine);
       x[spec.half + i] = fma(low, sine, high * cosine);
     }
+    if (norm.scale == nullptr || !norms_last) return;
+    sync_block();
+    norm_head(spec.head_dim, norm, x);
+  }
+
+  QUIRE_DEVICE static void norm_head(std::uint32_t head_dim, const NormView& norm, float* x) {
+    const float factor = norm_factor_of_warp(x, head_dim, norm.eps);
+    sync_block();
+    for (std::uint32_t d = thread(); d < head_dim; d += kThreads) x[d] = x[d] * factor * norm.scale[d];
+    sync_block();
   }
 
   QUIRE_DEVICE static void store(const KvLayout& layout, std::byte* group, std::uint32_t slot, const float* k,

@@ -34,7 +34,9 @@ MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "orig
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
 UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
-UNGATED = ("starcoder2", "arcee", "nemotron")  # MLPs without a gate
+UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon")  # MLPs without a gate
+DOWN = ("down_proj.weight", "c_proj.weight", "fc2.weight", "fc_out.weight", "dense_4h_to_h.weight")
+OUT = ("o_proj", "dense.weight", "out_proj")  # behind attention
 GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
 NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS, "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
                      "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
@@ -338,6 +340,51 @@ CONFIGURATIONS = {
     "llama-with-images": Tiny(
         "llama", dict(rms_norm_eps=1e-2), {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}},
         wrapper="SmolVLMForConditionalGeneration"),
+    "hunyuan": Tiny(
+        "hunyuan_v1_dense", dict(head_dim=24, rms_norm_eps=1e-2, attention_bias=True),
+        {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "hunyuan-hub-alpha-bf16": Tiny(
+        "hunyuan_v1_dense", dict(head_dim=16, num_key_value_heads=4, num_hidden_layers=5, tie_word_embeddings=True),
+        {"alpha": {"rope_scaling.alpha": 10.0}, "theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4,
+                  "rope_scaling": {"alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0,
+                                   "mscale_all_dim": 1.0, "type": "dynamic"}}, dtype="bfloat16"),
+    "phi": Tiny(
+        "phi", dict(layer_norm_eps=1e-2, qk_layernorm=True),
+        {"norms of heads": {"qk_layernorm": False}, "eps": {"layer_norm_eps": 5e-3},
+         "part that turns": {"rope_parameters.partial_rotary_factor": 0.25}}),
+    "phi-hub-bf16": Tiny(
+        "phi", dict(num_key_value_heads=4, num_hidden_layers=5, hidden_size=80), {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.4, "rope_scaling": None,
+                  "num_key_value_heads": ABSENT}, dtype="bfloat16"),
+    "gpt_neox": Tiny(
+        "gpt_neox", dict(layer_norm_eps=1e-2, num_hidden_layers=6),
+        {"eps": {"layer_norm_eps": 5e-3}, "one after another": {"use_parallel_residual": False},
+         "part that turns": {"rope_parameters.partial_rotary_factor": 0.5}}),
+    "gpt_neox-sequential": Tiny(
+        "gpt_neox", dict(use_parallel_residual=False, attention_bias=False, num_hidden_layers=5),
+        {"side by side": {"use_parallel_residual": True}, "theta": theta(3e4)}),
+    "gpt_neox-hub-bf16": Tiny(
+        "gpt_neox", dict(hidden_size=96, num_attention_heads=3, num_hidden_layers=6),
+        {"theta": {"rotary_emb_base": 30000}, "part that turns": {"rotary_pct": 0.5}},
+        spelling={"rope_parameters": ABSENT, "rotary_emb_base": 10000, "rotary_pct": 0.25}, dtype="bfloat16"),
+    "gptj": Tiny(
+        "gptj", dict(n_embd=64, n_layer=4, n_head=4, n_inner=96, n_positions=1024, rotary_dim=8, layer_norm_epsilon=1e-2),
+        {"part that turns": {"rotary_dim": 4}, "eps": {"layer_norm_epsilon": 5e-3}}),
+    "gptj-wide-bf16": Tiny(
+        "gptj", dict(n_embd=64, n_layer=5, n_head=2, n_positions=1024, rotary_dim=16), {"part that turns": {"rotary_dim": 8}},
+        dtype="bfloat16"),
+    "falcon-one-kv-head": Tiny(
+        "falcon", dict(layer_norm_epsilon=1e-2, bias=True, ffn_hidden_size=96, tie_word_embeddings=False),
+        {"eps": {"layer_norm_epsilon": 5e-3}, "theta": theta(3e4)}),
+    "falcon-new": Tiny(
+        "falcon", dict(new_decoder_architecture=True, num_kv_heads=2, hidden_size=96, num_hidden_layers=8),
+        {"theta": theta(3e4)}),
+    "falcon-new-one-norm-hub-bf16": Tiny(
+        "falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, tie_word_embeddings=False),
+        {"theta": {"rope_theta": 3e4}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e4}, dtype="bfloat16"),
+    "falcon-sequential-many-heads": Tiny(
+        "falcon", dict(multi_query=False, parallel_attn=False, bias=True, tie_word_embeddings=False), {"theta": theta(3e4)}),
 }
 
 
@@ -364,7 +411,7 @@ def draw_model(tiny):
             if deviation:
                 tensor.normal_(mean=mean, std=deviation)
             # Without a gate the mean of the activations would drown what tells tokens apart.
-            if tiny.family in UNGATED and any(part in name for part in ("c_proj.weight", "down_proj.weight")):
+            if tiny.family in UNGATED and any(part in name for part in DOWN):
                 tensor -= tensor.mean(dim=1, keepdim=True)
     return model.to(getattr(torch, tiny.dtype))
 
@@ -385,12 +432,12 @@ def spread(name, tensor, config):
         return 0.0, 0.1
     if name.endswith("layer_scalar"):
         return 1.0, 0.2
-    if "norm" in name:
+    if "norm" in name or ".ln_" in name:
         factor = norm_factor(name, tensor, config)
         return factor - (config.model_type in UNIT_OFFSET_NORMS), 0.3 * factor
     if "embed_tokens_per_layer" in name:
         return 0.0, config.hidden_size_per_layer_input ** -0.5
-    if "embed_tokens" in name:
+    if any(part in name for part in ("embed_tokens", "embed_in", "wte", "word_embeddings")):
         return 0.0, 1.0 / embedding_factor(config)
     if tensor.dim() == 2:
         return 0.0, matrix_factor(name, config) * tensor.shape[1] ** -0.5
@@ -398,19 +445,19 @@ def spread(name, tensor, config):
 
 
 def norm_factor(name, tensor, config):
-    if "q_norm" in name or "q_layernorm" in name:
+    if any(part in name for part in ("q_norm", "q_layernorm", "query_layernorm")):
         return SCORES * (tensor.numel() ** -0.5 if config.model_type == "gemma4_text" else 1.0)  # gemma4 does not scale scores
     return BRANCHES if any(part in name for part in NORMS_OF_BRANCHES.get(config.model_type, ())) else 1.0
 
 
 def matrix_factor(name, config):
-    if "lm_head" in name:
+    if "lm_head" in name or "embed_out" in name:
         return 3.0
-    if "qkv_proj" in name:
+    if "qkv_proj" in name or "query_key_value" in name:
         return math.sqrt(SCORES)
     if "q_proj" in name:
         return SCORES
-    if any(part in name for part in ("o_proj", "down_proj", "c_proj")):
+    if any(part in name for part in (*DOWN, *OUT)):
         return BRANCHES / getattr(config, "residual_multiplier", 1.0)
     return 1.0
 

@@ -22,6 +22,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 U = 2.0**-24
 LAMBDA = 6.0
+EMBEDDINGS = ("embed_tokens", "embed_in", "wte", "word_embeddings")  # of a decoder, by family
+LAYERS = ("layers", "h")
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 
 
@@ -74,13 +76,16 @@ class Reference:
         kind = getattr(transformers, json.loads((directory / "config.json").read_text())["architectures"][0])
         self.model = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
         self.config = self.model.config.get_text_config()
-        self.decoder = next(part for part in self.model.modules() if hasattr(part, "embed_tokens"))
+        self.decoder = next(part for part in self.model.modules() if any(hasattr(part, name) for name in EMBEDDINGS))
+        self.layers = next(getattr(self.decoder, name) for name in LAYERS if hasattr(self.decoder, name))
         self.vocab = self.config.vocab_size
         self.frequency_error = 0.0
 
     def rope_tables(self):
         """(inverse frequencies, factor on cos and sin) of every table. Pairs of frequency 0 do not turn and are left out."""
-        rope = self.decoder.rotary_emb
+        rope = getattr(self.decoder, "rotary_emb", None)
+        if rope is None:
+            return []
         names = [name for name, _ in rope.named_buffers() if name.endswith("inv_freq") and "original" not in name]
         tables = [(getattr(rope, name).numpy(), getattr(rope, name.replace("inv_freq", "attention_scaling"))) for name in names]
         return [(inverse[inverse > 0], np.float32(factor)) for inverse, factor in tables]
@@ -91,6 +96,9 @@ class Reference:
         A table that logits_tool does not print counts as 4 u off, the most that is allowed.
         """
         theirs = self.rope_tables()
+        if not theirs:  # GPT-J's: sines and cosines of every position
+            self.frequency_error = 4 * U
+            return
         for ours in run.ropes:
             assert min(table_difference(ours, table) for table in theirs) <= 4 * U
         self.frequency_error = max(min(4 * U, *(table_difference(ours, table) for ours in run.ropes)) for table in theirs)
@@ -107,7 +115,7 @@ class Reference:
         hook.remove()
         positions = np.arange(len(tokens))
         angle = positions * (self.frequency_error + 2 * U) if self.frequency_error > 0 else 0 * positions
-        error = LAMBDA * np.sqrt(self.chain(len(tokens))) * U + len(self.decoder.layers) * angle
+        error = LAMBDA * np.sqrt(self.chain(len(tokens))) * U + len(self.layers) * angle
         return logits.numpy(), 2 * error * (lengths * widest).numpy() * self.logit_factor()
 
     def logit_factor(self):
@@ -116,7 +124,7 @@ class Reference:
     def chain(self, positions):
         """N: the lengths of all sums on the longest path from a token to a logit."""
         hidden = self.config.hidden_size
-        return sum(layer_chain(layer, hidden, positions) for layer in self.decoder.layers) + 2 * hidden
+        return sum(layer_chain(layer, hidden, positions) for layer in self.layers) + 2 * hidden
 
 
 def table_difference(ours, theirs):
@@ -126,22 +134,29 @@ def table_difference(ours, theirs):
     return float(np.abs(ours[0] / theirs[0].astype(np.float64) - 1).max())
 
 
+def child(part, *names):
+    """The child by the first of these names that it has."""
+    return next(getattr(part, name) for name in names if getattr(part, name, None) is not None)
+
+
 def layer_chain(layer, hidden, positions):
-    heads = layer.self_attn.o_proj.in_features                       # H * D
-    down = getattr(layer.mlp, "down_proj", None) or layer.mlp.c_proj
-    attention = (hidden                                              # q, k, v
-                 + layer.self_attn.head_dim + 2 * positions          # scores; the softmax's sum and the sum over values
-                 + heads)                                            # out
+    attention = child(layer, "self_attn", "attention", "attn", "self_attention")
+    heads = child(attention, "o_proj", "dense", "out_proj").in_features  # H * D
+    head_dim = child(attention, "head_dim", "head_size")
+    down = child(layer.mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h")
+    sums = (hidden                                                   # q, k, v
+            + head_dim + 2 * positions                               # scores; the softmax's sum and the sum over values
+            + heads)                                                 # out
     mlp = hidden + down.in_features                                  # gate and up; down
     beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection
-    return attention + mlp + beside + norm_sums(layer, hidden) + 16  # rope, exp, activation, residual
+    inner = sum(weight.numel() for name, weight in attention.named_parameters() if "norm" in name)
+    return sums + mlp + beside + norm_sums(layer, hidden) + max(2 * head_dim, inner) + 16  # rope, exp, activation, residual
 
 
 def norm_sums(layer, hidden):
-    """Sums of the layer's norms over the hidden width (a LayerNorm has two: mean and variance), and of q's and k's."""
+    """Sums of the layer's norms over the hidden width: a LayerNorm has two, mean and variance."""
     kinds = [type(part).__name__ for part in layer.children()]
-    inner = sum(weight.numel() for name, weight in layer.self_attn.named_parameters() if "norm" in name)
-    return hidden * sum(1 + ("LayerNorm" in kind) for kind in kinds if "Norm" in kind) + max(2 * layer.self_attn.head_dim, inner)
+    return hidden * sum(1 + ("LayerNorm" in kind) for kind in kinds if "Norm" in kind)
 
 
 def check_greedy(reference, prompt, greedy):

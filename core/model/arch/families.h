@@ -35,6 +35,12 @@ ModelSpec read_ernie4_5(const JsonFields& fields);
 ModelSpec read_exaone4(const JsonFields& fields);
 ModelSpec read_helium(const JsonFields& fields);
 ModelSpec read_nemotron(const JsonFields& fields);
+ModelSpec read_internlm2(const JsonFields& fields);
 ModelSpec read_internlm3(const JsonFields& fields);
+ModelSpec read_hunyuan(const JsonFields& fields);
+ModelSpec read_phi(const JsonFields& fields);
+ModelSpec read_gpt_neox(const JsonFields& fields);
+ModelSpec read_gptj(const JsonFields& fields);
+ModelSpec read_falcon(const JsonFields& fields);
 
 }  // namespace quire::model

@@ -51,8 +51,8 @@ std::uint32_t read_head_dim(const JsonFields& fields, const FamilyDefaults& defa
     head_dim = uint(fields, "head_dim", kMaxHeadDim);
   } else if (head_dim == 0) {
     if (hidden % num_heads != 0) {
-      fields.mismatch("hidden_size", "expected a multiple of num_attention_heads = " + std::to_string(num_heads) +
-                                         ", because head_dim is missing");
+      fields.mismatch(defaults.keys.hidden, "expected a multiple of " + std::string(defaults.keys.heads) + " = " +
+                                                std::to_string(num_heads) + ", because head_dim is missing");
     }
     head_dim = hidden / num_heads;
   }
@@ -65,12 +65,12 @@ std::uint32_t read_head_dim(const JsonFields& fields, const FamilyDefaults& defa
 
 AttentionLayer read_attention(const JsonFields& fields, const FamilyDefaults& defaults, std::uint32_t hidden) {
   AttentionLayer attention;
-  attention.num_heads = uint(fields, "num_attention_heads", kMaxHeads, defaults.heads);
+  attention.num_heads = uint(fields, defaults.keys.heads, kMaxHeads, defaults.heads);
   const std::uint32_t kv_heads = defaults.kv_heads_of_heads ? attention.num_heads : defaults.kv_heads;
-  attention.num_kv_heads = uint(fields, "num_key_value_heads", attention.num_heads, kv_heads);
+  attention.num_kv_heads = uint(fields, defaults.keys.kv_heads, attention.num_heads, kv_heads);
   if (attention.num_heads % attention.num_kv_heads != 0) {
-    fields.mismatch("num_key_value_heads",
-                    "expected a divisor of num_attention_heads = " + std::to_string(attention.num_heads));
+    fields.mismatch(defaults.keys.kv_heads, "expected a divisor of " + std::string(defaults.keys.heads) + " = " +
+                                                std::to_string(attention.num_heads));
   }
   attention.head_dim = read_head_dim(fields, defaults, hidden, attention.num_heads);
   attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.head_dim)));
@@ -101,14 +101,14 @@ ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults) {
   check_activation(fields, defaults);
   ModelSpec spec;
   spec.model_type = defaults.model_type;
-  spec.hidden = uint(fields, "hidden_size", kMaxWidth);
+  spec.hidden = uint(fields, defaults.keys.hidden, kMaxWidth);
   LayerSpec layer;
-  layer.mlp.width = uint(fields, "intermediate_size", kMaxWidth);
+  layer.mlp.width = uint(fields, defaults.keys.mlp_width, kMaxWidth, defaults.hiddens_of_mlp * spec.hidden);
   layer.mlp.activation = defaults.activation;
-  const std::uint32_t num_layers = uint(fields, "num_hidden_layers", kMaxLayers);
+  const std::uint32_t num_layers = uint(fields, defaults.keys.layers, kMaxLayers);
   layer.attention = read_attention(fields, defaults, spec.hidden);
   spec.vocab = uint(fields, "vocab_size", kMaxVocab, defaults.vocab);
-  spec.max_positions = uint(fields, "max_position_embeddings", kMaxPositionsInConfig, defaults.positions);
+  spec.max_positions = uint(fields, defaults.keys.positions, kMaxPositionsInConfig, defaults.positions);
   const double eps = fields.optional_number(defaults.eps_key, 0.0, 1.0).value_or(defaults.eps);
   layer.norm = {defaults.norm, static_cast<float>(eps), defaults.norm_bias};
   spec.final_norm = layer.norm;

@@ -14,9 +14,22 @@
 
 namespace quire::model {
 
+inline constexpr std::string_view kNoKey = "";  // the family's config.json has none: its default holds
+
+// Keys of sizes.
+struct Keys {
+  std::string_view hidden = "hidden_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view kv_heads = "num_key_value_heads";
+  std::string_view mlp_width = "intermediate_size";
+  std::string_view positions = "max_position_embeddings";
+};
+
 // Values of keys that a config.json may leave out.
 struct FamilyDefaults {
   std::string_view model_type;
+  Keys keys{};
   std::uint32_t positions = 2048;
   std::uint32_t vocab = 0;  // 0: required, as are the next two
   std::uint32_t heads = 0;
@@ -24,6 +37,7 @@ struct FamilyDefaults {
   bool kv_heads_of_heads = false;  // as many as query heads
   std::uint32_t head_dim = 0;      // 0: hidden / heads
   bool takes_head_dim = true;
+  std::uint32_t hiddens_of_mlp = 0;  // the MLP's width in hidden sizes; 0: required
   bool tied = false;
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;

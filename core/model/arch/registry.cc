@@ -36,7 +36,13 @@ constexpr std::array kArchitectures = {
     Architecture{"exaone4", "Exaone4ForCausalLM", read_exaone4},
     Architecture{"helium", "HeliumForCausalLM", read_helium},
     Architecture{"nemotron", "NemotronForCausalLM", read_nemotron},
+    Architecture{"internlm2", "InternLM2ForCausalLM", read_internlm2},
     Architecture{"internlm3", "InternLM3ForCausalLM", read_internlm3, "LlamaForCausalLM"},
+    Architecture{"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", read_hunyuan},
+    Architecture{"phi", "PhiForCausalLM", read_phi},
+    Architecture{"gpt_neox", "GPTNeoXForCausalLM", read_gpt_neox},
+    Architecture{"gptj", "GPTJForCausalLM", read_gptj},
+    Architecture{"falcon", "FalconForCausalLM", read_falcon},
 };
 
 constexpr std::array kWrappers = {

@@ -186,7 +186,7 @@ Checkpoint Checkpoint::open_file(const ModelFiles& files, std::string_view name)
 
 Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
   Checkpoint checkpoint = open(files);
-  checkpoint.rename_text_model();
+  checkpoint.rename_decoder();
   constexpr std::string_view kPrefix = "model.";
   const auto has_prefix = [&](const auto& named) { return named.first.starts_with(kPrefix); };
   if (std::ranges::any_of(checkpoint.tensors_, has_prefix)) return checkpoint;
@@ -199,13 +199,14 @@ Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
   return checkpoint;
 }
 
-// Models with images: language_model.model.X, model.language_model.X and model.text_model.X become model.X,
-// language_model.lm_head lm_head.
-void Checkpoint::rename_text_model() {
-  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"language_model.model.", "model."},
-                                                                         {"language_model.lm_head.", "lm_head."},
-                                                                         {"model.language_model.", "model."},
-                                                                         {"model.text_model.", "model."}};
+// A family's name of its decoder and its output matrix, and that of a text model inside a model with images, becomes
+// "model." and "lm_head.".
+void Checkpoint::rename_decoder() {
+  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
+      {"language_model.model.", "model."}, {"language_model.lm_head.", "lm_head."},
+      {"model.language_model.", "model."}, {"model.text_model.", "model."},
+      {"transformer.", "model."},          {"gpt_neox.", "model."},
+      {"embed_out.", "lm_head."}};
   std::map<std::string, Tensor, std::less<>> tensors;
   for (auto& [name, tensor] : tensors_) {
     std::string renamed = name;

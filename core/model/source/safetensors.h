@@ -43,7 +43,8 @@ class Checkpoint {
   // Opens one file of the directory, which must be there.
   static Checkpoint open_file(const ModelFiles& files, std::string_view name);
   // Opens a decoder with its head: names begin with "model." and "lm_head.". A checkpoint saved from the decoder alone
-  // lacks the first: it is added; one of a model with images has the text model's deeper inside: they are shortened.
+  // lacks the first: it is added. "transformer." and the like are replaced, and names of a text model inside a model
+  // with images shortened.
   static Checkpoint open_decoder(const ModelFiles& files);
 
   const Tensor* find(std::string_view name) const;
@@ -58,7 +59,7 @@ class Checkpoint {
 
  private:
   using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
-  void rename_text_model();
+  void rename_decoder();
   void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
 
   std::map<std::string, Tensor, std::less<>> tensors_;

@@ -178,6 +178,7 @@ struct AttentionCase {
   std::uint32_t first = 0;  // kOwn: values of the norms' vectors before the first head's
   std::uint32_t half = 0;   // of the dimensions that turn; 0: none do
   bool scales_q = false;
+  bool norms_last = false;  // of q and k, after rope
   std::uint32_t rows = 21;
   bool shares = true;  // whether a layer without K and V of its own is run, too
 
@@ -185,7 +186,7 @@ struct AttentionCase {
     constexpr const char* kNames[] = {"none", "shared", "own", "whole row"};
     return shape.text() + ", norms " + kNames[static_cast<int>(q)] + "/" + kNames[static_cast<int>(k)] + "/" +
            kNames[static_cast<int>(v)] + " " + name_of(norm) + " from " + std::to_string(first) + ", half " +
-           std::to_string(half) + (scales_q ? ", scaled q" : "");
+           std::to_string(half) + (scales_q ? ", scaled q" : "") + (norms_last ? ", norms after rope" : "");
   }
 };
 
@@ -227,8 +228,8 @@ inline std::vector<float> rows_by_equation(const AttentionCase& c, std::vector<f
     const auto row = std::span(x).subspan(t * c.shape.width(), c.shape.width());
     const auto q = row.first(c.shape.q_width());
     const auto k = row.subspan(q.size(), c.shape.kv_width());
-    norm(q, c.q, numbers.q);
-    norm(k, c.k, numbers.k);
+    const auto norm_q_and_k = [&] { norm(q, c.q, numbers.q), norm(k, c.k, numbers.k); };
+    if (!c.norms_last) norm_q_and_k();
     norm(row.subspan(q.size() + k.size()), c.v, numbers.v);
     for (std::size_t at = 0; at < q.size() + k.size(); at += size) {
       for (std::size_t i = 0; i < c.half; ++i) {
@@ -240,6 +241,7 @@ inline std::vector<float> rows_by_equation(const AttentionCase& c, std::vector<f
         row[at + c.half + i] = std::fma(lo, sine, hi * cosine);
       }
     }
+    if (c.norms_last) norm_q_and_k();
     for (float& value : q) value = c.scales_q ? value * numbers.q_scale[t] : value;
   }
   return x;
@@ -259,6 +261,7 @@ class OwnedSpec {
     spec_.window = c.shape.window;
     spec_.softcap = c.shape.softcap;
     spec_.rope = rope_.get();
+    spec_.norms_after_rope = c.norms_last;
     spec_.q_scale = q_scale_.get();
     const auto norm = [&](HeadVectors heads, const OwnedNorm& of) {
       return backend::HeadNorm{of.get(), heads == HeadVectors::kWholeRow, heads == HeadVectors::kOwn ? c.first : 0};
@@ -359,6 +362,14 @@ inline std::vector<AttentionCase> attention_cases(KvType type) {
        .half = 8,
        .scales_q = true},
       {.shape = shape(4, 16, 0, 0.0f), .q = kWholeRow, .k = kShared, .v = kOwn, .norm = NormChoice::kLayer},
+      {.shape = shape(4, 18, 0, 0.0f), .q = kShared, .k = kShared, .half = 9, .norms_last = true},
+      {.shape = shape(4, 32, 7, 0.0f),
+       .q = kShared,
+       .k = kShared,
+       .v = kShared,
+       .half = 8,
+       .scales_q = true,
+       .norms_last = true},
   };
 }
 

@@ -55,6 +55,10 @@ TEST(CopiesOfKvHeads, ChangeNoBitOfAnyFamilysLogits) {
       {"cohere", R"("use_qk_norm": true)"},
       {"stablelm", R"("qk_layernorm": true, "use_qkv_bias": true, "partial_rotary_factor": 0.5)"},
       {"gemma3_text", ""},
+      {"internlm2", ""},
+      {"hunyuan_v1_dense", ""},
+      {"phi", R"("qk_layernorm": true)"},
+      {"falcon", R"("new_decoder_architecture": true, "num_kv_heads": 2, "bias": true, "alibi": false)"},
       {"gemma4_text", R"("layer_types": ["sliding_attention", "full_attention"], "global_head_dim": 16,
           "hidden_size_per_layer_input": 0, "attention_k_eq_v": true, "num_global_key_value_heads": 1)"}};
   for (const auto& [model_type, extra] : families) {

@@ -52,6 +52,7 @@ const std::vector<Change<ModelSpec>> kOfModel = {
     {"final_norm.bias", [](ModelSpec& s) { s.final_norm.bias = true; }},
     {"norm_offset", [](ModelSpec& s) { s.norm_offset = 1.0f; }},
     {"tied_head", [](ModelSpec& s) { s.tied_head = true; }},
+    {"head_bias", [](ModelSpec& s) { s.head_bias = true; }},
     {"logit_scale", [](ModelSpec& s) { s.logit_scale = 0.5f; }},
     {"logit_softcap", [](ModelSpec& s) { s.logit_softcap = 30.0f; }},
 };
@@ -62,6 +63,8 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
     {"placement post", [](LayerSpec& l) { l.placement = Placement::kPost; }},
     {"placement sandwich", [](LayerSpec& l) { l.placement = Placement::kSandwich; }},
     {"placement parallel", [](LayerSpec& l) { l.placement = Placement::kParallel; }},
+    {"placement parallel with two norms", [](LayerSpec& l) { l.placement = Placement::kParallelNorms; }},
+    {"norms_after_rope", [](LayerSpec& l) { l.attention.norms_after_rope = true; }},
     {"norm.kind", [](LayerSpec& l) { l.norm.kind = backend::NormKind::kLayer; }},
     {"norm.eps", [](LayerSpec& l) { l.norm.eps = 1e-5f; }},
     {"norm.bias", [](LayerSpec& l) { l.norm.bias = true; }},

@@ -29,6 +29,10 @@ struct Case {
   std::string head;   // "": tied
   std::string layer;  // below "layers.N.": "name shape; name shape"
   bool final_bias = false;
+  std::string embedding = "embed_tokens";
+  std::string layers = "layers";
+  std::string final_norm = "norm";
+  bool head_bias = false;
 };
 
 const char* const kNorms = "input_layernorm.weight [32]; post_attention_layernorm.weight [32]; ";
@@ -49,6 +53,7 @@ const char* const kQkvBiases = "self_attn.q_proj.bias [48]; self_attn.k_proj.bia
 const char* const kMlp = "mlp.gate_proj.weight [28, 32]; mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
 const char* const kMlpBiases = "mlp.gate_proj.bias [28]; mlp.up_proj.bias [28]; mlp.down_proj.bias [32]; ";
 const char* const kPlainMlp = "mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
+const char* const kNeoxMlp = "mlp.dense_h_to_4h.weight [28, 32]; mlp.dense_4h_to_h.weight [32, 28]; ";
 const char* const kPackedMlp = "mlp.gate_up_proj.weight [56, 32]; mlp.down_proj.weight [32, 28]; ";
 
 const char* const kFullLayers =
@@ -127,6 +132,42 @@ std::vector<Case> cases() {
        join({"input_layernorm.weight [32]; pre_feedforward_layernorm.weight [32]; ", kAttention, kMlp})},
       {"smolvlm", wrapped("smolvlm", family("llama")), head, llama},
       {"qwen3_vl", wrapped("qwen3_vl", family("qwen3_vl_text")), head, llama + head_norms},
+      {"internlm2", family("internlm2"), "output.weight",
+       join({"attention_norm.weight [32]; ffn_norm.weight [32]; attention.wqkv.weight [96, 32]; ",
+             "attention.wqkv.bias [96]; attention.wo.weight [32, 48]; attention.wo.bias [32]; ",
+             "feed_forward.w1.weight [28, 32]; feed_forward.w3.weight [28, 32]; feed_forward.w2.weight [32, 28]; "}),
+       false, "tok_embeddings"},
+      {"hunyuan", family("hunyuan_v1_dense"), head,
+       llama + "self_attn.query_layernorm.weight [12]; self_attn.key_layernorm.weight [12]; "},
+      {"phi", family("phi"), head,
+       join({"input_layernorm.weight [32]; input_layernorm.bias [32]; self_attn.q_proj.weight [32, 32]; ",
+             "self_attn.k_proj.weight [16, 32]; self_attn.v_proj.weight [16, 32]; self_attn.q_proj.bias [32]; ",
+             "self_attn.k_proj.bias [16]; self_attn.v_proj.bias [16]; self_attn.dense.weight [32, 32]; ",
+             "self_attn.dense.bias [32]; mlp.fc1.weight [28, 32]; mlp.fc1.bias [28]; mlp.fc2.weight [32, 28]; ",
+             "mlp.fc2.bias [32]; "}),
+       true, "embed_tokens", "layers", "final_layernorm", true},
+      {"gpt_neox", family("gpt_neox"), head,
+       join({kBiasedNorms, "attention.query_key_value.weight [96, 32]; attention.query_key_value.bias [96]; ",
+             "attention.dense.weight [32, 32]; attention.dense.bias [32]; ", kNeoxMlp,
+             "mlp.dense_h_to_4h.bias [28]; mlp.dense_4h_to_h.bias [32]; "}),
+       true, "embed_in", "layers", "final_layer_norm"},
+      {"gptj",
+       "{\"model_type\": \"gptj\", \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 2, \"vocab_size\": 30, "
+       "\"rotary_dim\": 8}",
+       head,
+       join({"ln_1.weight [32]; ln_1.bias [32]; attn.q_proj.weight [32, 32]; attn.k_proj.weight [32, 32]; ",
+             "attn.v_proj.weight [32, 32]; attn.out_proj.weight [32, 32]; mlp.fc_in.weight [128, 32]; ",
+             "mlp.fc_in.bias [128]; mlp.fc_out.weight [32, 128]; mlp.fc_out.bias [32]; "}),
+       true, "wte", "h", "ln_f", true},
+      {"falcon", family("falcon", "\"ffn_hidden_size\": 28"), "",
+       join({"input_layernorm.weight [32]; input_layernorm.bias [32]; ",
+             "self_attention.query_key_value.weight [48, 32]; self_attention.dense.weight [32, 32]; ", kNeoxMlp}),
+       true, "word_embeddings", "h", "ln_f"},
+      {"falcon_new", family("falcon", R"("ffn_hidden_size": 28, "new_decoder_architecture": true, "num_kv_heads": 2)"),
+       "",
+       join({"ln_attn.weight [32]; ln_attn.bias [32]; ln_mlp.weight [32]; ln_mlp.bias [32]; ",
+             "self_attention.query_key_value.weight [64, 32]; self_attention.dense.weight [32, 32]; ", kNeoxMlp}),
+       true, "word_embeddings", "h", "ln_f"},
       // Names as Checkpoint::open_decoder() gives them: without "language_model.".
       {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
        join({kSandwichNorms, kAttention, kMlp}) + head_norms},
@@ -150,10 +191,11 @@ class FamilyTensors : public ::testing::TestWithParam<Case> {};
 TEST_P(FamilyTensors, HaveTheNamesAndShapesThatTransformersWrites) {
   const Case& one = GetParam();
   std::vector<std::string> expected;
-  add_list("model.", "embed_tokens.weight [30, 32]; norm.weight [32]; ", expected);
-  if (one.final_bias) add_list("model.", "norm.bias [32]; ", expected);
-  for (const char* layer : {"model.layers.0.", "model.layers.1."}) add_list(layer, one.layer, expected);
+  add_list("model.", one.embedding + ".weight [30, 32]; " + one.final_norm + ".weight [32]; ", expected);
+  if (one.final_bias) add_list("model.", one.final_norm + ".bias [32]; ", expected);
+  for (const char* index : {".0.", ".1."}) add_list("model." + one.layers + index, one.layer, expected);
   if (!one.head.empty()) add_list("", one.head + " [30, 32]; ", expected);
+  if (one.head_bias) add_list("", "lm_head.bias [30]; ", expected);
 
   std::vector<std::string> found;
   for (const TensorPart& tensor : table_of(one.config).tensors()) {
@@ -170,7 +212,10 @@ TEST_P(FamilyTensors, AreCoveredByPartsWithoutGapsOrOverlaps) {
   for (const TensorEntry& entry : table.entries) {
     for (const auto* list : {&entry.parts, &entry.biases}) {
       for (const TensorPart& part : *list) {
-        rows[part.name].emplace_back(part.first_row, part.num_rows());
+        const std::uint64_t run = part.run != 0 ? part.run : part.num_rows();
+        for (std::uint64_t taken = 0; taken < part.num_rows(); taken += run) {
+          rows[part.name].emplace_back(part.first_row + taken / run * part.stride, run);
+        }
         heights[part.name] = part.shape.front();
       }
     }

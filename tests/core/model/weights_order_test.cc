@@ -142,6 +142,25 @@ TEST(WeightsOrder, OfOneTensorForQAndKAndVIsThatOfThree) {
   EXPECT_EQ(part(rows, 72, 24), part(upwards(96), 72, 24));
 }
 
+// Two kv heads, in the file each with its two query heads of 12 rows, k and v.
+TEST(WeightsOrder, OfOneTensorByKvHeadIsQAndKAndVOfAllHeads) {
+  const Loaded loaded(spec_of(family("internlm2")));
+  std::vector<float> q, k, v;
+  for (const float group : {0.0f, 48.0f}) {
+    for (float row = 0.0f; row < 24.0f; ++row) q.push_back(group + row);
+    for (float row = 24.0f; row < 36.0f; ++row) k.push_back(group + row), v.push_back(group + row + 12.0f);
+  }
+  const PackCall& packed = loaded.packed(Role::kQkv, 1);
+  ASSERT_EQ(packed.row_starts.size(), 96u);
+  EXPECT_EQ(part(packed.row_starts, 0, 48), q);
+  EXPECT_EQ(part(packed.row_starts, 48, 24), k);
+  EXPECT_EQ(part(packed.row_starts, 72, 24), v);
+  ASSERT_EQ(packed.biases.size(), 3u);
+  EXPECT_EQ(within(packed.biases[0]), q);
+  EXPECT_EQ(within(packed.biases[1]), k);
+  EXPECT_EQ(within(packed.biases[2]), v);
+}
+
 TEST(WeightsOrder, OfALayerWithoutRopeIsThatOfTheFile) {
   const Loaded loaded(spec_of(family("cohere2", "\"num_hidden_layers\": 4")));
   EXPECT_EQ(part(loaded.packed(Role::kQkv, 2).row_starts, 0, 48), ordered(4, kWholeHead));

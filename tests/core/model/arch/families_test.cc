@@ -103,6 +103,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "norm_offset=1 embed=8 logit_softcap=30 rope=default(theta=10000)"},
         Default{"qwen3_vl_text", ", \"num_attention_heads\": 32, \"vocab_size\": 30", 128000,
                 "H=32 G=32 D=128 V=30 eps=1e-06 window=0*4 qk_norm rope=default(theta=5e+05)"},
+        Default{"internlm2", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 qkv_bias out_bias rope=default(theta=10000)"},
+        Default{"hunyuan_v1_dense", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 qk_norm norms_after_rope rope=default(theta=10000)"},
+        Default{"phi", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 qkv_bias out_bias mlp_bias block=parallel norm=layer+bias "
+                "act=gelu_tanh ungated head_bias rope=default(theta=10000,rotary=0.5)"},
+        Default{"gpt_neox", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 qkv_bias out_bias mlp_bias block=parallel_norms "
+                "norm=layer+bias act=gelu ungated rope=default(theta=10000,rotary=0.25)"},
+        Default{"falcon", ", \"ffn_hidden_size\": 28" + std::string(kHeads), 2048,
+                "H=4 G=1 D=16 V=30 eps=1e-05 window=0*4 tied block=parallel norm=layer+bias act=gelu ungated "
+                "rope=default(theta=10000)"},
         Default{"smollm3", kHeads, 32768,
                 "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 tied rope=default(theta=2e+06) ropes=000-"}),
     [](const auto& one) { return one.param.model_type; });
@@ -153,6 +166,28 @@ TEST(FamilyLayers, OfSmolLm3SlideOnlyIfTheWindowIsUsedAndTheyHaveNoRope) {
   const std::string window = "\"sliding_window\": 9, \"no_rope_layers\": [1, 0]";
   EXPECT_THAT(parse(family("smollm3", window)).windows(), ElementsAre(0, 0));
   EXPECT_THAT(parse(family("smollm3", "\"use_sliding_window\": true, " + window)).windows(), ElementsAre(0, 9));
+}
+
+TEST(FamilyLayers, OfFalconHaveTheKvHeadsAndNormsOfItsKind) {
+  const auto layer = [](const std::string& extra) { return parse(family("falcon", extra)).layers[1]; };
+  EXPECT_EQ(layer("\"num_kv_heads\": 4").attention.num_kv_heads, 1u) << "7B, whose key is of no effect";
+  EXPECT_EQ(layer("\"multi_query\": false").attention.num_kv_heads, 4u);
+  EXPECT_EQ(layer("\"parallel_attn\": false").placement, Placement::kPre);
+  const std::string is_new = "\"new_decoder_architecture\": true";
+  EXPECT_EQ(layer(is_new).attention.num_kv_heads, 4u);
+  EXPECT_EQ(layer(is_new + ", \"num_kv_heads\": 2").attention.num_kv_heads, 2u);
+  EXPECT_EQ(layer(is_new).placement, Placement::kParallelNorms);
+  EXPECT_EQ(layer(is_new + ", \"num_ln_in_parallel_attn\": 1").placement, Placement::kParallel);
+}
+
+TEST(FamilyLayers, OfHunyuanWithAnAlphaHaveAThetaOfTheirOwn) {
+  const auto rope = [](const std::string& keys) {
+    return parse(family("hunyuan_v1_dense", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 1.0" + keys + "}"))
+        .ropes[0];
+  };
+  EXPECT_EQ(rope("").kind, RopeKind::kDynamic);
+  EXPECT_EQ(rope(", \"alpha\": 1000.0").kind, RopeKind::kDefault);
+  EXPECT_NEAR(rope(", \"alpha\": 1000.0").theta, 10000.0 * std::pow(1000.0, 12.0 / 10.0), 1e-3);
 }
 
 TEST(FamilyScalars, AreReadFromTheirKeys) {
@@ -278,6 +313,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"ExactGelu",
                 family("starcoder2", "\"hidden_act\": \"gelu\""),
                 {"'hidden_act' is \"gelu\"", "gelu_pytorch_tanh"}},
+        Refusal{
+            "FalconWithBiasesOfPositions", family("falcon", "\"alibi\": true"), {"'alibi' is true", "expected false"}},
+        Refusal{"KvHeadsOfFalconThatDoNotDivide",
+                family("falcon", "\"new_decoder_architecture\": true, \"num_kv_heads\": 3"),
+                {"'num_kv_heads' is 3", "divisor of num_attention_heads = 4"}},
+        Refusal{
+            "MoreOfGptJsHeadThanItHas",
+            R"({"model_type": "gptj", "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 30, "rotary_dim": 10})",
+            {"'rotary_dim' is 10", "[2, 8]"}},
+        Refusal{"GptJsSizesUnderOtherNames", family("gptj"), {"'n_embd' is missing"}},
         Refusal{"BiasesOfInternLm3ThatDiffer",
                 family("internlm3", "\"qkv_bias\": true"),
                 {"'qkv_bias' and bias differ", "both true or both false"}},

@@ -118,6 +118,16 @@ std::vector<Spelling> spellings() {
         R"("rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 50000.0, "rope_type": "default"})",
         keys({"\"partial_rotary_factor\": 0.5, ", kTheta}));
   }
+  all.push_back({"hunyuan", family("hunyuan_v1_dense", kRope), family("hunyuan_v1_dense", kTheta)});
+  all.push_back({"internlm2", family("internlm2", kRope), family("internlm2", kTheta)});
+  add("phi", "phi",
+      R"("rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 50000.0, "rope_type": "default"})",
+      keys({"\"partial_rotary_factor\": 0.5, ", kTheta}));
+  add("gpt_neox", "gpt_neox",
+      R"("rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 50000.0, "rope_type": "default"})",
+      R"("rotary_pct": 0.5, "rotary_emb_base": 50000)");
+  add("falcon", "falcon", keys({"\"ffn_hidden_size\": 28, ", kRope}),
+      keys({"\"ffn_hidden_size\": 28, \"n_layer\": 2, \"n_head\": 4, ", kTheta}));
   add("internlm3_with_biases", "internlm3", keys({"\"attention_bias\": true, \"mlp_bias\": true, ", kRope}),
       keys({"\"qkv_bias\": true, \"bias\": true, ", kTheta}));
   add("exaone4_with_windows", "exaone4", keys({kFour, kTypes, "\"sliding_window\": 8, ", kRope}),
