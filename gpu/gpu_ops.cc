@@ -105,9 +105,12 @@ class GpuOps final : public Ops {
   void embed(const Weight& table, float scale, Buffer& out) override {
     const auto& rows = device_cast<const DeviceWeight>(table);
     if (!rows.is_part()) expect_embed(batch_, table, out);
-    start(kernels_.embed, {grid_rows_, pieces(rows.k(), Embed::kThreads)},
-          {step_buffer_.device_tokens(), previous_tokens(), rows.view(), scale, device_cast<DeviceBuffer>(out).data(),
-           rows.first_row()});
+    start_embed(rows, {.tokens = step_buffer_.device_tokens(), .said = previous_tokens(), .scale = scale}, out);
+  }
+  void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) override {
+    const auto& rows = device_cast<const DeviceWeight>(table);
+    if (!rows.is_part()) expect_embed_positions(batch_, table, offset, out);
+    start_embed(rows, {.first = 0 - offset, .rows = step_buffer_.device_rows()}, out);  // first wraps around
   }
 
   void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
@@ -296,6 +299,12 @@ class GpuOps final : public Ops {
     }
   }
 
+  void start_embed(const DeviceWeight& rows, Embed::Args args, Buffer& out) {
+    args.table = rows.view();
+    args.first += rows.first_row();
+    args.out = device_cast<DeviceBuffer>(out).data();
+    start(kernels_.embed, {grid_rows_, pieces(rows.k(), Embed::kThreads)}, args);
+  }
   template <typename Kernel>
   void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
     device_->start(kernel, grid, args);

@@ -122,12 +122,12 @@ std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::
       const model::Tensor* tensor = checkpoint.find(part.name);
       if (tensor == nullptr || !tensor->format()) continue;  // packing rejects it
       const std::uint64_t rows = part.num_rows();
-      const std::uint64_t values = part.shape.size() == 1 ? rows : rows * part.shape[1];
+      const std::uint64_t values = part.shape.size() == 1 ? rows : rows * part.inputs();
       if (entry.kind != model::TensorEntry::Kind::kMatrix) {
         bytes += values * sizeof(float);
         continue;
       }
-      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.shape[1]),
+      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()),
                                    format.value_or(*tensor->format()));
     }
     for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);

@@ -104,6 +104,11 @@ void expect_embed(const Batch& batch, const Weight& table, const Buffer& out) {
   }
 }
 
+void expect_embed_positions(const Batch& batch, const Weight& table, std::uint32_t offset, const Buffer& out) {
+  expect(out, batch.num_rows(), table.k());
+  for (const std::uint32_t position : batch.positions) CHECK_LT(std::uint64_t{position} + offset, table.n());
+}
+
 void expect_norm(const Buffer& x, const Norm& norm, std::uint32_t rows, const Buffer& out) {
   expect_vectors(norm, x.width());
   expect(x, rows, x.width());

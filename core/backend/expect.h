@@ -20,6 +20,7 @@ void expect(const Weight& w, std::uint32_t n, std::uint32_t k);         // [n, k
 // without a token are in `fed`.
 void expect_batch(const Batch& batch, std::uint32_t max_rows);
 void expect_embed(const Batch& batch, const Weight& table, const Buffer& out);
+void expect_embed_positions(const Batch& batch, const Weight& table, std::uint32_t offset, const Buffer& out);
 void expect_norm(const Buffer& x, const Norm& norm, std::uint32_t rows, const Buffer& out);
 void expect_multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, const Buffer& out);
 // All of linear()'s buffers, and what its parts expect.

@@ -8,9 +8,9 @@
 //            then lanes l and l+8 are added, l and l+4, l and l+2, l and l+1.
 //   exp, log, tanh ours (core/sample/math.h), the same on every instruction set.
 //
-// Shape   T rows of the batch given to begin(); R logits rows. embed, rope_store, attend, gather_logits_rows and choose
-//         work on the rows of the batch; every other op on the first `rows` rows of its buffers. expect() checks
-//         buffers at the start of every op.
+// Shape   T rows of the batch given to begin(); R logits rows. embed, embed_positions, rope_store, attend,
+//         gather_logits_rows and choose work on the rows of the batch; every other op on the first `rows` rows of its
+//         buffers. expect() checks buffers at the start of every op.
 // Thread  engine. A device may queue ops; collect() waits for them.
 // Fails   never: a wrong shape is our bug (CHECK).
 #pragma once
@@ -35,6 +35,8 @@ class StepOps {
   virtual void begin(const Batch& batch) = 0;
   // out[t,:] = table[tokens[t],:] widened to f32, q * s if quantised; then * scale.
   virtual void embed(const Weight& table, float scale, Buffer& out) = 0;
+  // out[t,:] = table[positions[t] + offset,:] widened to f32, q * s if quantised.
+  virtual void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) = 0;
   // rms    out[t,i] = (x[t,i] * r) * s[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division
   // layer  m = sum16(x) / E, r = 1 / sqrt(sum16((x - m)²) / E + eps), n = (x[t,i] - m) * r;  out[t,i] = n * s[i], or
   //        fma(n, s[i], bias[i])

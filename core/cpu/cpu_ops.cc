@@ -95,6 +95,14 @@ class CpuOps final : public Ops {
     });
   }
 
+  void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) override {
+    expect_embed_positions(batch_, table, offset, out);
+    const auto& w = device_cast<const PackedWeight>(table);
+    auto& rows = device_cast<HostBuffer>(out);
+    for_rows(team_, batch_.num_rows(), std::size_t{w.k()} * 64,
+             [&](std::uint32_t row) { unpack_row(w, batch_.positions[row] + offset, rows.row(row)); });
+  }
+
   void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
     expect_norm(x, norm, rows, out);
     const auto& in = device_cast<const HostBuffer>(x);

@@ -193,6 +193,11 @@ void Decoder::forward_parts(const backend::Batch& batch, backend::KvCache& cache
 
 void Decoder::embed(std::uint32_t rows, Workspace& workspace) const {
   ops_.embed(weights_.weight(Role::kEmbedding), spec_.embedding_scale, *workspace.x);
+  if (spec_.position_embedding) {
+    ops_.embed_positions(weights_.weight(Role::kPositionEmbedding), spec_.position_embedding->offset,
+                         *workspace.product);
+    ops_.add(*workspace.x, *workspace.product, 1.0f, rows);
+  }
   if (spec_.per_layer) embed_per_layer(rows, workspace);
 }
 

@@ -119,6 +119,7 @@ std::string traits_of(const ModelSpec& spec) {
   }
   if (spec.norm_offset != 0.0f) text += " norm_offset=" + shortest(spec.norm_offset);
   if (spec.embedding_scale != 1.0f) text += " embed=" + shortest(spec.embedding_scale);
+  if (spec.position_embedding) text += " positions=embedded:" + std::to_string(spec.position_embedding->offset);
   if (spec.head_bias) text += " head_bias";
   if (spec.logit_scale != 1.0f) text += " logits=" + shortest(spec.logit_scale);
   if (spec.logit_softcap != 0.0f) text += " logit_softcap=" + shortest(spec.logit_softcap);
@@ -151,7 +152,7 @@ void ModelSpec::serve_up_to(std::uint32_t positions) {
 }
 
 std::uint32_t ModelSpec::max_model_len() const {
-  double most = kMaxRopePositions;
+  double most = position_embedding ? max_positions : kMaxRopePositions;
   for (const RopeConfig& rope : ropes) {
     double positions = max_positions;
     if (rope.kind == RopeKind::kLinear) positions *= rope.factor;

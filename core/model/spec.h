@@ -126,7 +126,6 @@ struct LayerSpec {
   bool norms_mlp_input() const {
     return placement == Placement::kPre || placement == Placement::kSandwich || placement == Placement::kParallelNorms;
   }
-  bool is_parallel() const { return placement == Placement::kParallel || placement == Placement::kParallelNorms; }
   bool norms_output() const { return placement == Placement::kPost || placement == Placement::kSandwich; }
 };
 
@@ -159,6 +158,7 @@ struct TensorNames {
   std::string up = "mlp.up_proj";
   std::string gate_up{};  // not empty: gate and up are one tensor
   std::string down = "mlp.down_proj";
+  bool transposed = false;  // the layers' matrices are [inputs, outputs]
   std::string mlp_out_norm = "post_feedforward_layernorm";
   std::string per_layer_gate = "per_layer_input_gate";
   std::string per_layer_out = "per_layer_projection";
@@ -171,10 +171,17 @@ struct TensorNames {
   std::string prefix = "model.";
   std::string embedding = "embed_tokens";
   std::string layers = "layers";
+  std::string positions{};
   std::string final_norm = "norm";
   std::string head = "lm_head";
   // Patterns, '*' for any characters, of tensors that a checkpoint may have and the decoder does not use.
   std::vector<std::string> skipped{};
+};
+
+// Embeddings of positions, which are added to those of tokens: row position + offset of a table.
+struct PositionEmbedding {
+  std::uint32_t offset = 0;
+  bool operator==(const PositionEmbedding&) const = default;
 };
 
 struct ModelSpec {
@@ -184,7 +191,8 @@ struct ModelSpec {
   std::uint32_t vocab = 0;          // V: rows of the embedding and width of the logits
   std::uint32_t max_positions = 0;  // max_position_embeddings
   float embedding_scale = 1.0f;
-  std::vector<RopeConfig> ropes;  // tables that layers name
+  std::vector<RopeConfig> ropes;  // tables that layers name; may be empty
+  std::optional<PositionEmbedding> position_embedding{};
   std::vector<LayerSpec> layers;  // [L], at least one
   std::optional<PerLayerEmbedding> per_layer{};
   NormSpec final_norm{};

@@ -28,6 +28,10 @@ class Builder {
   TensorTable build() {
     const std::uint64_t hidden = spec_.hidden;
     matrix(Role::kEmbedding, {part(names_.prefix + names_.embedding, {spec_.vocab, hidden})}, false);
+    if (spec_.position_embedding) {
+      const std::uint64_t positions = std::uint64_t{spec_.max_positions} + spec_.position_embedding->offset;
+      matrix(Role::kPositionEmbedding, {part(names_.prefix + names_.positions, {positions, hidden})}, false);
+    }
     if (spec_.per_layer) add_per_layer_embedding();
     for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
     layer_ = TensorEntry::kTop;
@@ -62,10 +66,16 @@ class Builder {
   }
   void matrix(Role role, std::vector<TensorPart> parts, bool biased) {
     TensorEntry& entry = add(role, Kind::kMatrix, std::move(parts));
-    if (!biased) return;
-    for (const TensorPart& weight : entry.parts) {
-      entry.biases.push_back(bias_of(weight));
-      entry.biases.back().shape.resize(1);
+    if (biased) {
+      for (const TensorPart& weight : entry.parts) {
+        entry.biases.push_back(bias_of(weight));
+        entry.biases.back().shape.resize(1);
+      }
+    }
+    if (!names_.transposed || layer_ == TensorEntry::kTop) return;
+    for (TensorPart& weight : entry.parts) {
+      weight.transposed = true;
+      std::swap(weight.shape.front(), weight.shape.back());
     }
   }
   void norm(Role role, const std::string& name, const NormSpec& norm, std::uint64_t size) {

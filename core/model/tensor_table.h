@@ -15,9 +15,10 @@
 namespace quire::model {
 
 enum class Role : std::uint8_t {
-  kEmbedding,  // [V, E]
-  kInputNorm,  // before attention, and before the MLP of a parallel layer
-  kQkv,        // [(H + 2G)·D, E]
+  kEmbedding,          // [V, E]
+  kPositionEmbedding,  // [max_positions + offset, E]
+  kInputNorm,          // before attention, and before the MLP of a parallel layer
+  kQkv,                // [(H + 2G)·D, E]
   kQNorm,
   kKNorm,
   kOut,            // [E, H·D]
@@ -52,8 +53,11 @@ struct TensorPart {
   std::uint32_t head_rows = 0;
   std::uint32_t turned = 0;
   std::uint32_t copies = 1;
+  bool transposed = false;  // a matrix whose rows are the file's columns
 
-  std::uint64_t rows_in_file() const { return rows != 0 ? rows : shape.front(); }
+  std::uint64_t all_rows() const { return transposed ? shape.back() : shape.front(); }
+  std::uint64_t inputs() const { return transposed ? shape.front() : shape.back(); }  // of a matrix
+  std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }
   std::uint64_t num_rows() const { return rows_in_file() * copies; }
 };
 

@@ -94,11 +94,13 @@ class Rows {
   Rows(const Tensor& tensor, const TensorPart& part, Kind kind) {
     const bool whole = kind != Kind::kMatrix;
     num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
-    row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : tensor.shape.front());
+    row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : part.all_rows());
+    if (part.transposed) transpose(tensor, part);
+    const FileBytes all = part.transposed ? FileBytes(transposed_) : tensor.data;
     if (part.run != 0) {
-      gather_runs(tensor.data, part);
+      gather_runs(all, part);
     } else {
-      bytes_ = tensor.data.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
+      bytes_ = all.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
     }
     if (part.turned != 0) reorder(part);
     if (part.copies != 1) copy_heads(part);
@@ -107,6 +109,17 @@ class Rows {
   FileBytes bytes() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
 
  private:
+  void transpose(const Tensor& tensor, const TensorPart& part) {
+    const std::size_t size = tensor.data.size() / tensor.num_elements();
+    transposed_.resize(tensor.data.size());
+    const std::byte* from = tensor.data.data();
+    for (std::uint64_t input = 0; input < part.inputs(); ++input) {
+      for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
+        std::memcpy(transposed_.data() + row * row_bytes_ + input * size, from, size);
+      }
+    }
+  }
+
   void gather_runs(FileBytes all, const TensorPart& part) {
     ordered_.reserve(num_rows_ * row_bytes_);
     for (std::uint64_t row = part.first_row; ordered_.size() < num_rows_ * row_bytes_; row += part.stride) {
@@ -144,6 +157,7 @@ class Rows {
   std::uint64_t num_rows_ = 0;
   std::size_t row_bytes_ = 0;
   FileBytes bytes_;
+  std::vector<std::byte> transposed_;  // the whole tensor
   std::vector<std::byte> ordered_;
 };
 
@@ -220,7 +234,7 @@ class WeightReader {
       digest(part);
       rows.emplace_back(tensor(part), part, entry.kind);
       matrices.push_back({rows.back().bytes().data(), *tensor(part).format(),
-                          static_cast<std::uint32_t>(part.num_rows()), static_cast<std::uint32_t>(part.shape[1])});
+                          static_cast<std::uint32_t>(part.num_rows()), static_cast<std::uint32_t>(part.inputs())});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
@@ -237,7 +251,7 @@ class WeightReader {
       shape.n += static_cast<std::uint32_t>(entry.parts[i].num_rows());
     }
     const TensorPart& first = entry.parts[run.first];
-    shape.k = static_cast<std::uint32_t>(first.shape[1]);
+    shape.k = static_cast<std::uint32_t>(first.inputs());
     shape.format = quantize(entry).value_or(*tensor(first).format());
     shape.has_bias = !entry.biases.empty();
     return loading_.factory.adopt(shape, packed_->weights()[next_++], packed_->owner());
@@ -375,6 +389,7 @@ std::size_t Weights::packed_bytes() const {
 std::size_t Weights::step_bytes() const {
   std::size_t bytes = packed_bytes();
   if (has(Role::kHead)) bytes -= weight(Role::kEmbedding).bytes();
+  if (has(Role::kPositionEmbedding)) bytes -= weight(Role::kPositionEmbedding).bytes();
   if (has(Role::kPerLayerEmbedding)) bytes -= weight(Role::kPerLayerEmbedding).bytes();
   return bytes;
 }
@@ -392,7 +407,7 @@ std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std
   const auto head = asked == Format::kInt4 ? Format::kInt8 : asked == Format::kW4A8 ? Format::kW8A8 : asked;
   if (role == Role::kHead) return head;
   if (role == Role::kEmbedding) return spec.tied_head ? head : std::nullopt;
-  if (role == Role::kPerLayerEmbedding) return std::nullopt;
+  if (role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding) return std::nullopt;
   return asked;
 }
 

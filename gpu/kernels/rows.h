@@ -10,6 +10,7 @@
 #include "gpu/device/layout.h"
 #include "gpu/device/numbers.h"
 #include "gpu/device/simt.h"
+#include "gpu/kernels/batch_rows.h"
 
 namespace quire::gpu {
 
@@ -68,23 +69,29 @@ struct Embed {
     // Token ids, or fed_by(logits row): the token sampled from that row in the previous step (-1 there: any token).
     const std::int32_t* tokens = nullptr;
     const std::int32_t* said = nullptr;  // sampled tokens of the previous step, by logits row
-    WeightView table;
+    WeightView table{};
     float scale = 1.0f;
     float* out = nullptr;
     // Token of the table's first row, if the table is a shard; a token that it does not have gives a row of -0.
     std::uint32_t first = 0;
+    const RowOfBatch* rows = nullptr;  // not null: of the rows' positions instead of tokens
   };
   static constexpr unsigned kThreads = 128;
   static constexpr std::int32_t fed_by(std::uint32_t logits_row) { return -1 - static_cast<std::int32_t>(logits_row); }
 
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
     const std::uint32_t row = block().x;
-    std::int32_t id = a.tokens[row];
-    if (id < 0) id = a.said[-1 - id];
-    const std::uint32_t token = static_cast<std::uint32_t>(id < 0 ? 0 : id) - a.first;
+    const std::uint32_t token = (a.rows != nullptr ? a.rows[row].position : token_of(a, row)) - a.first;
     const std::uint32_t i = block().y * kThreads + thread();
     if (i >= a.table.k) return;
     a.out[std::size_t{row} * a.table.k + i] = token < a.table.n ? number_at(a.table, token, i) * a.scale : -0.0f;
+  }
+
+ private:
+  QUIRE_DEVICE static std::uint32_t token_of(const Args& a, std::uint32_t row) {
+    std::int32_t id = a.tokens[row];
+    if (id < 0) id = a.said[-1 - id];
+    return static_cast<std::uint32_t>(id < 0 ? 0 : id);
   }
 };
 

@@ -86,6 +86,15 @@ class ShardedOps final : public Ops {
     on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), scale, rows.whole(r)); });
     if (w.is_cut()) collective_.sum(rows.whole(), std::size_t{batch_.num_rows()} * rows.width());
   }
+  void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) override {
+    expect_embed_positions(batch_, table, offset, out);
+    const auto& w = device_cast<const ShardedWeight>(table);
+    auto& rows = device_cast<ShardedBuffer>(out);
+    CHECK(!w.is_cut() || w.outputs().size() == 1);
+    rows.is_now_whole();
+    on_each([&](std::uint32_t r) { ranks_[r]->embed_positions(w.of(r), offset, rows.whole(r)); });
+    if (w.is_cut()) collective_.sum(rows.whole(), std::size_t{batch_.num_rows()} * rows.width());
+  }
   void norm(const Buffer& x, const Norm& norm, std::uint32_t rows, Buffer& out) override {
     const auto& in = whole(x);
     auto& to = made_whole(out);

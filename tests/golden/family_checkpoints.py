@@ -34,7 +34,7 @@ MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "orig
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
 UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
-UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon")  # MLPs without a gate
+UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode", "opt")  # MLPs without a gate
 DOWN = ("down_proj.weight", "c_proj.weight", "fc2.weight", "fc_out.weight", "dense_4h_to_h.weight")
 OUT = ("o_proj", "dense.weight", "out_proj")  # behind attention
 GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
@@ -365,14 +365,14 @@ CONFIGURATIONS = {
         "gpt_neox", dict(use_parallel_residual=False, attention_bias=False, num_hidden_layers=5),
         {"side by side": {"use_parallel_residual": True}, "theta": theta(3e4)}),
     "gpt_neox-hub-bf16": Tiny(
-        "gpt_neox", dict(hidden_size=96, num_attention_heads=3, num_hidden_layers=6),
+        "gpt_neox", dict(hidden_size=96, num_attention_heads=2, num_hidden_layers=6),
         {"theta": {"rotary_emb_base": 30000}, "part that turns": {"rotary_pct": 0.5}},
         spelling={"rope_parameters": ABSENT, "rotary_emb_base": 10000, "rotary_pct": 0.25}, dtype="bfloat16"),
     "gptj": Tiny(
-        "gptj", dict(n_embd=64, n_layer=4, n_head=4, n_inner=96, n_positions=1024, rotary_dim=8, layer_norm_epsilon=1e-2),
+        "gptj", dict(n_inner=96, rotary_dim=8, layer_norm_epsilon=1e-2),
         {"part that turns": {"rotary_dim": 4}, "eps": {"layer_norm_epsilon": 5e-3}}),
     "gptj-wide-bf16": Tiny(
-        "gptj", dict(n_embd=64, n_layer=5, n_head=2, n_positions=1024, rotary_dim=16), {"part that turns": {"rotary_dim": 8}},
+        "gptj", dict(num_hidden_layers=5, num_attention_heads=2, rotary_dim=16), {"part that turns": {"rotary_dim": 8}},
         dtype="bfloat16"),
     "falcon-one-kv-head": Tiny(
         "falcon", dict(layer_norm_epsilon=1e-2, bias=True, ffn_hidden_size=96, tie_word_embeddings=False),
@@ -385,6 +385,25 @@ CONFIGURATIONS = {
         {"theta": {"rope_theta": 3e4}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e4}, dtype="bfloat16"),
     "falcon-sequential-many-heads": Tiny(
         "falcon", dict(multi_query=False, parallel_attn=False, bias=True, tie_word_embeddings=False), {"theta": theta(3e4)}),
+    "gpt2": Tiny(
+        "gpt2", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2, scale_attn_by_inverse_layer_idx=True,
+                     tie_word_embeddings=False),
+        {"eps": {"layer_norm_epsilon": 5e-3}, "scale by layer": {"scale_attn_by_inverse_layer_idx": False}}),
+    "gpt2-tied-bf16": Tiny(
+        "gpt2", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512), {"gelu": {"activation_function": "relu"}},
+        dtype="bfloat16"),
+    "gpt_bigcode": Tiny(
+        "gpt_bigcode", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2, tie_word_embeddings=False),
+        {"eps": {"layer_norm_epsilon": 5e-3}}),
+    "gpt_bigcode-many-kv-heads-bf16": Tiny(
+        "gpt_bigcode", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512, multi_query=False),
+        {"unscaled": {"scale_attn_weights": False}}, dtype="bfloat16"),
+    "opt": Tiny(
+        "opt", dict(ffn_dim=128, max_position_embeddings=512, tie_word_embeddings=False, num_hidden_layers=5),
+        {"gelu": {"activation_function": "gelu"}}),
+    "opt-tied-without-biases-bf16": Tiny(
+        "opt", dict(ffn_dim=128, hidden_size=96, max_position_embeddings=512, enable_bias=False, num_hidden_layers=7),
+        {"gelu": {"activation_function": "gelu"}}, dtype="bfloat16"),
 }
 
 
@@ -412,7 +431,7 @@ def draw_model(tiny):
                 tensor.normal_(mean=mean, std=deviation)
             # Without a gate the mean of the activations would drown what tells tokens apart.
             if tiny.family in UNGATED and any(part in name for part in DOWN):
-                tensor -= tensor.mean(dim=1, keepdim=True)
+                tensor -= tensor.mean(dim=0 if tiny.family == "gpt2" else 1, keepdim=True)
     return model.to(getattr(torch, tiny.dtype))
 
 
@@ -426,7 +445,7 @@ def wrap(tiny, text):
 
 def spread(name, tensor, config):
     """Mean and standard deviation of a tensor's values; deviation 0: the tensor stays as it is."""
-    if any(part in name for part in ("vision", "multi_modal_projector", "rotary_emb", "embed_scale")):
+    if not tensor.is_floating_point() or any(part in name for part in ("vision", "multi_modal_projector", "rotary_emb", "embed_scale")):
         return 0.0, 0.0
     if name.endswith("bias"):
         return 0.0, 0.1
@@ -439,8 +458,11 @@ def spread(name, tensor, config):
         return 0.0, config.hidden_size_per_layer_input ** -0.5
     if any(part in name for part in ("embed_tokens", "embed_in", "wte", "word_embeddings")):
         return 0.0, 1.0 / embedding_factor(config)
+    if "wpe" in name or "embed_positions" in name:
+        return 0.0, 1.0
     if tensor.dim() == 2:
-        return 0.0, matrix_factor(name, config) * tensor.shape[1] ** -0.5
+        inputs = tensor.shape[0 if config.model_type == "gpt2" and ".h." in name else 1]
+        return 0.0, matrix_factor(name, config) * inputs ** -0.5
     return 0.0, 0.0
 
 
@@ -453,7 +475,7 @@ def norm_factor(name, tensor, config):
 def matrix_factor(name, config):
     if "lm_head" in name or "embed_out" in name:
         return 3.0
-    if "qkv_proj" in name or "query_key_value" in name:
+    if any(part in name for part in ("qkv_proj", "query_key_value", "c_attn")):
         return math.sqrt(SCORES)
     if "q_proj" in name:
         return SCORES

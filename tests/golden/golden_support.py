@@ -139,18 +139,23 @@ def child(part, *names):
     return next(getattr(part, name) for name in names if getattr(part, name, None) is not None)
 
 
+def inputs_of(linear):
+    return getattr(linear, "in_features", None) or linear.weight.shape[0]  # GPT-2's matrices are [inputs, outputs]
+
+
 def layer_chain(layer, hidden, positions):
     attention = child(layer, "self_attn", "attention", "attn", "self_attention")
-    heads = child(attention, "o_proj", "dense", "out_proj").in_features  # H * D
+    heads = inputs_of(child(attention, "o_proj", "dense", "out_proj", "c_proj"))  # H * D
     head_dim = child(attention, "head_dim", "head_size")
-    down = child(layer.mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h")
+    mlp = getattr(layer, "mlp", layer)  # OPT's has no module of its own
+    down = child(mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h")
     sums = (hidden                                                   # q, k, v
             + head_dim + 2 * positions                               # scores; the softmax's sum and the sum over values
             + heads)                                                 # out
-    mlp = hidden + down.in_features                                  # gate and up; down
+    products = hidden + inputs_of(down)                              # gate and up; down
     beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection
     inner = sum(weight.numel() for name, weight in attention.named_parameters() if "norm" in name)
-    return sums + mlp + beside + norm_sums(layer, hidden) + max(2 * head_dim, inner) + 16  # rope, exp, activation, residual
+    return sums + products + beside + norm_sums(layer, hidden) + max(2 * head_dim, inner) + 16  # rope, exp, activation, residual
 
 
 def norm_sums(layer, hidden):

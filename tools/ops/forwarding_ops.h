@@ -63,6 +63,9 @@ class ForwardingOps : public backend::Ops {
   void embed(const backend::Weight& table, float scale, backend::Buffer& out) override {
     around(Op::kEmbed, [&] { inner_->embed(table, scale, out); });
   }
+  void embed_positions(const backend::Weight& table, std::uint32_t offset, backend::Buffer& out) override {
+    around(Op::kEmbed, [&] { inner_->embed_positions(table, offset, out); });
+  }
   void norm(const backend::Buffer& x, const backend::Norm& norm, std::uint32_t rows, backend::Buffer& out) override {
     around(Op::kRows, [&] { inner_->norm(x, norm, rows, out); });
   }

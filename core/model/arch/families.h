@@ -42,5 +42,8 @@ ModelSpec read_phi(const JsonFields& fields);
 ModelSpec read_gpt_neox(const JsonFields& fields);
 ModelSpec read_gptj(const JsonFields& fields);
 ModelSpec read_falcon(const JsonFields& fields);
+ModelSpec read_gpt2(const JsonFields& fields);
+ModelSpec read_gpt_bigcode(const JsonFields& fields);
+ModelSpec read_opt(const JsonFields& fields);
 
 }  // namespace quire::model

@@ -43,6 +43,9 @@ constexpr std::array kArchitectures = {
     Architecture{"gpt_neox", "GPTNeoXForCausalLM", read_gpt_neox},
     Architecture{"gptj", "GPTJForCausalLM", read_gptj},
     Architecture{"falcon", "FalconForCausalLM", read_falcon},
+    Architecture{"gpt2", "GPT2LMHeadModel", read_gpt2},
+    Architecture{"gpt_bigcode", "GPTBigCodeForCausalLM", read_gpt_bigcode},
+    Architecture{"opt", "OPTForCausalLM", read_opt},
 };
 
 constexpr std::array kWrappers = {

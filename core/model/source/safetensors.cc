@@ -202,11 +202,15 @@ Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
 // A family's name of its decoder and its output matrix, and that of a text model inside a model with images, becomes
 // "model." and "lm_head.".
 void Checkpoint::rename_decoder() {
-  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
-      {"language_model.model.", "model."}, {"language_model.lm_head.", "lm_head."},
-      {"model.language_model.", "model."}, {"model.text_model.", "model."},
-      {"transformer.", "model."},          {"gpt_neox.", "model."},
-      {"embed_out.", "lm_head."}};
+  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"language_model.model.", "model."},
+                                                                         {"language_model.lm_head.", "lm_head."},
+                                                                         {"model.language_model.", "model."},
+                                                                         {"model.text_model.", "model."},
+                                                                         {"transformer.", "model."},
+                                                                         {"model.decoder.", "model."},
+                                                                         {"decoder.", "model."},
+                                                                         {"gpt_neox.", "model."},
+                                                                         {"embed_out.", "lm_head."}};
   std::map<std::string, Tensor, std::less<>> tensors;
   for (auto& [name, tensor] : tensors_) {
     std::string renamed = name;

@@ -67,6 +67,9 @@ std::optional<HeadConfig> prefix_config(const HydraConfig& hydra, const model::M
   config.vocab = target.vocab;
   config.draft_vocab = target.vocab;
   config.norm_eps = layer.norm.eps;
+  if (target.ropes.empty()) {
+    throw StartError("a Hydra prefix layer turns by the RoPE of its model, which has none");
+  }
   config.rope = target.ropes.front();
   return config;
 }

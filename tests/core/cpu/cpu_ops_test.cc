@@ -364,6 +364,8 @@ TEST_F(CpuOpsDeathTest, EveryOpRefusesAWrongShape) {
 
   EXPECT_DEATH(ops_->embed(*weight(3, 11), 1.0f, *ten), "CHECK failed");
   EXPECT_DEATH(ops_->embed(*weight(2, 10), 1.0f, *ten), "CHECK failed");  // token 2 is no row of it
+  EXPECT_DEATH(ops_->embed_positions(*weight(9, 11), 0, *ten), "CHECK failed");
+  EXPECT_DEATH(ops_->embed_positions(*weight(9, 10), 9, *ten), "CHECK failed");  // position 0 is row 9
   EXPECT_DEATH(ops_->norm(*ten, norm, 3, *eleven), "CHECK failed");
   EXPECT_DEATH(ops_->norm(*ten, norm, 3, *two_rows), "CHECK failed");
   EXPECT_DEATH(ops_->linear(*ten, *weight(11, 11), 3, *eleven), "CHECK failed");

@@ -161,6 +161,8 @@ inline std::vector<float> numbers_of_row_ops(backend::Ops& ops, std::uint32_t wi
   for (const Format dtype : {Format::kF32, Format::kF16, Format::kBF16}) {
     const auto table = pack(ops, random_matrix(random, kRows, width, dtype));
     run(width, [&](Buffer&, Buffer&, Buffer& out) -> Buffer& { return ops.embed(*table, 9.1f, out), out; });
+    const auto positions = pack(ops, random_matrix(random, kRows + 2, width, dtype));
+    run(width, [&](Buffer&, Buffer&, Buffer& out) -> Buffer& { return ops.embed_positions(*positions, 2, out), out; });
   }
   return all;
 }

@@ -225,6 +225,28 @@ TEST(Rescale, EqualsItsEquationBitForBitAndF64Closely) {
   });
 }
 
+TEST(EmbedPositions, TakesTheRowsOfThePositionsBehindTheOffset) {
+  for (const std::string& isa : supported_isas()) {
+    const auto ops = make_ops(isa, 2);
+    for (const Format dtype : {Format::kF32, Format::kF16, Format::kBF16}) {
+      Random random(7);
+      const auto table = pack(*ops, random_matrix(random, 21, 19, dtype));
+      const std::vector<float> all = run_embed(*ops, *table);
+      const auto out = ops->make_buffer(3, 19);
+      OwnedBatch batch = plain_rows(3);
+      batch.positions = {15, 0, 18};
+      ops->begin(batch.view());
+      ops->embed_positions(*table, 2, *out);
+      const std::vector<float> rows = read(*ops, *out, 3);
+      ops->collect({});
+      for (std::size_t row = 0; row < 3; ++row) {
+        const std::size_t from = (batch.positions[row] + 2) * 19;
+        EXPECT_TRUE(same_bits(std::span(rows).subspan(row * 19, 19), std::span(all).subspan(from, 19))) << isa;
+      }
+    }
+  }
+}
+
 TEST(EmbedWithAScale, MultipliesTheWidenedRows) {
   for (const std::string& isa : supported_isas()) {
     const auto ops = make_ops(isa, 2);

@@ -134,6 +134,9 @@ class FakeOps final : public backend::Ops {
     calls = {"begin"};
     block_calls_before_begin = block_calls.size();
   }
+  void embed_positions(const backend::Weight&, std::uint32_t, backend::Buffer&) override {
+    calls.push_back("embed_positions");
+  }
   void embed(const backend::Weight&, float, backend::Buffer&) override { calls.push_back("embed"); }
   void norm(const backend::Buffer&, const backend::Norm&, std::uint32_t, backend::Buffer&) override {
     calls.push_back("norm");

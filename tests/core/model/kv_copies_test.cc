@@ -56,6 +56,7 @@ TEST(CopiesOfKvHeads, ChangeNoBitOfAnyFamilysLogits) {
       {"stablelm", R"("qk_layernorm": true, "use_qkv_bias": true, "partial_rotary_factor": 0.5)"},
       {"gemma3_text", ""},
       {"internlm2", ""},
+      {"gpt_bigcode", R"("n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64)"},
       {"hunyuan_v1_dense", ""},
       {"phi", R"("qk_layernorm": true)"},
       {"falcon", R"("new_decoder_architecture": true, "num_kv_heads": 2, "bias": true, "alibi": false)"},

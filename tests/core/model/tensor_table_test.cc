@@ -33,6 +33,7 @@ struct Case {
   std::string layers = "layers";
   std::string final_norm = "norm";
   bool head_bias = false;
+  std::string positions{};
 };
 
 const char* const kNorms = "input_layernorm.weight [32]; post_attention_layernorm.weight [32]; ";
@@ -53,6 +54,9 @@ const char* const kQkvBiases = "self_attn.q_proj.bias [48]; self_attn.k_proj.bia
 const char* const kMlp = "mlp.gate_proj.weight [28, 32]; mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
 const char* const kMlpBiases = "mlp.gate_proj.bias [28]; mlp.up_proj.bias [28]; mlp.down_proj.bias [32]; ";
 const char* const kPlainMlp = "mlp.up_proj.weight [28, 32]; mlp.down_proj.weight [32, 28]; ";
+const char* const kGptNorms = "ln_1.weight [32]; ln_1.bias [32]; ln_2.weight [32]; ln_2.bias [32]; ";
+const char* const kTinyGpt2 = R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 30,
+  "n_positions": 64})";
 const char* const kNeoxMlp = "mlp.dense_h_to_4h.weight [28, 32]; mlp.dense_4h_to_h.weight [32, 28]; ";
 const char* const kPackedMlp = "mlp.gate_up_proj.weight [56, 32]; mlp.down_proj.weight [32, 28]; ";
 
@@ -168,6 +172,22 @@ std::vector<Case> cases() {
        join({"ln_attn.weight [32]; ln_attn.bias [32]; ln_mlp.weight [32]; ln_mlp.bias [32]; ",
              "self_attention.query_key_value.weight [64, 32]; self_attention.dense.weight [32, 32]; ", kNeoxMlp}),
        true, "word_embeddings", "h", "ln_f"},
+      {"gpt2", kTinyGpt2, "",
+       join({kGptNorms, "attn.c_attn.weight [32, 96]; attn.c_attn.bias [96]; attn.c_proj.weight [32, 32]; ",
+             "attn.c_proj.bias [32]; mlp.c_fc.weight [32, 128]; mlp.c_fc.bias [128]; mlp.c_proj.weight [128, 32]; ",
+             "mlp.c_proj.bias [32]; "}),
+       true, "wte", "h", "ln_f", false, "wpe.weight [64, 32]; "},
+      {"gpt_bigcode", testing::replaced(kTinyGpt2, "gpt2", "gpt_bigcode"), "",
+       join({kGptNorms, "attn.c_attn.weight [64, 32]; attn.c_attn.bias [64]; attn.c_proj.weight [32, 32]; ",
+             "attn.c_proj.bias [32]; mlp.c_fc.weight [128, 32]; mlp.c_fc.bias [128]; mlp.c_proj.weight [32, 128]; ",
+             "mlp.c_proj.bias [32]; "}),
+       true, "wte", "h", "ln_f", false, "wpe.weight [64, 32]; "},
+      {"opt", family("opt", "\"ffn_dim\": 28, \"num_attention_heads\": 2, \"enable_bias\": false"), "",
+       join({"self_attn_layer_norm.weight [32]; self_attn_layer_norm.bias [32]; final_layer_norm.weight [32]; ",
+             "final_layer_norm.bias [32]; self_attn.q_proj.weight [32, 32]; self_attn.k_proj.weight [32, 32]; ",
+             "self_attn.v_proj.weight [32, 32]; self_attn.out_proj.weight [32, 32]; fc1.weight [28, 32]; ",
+             "fc2.weight [32, 28]; "}),
+       true, "embed_tokens", "layers", "final_layer_norm", false, "embed_positions.weight [66, 32]; "},
       // Names as Checkpoint::open_decoder() gives them: without "language_model.".
       {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
        join({kSandwichNorms, kAttention, kMlp}) + head_norms},
@@ -195,6 +215,7 @@ TEST_P(FamilyTensors, HaveTheNamesAndShapesThatTransformersWrites) {
   if (one.final_bias) add_list("model.", one.final_norm + ".bias [32]; ", expected);
   for (const char* index : {".0.", ".1."}) add_list("model." + one.layers + index, one.layer, expected);
   if (!one.head.empty()) add_list("", one.head + " [30, 32]; ", expected);
+  add_list("model.", one.positions, expected);
   if (one.head_bias) add_list("", "lm_head.bias [30]; ", expected);
 
   std::vector<std::string> found;
@@ -216,7 +237,7 @@ TEST_P(FamilyTensors, AreCoveredByPartsWithoutGapsOrOverlaps) {
         for (std::uint64_t taken = 0; taken < part.num_rows(); taken += run) {
           rows[part.name].emplace_back(part.first_row + taken / run * part.stride, run);
         }
-        heights[part.name] = part.shape.front();
+        heights[part.name] = part.all_rows();
       }
     }
   }

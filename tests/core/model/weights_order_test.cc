@@ -161,6 +161,20 @@ TEST(WeightsOrder, OfOneTensorByKvHeadIsQAndKAndVOfAllHeads) {
   EXPECT_EQ(within(packed.biases[2]), v);
 }
 
+// Value i of the file's row r, in the matrix [96, 32] value r of row i.
+TEST(WeightsOrder, RowsOfTransposedMatricesAreTheFilesColumns) {
+  const ModelSpec spec = spec_of(
+      R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 30, "n_positions": 64})");
+  std::vector<TestTensor> tensors = numbered_tensors(spec);
+  for (TestTensor& tensor : tensors) {
+    if (tensor.name != "model.h.1.attn.c_attn.weight") continue;
+    auto* const values = reinterpret_cast<float*>(tensor.data.data());
+    for (std::size_t i = 0; i < std::size_t{32} * 96; ++i) values[i] = static_cast<float>(i % 96);
+  }
+  const Loaded loaded(spec, tensors);
+  EXPECT_EQ(loaded.packed(Role::kQkv, 1).row_starts, upwards(96));
+}
+
 TEST(WeightsOrder, OfALayerWithoutRopeIsThatOfTheFile) {
   const Loaded loaded(spec_of(family("cohere2", "\"num_hidden_layers\": 4")));
   EXPECT_EQ(part(loaded.packed(Role::kQkv, 2).row_starts, 0, 48), ordered(4, kWholeHead));

@@ -116,6 +116,9 @@ INSTANTIATE_TEST_SUITE_P(
         Default{"falcon", ", \"ffn_hidden_size\": 28" + std::string(kHeads), 2048,
                 "H=4 G=1 D=16 V=30 eps=1e-05 window=0*4 tied block=parallel norm=layer+bias act=gelu ungated "
                 "rope=default(theta=10000)"},
+        Default{"opt", ", \"ffn_dim\": 28" + std::string(kHeads), 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 tied qkv_bias out_bias mlp_bias norm=layer+bias act=relu "
+                "ungated positions=embedded:2 rope= ropes=----"},
         Default{"smollm3", kHeads, 32768,
                 "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 tied rope=default(theta=2e+06) ropes=000-"}),
     [](const auto& one) { return one.param.model_type; });
@@ -178,6 +181,14 @@ TEST(FamilyLayers, OfFalconHaveTheKvHeadsAndNormsOfItsKind) {
   EXPECT_EQ(layer(is_new + ", \"num_kv_heads\": 2").attention.num_kv_heads, 2u);
   EXPECT_EQ(layer(is_new).placement, Placement::kParallelNorms);
   EXPECT_EQ(layer(is_new + ", \"num_ln_in_parallel_attn\": 1").placement, Placement::kParallel);
+}
+
+TEST(FamilyLayers, OfGpt2MayScaleTheirScoresByTheirNumber) {
+  const std::string gpt2 = R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 30)";
+  EXPECT_EQ(parse(gpt2 + "}").layers[1].attention.scale, 0.25f);
+  EXPECT_EQ(parse(gpt2 + ", \"scale_attn_by_inverse_layer_idx\": true}").layers[1].attention.scale, 0.125f);
+  EXPECT_EQ(parse(gpt2 + ", \"scale_attn_weights\": false}").layers[1].attention.scale, 1.0f);
+  EXPECT_EQ(parse(gpt2 + ", \"n_positions\": 77}").max_model_len(), 77u) << "no rope stretches a table of positions";
 }
 
 TEST(FamilyLayers, OfHunyuanWithAnAlphaHaveAThetaOfTheirOwn) {
@@ -318,6 +329,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"KvHeadsOfFalconThatDoNotDivide",
                 family("falcon", "\"new_decoder_architecture\": true, \"num_kv_heads\": 3"),
                 {"'num_kv_heads' is 3", "divisor of num_attention_heads = 4"}},
+        Refusal{"OptWithNormsBehindItsLayers",
+                family("opt", "\"ffn_dim\": 28, \"do_layer_norm_before\": false"),
+                {"'do_layer_norm_before' is false", "expected true"}},
+        Refusal{"OptWithNarrowEmbeddings",
+                family("opt", "\"ffn_dim\": 28, \"word_embed_proj_dim\": 16"),
+                {"'word_embed_proj_dim' is 16", "hidden_size = 32"}},
+        Refusal{"AGptWithAnEncoder",
+                R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 30,
+                    "add_cross_attention": true})",
+                {"'add_cross_attention' is true", "no encoder"}},
         Refusal{
             "MoreOfGptJsHeadThanItHas",
             R"({"model_type": "gptj", "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 30, "rotary_dim": 10})",
