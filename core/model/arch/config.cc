@@ -1,6 +1,9 @@
 #include "core/model/arch/config.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "core/base/start_error.h"
 #include "core/model/arch/architecture.h"
@@ -8,6 +11,8 @@
 
 namespace quire::model {
 namespace {
+
+constexpr std::size_t kMostLetters = 64;  // of a type whose nearest is sought
 
 const Architecture* find_architecture(std::string_view model_type) {
   const auto all = architectures();
@@ -22,10 +27,39 @@ std::string known_types() {
   return names;
 }
 
+// Letters to insert, take out or replace to get from one name to the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row.back();
+}
+
+// The known type whose name is nearest, with which a model of an unknown one may share most.
+std::string_view nearest_type(std::string_view type) {
+  std::string_view nearest;
+  const auto consider = [&](std::string_view known) {
+    if (nearest.empty() || distance(type, known) < distance(type, nearest)) nearest = known;
+  };
+  for (const Architecture& one : architectures()) consider(one.model_type);
+  for (const Wrapper& one : wrappers()) consider(one.model_type);
+  return nearest;
+}
+
 const Architecture& require_architecture(const JsonFields& fields) {
   const std::string type = fields.optional_string("model_type").value_or("");
   const Architecture* architecture = find_architecture(type);
-  if (architecture == nullptr) fields.mismatch("model_type", "expected one of " + known_types());
+  if (architecture == nullptr) {
+    const std::string nearest = type.empty() || type.size() > kMostLetters ? "" : std::string(nearest_type(type));
+    fields.mismatch("model_type", "expected one of " + known_types() +
+                                      (nearest.empty() ? "" : "; the nearest of them is " + nearest));
+  }
   return *architecture;
 }
 

@@ -12,6 +12,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::kTinyLlama;
+using ::testing::Not;
 using testing::refusal;
 using testing::replaced;
 
@@ -58,6 +59,15 @@ TEST(ModelSpec, PositionsThatAreNotGivenAreTheFamilysOwn) {
        {std::pair(kTinyLlama, 2048u), {kMistral, 131072u}, {kQwen2, 32768u}, {kQwen3, 32768u}}) {
     EXPECT_EQ(parse(replaced(text, "max_position_embeddings", "no_positions")).max_positions, positions);
   }
+}
+
+TEST(ModelSpec, AnUnknownTypeOfUpTo64LettersIsToldTheNearest) {
+  for (const std::size_t length : {6u, 63u, 64u}) {
+    EXPECT_THAT(refusal([&] { parse(of_type("llama" + std::string(length - 5, 'x'), "X")); }),
+                HasSubstr("the nearest of"));
+  }
+  EXPECT_THAT(refusal([&] { parse(of_type("llama" + std::string(60, 'x'), "X")); }),
+              AllOf(HasSubstr("expected one of llama"), Not(HasSubstr("the nearest of"))));
 }
 
 TEST(ModelSpec, WhatChangesNothingIsReadOver) {
@@ -239,7 +249,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"NoModelType", "{}", {"'model_type' is missing", "llama, mistral, qwen2, qwen3"}},
         Refusal{"UnknownModelType",
                 of_type("gemma9", "Gemma9ForCausalLM"),
-                {"'model_type' is \"gemma9\"", "gemma2", "smollm3"}},
+                {"'model_type' is \"gemma9\"", "gemma2", "smollm3", "the nearest of them is gemma"}},
+        Refusal{"MisspelledModelType",
+                of_type("smolm3", "SmolLM3ForCausalLM"),
+                {"'model_type' is \"smolm3\"", "the nearest of them is smollm3"}},
         Refusal{
             "OtherHead", of_type("llama", "LlamaForSequenceClassification"), {"'architectures'", "LlamaForCausalLM"}},
         Refusal{"TwoArchitectures", replaced(kTinyLlama, "[\"", "[\"X\", \""), {"'architectures'"}},
