@@ -31,6 +31,7 @@ std::optional<JsonFields> find_parameters(const JsonFields& config) {
 RopeKind read_kind(const JsonFields& parameters, const RopeDefaults& defaults) {
   const char* key = parameters.has("rope_type") ? "rope_type" : "type";
   const std::string name = parameters.optional_string(key).value_or(name_of(defaults.kind));
+  if (defaults.sections && name == "mrope") return RopeKind::kDefault;
   if (defaults.longrope && (name == "su" || name == "yarn")) return RopeKind::kLongRope;
   for (const auto& [known, kind] : kKinds) {
     if (name != known) continue;

@@ -18,7 +18,7 @@ struct RopeDefaults {
   double rotary_fraction = 1.0;
   bool partial = false;                  // partial_rotary_factor may differ from 1
   bool longrope = false;                 // also under its old names "su" and "yarn"
-  bool sections = false;                 // has mrope_section, which does nothing where all positions are of text
+  bool sections = false;                 // kind "mrope", mrope_section: nothing special where all positions are of text
   std::uint32_t original_positions = 0;  // longrope: without original_max_position_embeddings
 };
 

@@ -18,6 +18,9 @@ VISION = {
                                            image_size=32, patch_size=8),
     "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
                                            num_key_value_heads=2, head_dim=16, patch_size=8, position_embedding_size=16),
+    "Qwen2VLForConditionalGeneration": dict(depth=1, embed_dim=32, hidden_size=64, num_heads=2, patch_size=4, spatial_merge_size=2),
+    "Qwen2_5_VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                                               patch_size=4, spatial_merge_size=2, window_size=16, fullatt_block_indexes=[0]),
     "Qwen3VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
                                             patch_size=4, spatial_merge_size=2, temporal_patch_size=2,
                                             num_position_embeddings=16, deepstack_visual_indexes=[0]),
@@ -331,6 +334,13 @@ CONFIGURATIONS = {
                               rope_parameters={"rope_type": "default", "rope_theta": 5e6, "mrope_section": [4, 2, 2],
                                                "mrope_interleaved": True}),
         {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}, wrapper="Qwen3VLForConditionalGeneration"),
+    "qwen2-with-images": Tiny(
+        "qwen2_vl_text", dict(rms_norm_eps=1e-2, rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]}),
+        {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}, wrapper="Qwen2VLForConditionalGeneration"),
+    "qwen2_5-with-images-hub-bf16": Tiny(
+        "qwen2_5_vl_text", dict(num_key_value_heads=4, num_hidden_layers=5), {"theta": {"rope_theta": 1e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}},
+        dtype="bfloat16", wrapper="Qwen2_5_VLForConditionalGeneration"),
     "qwen3-with-images-hub-tied-bf16": Tiny(
         "qwen3_vl_text", dict(head_dim=24, num_key_value_heads=4, num_hidden_layers=6, tie_word_embeddings=True, attention_bias=True),
         {"theta": {"rope_theta": 1e4}},
@@ -362,7 +372,7 @@ CONFIGURATIONS = {
         {"eps": {"layer_norm_eps": 5e-3}, "one after another": {"use_parallel_residual": False},
          "part that turns": {"rope_parameters.partial_rotary_factor": 0.5}}),
     "gpt_neox-sequential": Tiny(
-        "gpt_neox", dict(use_parallel_residual=False, attention_bias=False, num_hidden_layers=5),
+        "gpt_neox", dict(use_parallel_residual=False, hidden_act="gelu_fast", attention_bias=False, num_hidden_layers=5),
         {"side by side": {"use_parallel_residual": True}, "theta": theta(3e4)}),
     "gpt_neox-hub-bf16": Tiny(
         "gpt_neox", dict(hidden_size=96, num_attention_heads=2, num_hidden_layers=6),
@@ -393,7 +403,7 @@ CONFIGURATIONS = {
         "gpt2", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512), {"gelu": {"activation_function": "relu"}},
         dtype="bfloat16"),
     "gpt_bigcode": Tiny(
-        "gpt_bigcode", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2, tie_word_embeddings=False),
+        "gpt_bigcode", dict(num_hidden_layers=5, max_position_embeddings=512, activation_function="gelu", layer_norm_epsilon=1e-2, tie_word_embeddings=False),
         {"eps": {"layer_norm_epsilon": 5e-3}}),
     "gpt_bigcode-many-kv-heads-bf16": Tiny(
         "gpt_bigcode", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512, multi_query=False),

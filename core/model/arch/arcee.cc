@@ -10,8 +10,7 @@ ModelSpec read_arcee(const JsonFields& fields) {
   defaults.positions = 4096;
   defaults.kv_heads_of_heads = true;
   defaults.eps = 1e-5;
-  defaults.activations = {"relu2"};
-  defaults.activation = backend::Activation::kRelu2;
+  defaults.activation = "relu2";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {}, spec);
   set_biases(fields, spec);

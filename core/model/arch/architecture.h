@@ -23,8 +23,9 @@ struct Architecture {
 struct Wrapper {
   std::string_view model_type;
   std::string_view class_name;
-  bool tied = true;         // without tie_word_embeddings
-  bool caps_logits = true;  // false: final_logit_softcapping is not applied
+  bool tied = true;             // without tie_word_embeddings
+  bool caps_logits = true;      // false: final_logit_softcapping is not applied
+  std::string_view own_text{};  // without text_config the keys of such a text model are beside those of the images
 };
 
 std::span<const Architecture> architectures();

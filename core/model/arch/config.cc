@@ -71,13 +71,16 @@ void check_class(const JsonFields& fields, std::string_view class_name, std::str
   }
 }
 
+ModelSpec read_text(const JsonFields& fields, const Wrapper& wrapper) {
+  if (const auto text = fields.optional_object("text_config")) return require_architecture(*text).read(*text);
+  if (wrapper.own_text.empty()) fields.refuse("text_config", "is missing; expected the config of the text model");
+  return find_architecture(wrapper.own_text)->read(fields);
+}
+
 // The text part of a model with images. The outer config says if the output matrix is the embedding.
 ModelSpec read_wrapped(const JsonFields& fields, const Wrapper& wrapper) {
   check_class(fields, wrapper.class_name, wrapper.class_name);
-  const auto text = fields.optional_object("text_config");
-  if (!text) fields.refuse("text_config", "is missing; expected the config of the text model");
-  const Architecture& architecture = require_architecture(*text);
-  ModelSpec spec = architecture.read(*text);
+  ModelSpec spec = read_text(fields, wrapper);
   spec.architecture = wrapper.class_name;
   spec.tied_by_default = !fields.has("tie_word_embeddings");
   spec.tied_head = fields.optional_bool("tie_word_embeddings").value_or(wrapper.tied);

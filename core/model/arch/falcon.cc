@@ -39,8 +39,7 @@ ModelSpec read_falcon(const JsonFields& fields) {
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
   defaults.activation_key = "activation";
-  defaults.activations = {"gelu"};
-  defaults.activation = backend::Activation::kGelu;
+  defaults.activation = "gelu";
   ModelSpec spec = read_model(fields, defaults);
   if (read_flag(fields, "alibi", false)) {
     fields.mismatch("alibi", "expected false: positions as biases of the scores are not supported");

@@ -10,6 +10,8 @@ ModelSpec read_llama(const JsonFields& fields);
 ModelSpec read_mistral(const JsonFields& fields);
 ModelSpec read_qwen2(const JsonFields& fields);
 ModelSpec read_qwen3(const JsonFields& fields);
+ModelSpec read_qwen2_vl(const JsonFields& fields);
+ModelSpec read_qwen2_5_vl(const JsonFields& fields);
 ModelSpec read_qwen3_vl(const JsonFields& fields);
 ModelSpec read_gemma(const JsonFields& fields);
 ModelSpec read_gemma2(const JsonFields& fields);

@@ -10,8 +10,6 @@ namespace quire::model {
 
 namespace {
 
-using backend::Activation;
-
 // A cap of null or 0: none.
 float read_cap(const JsonFields& fields, std::string_view key, double fallback) {
   if (!fields.has(key)) return fields.is_null(key) ? 0.0f : static_cast<float>(fallback);
@@ -28,8 +26,7 @@ FamilyDefaults gemma(std::string_view model_type, std::uint32_t positions, std::
   defaults.head_dim = 256;
   defaults.tied = true;
   defaults.activation_key = "hidden_activation";
-  defaults.activations = {"gelu_pytorch_tanh", "gelu"};  // "gelu" means the same here
-  defaults.activation = Activation::kGeluTanh;
+  defaults.activation = "gelu_pytorch_tanh";
   return defaults;
 }
 
@@ -77,6 +74,7 @@ ModelSpec read_gemma(const JsonFields& fields) {
   defaults.heads = 16;
   defaults.kv_heads = 16;
   defaults.activation_key = "hidden_act";
+  defaults.gelu_by_tanh = true;
   ModelSpec spec = read_scaled(fields, defaults);
   set_rope(fields, {}, spec);
   return spec;

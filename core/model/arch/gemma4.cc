@@ -21,8 +21,7 @@ FamilyDefaults gemma4() {
   defaults.head_dim = 256;
   defaults.tied = true;
   defaults.activation_key = "hidden_activation";
-  defaults.activations = {"gelu_pytorch_tanh", "gelu"};
-  defaults.activation = backend::Activation::kGeluTanh;
+  defaults.activation = "gelu_pytorch_tanh";
   return defaults;
 }
 

@@ -20,8 +20,7 @@ ModelSpec read_gpt(const JsonFields& fields, std::string_view model_type) {
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
   defaults.activation_key = "activation_function";
-  defaults.activations = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};  // one formula
-  defaults.activation = backend::Activation::kGeluTanh;
+  defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);
   if (read_flag(fields, "add_cross_attention", false)) {
     fields.mismatch("add_cross_attention", "expected false: there is no encoder");

@@ -15,8 +15,7 @@ ModelSpec read_gpt_neox(const JsonFields& fields) {
   defaults.eps = 1e-5;
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
-  defaults.activations = {"gelu"};
-  defaults.activation = backend::Activation::kGelu;
+  defaults.activation = "gelu";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields,
            {.theta = fields.optional_number("rotary_emb_base", 2.0, 1e15).value_or(10000.0),

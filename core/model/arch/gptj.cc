@@ -1,8 +1,19 @@
 // GPT-J: attention and a plain MLP side by side behind one LayerNorm, RoPE by neighbours of the first dimensions.
+#include <cmath>
+
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
 
 namespace quire::model {
+namespace {
+
+// Of so many dimensions of a head: the quotient, or the number above it if its product with head_dim rounds down.
+double fraction_of(std::uint32_t turned, std::uint32_t head_dim) {
+  const double fraction = static_cast<double>(turned) / head_dim;
+  return static_cast<std::uint32_t>(fraction * head_dim) == turned ? fraction : std::nextafter(fraction, 2.0);
+}
+
+}  // namespace
 
 ModelSpec read_gptj(const JsonFields& fields) {
   FamilyDefaults defaults;
@@ -16,14 +27,12 @@ ModelSpec read_gptj(const JsonFields& fields) {
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
   defaults.activation_key = "activation_function";
-  defaults.activations = {"gelu_new", "gelu_pytorch_tanh"};
-  defaults.activation = backend::Activation::kGeluTanh;
+  defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);
   const std::uint32_t head_dim = spec.layers.front().attention.head_dim;
-  const double turned = fields.is_null("rotary_dim")
-                            ? head_dim
-                            : static_cast<double>(fields.optional_uint("rotary_dim", 2, head_dim).value_or(64));
-  set_rope(fields, {.rotary_fraction = turned / head_dim, .partial = true}, spec);
+  const auto given = static_cast<std::uint32_t>(fields.optional_uint("rotary_dim", 2, head_dim).value_or(64));
+  const std::uint32_t turned = fields.is_null("rotary_dim") ? head_dim : given;
+  set_rope(fields, {.rotary_fraction = fraction_of(turned, head_dim), .partial = true}, spec);
   for (LayerSpec& layer : spec.layers) {
     layer.placement = Placement::kParallel;
     layer.attention.interleaved = true;

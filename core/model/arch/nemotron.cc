@@ -14,8 +14,7 @@ ModelSpec read_nemotron(const JsonFields& fields) {
   defaults.eps = 1e-5;
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
-  defaults.activations = {"relu2"};
-  defaults.activation = backend::Activation::kRelu2;
+  defaults.activation = "relu2";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {.rotary_fraction = 0.5, .partial = true}, spec);
   set_biases(fields, spec);

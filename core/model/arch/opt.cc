@@ -17,8 +17,7 @@ ModelSpec read_opt(const JsonFields& fields) {
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
   defaults.activation_key = "activation_function";
-  defaults.activations = {"relu"};
-  defaults.activation = backend::Activation::kRelu;
+  defaults.activation = "relu";
   ModelSpec spec = read_model(fields, defaults);
   for (const char* key : {"do_layer_norm_before", "layer_norm_elementwise_affine"}) {
     if (!read_flag(fields, key, true)) fields.mismatch(key, "expected true");

@@ -14,8 +14,7 @@ ModelSpec read_phi(const JsonFields& fields) {
   defaults.eps = 1e-5;
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
-  defaults.activations = {"gelu_new", "gelu_pytorch_tanh"};
-  defaults.activation = backend::Activation::kGeluTanh;
+  defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {.rotary_fraction = 0.5, .partial = true}, spec);
   const bool norms_heads = read_flag(fields, "qk_layernorm", false);

@@ -36,12 +36,31 @@ void refuse_quantized(const JsonFields& fields) {
   }
 }
 
-void check_activation(const JsonFields& fields, const FamilyDefaults& defaults) {
-  const std::string_view key = fields.has(defaults.activation_key) ? defaults.activation_key : "hidden_act";
-  const std::string name = fields.optional_string(key).value_or(std::string(defaults.activations.front()));
-  if (std::ranges::find(defaults.activations, name) == defaults.activations.end()) {
-    fields.mismatch(key, "expected \"" + std::string(defaults.activations.front()) + "\"");
+// transformers' names.
+constexpr std::pair<std::string_view, backend::Activation> kActivations[] = {
+    {"silu", backend::Activation::kSilu},
+    {"swish", backend::Activation::kSilu},
+    {"gelu", backend::Activation::kGelu},
+    {"gelu_python", backend::Activation::kGelu},
+    {"gelu_pytorch_tanh", backend::Activation::kGeluTanh},
+    {"gelu_new", backend::Activation::kGeluTanh},
+    {"gelu_fast", backend::Activation::kGeluTanh},
+    {"gelu_accurate", backend::Activation::kGeluTanh},
+    {"gelu_python_tanh", backend::Activation::kGeluTanh},
+    {"relu", backend::Activation::kRelu},
+    {"relu2", backend::Activation::kRelu2},
+};
+
+backend::Activation read_activation(const JsonFields& fields, const FamilyDefaults& defaults) {
+  const std::string_view key = defaults.activation_key;
+  const std::string name = fields.optional_string(key).value_or(std::string(defaults.activation));
+  if (name == "gelu" && defaults.gelu_by_tanh) return backend::Activation::kGeluTanh;
+  std::string known;
+  for (const auto& [one, activation] : kActivations) {
+    if (one == name) return activation;
+    known += (known.empty() ? "" : ", ") + std::string(one);
   }
+  fields.mismatch(key, "expected one of " + known);
 }
 
 std::uint32_t read_head_dim(const JsonFields& fields, const FamilyDefaults& defaults, std::uint32_t hidden,
@@ -98,13 +117,12 @@ void check_rope(const JsonFields& fields, const RopeConfig& rope, std::uint32_t 
 
 ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults) {
   refuse_quantized(fields);
-  check_activation(fields, defaults);
   ModelSpec spec;
   spec.model_type = defaults.model_type;
   spec.hidden = uint(fields, defaults.keys.hidden, kMaxWidth);
   LayerSpec layer;
   layer.mlp.width = uint(fields, defaults.keys.mlp_width, kMaxWidth, defaults.hiddens_of_mlp * spec.hidden);
-  layer.mlp.activation = defaults.activation;
+  layer.mlp.activation = read_activation(fields, defaults);
   const std::uint32_t num_layers = uint(fields, defaults.keys.layers, kMaxLayers);
   layer.attention = read_attention(fields, defaults, spec.hidden);
   spec.vocab = uint(fields, "vocab_size", kMaxVocab, defaults.vocab);

@@ -44,9 +44,8 @@ struct FamilyDefaults {
   backend::NormKind norm = backend::NormKind::kRms;
   bool norm_bias = false;
   std::string_view activation_key = "hidden_act";
-  // Names of the activation that the family has; the first is the default.
-  std::vector<std::string_view> activations = {"silu", "swish"};
-  backend::Activation activation = backend::Activation::kSilu;
+  std::string_view activation = "silu";
+  bool gelu_by_tanh = false;  // "gelu" means gelu_pytorch_tanh
 };
 
 // A model whose layers are all alike: placement kPre, no window, no RoPE settings yet. Refuses what no family has.

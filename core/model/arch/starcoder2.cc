@@ -14,8 +14,7 @@ ModelSpec read_starcoder2(const JsonFields& fields) {
   defaults.eps = 1e-5;
   defaults.norm = backend::NormKind::kLayer;
   defaults.norm_bias = true;
-  defaults.activations = {"gelu_pytorch_tanh"};
-  defaults.activation = backend::Activation::kGeluTanh;
+  defaults.activation = "gelu_pytorch_tanh";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {}, spec);
   const bool biased = read_flag(fields, "use_bias", true);

@@ -80,6 +80,8 @@ std::vector<Case> cases() {
       "self_attn.q_layernorm.norms.2.weight [8]; self_attn.q_layernorm.norms.3.weight [8]; "
       "self_attn.k_layernorm.norms.0.weight [8]; self_attn.k_layernorm.norms.1.weight [8]; "
       "self_attn.q_proj.bias [32]; self_attn.k_proj.bias [16]; self_attn.v_proj.bias [16]; ";
+  const std::string qkv_biases_of_eight =
+      "self_attn.q_proj.bias [32]; self_attn.k_proj.bias [16]; self_attn.v_proj.bias [16]; ";
   const std::string starcoder2 =
       join({kBiasedNorms, kAttention, kQkvBiases, "self_attn.o_proj.bias [32]; mlp.c_fc.weight [28, 32]; ",
             "mlp.c_fc.bias [28]; mlp.c_proj.weight [32, 28]; mlp.c_proj.bias [32]; "});
@@ -135,6 +137,10 @@ std::vector<Case> cases() {
       {"vaultgemma", family("vaultgemma"), "",
        join({"input_layernorm.weight [32]; pre_feedforward_layernorm.weight [32]; ", kAttention, kMlp})},
       {"smolvlm", wrapped("smolvlm", family("llama")), head, llama},
+      {"qwen2_vl", wrapped("qwen2_vl", family("qwen2_vl_text")), head,
+       join({kNorms, kAttentionOfEight, kMlp}) + qkv_biases_of_eight},
+      {"qwen2_5_vl", wrapped("qwen2_5_vl", family("qwen2_5_vl_text")), head,
+       join({kNorms, kAttentionOfEight, kMlp}) + qkv_biases_of_eight},
       {"qwen3_vl", wrapped("qwen3_vl", family("qwen3_vl_text")), head, llama + head_norms},
       {"internlm2", family("internlm2"), "output.weight",
        join({"attention_norm.weight [32]; ffn_norm.weight [32]; attention.wqkv.weight [96, 32]; ",

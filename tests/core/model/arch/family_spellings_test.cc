@@ -191,8 +191,20 @@ TEST(ModelWithImages, IsTiedByItsOuterConfigAlone) {
   }
 }
 
+TEST(ModelWithImages, OfQwen2MayHaveTheKeysOfItsTextBesideThoseOfItsImages) {
+  const std::string keys = R"("rope_theta": 50000.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 2, 2]})";
+  for (const std::string type : {"qwen2_vl", "qwen2_5_vl"}) {
+    expect_same(parse(family(type, keys + ", \"vision_config\": {\"depth\": 1}, \"tie_word_embeddings\": true")),
+                parse(wrapped(type, family(type + "_text", keys), "\"tie_word_embeddings\": true")));
+  }
+  EXPECT_THAT(refusal([] { parse("{\"model_type\": \"qwen3_vl\"}"); }), HasSubstr("'text_config' is missing"));
+}
+
 TEST(ModelWithImages, OfQwenAndSmolVlmHaveAnOutputMatrixUnlessTheySay) {
-  for (const auto& [outer, inner] : {std::pair{"qwen3_vl", "qwen3_vl_text"}, {"smolvlm", "llama"}}) {
+  for (const auto& [outer, inner] : {std::pair{"qwen2_vl", "qwen2_vl_text"},
+                                     {"qwen2_5_vl", "qwen2_5_vl_text"},
+                                     {"qwen3_vl", "qwen3_vl_text"},
+                                     {"smolvlm", "llama"}}) {
     const std::string tied = "\"tie_word_embeddings\": true";
     EXPECT_FALSE(parse(wrapped(outer, family(inner, tied))).tied_head) << outer;
     EXPECT_TRUE(parse(wrapped(outer, family(inner), tied)).tied_head) << outer;
