@@ -11,7 +11,6 @@
 
 namespace quire::model {
 
-using backend::Before;
 using backend::ThenActivate;
 using backend::ThenAdd;
 using backend::ThenChoose;
