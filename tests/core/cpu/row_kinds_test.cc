@@ -233,8 +233,9 @@ TEST(EmbedPositions, TakesTheRowsOfThePositionsBehindTheOffset) {
       const auto table = pack(*ops, random_matrix(random, 21, 19, dtype));
       const std::vector<float> all = run_embed(*ops, *table);
       const auto out = ops->make_buffer(3, 19);
-      OwnedBatch batch = plain_rows(3);
-      batch.positions = {15, 0, 18};
+      OwnedBatch batch;
+      const std::vector<BlockId> table_of_blocks(2, BlockId{0});
+      for (const std::uint32_t position : {15u, 0u, 18u}) batch.add(position, 1, table_of_blocks, 16);
       ops->begin(batch.view());
       ops->embed_positions(*table, 2, *out);
       const std::vector<float> rows = read(*ops, *out, 3);

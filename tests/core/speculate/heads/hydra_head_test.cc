@@ -75,6 +75,15 @@ TEST_F(HydraHeadTest, HasAPrefixLayerWithTheKvHeadsOfTheFileThoughTheTargetHasCo
   EXPECT_EQ(load_hydra_prefix_config(*files, target)->num_kv_heads, num_kv_heads);
 }
 
+TEST_F(HydraHeadTest, HasNoPrefixLayerWithoutTheRopeOfItsTarget) {
+  model::ModelSpec target = model::parse_config(testing::kTarget, "target");
+  target.ropes.clear();
+  dir_.write("config.json", kHydraPrefix);
+  const auto files = model::ModelFiles::directory(dir_.path());
+  const std::string told = refusal([&] { load_hydra_prefix_config(*files, target); });
+  EXPECT_NE(told.find("the RoPE of its model, which has none"), std::string::npos) << told;
+}
+
 TEST_F(HydraHeadTest, CountsTheStateFromTheLastLayer) {
   const PlainHydra plain(Repeated::kWritten);
   const auto boundary = [&](int offset) {
