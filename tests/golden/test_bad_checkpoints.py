@@ -148,7 +148,7 @@ def test_config_that_contradicts_the_weights(tmp_path):
     expect_refusal(narrow.write(tmp_path / "narrow"), "6 problems", "'model.layers.0.mlp.gate_proj.weight' has shape [12, 8]", "[16, 8]")
 
 
-@pytest.mark.parametrize("key, value", [("model_type", "gpt2"), ("hidden_size", "8"), ("hidden_act", "gelu"), ("num_key_value_heads", 3),
+@pytest.mark.parametrize("key, value", [("model_type", "mamba"), ("hidden_size", "8"), ("hidden_act", "quick_gelu"), ("num_key_value_heads", 3),
                                         ("quantization_config", {"bits": 4}), ("rope_scaling", {"type": "su"})])
 def test_config_key(key, value, tmp_path):
     checkpoint = Checkpoint()

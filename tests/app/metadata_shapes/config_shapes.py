@@ -123,6 +123,7 @@ SHAPES = [
     Shape("attention_bias and mlp_bias true", KINDS["llama_biased"], kind="llama_biased"),
     Shape("num_key_value_heads null", OLD | {"num_key_value_heads": None}, kind="llama_old"),
     Shape("hidden_act absent", without(LLAMA, "hidden_act")),
+    Shape("hidden_act gelu", {**LLAMA, "hidden_act": "gelu"}),
     Shape("rms_norm_eps absent", without(LLAMA, "rms_norm_eps")),
 
     # ---- how it is written
