@@ -13,7 +13,7 @@ using backend::KvLayer;
 using backend::KvType;
 
 constexpr std::size_t kPartBytes = 256;
-// Of the largest layer's part of a residual group.
+// Floats of the largest layer's part of a residual group.
 std::size_t open_floats_of(const backend::KvShape& shape) {
   return shape.most(
       [](const KvLayer& layer) { return std::size_t{layer.num_kv_heads} * kGroupTokens * 2 * layer.head_dim; });

@@ -31,7 +31,7 @@ backend::KvBlockLayout layout_of(const KvShape& shape) {
   });
 }
 
-// Of the largest layer's part of a residual group.
+// Floats of the largest layer's part of a residual group.
 std::size_t open_floats_of(const KvShape& shape) {
   return shape.most([](const KvLayer& layer) {
     return bytes_of_all({layer.num_kv_heads, kGroupTokens, 2 * std::size_t{layer.head_dim}});

@@ -14,34 +14,46 @@ import math
 SHAPE = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=1024, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 VISION = {
-    "Gemma3ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+    "Gemma3ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                                           num_attention_heads=2,
                                            image_size=32, patch_size=8),
-    "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
-                                           num_key_value_heads=2, head_dim=16, patch_size=8, position_embedding_size=16),
-    "Qwen2VLForConditionalGeneration": dict(depth=1, embed_dim=32, hidden_size=64, num_heads=2, patch_size=4, spatial_merge_size=2),
-    "Qwen2_5_VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
-                                               patch_size=4, spatial_merge_size=2, window_size=16, fullatt_block_indexes=[0]),
-    "Qwen3VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+    "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                                           num_attention_heads=2,
+                                           num_key_value_heads=2, head_dim=16, patch_size=8,
+                                           position_embedding_size=16),
+    "Qwen2VLForConditionalGeneration": dict(depth=1, embed_dim=32, hidden_size=64, num_heads=2, patch_size=4,
+                                            spatial_merge_size=2),
+    "Qwen2_5_VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2,
+                                               out_hidden_size=64,
+                                               patch_size=4, spatial_merge_size=2, window_size=16,
+                                               fullatt_block_indexes=[0]),
+    "Qwen3VLForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2,
+                                            out_hidden_size=64,
                                             patch_size=4, spatial_merge_size=2, temporal_patch_size=2,
                                             num_position_embeddings=16, deepstack_visual_indexes=[0]),
-    "SmolVLMForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+    "SmolVLMForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                                            num_attention_heads=2,
                                             image_size=32, patch_size=8),
-    "Mistral3ForConditionalGeneration": dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+    "Mistral3ForConditionalGeneration": dict(model_type="pixtral", hidden_size=32, intermediate_size=32,
+                                             num_hidden_layers=1,
                                              num_attention_heads=2, head_dim=16, image_size=32, patch_size=8),
 }
 ABSENT = object()  # a key that is taken out of config.json
 SLIDING, FULL = "sliding_attention", "full_attention"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "rope_theta": 1e4}
 MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "original_max_position_embeddings": 32,
-                   "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+                   "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                   "llama_4_scaling_beta": 0.1}
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
 UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
-UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode", "opt")  # MLPs without a gate
+UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode",
+           "opt")  # MLPs without a gate
 DOWN = ("down_proj.weight", "c_proj.weight", "fc2.weight", "fc_out.weight", "dense_4h_to_h.weight")
 OUT = ("o_proj", "dense.weight", "out_proj")  # behind attention
 GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
-NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS, "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
+NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS,
+                     "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
                      "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
 SCORES = 1.5  # standard deviation of attention scores, about
 BRANCHES = 5.0  # length of what a branch adds, in lengths of the embedding, about
@@ -75,16 +87,20 @@ CONFIGURATIONS = {
          "scale": {"query_pre_attn_scalar": 24}, "window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3},
          "order of layers": {"layer_types": [FULL, SLIDING] * 2}, "exact gelu": {"hidden_activation": "gelu"}}),
     "gemma2-hub-bf16": Tiny(
-        "gemma2", dict(hidden_size=72, head_dim=16, num_key_value_heads=1, num_hidden_layers=5, query_pre_attn_scalar=16,
+        "gemma2", dict(hidden_size=72, head_dim=16, num_key_value_heads=1, num_hidden_layers=5,
+                       query_pre_attn_scalar=16,
                        sliding_window=100),
         {"score cap": {"attn_logit_softcapping": None}, "logit cap": {"final_logit_softcapping": None},
          "window": {"sliding_window": 101}},
-        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 10000.0, "hidden_act": "gelu_pytorch_tanh",
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 10000.0,
+                  "hidden_act": "gelu_pytorch_tanh",
                   "cache_implementation": "hybrid", "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
     "gemma3": Tiny(
-        "gemma3_text", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, num_hidden_layers=7, rms_norm_eps=1e-2),
+        "gemma3_text", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, num_hidden_layers=7,
+                            rms_norm_eps=1e-2),
         {"window": {"sliding_window": 25}, "local theta": theta(1e6, SLIDING), "global theta": theta(1e4, FULL),
-         "scale": {"query_pre_attn_scalar": 24}, "eps": {"rms_norm_eps": 5e-3}, "layers": {"layer_types": [SLIDING] * 7}}),
+         "scale": {"query_pre_attn_scalar": 24}, "eps": {"rms_norm_eps": 5e-3},
+         "layers": {"layer_types": [SLIDING] * 7}}),
     "gemma3-hub-linear-bf16": Tiny(
         "gemma3_text", dict(head_dim=16, num_key_value_heads=1, sliding_window=100, query_pre_attn_scalar=16),
         {"window": {"sliding_window": 101}, "linear": {"rope_scaling": None}, "pattern": {"sliding_window_pattern": 2},
@@ -99,7 +115,8 @@ CONFIGURATIONS = {
                                              SLIDING: {"rope_type": "default", "rope_theta": 1e4}}),
         {"window": {"sliding_window": 5}, "global theta": theta(1e4, FULL),
          "linear": {"rope_parameters.full_attention.rope_type": "default"}}, wrapper="Gemma3ForConditionalGeneration"),
-    "phi3": Tiny("phi3", dict(sliding_window=24, rms_norm_eps=1e-2), {"window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
+    "phi3": Tiny("phi3", dict(sliding_window=24, rms_norm_eps=1e-2),
+                 {"window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
     "phi3-many-kv-heads-bf16": Tiny(
         "phi3", dict(num_key_value_heads=4, num_hidden_layers=5, intermediate_size=112, sliding_window=None),
         {"theta": {"rope_theta": 3e4}},
@@ -112,46 +129,56 @@ CONFIGURATIONS = {
     "phi3-longrope-short": Tiny(
         "phi3", dict(max_position_embeddings=512, original_max_position_embeddings=512,
                      rope_parameters={**LONGROPE, "factor": 8.0}),
-        {"short factors": {"rope_parameters.short_factor": [1.0] * 8}, "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}}),
+        {"short factors": {"rope_parameters.short_factor": [1.0] * 8},
+         "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}}),
     "phi3-longrope-long": Tiny(
         "phi3", dict(original_max_position_embeddings=32, rope_parameters=LONGROPE, sliding_window=100),
         {"long factors": {"rope_parameters.long_factor": [1.0] * 4 + [1.5] * 4},
-         "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}, "window": {"sliding_window": 101}}, lengths=(40, 300)),
+         "factor on cos and sin": {"rope_parameters.attention_factor": 1.0}, "window": {"sliding_window": 101}},
+                               lengths=(40, 300)),
     "phi3-hub-longrope-partly-rotated": Tiny(
         "phi3", dict(original_max_position_embeddings=32, tie_word_embeddings=True, sliding_window=2048,
-                     rope_parameters={**LONGROPE, "short_factor": [1.0] * 6, "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0],
+                     rope_parameters={**LONGROPE, "short_factor": [1.0] * 6,
+                                      "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0],
                                       "partial_rotary_factor": 0.75}),
-        {"part that turns": {"partial_rotary_factor": 1.0, "rope_scaling.long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 9.0, 9.0],
+        {"part that turns": {"partial_rotary_factor": 1.0,
+                             "rope_scaling.long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 9.0, 9.0],
                              "rope_scaling.short_factor": [1.0] * 8},
          "longrope": {"rope_scaling": None}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.75,
-                  "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0]}},
+                  "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6,
+                                   "long_factor": [1.5, 2.0, 3.0, 4.0, 6.0, 9.0]}},
         lengths=(40, 300)),
     "granite": Tiny(
         "granite", dict(embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2,
                         attention_bias=True, mlp_bias=True, rms_norm_eps=1e-2),
-        {"embeddings": {"embedding_multiplier": 2.9}, "logits": {"logits_scaling": 0.51}, "residual": {"residual_multiplier": 0.69},
+        {"embeddings": {"embedding_multiplier": 2.9}, "logits": {"logits_scaling": 0.51},
+         "residual": {"residual_multiplier": 0.69},
          "scale": {"attention_multiplier": 0.25}, "eps": {"rms_norm_eps": 5e-3}}),
     "granite-hub-bf16": Tiny(
-        "granite", dict(embedding_multiplier=12.0, logits_scaling=0.125, residual_multiplier=0.22, attention_multiplier=0.25,
+        "granite", dict(embedding_multiplier=12.0, logits_scaling=0.125, residual_multiplier=0.22,
+                        attention_multiplier=0.25,
                         tie_word_embeddings=True, num_key_value_heads=4, num_hidden_layers=5),
         {"theta": {"rope_theta": 1e4}, "residual": {"residual_multiplier": 1.0}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e7, "rope_scaling": None}, dtype="bfloat16"),
     "olmo2": Tiny("olmo2", dict(head_dim=24, rms_norm_eps=1e-2), {"theta": theta(5e5), "eps": {"rms_norm_eps": 5e-3}}),
     "olmo2-hub-bf16": Tiny(
-        "olmo2", dict(num_key_value_heads=4, num_hidden_layers=5, num_attention_heads=8), {"theta": {"rope_theta": 1e4}},
+        "olmo2", dict(num_key_value_heads=4, num_hidden_layers=5, num_attention_heads=8),
+                           {"theta": {"rope_theta": 1e4}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": None}, dtype="bfloat16"),
     "olmo3": Tiny(
         "olmo3", dict(sliding_window=24, num_hidden_layers=5, rms_norm_eps=1e-2,
                       rope_parameters={FULL: YARN, SLIDING: {"rope_type": "default", "rope_theta": 5e5}}),
         {"yarn": {"rope_parameters.full_attention.rope_type": "default"}, "local theta": theta(1e4, SLIDING),
-         "window": {"sliding_window": 25}, "pattern": {"layer_types": [SLIDING, FULL] * 2 + [SLIDING]}, "eps": {"rms_norm_eps": 5e-3}}),
+         "window": {"sliding_window": 25}, "pattern": {"layer_types": [SLIDING, FULL] * 2 + [SLIDING]},
+         "eps": {"rms_norm_eps": 5e-3}}),
     "olmo3-hub-yarn": Tiny(
         "olmo3", dict(sliding_window=100, layer_types=[SLIDING, FULL] * 2, num_key_value_heads=4),
         {"window": {"sliding_window": 101}, "yarn": {"rope_scaling": None},
          "factor on cos and sin": {"rope_scaling.attention_factor": 1.0}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 5e5,
-                  "rope_scaling": {"attention_factor": 1.2079441541679836, "beta_fast": 32.0, "beta_slow": 1.0, "factor": 8.0,
+                  "rope_scaling": {"attention_factor": 1.2079441541679836, "beta_fast": 32.0, "beta_slow": 1.0,
+                                   "factor": 8.0,
                                    "original_max_position_embeddings": 64, "rope_type": "yarn"}}),
     "cohere": Tiny(
         "cohere", dict(use_qk_norm=True, logit_scale=0.25, layer_norm_eps=1e-2),
@@ -167,15 +194,18 @@ CONFIGURATIONS = {
     "cohere2-hub-bf16": Tiny(
         "cohere2", dict(sliding_window=100, logit_scale=0.5, num_key_value_heads=1),
         {"window": {"sliding_window": 101}, "pattern": {"sliding_window_pattern": 4}},
-        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 5e4, "rope_scaling": None, "sliding_window_pattern": 2,
-                  "rotary_pct": 1.0, "position_embedding_type": "rope_gptj", "use_qk_norm": False, "tie_word_embeddings": ABSENT},
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 5e4, "rope_scaling": None,
+                  "sliding_window_pattern": 2,
+                  "rotary_pct": 1.0, "position_embedding_type": "rope_gptj", "use_qk_norm": False,
+                  "tie_word_embeddings": ABSENT},
         dtype="bfloat16"),
     "glm4": Tiny(
         "glm4", dict(head_dim=16, rms_norm_eps=1e-2),
         {"part that turns": {"rope_parameters.partial_rotary_factor": 0.25}, "eps": {"rms_norm_eps": 5e-3},
          "biases": {"attention_bias": False}}),
     "glm4-hub-bf16": Tiny(
-        "glm4", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1, tie_word_embeddings=True),
+        "glm4", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1,
+                     tie_word_embeddings=True),
         {"theta": {"rope_theta": 3e4}, "part that turns": {"partial_rotary_factor": 0.25}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.5}, dtype="bfloat16"),
     "stablelm-norms-of-heads": Tiny(
@@ -188,7 +218,8 @@ CONFIGURATIONS = {
     "stablelm-hub-bf16": Tiny(
         "stablelm", dict(num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True),
         {"part that turns": {"partial_rotary_factor": 0.5}, "theta": {"rope_theta": 3e4}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.25, "rope_scaling": None}, dtype="bfloat16"),
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.25, "rope_scaling": None},
+                              dtype="bfloat16"),
     "starcoder2": Tiny(
         "starcoder2", dict(sliding_window=24, norm_epsilon=1e-2),
         {"window": {"sliding_window": 25}, "exact gelu": {"hidden_act": "gelu"}, "eps": {"norm_epsilon": 5e-3}}),
@@ -198,7 +229,8 @@ CONFIGURATIONS = {
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
     "ministral3": Tiny(
         "ministral3", dict(head_dim=16, rope_parameters=MINISTRAL3_ROPE, rms_norm_eps=1e-2),
-        {"q by position": {"rope_parameters.llama_4_scaling_beta": 0.0}, "yarn": {"rope_parameters.rope_type": "default"},
+        {"q by position": {"rope_parameters.llama_4_scaling_beta": 0.0},
+         "yarn": {"rope_parameters.rope_type": "default"},
          "where q grows": {"rope_parameters.original_max_position_embeddings": 33}, "eps": {"rms_norm_eps": 5e-3}}),
     "ministral3-window-bf16": Tiny(
         "ministral3", dict(head_dim=24, rope_parameters={**MINISTRAL3_ROPE, "factor": 8.0, "llama_4_scaling_beta": 0.5},
@@ -215,13 +247,15 @@ CONFIGURATIONS = {
         "smollm3", dict(rms_norm_eps=1e-2, num_hidden_layers=5),
         {"layers without rope": {"no_rope_layers": [1] * 5}, "theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}),
     "smollm3-windows": Tiny(
-        "smollm3", dict(no_rope_layer_interval=2, use_sliding_window=True, sliding_window=24, attention_bias=True, mlp_bias=True,
+        "smollm3", dict(no_rope_layer_interval=2, use_sliding_window=True, sliding_window=24, attention_bias=True,
+                        mlp_bias=True,
                         tie_word_embeddings=False),
         {"window": {"sliding_window": 25}, "layers without rope": {"no_rope_layers": [1] * 4}}),
     "smollm3-hub-bf16": Tiny(
         "smollm3", dict(no_rope_layers=[1, 0, 1, 1], num_key_value_heads=4),
         {"theta": {"rope_theta": 1e4}, "layers without rope": {"no_rope_layers": [1, 1, 1, 0]}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 5e6, "rope_scaling": None, "layer_types": ABSENT, "tie_word_embeddings": ABSENT,
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e6, "rope_scaling": None, "layer_types": ABSENT,
+                  "tie_word_embeddings": ABSENT,
                   "max_window_layers": 28}, dtype="bfloat16"),
     "gemma4": Tiny(
         "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=24, num_hidden_layers=6, rms_norm_eps=1e-2,
@@ -234,14 +268,16 @@ CONFIGURATIONS = {
                             hidden_size_per_layer_input=0, attention_k_eq_v=True, num_global_key_value_heads=1,
                             final_logit_softcapping=8.0),
         {"window": {"sliding_window": 101}, "logit cap": {"final_logit_softcapping": None}},
-        spelling={"per_layer_config": ABSENT, "global_head_dim": 48, "num_global_key_value_heads": 1}, dtype="bfloat16"),
+        spelling={"per_layer_config": ABSENT, "global_head_dim": 48, "num_global_key_value_heads": 1},
+                                   dtype="bfloat16"),
     "gemma4-embeddings-per-layer": Tiny(
         "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=24, num_hidden_layers=6,
                             layer_types=[SLIDING, FULL] * 3, num_kv_shared_layers=2, vocab_size_per_layer_input=320,
                             hidden_size_per_layer_input=32, use_double_wide_mlp=True, final_logit_softcapping=8.0),
         {"window": {"sliding_window": 25}, "logit cap": {"final_logit_softcapping": None}}),
     "gemma4-with-images": Tiny(
-        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=4, layer_types=[SLIDING, SLIDING, SLIDING, FULL],
+        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=4,
+                            layer_types=[SLIDING, SLIDING, SLIDING, FULL],
                             hidden_size_per_layer_input=0, final_logit_softcapping=8.0),
         {"window": {"sliding_window": 5}, "logit cap": {"final_logit_softcapping": None}},
         wrapper="Gemma4ForConditionalGeneration"),
@@ -251,13 +287,16 @@ CONFIGURATIONS = {
     "arcee-hub-yarn-bf16": Tiny(
         "arcee", dict(head_dim=24, num_hidden_layers=5, num_key_value_heads=4), {"yarn": {"rope_scaling": None}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "num_key_value_heads": ABSENT,
-                  "rope_scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_slow": 1.0,
+                  "rope_scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64,
+                                   "beta_slow": 1.0,
                                    "beta_fast": 32.0, "mscale": 1.0}}, dtype="bfloat16"),
     "ministral-windows-by-layer": Tiny(
         "ministral", dict(head_dim=24, sliding_window=24, layer_types=[SLIDING, FULL] * 2, rms_norm_eps=1e-2),
-        {"window": {"sliding_window": 25}, "layers": {"layer_types": [FULL, SLIDING] * 2}, "eps": {"rms_norm_eps": 5e-3}}),
+        {"window": {"sliding_window": 25}, "layers": {"layer_types": [FULL, SLIDING] * 2},
+         "eps": {"rms_norm_eps": 5e-3}}),
     "ministral-hub-bf16": Tiny(
-        "ministral", dict(head_dim=16, sliding_window=100, num_key_value_heads=1), {"window": {"sliding_window": 101}, "theta": {"rope_theta": 1e4}},
+        "ministral", dict(head_dim=16, sliding_window=100, num_key_value_heads=1),
+                               {"window": {"sliding_window": 101}, "theta": {"rope_theta": 1e4}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e8, "layer_types": ABSENT}, dtype="bfloat16"),
     "seed-oss": Tiny(
         "seed_oss", dict(head_dim=24, attention_out_bias=True, mlp_bias=True, rms_norm_eps=1e-2),
@@ -265,20 +304,23 @@ CONFIGURATIONS = {
          "biases of the MLP": {"mlp_bias": False}, "eps": {"rms_norm_eps": 5e-3}}),
     "seed-oss-hub-bf16": Tiny(
         "seed_oss", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 1e4}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 1e7, "rope_scaling": {"rope_type": "default"}}, dtype="bfloat16"),
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e7, "rope_scaling": {"rope_type": "default"}},
+                              dtype="bfloat16"),
     "ernie4_5": Tiny(
         "ernie4_5", dict(head_dim=24, use_bias=True, rms_norm_eps=1e-2),
         {"biases": {"use_bias": False}, "theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}),
     "ernie4_5-hub-bf16": Tiny(
         "ernie4_5", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5, tie_word_embeddings=True),
         {"theta": {"rope_theta": 1e4}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": None, "tie_word_embeddings": ABSENT}, dtype="bfloat16"),
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5, "rope_scaling": None, "tie_word_embeddings": ABSENT},
+                              dtype="bfloat16"),
     "exaone4-windows": Tiny(
         "exaone4", dict(head_dim=24, sliding_window=24, num_hidden_layers=5, rms_norm_eps=1e-2),
         {"window": {"sliding_window": 25}, "layers without rope": {"layer_types": [SLIDING] * 5}, "theta": theta(3e4),
          "eps": {"rms_norm_eps": 5e-3}}),
     "exaone4-hub-bf16": Tiny(
-        "exaone4", dict(sliding_window=None, layer_types=[FULL] * 4, tie_word_embeddings=True, max_position_embeddings=512),
+        "exaone4", dict(sliding_window=None, layer_types=[FULL] * 4, tie_word_embeddings=True,
+                        max_position_embeddings=512),
         {"llama3": {"rope_scaling": None}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "sliding_window_pattern": None,
                   "rope_scaling": {"factor": 16.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
@@ -294,7 +336,8 @@ CONFIGURATIONS = {
         {"part that turns": {"rope_parameters.partial_rotary_factor": 0.25}, "eps": {"rms_norm_eps": 5e-3},
          "biases": {"attention_bias": False}}),
     "glm-hub-bf16": Tiny(
-        "glm", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1, tie_word_embeddings=True),
+        "glm", dict(head_dim=24, attention_bias=False, num_hidden_layers=5, num_key_value_heads=1,
+                    tie_word_embeddings=True),
         {"theta": {"rope_theta": 3e4}, "part that turns": {"partial_rotary_factor": 0.25}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "partial_rotary_factor": 0.5}, dtype="bfloat16"),
     "nemotron": Tiny(
@@ -317,7 +360,8 @@ CONFIGURATIONS = {
         {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}, "silu": {"hidden_act": "silu"}}),
     "gemma-hub-bf16": Tiny(
         "gemma", dict(head_dim=16, num_key_value_heads=1, num_hidden_layers=5), {"theta": {"rope_theta": 3e4}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "hidden_activation": None, "tie_word_embeddings": ABSENT},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "hidden_activation": None,
+                  "tie_word_embeddings": ABSENT},
         dtype="bfloat16"),
     "vaultgemma": Tiny(
         "vaultgemma", dict(head_dim=24, query_pre_attn_scalar=32, sliding_window=24, attn_logit_softcapping=3.0,
@@ -325,7 +369,8 @@ CONFIGURATIONS = {
         {"score cap": {"attn_logit_softcapping": None}, "logit cap": {"final_logit_softcapping": None},
          "scale": {"query_pre_attn_scalar": 24}, "window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
     "vaultgemma-without-caps-bf16": Tiny(
-        "vaultgemma", dict(head_dim=16, num_key_value_heads=4, num_hidden_layers=5, query_pre_attn_scalar=16, sliding_window=100,
+        "vaultgemma", dict(head_dim=16, num_key_value_heads=4, num_hidden_layers=5, query_pre_attn_scalar=16,
+                           sliding_window=100,
                            attn_logit_softcapping=None, final_logit_softcapping=None),
         {"window": {"sliding_window": 101}, "theta": {"rope_theta": 3e4}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4}, dtype="bfloat16"),
@@ -335,14 +380,17 @@ CONFIGURATIONS = {
                                                "mrope_interleaved": True}),
         {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}, wrapper="Qwen3VLForConditionalGeneration"),
     "qwen2-with-images": Tiny(
-        "qwen2_vl_text", dict(rms_norm_eps=1e-2, rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]}),
+        "qwen2_vl_text", dict(rms_norm_eps=1e-2, rope_parameters={"rope_type": "default", "rope_theta": 1e6,
+                                                                  "mrope_section": [2, 3, 3]}),
         {"theta": theta(1e4), "eps": {"rms_norm_eps": 5e-3}}, wrapper="Qwen2VLForConditionalGeneration"),
     "qwen2_5-with-images-hub-bf16": Tiny(
         "qwen2_5_vl_text", dict(num_key_value_heads=4, num_hidden_layers=5), {"theta": {"rope_theta": 1e4}},
-        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6,
+                  "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}},
         dtype="bfloat16", wrapper="Qwen2_5_VLForConditionalGeneration"),
     "qwen3-with-images-hub-tied-bf16": Tiny(
-        "qwen3_vl_text", dict(head_dim=24, num_key_value_heads=4, num_hidden_layers=6, tie_word_embeddings=True, attention_bias=True),
+        "qwen3_vl_text", dict(head_dim=24, num_key_value_heads=4, num_hidden_layers=6, tie_word_embeddings=True,
+                              attention_bias=True),
         {"theta": {"rope_theta": 1e4}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 5e6,
                   "rope_scaling": {"mrope_interleaved": True, "mrope_section": [6, 3, 3], "rope_type": "default"}},
@@ -372,7 +420,8 @@ CONFIGURATIONS = {
         {"eps": {"layer_norm_eps": 5e-3}, "one after another": {"use_parallel_residual": False},
          "part that turns": {"rope_parameters.partial_rotary_factor": 0.5}}),
     "gpt_neox-sequential": Tiny(
-        "gpt_neox", dict(use_parallel_residual=False, hidden_act="gelu_fast", attention_bias=False, num_hidden_layers=5),
+        "gpt_neox", dict(use_parallel_residual=False, hidden_act="gelu_fast", attention_bias=False,
+                         num_hidden_layers=5),
         {"side by side": {"use_parallel_residual": True}, "theta": theta(3e4)}),
     "gpt_neox-hub-bf16": Tiny(
         "gpt_neox", dict(hidden_size=96, num_attention_heads=2, num_hidden_layers=6),
@@ -391,19 +440,24 @@ CONFIGURATIONS = {
         "falcon", dict(new_decoder_architecture=True, num_kv_heads=2, hidden_size=96, num_hidden_layers=8),
         {"theta": theta(3e4)}),
     "falcon-new-one-norm-hub-bf16": Tiny(
-        "falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, tie_word_embeddings=False),
+        "falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
+                       tie_word_embeddings=False),
         {"theta": {"rope_theta": 3e4}}, spelling={"rope_parameters": ABSENT, "rope_theta": 1e4}, dtype="bfloat16"),
     "falcon-sequential-many-heads": Tiny(
-        "falcon", dict(multi_query=False, parallel_attn=False, bias=True, tie_word_embeddings=False), {"theta": theta(3e4)}),
+        "falcon", dict(multi_query=False, parallel_attn=False, bias=True, tie_word_embeddings=False),
+                                         {"theta": theta(3e4)}),
     "gpt2": Tiny(
-        "gpt2", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2, scale_attn_by_inverse_layer_idx=True,
+        "gpt2", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2,
+                     scale_attn_by_inverse_layer_idx=True,
                      tie_word_embeddings=False),
         {"eps": {"layer_norm_epsilon": 5e-3}, "scale by layer": {"scale_attn_by_inverse_layer_idx": False}}),
     "gpt2-tied-bf16": Tiny(
-        "gpt2", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512), {"gelu": {"activation_function": "relu"}},
+        "gpt2", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512),
+                           {"gelu": {"activation_function": "relu"}},
         dtype="bfloat16"),
     "gpt_bigcode": Tiny(
-        "gpt_bigcode", dict(num_hidden_layers=5, max_position_embeddings=512, activation_function="gelu", layer_norm_epsilon=1e-2, tie_word_embeddings=False),
+        "gpt_bigcode", dict(num_hidden_layers=5, max_position_embeddings=512, activation_function="gelu",
+                            layer_norm_epsilon=1e-2, tie_word_embeddings=False),
         {"eps": {"layer_norm_epsilon": 5e-3}}),
     "gpt_bigcode-many-kv-heads-bf16": Tiny(
         "gpt_bigcode", dict(num_hidden_layers=8, n_inner=128, max_position_embeddings=512, multi_query=False),
@@ -450,7 +504,8 @@ def wrap(tiny, text):
 
     kind = getattr(transformers, tiny.wrapper)
     vision = VISION[tiny.wrapper]
-    return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision, tie_word_embeddings=getattr(text, "tie_word_embeddings", False)))
+    return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision,
+                                  tie_word_embeddings=getattr(text, "tie_word_embeddings", False)))
 
 
 def spread(name, tensor, config):

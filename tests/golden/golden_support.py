@@ -155,7 +155,8 @@ def layer_chain(layer, hidden, positions):
     products = hidden + inputs_of(down)                              # gate and up; down
     beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection
     inner = sum(weight.numel() for name, weight in attention.named_parameters() if "norm" in name)
-    return sums + products + beside + norm_sums(layer, hidden) + max(2 * head_dim, inner) + 16  # rope, exp, activation, residual
+    return sums + products + beside + norm_sums(layer, hidden) + max(2 * head_dim,
+                                                                     inner) + 16  # rope, exp, activation, residual
 
 
 def norm_sums(layer, hidden):

@@ -12,7 +12,8 @@ from golden_support import Run, random_prompt  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 NAMES = {"model.embed_tokens": "model.tok_embeddings", "lm_head": "output", "model.norm": "model.norm"}
-OF_LAYERS = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attention.wo",
+OF_LAYERS = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
+             "self_attn.o_proj": "attention.wo",
              "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
 
 
@@ -33,7 +34,8 @@ def regroup(llama, internlm2):
     theta = config["rope_parameters"]["rope_theta"]
     for key in ("architectures", "model_type", "rope_parameters", "head_dim", "attention_bias", "mlp_bias"):
         config.pop(key, None)
-    config.update(model_type="internlm2", architectures=["InternLM2ForCausalLM"], bias=False, rope_theta=theta, rope_scaling=None)
+    config.update(model_type="internlm2", architectures=["InternLM2ForCausalLM"], bias=False, rope_theta=theta,
+                  rope_scaling=None)
     (internlm2 / "config.json").write_text(json.dumps(config))
 
 

@@ -18,7 +18,7 @@ inline std::unique_ptr<backend::Ops> simulated(std::uint64_t seed = 1, std::uint
   return make_gpu_ops(make_simulated_device(seed), {.max_rows = max_rows});
 }
 
-// What `body` reads, on the CPU and on two simulated devices whose threads take turns differently.
+// Compares the values that `body` reads on the CPU and on two simulated devices whose threads take turns differently.
 template <typename Body>
 void expect_same_bits(const Body& body) {
   const auto cpu = make_ops("auto", 1);

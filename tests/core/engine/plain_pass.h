@@ -59,7 +59,7 @@ class PlainPass {
     return x;
   }
 
-  // Of the longest row of the head.
+  // Length of the longest row of the head.
   double widest() const {
     const Row& head = tensors_.at("speak.weight");
     double most = 0.0;

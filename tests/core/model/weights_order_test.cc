@@ -1,4 +1,4 @@
-// What loading makes of the values of a checkpoint: rows of rope by neighbours in halves, offsets of norms, vectors of
+// Values of a checkpoint after loading: rows of rope by neighbours in halves, offsets of norms, vectors of
 // several tensors, output matrices that a config.json leaves open, models with images, and packed files.
 #include <gtest/gtest.h>
 

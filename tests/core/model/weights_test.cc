@@ -32,7 +32,7 @@ void drop(std::vector<TestTensor>& tensors, const std::string& name) {
   std::erase_if(tensors, [&](const TestTensor& t) { return t.name == name; });
 }
 
-// What loading says of this checkpoint; "" where it is accepted. Refused checkpoints must not have been packed in part.
+// The refusal of this checkpoint; "" where it is accepted. Refused checkpoints must not have been packed in part.
 std::string load_refusal(const ModelSpec& config, const std::vector<TestTensor>& tensors) {
   const TempDir dir;
   dir.write("model.safetensors", safetensors_file(tensors));
