@@ -266,9 +266,8 @@ std::optional<Value> python_attribute(const Value& object, const std::string& na
     const auto found = (*space)->values.find(name);
     return found == (*space)->values.end() ? std::nullopt : std::optional(found->second);
   }
-  if (object.as<const Macro*>() != nullptr || object.as<Method>() != nullptr || object.as<Function>() != nullptr) {
-    refuse(object, name);
-  }
+  if (object.as<const Macro*>() != nullptr || object.as<Function>() != nullptr) refuse(object, name);
+  if (object.as<Method>() != nullptr) return missing(object, name);  // tool.items.type, where a key was meant
   if (name.starts_with("__") && name.ends_with("__")) return missing(object, name);
   const Reach reach = reach_of(object);
   if (reach.refused.count(name) != 0) refuse(object, name);

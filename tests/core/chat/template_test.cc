@@ -115,6 +115,12 @@ TEST(Template, ChangesNoListOrDict) {
   }
 }
 
+TEST(Template, KnowsNoAttributeOfAMethod) {  // as where `d.items` means a key that d lacks
+  const std::string with_dict = R"({"d": {"a": 1}, "t": "x"})";
+  EXPECT_EQ(rendered("{{ d.items.type }}|{{ d.items.type is defined }}|{{ t.upper['b'] }}", with_dict), "|False|");
+  EXPECT_NE(rendered("{{ d.items.type.x }}", with_dict).find("is undefined"), std::string::npos);
+}
+
 TEST(Template, RefusesWhatItDoesNotKnowNamingLineAndConstruct) {
   EXPECT_EQ(rendered("\n{% include 'x' %}"), "chat template, line 2: {% include %} is not supported here");
   EXPECT_EQ(rendered("{{ x | from_json }}"), "chat template, line 1: filter 'from_json' is not supported");
