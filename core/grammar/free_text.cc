@@ -12,7 +12,7 @@ namespace quire::grammar {
 namespace {
 
 constexpr std::uint32_t kMaxStates = 50'000;  // far more than marks of this length can need
-constexpr std::size_t kMaxMark = 64;
+constexpr std::size_t kMaxMark = 80;
 
 Expr in_order(Rules& rules, std::initializer_list<Expr> parts) { return rules.sequence({parts.begin(), parts.size()}); }
 
@@ -25,7 +25,7 @@ void check_mark(std::string_view mark) {
 
 Expr any_text(Rules& rules) { return rules.repeat(emit_utf8(rules, all_but({})), 0, kUnbounded); }
 
-Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::string_view blank_and) {
+Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::span<const std::string> begins) {
   Rules own;
   const Expr any = any_text(own);
   std::vector<Expr> excluded;
@@ -33,10 +33,10 @@ Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::st
     check_mark(mark);
     excluded.push_back(in_order(own, {any, own.bytes(mark), any}));
   }
-  if (!blank_and.empty()) {
-    ByteSet blank;
-    for (const unsigned char c : {' ', '\t', '\n', '\r'}) blank.set(c);
-    excluded.push_back(in_order(own, {own.repeat(own.byte_set(blank), 0, kUnbounded), own.bytes(blank_and), any}));
+  ByteSet blank;
+  for (const unsigned char c : {' ', '\t', '\n', '\r'}) blank.set(c);
+  for (const std::string& begin : begins) {
+    excluded.push_back(in_order(own, {own.repeat(own.byte_set(blank), 0, kUnbounded), own.bytes(begin), any}));
   }
   StateBudget budget(kMaxStates);
   const Language forbidden = Language::of(own, own.choice(excluded), budget);

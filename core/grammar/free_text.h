@@ -1,12 +1,13 @@
 // Rules of free text up to a mark that has a meaning: an answer before its first tool call, reasoning before its end.
 // Shape   well-formed UTF-8; may be empty.
 // Thread  any one at a time, as their Rules.
-// Fails   CHECK: a mark that is empty, has more than 64 bytes, or begins as it ends ("aba"): the place of its first
+// Fails   CHECK: a mark that is empty, has more than 80 bytes, or begins as it ends ("aba"): the place of its first
 //         occurrence would be ambiguous.
 // Source  Knuth, Morris and Pratt 1977, as a difference of regular sets (schema/language.h).
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/grammar/rules/rules.h"
@@ -14,9 +15,9 @@
 namespace quire::grammar {
 
 Expr any_text(Rules& rules);
-// Matches every text that contains none of `marks`, and that does not begin with white space (or none) and `blank_and`,
-// unless that is empty.
-Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::string_view blank_and = {});
+// Matches every text that contains none of `marks`, and that does not begin with white space (or none) and one of
+// `begins`.
+Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::span<const std::string> begins = {});
 // Matches every text that ends with its first `mark`.
 Expr text_until(Rules& rules, std::string_view mark);
 

@@ -41,8 +41,11 @@ Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limi
   return value;
 }
 
-Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& steps,
-                           const SchemaLimits& limits) try {
+namespace {
+
+// `spelling`: null: JSON.
+Result<RuleId> write(Rules& rules, const json::Value& schema, const MemberSpelling* spelling, WriteBudget& steps,
+                     const SchemaLimits& limits) try {
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
   }
@@ -50,7 +53,8 @@ Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget&
   Document document(schema, limits.max_schemas, budget);
   Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
   const auto root = static_cast<RuleId>(rules.rules().size());  // the first one declared
-  SchemaWriter(rules, document, alternatives, budget).write();
+  SchemaWriter writer(rules, document, alternatives, budget);
+  spelling != nullptr ? writer.write_members(*spelling) : writer.write();
   return root;
 } catch (const Refusal& refusal) {
   return refused(refusal.pointer, refusal.message);
@@ -62,6 +66,17 @@ Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget&
       Code::kTimeout,
       "schema: takes longer than " + std::to_string(error.limit.count()) + " ms to write as a grammar: simplify it", "",
       0};
+}
+
+}  // namespace
+
+Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& budget, const SchemaLimits& limits) {
+  return write(rules, schema, nullptr, budget, limits);
+}
+
+Result<RuleId> spelled_object(Rules& rules, const json::Value& schema, const MemberSpelling& spelling,
+                              WriteBudget& budget, const SchemaLimits& limits) {
+  return write(rules, schema, &spelling, budget, limits);
 }
 
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits) {

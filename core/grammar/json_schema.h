@@ -18,6 +18,7 @@
 #include "core/base/result.h"
 #include "core/grammar/rules/rules.h"
 #include "core/grammar/rules/write_budget.h"
+#include "core/grammar/schema/member_spelling.h"
 
 namespace quire::grammar {
 
@@ -38,6 +39,10 @@ Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limi
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& budget,
                            const SchemaLimits& limits = {});
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits = {});
+// The objects of a schema in this spelling. A string that a reader would take for another type that the schema allows
+// is not written. Also fails if a property's name has other characters than letters, digits and _ - . $
+Result<RuleId> spelled_object(Rules& rules, const json::Value& schema, const MemberSpelling& spelling,
+                              WriteBudget& budget, const SchemaLimits& limits = {});
 RuleId json_object(Rules& rules);  // any JSON object
 
 }  // namespace quire::grammar

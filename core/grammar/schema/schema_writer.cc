@@ -46,6 +46,10 @@ void SchemaWriter::write() {
   const SchemaId root = document_.root();
   if (root == kNothing) throw Refusal{"", "is false, so no value is valid"};
   value({root});
+  write_waiting();
+}
+
+void SchemaWriter::write_waiting() {
   while (!todo_.empty()) {
     const auto [schemas, rule] = todo_.back();
     todo_.pop_back();
@@ -194,13 +198,13 @@ Expr SchemaWriter::unique_array(const Shape& shape) {
   std::vector<SequenceText::Part> parts;
   for (const auto* one : values) parts.push_back({json_.literal(*one), false});
   if (shape.num_items.least > values.size()) return json_.nothing();
-  const auto text = SequenceText(json_, std::move(parts), std::nullopt, shape.num_items).write('[', ']');
+  const auto text = SequenceText(json_, std::move(parts), std::nullopt, shape.num_items, kArrayBrackets).write();
   if (!text) refuse("uniqueItems", "has too many values to count: leave out minItems and maxItems");
   return *text;
 }
 
 Expr SchemaWriter::object(const Shape& shape) {
-  if (!shape.constrains_members()) return json_.any_object();
+  if (!shape.constrains_members() && spelling_ == nullptr) return json_.any_object();
   for (const auto& one : shape.members) budget_.step(one->named.size());
   const std::vector<std::string> named = named_members(shape);
   const std::set<std::string_view> needed(shape.required.begin(), shape.required.end());
@@ -213,9 +217,7 @@ Expr SchemaWriter::object(const Shape& shape) {
     const bool possible = !holds_nothing(schemas) && (!allowed || allowed->contains(name));
     const bool required = needed.contains(name);
     if (!possible && !required) continue;
-    const Expr text =
-        possible ? json_.member(json_.rules().bytes(json_string(name)), value(std::move(schemas))) : json_.nothing();
-    parts.push_back({text, required});
+    parts.push_back({possible ? member(key_of(name), std::move(schemas)) : json_.nothing(), required});
   }
   const std::size_t num_parts = parts.size();
   const auto others = other_members(shape, named);
@@ -225,7 +227,9 @@ Expr SchemaWriter::object(const Shape& shape) {
     }
     return json_.nothing();
   }
-  const auto text = SequenceText(json_, std::move(parts), others, shape.num_members).write('{', '}');
+  const SequenceSpelling around =
+      spelling_ == nullptr ? kObjectBraces : SequenceSpelling{"", "", spelling_->between, false};
+  const auto text = SequenceText(json_, std::move(parts), others, shape.num_members, around).write();
   if (!text) refuse("maxProperties", "has too many properties to count: leave out minProperties and maxProperties");
   return *text;
 }
@@ -266,8 +270,7 @@ std::optional<Expr> SchemaWriter::other_members(const Shape& shape, const std::v
       if (!spoken_of) schemas.push_back(one->others);
     }
     if (holds_nothing(schemas) || (keys && keys->empty())) continue;
-    const Expr key = keys ? keys->write_json_string(json_.rules()) : json_.any_string();
-    ways.push_back(json_.member(key, value(std::move(schemas))));
+    ways.push_back(member(any_key(keys ? &*keys : nullptr), std::move(schemas)));
   }
   if (ways.empty()) return std::nullopt;
   const RuleId rule = json_.rules().declare("other member");

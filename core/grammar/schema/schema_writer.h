@@ -1,13 +1,17 @@
-// Writes shapes as rules: one rule for every list of schemas that a value has to match together.
+// Writes shapes as rules: one rule for every list of schemas that a value has to match together. The members of the
+// document's own object may be spelled otherwise than in JSON (spelled_writer.cc).
 // Owner   borrows Rules, Document, Alternatives and StateBudget, which outlive it.
 // Fails   throws Refusal, LanguageTooLarge, and what WriteBudget throws.
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/grammar/schema/alternatives.h"
 #include "core/grammar/schema/json_text.h"
+#include "core/grammar/schema/member_spelling.h"
 #include "core/grammar/schema/sequence_text.h"
 
 namespace quire::grammar {
@@ -23,8 +27,11 @@ class SchemaWriter {
 
   // Writes every rule that the document needs; the first one declared is the document's own.
   void write();
+  // The same for an object whose members are spelled so. The schema's own type must be object.
+  void write_members(const MemberSpelling& spelling);
 
  private:
+  void write_waiting();
   Expr value(std::vector<SchemaId> schemas);
   Expr shape(const Shape& shape);
   Expr number(const Shape& shape);
@@ -33,6 +40,12 @@ class SchemaWriter {
   Expr unique_array(const Shape& shape);
   Expr object(const Shape& shape);
   std::optional<Expr> other_members(const Shape& shape, const std::vector<std::string>& named);
+  Expr member(Expr key, std::vector<SchemaId> schemas);
+  Expr spelled_member(Expr key, std::vector<SchemaId> schemas, const MemberSpelling& spelling);
+  std::optional<Language> spelled_strings(const std::vector<Shape>& shapes, const MemberSpelling& spelling,
+                                          bool has_others);
+  Expr key_of(const std::string& name);
+  Expr any_key(const Language* keys);
   void charge_rules();
   [[noreturn]] void refuse(std::string_view keyword, std::string message) const;
 
@@ -43,7 +56,8 @@ class SchemaWriter {
   std::map<std::vector<SchemaId>, RuleId> rules_;  // by the schemas, ascending
   std::vector<std::pair<std::vector<SchemaId>, RuleId>> todo_;
   std::size_t charged_bytes_;
-  SchemaId at_ = kAnything;  // the schema being written, for messages
+  SchemaId at_ = kAnything;                   // the schema being written, for messages
+  const MemberSpelling* spelling_ = nullptr;  // of the object being written; null: JSON
 };
 
 }  // namespace quire::grammar

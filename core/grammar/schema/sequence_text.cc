@@ -4,8 +4,9 @@
 
 namespace quire::grammar {
 
-SequenceText::SequenceText(JsonText& json, std::vector<Part> parts, std::optional<Expr> others, Count count)
-    : json_(json), parts_(std::move(parts)), others_(others), count_(count) {
+SequenceText::SequenceText(JsonText& json, std::vector<Part> parts, std::optional<Expr> others, Count count,
+                           const SequenceSpelling& spelling)
+    : json_(json), parts_(std::move(parts)), others_(others), count_(count), spelling_(spelling) {
   const auto num_required =
       static_cast<std::uint32_t>(std::ranges::count_if(parts_, [](const Part& part) { return part.required; }));
   if (count_.least <= num_required) count_.least = 0;
@@ -13,17 +14,16 @@ SequenceText::SequenceText(JsonText& json, std::vector<Part> parts, std::optiona
   counted_ = std::max(1u, count_.most == kUnbounded ? count_.least : count_.most);
 }
 
-std::optional<Expr> SequenceText::write(char open, char close) {
+std::optional<Expr> SequenceText::write() {
   if (count_.least > parts_.size() + 1) return json_.nothing();
   if ((parts_.size() + 1) * (std::uint64_t{counted_} + 1) > kMaxSequenceStates && !parts_.empty()) return std::nullopt;
-  close_ = close;
   const Expr inside = from(0, 0);
   while (!todo_.empty()) {
     const auto [place, rule] = todo_.back();
     todo_.pop_back();
     json_.rules().define(rule, body(place.first, place.second));
   }
-  return json_.sequence({json_.rules().bytes({&open, 1}), inside});
+  return json_.sequence({json_.rules().bytes(spelling_.open), inside});
 }
 
 // The text after `written` parts, with `part` as the next one to write or leave out.
@@ -47,8 +47,8 @@ Expr SequenceText::body(std::uint32_t part, std::uint32_t written) {
 }
 
 Expr SequenceText::close(std::uint32_t written) {
-  const Expr bracket = json_.rules().bytes({&close_, 1});
-  return written == 0 ? bracket : json_.sequence({json_.gap(), bracket});
+  const Expr bracket = json_.rules().bytes(spelling_.close);
+  return written == 0 ? bracket : json_.sequence({gap(), bracket});
 }
 
 Expr SequenceText::end(std::uint32_t written) {
@@ -57,7 +57,7 @@ Expr SequenceText::end(std::uint32_t written) {
   std::vector<Expr> ways;
   if (missing == 0) ways.push_back(close(written));
   if (others_ && missing <= 1 && room > 0) {
-    const Expr more = json_.repeat(json_.sequence({json_.comma(), *others_}), 0, room == kUnbounded ? room : room - 1);
+    const Expr more = json_.repeat(json_.sequence({between(), *others_}), 0, room == kUnbounded ? room : room - 1);
     ways.push_back(json_.sequence({before(written), *others_, more, close(1)}));
   }
   return json_.rules().choice(ways);

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,16 @@ namespace quire::grammar {
 
 inline constexpr std::uint64_t kMaxSequenceStates = 20'000;
 
+// The text around and between the parts. `gaps`: optional white space stands inside the brackets and behind `between`.
+struct SequenceSpelling {
+  std::string_view open;
+  std::string_view close;
+  std::string_view between = ",";
+  bool gaps = true;
+};
+inline constexpr SequenceSpelling kObjectBraces = {"{", "}"};
+inline constexpr SequenceSpelling kArrayBrackets = {"[", "]"};
+
 class SequenceText {
  public:
   struct Part {
@@ -25,9 +36,10 @@ class SequenceText {
     bool required = false;
   };
 
-  SequenceText(JsonText& json, std::vector<Part> parts, std::optional<Expr> others, Count count);
+  SequenceText(JsonText& json, std::vector<Part> parts, std::optional<Expr> others, Count count,
+               const SequenceSpelling& spelling);
 
-  std::optional<Expr> write(char open, char close);
+  std::optional<Expr> write();
 
  private:
   using Place = std::pair<std::uint32_t, std::uint32_t>;  // the next part, the number of parts written
@@ -35,14 +47,16 @@ class SequenceText {
   Expr body(std::uint32_t part, std::uint32_t written);
   Expr end(std::uint32_t written);
   Expr close(std::uint32_t written);
-  Expr before(std::uint32_t written) { return written == 0 ? json_.gap() : json_.comma(); }
+  Expr gap() { return spelling_.gaps ? json_.gap() : json_.rules().bytes(""); }
+  Expr between() { return spelling_.gaps ? json_.comma() : json_.rules().bytes(spelling_.between); }
+  Expr before(std::uint32_t written) { return written == 0 ? gap() : between(); }
 
   JsonText& json_;
   std::vector<Part> parts_;
   std::optional<Expr> others_;
   Count count_;
+  SequenceSpelling spelling_;
   std::uint32_t counted_ = 1;  // written parts are counted up to here
-  char close_ = '}';
   std::map<Place, Expr> made_;
   std::vector<std::pair<Place, RuleId>> todo_;
 };
