@@ -3,27 +3,26 @@
 #include <utility>
 
 namespace quire::api::chat {
+namespace {
 
-std::optional<Marks> marks_of(ReasoningFormat form) {
-  switch (form) {
-    case ReasoningFormat::kThinkTags:
-      return Marks{"<think>", "</think>"};
-    case ReasoningFormat::kMistral:
-      return Marks{"[THINK]", "[/THINK]"};
-    case ReasoningFormat::kNone:
-      break;
-  }
-  return std::nullopt;
-}
+constexpr std::size_t kMaxOpening = 128;  // of white space and a mark, so that line breaks are streamed, too
+
+}  // namespace
 
 AnswerParser::AnswerParser(const AnswerFormat& form)
     : form_(form),
       marks_(marks_of(form.reasoning)),
-      calls_(make_call_parser(form.calls, form.tools)),
       state_(!marks_             ? State::kAnswer
              : form.in_reasoning ? State::kReasoning
-                                 : State::kBegin) {
+                                 : State::kBegin),
+      content_(form.content_marks ? Content::kBegin : Content::kPlain) {
+  if (form.reasoning == ReasoningFormat::kHarmony || form.calls == CallFormat::kHarmony) {
+    harmony_.emplace(form.calls == CallFormat::kHarmony ? form.tools : std::span<const CallableTool>());
+    return;
+  }
+  calls_ = make_call_parser(form.calls, form.tools);
   if (marks_) end_.emplace(marks_->end, /*skip_space=*/true);
+  if (form.content_marks) closing_.emplace(form.content_marks->end, /*skip_space=*/true);
 }
 
 void AnswerParser::push(std::string_view text, Deltas& out) {
@@ -32,17 +31,26 @@ void AnswerParser::push(std::string_view text, Deltas& out) {
 }
 
 void AnswerParser::finish(Deltas& out) {
-  if (state_ == State::kBegin) take_answer(std::exchange(begun_, {}));
+  if (harmony_) {
+    harmony_->finish(said_);
+    return emit(out);
+  }
+  if (state_ == State::kBegin) answer_again(std::exchange(begun_, {}));
+  std::string rest;
   if (state_ == State::kReasoning) {
-    std::string rest;
     end_->finish(rest);
     said_.add(Delta::Kind::kReasoning, rest);
+    rest.clear();
   }
+  if (content_ == Content::kBegin) rest = opening_;
+  if (content_ == Content::kInside) closing_->finish(rest);
+  for (const char c : rest) calls_->take(c, said_);
   calls_->finish(said_);
   emit(out);
 }
 
 void AnswerParser::take(char c) {
+  if (harmony_) return harmony_->take(c, said_);
   switch (state_) {
     case State::kBegin:
       return take_begin(c);
@@ -58,7 +66,7 @@ void AnswerParser::take(char c) {
       state_ = State::kAnswer;
       [[fallthrough]];
     case State::kAnswer:
-      return calls_->take(c, said_);
+      return take_answer(c);
   }
 }
 
@@ -70,11 +78,34 @@ void AnswerParser::take_begin(char c) {
   }
   if (matched_ == 0 && is_space(c)) return;
   state_ = State::kAnswer;
-  take_answer(std::exchange(begun_, {}));
+  answer_again(std::exchange(begun_, {}));
 }
 
-void AnswerParser::take_answer(std::string_view text) {
-  for (const char c : text) calls_->take(c, said_);
+void AnswerParser::answer_again(std::string_view text) {
+  for (const char c : text) take_answer(c);
+}
+
+void AnswerParser::take_answer(char c) {
+  switch (content_) {
+    case Content::kPlain:
+      return calls_->take(c, said_);
+    case Content::kInside: {
+      std::string text;
+      if (closing_->take(c, text)) content_ = Content::kPlain;
+      for (const char one : text) calls_->take(one, said_);
+      return;
+    }
+    case Content::kBegin:
+      break;
+  }
+  opening_ += c;
+  const std::string_view begun = trimmed(opening_);
+  if (begun == form_.content_marks->begin) {
+    content_ = Content::kInside;
+  } else if (!form_.content_marks->begin.starts_with(begun) || opening_.size() > kMaxOpening) {
+    content_ = Content::kPlain;
+    answer_again(std::exchange(opening_, {}));
+  }
 }
 
 void AnswerParser::emit(Deltas& out) {

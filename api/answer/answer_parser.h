@@ -1,12 +1,13 @@
 // Splits a model's text, as it arrives, into reasoning, content and calls.
-//   text → reasoning, up to its end mark → calls and content
+//   text → reasoning, up to its end mark → marks around the rest → calls and content
 // Shape   the joined deltas do not depend on the cuts of the text. Reasoning is the text between its marks at the
 //         beginning of the answer, without white space at its edges; white space behind it is dropped, too. Marks
-//         further on are content.
+//         further on are content. Marks around the answer are dropped, with the white space inside them. Answers of
+//         gpt-oss are read by harmony_answer.h.
 // Owner   one per answer.
 // Thread  one at a time.
 // Fails   never. Time is linear in the text.
-// Source  the marks of published templates: <think> of DeepSeek, Qwen and others, [THINK] of Mistral.
+// Source  the marks of published templates (reasoning_format.h, call_format.h).
 #pragma once
 
 #include <cstddef>
@@ -19,26 +20,21 @@
 
 #include "api/answer/answer_parts.h"
 #include "api/answer/call_parser.h"
+#include "api/answer/harmony_answer.h"
 #include "api/answer/marker_scanner.h"
+#include "api/answer/reasoning_format.h"
 
 namespace quire::api::chat {
-
-enum class ReasoningFormat : std::uint8_t { kNone, kThinkTags, kMistral };
-
-struct Marks {
-  std::string_view begin;
-  std::string_view end;
-};
-std::optional<Marks> marks_of(ReasoningFormat form);
 
 struct AnswerFormat {
   ReasoningFormat reasoning = ReasoningFormat::kNone;
   bool in_reasoning = false;      // the prompt opened it: the answer begins inside reasoning
   bool include_reasoning = true;  // false: reasoning is dropped
   CallFormat calls = CallFormat::kNone;
-  std::span<const std::string> tools;  // borrowed: they outlive the parser
-  std::size_t max_calls = 1'000'000;   // further calls are dropped
-  bool only_calls = false;             // a forced call: content is dropped, so that a truncated answer shows no marks
+  std::optional<Marks> content_marks{};
+  std::span<const CallableTool> tools;  // borrowed: they outlive the parser
+  std::size_t max_calls = 1'000'000;    // further calls are dropped
+  bool only_calls = false;              // a forced call: content is dropped, so that a truncated answer shows no marks
 };
 
 class AnswerParser {
@@ -50,19 +46,26 @@ class AnswerParser {
 
  private:
   enum class State { kBegin, kReasoning, kBehindReasoning, kAnswer };
+  // Where the answer is in its own marks.
+  enum class Content { kBegin, kInside, kPlain };
 
   void take(char c);
   void take_begin(char c);
-  void take_answer(std::string_view text);
+  void take_answer(char c);
+  void answer_again(std::string_view text);
   void emit(Deltas& out);
 
   AnswerFormat form_;
   std::optional<Marks> marks_;
+  std::optional<HarmonyAnswer> harmony_;  // then nothing below is used
   std::unique_ptr<CallParser> calls_;
   State state_;
   std::string begun_;  // kBegin: white space and the first bytes of the begin mark
   std::size_t matched_ = 0;
   std::optional<MarkerScanner> end_;
+  Content content_;
+  std::string opening_;  // Content::kBegin: white space and the first bytes of the begin mark
+  std::optional<MarkerScanner> closing_;
   Deltas said_;  // deltas before emit() drops the unwanted ones
 };
 

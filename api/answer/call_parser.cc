@@ -1,15 +1,11 @@
 #include "api/answer/call_parser.h"
 
-#include "api/answer/hermes_calls.h"
-#include "api/answer/llama_calls.h"
-#include "api/answer/mistral_calls.h"
+#include "api/answer/functionary_calls.h"
+#include "api/answer/marked_calls.h"
+#include "core/base/check.h"
 
 namespace quire::api::chat {
 namespace {
-
-constexpr std::string_view kHermes[] = {"<tool_call>", "</tool_call>"};
-constexpr std::string_view kLlama[] = {"<|python_tag|>"};
-constexpr std::string_view kMistral[] = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"};
 
 class NoCalls final : public CallParser {
  public:
@@ -19,34 +15,11 @@ class NoCalls final : public CallParser {
 
 }  // namespace
 
-std::span<const std::string_view> marks_of(CallFormat form) {
-  switch (form) {
-    case CallFormat::kHermes:
-    case CallFormat::kGeneric:
-      return kHermes;
-    case CallFormat::kLlamaJson:
-      return kLlama;
-    case CallFormat::kMistral:
-      return kMistral;
-    case CallFormat::kNone:
-      break;
-  }
-  return {};
-}
-
-std::unique_ptr<CallParser> make_call_parser(CallFormat form, std::span<const std::string> tools) {
-  switch (form) {
-    case CallFormat::kHermes:
-    case CallFormat::kGeneric:
-      return std::make_unique<HermesCalls>(tools);
-    case CallFormat::kLlamaJson:
-      return std::make_unique<LlamaCalls>(tools);
-    case CallFormat::kMistral:
-      return std::make_unique<MistralCalls>(tools);
-    case CallFormat::kNone:
-      break;
-  }
-  return std::make_unique<NoCalls>();
+std::unique_ptr<CallParser> make_call_parser(CallFormat format, std::span<const CallableTool> tools) {
+  if (format == CallFormat::kNone) return std::make_unique<NoCalls>();
+  if (format == CallFormat::kFunctionary) return std::make_unique<FunctionaryCalls>(tools);
+  CHECK(format != CallFormat::kHarmony);
+  return std::make_unique<MarkedCalls>(syntax_of(format), tools);
 }
 
 }  // namespace quire::api::chat

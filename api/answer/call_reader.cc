@@ -65,7 +65,12 @@ CallReader::Said CallReader::go_on(char c, std::size_t depth_before, bool begins
 }
 
 bool CallReader::end_key() {
-  if (key_ == "name") {
+  if (name_is_key_ && !name_ && known(key_)) {
+    name_ = key_;
+    member_ = Member::kArguments;
+    return true;
+  }
+  if (key_ == "name" || key_ == "tool_name") {
     member_ = Member::kName;
     return !name_ || certain_;
   }
@@ -74,7 +79,7 @@ bool CallReader::end_key() {
     return !has_arguments_ || certain_;
   }
   member_ = Member::kOther;
-  return certain_ || key_ == "id" || key_ == "type";
+  return certain_ || key_ == "id" || key_ == "type" || key_ == "index" || key_ == "tool_call_id";
 }
 
 bool CallReader::begin_value(char c, Deltas& out) {
@@ -125,7 +130,7 @@ void CallReader::emit(Deltas& out) {
 }
 
 bool CallReader::known(const std::string& name) const {
-  return std::find(tools_.begin(), tools_.end(), name) != tools_.end();
+  return std::ranges::find(tools_, name, &CallableTool::name) != tools_.end();
 }
 
 }  // namespace quire::api::chat

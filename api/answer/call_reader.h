@@ -1,14 +1,14 @@
-// Reads one tool call that is a JSON object, {"name": ..., "arguments": {...}}, byte by byte.
+// Reads one tool call that is a JSON object, {"name": ..., "arguments": {...}} or {"name": {...}}, byte by byte.
 // Shape   a call is certain once its name is one of `tools` and its arguments either begin as an object behind the name
 //         or are complete; they are emitted as they arrive in the first case, else as a whole. "parameters" means the
-//         same as "arguments", and both may precede the name; a string value is parsed as the JSON that it holds; a
-//         call without arguments has {}. Members "id" and "type" are ignored; any other member before the call is
-//         certain is a fault.
+//         same as "arguments", "tool_name" the same as "name", and arguments may precede the name; a string value is
+//         parsed as the JSON that it holds; a call without arguments has {}. Members "id", "type", "index" and
+//         "tool_call_id" are ignored; any other member before the call is certain is a fault.
 // Owner   one per object. Borrows `tools` and `num_calls`.
 // Thread  one at a time.
 // Fails   take(): kFault: the object is no call, and nothing was emitted. kBroken: its arguments stopped being JSON
 //         after a part of them was emitted.
-// Source  Hermes, Llama 3 and Mistral models all write such objects; call_parser.h handles the text around them.
+// Source  the formats of call_format.h whose calls are objects; marked_calls.h handles the text around them.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,8 @@
 #include <string>
 
 #include "api/answer/answer_parts.h"
+#include "api/answer/call_format.h"
+#include "api/answer/callable_tool.h"
 #include "api/answer/json_walker.h"
 
 namespace quire::api::chat {
@@ -32,8 +34,8 @@ class CallReader {
   };
 
   // `num_calls`: the index of this call; incremented once the call is certain.
-  CallReader(std::span<const std::string> tools, std::size_t& num_calls)
-      : tools_(tools), num_calls_(num_calls), call_(num_calls) {}
+  CallReader(CallStyle style, std::span<const CallableTool> tools, std::size_t& num_calls)
+      : name_is_key_(style == CallStyle::kNameKey), tools_(tools), num_calls_(num_calls), call_(num_calls) {}
 
   Said take(char c, Deltas& out);  // from the object's { on, until it returns anything but kMore
   bool certain() const { return certain_; }
@@ -49,7 +51,8 @@ class CallReader {
   void emit(Deltas& out);
   bool known(const std::string& name) const;
 
-  std::span<const std::string> tools_;
+  bool name_is_key_;
+  std::span<const CallableTool> tools_;
   std::size_t& num_calls_;
   std::size_t call_;
   JsonWalker walker_;

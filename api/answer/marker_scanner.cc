@@ -11,14 +11,20 @@ constexpr std::size_t kMaxHeldSpace = 64;  // bounded, so that an answer of noth
 
 }  // namespace
 
-MarkerScanner::MarkerScanner(std::string_view marker, bool skip_space) : marker_(marker), skips_space_(skip_space) {
-  CHECK(!marker_.empty() && marker_.find(marker_[0], 1) == marker_.npos);
+MarkerScanner::MarkerScanner(std::string_view marker, bool skip_space)
+    : marker_(marker), borders_(marker.size(), 0), skips_space_(skip_space) {
+  CHECK(!marker_.empty());
+  for (std::size_t i = 1, border = 0; i < marker_.size(); ++i) {
+    while (border > 0 && marker_[i] != marker_[border]) border = borders_[border - 1];
+    if (marker_[i] == marker_[border]) ++border;
+    borders_[i] = border;
+  }
 }
 
 bool MarkerScanner::take(char c, std::string& out) {
   if (c != marker_[matched_]) {
-    give_up_marker(out);
-    if (c != marker_[0]) {
+    while (matched_ > 0 && c != marker_[matched_]) give_up_marker(borders_[matched_ - 1], out);
+    if (c != marker_[matched_]) {
       if (is_space(c)) {
         if (skips_space_) return false;
         if (space_.size() == kMaxHeldSpace) {
@@ -45,16 +51,15 @@ bool MarkerScanner::take(char c, std::string& out) {
 void MarkerScanner::finish(std::string& out) {
   out += space_;
   space_.clear();
-  give_up_marker(out);
+  give_up_marker(0, out);
 }
 
-// Emits a partial match: it is no marker.
-void MarkerScanner::give_up_marker(std::string& out) {
+void MarkerScanner::give_up_marker(std::size_t keep, std::string& out) {
   if (matched_ == 0) return;
   out += space_;
   space_.clear();
-  out.append(marker_, 0, matched_);
-  matched_ = 0;
+  out.append(marker_, 0, matched_ - keep);
+  matched_ = keep;
 }
 
 }  // namespace quire::api::chat

@@ -1,15 +1,16 @@
 // Finds a marker in text that arrives byte by byte, and drops the white space in front of it.
 // Shape   the joined output is the text before the marker without its trailing white space (at most 64 bytes of it are
-//         held and dropped), or all text if no marker comes. A marker's first byte occurs in it only once.
+//         held and dropped), or all text if no marker comes.
 // Owner   one per stream.
 // Thread  one at a time.
 // Fails   never.
-// Source  ours: with such markers no failure table (Knuth, Morris, Pratt 1977) is needed.
+// Source  Knuth, Morris and Pratt 1977.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quire::api::chat {
 
@@ -30,9 +31,11 @@ class MarkerScanner {
   void skip_space() { skips_space_ = true; }               // drops white space at the beginning of the next text
 
  private:
-  void give_up_marker(std::string& out);
+  // Emits a partial match but for its last `keep` bytes.
+  void give_up_marker(std::size_t keep, std::string& out);
 
   std::string marker_;
+  std::vector<std::size_t> borders_;  // [i]: bytes of marker_ that both begin and end its first i + 1, fewer than these
   std::size_t matched_ = 0;  // matched bytes of marker_
   std::string space_;        // held white space before them
   std::string dropped_;

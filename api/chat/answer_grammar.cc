@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer/answer_parser.h"
 #include "api/answer/call_text.h"
+#include "api/answer/reasoning_format.h"
 #include "core/base/check.h"
 #include "core/grammar/free_text.h"
 #include "core/grammar/json_schema.h"
@@ -53,7 +53,8 @@ class Writer {
     if (request_.grammar_text && !must_call(request_)) {
       const Result<grammar::RuleId> written = write_grammar(rules_, *request_.grammar_text, budget_);
       if (!written) return written.error();
-      content = rules_.use(*written);
+      const Expr parts[] = {rules_.bytes(syntax_of(model_.reasoning).content_begin), rules_.use(*written)};
+      content = rules_.sequence(parts);
     }
     if (!request_.offers_tools()) {
       CHECK(content.has_value());
@@ -61,7 +62,7 @@ class Writer {
     }
     const Result<std::vector<CallText::Tool>> tools = called();
     if (!tools) return tools.error();
-    const CallText text{model_.calls, model_.marks_arguments, most_calls()};
+    const CallText text = call_text();
     if (request_.forces_call()) return text.calls(rules_, *tools);
     if (!content) return text.text_with_calls(rules_, *tools);
     const Expr ways[] = {*content, text.calls(rules_, *tools)};
@@ -71,8 +72,10 @@ class Writer {
   // A model that can write nothing but calls would repeat them until its context is full: forced calls have a limit.
   std::uint32_t most_calls() const {
     if (!request_.parallel_tool_calls || request_.tool_choice.kind == Kind::kNamed) return 1;
-    return request_.forces_call() || model_.calls == CallFormat::kGeneric ? kMaxForcedCalls : grammar::kUnbounded;
+    return request_.forces_call() || model_.describes_tools ? kMaxForcedCalls : grammar::kUnbounded;
   }
+
+  CallText call_text() const { return {model_.calls, most_calls(), model_.describes_tools}; }
 
   Result<std::vector<CallText::Tool>> called() {
     std::vector<CallText::Tool> tools;
@@ -86,18 +89,21 @@ class Writer {
   }
 
   Result<Expr> arguments_of(const ToolFunction& function) {
-    if (function.parameters.empty() || !(function.strict || request_.forces_call())) {
-      if (!any_object_) any_object_ = grammar::json_object(rules_);
-      return rules_.use(*any_object_);
-    }
     const std::string& field = function.parameters_field;
     const auto refuse = [&](const Error& error) { return fault_of(field, error); };
+    if (function.parameters.empty() || !(function.strict || request_.forces_call())) {
+      if (any_arguments_) return *any_arguments_;
+      const Result<Expr> any = call_text().arguments(rules_, json::Object{{"type", "object"}}, budget_);
+      if (!any) return refuse(any.error());
+      any_arguments_ = *any;
+      return *any;
+    }
     Result<json::Value> schema = grammar::parse_schema(function.parameters);
     if (!schema) return refuse(schema.error());
     if (Result<Done> typed = settle_type(schema->get_object(), field); !typed) return typed.error();
-    const Result<grammar::RuleId> written = grammar::json_schema(rules_, *schema, budget_);
+    Result<Expr> written = call_text().arguments(rules_, *schema, budget_);
     if (!written) return refuse(written.error());
-    return rules_.use(*written);
+    return written;
   }
 
   // `said` after reasoning: text up to the end mark, then the line breaks that models write there. Without
@@ -106,7 +112,8 @@ class Writer {
     const std::optional<Marks> marks = marks_of(model_.reasoning);
     if (!marks) return said;
     const Expr blank = rules_.repeat(rules_.bytes("\n"), 0, kMaxBlank);
-    const Expr rest[] = {grammar::text_until(rules_, marks->end), blank};
+    const Expr turn = rules_.bytes(syntax_of(model_.reasoning).turn);
+    const Expr rest[] = {grammar::text_until(rules_, marks->end), turn, blank};
     if (in_reasoning_) {
       const Expr parts[] = {rules_.sequence(rest), said};
       return rules_.sequence(parts);
@@ -124,7 +131,7 @@ class Writer {
   const ChatRequest& request_;
   const ChatModel& model_;
   bool in_reasoning_;
-  std::optional<grammar::RuleId> any_object_;
+  std::optional<Expr> any_arguments_;
 };
 
 // A name made of everything that the grammar depends on: equal names mean equal grammars.
@@ -142,7 +149,7 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
   }
   if (!request.offers_tools()) return name;
   add_number(model.calls);
-  add_number(model.marks_arguments);
+  add_number(model.describes_tools);
   add_number(request.parallel_tool_calls);
   add_number(request.tool_choice.kind);
   add(request.tool_choice.name);
@@ -158,9 +165,9 @@ std::string name_of(const ChatRequest& request, const ChatModel& model, bool in_
 
 Result<std::optional<GrammarOrder>> answer_grammar(const ChatRequest& request, bool in_reasoning,
                                                    const ChatModel& model) {
-  // Calls in the generic format are always constrained, because the model was not trained to write it. A beam search
-  // has no grammar.
-  const bool untaught = model.calls == CallFormat::kGeneric && !request.use_beam_search;
+  // Calls that only the prompt describes are always constrained: the model's template does not know tools. A beam
+  // search has no grammar.
+  const bool untaught = model.describes_tools && !request.use_beam_search;
   const bool holds_calls =
       must_call(request) ||
       (request.offers_tools() && (request.has_strict_tool() || request.tool_choice.allowed || untaught));

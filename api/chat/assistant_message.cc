@@ -28,6 +28,15 @@ class IgnoredEvents final : public ItemEvents {
   void end(const AnswerItem&) override {}
 };
 
+std::size_t num_calls(const json::Array& messages) {
+  std::size_t count = 0;
+  for (const json::Value& message : messages) {
+    const json::Value* calls = message.get_object().if_contains("tool_calls");
+    if (calls != nullptr && calls->is_array()) count += calls->get_array().size();
+  }
+  return count;
+}
+
 }  // namespace
 
 Result<TokenPrompt> prompt_of(const ChatRequest& request, const Services& services, Allowance& allowance,
@@ -58,20 +67,25 @@ Result<std::vector<std::vector<TokenId>>> AssistantMessage::begin(ChatRequest& r
   Result<std::optional<GrammarOrder>> grammar = answer_grammar(request, prompt.in_reasoning, *services_.chat);
   if (!grammar) return grammar.error();
   request.grammar = std::move(*grammar);
-  tool_names_.clear();
-  for (const ToolFunction& function : request.functions) tool_names_.push_back(function.name);
+  const CallFormat calls = services_.chat->calls;
+  const bool reads_types = syntax_of(calls).style == CallStyle::kTagged;
+  tools_.clear();
+  for (const ToolFunction& function : request.functions) {
+    tools_.push_back(callable_tool(function.name, reads_types ? function.parameters : ""));
+  }
   form_.reasoning = services_.chat->reasoning;
   form_.in_reasoning = prompt.in_reasoning;
   form_.include_reasoning = request.include_reasoning;
-  if (request.offers_tools()) form_.calls = services_.chat->calls;
+  form_.content_marks = services_.chat->content_marks;
+  if (request.offers_tools()) form_.calls = calls;
   form_.only_calls = request.offers_tools() && request.forces_call();
   if (const std::optional<Marks> marks = marks_of(form_.reasoning)) {
     request.hidden = {{std::string(marks->begin), std::string(marks->end), form_.in_reasoning}};
   }
-  form_.tools = tool_names_;
+  form_.tools = tools_;
   if (!request.parallel_tool_calls) form_.max_calls = 1;
   show_marks(request);
-  ids_ = CallIds(services_.chat->calls, prompt.ids);
+  ids_ = CallIds(calls, prompt.ids, num_calls(request.messages));
   request.messages = {};
   request.tools = {};
   std::vector<std::vector<TokenId>> all;
@@ -86,10 +100,11 @@ void AssistantMessage::show_marks(ChatRequest& request) const {
     const std::optional<TokenId> id = services_.tokenizer->id_of(mark);
     if (id && services_.tokenizer->is_special(*id)) request.skip_special_tokens = false;
   };
-  for (const std::string_view mark : marks_of(form_.calls)) show(mark);
-  if (const std::optional<Marks> marks = marks_of(form_.reasoning)) {
-    show(marks->begin);
-    show(marks->end);
+  for (const std::string_view mark : syntax_of(form_.calls).marks) show(mark);
+  for (const std::string_view mark : syntax_of(form_.reasoning).special) show(mark);
+  if (form_.content_marks) {
+    show(form_.content_marks->begin);
+    show(form_.content_marks->end);
   }
 }
 

@@ -2,7 +2,7 @@
 //   conversation → the template's text → token ids → ... → text → reasoning, content, calls
 // Shape   begin() comes before all other calls; it may run again after its allowance has ended. Each choice of an
 //         answer has a parser of its own.
-// Owner   a Formatter. The parsers borrow the tools' names from this object, which outlives them.
+// Owner   a Formatter. The parsers borrow the tools from this object, which outlives them.
 // Thread  begin(): a worker. All else: any thread, after begin().
 // Fails   begin(), prompt_of(): as render_prompt(), encode_prompt() and answer_grammar(), and kInvalidArgument for a
 //         prompt without tokens. kTimeout: the allowance has ended.
@@ -18,6 +18,7 @@
 #include "api/answer/answer_parser.h"
 #include "api/answer/answer_parts.h"
 #include "api/answer/call_ids.h"
+#include "api/answer/callable_tool.h"
 #include "api/chat/chat_request.h"
 #include "api/generation/formatter.h"
 #include "api/services/services.h"
@@ -53,8 +54,8 @@ class AssistantMessage {
   // Parts and items of a whole answer.
   AnswerParts parts_of(std::string_view text) const;
   std::vector<AnswerItem> items_of(std::string_view text) const;
-  std::string call_id(const AnswerFacts& facts, std::size_t choice, std::size_t call) const {
-    return ids_.of(facts.seed, choice, call);
+  std::string call_id(const AnswerFacts& facts, std::size_t choice, std::size_t call, std::string_view name) const {
+    return ids_.of(facts.seed, choice, call, name);
   }
 
  private:
@@ -62,8 +63,8 @@ class AssistantMessage {
   void show_marks(ChatRequest& request) const;
 
   const Services& services_;
-  std::vector<std::string> tool_names_;
-  AnswerFormat form_;  // borrows tool_names_
+  std::vector<CallableTool> tools_;
+  AnswerFormat form_;  // borrows tools_
   CallIds ids_;
 };
 

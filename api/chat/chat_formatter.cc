@@ -62,7 +62,9 @@ void ChatFormatter::append_delta(std::string& events, const AnswerFacts& facts, 
   one.calls = one.calls || has_call(deltas);
 
   bool has_tokens = !delta.tokens.tokens.empty();
-  const IdOf id = [&](std::size_t call) { return assistant_.call_id(facts, delta.index, call); };
+  const IdOf id = [&](std::size_t call, std::string_view name) {
+    return assistant_.call_id(facts, delta.index, call, name);
+  };
   for (const Delta& part : deltas.all()) {
     const auto write = [&](JsonWriter& writer) { append_delta_object(writer, part, id); };
     append_event(events, facts, delta, write, std::exchange(has_tokens, false), false);
@@ -140,8 +142,9 @@ Writing ChatFormatter::write_choice(std::string& json, const AnswerFacts& facts,
   const AnswerParts parts = assistant_.parts_of(delta.text);
   JsonWriter writer(json);
   writer.begin_object().key("index").number(std::uint64_t{delta.index}).key("message");
-  append_message(writer, parts,
-                 [this, &facts, &delta](std::size_t call) { return assistant_.call_id(facts, delta.index, call); });
+  append_message(writer, parts, [this, &facts, &delta](std::size_t call, std::string_view name) {
+    return assistant_.call_id(facts, delta.index, call, name);
+  });
   writer.key("logprobs");
   if (request_.logprobs) {
     Writing logprobs = write_chat_logprobs(writer, json, *services_.tokenizer, delta.tokens, *request_.logprobs,

@@ -55,7 +55,7 @@ void append_message(JsonWriter& writer, const AnswerParts& parts, const IdOf& id
   if (!parts.calls.empty()) {
     writer.key("tool_calls").begin_array();
     for (std::size_t i = 0; i < parts.calls.size(); ++i) {
-      writer.begin_object().key("id").text(id_of(i)).key("type").text("function").key("function").begin_object();
+      writer.begin_object().key("id").text(id_of(i, parts.calls[i].name)).key("type").text("function").key("function").begin_object();
       writer.key("name").text(parts.calls[i].name).key("arguments").text(parts.calls[i].arguments);
       writer.end_object().end_object();
     }
@@ -78,7 +78,7 @@ void append_delta_object(JsonWriter& writer, const Delta& delta, const IdOf& id_
       break;
     case Delta::Kind::kCall:
       begin_call();
-      writer.key("id").text(id_of(delta.call)).key("type").text("function").key("function").begin_object();
+      writer.key("id").text(id_of(delta.call, delta.text)).key("type").text("function").key("function").begin_object();
       writer.key("name").text(delta.text).key("arguments").text("").end_object().end_object().end_array();
       break;
     case Delta::Kind::kArguments:

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "api/answer/answer_parts.h"
 #include "api/generation/choice.h"
@@ -15,7 +16,7 @@
 
 namespace quire::api::chat {
 
-using IdOf = std::function<std::string(std::size_t call)>;
+using IdOf = std::function<std::string(std::size_t call, std::string_view name)>;
 
 // Writes an assistant message as the next value. `content` is null if there are only reasoning or calls.
 void append_message(JsonWriter& writer, const AnswerParts& parts, const IdOf& id_of);

@@ -2,6 +2,9 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "api/answer/call_text.h"
 
 namespace quire::api::chat {
 namespace {
@@ -31,57 +34,62 @@ void append(json::Object& message, std::string_view between, std::string_view te
   all += text;
 }
 
-std::string text_of_call(const json::Value& call) {
+ToolCall call_of(const json::Value& call) {
   const json::Value* function = call.is_object() ? call.get_object().if_contains("function") : nullptr;
   if (function == nullptr || !function->is_object()) return {};
   const json::Value* name = function->get_object().if_contains("name");
   const json::Value* arguments = function->get_object().if_contains("arguments");
-  const bool is_text = arguments != nullptr && arguments->is_string();  // the form that some templates read
-  std::string text = "<tool_call>\n{\"name\": " + json::serialize(name != nullptr ? *name : json::Value(""));
-  text += ", \"arguments\": ";
-  if (is_text) {
-    text += arguments->get_string();
-  } else {
-    text += arguments != nullptr ? json::serialize(*arguments) : "{}";
-  }
-  return text + "}\n</tool_call>";
+  ToolCall read{name != nullptr && name->is_string() ? name->get_string() : "", "{}"};
+  if (arguments == nullptr) return read;
+  const bool is_text = arguments->is_string();  // the form that some templates read
+  read.arguments = is_text ? arguments->get_string() : json::serialize(*arguments);
+  return read;
 }
 
 }  // namespace
 
-std::string text_of_tools(const json::Array& tools) {
+std::string text_of_tools(const json::Array& tools, CallFormat format) {
   std::string text = "You can call these functions, each described in a line of JSON:\n<tools>\n";
   for (const json::Value& tool : tools) text += json::serialize(tool) + "\n";
+  const ToolCall example{"its_name", "{\"an_argument\": \"its value\"}"};
   return text +
-         "</tools>\nTo call one, write its name and arguments as JSON between tags, one call after another, and then "
-         "stop:\n"
-         "<tool_call>\n{\"name\": \"its name\", \"arguments\": {\"an argument\": \"its value\"}}\n</tool_call>\n"
+         "</tools>\nTo call one, write its name and arguments in exactly this form, one call after another, and then "
+         "stop:\n" +
+         text_of_calls(format, {&example, 1}) + "\n" +
          "Results come between <tool_response> tags. Where no function helps, answer without one.";
 }
 
-json::Array with_calls_as_text(const json::Array& messages) {
+json::Array with_calls_as_text(const json::Array& messages, CallFormat format) {
+  json::Array out = messages;
+  for (json::Value& one : out) {
+    json::Object& message = one.get_object();
+    const json::Value* calls = message.if_contains("tool_calls");
+    if (calls == nullptr || !calls->is_array()) continue;
+    std::vector<ToolCall> read;
+    for (const json::Value& call : calls->get_array()) read.push_back(call_of(call));
+    append(message, "\n", text_of_calls(format, read));
+    message.erase("tool_calls");
+  }
+  return out;
+}
+
+json::Array with_results_as_text(const json::Array& messages) {
   json::Array out;
   bool behind_result = false;
   for (const json::Value& one : messages) {
     const json::Object& message = one.get_object();
-    if (role_of(message) == "tool") {
-      const std::string text = "<tool_response>\n" + text_in(message) + "\n</tool_response>";
-      if (behind_result) {
-        append(out.back().get_object(), "\n", text);
-      } else {
-        out.push_back(json::Object{{"role", "user"}, {"content", text}});
-      }
-      behind_result = true;
+    if (role_of(message) != "tool") {
+      behind_result = false;
+      out.push_back(one);
       continue;
     }
-    behind_result = false;
-    json::Object said = message;
-    const json::Value* calls = message.if_contains("tool_calls");
-    if (calls != nullptr && calls->is_array()) {
-      for (const json::Value& call : calls->get_array()) append(said, "\n", text_of_call(call));
-      said.erase("tool_calls");
+    const std::string text = "<tool_response>\n" + text_in(message) + "\n</tool_response>";
+    if (behind_result) {
+      append(out.back().get_object(), "\n", text);
+    } else {
+      out.push_back(json::Object{{"role", "user"}, {"content", text}});
     }
-    out.push_back(std::move(said));
+    behind_result = true;
   }
   return out;
 }

@@ -1,22 +1,25 @@
 // Rewrites conversations for chat templates that lack tools, tool results, or system messages other than a first one.
 // Shape   messages as templates get them, in and out. A blank line separates texts that are merged into one message.
 // Thread  any; pure functions.
-// Source  ours. Calls and results are written as the Hermes and Qwen templates write them (<tool_call>,
-//         <tool_response>), the form that call_parser.h reads as kGeneric.
+// Source  ours. Calls are written in the model's format (call_text.h), results as the Hermes and Qwen templates write
+//         them (<tool_response>).
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "api/answer/call_format.h"
 #include "core/base/json.h"
 
 namespace quire::api::chat {
 
 // The system text that describes `tools` and the format of a call.
-std::string text_of_tools(const json::Array& tools);
+std::string text_of_tools(const json::Array& tools, CallFormat format);
 
-// Calls become text after the content of their message; consecutive tool results become one user message.
-json::Array with_calls_as_text(const json::Array& messages);
+// Calls become text after the content of their message.
+json::Array with_calls_as_text(const json::Array& messages, CallFormat format);
+// Consecutive tool results become one user message.
+json::Array with_results_as_text(const json::Array& messages);
 
 enum class SystemPlace : std::uint8_t {
   kFirst,   // leading system messages become one; later ones become user messages

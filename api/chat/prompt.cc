@@ -51,7 +51,7 @@ json::Object variables_of(const ChatModel& model, const ChatRequest& request) {
     }
   }
   variables["tools"] = nullptr;
-  if (request.offers_tools() && model.calls != CallFormat::kGeneric) variables["tools"] = request.tools;
+  if (request.offers_tools() && !model.describes_tools) variables["tools"] = request.tools;
   variables["documents"] = nullptr;
   if (request.documents) variables["documents"] = *request.documents;
   variables["add_generation_prompt"] = request.add_generation_prompt;
@@ -101,9 +101,14 @@ bool is_of(const json::Value& message, std::string_view role) {
 
 class Rendering {
  public:
-  Rendering(const ChatTemplate& form, const ChatRequest& request, json::Object variables, const std::tm& now,
-            Allowance& allowance)
-      : form_(form), request_(request), variables_(std::move(variables)), now_(now), allowance_(allowance) {}
+  Rendering(const ChatTemplate& form, CallFormat calls, const ChatRequest& request, json::Object variables,
+            const std::tm& now, Allowance& allowance)
+      : form_(form),
+        calls_(calls),
+        request_(request),
+        variables_(std::move(variables)),
+        now_(now),
+        allowance_(allowance) {}
 
   // Text of the last message if the request continues it, else empty.
   const std::string& last() const { return last_; }
@@ -128,7 +133,7 @@ class Rendering {
   Result<std::string> text_in_any_way(const json::Array& messages) {
     Result<std::string> text = text_of(messages);
     if (text || text.error().code == Code::kTimeout || !may_differ(messages)) return text;
-    const json::Array plain = with_calls_as_text(messages);
+    const json::Array plain = with_results_as_text(with_calls_as_text(messages, calls_));
     for (const SystemPlace place : {SystemPlace::kFirst, SystemPlace::kNowhere}) {
       Result<std::string> other = text_of(with_system(place, plain));
       if (other || other.error().code == Code::kTimeout) return other;
@@ -144,6 +149,7 @@ class Rendering {
   }
 
   const ChatTemplate& form_;
+  CallFormat calls_;
   const ChatRequest& request_;
   json::Object variables_;
   const std::tm& now_;
@@ -151,10 +157,24 @@ class Rendering {
   std::string last_;
 };
 
-// The conversation with the tools described in its system text, for templates without a format of calls.
-json::Array taught(const ChatTemplate& form, const ChatRequest& request) {
-  json::Array messages = with_calls_as_text(request.messages);
-  add_to_system(messages, text_of_tools(request.tools));
+// The format in which the server writes calls into a conversation.
+CallFormat written_format(const ChatModel& model) {
+  return model.calls == CallFormat::kNone ? CallFormat::kGeneric : model.calls;
+}
+
+// The conversation with calls and results as text, where the template would drop them.
+json::Array shown(const ChatTemplate& form, const ChatModel& model, const json::Array& messages) {
+  const bool has_own = model.calls != CallFormat::kNone && model.calls != CallFormat::kGeneric;
+  const bool keeps_calls = model.calls == CallFormat::kNone || (has_own && form.shows_calls);
+  const bool keeps_results = model.calls == CallFormat::kNone || (has_own && form.shows_results);
+  json::Array out = keeps_calls ? messages : with_calls_as_text(messages, written_format(model));
+  return keeps_results ? out : with_results_as_text(out);
+}
+
+// The conversation with the tools described in its system text.
+json::Array taught(const ChatTemplate& form, const ChatModel& model, const ChatRequest& request) {
+  json::Array messages = shown(form, model, request.messages);
+  add_to_system(messages, text_of_tools(request.tools, written_format(model)));
   return form.shows_system ? std::move(messages) : with_system(SystemPlace::kNowhere, messages);
 }
 
@@ -168,12 +188,13 @@ Result<ChatPrompt> render_prompt(const ChatModel* model, const ChatRequest& requ
                    "this model has no chat template: start the server with --chat-template FILE, or send a "
                    "prompt to /v1/completions");
   }
-  const bool teaches = request.offers_tools() && model->calls == CallFormat::kGeneric;
-  // The generic format of calls does not pass `tools`, which the template for tools would need: the plain one is used,
-  // if there is one.
+  const bool teaches = request.offers_tools() && model->describes_tools;
+  // Tools that the server describes are not passed as `tools`, which the template for tools would need: the plain one
+  // is used, if there is one.
   const ChatTemplate& form = with_tools && !(teaches && model->plain) ? *model->with_tools : *model->plain;
-  Rendering rendering(form, request, variables_of(*model, request), now, allowance);
-  Result<std::string> text = rendering.text_in_any_way(teaches ? taught(form, request) : request.messages);
+  Rendering rendering(form, written_format(*model), request, variables_of(*model, request), now, allowance);
+  Result<std::string> text =
+      rendering.text_in_any_way(teaches ? taught(form, *model, request) : shown(form, *model, request.messages));
   if (!text && text.error().code == Code::kTimeout) return text.error();
   if (!text) return refused(text.error(), request);
   ChatPrompt prompt{std::move(*text)};

@@ -147,7 +147,7 @@ void ResponseObject::append_item(JsonWriter& json, const AnswerFacts& facts, con
       append_content();
       break;
     case Kind::kCall:
-      json.text("function_call").key("call_id").text(assistant_.call_id(facts, 0, item.call));
+      json.text("function_call").key("call_id").text(assistant_.call_id(facts, 0, item.call, item.name));
       json.key("name").text(item.name).key("arguments").text(item.text);
       break;
   }

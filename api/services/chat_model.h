@@ -3,7 +3,7 @@
 // Thread  any.
 // Fails   read_template(): kInvalidArgument naming line and construct.
 // Source  the form in which a template expects a call's arguments, objects or text, is found by rendering a call, as
-//         llama.cpp's minja does; formats are recognised by marks in the template's text.
+//         llama.cpp's minja does; what a template shows is found by rendering it.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ struct ChatTemplate {
   bool object_arguments = true;  // a call's arguments are passed as objects; false: as JSON text
   bool knows_developer = false;  // it has the role "developer"; false: such messages are passed as "system"
   bool shows_system = false;     // it renders a system message at the beginning; false: it refuses or drops it
+  bool shows_tools = false;      // it renders the descriptions of tools
+  bool shows_calls = false;      // it renders the calls of assistant messages
+  bool shows_results = false;    // it renders the content of tool messages
 };
 
 Result<ChatTemplate> read_template(std::string_view source, const json::Object& special_tokens);
@@ -33,16 +36,12 @@ struct ChatModel {
   std::optional<ChatTemplate> with_tools;  // for requests with tools; none: `plain` is used for them, too
   json::Object special_tokens;             // variables of a template: bos_token and the like
   CallFormat calls = CallFormat::kNone;
-  bool marks_arguments = false;  // Mistral: name[ARGS]{...}
+  bool describes_tools = false;  // the server describes tools and the format of calls in the prompt
   ReasoningFormat reasoning = ReasoningFormat::kNone;
+  std::optional<Marks> content_marks{};  // around answers
 };
 
-// The marks around calls and reasoning in this model's answers. A tokenizer may have them as special tokens.
+// The marks in this model's answers that a tokenizer may have as special tokens.
 std::vector<std::string_view> marks_of(const ChatModel& model);
-
-// Formats by the marks in a template's text. Of calls: kGeneric if the template shows no format of call_parser.h.
-CallFormat call_format_of(std::string_view source);
-bool marks_arguments(std::string_view source);
-ReasoningFormat reasoning_format_of(std::string_view source);
 
 }  // namespace quire::api::chat

@@ -42,8 +42,8 @@ struct Config {
   std::vector<std::string> served_model_name;
   std::string generation_config;
   std::string chat_template;     // file; empty: the model's own
-  std::string tool_call_parser;  // "auto", "none", "generic", "hermes", "llama3_json" or "mistral"
-  std::string reasoning_parser;  // "auto", "none", "think" or "mistral"
+  std::string tool_call_parser;  // "auto", or a format of api/answer/call_format.h
+  std::string reasoning_parser;  // "auto", or a format of api/answer/reasoning_format.h
   std::uint32_t max_queue = 0;
   std::uint32_t max_queue_tokens = 0;
   Duration stall_timeout{};

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/answer/call_format.h"
+#include "api/answer/reasoning_format.h"
 #include "core/base/readable_json.h"
 #include "core/base/start_error.h"
 
@@ -126,18 +128,19 @@ ChatTemplate read(const Sources& sources, const std::string& text, const json::O
       fmt::format("{}: {}; use another template with --chat-template FILE", sources.where, read.error().message));
 }
 
+// The format that the flag names, else the one that the template shows.
 CallFormat call_format(const Config& config, std::string_view source) {
-  if (config.tool_call_parser == "hermes") return CallFormat::kHermes;
-  if (config.tool_call_parser == "llama3_json") return CallFormat::kLlamaJson;
-  if (config.tool_call_parser == "mistral") return CallFormat::kMistral;
-  if (config.tool_call_parser == "generic") return CallFormat::kGeneric;
-  return config.tool_call_parser == "none" ? CallFormat::kNone : api::chat::call_format_of(source);
+  for (const api::chat::CallSyntax& one : api::chat::call_syntaxes()) {
+    if (config.tool_call_parser == one.parser) return one.format;
+  }
+  return api::chat::call_format_of(source);
 }
 
 ReasoningFormat reasoning_format(const Config& config, std::string_view source) {
-  if (config.reasoning_parser == "think") return ReasoningFormat::kThinkTags;
-  if (config.reasoning_parser == "mistral") return ReasoningFormat::kMistral;
-  return config.reasoning_parser == "none" ? ReasoningFormat::kNone : api::chat::reasoning_format_of(source);
+  for (const api::chat::ReasoningSyntax& one : api::chat::reasoning_syntaxes()) {
+    if (config.reasoning_parser == one.parser) return one.format;
+  }
+  return api::chat::reasoning_format_of(source);
 }
 
 }  // namespace
@@ -155,8 +158,11 @@ std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const mod
   if (sources.tool_use) chat->with_tools = read(sources, *sources.tool_use, chat->special_tokens);
   const std::string of_tools = sources.tool_use.value_or(sources.plain.value_or(""));
   chat->calls = call_format(config, of_tools);
-  chat->marks_arguments = api::chat::marks_arguments(of_tools);
-  chat->reasoning = reasoning_format(config, sources.plain.value_or(of_tools));
+  const std::optional<ChatTemplate>& for_tools = chat->with_tools ? chat->with_tools : chat->plain;
+  chat->describes_tools = chat->calls == CallFormat::kGeneric || (for_tools && !for_tools->shows_tools);
+  const std::string of_answers = sources.plain.value_or(of_tools);
+  chat->reasoning = reasoning_format(config, of_answers);
+  if (config.reasoning_parser != "none") chat->content_marks = api::chat::content_marks_of(of_answers);
   return chat;
 }
 

@@ -11,7 +11,7 @@
 namespace quire::api::chat::answer_parser_test {
 namespace {
 
-const std::vector<std::string> kTools = {"get_weather", "now"};
+const std::vector<CallableTool> kTools = {callable_tool("get_weather"), callable_tool("now")};
 
 AnswerFormat format_of(CallFormat calls, ReasoningFormat reasoning = ReasoningFormat::kNone) {
   AnswerFormat form;
@@ -177,7 +177,14 @@ TEST(Calls, ThatAreNoneGiveBackTheWhiteSpaceBeforeTheirMark) {
   const std::pair<CallFormat, std::string> marks[] = {{CallFormat::kHermes, "<tool_call>"},
                                                       {CallFormat::kGeneric, "<tool_call>"},
                                                       {CallFormat::kLlamaJson, "<|python_tag|>"},
-                                                      {CallFormat::kMistral, "[TOOL_CALLS]"}};
+                                                      {CallFormat::kMistral, "[TOOL_CALLS]"},
+                                                      {CallFormat::kMistralArgs, "[TOOL_CALLS]"},
+                                                      {CallFormat::kDeepSeekV3, "<｜tool▁calls▁begin｜>"},
+                                                      {CallFormat::kKimiK2, "<|tool_calls_section_begin|>"},
+                                                      {CallFormat::kGlm45, "<tool_call>"},
+                                                      {CallFormat::kQwen3Coder, "<tool_call>"},
+                                                      {CallFormat::kGemma4, "<|tool_call>"},
+                                                      {CallFormat::kLfm2, "<|tool_call_start|>"}};
   for (const auto& [form, mark] : marks) {
     for (const char* before : {"Use ", "Use\n", "Use \t\r\n\n", "\n", " ", "a  b ", ""}) {
       for (const char* behind : {"", " tags", "\n", " {\"name\": \"nobody\"}", "\n\n[1]", "{]"}) {
@@ -327,7 +334,8 @@ TEST_P(AnySplit, OfRandomTextsIntoManyAddsUpToTheWholeAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, AnySplit,
                          ::testing::Combine(::testing::Values(CallFormat::kNone, CallFormat::kHermes,
-                                                              CallFormat::kLlamaJson, CallFormat::kMistral),
+                                                              CallFormat::kLlamaJson, CallFormat::kMistral,
+                                                              CallFormat::kMistralArgs),
                                             ::testing::Values(ReasoningFormat::kNone, ReasoningFormat::kThinkTags,
                                                               ReasoningFormat::kMistral),
                                             ::testing::Bool()));

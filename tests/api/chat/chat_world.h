@@ -29,6 +29,7 @@ inline std::shared_ptr<const ChatModel> model_of(std::string_view source, CallFo
   EXPECT_TRUE(read) << read.error().message;
   model->plain = std::move(*read);
   model->calls = calls;
+  model->describes_tools = calls == CallFormat::kGeneric;
   model->reasoning = reasoning;
   return model;
 }

@@ -132,7 +132,7 @@ TEST_F(Prompts, AreRefusedInTheWordsOfTheFirstRefusalWhereNoFormHelps) {
 TEST_F(Prompts, TeachToolsWhereTheTemplateDoesNot) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
   const std::string reported =
-      text_of_tools({*quire::json::parse(R"({"type":"function","function":{"name":"f"}})", 8)});
+      text_of_tools({*quire::json::parse(R"({"type":"function","function":{"name":"f"}})", 8)}, CallFormat::kGeneric);
   EXPECT_NE(reported.find("\n{\"type\":\"function\",\"function\":{\"name\":\"f\"}}\n"), std::string::npos);
   services_.chat = model_of(kFirstSystem, CallFormat::kGeneric);
   EXPECT_EQ(text(with(tools)), "system[" + reported + "]user[hi]");
@@ -148,6 +148,27 @@ TEST_F(Prompts, TeachToolsWhereTheTemplateDoesNot) {
   EXPECT_EQ(text(with(tools)), "system[" + reported + "]user[hi]") << "one for tools of a form that we do not know";
 }
 
+TEST_F(Prompts, TeachToolsInTheModelsOwnFormatWhereTheTemplateShowsCallsAlone) {
+  auto model = std::make_shared<ChatModel>(*model_of(kPlain, CallFormat::kDeepSeekV31));
+  model->describes_tools = true;
+  services_.chat = model;
+  const std::string prompt = text(with(R"("tools":[{"type":"function","function":{"name":"f"}}])"));
+  EXPECT_NE(prompt.find("<｜tool▁call▁begin｜>its_name<｜tool▁sep｜>{\"an_argument\": \"its value\"}"), prompt.npos)
+      << prompt;
+  EXPECT_EQ(prompt.find("<tool_call>"), prompt.npos) << prompt;
+}
+
+TEST_F(Prompts, ShowCallsAndResultsThatTheTemplateWouldDrop) {
+  const char* calls = R"([{"role":"user","content":"C"},{"role":"assistant","content":null,"tool_calls":[{"id":"1",)"
+                      R"("function":{"name":"now","arguments":"{\"a\":1}"}}]},)"
+                      R"({"role":"tool","tool_call_id":"1","content":"R"}])";
+  services_.chat = model_of("{% for m in messages %}{{ m.role }}[{{ m.content }}]{% endfor %}", CallFormat::kLfm2);
+  EXPECT_EQ(text(of_messages(calls)), "user[C]assistant[<|tool_call_start|>[now(a=1)]<|tool_call_end|>]tool[R]");
+  services_.chat =
+      model_of("{% for m in messages if m.role != 'tool' %}[{{ m.content }}]{% endfor %}", CallFormat::kMistralArgs);
+  EXPECT_EQ(text(of_messages(calls)), "[C][[TOOL_CALLS]now[ARGS]{\"a\":1}][<tool_response>\nR\n</tool_response>]");
+}
+
 TEST_F(Prompts, NeedATemplate) {
   services_.chat = std::make_shared<ChatModel>();
   EXPECT_NE(text(with("")).find("--chat-template"), std::string::npos);
@@ -157,14 +178,23 @@ TEST_F(Prompts, NeedATemplate) {
 
 TEST(ChatModel, KnowsTheFormOfCallsByTheMarksInATemplate) {
   EXPECT_EQ(call_format_of("...<tool_call>..."), CallFormat::kHermes);
-  EXPECT_EQ(call_format_of("<tool_call><function=x>"), CallFormat::kGeneric);
-  EXPECT_EQ(call_format_of("<tool_call>f<arg_key>"), CallFormat::kGeneric);
+  EXPECT_EQ(call_format_of("<tool_call><function=x>"), CallFormat::kQwen3Coder);
+  EXPECT_EQ(call_format_of("<function=x>{}</function>"), CallFormat::kFunctionTag);
+  EXPECT_EQ(call_format_of("<tool_call>f<arg_key>k</arg_key><arg_value>"), CallFormat::kGlm47);
   EXPECT_EQ(call_format_of("[TOOL_CALLS]"), CallFormat::kMistral);
+  EXPECT_EQ(call_format_of("[TOOL_CALLS]f[ARGS]"), CallFormat::kMistralArgs);
+  EXPECT_EQ(call_format_of("<|tool_call|>"), CallFormat::kGranite);
+  EXPECT_EQ(call_format_of("<|tool_call|><|/tool_call|>"), CallFormat::kPhi4Mini);
   EXPECT_EQ(call_format_of(R"({"name": function name, "parameters": dictionary of)"), CallFormat::kLlamaJson);
   EXPECT_EQ(call_format_of("plain"), CallFormat::kGeneric);
   EXPECT_EQ(reasoning_format_of("x</think>"), ReasoningFormat::kThinkTags);
   EXPECT_EQ(reasoning_format_of("[/THINK]"), ReasoningFormat::kMistral);
+  EXPECT_EQ(reasoning_format_of("</seed:think>"), ReasoningFormat::kSeedOss);
+  EXPECT_EQ(reasoning_format_of("<|channel|>analysis"), ReasoningFormat::kHarmony);
   EXPECT_EQ(reasoning_format_of("plain"), ReasoningFormat::kNone);
+  EXPECT_EQ(content_marks_of("</think><response>x</response>")->end, "</response>");
+  EXPECT_FALSE(content_marks_of("<minimax:tool_call></think><response>x</response>"));
+  EXPECT_FALSE(content_marks_of("plain"));
 }
 
 TEST(ChatModel, FindsOutHowATemplateTakesCalls) {
@@ -177,6 +207,16 @@ TEST(ChatModel, FindsOutHowATemplateTakesCalls) {
   EXPECT_FALSE(found->object_arguments);
   EXPECT_TRUE(read_template("{% for m in messages %}{{ m.content + ';' }}{% endfor %}", {})->object_arguments);
   EXPECT_TRUE(read_template(kPlain, {})->object_arguments);
+}
+
+TEST(ChatModel, FindsOutWhatATemplateShows) {
+  const Result<ChatTemplate> plain = read_template(kPlain, {});
+  EXPECT_TRUE(plain->shows_calls && plain->shows_results && plain->shows_system && !plain->shows_tools);
+  const Result<ChatTemplate> tools = read_template(
+      "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages if m.role == 'user' %}"
+      "{{ m.content }}{% endfor %}",
+      {});
+  EXPECT_TRUE(!tools->shows_calls && !tools->shows_results && !tools->shows_system && tools->shows_tools);
 }
 
 TEST(ChatModel, NamesTheLineOfATemplateThatIsWrong) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/answer/call_format.h"
+#include "api/answer/reasoning_format.h"
 #include "core/base/start_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -99,18 +101,14 @@ TEST_F(ChatTemplates, TeachForms) {
   config_.reasoning_parser = config_.tool_call_parser = "none";
   EXPECT_EQ(load()->calls, CallFormat::kNone);
   EXPECT_EQ(load()->reasoning, ReasoningFormat::kNone);
-  const std::pair<const char*, CallFormat> forms[] = {{"hermes", CallFormat::kHermes},
-                                                      {"llama3_json", CallFormat::kLlamaJson},
-                                                      {"mistral", CallFormat::kMistral},
-                                                      {"generic", CallFormat::kGeneric}};
-  for (const auto& [word, form] : forms) {
-    config_.tool_call_parser = word;
-    EXPECT_EQ(load()->calls, form);
+  for (const api::chat::CallSyntax& one : api::chat::call_syntaxes()) {
+    config_.tool_call_parser = one.parser;
+    EXPECT_EQ(load()->calls, one.format) << one.parser;
   }
-  config_.reasoning_parser = "mistral";
-  EXPECT_EQ(load()->reasoning, ReasoningFormat::kMistral);
-  config_.reasoning_parser = "think";
-  EXPECT_EQ(load()->reasoning, ReasoningFormat::kThinkTags);
+  for (const api::chat::ReasoningSyntax& one : api::chat::reasoning_syntaxes()) {
+    config_.reasoning_parser = one.parser;
+    EXPECT_EQ(load()->reasoning, one.format) << one.parser;
+  }
 }
 
 TEST_F(ChatTemplates, AreInTheTokenizerInfo) {
